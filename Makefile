@@ -1,0 +1,83 @@
+# The commands of the course; `make` alone lists them. Works with GNU Make 3.81, which macOS has.
+
+PYTHON ?= python3
+# What is passed on to JupyterLab: make lab LAB_ARGS="--port 9999"
+LAB_ARGS ?=
+# What is built: make build NOTEBOOKS="01 02"; all when empty.
+NOTEBOOKS ?=
+# Processes that run tests.
+JOBS ?= 2
+
+PY := .venv/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+# Written last, so an interrupted installation leaves none and the next run starts it afresh: a copy of the lock that
+# .venv was installed from, and the mark that the package itself is in.
+LOCKED := .venv/requirements.lock
+READY := .venv/ready
+
+# PYTHON=python3.12 given on purpose, and .venv made by another one: make it anew.
+ifneq ($(origin PYTHON),file)
+ifneq ($(shell $(PYTHON) -V 2>&1),$(shell $(PY) -V 2>&1))
+.PHONY: $(LOCKED)
+endif
+endif
+
+.PHONY: help install lab test lint format build doctor clean
+
+help:
+	@echo "make lab      open the course in JupyterLab; the first time it installs, for some minutes"
+	@echo "              options for JupyterLab: make lab LAB_ARGS=\"--port 9999\""
+	@echo "make doctor   is everything in place? each line says yes, or what to do"
+	@echo "make test     everything that must hold: lint, types, tests, every notebook"
+	@echo "make lint     ruff and mypy            make format   let ruff format"
+	@echo "make build    build the notebooks from solutions/ (NOTEBOOKS=\"01 02\" for some)"
+	@echo "make clean    remove .venv and caches; notebooks and progress stay"
+	@echo
+	@echo "Another Python (3.11, 3.12 or 3.13):  make lab PYTHON=python3.12"
+
+install: $(READY)
+
+lab: $(READY)
+	@$(PY) -m lmcourse.lab $(LAB_ARGS)
+
+doctor: $(READY)
+	@$(PY) -m lmcourse.doctor
+
+test: lint
+	$(PY) -m pytest -n $(JOBS) --dist loadscope
+	$(PY) -m pytest --nbval solutions -n $(JOBS) --dist loadscope
+	$(PY) -m pytest --nbval notebooks -n $(JOBS) --dist loadscope
+
+lint: $(READY)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: $(READY)
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+build: $(READY)
+	.venv/bin/lmcourse build $(NOTEBOOKS)
+
+# The lock's three lines, in a new environment, so that what an older lock installed does not linger. requirements.lock
+# says why torch goes first, with its dependencies, and everything else without.
+$(LOCKED): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
+	  echo "The course needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is" \
+	    "$$($(PYTHON) -V 2>&1 | head -n 1). Name one that fits: make lab PYTHON=python3.12" >&2; exit 1; }
+	@echo "Installing the course into .venv, once; PyTorch is large, so this takes some minutes."
+	@rm -f $(READY) $(LOCKED)
+	$(PYTHON) -m venv --clear .venv
+	$(PIP) install --constraint requirements.lock torch
+	$(PIP) install --no-deps --requirement requirements.lock
+	$(PIP) check
+	@cp requirements.lock $(LOCKED)
+
+$(READY): $(LOCKED) pyproject.toml
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+clean:
+	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find lmcourse tests -name __pycache__ -type d -prune -exec rm -rf {} +

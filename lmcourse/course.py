@@ -1,0 +1,94 @@
+"""The map of the course: its twenty chapters, in reading order.
+
+A chapter is *available* once its exercises exist; the others are shown as planned, so that a reader sees where the
+road leads.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from lmcourse.errors import CourseError
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One notebook of the course.
+
+    Attributes:
+        id: the folder under `notebooks/` and `solutions/`, and the nbgrader assignment: "01-floating-point".
+        title: what a reader sees.
+        minutes: how long a reader needs, exercises included.
+        part: the part of the course it belongs to.
+    """
+
+    id: str
+    title: str
+    minutes: int
+    part: str
+
+    @property
+    def topic(self) -> str:
+        """The name of its files and of its module in `lmcourse.exercises`: "floating_point"."""
+        return self.id.split("-", 1)[1].replace("-", "_")
+
+    @property
+    def module(self) -> str:
+        """The module that holds its exercises."""
+        return f"lmcourse.exercises.{self.topic}"
+
+    @property
+    def available(self) -> bool:
+        """Whether the chapter is written."""
+        return importlib.util.find_spec(self.module) is not None
+
+
+NUMBERS = "I · Numbers and gradients"
+BEFORE = "II · Language models before transformers"
+TRANSFORMER = "III · The transformer"
+SYSTEMS = "IV · Systems"
+
+CHAPTERS: tuple[Chapter, ...] = (
+    Chapter("01-floating-point", "Floating point", 90, NUMBERS),
+    Chapter("02-tensors", "Tensors", 60, NUMBERS),
+    Chapter("03-autograd", "Autograd", 90, NUMBERS),
+    Chapter("04-optimization", "Optimization", 75, NUMBERS),
+    Chapter("05-language-models", "Language models", 60, BEFORE),
+    Chapter("06-recurrence-and-attention", "Recurrence and attention", 75, BEFORE),
+    Chapter("07-tokens-and-data", "Tokens and data", 60, BEFORE),
+    Chapter("08-attention", "Attention", 90, TRANSFORMER),
+    Chapter("09-positions", "Positions", 90, TRANSFORMER),
+    Chapter("10-normalization-and-blocks", "Normalization and blocks", 75, TRANSFORMER),
+    Chapter("11-feed-forward", "Feed-forward layers", 60, TRANSFORMER),
+    Chapter("12-transformer", "The transformer, assembled", 90, TRANSFORMER),
+    Chapter("13-training", "Training", 90, TRANSFORMER),
+    Chapter("14-memory", "Memory", 75, SYSTEMS),
+    Chapter("15-flops", "FLOPs", 75, SYSTEMS),
+    Chapter("16-stability", "Stability", 75, SYSTEMS),
+    Chapter("17-inference", "Inference", 75, SYSTEMS),
+    Chapter("18-parallelism", "Parallelism", 90, SYSTEMS),
+    Chapter("19-gpu-timing", "GPU timing", 60, SYSTEMS),
+    Chapter("20-capstone", "Capstone", 120, SYSTEMS),
+)
+
+
+def available_chapters() -> list[Chapter]:
+    """The chapters that are written, in reading order."""
+    return [chapter for chapter in CHAPTERS if chapter.available]
+
+
+def find_chapter(name: str) -> Chapter:
+    """The chapter with this id, number ("01" or "1") or topic.
+
+    Raises:
+        CourseError: there is none; the message names the nearest.
+    """
+    for chapter in CHAPTERS:
+        number = chapter.id.split("-", 1)[0]
+        if name in (chapter.id, chapter.topic, number, number.lstrip("0")):
+            return chapter
+    nearest = get_close_matches(name, [chapter.id for chapter in CHAPTERS], n=1, cutoff=0.3)
+    meant = f" Did you mean {nearest[0]}?" if nearest else " `lmcourse list` shows them."
+    raise CourseError(f"There is no notebook {name!r}.{meant}")

@@ -1,0 +1,179 @@
+"""The one place that asks what hardware there is.
+
+Everything else takes a device as an argument, or `best_device()` as its default, so that a notebook written
+on a laptop runs unchanged on a GPU. torch is imported inside the functions: asking for the number of cores
+should not cost seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+GIB = 2**30
+PATIENCE = 5.0
+"""Seconds to wait for a tool of the system: nvidia-smi can hang on a broken driver."""
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A GPU.
+
+    Attributes:
+        backend: how torch calls it: "cuda" (NVIDIA, and AMD through ROCm) or "mps" (Apple).
+        name: what its maker calls it.
+        memory: bytes of its memory; None where torch does not say (Apple shares the machine's).
+        driver: the driver's version; None where there is none to install (Apple).
+    """
+
+    backend: str
+    name: str
+    memory: int | None
+    driver: str | None
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What a notebook can count on.
+
+    Attributes:
+        accelerators: GPUs that torch can use, in torch's order.
+        cpu: the processor's name.
+        cores: cores this process may use; fewer than the machine's in a container or under a scheduler.
+        memory: bytes of main memory; None where the system does not say (Windows).
+        disk_free: bytes free where the current folder is.
+    """
+
+    accelerators: tuple[Accelerator, ...]
+    cpu: str
+    cores: int
+    memory: int | None
+    disk_free: int
+
+    def __str__(self) -> str:
+        processor = f"{self.cpu}, {self.cores} core{'' if self.cores == 1 else 's'}"
+        if self.memory is not None:
+            processor += f", {gib(self.memory)}"
+        return "; ".join([describe_accelerator(a) for a in self.accelerators] + [processor])
+
+
+def best_device() -> torch.device:
+    """The fastest device torch can use here: cuda, else mps, else cpu."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
+
+
+def describe(folder: str | Path = ".") -> Hardware:
+    """What hardware there is; free disk is that of `folder`."""
+    return Hardware(
+        accelerators=accelerators(),
+        cpu=cpu_name(),
+        cores=usable_cores(),
+        memory=main_memory(),
+        disk_free=free_disk(folder),
+    )
+
+
+def accelerators() -> tuple[Accelerator, ...]:
+    """The GPUs torch can use. (One it cannot use is for `unused_nvidia_gpu` to notice.)"""
+    import torch
+
+    if torch.cuda.is_available():
+        # torch knows which CUDA a driver supports, not the driver's own version. For AMD we tell the ROCm.
+        rocm = torch.version.hip
+        driver = f"ROCm {rocm}" if rocm else _nvidia_smi("driver_version")
+        properties = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
+        return tuple(Accelerator("cuda", p.name, p.total_memory, driver) for p in properties)
+    if torch.backends.mps.is_available():
+        return (Accelerator("mps", f"{cpu_name()} GPU", None, None),)
+    return ()
+
+
+def unused_nvidia_gpu() -> str | None:
+    """The name of an NVIDIA GPU that the driver sees and torch cannot use, if there is one."""
+    import torch
+
+    return None if torch.cuda.is_available() else _nvidia_smi("name")
+
+
+def describe_accelerator(accelerator: Accelerator) -> str:
+    """One GPU in one line: "NVIDIA H200, 139.8 GiB, driver 570.86"."""
+    parts = [accelerator.name]
+    if accelerator.memory is not None:
+        parts.append(gib(accelerator.memory))
+    if accelerator.driver is not None:
+        parts.append(f"driver {accelerator.driver}")
+    return ", ".join(parts)
+
+
+def gib(size: int) -> str:
+    """Bytes for people, in GiB (2³⁰ bytes)."""
+    return f"{size / GIB:.1f} GiB"
+
+
+def free_disk(folder: str | Path) -> int:
+    """Bytes free on the disk that holds a folder."""
+    return shutil.disk_usage(folder).free
+
+
+def usable_cores() -> int:
+    """Cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):  # Linux: respects taskset, SLURM and most containers
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def main_memory() -> int | None:
+    """Bytes of main memory, where the system says."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf; others may not know these names
+        return None
+
+
+def cpu_name() -> str:
+    """The processor's name as its maker gives it, or at least its architecture."""
+    name = ""
+    if platform.system() == "Linux":
+        name = _cpu_name_from(Path("/proc/cpuinfo"))
+    elif platform.system() == "Darwin":
+        name = _first_line(["sysctl", "-n", "machdep.cpu.brand_string"]) or ""
+    return name or platform.processor() or platform.machine() or "unknown processor"
+
+
+def _cpu_name_from(cpuinfo: Path) -> str:
+    """The first "model name" in Linux's list; ARM kernels give none."""
+    try:
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    names = (line.split(":", 1)[1] for line in lines if line.startswith("model name"))
+    return " ".join(next(names, "").split())
+
+
+def _nvidia_smi(field: str) -> str | None:
+    """One property of the first NVIDIA GPU, as the driver's own tool tells it."""
+    return _first_line(["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader"])
+
+
+def _first_line(command: list[str]) -> str | None:
+    """The first line a command prints; None when it is missing, fails, hangs or prints nothing."""
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = result.stdout.strip().splitlines()
+    return lines[0].strip() if result.returncode == 0 and lines else None

@@ -1,0 +1,239 @@
+"""Is everything in place? `lmcourse doctor`, `make doctor`.
+
+Each line is a check that really looks (at the kernel Jupyter would start, at what the server would load, at
+what torch can compute on), and each failure ends with what to do. What a learner can do without is shown
+but never fails.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json as jsonlib
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from lmcourse import device
+
+if TYPE_CHECKING:  # a package like any other: it may be missing
+    from packaging.requirements import Requirement
+
+Status = Literal["ok", "failed", "optional"]
+
+MARKS: dict[Status, str] = {"ok": "✓", "failed": "✗", "optional": "–"}
+COLOURS: dict[Status, str] = {"ok": "green", "failed": "bold red", "optional": "yellow"}
+
+DISK_NEEDED = 2 * device.GIB
+INSTALL = "run `make lab` in the folder of the course, or the three pip lines in requirements.lock"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report.
+
+    Attributes:
+        label: what was looked at.
+        status: "ok", "failed", or "optional": missing, and the course works without.
+        value: what was found, or what is wrong.
+        advice: what to do; empty when all is well.
+    """
+
+    label: str
+    status: Status
+    value: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        advice = f" → {self.advice}" if self.advice else ""
+        return f"{MARKS[self.status]} {self.label}: {self.value}{advice}"
+
+
+def main(json: bool = False) -> int:
+    """Print every check, as lines or as one JSON document; 0 when all that is required holds, else 1."""
+    checks = list(run())
+    ok = all(check.status != "failed" for check in checks)
+    if json:
+        print(jsonlib.dumps({"ok": ok, "checks": [asdict(check) for check in checks]}, ensure_ascii=False))
+    else:
+        _print(checks, ok)
+    return 0 if ok else 1
+
+
+def run() -> Iterator[Check]:
+    """All checks, in the order to mend them. A check that breaks is a failure, never a traceback."""
+    groups: tuple[tuple[str, Callable[[], list[Check]]], ...] = (
+        ("Python", lambda: [check_python(platform.python_version_tuple())]),
+        ("packages", check_packages),
+        ("kernel", lambda: [check_kernel()]),
+        ("nbgrader", lambda: [check_nbgrader()]),
+        ("compute", check_compute),
+        ("free disk", lambda: [check_disk(device.free_disk("."))]),
+        ("bubblewrap", lambda: [check_bubblewrap(sys.platform)]),
+        ("chromium", lambda: [check_chromium()]),
+    )
+    for label, look in groups:
+        try:
+            yield from look()
+        except Exception as error:
+            yield Check(label, "failed", f"{type(error).__name__}: {error}", INSTALL)
+
+
+def check_python(found: tuple[str, str, str]) -> Check:
+    """3.11, 3.12 or 3.13, as `requires-python` in pyproject.toml says."""
+    shown = f"{'.'.join(found)} ({sys.executable})"
+    if (3, 11) <= (int(found[0]), int(found[1])) <= (3, 13):
+        return Check("Python", "ok", shown)
+    return Check(
+        "Python", "failed", shown, "the course needs 3.11, 3.12 or 3.13: `make lab PYTHON=python3.12`"
+    )
+
+
+def check_packages() -> list[Check]:
+    """Every package that pyproject.toml names: there, and within its range."""
+    from packaging.requirements import Requirement
+
+    try:
+        wanted = [Requirement(line) for line in requires("lmcourse") or []]
+        checks = [Check("lmcourse", "ok", version("lmcourse"))]
+    except PackageNotFoundError:
+        return [Check("lmcourse", "failed", "not installed in this Python", INSTALL)]
+    # Those of an extra carry a marker that is false without the extra.
+    return checks + [check_package(r) for r in wanted if r.marker is None or r.marker.evaluate({"extra": ""})]
+
+
+def check_package(wanted: Requirement) -> Check:
+    """One requirement, against what is installed."""
+    try:
+        found = version(wanted.name)
+    except PackageNotFoundError:
+        return Check(wanted.name, "failed", "missing", INSTALL)
+    if not wanted.specifier.contains(found, prereleases=True):
+        return Check(wanted.name, "failed", f"{found}, the course needs {wanted.specifier}", INSTALL)
+    return Check(wanted.name, "ok", found)
+
+
+def check_kernel() -> Check:
+    """Notebooks ask for the kernel "python3": it must start this Python, not another one's."""
+    from jupyter_client.kernelspec import NoSuchKernel
+    from jupyter_client.manager import KernelManager
+
+    # Importing is the part of starting a kernel that fails when its packages do not fit together.
+    importlib.import_module("ipykernel.kernelapp")
+    try:
+        program = KernelManager(kernel_name="python3").format_kernel_cmd()[0]
+    except NoSuchKernel:
+        return Check(
+            "kernel", "failed", 'there is no kernel "python3"', "`python -m ipykernel install --sys-prefix`"
+        )
+    if same_python(program, sys.executable):
+        return Check("kernel", "ok", f"python3 starts {program}")
+    advice = "`python -m ipykernel install --sys-prefix`, or remove it: `jupyter kernelspec remove python3`"
+    return Check("kernel", "failed", f"python3 starts {program}, this is {sys.executable}", advice)
+
+
+def same_python(program: str, other: str) -> bool:
+    """Whether two commands start the same environment: the folder tells, as the file may be a link."""
+    found = shutil.which(program)
+    return found is not None and Path(found).parent.resolve() == Path(other).parent.resolve()
+
+
+def check_nbgrader() -> Check:
+    """Validate has two halves: the server's, switched on and loadable; JupyterLab's, not switched off."""
+    from jupyter_core.paths import jupyter_config_path, jupyter_path
+    from jupyter_server.extension.config import ExtensionConfigManager
+    from jupyterlab_server.config import get_federated_extensions, get_page_config
+
+    server = "nbgrader.server_extensions.validate_assignment"
+    config = ExtensionConfigManager(read_config_path=jupyter_config_path())
+    enabled: dict[str, bool] = config.get_jpserver_extensions()  # type: ignore[no-untyped-call]
+    if not enabled.get(server):
+        return Check(
+            "nbgrader", "failed", "its server extension is off", f"`jupyter server extension enable {server}`"
+        )
+    importlib.import_module(server)
+
+    lab = "@jupyter/nbgrader"
+    folders = jupyter_path("labextensions")
+    if lab not in get_federated_extensions(folders):
+        return Check("nbgrader", "failed", "its JupyterLab extension is missing", INSTALL)
+    disabled = get_page_config(folders, _lab_settings()).get("disabledExtensions", [])
+    # The whole extension, or one of its plugins: "@jupyter/nbgrader:validate-assignment".
+    if any(name == lab or name.startswith(f"{lab}:validate") for name in disabled):
+        return Check(
+            "nbgrader", "failed", "its JupyterLab extension is off", f"`jupyter labextension enable {lab}`"
+        )
+    return Check("nbgrader", "ok", f"{version('nbgrader')}, Validate is in JupyterLab's toolbar")
+
+
+def _lab_settings() -> str:
+    """Where JupyterLab keeps the settings of this environment."""
+    return str(Path(sys.prefix, "share", "jupyter", "lab", "settings"))
+
+
+def check_compute() -> list[Check]:
+    """What torch computes on. No GPU is fine; one that lies idle is worth a word."""
+    hardware = device.describe()
+    checks = [Check("GPU", "ok", device.describe_accelerator(gpu)) for gpu in hardware.accelerators]
+    if not checks:
+        idle = device.unused_nvidia_gpu()
+        if idle:
+            advice = "update NVIDIA's driver, or install the CUDA build of torch (pytorch.org)"
+            checks.append(Check("GPU", "optional", f"torch cannot use the {idle}", advice))
+        else:
+            checks.append(Check("GPU", "optional", "none; every notebook is made for a CPU too"))
+    memory = "" if hardware.memory is None else f", {device.gib(hardware.memory)} memory"
+    plural = "" if hardware.cores == 1 else "s"
+    return [*checks, Check("CPU", "ok", f"{hardware.cpu}, {hardware.cores} core{plural}{memory}")]
+
+
+def check_disk(free: int) -> Check:
+    """Room for data and checkpoints."""
+    if free >= DISK_NEEDED:
+        return Check("free disk", "ok", device.gib(free))
+    return Check(
+        "free disk", "failed", device.gib(free), f"make room: the course needs {device.gib(DISK_NEEDED)}"
+    )
+
+
+def check_bubblewrap(system: str) -> Check:
+    """What shuts a stranger's code in when a class is graded."""
+    if system != "linux":
+        return Check("bubblewrap", "optional", "Linux only; needed to grade a class, not to take the course")
+    found = shutil.which("bwrap")
+    if found:
+        return Check("bubblewrap", "ok", found)
+    return Check("bubblewrap", "optional", "not installed", "to grade a class: `apt install bubblewrap`")
+
+
+def check_chromium() -> Check:
+    """What the browser tests drive."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found:
+        return Check("chromium", "ok", found)
+    return Check("chromium", "optional", "not installed", "to run the browser tests: `apt install chromium`")
+
+
+def _print(checks: list[Check], ok: bool) -> None:
+    """The lines, in colour on a terminal."""
+    try:
+        from rich.console import Console
+        from rich.text import Text
+    except ImportError:  # rich is one of the packages that may be missing
+        print(*checks, sep="\n")
+        return
+    console = Console(highlight=False)
+    for check in checks:
+        line = Text(str(check))
+        line.stylize(COLOURS[check.status], 0, 1)
+        console.print(line, soft_wrap=True)
+    failed = sum(check.status == "failed" for check in checks)
+    console.print("All is well." if ok else f"{failed} to mend; start with the first.")
+
+
+if __name__ == "__main__":
+    sys.exit(main(json="--json" in sys.argv[1:]))

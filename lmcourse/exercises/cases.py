@@ -1,0 +1,45 @@
+"""A case: one question put to a learner's answer, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lmcourse.exercises.values import Plain, describe
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call, or one short script of calls, and the name a reader sees.
+
+    Attributes:
+        name: what the case is about: "a subnormal". For a hidden case this is its category, and all that a learner
+            ever hears of it: "bad input".
+        args: positional inputs.
+        kwargs: named inputs; in a script, the names it may use.
+        script: for an answer that is a class: lines of Python, run with the class under its own name. The values of
+            the lines that are expressions, in order, are the result.
+    """
+
+    name: str
+    args: tuple[Plain, ...] = ()
+    kwargs: Mapping[str, Plain] = field(default_factory=dict)
+    script: str | None = None
+
+    def call(self, answer: str) -> str:
+        """How the case reads as code: `ulp(1.0, 'bf16')`."""
+        if self.script is not None:
+            return "; ".join(line.strip() for line in self.script.strip().splitlines())
+        inputs = [describe(value) for value in self.args]
+        inputs += [f"{name}={describe(value)}" for name, value in self.kwargs.items()]
+        return f"{answer}({', '.join(inputs)})"
+
+
+def case(name: str, /, *args: Plain, **kwargs: Plain) -> Case:
+    """A case that calls the answer with these inputs: `case("one half", 0x3800, 5, 10)`."""
+    return Case(name, args, kwargs)
+
+
+def script(name: str, lines: str, /, **inputs: Plain) -> Case:
+    """A case that drives a class: `script("adds", "a = Value(2.0)\\nb = a + a\\nb.data")`."""
+    return Case(name, (), inputs, lines)

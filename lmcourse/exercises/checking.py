@@ -1,0 +1,73 @@
+"""`check`: what stands under every exercise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from lmcourse.errors import CourseError
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.judge import Trial, judge
+from lmcourse.exercises.outcome import Outcome, evaluate
+from lmcourse.exercises.registry import find_exercise
+from lmcourse.exercises.report import Report
+from lmcourse.exercises.rules import forbidden_in_source
+
+SEED = "LMCOURSE_SEED"
+"""The environment variable by which a grader chooses the hidden cases."""
+
+
+def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, **values: Any) -> Report:
+    """Check an answer: `check(stable_softmax)`, or `check(training_days=21.5)` for a value.
+
+    Args:
+        answer: your function or class; its name says which exercise it answers.
+        hidden: judge the hidden cases too, as grading does.
+        values: for an exercise whose answer is a value, its name and your value.
+
+    Raises:
+        CourseError: there is no such exercise.
+    """
+    if len(values) == 1 and answer is None:
+        (name, value), *_ = values.items()
+        return check_exercise(find_exercise(name), lambda: value, hidden=hidden)
+    name = getattr(answer, "__name__", "")
+    if values or not callable(answer) or name == "<lambda>":
+        raise CourseError("Hand `check` the function you wrote, by its name: check(my_function).")
+    return check_exercise(find_exercise(name), answer, hidden=hidden)
+
+
+def check_exercise(
+    exercise: Exercise, answer: Callable[..., Any], *, hidden: bool = False, enforce: bool = True
+) -> Report:
+    """Check an answer to this exercise, whatever the answer is called.
+
+    Args:
+        exercise: what was asked.
+        answer: a function or class; for a value, a function of nothing that returns it.
+        hidden: judge the hidden cases too.
+        enforce: whether the exercise's rules apply. The course's own wrong answers are part of its package, which the
+            rules forbid.
+    """
+    rules = exercise.rules if enforce else ()
+    seed = int(os.environ.get(SEED, "0"))
+    cases = [(case, False) for case in exercise.cases]
+    cases += [(case, True) for case in exercise.hidden(seed)] if hidden else []
+    trials = _trials(exercise, answer, cases, rules)
+    return judge(exercise, trials, hidden=hidden, forbidden=forbidden_in_source(answer, rules))
+
+
+def _trials(
+    exercise: Exercise, answer: Callable[..., Any], cases: list[tuple[Case, bool]], rules: tuple[str, ...]
+) -> list[Trial]:
+    """Run every case. After the first that runs out of time the others count as out of time too, unrun."""
+    trials: list[Trial] = []
+    late: Outcome | None = None
+    for case, hidden in cases:
+        outcome = late or evaluate(answer, case, seconds=exercise.seconds, forbid=rules)
+        if outcome.failure and outcome.failure.kind == "TimeLimitExceeded":
+            late = outcome
+        trials.append(Trial(case, hidden, outcome, evaluate(exercise.reference, case, seconds=60.0)))
+    return trials

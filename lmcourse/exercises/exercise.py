@@ -1,0 +1,122 @@
+"""One exercise, once: everything the course knows about a question it asks.
+
+The notebook, the checks under each cell, the hints, the hidden tests, the grade, the proof that the tests have teeth
+and the progress table all read the same `Exercise`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.compare import Tolerance
+
+Answer = Callable[..., Any]
+HiddenCases = Callable[[random.Random], Sequence[Case]]
+
+DIFFICULTY = {1: "●", 2: "●●", 3: "●●●"}
+
+
+@dataclass(frozen=True)
+class Misconception:
+    """A wrong answer that people really give.
+
+    Attributes:
+        name: a few words for tables: "unscaled".
+        sentence: what to tell somebody whose results are exactly this.
+        answer: the wrong answer itself.
+    """
+
+    name: str
+    sentence: str
+    answer: Answer
+
+
+@dataclass(eq=False)
+class Exercise:
+    """A question, its right answer, and the wrong ones.
+
+    Args:
+        name: the name of the learner's function, class or variable; also the nbgrader id of its cell.
+        points: the most it can earn.
+        minutes: how long a reader needs.
+        difficulty: 1, 2 or 3.
+        reference: the right answer, independent of the solution printed in the notebook. For a numeric answer, a
+            function of nothing that computes it.
+        cases: public cases: few, named, small enough to print.
+        hidden_cases: given a random generator, the cases of the grade: other shapes, dtypes, edges, bad input. Their
+            names are categories, which is all a learner hears of them. The grader chooses the seed.
+        hints: from a nudge to nearly the answer.
+        forbid: dotted names the answer must do without (see `rules`).
+        may_use_package: whether the answer may use what earlier notebooks built, from `lmcourse`. Otherwise the
+            package is among the forbidden names; its exercises always are.
+        tolerance: for numbers; by default as tight as their dtype allows.
+        seconds: the time limit of one case.
+        value: the answer is a number, not code; a report then never shows the expected one.
+    """
+
+    name: str
+    points: int
+    minutes: int
+    difficulty: int
+    reference: Answer
+    cases: Sequence[Case]
+    hidden_cases: HiddenCases | None = None
+    hints: Sequence[str] = ()
+    forbid: Sequence[str] = ()
+    may_use_package: bool = False
+    tolerance: Tolerance | None = None
+    seconds: float = 10.0
+    value: bool = False
+    misconceptions: list[Misconception] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        if self.points < 1 or self.difficulty not in DIFFICULTY or not self.cases:
+            raise ValueError(f"{self.name}: an exercise has points, a difficulty of 1 to 3, and cases")
+
+    def misconception(self, sentence: str) -> Callable[[Answer], Answer]:
+        """Decorate a wrong answer; `sentence` is told to a learner whose results equal it."""
+
+        def register(answer: Answer) -> Answer:
+            name = answer.__name__.strip("_").replace("_", " ")
+            self.misconceptions.append(Misconception(name, sentence, answer))
+            return answer
+
+        return register
+
+    def wrong_value(self, value: Any, sentence: str) -> None:
+        """A wrong value that people really give, for an exercise whose answer is a value."""
+        self.misconceptions.append(Misconception(str(value), sentence, lambda: value))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The dotted names its answer may not use."""
+        if self.value:
+            return ()
+        return (*self.forbid, "lmcourse.exercises" if self.may_use_package else "lmcourse")
+
+    @property
+    def card(self) -> str:
+        """The line under its heading: "2 points · 10 min · ●●"."""
+        return f"{self.points} {plural('point', self.points)} · {self.minutes} min · {DIFFICULTY[self.difficulty]}"
+
+    def hidden(self, seed: int) -> list[Case]:
+        """The hidden cases for this seed."""
+        return list(self.hidden_cases(random.Random(f"{self.name}/{seed}"))) if self.hidden_cases else []
+
+    def categories(self) -> list[str]:
+        """What kinds of hidden cases there are, each once."""
+        return list(dict.fromkeys(case.name for case in self.hidden(0)))
+
+
+def plural(word: str, count: float) -> str:
+    """The word, with an s unless there is exactly one: "1 point", "2 points"."""
+    return word if count == 1 else f"{word}s"
+
+
+def value_exercise(name: str, *, reference: Callable[[], Any], **rest: Any) -> Exercise:
+    """An exercise whose answer is a number (or a word): `check(training_days=...)`."""
+    return Exercise(name, reference=reference, cases=[Case("the value")], value=True, **rest)

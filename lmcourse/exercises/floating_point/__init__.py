@@ -1,0 +1,30 @@
+"""The exercises and predictions of notebook 01, in the notebook's order."""
+
+from lmcourse.exercises.floating_point.codes import decimal_error, decode_bits, e4m3_missing, max_finite
+from lmcourse.exercises.floating_point.memory import gpt3_matrix_mib, tensor_bytes
+from lmcourse.exercises.floating_point.predictions import PREDICTIONS
+from lmcourse.exercises.floating_point.rounding import (
+    dot_product_error,
+    lost_to_underflow,
+    round_to,
+    stall_point,
+    ulp,
+)
+from lmcourse.exercises.floating_point.softmax import stable_softmax
+
+EXERCISES = (
+    decimal_error,
+    decode_bits,
+    max_finite,
+    e4m3_missing,
+    ulp,
+    round_to,
+    lost_to_underflow,
+    stall_point,
+    dot_product_error,
+    tensor_bytes,
+    gpt3_matrix_mib,
+    stable_softmax,
+)
+
+__all__ = ["EXERCISES", "PREDICTIONS"]

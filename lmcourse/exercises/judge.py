@@ -1,0 +1,100 @@
+"""From outcomes to a report: what passed, what it is worth, and what went wrong.
+
+The judge sees plain outcomes only; it runs no learner code. So it works the same whether the answer ran in this
+process, under plain nbgrader, or in a locked room that sent its results back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from lmcourse.exercises.diagnosis import diagnose
+from lmcourse.exercises.exercise import Exercise, Misconception
+from lmcourse.exercises.outcome import Outcome, evaluate
+from lmcourse.exercises.report import CaseResult, Report
+from lmcourse.exercises.trial import Trial, verdict
+
+
+def judge(
+    exercise: Exercise, trials: Sequence[Trial], *, hidden: bool = False, forbidden: Sequence[str] = ()
+) -> Report:
+    """The report on an answer.
+
+    Args:
+        exercise: what was asked.
+        trials: its cases with their outcomes, public ones first.
+        hidden: whether this is the run of a grade, with the hidden cases among the trials.
+        forbidden: ruled-out names found in the answer's source; those called at run time are in the outcomes.
+    """
+    broken = list(dict.fromkeys([*forbidden, *(name for trial in trials for name in trial.outcome.forbidden)]))
+    results = [_result(exercise, trial) for trial in trials]
+    failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
+    named = _misconception(exercise, trials, failing) if failing and not broken else None
+    return Report(
+        exercise=exercise.name,
+        points=0.0 if broken else earned(exercise.points, len(trials) - len(failing), len(trials)),
+        max_points=exercise.points,
+        hidden=hidden,
+        cases=tuple(results),
+        diagnosis=named.sentence if named else diagnose(exercise, [t for t in failing if not t.hidden], broken),
+        notes=() if hidden else _notes([trial.outcome for trial in trials]),
+        to_come=() if hidden else tuple(exercise.categories()),
+        answered=not all(_unanswered(trial.outcome, exercise) for trial in trials),
+    )
+
+
+def earned(points: int, passed: int, total: int) -> float:
+    """The share of the points for the share of the cases, rounded down to half a point.
+
+    Rounding down makes every failed case cost something.
+    """
+    return math.floor(2 * points * passed / total) / 2
+
+
+def _result(exercise: Exercise, trial: Trial) -> CaseResult:
+    """One line of the report. A hidden case tells its category and whether it passed, never its inputs or values."""
+    wrong = trial.verdict(exercise)
+    if trial.hidden:
+        return CaseResult(trial.case.name, wrong is None, "", "", hidden=True)
+    call = "" if wrong is None or exercise.value else trial.case.call(exercise.name)
+    return CaseResult(trial.case.name, wrong is None, wrong or "", call)
+
+
+def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
+    if outcome.failure:
+        return outcome.failure.kind == "NotImplementedError"
+    return exercise.value and outcome.value is None
+
+
+def _misconception(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> Misconception | None:
+    """The known wrong answer that gives the same results on every case that failed, if there is one.
+
+    Where several do, the one that also agrees on most of the others.
+    """
+    candidates = [wrong for wrong in exercise.misconceptions if all(_agrees(exercise, wrong, t) for t in failing)]
+    if len(candidates) < 2:
+        return candidates[0] if candidates else None
+    return max(candidates, key=lambda wrong: sum(_agrees(exercise, wrong, trial) for trial in trials))
+
+
+def _agrees(exercise: Exercise, candidate: Misconception, trial: Trial) -> bool:
+    guess = evaluate(candidate.answer, trial.case, seconds=exercise.seconds)
+    if trial.outcome.changed or guess.changed:
+        return bool(trial.outcome.changed) and trial.outcome.changed == guess.changed
+    if trial.outcome.failure and trial.outcome.failure.kind == "NotImplementedError":
+        return False
+    return verdict(exercise, guess, trial.outcome) is None
+
+
+def _notes(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """What the code printed and warned of, shortened: it helps the learner, and must not reach a graded cell."""
+    printed = "".join(outcome.printed for outcome in outcomes).strip()
+    warned = dict.fromkeys(text for outcome in outcomes for text in outcome.warned)
+    notes = [f"It printed: {_shortened(printed)}"] if printed else []
+    return tuple(notes + [f"It warned: {_shortened(text)}" for text in list(warned)[:3]])
+
+
+def _shortened(text: str, limit: int = 200) -> str:
+    text = " ⏎ ".join(text.splitlines())
+    return text if len(text) <= limit else f"{text[:limit]}…"

@@ -1,0 +1,46 @@
+"""A prediction: a question the reader commits to before reading on. It earns no points and is never graded."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+from lmcourse.course import available_chapters
+from lmcourse.errors import CourseError
+from lmcourse.widgets import Choice
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A question with its possible answers.
+
+    Attributes:
+        name: how a notebook asks for it.
+        question: what is asked.
+        options: the answers to choose from.
+        answer: the right one.
+        because: why, in a sentence or two.
+    """
+
+    name: str
+    question: str
+    options: tuple[str, ...]
+    answer: str
+    because: str
+
+    def __post_init__(self) -> None:
+        if self.answer not in self.options:
+            raise ValueError(f"{self.name}: the answer {self.answer!r} is not among the options")
+
+
+def predict(name: str) -> Choice:
+    """Ask for a prediction: `predict("sum_of_hundredths")`.
+
+    Raises:
+        CourseError: there is none of that name.
+    """
+    for chapter in available_chapters():
+        for prediction in importlib.import_module(chapter.module).PREDICTIONS:
+            if prediction.name == name:
+                return Choice(prediction.question, prediction.options, prediction.answer, prediction.because)
+    raise CourseError(f"There is no prediction called {name!r}.")

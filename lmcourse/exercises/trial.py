@@ -1,0 +1,44 @@
+"""One case put to the learner's answer and to the reference, and what is wrong with what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.compare import difference
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.outcome import Failure, Outcome
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A case, whether it is hidden, and what came of it for the learner's answer and for the reference."""
+
+    case: Case
+    hidden: bool
+    outcome: Outcome
+    expected: Outcome
+
+    def verdict(self, exercise: Exercise) -> str | None:
+        """What is wrong with the outcome, in one line, or None."""
+        return verdict(exercise, self.expected, self.outcome)
+
+
+def verdict(exercise: Exercise, expected: Outcome, outcome: Outcome) -> str | None:
+    """What is wrong with an outcome, in one line, or None if it is as expected."""
+    if outcome.changed:
+        return f"it changes {outcome.changed[0]} in place: work on a copy"
+    if expected.failure:
+        wanted = expected.failure.kind
+        if outcome.failure:
+            right = wanted in outcome.failure.kinds
+            return None if right else f"expected {wanted}, but it raises {outcome.failure.kind}{_told(outcome.failure)}"
+        return f"expected {wanted} to be raised, but it returns a value"
+    if outcome.failure:
+        return f"{outcome.failure.kind}{_told(outcome.failure)}"
+    return difference(expected.value, outcome.value, exercise.tolerance, reveal=not exercise.value)
+
+
+def _told(failure: Failure) -> str:
+    message = f": {failure.message}" if failure.message else ""
+    return f"{message}, in line {failure.number}: `{failure.line}`" if failure.line else message

@@ -1,0 +1,90 @@
+"""nbgrader's settings for this course, in one place: `nbgrader_config.py`, `lmcourse grade` and `lmcourse build` share them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from traitlets.config import Config
+
+STUB = "# Your code here\nraise NotImplementedError"
+"""What stands in a student's notebook in place of a solution."""
+
+NOT_COPIED = [
+    ".*",  # checkpoints, a learner's progress, editors' files
+    "__pycache__",
+    "*.pyc",
+    "*.py",  # our sources hold the answers; a submitted module has no use
+    "*.html",  # a page beside a notebook would be handed on and opened
+    "*.htm",
+    "*.xhtml",
+    "*.svg",
+    "*.js",
+    "feedback",
+]
+"""Files beside a notebook that never travel from one of nbgrader's folders to the next."""
+
+
+def configure(c: Config, root: Path, *, source: str = "solutions", release: str = "notebooks") -> None:
+    """Fill in nbgrader's configuration.
+
+    Args:
+        c: nbgrader's configuration, as `get_config()` gives it.
+        root: the folder of the course.
+        source: the folder under it that holds the notebooks with solutions.
+        release: the folder under it that the students' notebooks go to.
+    """
+    from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+    from nbgrader.preprocessors import (
+        AssignLatePenalties,
+        CheckCellMetadata,
+        ClearOutput,
+        GetGrades,
+        IgnorePattern,
+        LimitOutput,
+        OverwriteCells,
+        OverwriteKernelspec,
+        SaveAutoGrades,
+    )
+
+    from lmcourse.grading.display import CleanForDisplay
+    from lmcourse.grading.hide import HideTests
+    from lmcourse.grading.html import clean_html, markdown_to_html
+    from lmcourse.grading.reading import SubmissionExporter
+    from lmcourse.grading.restore import RestoreCells
+    from lmcourse.grading.run import RunNotebook
+    from lmcourse.grading.scores import StrictScores
+
+    c.CourseDirectory.root = str(Path(root).resolve())
+    c.CourseDirectory.course_id = "lmcourse"
+    c.CourseDirectory.source_directory = source
+    c.CourseDirectory.release_directory = release
+    c.CourseDirectory.ignore = NOT_COPIED
+    c.ClearSolutions.code_stub = {"python": STUB}
+    c.Execute.timeout = 120  # of one cell; a whole notebook of the course takes less than half of that
+    c.Execute.iopub_timeout = 10
+    c.Execute.shutdown_kernel = "immediate"
+
+    c.Autograde.exporter_class = SubmissionExporter
+    c.Autograde.sanitize_preprocessors = [
+        RestoreCells,
+        ClearOutput,
+        OverwriteKernelspec,
+        OverwriteCells,
+        CheckCellMetadata,
+    ]
+    c.Autograde.autograde_preprocessors = [
+        RunNotebook,  # the part that a sandbox replaces
+        StrictScores,
+        IgnorePattern,
+        LimitOutput,
+        SaveAutoGrades,
+        AssignLatePenalties,
+        CheckCellMetadata,
+    ]
+    c.Validator.preprocessors = [CheckCellMetadata, ClearOutput, RunNotebook, StrictScores]
+
+    # Feedback pages and the formgrader show what learners wrote: both draw with HTMLExporter.
+    c.HTMLExporter.preprocessors = [CleanForDisplay]
+    c.HTMLExporter.filters = {"clean_html": clean_html, "markdown2html": markdown_to_html}
+    c.HTMLExporter.sanitize_html = True
+    c.GenerateFeedback.preprocessors = [GetGrades, HideTests, CSSHTMLHeaderPreprocessor]

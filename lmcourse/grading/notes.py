@@ -1,0 +1,35 @@
+"""What grading writes into a graded notebook, besides nbgrader's marks: why points are missing, and the seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+
+KEY = "lmcourse"
+"""The key of these notes in the metadata of a notebook. Submissions cannot bring their own: `restore` drops it."""
+
+CHECK = "check_"
+"""What the nbgrader id of a graded cell adds to the name of its exercise."""
+
+NO_SCORE = "NoScore"
+"""The name of the error in a graded cell that gave no usable score."""
+
+NOT_RUN = "NotRun"
+"""The name of the error in a cell that was never run."""
+
+
+def problem_of(nb: NotebookNode) -> str:
+    """What is wrong with the submission as a whole, in one sentence, or nothing."""
+    return str(nb.metadata.get(KEY, {}).get("problem", ""))
+
+
+def note(nb: NotebookNode, **facts: Any) -> None:
+    """Add facts to the notes of a notebook."""
+    nb.metadata[KEY] = {**nb.metadata.get(KEY, {}), **facts}
+
+
+def error(name: str, sentence: str) -> NotebookNode:
+    """An error output: nbgrader gives its cell 0, and feedback shows the sentence."""
+    return new_output("error", ename=name, evalue=sentence, traceback=[f"{name}: {sentence}"])

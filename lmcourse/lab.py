@@ -1,0 +1,108 @@
+"""Opens the course in JupyterLab, on its welcome page: `lmcourse lab`, `make lab`.
+
+Plain `jupyter lab` would do, after five options and a search for the URL in its log. This chooses the
+options that fit the machine (no display: no browser; root: allowed; a first start without questions about
+news; a log so quiet that the address is what one sees) and lets every option given by hand win.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from lmcourse.errors import CourseError
+from lmcourse.root import find_root
+
+WELCOME = "welcome.ipynb"
+"""The page the course opens on, inside `notebooks/`."""
+
+
+def main(args: Sequence[str] = ()) -> int:
+    """Start JupyterLab and stay until it ends; `args` go to it. Returns the exit status."""
+    try:
+        course = find_root()
+        notebooks = course / "notebooks"
+        if not notebooks.is_dir():
+            raise CourseError(f"{course} has no notebooks/ yet: `make build` makes them from solutions/.")
+    except CourseError as error:
+        print(error, file=sys.stderr)
+        return 2
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    arguments = jupyter_arguments(
+        args,
+        notebooks,
+        env=os.environ,
+        platform=sys.platform,
+        is_root=is_root,
+        page=WELCOME if (notebooks / WELCOME).exists() else None,
+    )
+    # nbgrader reads nbgrader_config.py from the folder the server runs in.
+    os.chdir(course)
+
+    from jupyterlab.labapp import LabApp
+
+    print("Starting JupyterLab. Ctrl-C here ends it; your work stays in notebooks/.", flush=True)
+    LabApp.launch_instance(argv=arguments)
+    return 0
+
+
+def jupyter_arguments(
+    args: Sequence[str],
+    notebooks: Path,
+    *,
+    env: Mapping[str, str],
+    platform: str,
+    is_root: bool,
+    page: str | None,
+) -> list[str]:
+    """What JupyterLab is started with: our choices, then `args`, which win.
+
+    Args:
+        args: options given by hand.
+        notebooks: the folder JupyterLab shows.
+        env: environment variables.
+        platform: `sys.platform`.
+        is_root: whether we run as root; Jupyter refuses that unless told.
+        page: the notebook to open, relative to `notebooks`; None opens the launcher.
+    """
+    chosen: list[str] = []
+    if not _given(args, "--ServerApp.root_dir", "--ServerApp.notebook_dir", "--notebook-dir"):
+        chosen.append(f"--ServerApp.root_dir={notebooks}")
+        # Our page is relative to our folder: whoever shows another folder also starts elsewhere.
+        if page is not None and not _given(args, "--LabApp.default_url", "--ServerApp.default_url"):
+            chosen.append(f"--LabApp.default_url=/lab/tree/{quote(page)}")
+    if not _given(args, "--LabApp.news_url"):
+        # Otherwise the first start asks whether you want news about Jupyter.
+        chosen.append("--LabApp.news_url=None")
+    if not _given(args, "--log-level", "--ServerApp.log_level", "--Application.log_level", "--debug"):
+        # Routine lines would bury the address, which Jupyter logs as critical.
+        chosen.append("--Application.log_level=ERROR")
+    browser_chosen = _given(
+        args, "--no-browser", "--browser", "--ServerApp.open_browser", "--ServerApp.browser"
+    )
+    if not browser_chosen and not has_display(env, platform):
+        chosen.append("--no-browser")
+    if is_root and not _given(args, "--allow-root", "--ServerApp.allow_root"):
+        chosen.append("--allow-root")
+    return [*chosen, *args]
+
+
+def has_display(env: Mapping[str, str], platform: str) -> bool:
+    """Whether a browser started here would be seen by the person who typed the command."""
+    if env.get("SSH_CONNECTION") or env.get("SSH_TTY"):
+        return False
+    if platform in ("darwin", "win32"):
+        return True
+    return bool(env.get("DISPLAY") or env.get("WAYLAND_DISPLAY"))
+
+
+def _given(args: Sequence[str], *options: str) -> bool:
+    """Whether one of these options is among the arguments, as `--name value` or `--name=value`."""
+    return any(a.split("=", 1)[0] in options for a in args)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

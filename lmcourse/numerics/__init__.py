@@ -1,0 +1,58 @@
+"""Floating-point formats, bit by bit: what a code means, how numbers are rounded, where sums stall."""
+
+from lmcourse.numerics.codes import (
+    Fields,
+    Kind,
+    all_values,
+    binade,
+    count_between,
+    decode,
+    encode,
+    fields,
+    infinity_code,
+    nan_code,
+    neighbours,
+    values_between,
+)
+from lmcourse.numerics.formats import (
+    BF16,
+    E4M3,
+    E5M2,
+    FORMATS,
+    FP16,
+    FP32,
+    FP64,
+    TF32,
+    FloatFormat,
+    find_format,
+)
+from lmcourse.numerics.rounding import round_to, running_sum, stall_point, ulp
+
+__all__ = [
+    "BF16",
+    "E4M3",
+    "E5M2",
+    "FORMATS",
+    "FP16",
+    "FP32",
+    "FP64",
+    "TF32",
+    "Fields",
+    "FloatFormat",
+    "Kind",
+    "all_values",
+    "binade",
+    "count_between",
+    "decode",
+    "encode",
+    "fields",
+    "find_format",
+    "infinity_code",
+    "nan_code",
+    "neighbours",
+    "round_to",
+    "running_sum",
+    "stall_point",
+    "ulp",
+    "values_between",
+]

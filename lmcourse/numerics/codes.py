@@ -1,0 +1,172 @@
+"""From bits to numbers and back, exactly.
+
+A *code* is the bit pattern of a float read as an unsigned integer. Nothing here asks PyTorch: a number is an
+integer times a power of two, so `math.ldexp`, which is exact as long as its result is representable, is all
+that is needed.
+
+One property makes the code short: read without the sign bit, codes are in the same order as the magnitudes
+they stand for. Adding one to a code gives the next larger value, across powers of two and out of the
+subnormals; the next after the largest is infinity (IEEE 754-2019, §3.4 and §4.3).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lmcourse.numerics.formats import FloatFormat
+
+Kind = Literal["zero", "subnormal", "normal", "infinity", "nan"]
+
+
+class Fields(NamedTuple):
+    """The three fields of a code as unsigned integers, and what kind of number they make."""
+
+    sign: int
+    exponent: int
+    mantissa: int
+    kind: Kind
+
+
+def fields(code: int, format: FloatFormat) -> Fields:
+    """Split a code into sign, exponent and mantissa. ValueError for a code that does not fit the format."""
+    if not 0 <= code < 1 << format.bits:
+        raise ValueError(f"code {code} does not fit in the {format.bits} bits of {format.name}")
+    sign, magnitude = divmod(code, 1 << (format.bits - 1))
+    exponent, mantissa = divmod(magnitude, 1 << format.mantissa_bits)
+    return Fields(sign, exponent, mantissa, _kind(magnitude, format))
+
+
+def decode(code: int, format: FloatFormat) -> float:
+    """The value a code stands for, exact up to fp64; zero keeps its sign. ValueError as in `fields`."""
+    sign, exponent, mantissa, kind = fields(code, format)
+    if kind == "nan":
+        return math.nan
+    if kind == "infinity":
+        magnitude = math.inf
+    elif kind == "normal":
+        significand = (1 << format.mantissa_bits) + mantissa
+        magnitude = math.ldexp(significand, exponent - format.bias - format.mantissa_bits)
+    else:
+        magnitude = math.ldexp(mantissa, format.min_exponent - format.mantissa_bits)
+    return -magnitude if sign else magnitude
+
+
+def encode(value: float, format: FloatFormat) -> int:
+    """The code nearest to a value; of two equally near, the one whose last bit is 0 (IEEE 754-2019, §4.3.1).
+
+    Too large: infinity in formats that have one, from half a step above `max_finite` on. E4M3 saturates at
+    ±448, for infinity too, as `Tensor.to(torch.float8_e4m3fn)` does since pytorch#178817; the releases before
+    gave NaN there. NaN becomes the positive quiet NaN.
+    """
+    if math.isnan(value):
+        return nan_code(format)
+    magnitude = _largest_code(format) if math.isinf(value) else _magnitude_code(abs(value), format)
+    sign = 1 if math.copysign(1.0, value) < 0 else 0
+    return sign << (format.bits - 1) | magnitude
+
+
+def infinity_code(format: FloatFormat) -> int:
+    """The code of +∞: exponent all ones, mantissa zero. In E4M3, which has no infinity, that code is 256."""
+    return ((1 << format.exponent_bits) - 1) << format.mantissa_bits
+
+
+def nan_code(format: FloatFormat) -> int:
+    """The code of the positive quiet NaN: highest mantissa bit set (IEEE), or all mantissa bits (E4M3)."""
+    if format.has_infinity:
+        return infinity_code(format) + (1 << (format.mantissa_bits - 1))
+    return (1 << (format.bits - 1)) - 1
+
+
+def binade(value: float, format: FloatFormat) -> int:
+    """The e with 2^e ≤ |value| < 2^(e+1), but never below the one that zero and all subnormals share."""
+    if value == 0:
+        return format.min_exponent
+    _, exponent_above = math.frexp(value)
+    return max(exponent_above - 1, format.min_exponent)
+
+
+def neighbours(code: int, format: FloatFormat) -> tuple[float, float]:
+    """The next smaller and the next larger value; ValueError if the code is not finite.
+
+    Beyond the largest finite value that is infinity, and NaN in E4M3: the values of the next codes.
+    """
+    position = _position(code, format)
+    return _value_at(position - 1, format), _value_at(position + 1, format)
+
+
+def values_between(low: float, high: float, format: FloatFormat) -> list[float]:
+    """All distinct finite values v with low ≤ v ≤ high, ascending; zero once.
+
+    The list has a number for every code: ask `count_between` first when the format is wide.
+    """
+    first, last = _positions(low, high, format)
+    values = (_value_at(position, format) for position in range(first, last + 1))
+    return [value for value in values if low <= value <= high and math.isfinite(value)]
+
+
+def count_between(low: float, high: float, format: FloatFormat) -> int:
+    """How many values lie between the two roundings of `low` and `high`, without listing them."""
+    first, last = _positions(low, high, format)
+    return last - first + 1
+
+
+def all_values(format: FloatFormat) -> Tensor:
+    """All distinct finite values, ascending, as float64. ValueError for formats wider than 16 bits."""
+    if format.bits > 16:
+        raise ValueError(
+            f"{format.name} has 2^{format.bits} codes; all_values lists formats of up to 16 bits"
+        )
+    values = values_between(-format.max_finite, format.max_finite, format)
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def _kind(magnitude: int, format: FloatFormat) -> Kind:
+    if magnitude == 0:
+        return "zero"
+    if magnitude < 1 << format.mantissa_bits:
+        return "subnormal"
+    if magnitude > _largest_code(format):
+        return "nan"
+    if format.has_infinity and magnitude == infinity_code(format):
+        return "infinity"
+    return "normal"
+
+
+def _largest_code(format: FloatFormat) -> int:
+    """The largest magnitude that is not NaN: infinity where there is one, else the largest finite value."""
+    return infinity_code(format) if format.has_infinity else nan_code(format) - 1
+
+
+def _magnitude_code(magnitude: float, format: FloatFormat) -> int:
+    exponent = binade(magnitude, format)
+    # Exact: scaling by a power of two to below 2^(mantissa_bits + 1). `round` is nearest, ties to even.
+    steps = round(math.ldexp(magnitude, format.mantissa_bits - exponent))
+    # Rounding up to a power of two carries into the exponent, as it should: codes are in the order of values.
+    code = ((exponent - format.min_exponent) << format.mantissa_bits) + steps
+    return min(code, _largest_code(format))
+
+
+def _position(code: int, format: FloatFormat) -> int:
+    """Where a finite value stands on the number line: how many codes from zero, with its sign."""
+    sign, _, _, kind = fields(code, format)
+    if kind in ("nan", "infinity"):
+        raise ValueError(f"code {code} of {format.name} is {kind}, which has no neighbours")
+    magnitude = code % (1 << (format.bits - 1))
+    return -magnitude if sign else magnitude
+
+
+def _positions(low: float, high: float, format: FloatFormat) -> tuple[int, int]:
+    if not low <= high:
+        raise ValueError(f"the interval from {low} to {high} is empty")
+    limit = format.max_finite
+    first, last = (max(-limit, min(limit, edge)) for edge in (low, high))
+    return _position(encode(first, format), format), _position(encode(last, format), format)
+
+
+def _value_at(position: int, format: FloatFormat) -> float:
+    magnitude = decode(abs(position), format)
+    return -magnitude if position < 0 else magnitude

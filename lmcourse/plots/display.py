@@ -1,0 +1,47 @@
+"""How a figure appears in a notebook: a picture with alt text, or that text where there are no pictures.
+
+nbval compares a cell's `text/plain` and not its picture, so the alt text is also what a test of the notebook
+sees.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.lib.pretty import RepresentationPrinter
+from matplotlib.figure import Figure
+
+from lmcourse.plots.style import alt_text, png
+
+_CSS_PIXELS_PER_INCH = 96
+
+
+def install(shell: InteractiveShell) -> None:
+    """Show every Figure that ends a cell of this shell with its alt text. Calling it twice is harmless.
+
+    ValueError for a shell without a display formatter.
+    """
+    formatter = shell.display_formatter
+    if formatter is None:
+        raise ValueError("this shell displays nothing: it has no display formatter")
+    formatter.formatters["image/png"].for_type(Figure, _png_with_metadata)
+    formatter.formatters["text/plain"].for_type(Figure, _print_alt_text)
+
+
+def mimebundle(figure: Figure) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The figure as Jupyter's (data, metadata): a base64 PNG with alt text and width, and plain text."""
+    picture, metadata = _png_with_metadata(figure)
+    data = {"image/png": base64.b64encode(picture).decode("ascii"), "text/plain": alt_text(figure)}
+    return data, {"image/png": metadata}
+
+
+def _png_with_metadata(figure: Figure) -> tuple[bytes, dict[str, Any]]:
+    # The width in CSS pixels: a picture with more pixels than that stays sharp on dense screens.
+    width = round(figure.get_figwidth() * _CSS_PIXELS_PER_INCH)
+    return png(figure), {"alt": alt_text(figure), "width": width}
+
+
+def _print_alt_text(figure: Figure, printer: RepresentationPrinter, cycle: bool) -> None:
+    printer.text(alt_text(figure))  # type: ignore[no-untyped-call]

@@ -1,0 +1,203 @@
+"""Which numbers a format can represent: how far apart they are, and how far they reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lmcourse.numerics import FORMATS, FloatFormat, count_between, find_format, ulp, values_between
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+
+FORMAT_COLOURS: dict[str, str] = {
+    "fp64": PALETTE["black"],
+    "fp32": PALETTE["blue"],
+    "tf32": PALETTE["sky"],
+    "fp16": PALETTE["vermilion"],
+    "bf16": PALETTE["green"],
+    "e4m3": PALETTE["orange"],
+    "e5m2": PALETTE["purple"],
+}
+
+_MAX_TICKS = 2000
+
+
+def number_line(format: FloatFormat | str = "e4m3", low: float = 0.0, high: float = 8.0) -> Figure:
+    """A tick for every value of the format from `low` to `high`; the gaps double at every power of two.
+
+    Where more than 2000 values fall in the interval they are a solid band. ValueError unless low < high.
+    """
+    chosen = find_format(format)
+    if not low < high:
+        raise ValueError(f"the interval from {low:g} to {high:g} is empty")
+    figure = new_figure(8.0, 2.2)
+    count = count_between(low, high, chosen)
+    if count > _MAX_TICKS:
+        axes = new_axes(figure, f"{chosen.name}: about {count:,} values from {low:g} to {high:g}", "value")
+        axes.axvspan(low, high, color=FORMAT_COLOURS["fp32"])
+        caption = "Too many values to draw apart: the line looks continuous. Zoom in, or take fewer bits."
+    else:
+        values = values_between(low, high, chosen)
+        count = len(values)
+        axes = new_axes(figure, f"{chosen.name}: {count} values from {low:g} to {high:g}", "value")
+        _draw_ticks(axes, values, chosen)
+        caption = (
+            "One tick per value; the colour changes at every power of two, where the gap doubles. "
+            "Around zero, in purple, the subnormals keep the gap of the smallest normal numbers."
+        )
+    margin = (high - low) / 200
+    axes.set_xlim(low - margin, high + margin)
+    _hide_heights(axes)
+    alt = f"Number line of {chosen.name} from {low:g} to {high:g} with {count} values"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def spacing(formats: Sequence[str] = ("fp32", "fp16", "bf16", "e4m3", "e5m2")) -> Figure:
+    """The gap between neighbouring values against magnitude, for each format over its own range."""
+    figure = new_figure(8.0, 4.4)
+    axes = new_axes(
+        figure, "Precision is relative: the gap grows with the value", "magnitude", "gap to next value (ulp)"
+    )
+    for name in formats:
+        format = find_format(name)
+        exponents = range(format.min_exponent - format.mantissa_bits, format.max_exponent + 1)
+        magnitudes = [math.ldexp(1.0, exponent) for exponent in exponents]
+        gaps = [ulp(magnitude, format) for magnitude in magnitudes]
+        magnitudes.append(format.max_finite)
+        gaps.append(gaps[-1])
+        axes.step(
+            magnitudes, gaps, where="post", label=name, color=FORMAT_COLOURS[format.name], linewidth=1.8
+        )
+    axes.set_xscale("log", base=10)
+    axes.set_yscale("log", base=10)
+    axes.set_xlim(1e-10, 1e6)
+    axes.set_ylim(1e-12, 1e5)
+    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    caption = (
+        "Each stair is one power of two; the slope is the same for all formats, the height is their "
+        "precision. A flat start is the subnormal range; a line that reaches the frame goes on beyond it."
+    )
+    alt = f"Gap between neighbouring values against magnitude, both logarithmic, for {', '.join(formats)}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def range_precision_map(highlight: str | None = None) -> Figure:
+    """Decades of range against significant decimal digits, for all formats; highlighting one fades the rest.
+
+    ValueError if `highlight` is not the name of a format.
+    """
+    chosen = None if highlight is None else find_format(highlight)
+    figure = new_figure(8.0, 4.4)
+    axes = new_axes(
+        figure,
+        "Range costs exponent bits, precision costs fraction bits",
+        "magnitude",
+        "significant decimal digits",
+    )
+    for format in FORMATS.values():
+        _draw_range(axes, format, faded=chosen is not None and format != chosen)
+    axes.set_xscale("symlog", linthresh=10, linscale=2.5)
+    decades = (-308, -38, -10, -5, 0, 5, 10, 38, 308)
+    axes.set_xticks(decades, [f"$10^{{{decade}}}$" if decade else "1" for decade in decades])
+    axes.set_xlim(-600, 600)
+    axes.set_yscale("log")
+    axes.set_ylim(0.75, 22)
+    axes.set_yticks([1, 2, 3, 5, 10, 16], ["1", "2", "3", "5", "10", "16"])
+    axes.minorticks_off()
+    caption = (
+        "Thick: normal numbers. Thin: subnormals, with fewer and fewer digits. Digits are log10(2) times "
+        "(fraction bits + 1); tf32 and fp16, both 3.3, are drawn slightly apart. Decades far from 1 are "
+        "squeezed together."
+    )
+    alt = "Range against precision: " + "; ".join(_range_text(format) for format in FORMATS.values())
+    if chosen is not None:
+        alt = f"{alt}; {chosen.name} highlighted"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def significant_digits(value: float = 6.022e23, digits: int = 4) -> Figure:
+    """What a decimal with so many digits stands for: itself, give or take half a unit in its last place.
+
+    ValueError for zero, a value that is not finite, or digits outside 1…15.
+    """
+    if value == 0 or not math.isfinite(value) or not 1 <= digits <= 15:
+        raise ValueError("significant digits need a finite value other than zero and 1 to 15 digits")
+    significand, _, power = f"{value:.{digits - 1}e}".partition("e")
+    centre, unit = float(significand), 10.0 ** (1 - digits)
+    figure = new_figure(8.0, 2.3)
+    scale = rf"$\times 10^{{{int(power)}}}$"
+    half = f"{unit / 2:.{digits}f}"
+    axes = new_axes(figure, f"{significand} {scale}: {digits} digits, ±{half} {scale}", f"value ({scale})")
+    for step, colour in ((-1, PALETTE["sky"]), (0, PALETTE["orange"]), (1, PALETTE["sky"])):
+        middle = centre + step * unit
+        axes.axvspan(
+            middle - unit / 2, middle + unit / 2, ymax=0.7, color=colour, alpha=1.0 if step == 0 else 0.4
+        )
+        axes.text(middle, 0.35, f"{middle:.{digits - 1}f}", ha="center", va="center", fontsize=11)
+    edges = [centre + unit * half_steps / 2 for half_steps in (-3, -1, 1, 3)]
+    axes.set_xticks(edges, [f"{edge:.{digits}f}" for edge in edges])
+    axes.set_xlim(edges[0], edges[-1])
+    _hide_heights(axes)
+    caption = (
+        "All numbers in the orange band round to these digits. One digit more, and it is 10 times narrower."
+    )
+    alt = f"{value:g} to {digits} digits is {significand}e{int(power)}, plus or minus {half}e{int(power)}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def _hide_heights(axes: Axes) -> None:
+    axes.set_ylim(0, 1)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.grid(visible=False)
+
+
+def _draw_ticks(axes: Axes, values: list[float], format: FloatFormat) -> None:
+    by_colour: dict[str, list[float]] = {}
+    for value in values:
+        by_colour.setdefault(_binade_colour(value, format), []).append(value)
+    width = 1.6 if len(values) < 200 else 0.7
+    for colour, ticks in by_colour.items():
+        axes.vlines(ticks, 0, 0.85, color=colour, linewidth=width)
+
+
+def _binade_colour(value: float, format: FloatFormat) -> str:
+    if abs(value) < format.min_normal:
+        return PALETTE["purple"]
+    return PALETTE["blue"] if math.frexp(value)[1] % 2 else PALETTE["orange"]
+
+
+def _digits(format: FloatFormat) -> float:
+    return (format.mantissa_bits + 1) * math.log10(2)
+
+
+def _range_text(format: FloatFormat) -> str:
+    return (
+        f"{format.name} {_digits(format):.1f} digits from {format.min_normal:.3g} to {format.max_finite:.3g}"
+    )
+
+
+def _draw_range(axes: Axes, format: FloatFormat, *, faded: bool) -> None:
+    apart = {"tf32": 1.07, "fp16": 1 / 1.07}.get(format.name, 1.0)
+    height = _digits(format) * apart
+    colour = FORMAT_COLOURS[format.name]
+    smallest, normal, largest = (
+        math.log10(value) for value in (format.min_subnormal, format.min_normal, format.max_finite)
+    )
+    alpha = 0.25 if faded else 1.0
+    axes.plot(
+        [normal, largest], [height, height], color=colour, linewidth=7, solid_capstyle="butt", alpha=alpha
+    )
+    axes.plot([smallest, normal], [height, height], color=colour, linewidth=2, alpha=alpha)
+    label = f" {format.name}, {format.bits} bits"
+    axes.annotate(
+        label,
+        (largest, height),
+        xytext=(2, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=9,
+        color=GREY if faded else "black",
+    )

@@ -1,0 +1,82 @@
+"""The house style: one look for all figures, made without touching Matplotlib's global state.
+
+Figures are built as plain `matplotlib.figure.Figure` objects. pyplot would keep each of them alive and draw
+it a second time at the end of a cell, and a learner's own `rcParams` would change what the course shows.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Okabe and Ito (2008), "Color universal design": distinguishable with every common kind of colour blindness.
+PALETTE: dict[str, str] = {
+    "blue": "#0072B2",
+    "orange": "#E69F00",
+    "green": "#009E73",
+    "vermilion": "#D55E00",
+    "purple": "#CC79A7",
+    "sky": "#56B4E9",
+    "yellow": "#F0E442",
+    "black": "#000000",
+}
+GREY = "#5F6368"
+GRID = "#E3E5E8"
+
+DPI = 120
+_CAPTION_SIZE = 9.0
+_CHARACTERS_PER_INCH = 14.0
+
+
+def new_figure(width: float = 8.0, height: float = 3.5) -> Figure:
+    """An empty white figure of that size in inches; 8 inches is the width of a notebook's output."""
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def new_axes(figure: Figure, title: str, xlabel: str = "", ylabel: str = "") -> Axes:
+    """The only axes of a figure: title at the left, a light grid behind the data, a frame of two sides."""
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    axes.set_xlabel(xlabel, fontsize=10)
+    axes.set_ylabel(ylabel, fontsize=10)
+    axes.tick_params(labelsize=9, color=GREY)
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GREY)
+    return axes
+
+
+def new_canvas(figure: Figure, title: str) -> Axes:
+    """Axes for a drawing instead of a diagram: a title, and no scales."""
+    axes = new_axes(figure, title)
+    axes.set_axis_off()
+    return axes
+
+
+def describe(figure: Figure, *, caption: str, alt: str) -> Figure:
+    """Draw the caption under the axes and keep the alt text; returns the figure.
+
+    The caption says what to see. The alt text says what is there, and is what a text terminal shows instead:
+    it has to be the same on every run.
+    """
+    columns = int(figure.get_figwidth() * _CHARACTERS_PER_INCH)
+    wrapped = textwrap.fill(caption, columns)
+    figure.supxlabel(wrapped, x=0.01, ha="left", fontsize=_CAPTION_SIZE, color=GREY)
+    figure.set_label(alt)
+    return figure
+
+
+def alt_text(figure: Figure) -> str:
+    """The alt text given to `describe`; "Figure without a description" for a figure that has none."""
+    return str(figure.get_label()) or "Figure without a description"
+
+
+def png(figure: Figure, dpi: float = DPI) -> bytes:
+    """The figure as PNG. Without the name of the software: the same figure gives the same bytes."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+    return buffer.getvalue()

@@ -1,0 +1,144 @@
+"""What is done in a learner's copy, read from the reports that their saved notebooks hold.
+
+Nothing is run and nothing but JSON is read, so `lmcourse status` answers at once. A check that was never run, or was run on
+an untouched cell, counts as not started.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from lmcourse.course import CHAPTERS, Chapter
+
+REPORT = "application/vnd.lmcourse.report+json"
+"""`lmcourse.exercises.report.MIME`; importing it from there would load torch."""
+
+PREFIX = "check_"
+"""What the nbgrader id of a check cell starts with; the exercise's name follows."""
+
+State = Literal["not started", "in progress", "done"]
+
+
+@dataclass(frozen=True)
+class ExerciseProgress:
+    """One exercise: points earned and possible, and whether an answer was ever checked."""
+
+    name: str
+    points: float
+    max_points: float
+    started: bool
+
+    @property
+    def state(self) -> State:
+        """How far it is."""
+        return "not started" if not self.started else "done" if self.points >= self.max_points else "in progress"
+
+
+@dataclass(frozen=True)
+class NotebookProgress:
+    """One notebook of the learner's copy.
+
+    Attributes:
+        chapter: its place in the course.
+        path: its file.
+        exercises: in the order of its cells.
+        problem: why it cannot be read, in one line; empty if it can.
+    """
+
+    chapter: Chapter
+    path: Path
+    exercises: tuple[ExerciseProgress, ...] = ()
+    problem: str = ""
+
+    @property
+    def points(self) -> float:
+        """Points earned in it."""
+        return sum(exercise.points for exercise in self.exercises)
+
+    @property
+    def max_points(self) -> float:
+        """Points it can earn."""
+        return sum(exercise.max_points for exercise in self.exercises)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "id": self.chapter.id,
+            "title": self.chapter.title,
+            "points": self.points,
+            "max_points": self.max_points,
+            "exercises": {
+                item.name: {"points": item.points, "max_points": item.max_points, "state": item.state}
+                for item in self.exercises
+            },
+            "problem": self.problem,
+        }
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The whole learner's copy, notebook by notebook."""
+
+    notebooks: tuple[NotebookProgress, ...]
+
+    @property
+    def points(self) -> float:
+        """Points earned so far."""
+        return sum(notebook.points for notebook in self.notebooks)
+
+    @property
+    def max_points(self) -> float:
+        """Points that the notebooks here can earn."""
+        return sum(notebook.max_points for notebook in self.notebooks)
+
+    @property
+    def problems(self) -> list[str]:
+        """One line for each notebook that cannot be read."""
+        return [notebook.problem for notebook in self.notebooks if notebook.problem]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        notebooks = [notebook.to_json() for notebook in self.notebooks]
+        return {"points": self.points, "max_points": self.max_points, "notebooks": notebooks}
+
+
+def read_progress(notebooks: Path) -> Progress:
+    """What is done in the folder `notebooks`; copies that a learner made beside a notebook do not count."""
+    paths = [(chapter, notebooks / chapter.id / f"{chapter.topic}.ipynb") for chapter in CHAPTERS]
+    return Progress(tuple(read_notebook(chapter, path) for chapter, path in paths if path.is_file()))
+
+
+def read_notebook(chapter: Chapter, path: Path) -> NotebookProgress:
+    """What is done in one notebook. Never raises: what cannot be read is a `problem`."""
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        exercises: dict[str, ExerciseProgress] = {}
+        for cell in cells:
+            for found in _graded(cell):
+                # A learner's copy of a check cell carries the same id: the better of the two counts.
+                known = exercises.get(found.name)
+                if known is None or (found.started, found.points) > (known.started, known.points):
+                    exercises[found.name] = found
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a notebook"
+        return NotebookProgress(chapter, path, problem=f"{path} cannot be read: {reason}.")
+    return NotebookProgress(chapter, path, tuple(exercises.values()))
+
+
+def _graded(cell: dict[str, Any]) -> Iterator[ExerciseProgress]:
+    """The exercise that this cell checks, if it is a check."""
+    said = cell["metadata"].get("nbgrader") or {}
+    name = str(said.get("grade_id", ""))
+    if not said.get("grade") or not name.startswith(PREFIX):
+        return
+    exercise, most = name.removeprefix(PREFIX), float(said["points"])
+    reports = [output.get("data", {}).get(REPORT) for output in cell.get("outputs", [])]
+    report = next((report for report in reversed(reports) if report), {})
+    points = float(report.get("points", 0.0))
+    fair = min(max(points, 0.0), most) if math.isfinite(points) else 0.0
+    yield ExerciseProgress(exercise, fair, most, started=bool(report.get("answered", False)))

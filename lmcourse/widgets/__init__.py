@@ -1,0 +1,9 @@
+"""Controls for the figures of `lmcourse.plots`, live in JupyterLab and a still picture everywhere else."""
+
+from lmcourse.widgets.bit_explorer import BitExplorer
+from lmcourse.widgets.choice import Choice
+from lmcourse.widgets.controls import Control, Log
+from lmcourse.widgets.explorer import Explorer, explore
+from lmcourse.widgets.live import LiveFigure
+
+__all__ = ["BitExplorer", "Choice", "Control", "Explorer", "LiveFigure", "Log", "explore"]

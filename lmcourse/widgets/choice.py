@@ -1,0 +1,59 @@
+"""A question with buttons: the reader commits to an answer and then reads why."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets
+
+_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+_RIGHT = "var(--jp-success-color1, #2e7d32)"
+_WRONG = "var(--jp-warn-color0, #b35c00)"
+
+
+class Choice:
+    """A question, a button per answer, and what is said once one is pressed.
+
+    `buttons` and `verdict` are its widgets. Where there is no kernel it is a plain list. ValueError if the answer is
+    not among the options.
+    """
+
+    def __init__(self, question: str, options: Sequence[str], answer: str, because: str) -> None:
+        if answer not in options:
+            raise ValueError(f"the answer {answer!r} is not among the options")
+        self._question, self._options, self._answer, self._because = question, tuple(options), answer, because
+        self.buttons = [_button(option) for option in options]
+        self.verdict = ipywidgets.HTML()
+        for button in self.buttons:
+            button.on_click(self._commit)
+        row = ipywidgets.HBox(self.buttons, layout=ipywidgets.Layout(flex_flow="row wrap"))
+        asked = ipywidgets.HTML(f"<b>Predict.</b> {html.escape(question)}")
+        self._box = ipywidgets.VBox([asked, row, self.verdict])
+
+    def _commit(self, pressed: ipywidgets.Button) -> None:
+        right = pressed.description == self._answer
+        for button in self.buttons:
+            button.disabled = True
+            button.button_style = "success" if button.description == self._answer else ""
+        word, colour = ("Yes.", _RIGHT) if right else (f"It is {self._answer}.", _WRONG)
+        text = f'<b style="color: {colour}">{html.escape(word)}</b> {html.escape(self._because)}'
+        self.verdict.value = f'<div role="status" style="max-width: 52em">{text}</div>'
+
+    def __repr__(self) -> str:
+        return f"Predict. {self._question}  [ {' | '.join(self._options)} ]"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        items = "".join(f"<li>{html.escape(option)}</li>" for option in self._options)
+        return {
+            _WIDGET_VIEW: self._box._repr_mimebundle_()[_WIDGET_VIEW],
+            "text/html": f"<p><b>Predict.</b> {html.escape(self._question)}</p><ul>{items}</ul>",
+            "text/plain": repr(self),
+        }
+
+
+def _button(option: str) -> ipywidgets.Button:
+    return ipywidgets.Button(
+        description=option, layout=ipywidgets.Layout(width="auto", margin="2px 6px 2px 0")
+    )

@@ -1,0 +1,121 @@
+"""From an abbreviation like (0, 10) to a control with a label.
+
+    (low, high) or (low, high, step)   slider; of integers if all are integers
+    Log(low, high)                     slider in equal ratios
+    [a, b, c]                          buttons, or a drop-down list for more than six
+    True or False                      checkbox
+    "text"                             text field
+    3 or 0.5                           no control: the value is fixed
+
+All are plain ipywidgets: reachable with Tab, moved with the arrow keys.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import ipywidgets
+
+_MAX_BUTTONS = 6
+
+
+@dataclass(frozen=True)
+class Log:
+    """A slider in equal ratios: low, low × base, low × base² ... for integers, fine steps for floats.
+
+    ValueError unless 0 < low < high and base > 1.
+    """
+
+    low: float
+    high: float
+    base: int = 2
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low < self.high or self.base <= 1:
+            raise ValueError(
+                f"Log needs 0 < low < high and base > 1, not {self.low}, {self.high}, {self.base}"
+            )
+
+
+Control: TypeAlias = "tuple[float, ...] | Log | list[Any] | bool | str | float"
+
+
+def make_control(name: str, control: Control, default: Any) -> ipywidgets.Widget:
+    """The widget of an abbreviation, with a label made of the name.
+
+    It starts at `default` if it can take that value, else at its first or lowest value; a checkbox and a text
+    field start at the value given. TypeError or ValueError in one line for what is not an abbreviation.
+    """
+    label = {"description": name.replace("_", " "), "style": {"description_width": "initial"}}
+    if isinstance(control, bool):
+        return ipywidgets.Checkbox(value=control, indent=False, **label)
+    if isinstance(control, str):
+        return ipywidgets.Text(value=control, continuous_update=False, **label)
+    if isinstance(control, int | float):
+        return ipywidgets.fixed(control)
+    if isinstance(control, list):
+        return _choice(name, control, default, label)
+    if isinstance(control, Log):
+        return _ratio_slider(control, default, label)
+    if isinstance(control, tuple):
+        return _slider(name, control, default, label)
+    raise TypeError(
+        f"{name}={control!r} is not a control: give a tuple, a list, Log(...), a bool, a str or a number"
+    )
+
+
+def _choice(name: str, options: list[Any], default: Any, label: dict[str, Any]) -> ipywidgets.Widget:
+    if not options:
+        raise ValueError(f"{name}=[] leaves nothing to choose from")
+    kind = ipywidgets.ToggleButtons if len(options) <= _MAX_BUTTONS else ipywidgets.Dropdown
+    widget = kind(options=[(str(option), option) for option in options], **label)
+    widget.value = default if default in options else options[0]
+    if kind is ipywidgets.ToggleButtons:
+        widget.style.button_width = "auto"
+    return widget
+
+
+def _slider(name: str, control: tuple[float, ...], default: Any, label: dict[str, Any]) -> ipywidgets.Widget:
+    if len(control) not in (2, 3) or not control[0] < control[1]:
+        raise ValueError(f"{name}={control!r} is not (low, high) or (low, high, step) with low < high")
+    low, high = control[:2]
+    value = _within(low, high, default)
+    if all(isinstance(number, int) for number in control):
+        kind, step = ipywidgets.IntSlider, control[2] if len(control) == 3 else 1
+    else:
+        kind, step = ipywidgets.FloatSlider, control[2] if len(control) == 3 else _step(low, high, value)
+    return kind(value=value, min=low, max=high, step=step, layout=_wide(), **label)
+
+
+def _ratio_slider(control: Log, default: Any, label: dict[str, Any]) -> ipywidgets.Widget:
+    if isinstance(control.low, int) and isinstance(control.high, int):
+        steps = math.floor(math.log(control.high / control.low, control.base) + 1e-9)
+        options = [control.low * control.base**step for step in range(steps + 1)]
+        value = default if default in options else options[0]
+        return ipywidgets.SelectionSlider(options=options, value=value, layout=_wide(), **label)
+    low, high = math.log10(control.low), math.log10(control.high)
+    value = _within(control.low, control.high, default)
+    step = _step(low, high, math.log10(value))
+    return ipywidgets.FloatLogSlider(
+        value=value, min=low, max=high, step=step, readout_format=".3g", layout=_wide(), **label
+    )
+
+
+def _within(low: float, high: float, default: Any) -> float:
+    numeric = isinstance(default, int | float) and not isinstance(default, bool)
+    return default if numeric and low <= default <= high else low
+
+
+def _step(low: float, high: float, start: float) -> float:
+    """About a hundredth of the way, so that the start is a whole number of steps from the lower end.
+
+    The browser moves a value between two steps to the nearest one: the picture would change by being looked at.
+    """
+    steps_to_start = round(100 * (start - low) / (high - low))
+    return (start - low) / steps_to_start if steps_to_start else (high - low) / 100
+
+
+def _wide() -> ipywidgets.Layout:
+    return ipywidgets.Layout(width="32em")

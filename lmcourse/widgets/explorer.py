@@ -1,0 +1,62 @@
+"""Sliders and buttons for any plotting function: `explore(plots.number_line, format=["e4m3", "e5m2"])`.
+
+The picture is an HTML widget holding an <img>, not an Output widget: it carries alt text, has no output
+stream that can swallow an error, and needs no `clear_output`, which nbval cannot follow.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets
+from matplotlib.figure import Figure
+
+from lmcourse.widgets.controls import Control, make_control
+from lmcourse.widgets.live import LiveFigure, error_html, image_html
+
+
+class Explorer(LiveFigure):
+    """A figure with controls: `controls[name]` is the widget of a parameter, `picture` that of the figure."""
+
+    def __init__(self, draw: Callable[..., Figure], controls: dict[str, ipywidgets.Widget]) -> None:
+        self._draw = draw
+        self.controls = controls
+        still = draw(**self.arguments)
+        self.picture = ipywidgets.HTML(image_html(still))
+        visible = [control for control in controls.values() if isinstance(control, ipywidgets.DOMWidget)]
+        for control in visible:
+            control.observe(self._redraw, names="value")
+        super().__init__([*visible, self.picture], still)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What the figure is drawn with at present."""
+        return {name: control.value for name, control in self.controls.items()}
+
+    def _redraw(self, change: object) -> None:
+        try:
+            figure = self._draw(**self.arguments)
+        except Exception as error:
+            self.picture.value = error_html(error)
+            raise
+        self.picture.value = image_html(figure)
+
+
+def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:
+    """A figure whose arguments the reader can change; see `lmcourse.widgets.controls` for the abbreviations.
+
+    A control starts at the default of the function's parameter where that is possible. Parameters without a
+    control keep their default. An error while drawing is shown in place of the figure, and raised. TypeError
+    for a control that is not a parameter of `draw`.
+    """
+    parameters = inspect.signature(draw).parameters
+    unknown = [name for name in controls if name not in parameters]
+    if unknown:
+        name = getattr(draw, "__name__", repr(draw))
+        raise TypeError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(parameters)}")
+    widgets = {
+        name: make_control(name, control, parameters[name].default) for name, control in controls.items()
+    }
+    return Explorer(draw, widgets)

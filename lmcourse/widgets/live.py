@@ -1,0 +1,64 @@
+"""A widget where there is a kernel, the same picture standing still everywhere else.
+
+GitHub, a PDF and nbval cannot run a widget. So one display carries both: the live view for JupyterLab, and
+the figure of the state it was built in, with its alt text, for all others.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets
+from matplotlib.figure import Figure
+
+from lmcourse.plots import mimebundle
+
+_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+_ERROR_COLOUR = "#B3261E"
+
+
+class LiveFigure:
+    """A column of widgets with a still figure of its first state; the last value of a cell shows it."""
+
+    def __init__(self, children: Sequence[ipywidgets.Widget], still: Figure) -> None:
+        self._box = ipywidgets.VBox(children)
+        self._still, self._metadata = mimebundle(still)
+
+    @property
+    def children(self) -> tuple[ipywidgets.Widget, ...]:
+        """The widgets from top to bottom."""
+        return tuple(self._box.children)
+
+    def _repr_mimebundle_(
+        self, include: Any = None, exclude: Any = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What Jupyter shows: (data, metadata) with the widget view, `image/png` and `text/plain`."""
+        view = self._box._repr_mimebundle_()[_WIDGET_VIEW]
+        return {_WIDGET_VIEW: view, **self._still}, self._metadata
+
+
+def image_html(figure: Figure) -> str:
+    """The figure as an <img> that carries its PNG and its alt text."""
+    data, metadata = mimebundle(figure)
+    alt = html.escape(metadata["image/png"]["alt"], quote=True)
+    width = metadata["image/png"]["width"]
+    source = f"data:image/png;base64,{data['image/png']}"
+    return f'<img alt="{alt}" width="{width}" style="max-width: 100%; height: auto" src="{source}">'
+
+
+def png_of(image: str) -> bytes:
+    """The PNG inside what `image_html` returned. ValueError if there is none."""
+    _, found, rest = image.partition("base64,")
+    if not found:
+        raise ValueError(f"no picture in {image!r}")
+    return base64.b64decode(rest.partition('"')[0])
+
+
+def error_html(error: Exception) -> str:
+    """An error as one red line that screen readers announce: its type and the first line of its message."""
+    message = str(error).partition("\n")[0]
+    text = html.escape(f"{type(error).__name__}: {message}")
+    return f'<p role="alert" style="color: {_ERROR_COLOUR}">{text}</p>'

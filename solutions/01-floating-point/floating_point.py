@@ -1,0 +1,661 @@
+# %% [markdown]
+# # 01 · Floating point
+#
+# **90 min · 12 exercises · 28 points**
+#
+# Add 0.01 a thousand times and you expect 10. On the chip that trains a language model you may get 4. Nothing is
+# broken: the machine keeps its promise exactly, and by the end of this notebook you will know what it promised.
+#
+# **You will be able to**
+#
+# - read any floating-point number, bit by bit, and say how far and how fine its format reaches;
+# - predict when a gradient vanishes, when a sum stops growing and when a softmax blows up, and repair all three;
+# - say what a tensor costs in bytes, without mixing up MB and MiB.
+#
+# **You need** Python and a little PyTorch. No earlier notebook, no GPU.
+#
+# Each exercise has a cell for your answer and a check below it. The check tells you what differs, and often why. Stuck?
+# `hint("name_of_the_exercise")` gives a nudge; run it again for the next one.
+
+# %%
+import math
+
+import torch
+from torch import Tensor
+
+from lmcourse import numerics, plots
+from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.widgets import BitExplorer, Log
+
+start("01-floating-point")
+
+# %% [markdown]
+# ## 1 · What does a written number promise?
+#
+# Chemists write Avogadro's number as $6.022 \times 10^{23}$. Nobody counted. What exactly is claimed?
+#
+# A number in scientific notation has three parts: a sign, a **significand** (6.022) and an **exponent** (23). Four
+# digits of significand mean: of all four-digit numbers, this is the nearest to the truth. The last digit stands for
+# $0.001 \times 10^{23}$. Had the truth been more than *half* such a step away, we would have written another digit.
+#
+# So the promise is an interval around the written number, half a step to each side. Move the slider and watch what every further
+# digit buys.
+
+# %%
+explore(plots.significant_digits, digits=(1, 6))
+
+# %% [markdown]
+# > **Spot the slip.** A set of lecture notes says of $6.022 \times 10^{23}$: it stands for
+# > $6.022 \times 10^{23} \pm \varepsilon$ with $\varepsilon \approx 0.001 \times 10^{23}$, and "our error must be smaller than
+# > $\varepsilon \times 10^{23}$". Two things are wrong. Your function will show which.
+#
+# ### Exercise 1 · The error of a decimal  (1 point · 3 min · ●)
+#
+# A number is written with `digits` significant digits and the power $10^\text{exponent}$; one digit stands before the
+# point. Return the largest distance between it and the number it was rounded from.
+
+# %% exercise="decimal_error"
+def decimal_error(digits: int, exponent: int) -> float:
+    """Half a step of the last digit: 6.022e23 has 4 digits and exponent 23."""
+    ### BEGIN SOLUTION
+    step = 10.0 ** (exponent - (digits - 1))
+    return step / 2
+    ### END SOLUTION
+
+
+# %% check="decimal_error"
+check(decimal_error)
+### BEGIN HIDDEN TESTS
+check(decimal_error, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Keep this picture. A floating-point number makes the same promise in base two: a few digits, an exponent, and half a step
+# of doubt on either side.
+
+# %% [markdown]
+# ## 2 · A number, bit by bit
+#
+# A computer has no decimal point to write down, only bits. How would you squeeze $-2.5$ into sixteen of them?
+#
+# Write it in base two first: $-2.5 = -10.1_2 = -1.01_2 \times 2^1$. Any number except zero can be brought into that form, with
+# one single 1 before the point. That gives three things to store:
+#
+# | field | bits in fp16 | holds | here |
+# | --- | --- | --- | --- |
+# | **sign** | 1 | 0 for +, 1 for − | `1` |
+# | **exponent** | 5 | the power of two, plus 15 | $1 + 15 = 16$ = `10000` |
+# | **fraction** | 10 | what follows the point | `0100000000` |
+#
+# The 1 before the point is always there, so it is not stored: the *hidden one*. The fraction $f$ is only what comes after;
+# the whole $1.f$ is the significand. (Notes often use "fraction", "significand" and "mantissa" for each other. We say
+# *mantissa bits* for the stored ones, as everybody does, and mean $f$.)
+#
+# Why "plus 15"? The field can only hold $0 \dots 31$, and numbers below one need negative exponents. So a fixed **bias** of
+# $2^{E-1} - 1$ is added, for $E$ exponent bits: 15 for five bits, 127 for eight.
+
+# %%
+sign, exponent, fraction = 0b1, 0b10000, 0b0100000000
+print(f"(-1)^{sign} · (1 + {fraction}/1024) · 2^({exponent} - 15) = {(-1) ** sign * (1 + fraction / 1024) * 2 ** (exponent - 15)}")
+
+# %% [markdown]
+# Two exponent fields are kept for special purposes, which is why the largest exponent of fp16 is 15 and not 16:
+#
+# | exponent field | fraction | meaning |
+# | --- | --- | --- |
+# | all zeros | 0 | zero (with a sign: $+0$ and $-0$ are both there) |
+# | all zeros | not 0 | **subnormal**: $0.f \times 2^{1 - \text{bias}}$, no hidden one |
+# | all ones | 0 | $\pm\infty$ |
+# | all ones | not 0 | **NaN**, "not a number": what 0/0 gives |
+#
+# All of this is IEEE 754. One format of deep learning deviates: fp8 **E4M3** has no infinity. There the exponent of all
+# ones is an ordinary exponent, and only one pattern per sign, all ones in exponent *and* fraction, is NaN (Micikevicius
+# et al., 2022).
+#
+# Now play. Click a bit and see what it is worth; type a number and see how it is stored; change the format and watch your
+# number move. Can you make the smallest positive number of fp16? Infinity? A NaN?
+
+# %%
+BitExplorer("fp16", -2.5)
+
+# %% [markdown]
+# ### Exercise 2 · Decode  (4 points · 12 min · ●●●)
+#
+# `bits` is a number's bit pattern as an integer: sign first, then `exponent_bits` bits, then `mantissa_bits` bits. Return its
+# value as a Python float:
+#
+# $$(-1)^s \cdot 1.f \cdot 2^{e - \text{bias}} \qquad\text{or, if } e = 0, \qquad (-1)^s \cdot 0.f \cdot 2^{1 - \text{bias}}$$
+#
+# With `has_infinity` (IEEE) an exponent of all ones means `math.inf` or `math.nan`; without it (E4M3) only all ones everywhere is
+# NaN. Keep the sign of zero: `-0.0` is not `0.0` here. Raise `ValueError` for a code that does not fit in the bits.
+
+# %% exercise="decode_bits"
+def decode_bits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    """The value of a bit pattern: 0xC100 is -2.5 in fp16 (5 exponent bits, 10 mantissa bits)."""
+    ### BEGIN SOLUTION
+    if not 0 <= bits < 2 ** (1 + exponent_bits + mantissa_bits):
+        raise ValueError(f"{bits} does not fit in {1 + exponent_bits + mantissa_bits} bits")
+    mantissa = bits & (2**mantissa_bits - 1)
+    exponent = (bits >> mantissa_bits) & (2**exponent_bits - 1)
+    sign = -1.0 if bits >> (exponent_bits + mantissa_bits) else 1.0
+    bias = 2 ** (exponent_bits - 1) - 1
+    fraction = mantissa / 2**mantissa_bits
+    if exponent == 2**exponent_bits - 1:
+        if has_infinity:
+            return sign * math.inf if mantissa == 0 else math.nan
+        if mantissa == 2**mantissa_bits - 1:
+            return math.nan
+    if exponent == 0:
+        return sign * fraction * 2.0 ** (1 - bias)
+    return sign * (1 + fraction) * 2.0 ** (exponent - bias)
+    ### END SOLUTION
+
+
+# %% check="decode_bits"
+check(decode_bits)
+### BEGIN HIDDEN TESTS
+check(decode_bits, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Is that really what the hardware does? Do not believe it, count. Here is every bit pattern of every small format, decoded by
+# the course's own decoder and by PyTorch:
+
+# %%
+for name in ("fp16", "bf16", "e4m3", "e5m2"):
+    format = numerics.find_format(name)
+    integers = torch.int16 if format.bits == 16 else torch.uint8
+    codes = torch.arange(2**format.bits).to(integers)
+    by_torch = codes.view(format.torch_dtype).double()
+    ours = torch.tensor([numerics.decode(code, format) for code in range(2**format.bits)], dtype=torch.float64)
+    same = torch.isclose(ours, by_torch, rtol=0, atol=0, equal_nan=True)
+    print(f"{name}: {int(same.sum()):6,} of {len(codes):6,} codes agree")
+
+# %% [markdown]
+# ## 3 · How far, how fine
+#
+# Sixteen bits can be spent in two ways. More exponent bits reach *farther*; more mantissa bits reach *finer*. You cannot have both, and
+# every format of deep learning is one answer to that trade:
+#
+# | format | sign / exponent / mantissa bits | bytes | largest number | gap at 1 |
+# | --- | --- | --- | --- | --- |
+# | **fp64** (double) | 1 / 11 / 52 | 8 | 1.8e308 | 2.2e-16 |
+# | **fp32** (single) | 1 / 8 / 23 | 4 | 3.4e38 | 1.2e-7 |
+# | **fp16** (half) | 1 / 5 / 10 | 2 | 65,504 | 0.00098 |
+# | **bf16** (brain float) | 1 / 8 / 7 | 2 | 3.39e38 | 0.0078 |
+# | **E4M3** (fp8) | 1 / 4 / 3 | 1 | 448 | 0.125 |
+# | **E5M2** (fp8) | 1 / 5 / 2 | 1 | 57,344 | 0.25 |
+#
+# fp32 is PyTorch's default. Scientific computing lives in fp64; deep learning does not, because it would pay twice the bytes
+# for digits that the noise of training drowns anyway. bf16 comes from Google Brain: it is fp32 with the last 16 bits cut off,
+# so it has fp32's range and little more than two decimal digits. fp16 has three digits, and a narrow range.
+
+# %%
+explore(plots.range_precision_map, highlight=["bf16", "fp16", "fp32", "fp64", "tf32", "e4m3", "e5m2"])
+
+# %% [markdown]
+# ### Exercise 3 · The largest number  (2 points · 5 min · ●●)
+#
+# From the two widths alone: what is the largest finite number of a format? Mind the exponent that is reserved (or, without
+# infinity, is not).
+
+# %% exercise="max_finite"
+def max_finite(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    """The largest finite number: 65504.0 for fp16 (5, 10), 448.0 for E4M3 (4, 3, has_infinity=False)."""
+    ### BEGIN SOLUTION
+    bias = 2 ** (exponent_bits - 1) - 1
+    if has_infinity:
+        return (2 - 2.0**-mantissa_bits) * 2.0 ** (2**exponent_bits - 2 - bias)
+    return (2 - 2 * 2.0**-mantissa_bits) * 2.0 ** (2**exponent_bits - 1 - bias)
+    ### END SOLUTION
+
+
+# %% check="max_finite"
+check(max_finite)
+### BEGIN HIDDEN TESTS
+check(max_finite, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Eight bits
+#
+# An fp8 number has 256 codes, few enough to see all at once. Each row below is one sign and exponent, or part of one; look for the
+# NaNs, and for the infinities that only one of the two formats has.
+
+# %%
+explore(plots.code_grid, format=["e4m3", "e5m2"], code=(0, 255))
+
+# %% [markdown]
+# > **Spot the slip.** The same notes say of E4M3: "Because NaN is defined as all bits set to 1, you cannot represent
+# > $1 + 7/8 \times 2^8$." Two slips in one sentence. The sign bit does not matter for NaN: `0x7F` is NaN as much as
+# > `0xFF`. And the number they mean is another one.
+#
+# ### Exercise 4 · The missing number  (1 point · 2 min · ●)
+#
+# Which value would the pattern `0 1111 111` of E4M3 have, if it were not NaN?
+
+# %% exercise="e4m3_missing"
+e4m3_missing = None  # a number in place of None
+### BEGIN SOLUTION
+e4m3_missing = (1 + 7 / 8) * 2**8
+### END SOLUTION
+
+# %% check="e4m3_missing"
+check(e4m3_missing=e4m3_missing)
+### BEGIN HIDDEN TESTS
+check(e4m3_missing=e4m3_missing, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+predict("fp8_hardware")
+
+# %% [markdown]
+# **In real models.** Llama 3 is published in bf16, GPT-2 in fp32. DeepSeek-V3 was trained with its matrix products in fp8
+# (DeepSeek-AI, 2024). The proposal of the fp8 formats itself suggests E4M3 for weights and activations in the forward pass,
+# where precision counts, and E5M2 for gradients in the backward pass, where range counts (Micikevicius et al., 2022).
+
+# %% [markdown]
+# ## 4 · Mind the gap
+#
+# How far is it from one number to the next? That depends on where you stand.
+
+# %%
+predict("numbers_per_binade")
+
+# %% [markdown]
+# Between 1 and 2 the exponent is fixed, so the $2^M$ fractions are spread evenly, $2^{-M}$ apart. Between 2 and 4 the same
+# number of fractions covers twice the length: the gap doubles. And so on, at every power of two. Below the smallest normal number
+# the subnormals continue with the last gap, evenly down to zero.
+
+# %%
+explore(plots.number_line, format=["e4m3", "e5m2", "fp16"], high=Log(0.0625, 64))
+
+# %% [markdown]
+# The gap at $x$ is called the **ulp** of $x$, the *unit in the last place*. With $2^e \le |x| < 2^{e+1}$ it is
+#
+# $$\text{ulp}(x) = 2^{\max(e,\; 1 - \text{bias}) - M}.$$
+#
+# Relative to $x$ it is about the same everywhere: between $2^{-M-1}$ and $2^{-M}$. *Floating* point means just that: the
+# precision travels with the number.
+#
+# ### Exercise 5 · The gap at x  (3 points · 7 min · ●●)
+#
+# Return the gap from $|x|$ to the next larger number, in an IEEE format with these widths. At zero and among the subnormals it is
+# the subnormal step.
+
+# %% exercise="ulp"
+def ulp(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    """The gap above |x|: 2**-7 at x = 1 in bf16 (8, 7)."""
+    ### BEGIN SOLUTION
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = math.frexp(x)[1] - 1 if x else lowest
+    return 2.0 ** (max(exponent, lowest) - mantissa_bits)
+    ### END SOLUTION
+
+
+# %% check="ulp"
+check(ulp)
+### BEGIN HIDDEN TESTS
+check(ulp, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# In the figure below every format is a staircase. Read off it: from which magnitude on can bf16 no longer tell $n$ from $n + 1$?
+
+# %%
+plots.spacing()
+
+# %% [markdown]
+# At 256 its gap is 2. A bf16 counter cannot count to 300, and a position index stored in bf16 is wrong from the 257th token
+# on. That has happened to real code: rotary angles computed in bf16 go wrong in long texts (Wang et al., 2024), which is the reason why careful implementations
+# compute positions in fp32 and cast at the end.
+
+# %% [markdown]
+# ## 5 · To the nearest
+#
+# A result that falls into a gap has to move to one of its ends. IEEE's default rule: to the nearer one, and on a **tie**, exactly in the
+# middle, to the *even* one, whose last bit is 0. Rounding ties up, as at school, would push every long sum a little upwards;
+# going to even pushes up as often as down.
+#
+# By hand, in bf16, where the gap at 1 is $2^{-7}$:
+#
+# - $1 + 2^{-8}$ lies in the middle between $1$ (fraction 0, even) and $1 + 2^{-7}$ (fraction 1, odd). It goes down, to 1.
+# - $1 + 3 \cdot 2^{-8}$ lies in the middle between fractions 1 and 2. It goes up, to 2, which is even.
+
+# %%
+for steps in (1, 3):
+    x = 1 + steps * 2**-8
+    print(f"1 + {steps}·2^-8 = {x:.8f}  →  bf16 {torch.tensor(x).bfloat16().item():.8f}")
+
+# %% [markdown]
+# What if the nearest value is beyond the largest one? Round as if the exponent had no limit; if the result is larger than the
+# largest finite number, it becomes infinity. So fp16 still rounds 65,519 down to 65,504, but 65,520 is the tie, and its even neighbour
+# would be $2^{16}$, which does not exist: infinity.
+#
+# ### Exercise 6 · Round  (3 points · 8 min · ●●●)
+#
+# Round `x` to the nearest number of an IEEE format with these widths, ties to even. Subnormals count, overflow gives infinity,
+# and the sign is kept, also that of zero. You may use your `ulp`.
+
+# %% exercise="round_to"
+def round_to(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    """The nearest number of the format: 0.1 becomes 0.0999755859375 in fp16 (5, 10)."""
+    ### BEGIN SOLUTION
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    step = 2.0 ** (max(math.frexp(x)[1] - 1, lowest) - mantissa_bits)
+    result = round(abs(x) / step) * step
+    largest = (2 - 2.0**-mantissa_bits) * 2.0 ** (2 ** (exponent_bits - 1) - 1)
+    return math.copysign(result if result <= largest else math.inf, x)
+    ### END SOLUTION
+
+
+# %% check="round_to"
+check(round_to)
+### BEGIN HIDDEN TESTS
+check(round_to, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6 · Too small to be seen
+
+# %%
+predict("tiny_gradient")
+
+# %%
+tiny = torch.tensor(1e-8)
+print("fp16:", tiny.half().item(), "  bf16:", f"{tiny.bfloat16().item():.4e}")
+print("the smallest positive number of fp16:", numerics.FP16.min_subnormal)
+
+# %% [markdown]
+# A gradient that rounds to zero teaches nothing. How much of a real gradient is lost depends on its size: per-weight gradients of a
+# large model spread over many powers of ten, and the small end falls off fp16's edge. This is **underflow**.
+#
+# The cure is as simple as it is old: multiply the loss by a large number before the backward pass, so that all gradients
+# grow by it, and divide before the update (*loss scaling*, Micikevicius et al., 2018). Slide the scale up. How far can you go before the
+# other edge bites?
+
+# %%
+explore(plots.gradient_histogram, scale=Log(1.0, 65536.0), format=["fp16", "bf16", "e5m2"])
+
+# %% [markdown]
+# bf16 needs none of this: its exponent is as wide as fp32's. That is the main reason why it has replaced fp16 in training.
+#
+# ### Exercise 7 · Lost to underflow  (2 points · 4 min · ●●)
+#
+# Return the share (0 to 1) of the *nonzero* values in `gradients` that become zero when rounded to an IEEE format with these widths. A tie
+# at half the smallest subnormal goes to even, that is, to zero.
+
+# %% exercise="lost_to_underflow"
+def lost_to_underflow(gradients: Tensor, exponent_bits: int, mantissa_bits: int) -> float:
+    """The share of nonzero gradients that round to zero."""
+    ### BEGIN SOLUTION
+    smallest = 2.0 ** (2 - 2 ** (exponent_bits - 1) - mantissa_bits)
+    nonzero = gradients[gradients != 0].double().abs()
+    return (nonzero <= smallest / 2).double().mean().item()
+    ### END SOLUTION
+
+
+# %% check="lost_to_underflow"
+check(lost_to_underflow)
+### BEGIN HIDDEN TESTS
+check(lost_to_underflow, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# The two fp8 formats have edges on both sides, close together. Before a tensor is cast to fp8 it is therefore multiplied by a
+# scale of its own. The figure shows what the scale decides: within its range E4M3, with one more mantissa bit, makes half the
+# error of E5M2; outside, E5M2 goes on working for many more powers of two.
+
+# %%
+explore(plots.quantisation_error, scale=Log(0.001, 10000.0, 10))
+
+# %% [markdown]
+# ## 7 · A sum that stops growing
+#
+# Back to the riddle from the start.
+
+# %%
+predict("sum_of_hundredths")
+
+# %%
+for dtype in (torch.bfloat16, torch.float16, torch.float32):
+    total = torch.zeros((), dtype=dtype)
+    for _ in range(1000):
+        total = total + torch.tensor(0.01, dtype=dtype)
+    print(f"{str(dtype):15}  1000 × 0.01 = {total.item():.4f}")
+
+# %% [markdown]
+# Walk it through. At $s = 4$ the gap in bf16 is $2^{2-7} = 1/32$. Adding 0.01 moves the sum by less than half of that, so it rounds
+# back to 4. The next addition finds the same 4. Forever.
+#
+# A sum does not stall because its parts are small. It stalls because they are small *compared to the sum*: as soon as
+#
+# $$\text{increment} \le \tfrac{1}{2}\,\text{ulp}(s).$$
+#
+# On a tie, the even neighbour wins; a sum that has just reached a power of two has a fraction of all zeros, so it is even, and stays.
+
+# %%
+explore(plots.running_sums, increment=Log(0.001, 1.0, 10), count=(100, 2000, 100))
+
+# %% [markdown]
+# ### Exercise 8 · The stall point  (3 points · 6 min · ●●)
+#
+# Start at zero and keep adding the same positive `increment`, rounding after every addition. Return the sum that is
+# never left again. (The increment is a number of the format, and the format's range is wide enough.)
+
+# %% exercise="stall_point"
+def stall_point(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    """Where a running sum stops: 4.0 for 0.01 in bf16 (8, 7)."""
+    ### BEGIN SOLUTION
+    return 2.0 ** (math.ceil(math.log2(increment)) + mantissa_bits + 1)
+    ### END SOLUTION
+
+
+# %% check="stall_point"
+check(stall_point)
+### BEGIN HIDDEN TESTS
+check(stall_point, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# A dot product is a running sum, and a matrix product is nothing but dot products, each as long as the model is wide. So tensor cores
+# multiply in 16 (or 8) bits but **accumulate in fp32**. What would it cost not to?
+#
+# ### Exercise 9 · Accumulate  (3 points · 6 min · ●●)
+#
+# `a` and `b` are fp16 vectors. Cast them to the dtype named by `accumulator` ("float16" or "float32"), multiply, and add the products one
+# after the other to a running total of that dtype. Return how far the result is from the exact dot product (computed in float64), as
+# a positive number.
+
+# %% exercise="dot_product_error"
+def dot_product_error(a: Tensor, b: Tensor, accumulator: str) -> float:
+    """The absolute error of a dot product that is summed in the accumulator's precision."""
+    ### BEGIN SOLUTION
+    dtype = getattr(torch, accumulator)
+    total = torch.zeros((), dtype=dtype)
+    for product in a.to(dtype) * b.to(dtype):
+        total = total + product
+    exact = (a.double() * b.double()).sum()
+    return (total.double() - exact).abs().item()
+    ### END SOLUTION
+
+
+# %% check="dot_product_error"
+check(dot_product_error)
+### BEGIN HIDDEN TESTS
+check(dot_product_error, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# One rule covers most of what practice has learned: **whatever you accumulate, accumulate in higher precision.**
+#
+# | what | is a running sum of | kept in |
+# | --- | --- | --- |
+# | a dot product | many products | fp32, inside the tensor core |
+# | a weight | all its updates | fp32 "master copy" |
+# | Adam's two averages | all its gradients | fp32 |
+# | a softmax or a norm | a whole row | fp32, then cast back |
+# | activations between layers | nothing | bf16 or fp16; fp8 with scales |
+#
+# Working this way is called **mixed precision**: cheap formats for the products, fp32 for whatever has to remember. Parameters and
+# optimiser states in 16 bits alone can train, and can also go haywire at step 40,000. Some keep attention in fp32 and the feed-forward layers in
+# bf16. What that costs in bytes is the subject of notebook 14; how to do it, of notebook 13.
+
+# %% [markdown]
+# ## 8 · What a tensor weighs
+#
+# Memory is the number of elements times the bytes of each: a (4, 8) matrix in fp32 takes $4 \cdot 8 \cdot 4 = 128$ bytes, or
+# 1024 bits. In formulas we write $p$ for the bytes per element.
+#
+# One surprise: a `torch.bool` tells true from false, one bit, and takes a whole **byte**. Dropout masks and attention masks pay for
+# that.
+
+# %%
+explore(plots.dtype_bytes)
+
+# %% [markdown]
+# ### Exercise 10 · Bytes of a tensor  (2 points · 4 min · ●)
+#
+# Return the bytes of a tensor of this shape. `dtype` is a name as in torch: "float64", "float32", "float16", "bfloat16",
+# "float8_e4m3fn", "int64" or "bool".
+
+# %% exercise="tensor_bytes"
+def tensor_bytes(shape: list[int], dtype: str) -> int:
+    """The bytes of a tensor: 128 for [4, 8] in "float32"."""
+    ### BEGIN SOLUTION
+    sizes = {"float64": 8, "int64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "bool": 1}
+    return math.prod(shape) * sizes[dtype]
+    ### END SOLUTION
+
+
+# %% check="tensor_bytes"
+check(tensor_bytes)
+### BEGIN HIDDEN TESTS
+check(tensor_bytes, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Now divide by what? A **MB** is a million bytes and a **GB** a thousand million; a **MiB** is $2^{20}$ bytes and a **GiB** is
+# $2^{30}$. They differ by 4.9 and 7.4 percent. Disks and networks are sold in GB; `nvidia-smi` counts in MiB. Many a "does it fit?" was
+# lost in between.
+#
+# > **Spot the slip.** One weight matrix of GPT-3's feed-forward layers is $12{,}288 \times 49{,}152$. In fp32, the notes say, it "would cost
+# > 2306 MB, or 2.25 GB". The second number has the wrong unit, and the first is wrong in any unit.
+#
+# ### Exercise 11 · GPT-3's matrix  (1 point · 2 min · ●)
+#
+# How many MiB is it?
+
+# %% exercise="gpt3_matrix_mib"
+gpt3_matrix_mib = None  # a number in place of None
+### BEGIN SOLUTION
+gpt3_matrix_mib = 12_288 * 49_152 * 4 / 2**20
+### END SOLUTION
+
+# %% check="gpt3_matrix_mib"
+check(gpt3_matrix_mib=gpt3_matrix_mib)
+### BEGIN HIDDEN TESTS
+check(gpt3_matrix_mib=gpt3_matrix_mib, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 9 · The softmax, where it all comes together
+#
+# A language model ends in a **softmax**. It turns any $n$ numbers, the logits $v$, into probabilities:
+#
+# $$\text{softmax}(v)_i = \frac{e^{v_i}}{\sum_j e^{v_j}}.$$
+#
+# All results are positive and sum to one, and a larger logit always gets the larger probability. Dividing the logits by a
+# *temperature* sharpens or flattens them. And one more property, which is about to save us: adding the same number $c$ to all logits changes nothing,
+# because $e^{v+c} = e^v e^c$ and $e^c$ cancels. See for yourself: which of the two sliders moves the bars?
+
+# %%
+explore(plots.softmax_bars, temperature=Log(0.1, 10.0), shift=(-20.0, 20.0, 1.0))
+
+# %%
+predict("softmax_overflow")
+
+# %% [markdown]
+# Written down as it stands, the formula has three ways to fail: $e^{v}$ overflows to infinity for a large logit, and
+# $\infty / \infty$ is NaN; the *sum* overflows although each term is finite; or, if all logits are very negative, every
+# term underflows and $0 / 0$ is NaN again. One NaN in the loss, and after the next update every weight is NaN.
+
+# %%
+explore(plots.softmax_overflow, format=["fp16", "bf16", "fp32"], logit=(-30.0, 120.0, 1.0), count=Log(1, 131072))
+
+# %% [markdown]
+# ### Exercise 12 · A softmax that cannot blow up  (3 points · 6 min · ●●)
+#
+# Softmax over the last axis, in the dtype of the input, for logits of any size. Do it yourself: torch's own softmax is not
+# allowed here.
+
+# %% exercise="stable_softmax"
+def stable_softmax(logits: Tensor) -> Tensor:
+    """Softmax over the last axis that never overflows; same shape and dtype as the logits."""
+    ### BEGIN SOLUTION
+    shifted = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+    weights = (shifted - shifted.amax(dim=-1, keepdim=True)).exp()
+    return (weights / weights.sum(dim=-1, keepdim=True)).to(logits.dtype)
+    ### END SOLUTION
+
+
+# %% check="stable_softmax"
+check(stable_softmax)
+### BEGIN HIDDEN TESTS
+check(stable_softmax, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **In real models.** Every library subtracts the maximum, and computes in fp32 even when the tensors are bf16. That repairs the arithmetic; it
+# does not keep the logits from growing, step after step, until one token takes everything. Against that there are tricks with names, z-loss, QK-norm and
+# soft-capping, in notebook 16.
+
+# %% [markdown]
+# ## What to keep
+#
+# | question | answer |
+# | --- | --- |
+# | what is a float worth? | $(-1)^s \cdot 1.f \cdot 2^{e - \text{bias}}$, with bias $2^{E-1} - 1$; subnormals $0.f \cdot 2^{1-\text{bias}}$ |
+# | how far does it reach? | exponent bits decide: fp16 to 65,504, bf16 and fp32 to about 3.4e38 |
+# | how fine is it? | mantissa bits decide: the gap is $2^{e-M}$, doubling at each power of two |
+# | how is it rounded? | to the nearest, ties to even, overflow to infinity |
+# | when does a value vanish? | at half the smallest subnormal: 3e-8 in fp16 |
+# | when does a sum stall? | when the increment is at most half a gap: accumulate in fp32 |
+# | what does it weigh? | elements × bytes; MiB are not MB |
+# | how is softmax kept safe? | subtract each row's maximum first |
+#
+# ## Check yourself
+#
+# 1. Why does bf16 need no loss scaling, although it is *less* precise than fp16?
+# 2. fp16 and bf16 have 65,536 codes each. Which of them has more NaNs, and why?
+# 3. You sum a million losses in fp32, one by one. Should you worry? What if you sum them in pairs, then pairs of pairs?
+# 4. A colleague stores a dropout mask of shape (32, 16, 2048, 2048) as `torch.bool`. What does it weigh, and what would it weigh at one bit each?
+# 5. Why is $x - \max(x)$ safe, and $x / \max(x)$ no softmax at all?
+#
+# ## Further reading
+#
+# - IEEE 754-2019, *Standard for Floating-Point Arithmetic*, §3 and §4.
+# - Goldberg, 1991, *What every computer scientist should know about floating-point arithmetic*.
+# - Micikevicius et al., 2018, *Mixed precision training*; and 2022, *FP8 formats for deep learning*.
+# - Kalamkar et al., 2019, *A study of BFLOAT16 for deep learning training*.
+# - In this package: `lmcourse/numerics/`, which is short, and does all of the above.
+
+# %% [markdown]
+# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
+
+# %% tags=["hide-input"]
+formats = numerics.FORMATS
+assert [formats[name].bits // 8 for name in ("fp64", "fp32", "fp16", "bf16", "e4m3", "e5m2")] == [8, 4, 2, 2, 1, 1]
+assert [f"{formats[name].max_finite:.2g}" for name in ("fp64", "fp32")] == ["1.8e+308", "3.4e+38"]
+assert f"{formats['bf16'].max_finite:.3g}" == "3.39e+38"
+assert [formats[name].max_finite for name in ("fp16", "e4m3", "e5m2")] == [65504, 448, 57344]
+gaps = [f"{formats[name].epsilon:.2g}" for name in ("fp64", "fp32", "fp16", "bf16", "e4m3", "e5m2")]
+assert gaps == ["2.2e-16", "1.2e-07", "0.00098", "0.0078", "0.12", "0.25"] and formats["e4m3"].epsilon == 0.125
+assert numerics.ulp(256.0, formats["bf16"]) == 2 and numerics.round_to(257.0, formats["bf16"]) == 256
+assert numerics.round_to(65519.0, formats["fp16"]) == 65504 and numerics.round_to(65520.0, formats["fp16"]) == math.inf
+assert f"{formats['fp16'].min_subnormal:.3g}" == "5.96e-08" and f"{formats['fp16'].min_subnormal / 2:.0e}" == "3e-08"
+assert f"{formats['bf16'].min_subnormal:.2g}" == "9.2e-41"
+assert numerics.stall_point(0.01, formats["bf16"]) == 4 and numerics.ulp(4.0, formats["bf16"]) == 1 / 32
+assert round((2**20 / 1e6 - 1) * 100, 1) == 4.9 and round((2**30 / 1e9 - 1) * 100, 1) == 7.4
+limits = [math.log(formats[name].max_finite) for name in ("fp16", "bf16", "fp32", "fp64")]
+assert [round(limit, 1) for limit in limits] == [11.1, 88.7, 88.7, 709.8] and round(limits[0], 2) == 11.09

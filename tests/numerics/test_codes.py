@@ -1,0 +1,182 @@
+"""Every code of the small formats, and random codes of the large ones, against PyTorch's own bits."""
+
+import itertools
+import math
+import struct
+
+import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lmcourse.numerics import (
+    BF16,
+    E4M3,
+    E5M2,
+    FP16,
+    FP32,
+    FP64,
+    FloatFormat,
+    all_values,
+    count_between,
+    decode,
+    encode,
+    fields,
+    infinity_code,
+    neighbours,
+    values_between,
+)
+
+SMALL = [E4M3, E5M2, FP16, BF16]
+by_name = pytest.mark.parametrize("format", SMALL, ids=lambda format: format.name)
+floats32 = st.floats(width=32, allow_nan=False)
+
+
+def bits_of(tensor: torch.Tensor) -> list[int]:
+    width = 8 * tensor.element_size()
+    integers = tensor.view({8: torch.uint8, 16: torch.int16}[width]).tolist()
+    return [integer % 2**width for integer in integers]
+
+
+def torch_values(format: FloatFormat) -> list[float]:
+    integer = torch.uint8 if format.bits == 8 else torch.int16
+    codes = torch.arange(2**format.bits, dtype=torch.int32).to(integer)
+    return codes.view(format.torch_dtype).double().tolist()
+
+
+def same(a: float, b: float) -> bool:
+    """Equal, telling -0.0 from 0.0 and taking any two NaN as equal."""
+    return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
+
+
+@by_name
+def test_every_code_decodes_as_in_torch(format: FloatFormat) -> None:
+    for code, expected in enumerate(torch_values(format)):
+        assert same(decode(code, format), expected), f"{format.name} {code:#x}"
+
+
+@by_name
+def test_every_value_encodes_to_the_code_it_came_from(format: FloatFormat) -> None:
+    for code in range(2**format.bits):
+        value = decode(code, format)
+        if not math.isnan(value):
+            assert encode(value, format) == code
+
+
+@by_name
+def test_kinds_are_what_torch_says(format: FloatFormat) -> None:
+    smallest_normal = torch.finfo(format.torch_dtype).tiny
+    for code, value in enumerate(torch_values(format)):
+        kind = fields(code, format).kind
+        assert (kind == "nan") == math.isnan(value)
+        assert (kind == "infinity") == math.isinf(value)
+        assert (kind == "zero") == (value == 0)
+        assert (kind == "subnormal") == (0 < abs(value) < smallest_normal)
+
+
+@given(st.integers(0, 2**32 - 1))
+@example(0x7F800000)
+@example(0x00000001)
+def test_fp32_codes_are_read_as_c_reads_them(code: int) -> None:
+    (expected,) = struct.unpack("<f", struct.pack("<I", code))
+    assert same(decode(code, FP32), expected)
+    if not math.isnan(expected):
+        assert encode(expected, FP32) == code
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_fp64_codes_are_read_as_c_reads_them(code: int) -> None:
+    (expected,) = struct.unpack("<d", struct.pack("<Q", code))
+    assert same(decode(code, FP64), expected)
+    if not math.isnan(expected):
+        assert encode(expected, FP64) == code
+
+
+@by_name
+@given(value=floats32)
+def test_encoding_fp32_values_agrees_with_torchs_cast(format: FloatFormat, value: float) -> None:
+    assert [encode(value, format)] == bits_of(
+        torch.tensor([value], dtype=torch.float32).to(format.torch_dtype)
+    )
+
+
+@by_name
+def test_every_halfway_point_and_its_fp32_neighbours_round_as_in_torch(format: FloatFormat) -> None:
+    values = all_values(format).tolist()
+    if format.bits == 16:
+        values = values[::61] + values[-70:]
+    top = format.max_finite + (values[-1] - values[-2])
+    halfway = torch.tensor(
+        [(a + b) / 2 for a, b in itertools.pairwise(values)] + [(values[-1] + top) / 2]
+    ).float()
+    upwards = torch.nextafter(halfway, torch.tensor(math.inf))
+    downwards = torch.nextafter(halfway, torch.tensor(-math.inf))
+    points = torch.cat([halfway, upwards, downwards])
+    assert [encode(point, format) for point in points.tolist()] == bits_of(points.to(format.torch_dtype))
+
+
+def test_e4m3_saturates_where_the_others_overflow() -> None:
+    assert decode(encode(1e9, E4M3), E4M3) == 448
+    assert decode(encode(-math.inf, E4M3), E4M3) == -448
+    assert decode(encode(61439.0, E5M2), E5M2) == 57344
+    assert decode(encode(61440.0, E5M2), E5M2) == math.inf
+
+
+def test_rounding_once_is_not_rounding_through_fp32() -> None:
+    just_above_halfway = 1 + 2**-8 + 2**-40
+    assert decode(encode(just_above_halfway, BF16), BF16) == 1 + 2**-7
+    assert torch.tensor([just_above_halfway], dtype=torch.float64).bfloat16().item() == 1.0
+
+
+@pytest.mark.parametrize("format", [*SMALL, FP32, FP64], ids=lambda format: format.name)
+def test_nan_round_trips(format: FloatFormat) -> None:
+    assert math.isnan(decode(encode(math.nan, format), format))
+
+
+@pytest.mark.parametrize("code", [-1, 256])
+def test_a_code_that_does_not_fit_is_refused(code: int) -> None:
+    with pytest.raises(ValueError, match="does not fit in the 8 bits of e4m3"):
+        decode(code, E4M3)
+
+
+@pytest.mark.parametrize(("format", "count"), [(E4M3, 253), (E5M2, 247), (FP16, 63487)], ids=lambda x: str(x))
+def test_all_values_are_finite_distinct_and_ascending(format: FloatFormat, count: int) -> None:
+    values = all_values(format)
+    assert len(values) == count
+    assert bool(values.isfinite().all())
+    assert bool((values.diff() > 0).all())
+
+
+def test_wide_formats_are_not_listed() -> None:
+    with pytest.raises(ValueError, match="2\\^32 codes"):
+        all_values(FP32)
+
+
+def test_values_between_keeps_to_the_interval() -> None:
+    assert values_between(1.0, 2.0, E5M2) == [1.0, 1.25, 1.5, 1.75, 2.0]
+    assert values_between(1.2, 1.3, E5M2) == [1.25]
+    assert values_between(1.1, 1.2, E5M2) == []
+    assert values_between(-1e9, -40000.0, E5M2) == [-57344.0, -49152.0, -40960.0]
+    assert count_between(1.0, 2.0, FP32) == 2**23 + 1
+    with pytest.raises(ValueError, match="empty"):
+        values_between(2.0, 1.0, E5M2)
+
+
+@by_name
+@given(value=floats32)
+def test_neighbours_are_the_adjacent_values(format: FloatFormat, value: float) -> None:
+    code = encode(max(-format.max_finite, min(format.max_finite, value)), format)
+    below, above = neighbours(code, format)
+    centre = decode(code, format)
+    if abs(centre) < format.max_finite:
+        assert below < centre < above
+        assert values_between(below, above, format) == [v for v in (below, centre, above) if math.isfinite(v)]
+
+
+def test_beyond_the_largest_value_comes_infinity_or_nan() -> None:
+    assert neighbours(encode(57344.0, E5M2), E5M2) == (49152.0, math.inf)
+    below, above = neighbours(encode(448.0, E4M3), E4M3)
+    assert below == 416.0
+    assert math.isnan(above)
+    with pytest.raises(ValueError, match="infinity"):
+        neighbours(infinity_code(FP16), FP16)

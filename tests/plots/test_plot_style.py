@@ -1,0 +1,78 @@
+"""The house style: captions that do not overlap, alt text that is kept, PNGs that are the same every time."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from matplotlib.figure import Figure
+
+from lmcourse import plots
+from lmcourse.plots import display, style
+
+
+def labelled_figure() -> Figure:
+    figure = plots.new_figure(6.0, 3.0)
+    axes = plots.new_axes(figure, "title", "time (s)", "loss")
+    axes.plot([0, 1], [1, 0])
+    return plots.describe(figure, caption="What to see. " * 20, alt="a falling line")
+
+
+def test_the_caption_is_below_the_axes_and_inside_the_figure() -> None:
+    figure = labelled_figure()
+    figure.draw_without_rendering()
+    caption = figure._supxlabel.get_window_extent()
+    assert caption.y1 <= figure.axes[0].get_tightbbox().y0
+    assert caption.y0 >= 0
+    assert figure.bbox.x0 <= caption.x0 < caption.x1 <= figure.bbox.x1
+    assert figure._supxlabel.get_text().count("\n") >= 2
+
+
+def test_alt_text_is_what_was_given() -> None:
+    assert plots.alt_text(labelled_figure()) == "a falling line"
+    assert plots.alt_text(Figure()) == "Figure without a description"
+
+
+def test_the_same_figure_gives_the_same_png_without_naming_software() -> None:
+    picture = plots.png(labelled_figure())
+    assert picture == plots.png(labelled_figure())
+    assert picture.startswith(b"\x89PNG")
+    assert b"Matplotlib" not in picture
+
+
+def test_a_higher_dpi_gives_more_pixels() -> None:
+    def width(picture: bytes) -> int:
+        return int.from_bytes(picture[16:20])
+
+    assert width(plots.png(labelled_figure(), dpi=200)) == 2 * width(plots.png(labelled_figure(), dpi=100))
+
+
+def test_a_figure_that_ends_a_cell_is_a_picture_with_alt_text() -> None:
+    shell = InteractiveShell()
+    display.install(shell)
+    display.install(shell)
+    data, metadata = shell.display_formatter.format(labelled_figure())
+    assert data["text/plain"] == "a falling line"
+    assert metadata["image/png"] == {"alt": "a falling line", "width": 576}
+    assert {"image/png": data["image/png"], "text/plain": data["text/plain"]} == {
+        key: value if key == "text/plain" else data["image/png"]
+        for key, value in plots.mimebundle(labelled_figure())[0].items()
+    }
+
+
+def test_a_shell_that_displays_nothing_is_refused() -> None:
+    shell = InteractiveShell()
+    shell.display_formatter = None
+    with pytest.raises(ValueError, match="no display formatter"):
+        display.install(shell)
+
+
+def test_no_plot_touches_pyplot() -> None:
+    for path in Path(inspect.getfile(style)).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = (
+                [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            )
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            assert "pyplot" not in " ".join([module, *names]), path.name

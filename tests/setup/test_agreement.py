@@ -1,0 +1,211 @@
+"""pyproject.toml, requirements.lock and environment.yml say the same; the lock is complete on every system.
+
+The lock is installed without dependencies, so what it forgets is missing for good. Only one system runs these
+tests; the others are checked on paper: every requirement's marker is evaluated for each system and Python.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
+LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+
+PYTHONS = ("3.11", "3.12", "3.13")
+SYSTEMS = {
+    "linux": {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"},
+    "macos": {"sys_platform": "darwin", "platform_system": "Darwin", "os_name": "posix"},
+    "windows": {"sys_platform": "win32", "platform_system": "Windows", "os_name": "nt"},
+}
+EVERYWHERE = list(product(SYSTEMS, PYTHONS))
+
+# The one thing the lock leaves out on purpose; its comments say why.
+LEFT_OUT = "rfc3987-syntax"
+# Packages of other systems, which are not installed here; none of them needs another.
+FOREIGN = {"appnope", "colorama", "pexpect", "ptyprocess", "pywinpty", "overrides"}
+# What a CUDA build of torch brings along: torch pins these itself.
+CUDA = re.compile(r"(nvidia|cuda|triton|pytorch-triton)\b")
+
+Lines = list[Requirement]
+
+
+def locked_lines() -> Lines:
+    """The lock without its comments."""
+    lines = (line.split("#", 1)[0].strip() for line in LOCK.splitlines())
+    return [Requirement(line) for line in lines if line]
+
+
+LOCKED = {canonicalize_name(line.name): line for line in locked_lines()}
+
+
+def asked_for(*extras: str) -> Lines:
+    """What pyproject.toml asks for."""
+    optional = PROJECT["optional-dependencies"]
+    return [
+        Requirement(line) for line in (*PROJECT["dependencies"], *(r for e in extras for r in optional[e]))
+    ]
+
+
+def pinned(line: Requirement) -> str:
+    """The version of a line of the lock."""
+    (only,) = line.specifier
+    return only.version
+
+
+def environment(system: str, python: str) -> dict[str, str]:
+    """The values of markers there."""
+    return {
+        **default_environment(),
+        **SYSTEMS[system],
+        "python_version": python,
+        "python_full_version": f"{python}.0",
+    }
+
+
+def holds(requirement: Requirement, where: dict[str, str], extras: set[str]) -> bool:
+    """Whether a requirement counts there, for a package asked for with these extras."""
+    marker = requirement.marker
+    return marker is None or any(marker.evaluate({**where, "extra": extra}) for extra in {"", *extras})
+
+
+def needs(name: str, where: dict[str, str], extras: set[str]) -> Iterator[Requirement]:
+    """What an installed package requires there."""
+    try:
+        lines = importlib.metadata.requires(name) or []
+    except importlib.metadata.PackageNotFoundError:
+        assert name in FOREIGN, (
+            f"{name} is in the lock, not installed here and not a package of another system"
+        )
+        return
+    for line in lines:
+        requirement = Requirement(line)
+        if holds(requirement, where, extras) and not (name == "torch" and CUDA.match(requirement.name)):
+            yield requirement
+
+
+@pytest.fixture
+def as_locked() -> None:
+    """These tests read what the locked versions require; other versions would answer another question."""
+    versions = {name: importlib.metadata.version(name) for name in LOCKED if name not in FOREIGN}
+    # 2.13.0+cpu is a build of 2.13.0.
+    others = {n: v for n, v in versions.items() if v.split("+")[0] != pinned(LOCKED[n])}
+    if others:
+        told = f"installed, but not as locked: {others}"
+        pytest.fail(told) if os.environ.get("CI") else pytest.skip(told)
+
+
+def test_every_line_of_the_lock_is_one_exact_version() -> None:
+    for line in locked_lines():
+        assert [s.operator for s in line.specifier] == ["=="], line
+        assert "*" not in str(line.specifier), line
+        assert not line.extras, f"{line}: a constraints file takes no extras"
+    assert len(LOCKED) == len(locked_lines()), "a package is listed twice"
+
+
+@pytest.mark.parametrize("wanted", asked_for("test"), ids=lambda r: r.name)
+def test_the_lock_holds_what_the_package_asks_for(wanted: Requirement) -> None:
+    line = LOCKED.get(canonicalize_name(wanted.name))
+    assert line is not None, f"{wanted.name} is in pyproject.toml and not in requirements.lock"
+    assert wanted.specifier.contains(pinned(line)), f"pyproject.toml asks for {wanted}, the lock has {line}"
+
+
+@pytest.mark.parametrize("extra", sorted(PROJECT["optional-dependencies"]))
+def test_an_extra_can_be_added_to_the_locked_course(extra: str) -> None:
+    for wanted in asked_for(extra):
+        line = LOCKED.get(canonicalize_name(wanted.name))
+        assert line is None or wanted.specifier.contains(pinned(line)), (
+            f"extra {extra}: {wanted}, the lock: {line}"
+        )
+
+
+@pytest.mark.usefixtures("as_locked")
+@pytest.mark.parametrize(("system", "python"), EVERYWHERE)
+def test_the_lock_is_complete_and_nothing_in_it_is_unused(system: str, python: str) -> None:
+    where = environment(system, python)
+    offered = {name: line for name, line in LOCKED.items() if holds(line, where, set())}
+    reached: dict[str, set[str]] = {}
+    absent: set[str] = set()
+    wrong: list[str] = []
+    todo = [(requirement, "pyproject.toml") for requirement in asked_for("test")]
+    while todo:
+        requirement, source = todo.pop()
+        name = canonicalize_name(requirement.name)
+        if name not in offered:
+            absent.add(f"{name} (for {source})")
+            continue
+        if not requirement.specifier.contains(pinned(offered[name])):
+            wrong.append(f"{source} needs {requirement}, the lock has {pinned(offered[name])}")
+        if name in reached and requirement.extras <= reached[name]:
+            continue
+        reached[name] = reached.get(name, set()) | requirement.extras
+        todo += [(r, name) for r in needs(name, where, reached[name])]
+    assert not wrong
+    assert absent == {f"{LEFT_OUT} (for jsonschema)"}, (
+        f"missing on {system}, Python {python}, or the omission is moot"
+    )
+    assert set(offered) == set(reached), f"nothing needs {sorted(set(offered) - set(reached))} on {system}"
+
+
+@pytest.mark.usefixtures("as_locked")
+def test_every_locked_version_runs_on_every_python_from_its_first_release() -> None:
+    for name in sorted(set(LOCKED) - FOREIGN):
+        supported = SpecifierSet(importlib.metadata.metadata(name).get("Requires-Python", ""))
+        for python in PYTHONS:
+            assert supported.contains(f"{python}.0"), (
+                f"{name} {pinned(LOCKED[name])} needs Python {supported}"
+            )
+
+
+def test_what_the_lock_leaves_out_is_explained_in_it() -> None:
+    assert LEFT_OUT not in LOCKED
+    assert "lark" not in LOCKED, "only rfc3987-syntax needs it"
+    comments = [line for line in LOCK.splitlines() if line.startswith("#")]
+    assert any(LEFT_OUT in line for line in comments)
+
+
+def test_conda_takes_the_same_pythons() -> None:
+    (python,) = [
+        line for line in CONDA["dependencies"] if isinstance(line, str) and line.startswith("python")
+    ]
+    assert SpecifierSet(python.removeprefix("python")) == SpecifierSet(PROJECT["requires-python"])
+
+
+def test_conda_installs_the_same_lock_and_this_package() -> None:
+    (pip,) = [entry["pip"] for entry in CONDA["dependencies"] if isinstance(entry, dict)]
+    assert pip == ["--requirement requirements.lock", "--editable ."]
+    assert "pip" in CONDA["dependencies"], "conda warns and may take another pip when it is not named"
+
+
+def test_the_pythons_told_are_the_pythons_allowed() -> None:
+    allowed = SpecifierSet(PROJECT["requires-python"])
+    candidates = [f"3.{minor}" for minor in range(8, 20)]
+    told = [c.rsplit(" ", 1)[1] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    assert [c for c in candidates if allowed.contains(f"{c}.1")] == list(PYTHONS) == told
+    assert PYPROJECT["tool"]["ruff"]["target-version"] == "py311"
+
+
+@pytest.mark.parametrize(
+    "name", ["requirements.lock", "environment.yml", "pyproject.toml", "Makefile", ".ci/run"]
+)
+def test_no_address_of_one_machine_or_registry(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    found = re.findall(
+        r"file://\S+|index-url\S*|find-links\S*|simple/|(?<![\w.])/(?:home|root|opt|work|Users)/\S+", text
+    )
+    assert not found

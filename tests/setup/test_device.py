@@ -1,0 +1,124 @@
+"""What the hardware is said to be, on machines this one is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from lmcourse import device
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A machine without any GPU; tests add one."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setattr(device, "_nvidia_smi", lambda field: None)
+    return monkeypatch
+
+
+def add_cuda(machine: pytest.MonkeyPatch, *names: str) -> None:
+    gpus = [SimpleNamespace(name=name, total_memory=80 * device.GIB) for name in names]
+    machine.setattr(torch.cuda, "is_available", lambda: True)
+    machine.setattr(torch.cuda, "device_count", lambda: len(gpus))
+    machine.setattr(torch.cuda, "get_device_properties", lambda i: gpus[i])
+
+
+def test_cpu_when_there_is_nothing_else(machine: pytest.MonkeyPatch) -> None:
+    assert device.best_device() == torch.device("cpu")
+    assert device.accelerators() == ()
+
+
+def test_mps_on_an_apple_machine(machine: pytest.MonkeyPatch) -> None:
+    machine.setattr(torch.backends.mps, "is_available", lambda: True)
+    machine.setattr(device, "cpu_name", lambda: "Apple M3")
+    assert device.best_device() == torch.device("mps")
+    assert device.accelerators() == (device.Accelerator("mps", "Apple M3 GPU", None, None),)
+
+
+def test_cuda_comes_first_and_every_gpu_is_told(machine: pytest.MonkeyPatch) -> None:
+    machine.setattr(torch.backends.mps, "is_available", lambda: True)
+    machine.setattr(device, "_nvidia_smi", {"driver_version": "570.86"}.get)
+    add_cuda(machine, "NVIDIA H100", "NVIDIA A100")
+    assert device.best_device() == torch.device("cuda")
+    shown = [device.describe_accelerator(a) for a in device.accelerators()]
+    assert shown == ["NVIDIA H100, 80.0 GiB, driver 570.86", "NVIDIA A100, 80.0 GiB, driver 570.86"]
+
+
+def test_an_amd_gpu_is_told_with_its_rocm(machine: pytest.MonkeyPatch) -> None:
+    add_cuda(machine, "AMD Instinct MI300X")
+    machine.setattr(torch.version, "hip", "6.3")
+    assert (
+        device.describe_accelerator(device.accelerators()[0])
+        == "AMD Instinct MI300X, 80.0 GiB, driver ROCm 6.3"
+    )
+
+
+def test_a_gpu_that_torch_cannot_use_is_noticed(machine: pytest.MonkeyPatch) -> None:
+    assert device.unused_nvidia_gpu() is None
+    machine.setattr(device, "_nvidia_smi", {"name": "NVIDIA L4"}.get)
+    assert device.unused_nvidia_gpu() == "NVIDIA L4"
+    add_cuda(machine, "NVIDIA L4")
+    assert device.unused_nvidia_gpu() is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="writes a shell script")
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo 570.86\necho 570.86", "570.86"),
+        ("echo failed\nexit 9", None),
+        ("true", None),
+        ("exec sleep 60", None),
+    ],
+    ids=["answers", "fails", "says nothing", "hangs"],
+)
+def test_nvidia_smi_may_answer_fail_or_hang(
+    script: str, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(device, "PATIENCE", 2.0)
+    assert device._nvidia_smi("driver_version") == expected
+
+
+def test_no_nvidia_smi_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert device._nvidia_smi("name") is None
+
+
+def test_the_processor_of_linux(tmp_path: Path) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(
+        "processor\t: 0\nmodel name\t: AMD  EPYC 9654: 96-Core\nmodel name\t: other\n", encoding="utf-8"
+    )
+    assert device._cpu_name_from(cpuinfo) == "AMD EPYC 9654: 96-Core"
+    cpuinfo.write_text("processor\t: 0\nBogoMIPS\t: 50\n", encoding="utf-8")
+    assert device._cpu_name_from(cpuinfo) == "", "an ARM kernel gives no name"
+    assert device._cpu_name_from(tmp_path / "absent") == ""
+
+
+def test_this_machine_in_one_line(machine: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = device.describe(tmp_path)
+    assert found.cpu
+    assert found.cores >= 1
+    assert found.disk_free > 0
+    machine.setattr(device, "cpu_name", lambda: "CPU")
+    add_cuda(machine, "GPU")
+    one = device.Hardware(device.accelerators(), "CPU", 1, 16 * device.GIB, 0)
+    assert str(one) == "GPU, 80.0 GiB; CPU, 1 core, 16.0 GiB"
+
+
+def test_asking_for_cores_does_not_import_torch() -> None:
+    code = "import sys; from lmcourse import device; device.usable_cores(); print('torch' in sys.modules)"
+    root = Path(__file__).parents[2]
+    shown = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "False"

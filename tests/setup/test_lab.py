@@ -1,0 +1,136 @@
+"""JupyterLab is started with what fits the machine, and options given by hand win."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from lmcourse import lab
+from lmcourse.errors import CourseError
+
+ROOT = Path(__file__).parents[2]
+
+NOTEBOOKS = Path("/course/notebooks")
+DESKTOP = {"DISPLAY": ":0"}
+
+
+def arguments(
+    *args: str, env: dict[str, str] | None = None, platform: str = "linux", root: bool = False
+) -> list[str]:
+    env = DESKTOP if env is None else env
+    return lab.jupyter_arguments(args, NOTEBOOKS, env=env, platform=platform, is_root=root, page=lab.WELCOME)
+
+
+def test_opens_the_notebooks_on_the_welcome_page() -> None:
+    assert f"--ServerApp.root_dir={NOTEBOOKS}" in arguments()
+    assert "--LabApp.default_url=/lab/tree/welcome.ipynb" in arguments()
+
+
+def test_no_page_to_open_opens_the_launcher() -> None:
+    without = lab.jupyter_arguments([], NOTEBOOKS, env={}, platform="linux", is_root=False, page=None)
+    assert not any("default_url" in a for a in without)
+
+
+@pytest.mark.parametrize(
+    ("env", "platform", "opens"),
+    [
+        ({"DISPLAY": ":0"}, "linux", True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", True),
+        ({}, "linux", False),
+        ({"DISPLAY": ""}, "linux", False),
+        ({"DISPLAY": "localhost:10.0", "SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, "linux", False),
+        ({}, "darwin", True),
+        ({"SSH_TTY": "/dev/ttys001"}, "darwin", False),
+        ({}, "win32", True),
+    ],
+)
+def test_a_browser_opens_only_where_somebody_sees_it(env: dict[str, str], platform: str, opens: bool) -> None:
+    assert ("--no-browser" not in arguments(env=env, platform=platform)) is opens
+
+
+def test_root_is_allowed_and_only_root() -> None:
+    assert "--allow-root" in arguments(root=True)
+    assert "--allow-root" not in arguments(root=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "ours"),
+    [
+        ("--no-browser", "--no-browser"),
+        ("--browser=firefox", "--no-browser"),
+        ("--ServerApp.root_dir=/elsewhere", "--ServerApp.root_dir="),
+        ("--ServerApp.root_dir=/elsewhere", "--LabApp.default_url="),
+        ("--notebook-dir=/elsewhere", "--ServerApp.root_dir="),
+        ("--LabApp.default_url=/tree", "--LabApp.default_url=/lab"),
+        ("--debug", "--Application.log_level="),
+        ("--log-level=INFO", "--Application.log_level="),
+        ("--allow-root", "--allow-root"),
+    ],
+)
+def test_an_option_given_by_hand_replaces_ours(given: str, ours: str) -> None:
+    made = arguments(given, env={}, root=True)
+    assert made[-1] == given
+    assert not any(a.startswith(ours) for a in made[:-1])
+
+
+def test_options_are_passed_on_in_their_order_after_ours() -> None:
+    assert arguments("--port", "9999", "--no-browser")[-3:] == ["--port", "9999", "--no-browser"]
+
+
+def test_no_course_anywhere_is_one_line_that_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def nowhere() -> Path:
+        raise CourseError("The course is not here. Go to its folder.")
+
+    monkeypatch.setattr(lab, "find_root", nowhere)
+    assert lab.main([]) == 2
+    assert capsys.readouterr().err == "The course is not here. Go to its folder.\n"
+
+
+def test_no_notebooks_yet_is_one_line_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(lab, "find_root", lambda: tmp_path)
+    assert lab.main([]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "make build" in line
+
+
+def test_the_server_really_starts_shows_its_address_and_opens_our_page(tmp_path: Path) -> None:
+    """The options are JupyterLab's own words: only JupyterLab can tell that it still knows them."""
+    notebooks = tmp_path / "notebooks"
+    notebooks.mkdir()
+    (tmp_path / "nbgrader_config.py").touch()
+    empty = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (notebooks / lab.WELCOME).write_text(json.dumps(empty), encoding="utf-8")
+    command = [sys.executable, "-m", "lmcourse.lab", "--no-browser", "--port", "0"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    log = tmp_path / "log"
+    with log.open("w") as output:
+        server = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        url = None
+        deadline = time.monotonic() + 60
+        while url is None and server.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.2)
+            url = re.search(r"http://localhost:\d+/lab/tree/welcome\.ipynb\?token=\w+", log.read_text())
+        shown = log.read_text()
+        assert url is not None, shown
+        assert len(shown.splitlines()) < 15, f"the address drowns in:\n{shown}"
+        with urllib.request.urlopen(url.group(), timeout=20) as page:
+            body = page.read().decode()
+        assert page.status == 200
+        assert '"news": {"disabled": true}' in body
+        assert "Unrecognized" not in shown
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
