@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from traitlets.config import get_config
-
 from lmcourse.grading.config import configure
 
-configure(get_config(), Path(__file__).resolve().parent)
+configure(
+    get_config(), Path(__file__).resolve().parent
+)  # `get_config` is put here by traitlets, which runs this file

@@ -88,9 +88,7 @@ def check_python(found: tuple[str, str, str]) -> Check:
     shown = f"{'.'.join(found)} ({sys.executable})"
     if (3, 11) <= (int(found[0]), int(found[1])) <= (3, 13):
         return Check("Python", "ok", shown)
-    return Check(
-        "Python", "failed", shown, "the course needs 3.11, 3.12 or 3.13: `make lab PYTHON=python3.12`"
-    )
+    return Check("Python", "failed", shown, "the course needs 3.11, 3.12 or 3.13: `make lab PYTHON=python3.12`")
 
 
 def check_packages() -> list[Check]:
@@ -127,9 +125,7 @@ def check_kernel() -> Check:
     try:
         program = KernelManager(kernel_name="python3").format_kernel_cmd()[0]
     except NoSuchKernel:
-        return Check(
-            "kernel", "failed", 'there is no kernel "python3"', "`python -m ipykernel install --sys-prefix`"
-        )
+        return Check("kernel", "failed", 'there is no kernel "python3"', "`python -m ipykernel install --sys-prefix`")
     if same_python(program, sys.executable):
         return Check("kernel", "ok", f"python3 starts {program}")
     advice = "`python -m ipykernel install --sys-prefix`, or remove it: `jupyter kernelspec remove python3`"
@@ -150,11 +146,9 @@ def check_nbgrader() -> Check:
 
     server = "nbgrader.server_extensions.validate_assignment"
     config = ExtensionConfigManager(read_config_path=jupyter_config_path())
-    enabled: dict[str, bool] = config.get_jpserver_extensions()  # type: ignore[no-untyped-call]
+    enabled: dict[str, bool] = config.get_jpserver_extensions()
     if not enabled.get(server):
-        return Check(
-            "nbgrader", "failed", "its server extension is off", f"`jupyter server extension enable {server}`"
-        )
+        return Check("nbgrader", "failed", "its server extension is off", f"`jupyter server extension enable {server}`")
     importlib.import_module(server)
 
     lab = "@jupyter/nbgrader"
@@ -164,9 +158,7 @@ def check_nbgrader() -> Check:
     disabled = get_page_config(folders, _lab_settings()).get("disabledExtensions", [])
     # The whole extension, or one of its plugins: "@jupyter/nbgrader:validate-assignment".
     if any(name == lab or name.startswith(f"{lab}:validate") for name in disabled):
-        return Check(
-            "nbgrader", "failed", "its JupyterLab extension is off", f"`jupyter labextension enable {lab}`"
-        )
+        return Check("nbgrader", "failed", "its JupyterLab extension is off", f"`jupyter labextension enable {lab}`")
     return Check("nbgrader", "ok", f"{version('nbgrader')}, Validate is in JupyterLab's toolbar")
 
 
@@ -195,9 +187,7 @@ def check_disk(free: int) -> Check:
     """Room for data and checkpoints."""
     if free >= DISK_NEEDED:
         return Check("free disk", "ok", device.gib(free))
-    return Check(
-        "free disk", "failed", device.gib(free), f"make room: the course needs {device.gib(DISK_NEEDED)}"
-    )
+    return Check("free disk", "failed", device.gib(free), f"make room: the course needs {device.gib(DISK_NEEDED)}")
 
 
 def check_bubblewrap(system: str) -> Check:

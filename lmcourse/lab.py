@@ -80,9 +80,7 @@ def jupyter_arguments(
     if not _given(args, "--log-level", "--ServerApp.log_level", "--Application.log_level", "--debug"):
         # Routine lines would bury the address, which Jupyter logs as critical.
         chosen.append("--Application.log_level=ERROR")
-    browser_chosen = _given(
-        args, "--no-browser", "--browser", "--ServerApp.open_browser", "--ServerApp.browser"
-    )
+    browser_chosen = _given(args, "--no-browser", "--browser", "--ServerApp.open_browser", "--ServerApp.browser")
     if not browser_chosen and not has_display(env, platform):
         chosen.append("--no-browser")
     if is_root and not _given(args, "--allow-root", "--ServerApp.allow_root"):

@@ -1,8 +1,8 @@
 """What the first cell of every notebook imports.
 
-    from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start
 
-    start("01-floating-point")
+start("01-floating-point")
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is done in a learner's copy, read from the reports that their saved notebooks hold.
 
-Nothing is run and nothing but JSON is read, so `lmcourse status` answers at once. A check that was never run, or was run on
-an untouched cell, counts as not started.
+Nothing is run and nothing but JSON is read, so `lmcourse status` answers at once. A check that was never
+run, or was run on an untouched cell, counts as not started.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class ExerciseProgress:
     @property
     def state(self) -> State:
         """How far it is."""
-        return "not started" if not self.started else "done" if self.points >= self.max_points else "in progress"
+        if not self.started:
+            return "not started"
+        return "done" if self.points >= self.max_points else "in progress"
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def _graded(cell: dict[str, Any]) -> Iterator[ExerciseProgress]:
         return
     exercise, most = name.removeprefix(PREFIX), float(said["points"])
     reports = [output.get("data", {}).get(REPORT) for output in cell.get("outputs", [])]
-    report = next((report for report in reversed(reports) if report), {})
+    report: dict[str, Any] = next((report for report in reversed(reports) if report), {})
     points = float(report.get("points", 0.0))
     fair = min(max(points, 0.0), most) if math.isfinite(points) else 0.0
     yield ExerciseProgress(exercise, fair, most, started=bool(report.get("answered", False)))

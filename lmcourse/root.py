@@ -22,15 +22,15 @@ def find_root(named: Path | None = None, here: Path | None = None, checkout: Pat
     """
     if named is not None:
         if not is_root(named):
-            raise CourseError(f"{named} is not the course's folder: it needs notebooks/ or solutions/, and {MARK}.")
+            raise CourseError(f"{named} is not the course: it needs notebooks/ or solutions/, and {MARK}.")
         return named.resolve()
     here = (here or Path.cwd()).resolve()
     for folder in (here, *here.parents, checkout or Path(__file__).resolve().parents[1]):
         if is_root(folder):
             return folder
-    raise CourseError("The course is not here. Go to its folder (where README.md is), or name it: --course FOLDER.")
+    raise CourseError("The course is not here. Go to its folder, where README.md is, or name it: --course FOLDER")
 
 
 def is_root(folder: Path) -> bool:
-    """Whether this is the course's folder. A clone without students' copies, or without answers, counts too."""
+    """Whether this is the course's folder. A clone without student copies, or without answers, counts too."""
     return (folder / MARK).is_file() and any((folder / name).is_dir() for name in ("notebooks", "solutions"))

@@ -91,7 +91,7 @@ def _build(chapter: Chapter, source: Source, root: Path, force: bool) -> Built:
     if holds_work(files.release) and not force:
         raise CourseError(f"{files.release} holds somebody's work: move it away, or replace it with --force.")
     student = release(notebook, chapter)
-    execute(notebook, files.source.parent, files.solution.name)
+    execute(notebook, source)
     write_all({files.solution: dumps(notebook), files.release: dumps(student)})
     return Built(chapter, changed=True)
 
@@ -109,9 +109,10 @@ def _stale(chapter: Chapter, notebook: NotebookNode, root: Path) -> list[str]:
 
 def _read(path: Path) -> NotebookNode | None:
     try:
-        return nbformat.read(path, as_version=4)
+        notebook: NotebookNode = nbformat.read(path, as_version=4)
     except (ValueError, AttributeError, nbformat.ValidationError):
         return None
+    return notebook
 
 
 def _skeleton(notebook: NotebookNode | None) -> object:

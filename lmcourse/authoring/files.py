@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 
@@ -14,7 +13,7 @@ def write_all(texts: dict[Path, str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary[path].write_text(text, encoding="utf-8", newline="\n")
         for path, new in temporary.items():
-            os.replace(new, path)
+            new.replace(path)
     finally:
         for new in temporary.values():
             new.unlink(missing_ok=True)

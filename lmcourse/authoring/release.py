@@ -34,7 +34,7 @@ def release(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
         result = NbGraderAPI(config=config).generate_assignment(chapter.id, force=True)
         if not result["success"]:
             raise CourseError(f"{chapter.id}: nbgrader cannot make the student copy.\n{result.get('log', '')}")
-        copy = nbformat.read(root / "release" / path.relative_to("source"), as_version=4)
+        copy: NotebookNode = nbformat.read(root / "release" / path.relative_to("source"), as_version=4)
     _clean(copy, notebook)
     return copy
 

@@ -14,6 +14,8 @@ from typing import Any
 import jupytext
 
 MARKER = re.compile(r"^# %%")
+SPACING = "lines_to_next_cell"
+"""What jupytext notes about blank lines between cells; it says nothing about the notebook."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def read_source(path: Path) -> Source:
     if len(cells) == len(lines) + 1:  # what stands above the first marker: a docstring or a comment
         cells = cells[1:]
     parts = [
-        SourceCell(cell.cell_type, cell.source, dict(cell.metadata), line)
+        SourceCell(cell.cell_type, cell.source, {k: v for k, v in cell.metadata.items() if k != SPACING}, line)
         for cell, line in zip(cells, lines, strict=True)
     ]
     return Source(path, tuple(parts))

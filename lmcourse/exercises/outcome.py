@@ -24,7 +24,8 @@ from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limi
 from lmcourse.exercises.rules import Watch
 from lmcourse.exercises.values import NotPlainError, Plain, plain, same
 
-LIBRARIES = tuple(str(Path(path).resolve()) for path in {*sysconfig.get_paths().values(), Path(__file__).parents[1]})
+_STANDARD = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+LIBRARIES = tuple(str(Path(path).resolve()) for path in [*_STANDARD, Path(__file__).parents[1]])
 """Where code lives that a learner did not write."""
 
 

@@ -65,7 +65,9 @@ class Report:
         lines = [f"{self.exercise}   {self.points:g} / {self.max_points} points"]
         for name, passed, results in self.groups():
             lines.append(f"{'✓' if passed else '✗'} {name}")
-            lines += [f"    {text}" for result in results if not passed for text in (result.call, result.message) if text]
+            lines += [
+                f"    {text}" for result in results if not passed for text in (result.call, result.message) if text
+            ]
         if self.diagnosis:
             lines.append(f"→ {self.diagnosis}")
         lines += [f"· {note}" for note in self.notes]
@@ -101,9 +103,11 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """The report as plain data; `from_json` reads it back."""
         data = asdict(self)
-        return data | {"cases": [asdict(case) for case in self.cases], "notes": list(self.notes)} | {
-            "to_come": list(self.to_come)
-        }
+        return (
+            data
+            | {"cases": [asdict(case) for case in self.cases], "notes": list(self.notes)}
+            | {"to_come": list(self.to_come)}
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Report:

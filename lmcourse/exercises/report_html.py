@@ -53,7 +53,11 @@ def _row(name: str, passed: bool, results: list[CaseResult]) -> str:
 
 
 def _detail(result: CaseResult) -> str:
-    call = f'<div style="{CODE} text-indent: 0; overflow-wrap: anywhere;">{escape(result.call)}</div>' if result.call else ""
+    call = (
+        f'<div style="{CODE} text-indent: 0; overflow-wrap: anywhere;">{escape(result.call)}</div>'
+        if result.call
+        else ""
+    )
     text = f'<div style="text-indent: 0; color: {FAINT};">{with_code(result.message)}</div>' if result.message else ""
     return call + text
 

@@ -48,7 +48,7 @@ class Watch(TorchFunctionMode):
         self.seen: list[str] = []
 
     def __enter__(self) -> Watch:
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         self._profile = sys.getprofile()
         if self.forbid:
             sys.setprofile(self._on_call)
@@ -57,7 +57,7 @@ class Watch(TorchFunctionMode):
     def __exit__(self, *error: object) -> None:
         if self.forbid:
             sys.setprofile(self._profile)
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -110,7 +110,9 @@ def _own_functions(answer: Any) -> Iterator[FunctionType]:
             yield item
             waiting += [item.__globals__[name] for name in item.__code__.co_names if name in item.__globals__]
         elif isinstance(item, type):
-            waiting += [getattr(member, "fget", None) or getattr(member, "__func__", member) for member in vars(item).values()]
+            waiting += [
+                getattr(member, "fget", None) or getattr(member, "__func__", member) for member in vars(item).values()
+            ]
 
 
 def _names_used(function: FunctionType) -> Iterator[str]:
@@ -130,7 +132,7 @@ def _names_used(function: FunctionType) -> Iterator[str]:
 
 
 def _local_imports(tree: ast.AST) -> dict[str, str]:
-    names = {}
+    names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.asname or alias.name.split(".")[0]: alias.name for alias in node.names}
@@ -162,9 +164,9 @@ def _resolve(node: ast.Attribute | ast.Name, local: Mapping[str, str], known: Ma
 
 def _torch_name(function: Any) -> str:
     """The public name of a torch function held under another name (`s = torch.softmax`), or nothing."""
+    if isinstance(function, type):  # torch lists some types among its functions, `int` for one
+        return ""
     try:
         return resolve_name(function) or ""
     except (TypeError, AttributeError):
         return ""
-
-

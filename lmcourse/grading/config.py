@@ -1,7 +1,10 @@
-"""nbgrader's settings for this course, in one place: `nbgrader_config.py`, `lmcourse grade` and `lmcourse build` share them."""
+"""nbgrader's settings, shared by `nbgrader_config.py`, `lmcourse grade` and `lmcourse build`."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 
 from traitlets.config import Config
@@ -54,6 +57,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     from lmcourse.grading.run import RunNotebook
     from lmcourse.grading.scores import StrictScores
 
+    _find_alembic()
     c.CourseDirectory.root = str(Path(root).resolve())
     c.CourseDirectory.course_id = "lmcourse"
     c.CourseDirectory.source_directory = source
@@ -88,3 +92,10 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.HTMLExporter.filters = {"clean_html": clean_html, "markdown2html": markdown_to_html}
     c.HTMLExporter.sanitize_html = True
     c.GenerateFeedback.preprocessors = [GetGrades, HideTests, CSSHTMLHeaderPreprocessor]
+
+
+def _find_alembic() -> None:
+    """nbgrader runs `alembic` by name: let it be found in an environment that was not activated."""
+    if shutil.which("alembic") is None:
+        beside_python = str(Path(sys.executable).parent)
+        os.environ["PATH"] = os.pathsep.join([beside_python, os.environ.get("PATH", "")])

@@ -1,7 +1,7 @@
-"""What a page may show of a learner's notebook: built from a list of what is allowed, not by removing what is known bad.
+"""What a page may show of a learner's notebook: built from what is allowed, not by removing what is bad.
 
-Feedback goes to learners, the formgrader runs in an instructor's browser; both show outputs that a learner's code chose
-freely, down to the fields of the notebook's JSON.
+Feedback goes to learners, the formgrader runs in an instructor's browser; both show outputs that a learner's
+code chose freely, down to the fields of the notebook's JSON.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 from nbconvert.exporters.exporter import ResourcesDict
 from nbconvert.preprocessors import Preprocessor
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from traitlets import Bool
 
+from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook, new_output
 from lmcourse.grading.html import clean_html
 from lmcourse.grading.reports import MIME, read_report
 
@@ -22,12 +23,10 @@ BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 PICTURES = ("image/png", "image/jpeg")
 
 
-class CleanForDisplay(Preprocessor):  # type: ignore[misc]
-    """Rebuilds a notebook for display. Reports are drawn afresh from their JSON; nothing else keeps its looks."""
+class CleanForDisplay(Preprocessor):
+    """Rebuilds a notebook for display, with reports drawn afresh from their JSON."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.enabled = True
+    enabled = Bool(True).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """The notebook with texts, pictures, tables and reports only."""
@@ -77,7 +76,11 @@ def _clean_data(data: dict[str, Any]) -> dict[str, Any]:
         report = read_report(data[MIME])
         if report is None:
             return plain
-        return {MIME: report.to_json(), "text/plain": str(report), "text/html": clean_html(report._repr_html_())}
+        return {
+            MIME: report.to_json(),
+            "text/plain": str(report),
+            "text/html": clean_html(report._repr_html_()),
+        }
     clean = plain | {mime: texts[mime] for mime in PICTURES if mime in texts and BASE64.fullmatch(texts[mime])}
     clean |= {mime: texts[mime] for mime in ("text/latex", "text/markdown") if mime in texts}
     if "text/html" in texts:

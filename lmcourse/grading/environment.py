@@ -1,4 +1,4 @@
-"""What a submission's Python starts with: the installed packages, a seed, and nothing that lies beside the notebook."""
+"""What a submission's Python starts with: installed packages, a seed, nothing beside the notebook."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from pathlib import Path
 SEED = "LMCOURSE_SEED"
 """The environment variable that chooses the hidden cases (see `lmcourse.exercises.checking`)."""
 
-KERNEL_OPTIONS = ["--InteractiveShellApp.ignore_cwd=True"]
+KERNEL_OPTIONS = ["--InteractiveShellApp.ignore_cwd=True", "--Application.log_level=ERROR"]
+"""The current folder is not searched for modules, and the kernel keeps its warnings to itself."""
 
 
 @cache
 def run_seed() -> int:
     """The seed of this grading run: the one in the environment, or a fresh one.
 
-    The same for every submission of a run, so that all are asked the same. It is kept in each graded notebook's notes:
-    setting it in the environment repeats a run exactly.
+    The same for every submission of a run, so that all are asked the same. It is kept in each graded
+    notebook's notes: setting it in the environment repeats a run exactly.
     """
     given = os.environ.get(SEED)
     return int(given) if given else secrets.randbelow(2**31)
@@ -28,8 +29,8 @@ def run_seed() -> int:
 def kernel_environment(profile: Path, seed: int | None = None, base: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a kernel that runs a submission.
 
-    A file `random.py` or a folder `lmcourse/` beside the notebook must not stand in for a package, nor may what one
-    submission leaves in the grader's home be run at the start of the next.
+    A file `random.py` or a folder `lmcourse/` beside the notebook must not stand in for a package, nor may
+    what one submission leaves in the grader's home be run at the start of the next.
 
     Args:
         profile: an empty folder of its own, in place of `~/.ipython` with its start-up files.

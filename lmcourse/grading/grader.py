@@ -1,4 +1,4 @@
-"""`lmcourse grade`: a learner's own notebook, or a class's, graded by nbgrader without touching a file of theirs."""
+"""`lmcourse grade`: one notebook or a class, graded by nbgrader without touching a file of theirs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def grade(paths: Sequence[Path], *, course: Path) -> list[Result]:
         course: the root of the course, which holds `solutions/`.
 
     Raises:
-        CourseError: a path leads to no submission, or the course has no solutions. A submission that is broken in
+        CourseError: a path leads to no submission, or the course has no solutions. A submission that is
+        broken in
             any way is no error: it is a result with 0 points and a reason.
     """
     submissions = find_submissions(paths, assignments(course))
@@ -33,7 +34,7 @@ def grade(paths: Sequence[Path], *, course: Path) -> list[Result]:
 
 
 def _grade_one(room: Workroom, name: str, submission: Submission) -> Result:
-    """The result of one submission. In the room its student goes by a name that is safe as a folder and in a glob."""
+    """The result of one submission. Its student goes by a name that is safe as a folder and in a glob."""
     assignment = submission.assignment
     if assignment is None:
         return Result(submission.student, "", 0.0, 0.0, reason=submission.problem)
@@ -45,7 +46,7 @@ def _grade_one(room: Workroom, name: str, submission: Submission) -> Result:
         graded = room.graded(name, assignment)
         points = _by_exercise(room.points(name, assignment))
     except Exception as error:
-        why = f"The grader failed on this notebook ({type(error).__name__}); this is not the author's fault: grade it again."
+        why = f"The grader failed on this notebook ({type(error).__name__}), not its author: grade it again."
         return _nothing(submission.student, assignment, possible, why)
     return Result(
         submission.student,

@@ -1,13 +1,13 @@
-"""Feedback that tells what went wrong, and nothing of the hidden tests: neither their source nor a traceback through it."""
+"""Feedback that tells what went wrong and nothing of the hidden tests, neither source nor traceback."""
 
 from __future__ import annotations
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
-from nbformat.v4 import new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_solution
 
+from lmcourse.grading.cells import new_output
 from lmcourse.grading.notes import NO_SCORE, NOT_RUN
 from lmcourse.grading.reports import MIME
 
@@ -18,7 +18,10 @@ TELLING = {NO_SCORE, NOT_RUN, "NameError"}
 
 
 class HideTests(NbGraderPreprocessor):  # type: ignore[misc]
-    """In graded cells: the public lines, and the report or one line on why there is none. Printed text could hold inputs."""
+    """In graded cells: the public lines, and the report or one line on why there is none.
+
+    What was printed there is left out: it could hold the inputs.
+    """
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: ResourcesDict, index: int

@@ -1,14 +1,15 @@
-"""What grading writes into a graded notebook, besides nbgrader's marks: why points are missing, and the seed."""
+"""What grading writes into a notebook besides nbgrader's marks: why points are missing, and the seed."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from nbformat import NotebookNode
-from nbformat.v4 import new_output
+
+from lmcourse.grading.cells import new_output
 
 KEY = "lmcourse"
-"""The key of these notes in the metadata of a notebook. Submissions cannot bring their own: `restore` drops it."""
+"""The key of these notes in the metadata of a notebook. `restore` drops what a submission brings there."""
 
 CHECK = "check_"
 """What the nbgrader id of a graded cell adds to the name of its exercise."""

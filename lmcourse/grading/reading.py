@@ -1,15 +1,16 @@
-"""Reading a submission that may be anything: nbgrader gets a notebook for every file, an empty one if need be."""
+"""Reading submissions that may be anything: nbgrader gets a notebook every time, an empty one if need be."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
-from nbformat.v4 import new_notebook
+
+from lmcourse.grading.cells import new_notebook
 
 LARGEST = 50 * 2**20
 """Bytes of the largest notebook that is read; an honest one with pictures stays under 5 MB."""
@@ -30,16 +31,16 @@ def read_notebook(path: Path) -> NotebookNode:
     try:
         if path.stat().st_size > LARGEST:
             raise UnreadableError(
-                f"{path.name} is larger than {LARGEST // 2**20} MB: clear its outputs (Kernel, Restart and Clear Outputs) "
-                "and hand it in again."
+                f"{path.name} is larger than {LARGEST // 2**20} MB: clear its outputs (Kernel, Restart and "
+                "Clear Outputs) and hand it in again."
             )
         text = path.read_bytes().decode("utf-8-sig")
-        notebook = nbformat.reads(text, as_version=4)
+        notebook: NotebookNode = nbformat.reads(text, as_version=4)
         if not all(isinstance(cell.source, str) for cell in notebook.cells):
             raise ValueError("a cell without text")
     except UnreadableError:
         raise
-    except (Exception, RecursionError) as error:  # nbformat raises whatever a strange file leads it to
+    except Exception as error:  # nbformat raises whatever a strange file leads it to
         raise UnreadableError(
             f"{path.name} cannot be read as a notebook ({type(error).__name__}): open it in JupyterLab, "
             "save it and hand it in again."
@@ -47,16 +48,17 @@ def read_notebook(path: Path) -> NotebookNode:
     return notebook
 
 
-class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
+class SubmissionExporter(NotebookExporter):
     """nbgrader's way to read and write a notebook, for files that may be broken.
 
-    An unreadable file becomes a notebook without cells; `restore` puts the graded cells back, and each is worth 0 for
-    the reason given here. So it is marked like any other, instead of vanishing from the gradebook.
+    An unreadable file becomes a notebook without cells; `restore` puts the graded cells back, and each is
+    worth 0 for the reason given here. So it is marked like any other, instead of vanishing from the
+    gradebook.
     """
 
-    def from_filename(
-        self, filename: str, resources: ResourcesDict | None = None, **options: Any
-    ) -> tuple[str, ResourcesDict]:
+    def from_filename(  # type: ignore[override]  # nbconvert declares a notebook, and gives its text
+        self, filename: str, resources: dict[str, Any] | None = None, **options: Any
+    ) -> tuple[str, dict[str, Any]]:
         """Convert the notebook in a file. Raises OSError only if the file is gone."""
         path = Path(filename)
         resources = ResourcesDict() if resources is None else resources
@@ -66,6 +68,6 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
         except UnreadableError as error:
             notebook = new_notebook()
             resources["problem"] = str(error)
-        text, resources = self.from_notebook_node(notebook, resources=resources, **options)
-        # Half a surrogate pair, which JSON can hold and UTF-8 cannot, must not stop the file from being written.
+        text, resources = cast(Any, self).from_notebook_node(notebook, resources=resources, **options)
+        # Half a surrogate pair, which JSON can hold and UTF-8 cannot, must not stop the file being written.
         return text.encode("utf-8", "replace").decode("utf-8"), resources

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from lmcourse.exercises.report import Report
 
 MIME = "application/vnd.lmcourse.report+json"
-"""`lmcourse.exercises.report.MIME`, spelled out: importing it would load PyTorch into every nbgrader command."""
+"""`lmcourse.exercises.report.MIME`, spelled out: importing it would load PyTorch into every command."""
 
 LONGEST = 2_000
 """Characters of one text of a report."""
@@ -34,8 +34,8 @@ REPORT = {
 def read_report(data: Any) -> Report | None:
     """The report in this JSON, or None if it is not one.
 
-    What hidden cases must never tell (their inputs and values, and what was printed meanwhile) is left out, even if
-    somebody put it in.
+    What hidden cases must never tell (their inputs and values, and what was printed meanwhile) is left out,
+    even if somebody put it in.
     """
     if not (_fits(data, REPORT) and all(_fits(case, CASE) for case in data["cases"]) and len(data["cases"]) <= MOST):
         return None

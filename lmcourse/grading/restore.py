@@ -1,8 +1,8 @@
 """The course's own cells, as they were handed out, whatever a submission made of them.
 
-What a submitted notebook says about itself is a claim; the gradebook is the truth. Learners copy cells, delete them, turn
-them into text and move them about, mostly by accident. Every cell is built anew here: the text from the submission (for
-a locked cell, from the gradebook), everything else from the gradebook.
+What a submitted notebook says about itself is a claim; the gradebook is the truth. Learners copy cells,
+delete them, turn them into text and move them about, mostly by accident. Every cell is built anew here: the
+text from the submission (for a locked cell, from the gradebook), everything else from the gradebook.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook, SourceCell
 from nbgrader.preprocessors import NbGraderPreprocessor
 
+from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook
 from lmcourse.grading.notes import CHECK, note
 
 PYTHON = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -26,7 +26,7 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
     """Rebuilds a submission from its texts and the gradebook. It comes first."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """The same notebook with each of the course's cells exactly once, and no metadata of the learner's making."""
+        """The notebook with each of the course's cells exactly once, and no metadata of its own."""
         about = resources["nbgrader"]
         with Gradebook(about["db_url"]) as gradebook:
             handed_out = _handed_out(gradebook.find_notebook(about["notebook"], about["assignment"]))
@@ -89,7 +89,8 @@ def _claimed_id(cell: NotebookNode, handed_out: Mapping[str, _Cell]) -> str | No
 def _originals(claims: list[str | None]) -> dict[str, int]:
     """Where the original of each cell is, among its copies.
 
-    Of an answer, the first. Of a check, the first below its answer: a copy further up would judge what is not there yet.
+    Of an answer, the first. Of a check, the first below its answer: a copy further up would judge what is not
+    there yet.
     """
     places: dict[str, list[int]] = {}
     for place, name in enumerate(claims):
@@ -124,7 +125,7 @@ def _rebuilt(cell: NotebookNode, own: _Cell | None) -> NotebookNode:
 
 
 def _put_back(cells: list[NotebookNode], missing: list[str], handed_out: Mapping[str, _Cell]) -> None:
-    """Insert the course's cells that were deleted: a check below its answer, or at the end if that is gone too."""
+    """Insert the cells that were deleted: a check below its answer, or at the end if that is gone too."""
     for name in missing:
         own = handed_out[name]
         build = new_code_cell if own.cell.cell_type == "code" else new_markdown_cell

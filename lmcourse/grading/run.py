@@ -15,10 +15,10 @@ from typing import Any
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
-from nbformat.v4 import new_output
 from nbgrader.preprocessors import Execute
 from traitlets import Integer, List, Unicode
 
+from lmcourse.grading.cells import new_output
 from lmcourse.grading.environment import KERNEL_OPTIONS, kernel_environment, run_seed
 from lmcourse.grading.notes import NOT_RUN, error, note, problem_of
 
@@ -79,8 +79,8 @@ class RunNotebook(Execute):  # type: ignore[misc]
             )
         except CellTimeoutError:
             self._ended = (
-                f"{_place(cell, index)} ran longer than {self.timeout} s and could not be stopped: is there an endless "
-                "loop? What came after was not run."
+                f"{_place(cell, index)} ran longer than {self.timeout} s and could not be stopped: is "
+                "there an endless loop? What came after was not run."
             )
         except Exception as failure:  # a kernel taken over by its notebook can send anything
             self._ended = f"{_place(cell, index)} broke off its run ({type(failure).__name__})."

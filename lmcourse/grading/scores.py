@@ -1,7 +1,7 @@
 """What counts as a score: a plain number from 0 to the cell's points, and nothing else.
 
-nbgrader alone gives full marks for NaN, a negative number, True, a tensor, any text, or no result at all; it stops at a
-number above the maximum, takes the first result of several, and gives 0 for one warning on stderr.
+nbgrader alone gives full marks for NaN, a negative number, True, a tensor, any text, or no result at all; it
+stops at a number above the maximum, takes the first result of several, and gives 0 for one warning on stderr.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class StrictScores(NbGraderPreprocessor):  # type: ignore[misc]
         if any(output.output_type == "error" for output in cell.outputs):
             return cell, resources
         results = [output for output in cell.outputs if output.output_type == "execute_result"]
-        problem = _problem(cell, results[-1]) if results else "The check gave no result: was `check` given another meaning?"
+        problem = (
+            _problem(cell, results[-1]) if results else "The check gave no result: was `check` given another meaning?"
+        )
         others = [output for output in cell.outputs if output.output_type != "execute_result"]
         cell.outputs = [*others, error(NO_SCORE, problem) if problem else results[-1]]
         return cell, resources
@@ -56,5 +58,5 @@ def _problem(cell: NotebookNode, result: NotebookNode) -> str:
     if report is None or report.points != float(text):
         return "The report of the check and its points disagree."
     if report.exercise != exercise:
-        return f"This cell judges `{exercise}`, but was given `{report.exercise}`: define it with `def {exercise}`."
+        return f"This cell judges `{exercise}` but was given `{report.exercise}`: use `def {exercise}`."
     return ""

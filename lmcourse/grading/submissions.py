@@ -45,15 +45,17 @@ def assignments(course: Path) -> dict[str, Assignment]:
     """
     sources = sorted((course / "solutions").glob("*/*.ipynb"))
     if not sources:
-        raise CourseError(f"There are no notebooks under {course / 'solutions'}: grading needs them. `lmcourse build` makes them.")
+        raise CourseError(
+            f"There are no notebooks under {course / 'solutions'}, which grading needs: run `lmcourse build`."
+        )
     return {source.parent.name: Assignment(source.parent.name, source) for source in sources}
 
 
 def find_submissions(paths: Sequence[Path], known: dict[str, Assignment]) -> list[Submission]:
     """The submissions in these files and folders.
 
-    A file is a learner's own notebook; a folder holds `student/assignment/notebook.ipynb`, or is a learner's own folder
-    of assignments.
+    A file is a learner's own notebook; a folder holds `student/assignment/notebook.ipynb`, or is a learner's
+    own folder of assignments.
 
     Raises:
         CourseError: a path does not exist, or a folder holds no submission.
@@ -85,7 +87,7 @@ def _of_student(folder: Path, known: dict[str, Assignment]) -> Iterator[Submissi
         if place.name in known:
             yield _handed_in(folder.name, known[place.name], place)
         else:
-            problem = f"There is no assignment {place.name}; the folder should be called one of: {', '.join(known)}."
+            problem = f"There is no assignment {place.name}; the folder's name is one of {', '.join(known)}."
             yield Submission(folder.name, None, problem=problem)
 
 
@@ -109,7 +111,9 @@ def _own_notebook(path: Path, known: dict[str, Assignment]) -> Submission:
     by_place = [each for each in candidates if path.resolve().parent.name == each.id or path.name == each.source.name]
     found = _recognised(path, candidates) or (by_place[0] if by_place else None)
     if found is None:
-        return Submission(ME, None, problem=f"{path.name} belongs to no assignment of this course: is it the right file?")
+        return Submission(
+            ME, None, problem=f"{path.name} belongs to no assignment of this course: is it the right file?"
+        )
     return Submission(ME, found, path)
 
 

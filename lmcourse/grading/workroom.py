@@ -1,13 +1,14 @@
-"""A temporary nbgrader course: the assignments' sources, a gradebook of its own, and one submission after the other."""
+"""A temporary nbgrader course, with a gradebook of its own, that takes one submission after the other."""
 
 from __future__ import annotations
 
 import logging
 import shutil
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import nbformat
 from nbformat import NotebookNode
@@ -38,7 +39,10 @@ class Workroom:
 
         folder = self.root / "source" / assignment.id
         shutil.copytree(
-            assignment.source.parent, folder, ignore=shutil.ignore_patterns(*self.course.ignore), dirs_exist_ok=True
+            assignment.source.parent,
+            folder,
+            ignore=shutil.ignore_patterns(*self.course.ignore),
+            dirs_exist_ok=True,
         )
         with self._at_work(assignment.id, "."):
             GenerateAssignment(coursedir=self.course, config=self.config, force=True).start()
@@ -60,7 +64,7 @@ class Workroom:
     def graded(self, student: str, assignment: Assignment) -> NotebookNode:
         """The notebook as autograding left it."""
         path = self.root / "autograded" / student / assignment.id / assignment.source.name
-        return nbformat.read(path, as_version=4)
+        return cast(NotebookNode, nbformat.read(path, as_version=4))
 
     def points(self, student: str, assignment: Assignment) -> dict[str, float]:
         """The points of a submission by graded cell, from the gradebook."""
@@ -81,11 +85,13 @@ class Workroom:
 
     @contextmanager
     def _at_work(self, assignment: str, student: str) -> Iterator[None]:
-        """nbgrader takes what to work on from the course directory's traits. It logs much and means little by it."""
+        """Tell nbgrader what to work on, and spare the reader what it logs and warns of."""
         self.course.assignment_id, self.course.student_id = assignment, student
         before = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
         try:
-            yield
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield
         finally:
             logging.disable(before)

@@ -117,9 +117,7 @@ def count_between(low: float, high: float, format: FloatFormat) -> int:
 def all_values(format: FloatFormat) -> Tensor:
     """All distinct finite values, ascending, as float64. ValueError for formats wider than 16 bits."""
     if format.bits > 16:
-        raise ValueError(
-            f"{format.name} has 2^{format.bits} codes; all_values lists formats of up to 16 bits"
-        )
+        raise ValueError(f"{format.name} has 2^{format.bits} codes; all_values lists formats of up to 16 bits")
     values = values_between(-format.max_finite, format.max_finite, format)
     return torch.tensor(values, dtype=torch.float64)
 

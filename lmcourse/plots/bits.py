@@ -18,9 +18,9 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, 
 FIELD_COLOURS = {"sign": PALETTE["vermilion"], "exponent": PALETTE["blue"], "fraction": PALETTE["green"]}
 
 _MAX_BOX = 0.5
-_SIGNED = LinearSegmentedColormap.from_list(
-    "signed", [PALETTE["orange"], "white", PALETTE["sky"]]
-).with_extremes(bad="#9AA0A6")
+_SIGNED = LinearSegmentedColormap.from_list("signed", [PALETTE["orange"], "white", PALETTE["sky"]]).with_extremes(
+    bad="#9AA0A6"
+)
 
 
 def field_of_bit(bit: int, format: FloatFormat) -> str:
@@ -47,10 +47,13 @@ def formula(code: int, format: FloatFormat) -> str:
     return by_kind[kind]
 
 
+def hexadecimal(code: int, format: FloatFormat) -> str:
+    """A code in as many hexadecimal digits as its format has: "0x3c00"."""
+    return f"0x{code:0{math.ceil(format.bits / 4)}x}"
+
+
 def value_text(value: float) -> str:
-    """A value in TeX, with the digits that tell it from all other fp64 numbers."""
-    if not math.isfinite(value):
-        return r"\mathrm{NaN}" if math.isnan(value) else (r"\infty" if value > 0 else r"-\infty")
+    """A finite value in TeX, with the digits that tell it from all other fp64 numbers."""
     digits, _, power = repr(value).removesuffix(".0").partition("e")
     return rf"{digits} \times 10^{{{int(power)}}}" if power else digits
 
@@ -65,7 +68,7 @@ def bit_pattern(code: int = 0x3C00, format: FloatFormat | str = "fp16") -> Figur
     chosen = find_format(format)
     sign, exponent, mantissa, kind = fields(code, chosen)
     figure = new_figure(8.0, 2.6)
-    axes = new_canvas(figure, f"{chosen.name}: code {code:#0{2 + chosen.bits // 4}x}, {kind}")
+    axes = new_canvas(figure, f"{chosen.name}: code {hexadecimal(code, chosen)}, {kind}")
     box = min(_MAX_BOX, 7.6 / chosen.bits)
     width = box * chosen.bits
     for bit in range(chosen.bits):
@@ -93,7 +96,7 @@ def code_grid(format: FloatFormat | str = "e4m3", code: int = 0x38) -> Figure:
     values = np.array([decode(each, chosen) for each in range(256)]).reshape(16, 16)
     figure = new_figure(8.0, 6.2)
     kind = fields(code, chosen).kind
-    meaning = f"code {code:#04x} = {_split_bits(code, chosen)} is {decode(code, chosen):g}, {kind}"
+    meaning = f"code {hexadecimal(code, chosen)} = {_split_bits(code, chosen)} is {decode(code, chosen):g}, {kind}"
     axes = new_axes(
         figure, f"{chosen.name}: {meaning}", "last four bits (hexadecimal)", "first four bits (hexadecimal)"
     )
@@ -142,9 +145,7 @@ def _short(value: float) -> str:
 def _draw_bit(axes: Axes, left: float, box: float, bit: int, field: str) -> None:
     colour = FIELD_COLOURS[field]
     face = colour if bit else "white"
-    axes.add_patch(
-        Rectangle((left + 0.015, 0), box - 0.03, 0.6, facecolor=face, edgecolor=colour, linewidth=1.5)
-    )
+    axes.add_patch(Rectangle((left + 0.015, 0), box - 0.03, 0.6, facecolor=face, edgecolor=colour, linewidth=1.5))
     size = 14 if box > 0.3 else 8
     axes.text(
         left + box / 2,

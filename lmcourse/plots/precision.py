@@ -65,9 +65,7 @@ def gradient_histogram(scale: float = 1.0, format: FloatFormat | str = "fp16") -
         "share per bin (%)",
     )
     groups = [magnitudes[(magnitudes > zone.low) & (magnitudes <= zone.high)] for zone in zones]
-    shares = [
-        f"{zone.name}: {100 * group.size / _SAMPLES:.1f} %" for zone, group in zip(zones, groups, strict=True)
-    ]
+    shares = [f"{zone.name}: {100 * group.size / _SAMPLES:.1f} %" for zone, group in zip(zones, groups, strict=True)]
     axes.hist(
         groups,
         bins=np.logspace(-16, 8, 121).tolist(),
@@ -121,9 +119,7 @@ def quantisation_error(formats: Sequence[str] = ("e4m3", "e5m2"), scale: float =
         "The floor is set by the fraction bits, its width by the exponent bits. Too small a scale and the "
         "samples vanish, too large and they are clipped: e4m3 has the lower floor, e5m2 the wider one."
     )
-    alt = (
-        f"Relative error of casting normal samples against their scale; at scale {scale:g}: {', '.join(here)}"
-    )
+    alt = f"Relative error of casting normal samples against their scale; at scale {scale:g}: {', '.join(here)}"
     return describe(figure, caption=caption, alt=alt)
 
 

@@ -67,9 +67,7 @@ def spacing(formats: Sequence[str] = ("fp32", "fp16", "bf16", "e4m3", "e5m2")) -
         gaps = [ulp(magnitude, format) for magnitude in magnitudes]
         magnitudes.append(format.max_finite)
         gaps.append(gaps[-1])
-        axes.step(
-            magnitudes, gaps, where="post", label=name, color=FORMAT_COLOURS[format.name], linewidth=1.8
-        )
+        axes.step(magnitudes, gaps, where="post", label=name, color=FORMAT_COLOURS[format.name], linewidth=1.8)
     axes.set_xscale("log", base=10)
     axes.set_yscale("log", base=10)
     axes.set_xlim(1e-10, 1e6)
@@ -132,17 +130,13 @@ def significant_digits(value: float = 6.022e23, digits: int = 4) -> Figure:
     axes = new_axes(figure, f"{significand} {scale}: {digits} digits, ±{half} {scale}", f"value ({scale})")
     for step, colour in ((-1, PALETTE["sky"]), (0, PALETTE["orange"]), (1, PALETTE["sky"])):
         middle = centre + step * unit
-        axes.axvspan(
-            middle - unit / 2, middle + unit / 2, ymax=0.7, color=colour, alpha=1.0 if step == 0 else 0.4
-        )
+        axes.axvspan(middle - unit / 2, middle + unit / 2, ymax=0.7, color=colour, alpha=1.0 if step == 0 else 0.4)
         axes.text(middle, 0.35, f"{middle:.{digits - 1}f}", ha="center", va="center", fontsize=11)
     edges = [centre + unit * half_steps / 2 for half_steps in (-3, -1, 1, 3)]
     axes.set_xticks(edges, [f"{edge:.{digits}f}" for edge in edges])
     axes.set_xlim(edges[0], edges[-1])
     _hide_heights(axes)
-    caption = (
-        "All numbers in the orange band round to these digits. One digit more, and it is 10 times narrower."
-    )
+    caption = "All numbers in the orange band round to these digits. One digit more, and it is 10 times narrower."
     alt = f"{value:g} to {digits} digits is {significand}e{int(power)}, plus or minus {half}e{int(power)}"
     return describe(figure, caption=caption, alt=alt)
 
@@ -174,9 +168,7 @@ def _digits(format: FloatFormat) -> float:
 
 
 def _range_text(format: FloatFormat) -> str:
-    return (
-        f"{format.name} {_digits(format):.1f} digits from {format.min_normal:.3g} to {format.max_finite:.3g}"
-    )
+    return f"{format.name} {_digits(format):.1f} digits from {format.min_normal:.3g} to {format.max_finite:.3g}"
 
 
 def _draw_range(axes: Axes, format: FloatFormat, *, faded: bool) -> None:
@@ -187,9 +179,7 @@ def _draw_range(axes: Axes, format: FloatFormat, *, faded: bool) -> None:
         math.log10(value) for value in (format.min_subnormal, format.min_normal, format.max_finite)
     )
     alpha = 0.25 if faded else 1.0
-    axes.plot(
-        [normal, largest], [height, height], color=colour, linewidth=7, solid_capstyle="butt", alpha=alpha
-    )
+    axes.plot([normal, largest], [height, height], color=colour, linewidth=7, solid_capstyle="butt", alpha=alpha)
     axes.plot([smallest, normal], [height, height], color=colour, linewidth=2, alpha=alpha)
     label = f" {format.name}, {format.bits} bits"
     axes.annotate(

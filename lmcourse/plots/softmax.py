@@ -53,14 +53,10 @@ def softmax_overflow(format: FloatFormat | str = "fp16", logit: float = 12.0, co
     counts = np.logspace(0, 5.5, 200)
     sum_overflow = exp_overflow - np.log(counts)
     left, right = min(-120.0, logit - 10), max(120.0, logit + 10)
-    edges = [
-        np.broadcast_to(edge, counts.shape) for edge in (left, underflow, sum_overflow, exp_overflow, right)
-    ]
+    edges = [np.broadcast_to(edge, counts.shape) for edge in (left, underflow, sum_overflow, exp_overflow, right)]
     for (low, high), colour in zip(itertools.pairwise(edges), OUTCOMES.values(), strict=True):
         axes.fill_betweenx(counts, low, high, color=colour, linewidth=0)
-    axes.plot(
-        [logit], [count], "o", color="black", markersize=9, markeredgecolor="white", markeredgewidth=1.5
-    )
+    axes.plot([logit], [count], "o", color="black", markersize=9, markeredgecolor="white", markeredgewidth=1.5)
     axes.set_yscale("log")
     axes.set_xlim(left, right)
     axes.set_ylim(1, counts[-1])
@@ -100,9 +96,7 @@ def softmax_bars(
         "The weights are positive, add up to 1 and keep the order of the logits; adding the same to all "
         "changes nothing. Dotted: equal weights, which a high temperature approaches."
     )
-    listed = ", ".join(
-        f"{logit + shift:g}: {weight:.3f}" for logit, weight in zip(logits, weights, strict=True)
-    )
+    listed = ", ".join(f"{logit + shift:g}: {weight:.3f}" for logit, weight in zip(logits, weights, strict=True))
     return describe(figure, caption=caption, alt=f"{title}, weight by logit: {listed}")
 
 

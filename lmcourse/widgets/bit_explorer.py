@@ -9,7 +9,7 @@ from decimal import Decimal
 import ipywidgets
 
 from lmcourse.numerics import FORMATS, FloatFormat, decode, encode, fields, find_format, neighbours
-from lmcourse.plots.bits import FIELD_COLOURS, bit_pattern, field_of_bit, is_written_exactly
+from lmcourse.plots.bits import FIELD_COLOURS, bit_pattern, field_of_bit, hexadecimal, is_written_exactly
 from lmcourse.widgets.live import LiveFigure, error_html
 
 _MAX_DECIMAL = 40
@@ -25,9 +25,7 @@ class BitExplorer(LiveFigure):
     def __init__(self, format: FloatFormat | str = "fp16", value: float = 1.0) -> None:
         self.format = find_format(format)
         self.code = encode(value, self.format)
-        self.formats = ipywidgets.Dropdown(
-            options=list(FORMATS), value=self.format.name, description="format"
-        )
+        self.formats = ipywidgets.Dropdown(options=list(FORMATS), value=self.format.name, description="format")
         self.entry = ipywidgets.Text(value=f"{value:g}", description="number", continuous_update=False)
         self.readout = ipywidgets.HTML()
         self.bits: list[ipywidgets.ToggleButton] = []
@@ -87,7 +85,7 @@ def readout_html(code: int, format: FloatFormat) -> str:
     sign, exponent, mantissa, kind = fields(code, format)
     value = decode(code, format)
     rows = {
-        "code": f"{code:#0{2 + math.ceil(format.bits / 4)}x}",
+        "code": hexadecimal(code, format),
         "sign": f"{sign}: {'negative' if sign else 'positive'}",
         "exponent": f"{exponent}: {_exponent_meaning(code, format)}",
         "fraction": f"{mantissa} / 2<sup>{format.mantissa_bits}</sup>",

@@ -54,6 +54,4 @@ class Choice:
 
 
 def _button(option: str) -> ipywidgets.Button:
-    return ipywidgets.Button(
-        description=option, layout=ipywidgets.Layout(width="auto", margin="2px 6px 2px 0")
-    )
+    return ipywidgets.Button(description=option, layout=ipywidgets.Layout(width="auto", margin="2px 6px 2px 0"))

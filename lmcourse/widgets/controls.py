@@ -34,9 +34,7 @@ class Log:
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.high or self.base <= 1:
-            raise ValueError(
-                f"Log needs 0 < low < high and base > 1, not {self.low}, {self.high}, {self.base}"
-            )
+            raise ValueError(f"Log needs 0 < low < high and base > 1, not {self.low}, {self.high}, {self.base}")
 
 
 Control: TypeAlias = "tuple[float, ...] | Log | list[Any] | bool | str | float"
@@ -61,9 +59,17 @@ def make_control(name: str, control: Control, default: Any) -> ipywidgets.Widget
         return _ratio_slider(control, default, label)
     if isinstance(control, tuple):
         return _slider(name, control, default, label)
-    raise TypeError(
-        f"{name}={control!r} is not a control: give a tuple, a list, Log(...), a bool, a str or a number"
-    )
+    raise TypeError(f"{name}={control!r} is not a control: give a tuple, a list, Log(...), a bool, a str or a number")
+
+
+def read(widget: ipywidgets.Widget) -> Any:
+    """The value of a control, without the rounding noise that a browser's sliders add (-8.9e-16 for 0)."""
+    if isinstance(widget, ipywidgets.FloatSlider):
+        decimals = 9 - math.floor(math.log10(widget.step))
+        return round(widget.value, decimals) + 0.0  # -0.0 becomes 0.0
+    if isinstance(widget, ipywidgets.FloatLogSlider):
+        return float(f"{widget.value:.12g}")
+    return widget.value
 
 
 def _choice(name: str, options: list[Any], default: Any, label: dict[str, Any]) -> ipywidgets.Widget:
@@ -83,10 +89,12 @@ def _slider(name: str, control: tuple[float, ...], default: Any, label: dict[str
     low, high = control[:2]
     value = _within(low, high, default)
     if all(isinstance(number, int) for number in control):
-        kind, step = ipywidgets.IntSlider, control[2] if len(control) == 3 else 1
-    else:
-        kind, step = ipywidgets.FloatSlider, control[2] if len(control) == 3 else _step(low, high, value)
-    return kind(value=value, min=low, max=high, step=step, layout=_wide(), **label)
+        step = control[2] if len(control) == 3 else 1
+        return ipywidgets.IntSlider(value=value, min=low, max=high, step=step, layout=_wide(), **label)
+    step = control[2] if len(control) == 3 else _step(low, high, value)
+    return ipywidgets.FloatSlider(
+        value=value, min=low, max=high, step=step, readout_format=".3g", layout=_wide(), **label
+    )
 
 
 def _ratio_slider(control: Log, default: Any, label: dict[str, Any]) -> ipywidgets.Widget:
@@ -111,7 +119,7 @@ def _within(low: float, high: float, default: Any) -> float:
 def _step(low: float, high: float, start: float) -> float:
     """About a hundredth of the way, so that the start is a whole number of steps from the lower end.
 
-    The browser moves a value between two steps to the nearest one: the picture would change by being looked at.
+    A browser moves a value between two steps to the nearest one: looking at the picture would change it.
     """
     steps_to_start = round(100 * (start - low) / (high - low))
     return (start - low) / steps_to_start if steps_to_start else (high - low) / 100

@@ -13,7 +13,7 @@ from typing import Any
 import ipywidgets
 from matplotlib.figure import Figure
 
-from lmcourse.widgets.controls import Control, make_control
+from lmcourse.widgets.controls import Control, make_control, read
 from lmcourse.widgets.live import LiveFigure, error_html, image_html
 
 
@@ -33,7 +33,7 @@ class Explorer(LiveFigure):
     @property
     def arguments(self) -> dict[str, Any]:
         """What the figure is drawn with at present."""
-        return {name: control.value for name, control in self.controls.items()}
+        return {name: read(control) for name, control in self.controls.items()}
 
     def _redraw(self, change: object) -> None:
         try:
@@ -56,7 +56,5 @@ def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:
     if unknown:
         name = getattr(draw, "__name__", repr(draw))
         raise TypeError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(parameters)}")
-    widgets = {
-        name: make_control(name, control, parameters[name].default) for name, control in controls.items()
-    }
+    widgets = {name: make_control(name, control, parameters[name].default) for name, control in controls.items()}
     return Explorer(draw, widgets)

@@ -6,7 +6,6 @@ the figure of the state it was built in, with its alt text, for all others.
 
 from __future__ import annotations
 
-import base64
 import html
 from collections.abc import Sequence
 from typing import Any
@@ -32,9 +31,7 @@ class LiveFigure:
         """The widgets from top to bottom."""
         return tuple(self._box.children)
 
-    def _repr_mimebundle_(
-        self, include: Any = None, exclude: Any = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
         """What Jupyter shows: (data, metadata) with the widget view, `image/png` and `text/plain`."""
         view = self._box._repr_mimebundle_()[_WIDGET_VIEW]
         return {_WIDGET_VIEW: view, **self._still}, self._metadata
@@ -47,14 +44,6 @@ def image_html(figure: Figure) -> str:
     width = metadata["image/png"]["width"]
     source = f"data:image/png;base64,{data['image/png']}"
     return f'<img alt="{alt}" width="{width}" style="max-width: 100%; height: auto" src="{source}">'
-
-
-def png_of(image: str) -> bytes:
-    """The PNG inside what `image_html` returned. ValueError if there is none."""
-    _, found, rest = image.partition("base64,")
-    if not found:
-        raise ValueError(f"no picture in {image!r}")
-    return base64.b64decode(rest.partition('"')[0])
 
 
 def error_html(error: Exception) -> str:

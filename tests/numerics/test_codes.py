@@ -95,9 +95,7 @@ def test_fp64_codes_are_read_as_c_reads_them(code: int) -> None:
 @by_name
 @given(value=floats32)
 def test_encoding_fp32_values_agrees_with_torchs_cast(format: FloatFormat, value: float) -> None:
-    assert [encode(value, format)] == bits_of(
-        torch.tensor([value], dtype=torch.float32).to(format.torch_dtype)
-    )
+    assert [encode(value, format)] == bits_of(torch.tensor([value], dtype=torch.float32).to(format.torch_dtype))
 
 
 @by_name
@@ -106,9 +104,7 @@ def test_every_halfway_point_and_its_fp32_neighbours_round_as_in_torch(format: F
     if format.bits == 16:
         values = values[::61] + values[-70:]
     top = format.max_finite + (values[-1] - values[-2])
-    halfway = torch.tensor(
-        [(a + b) / 2 for a, b in itertools.pairwise(values)] + [(values[-1] + top) / 2]
-    ).float()
+    halfway = torch.tensor([(a + b) / 2 for a, b in itertools.pairwise(values)] + [(values[-1] + top) / 2]).float()
     upwards = torch.nextafter(halfway, torch.tensor(math.inf))
     downwards = torch.nextafter(halfway, torch.tensor(-math.inf))
     points = torch.cat([halfway, upwards, downwards])

@@ -58,9 +58,7 @@ def test_the_bits_are_drawn_from_the_highest_to_the_lowest(name: str) -> None:
     code = encode(-0.1, format)
     boxes = [patch for patch in plots.bit_pattern(code, name).axes[0].patches if isinstance(patch, Rectangle)]
     boxes.sort(key=Rectangle.get_x)
-    assert (
-        "".join(str(int(box.get_facecolor() != (1, 1, 1, 1))) for box in boxes) == f"{code:0{format.bits}b}"
-    )
+    assert "".join(str(int(box.get_facecolor() != (1, 1, 1, 1))) for box in boxes) == f"{code:0{format.bits}b}"
 
 
 def test_bits_belong_to_fields() -> None:
@@ -158,9 +156,7 @@ def test_quantisation_errors_match_a_direct_cast() -> None:
         plots.quantisation_error(["tf32"])
 
 
-@pytest.mark.parametrize(
-    "draw", [plots.gradient_histogram, plots.quantisation_error], ids=["gradients", "error"]
-)
+@pytest.mark.parametrize("draw", [plots.gradient_histogram, plots.quantisation_error], ids=["gradients", "error"])
 def test_a_scale_is_positive(draw: Callable[..., Figure]) -> None:
     with pytest.raises(ValueError, match="positive"):
         draw(scale=0.0)

@@ -71,8 +71,6 @@ def test_a_shell_that_displays_nothing_is_refused() -> None:
 def test_no_plot_touches_pyplot() -> None:
     for path in Path(inspect.getfile(style)).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            names = (
-                [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
-            )
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
             module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
             assert "pyplot" not in " ".join([module, *names]), path.name

@@ -6,6 +6,7 @@ tests; the others are checked on paper: every requirement's marker is evaluated 
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import os
 import re
@@ -57,9 +58,7 @@ LOCKED = {canonicalize_name(line.name): line for line in locked_lines()}
 def asked_for(*extras: str) -> Lines:
     """What pyproject.toml asks for."""
     optional = PROJECT["optional-dependencies"]
-    return [
-        Requirement(line) for line in (*PROJECT["dependencies"], *(r for e in extras for r in optional[e]))
-    ]
+    return [Requirement(line) for line in (*PROJECT["dependencies"], *(r for e in extras for r in optional[e]))]
 
 
 def pinned(line: Requirement) -> str:
@@ -89,9 +88,7 @@ def needs(name: str, where: dict[str, str], extras: set[str]) -> Iterator[Requir
     try:
         lines = importlib.metadata.requires(name) or []
     except importlib.metadata.PackageNotFoundError:
-        assert name in FOREIGN, (
-            f"{name} is in the lock, not installed here and not a package of another system"
-        )
+        assert name in FOREIGN, f"{name} is in the lock, not installed here and not a package of another system"
         return
     for line in lines:
         requirement = Requirement(line)
@@ -129,9 +126,35 @@ def test_the_lock_holds_what_the_package_asks_for(wanted: Requirement) -> None:
 def test_an_extra_can_be_added_to_the_locked_course(extra: str) -> None:
     for wanted in asked_for(extra):
         line = LOCKED.get(canonicalize_name(wanted.name))
-        assert line is None or wanted.specifier.contains(pinned(line)), (
-            f"extra {extra}: {wanted}, the lock: {line}"
-        )
+        assert line is None or wanted.specifier.contains(pinned(line)), f"extra {extra}: {wanted}, the lock: {line}"
+
+
+@pytest.mark.parametrize(
+    ("folder", "extras"),
+    [("lmcourse", ("parity", "cluster")), ("tests", ("parity", "cluster", "test"))],
+)
+def test_what_is_imported_is_asked_for(folder: str, extras: tuple[str, ...]) -> None:
+    """A package that only happens to come with another one leaves when that one changes its mind."""
+    allowed = {canonicalize_name(r.name) for r in asked_for(*extras)} | {"lmcourse"}
+    owners = importlib.metadata.packages_distributions()
+    stray: set[str] = set()
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        for module in imported_modules(file):
+            names = {canonicalize_name(owner) for owner in owners.get(module, [])}
+            if names and not names & allowed:
+                stray.add(f"{file.relative_to(ROOT)} imports {module}, from {', '.join(sorted(names))}")
+    assert not stray
+
+
+def imported_modules(file: Path) -> set[str]:
+    """The top-level names a file imports, anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+    return found
 
 
 @pytest.mark.usefixtures("as_locked")
@@ -156,9 +179,7 @@ def test_the_lock_is_complete_and_nothing_in_it_is_unused(system: str, python: s
         reached[name] = reached.get(name, set()) | requirement.extras
         todo += [(r, name) for r in needs(name, where, reached[name])]
     assert not wrong
-    assert absent == {f"{LEFT_OUT} (for jsonschema)"}, (
-        f"missing on {system}, Python {python}, or the omission is moot"
-    )
+    assert absent == {f"{LEFT_OUT} (for jsonschema)"}, f"missing on {system}, Python {python}, or the omission is moot"
     assert set(offered) == set(reached), f"nothing needs {sorted(set(offered) - set(reached))} on {system}"
 
 
@@ -167,9 +188,7 @@ def test_every_locked_version_runs_on_every_python_from_its_first_release() -> N
     for name in sorted(set(LOCKED) - FOREIGN):
         supported = SpecifierSet(importlib.metadata.metadata(name).get("Requires-Python", ""))
         for python in PYTHONS:
-            assert supported.contains(f"{python}.0"), (
-                f"{name} {pinned(LOCKED[name])} needs Python {supported}"
-            )
+            assert supported.contains(f"{python}.0"), f"{name} {pinned(LOCKED[name])} needs Python {supported}"
 
 
 def test_what_the_lock_leaves_out_is_explained_in_it() -> None:
@@ -180,9 +199,7 @@ def test_what_the_lock_leaves_out_is_explained_in_it() -> None:
 
 
 def test_conda_takes_the_same_pythons() -> None:
-    (python,) = [
-        line for line in CONDA["dependencies"] if isinstance(line, str) and line.startswith("python")
-    ]
+    (python,) = [line for line in CONDA["dependencies"] if isinstance(line, str) and line.startswith("python")]
     assert SpecifierSet(python.removeprefix("python")) == SpecifierSet(PROJECT["requires-python"])
 
 
@@ -200,9 +217,7 @@ def test_the_pythons_told_are_the_pythons_allowed() -> None:
     assert PYPROJECT["tool"]["ruff"]["target-version"] == "py311"
 
 
-@pytest.mark.parametrize(
-    "name", ["requirements.lock", "environment.yml", "pyproject.toml", "Makefile", ".ci/run"]
-)
+@pytest.mark.parametrize("name", ["requirements.lock", "environment.yml", "pyproject.toml", "Makefile", ".ci/run"])
 def test_no_address_of_one_machine_or_registry(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     found = re.findall(

@@ -54,10 +54,7 @@ def test_cuda_comes_first_and_every_gpu_is_told(machine: pytest.MonkeyPatch) -> 
 def test_an_amd_gpu_is_told_with_its_rocm(machine: pytest.MonkeyPatch) -> None:
     add_cuda(machine, "AMD Instinct MI300X")
     machine.setattr(torch.version, "hip", "6.3")
-    assert (
-        device.describe_accelerator(device.accelerators()[0])
-        == "AMD Instinct MI300X, 80.0 GiB, driver ROCm 6.3"
-    )
+    assert device.describe_accelerator(device.accelerators()[0]) == "AMD Instinct MI300X, 80.0 GiB, driver ROCm 6.3"
 
 
 def test_a_gpu_that_torch_cannot_use_is_noticed(machine: pytest.MonkeyPatch) -> None:
@@ -97,9 +94,7 @@ def test_no_nvidia_smi_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_processor_of_linux(tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"
-    cpuinfo.write_text(
-        "processor\t: 0\nmodel name\t: AMD  EPYC 9654: 96-Core\nmodel name\t: other\n", encoding="utf-8"
-    )
+    cpuinfo.write_text("processor\t: 0\nmodel name\t: AMD  EPYC 9654: 96-Core\nmodel name\t: other\n", encoding="utf-8")
     assert device._cpu_name_from(cpuinfo) == "AMD EPYC 9654: 96-Core"
     cpuinfo.write_text("processor\t: 0\nBogoMIPS\t: 50\n", encoding="utf-8")
     assert device._cpu_name_from(cpuinfo) == "", "an ARM kernel gives no name"

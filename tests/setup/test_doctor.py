@@ -31,9 +31,7 @@ def test_a_package_in_its_range() -> None:
     assert doctor.check_package(Requirement("numpy>=1")).status == "ok"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "told"), [("numpy<1", "the course needs <1"), ("no-such-package", "missing")]
-)
+@pytest.mark.parametrize(("wanted", "told"), [("numpy<1", "the course needs <1"), ("no-such-package", "missing")])
 def test_a_package_missing_or_out_of_range(wanted: str, told: str) -> None:
     check = doctor.check_package(Requirement(wanted))
     assert check.status == "failed"
@@ -74,9 +72,7 @@ def test_a_kernel_of_another_python_is_noticed(tmp_path: Path, monkeypatch: pyte
     spec = tmp_path / "kernels" / "python3" / "kernel.json"
     spec.parent.mkdir(parents=True)
     argv = [str(other), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec.write_text(
-        json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"}), encoding="utf-8"
-    )
+    spec.write_text(json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"}), encoding="utf-8")
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     check = doctor.check_kernel()
     assert check.status == "failed"

@@ -22,9 +22,7 @@ NOTEBOOKS = Path("/course/notebooks")
 DESKTOP = {"DISPLAY": ":0"}
 
 
-def arguments(
-    *args: str, env: dict[str, str] | None = None, platform: str = "linux", root: bool = False
-) -> list[str]:
+def arguments(*args: str, env: dict[str, str] | None = None, platform: str = "linux", root: bool = False) -> list[str]:
     env = DESKTOP if env is None else env
     return lab.jupyter_arguments(args, NOTEBOOKS, env=env, platform=platform, is_root=root, page=lab.WELCOME)
 

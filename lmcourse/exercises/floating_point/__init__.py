@@ -3,14 +3,9 @@
 from lmcourse.exercises.floating_point.codes import decimal_error, decode_bits, e4m3_missing, max_finite
 from lmcourse.exercises.floating_point.memory import gpt3_matrix_mib, tensor_bytes
 from lmcourse.exercises.floating_point.predictions import PREDICTIONS
-from lmcourse.exercises.floating_point.rounding import (
-    dot_product_error,
-    lost_to_underflow,
-    round_to,
-    stall_point,
-    ulp,
-)
+from lmcourse.exercises.floating_point.rounding import lost_to_underflow, round_to, ulp
 from lmcourse.exercises.floating_point.softmax import stable_softmax
+from lmcourse.exercises.floating_point.sums import dot_product_error, stall_point
 
 EXERCISES = (
     decimal_error,

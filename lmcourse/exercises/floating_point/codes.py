@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import EXACT
 from lmcourse.exercises.exercise import Exercise, value_exercise
-from lmcourse.numerics import E4M3, FORMATS, FloatFormat, decode
+from lmcourse.exercises.floating_point.formats import ieee, widths
+from lmcourse.numerics import E4M3, FORMATS, decode
 
 SMALL = [name for name in FORMATS if name != "fp64"]
-
-
-def widths(name: str) -> tuple[int, int]:
-    """The exponent and mantissa bits of a format, as learners' functions take them."""
-    return FORMATS[name].exponent_bits, FORMATS[name].mantissa_bits
 
 
 # decimal_error ---------------------------------------------------------------------------------------------------
@@ -35,7 +32,8 @@ decimal_error = Exercise(
         case("other numbers", digits=random.randint(2, 9), exponent=random.randint(-30, 30)) for _ in range(4)
     ],
     hints=[
-        "In 6.022e23 the last digit stands for 0.001e23. How far can the true value be before you would write another digit?",
+        "In 6.022e23 the last digit stands for 0.001e23. How far can the true value be before you would write "
+        "another digit?",
         "Rounding to the nearest is off by at most half a step of the last digit.",
         "The step of the last digit is 10 ** (exponent - (digits - 1)).",
     ],
@@ -43,7 +41,8 @@ decimal_error = Exercise(
 
 
 @decimal_error.misconception(
-    "That is a whole step of the last digit, as in the notes. A number rounded to the nearest is off by half a step at most."
+    "That is a whole step of the last digit, as in the notes. A number rounded to the nearest is off by half a step "
+    "at most."
 )
 def whole_step(digits: int, exponent: int) -> float:
     return 10.0 ** (exponent - digits + 1)
@@ -61,7 +60,9 @@ def scaled_twice(digits: int, exponent: int) -> float:
     return 0.5 * 10.0 ** (2 * exponent - digits + 1)
 
 
-@decimal_error.misconception("One digit stands before the point, so only digits − 1 follow it: you are ten times too small.")
+@decimal_error.misconception(
+    "One digit stands before the point, so only digits − 1 follow it: you are ten times too small."
+)
 def digits_after_the_point(digits: int, exponent: int) -> float:
     return 0.5 * 10.0 ** (exponent - digits)
 
@@ -69,12 +70,8 @@ def digits_after_the_point(digits: int, exponent: int) -> float:
 # decode_bits -----------------------------------------------------------------------------------------------------
 
 
-def _format(exponent_bits: int, mantissa_bits: int, has_infinity: bool) -> FloatFormat:
-    return FloatFormat("asked", exponent_bits, mantissa_bits, has_infinity)
-
-
 def _decode(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
-    return decode(bits, _format(exponent_bits, mantissa_bits, has_infinity))
+    return decode(bits, ieee(exponent_bits, mantissa_bits, has_infinity))
 
 
 def _code_case(name: str, bits: int, format: str) -> Case:
@@ -84,11 +81,14 @@ def _code_case(name: str, bits: int, format: str) -> Case:
 
 def _random_codes(random: Random) -> list[Case]:
     cases = [
-        _code_case(f"any code of {name}", random.randrange(2 ** FORMATS[name].bits), name)
+        _code_case("any code of any format", random.randrange(2 ** FORMATS[name].bits), name)
         for name in SMALL
         for _ in range(3)
     ]
-    cases += [case("formats nobody has built", random.randrange(2**10), 6, 3), case("formats nobody has built", 1, 3, 4)]
+    cases += [
+        case("formats nobody has built", random.randrange(2**10), 6, 3),
+        case("formats nobody has built", 1, 3, 4),
+    ]
     cases += [_code_case("subnormals", random.randrange(1, 2 ** widths(name)[1]), name) for name in SMALL]
     cases += [
         _code_case("infinity and NaN", 0xFC00, "fp16"),
@@ -96,7 +96,11 @@ def _random_codes(random: Random) -> list[Case]:
         _code_case("infinity and NaN", 0xFF, "e4m3"),
         _code_case("infinity and NaN", 0x7F, "e4m3"),
     ]
-    return [*cases, case("codes that do not fit", 2**16 + random.randrange(9), 5, 10), case("codes that do not fit", -1, 4, 3)]
+    return [
+        *cases,
+        case("codes that do not fit", 2**16 + random.randrange(9), 5, 10),
+        case("codes that do not fit", -1, 4, 3),
+    ]
 
 
 decode_bits = Exercise(
@@ -122,7 +126,8 @@ decode_bits = Exercise(
     hints=[
         "Cut the integer with >> and &: the mantissa is the lowest mantissa_bits bits, the exponent field comes next.",
         "The bias is 2 ** (exponent_bits - 1) - 1. Exponent field 0 means no hidden one, and the exponent 1 − bias.",
-        "All ones in the exponent: with has_infinity, mantissa 0 is ±inf and all else nan. Without it, only all ones in "
+        "All ones in the exponent: with has_infinity, mantissa 0 is ±inf and all else nan. Without it, only all ones "
+        "in "
         "the mantissa too is nan, and everything else is an ordinary number.",
     ],
     forbid=["struct", "torch", "numpy"],
@@ -156,14 +161,14 @@ def _wrong_decode(
     if reserved and ones and mantissa == 2**mantissa_bits - 1:
         return math.nan
     if exponent == 0 and not hidden_one_always:
-        return sign * fraction * 2.0 ** (1 - bias + subnormal_exponent_shift)
-    return sign * (1 + fraction) * 2.0 ** (exponent - bias)
+        return sign * math.ldexp(fraction, 1 - bias + subnormal_exponent_shift)
+    return sign * math.ldexp(1 + fraction, exponent - bias)
 
 
 @decode_bits.misconception(
     "You add the hidden one to subnormals too. When the exponent field is 0 the significand is 0.f, and zero is zero."
 )
-def hidden_one_in_subnormals(*args: int, **kwargs: bool) -> float:
+def hidden_one_in_subnormals(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, hidden_one_always=True)
 
 
@@ -171,27 +176,28 @@ def hidden_one_in_subnormals(*args: int, **kwargs: bool) -> float:
     "Your subnormals are half of what they should be: their exponent is 1 − bias, not 0 − bias, so that they join the "
     "smallest normal number without a gap."
 )
-def subnormal_exponent_too_small(*args: int, **kwargs: bool) -> float:
+def subnormal_exponent_too_small(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, subnormal_exponent_shift=-1)
 
 
 @decode_bits.misconception("Your bias is 2^(E−1). It is one less: 127 for 8 exponent bits, not 128.")
-def bias_one_too_large(*args: int, **kwargs: bool) -> float:
+def bias_one_too_large(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, bias_shift=1)
 
 
 @decode_bits.misconception("The sign bit, the highest one, is not used: negative codes come out positive.")
-def sign_ignored(*args: int, **kwargs: bool) -> float:
+def sign_ignored(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, signed=False)
 
 
 @decode_bits.misconception("An exponent of all ones is read as a number. It is kept for infinity and NaN.")
-def nothing_reserved(*args: int, **kwargs: bool) -> float:
+def nothing_reserved(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, reserved=False)
 
 
 @decode_bits.misconception(
-    "E4M3 has no infinity: with has_infinity=False an exponent of all ones is an ordinary number unless the mantissa is "
+    "E4M3 has no infinity: with has_infinity=False an exponent of all ones is an ordinary number unless the mantissa "
+    "is "
     "all ones as well. That is how E4M3 reaches 448."
 )
 def e4m3_like_ieee(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
@@ -199,7 +205,7 @@ def e4m3_like_ieee(bits: int, exponent_bits: int, mantissa_bits: int, has_infini
 
 
 @decode_bits.misconception("The fraction is mantissa / 2^M: the first fraction bit is worth one half, not one.")
-def fraction_doubled(*args: int, **kwargs: bool) -> float:
+def fraction_doubled(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, fraction_shift=-1)
 
 
@@ -232,7 +238,7 @@ max_finite = Exercise(
     points=2,
     minutes=5,
     difficulty=2,
-    reference=lambda e, m, has_infinity=True: _format(e, m, has_infinity).max_finite,
+    reference=lambda e, m, has_infinity=True: ieee(e, m, has_infinity).max_finite,
     tolerance=EXACT,
     cases=[
         _max_case("fp16", "fp16"),
@@ -243,7 +249,8 @@ max_finite = Exercise(
     ],
     hidden_cases=_other_formats,
     hints=[
-        "The largest number has the largest exponent that is not reserved and as many ones in the fraction as are allowed.",
+        "The largest number has the largest exponent that is not reserved and as many ones in the fraction as are "
+        "allowed.",
         "With infinity the exponent field stops at 2^E − 2, and the fraction may be all ones: 2 − 2^−M.",
         "Without infinity the field 2^E − 1 is a number too, but all ones in the fraction is NaN: 2 − 2·2^−M is left.",
     ],
@@ -252,10 +259,12 @@ max_finite = Exercise(
 
 
 def _wrong_max(field: int, significand: float, exponent_bits: int) -> float:
-    return significand * 2.0 ** (field - (2 ** (exponent_bits - 1) - 1))
+    return math.ldexp(significand, field - (2 ** (exponent_bits - 1) - 1))
 
 
-@max_finite.misconception("You used the exponent of all ones, which IEEE formats keep for infinity and NaN: twice too large.")
+@max_finite.misconception(
+    "You used the exponent of all ones, which IEEE formats keep for infinity and NaN: twice too large."
+)
 def top_exponent_used(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
     steps = 1 if has_infinity else 2
     return _wrong_max(2**exponent_bits - 1, 2 - steps * 2.0**-mantissa_bits, exponent_bits)

@@ -20,7 +20,11 @@ def _bytes(shape: list[int], dtype: str) -> int:
 def _byte_cases(random: Random) -> list[Case]:
     shapes = [[random.randint(1, 9) for _ in range(random.randint(1, 4))] for _ in BYTES]
     cases = [case("every dtype", shape, dtype) for shape, dtype in zip(shapes, BYTES, strict=True)]
-    return [*cases, case("scalars and empty tensors", [], "float64"), case("scalars and empty tensors", [3, 0], "int64")]
+    return [
+        *cases,
+        case("scalars and empty tensors", [], "float64"),
+        case("scalars and empty tensors", [3, 0], "int64"),
+    ]
 
 
 tensor_bytes = Exercise(
@@ -78,7 +82,9 @@ gpt3_matrix_mib = value_exercise(
     reference=lambda: 12288 * 4 * 12288 * 4 / 2**20,
     hints=["12,288 × 49,152 numbers of 4 bytes.", "One MiB is 2^20 = 1,048,576 bytes."],
 )
-gpt3_matrix_mib.wrong_value(2306, "That is the figure the notes print. Multiply it out: 12,288 · 49,152 · 4 bytes is less.")
+gpt3_matrix_mib.wrong_value(
+    2306, "That is the figure the notes print. Multiply it out: 12,288 · 49,152 · 4 bytes is less."
+)
 gpt3_matrix_mib.wrong_value(2415.919104, "Those are MB, millions of bytes. A MiB is 2^20 bytes, 4.9 % more.")
 gpt3_matrix_mib.wrong_value(1152, "Those are 2 bytes a number. In fp32 each takes 4.")
 gpt3_matrix_mib.wrong_value(576, "That is a (12288, 12288) matrix. The feed-forward layer is four times wider.")

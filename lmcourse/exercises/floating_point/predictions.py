@@ -8,28 +8,32 @@ PREDICTIONS = (
         "Start at 0 and add 0.01 a thousand times in bf16. Where do you end?",
         options=("exactly 10", "close to 10", "9.953", "4.0"),
         answer="4.0",
-        because="From 4 on, half the gap between two bf16 numbers is larger than 0.01, and every addition rounds back to 4.",
+        because="From 4 on, half the gap between two bf16 numbers is larger than 0.01, and every addition rounds "
+        "back to 4.",
     ),
     Prediction(
         "numbers_per_binade",
         "bf16 has 128 numbers from 1 up to (not including) 2. How many has it from 2 up to 4?",
         options=("64", "128", "256", "512"),
         answer="128",
-        because="Each power of two gets the same 2^7 codes, so the same number of values is spread over twice the length.",
+        because="Each power of two gets the same 2^7 codes, so the same number of values is spread over twice the "
+        "length.",
     ),
     Prediction(
         "tiny_gradient",
         "A gradient of 1e-8 is stored in fp16, and another in bf16. What is left of them?",
         options=("0 and 0", "0 and about 1e-8", "about 1e-8 and 0", "about 1e-8, both"),
         answer="0 and about 1e-8",
-        because="fp16's smallest positive number is 5.96e-8. bf16 has the exponents of fp32 and reaches down to 9.2e-41.",
+        because="fp16's smallest positive number is 5.96e-8. bf16 has the exponents of fp32 and reaches down to "
+        "9.2e-41.",
     ),
     Prediction(
         "fp8_hardware",
         "A set of notes says: fp8 is 'only supported by H100 and later'. True?",
         options=("true", "false: older cards have it too", "false: no card has it"),
         answer="false: older cards have it too",
-        because="FP8 tensor cores came with compute capability 8.9 as well: L4, L40S and RTX 40 cards of the Ada generation "
+        because="FP8 tensor cores came with compute capability 8.9 as well: L4, L40S and RTX 40 cards of the Ada "
+        "generation "
         "(support matrix of NVIDIA's Transformer Engine).",
     ),
     Prediction(
@@ -37,6 +41,7 @@ PREDICTIONS = (
         "How large may a logit be before exp overflows in fp16?",
         options=("about 11", "about 89", "about 709", "65,504"),
         answer="about 11",
-        because="exp(x) passes 65,504 at x = ln 65,504 ≈ 11.09. In fp32 and bf16 that happens at 88.7, in fp64 at 709.8.",
+        because="exp(x) passes 65,504 at x = ln 65,504 ≈ 11.09. In fp32 and bf16 that happens at 88.7, in fp64 at "
+        "709.8.",
     ),
 )

@@ -28,7 +28,10 @@ def _softmax_cases(random: Random) -> list[Case]:
         case("large logits", (_logits(random, 3, 8, scale=30)).half()),
         case("very negative logits", _logits(random, 2, 5) - 1e4),
         case("rows of very different size", far_apart),
-        case("masked logits", torch.tensor([[random.gauss(0, 1), -torch.inf, 0.5], [0.0, random.gauss(0, 1), -torch.inf]])),
+        case(
+            "masked logits",
+            torch.tensor([[random.gauss(0, 1), -torch.inf, 0.5], [0.0, random.gauss(0, 1), -torch.inf]]),
+        ),
     ]
 
 
@@ -50,7 +53,8 @@ stable_softmax = Exercise(
     hidden_cases=_softmax_cases,
     hints=[
         "Softmax does not change when you subtract one number from all logits of a row. Which number makes exp safe?",
-        "With the row's largest logit subtracted, every exponent is at most 0, and one of the exponentials is exactly 1.",
+        "With the row's largest logit subtracted, every exponent is at most 0, and one of the exponentials is "
+        "exactly 1.",
         "logits.amax(dim=-1, keepdim=True) keeps the axis, so that the subtraction broadcasts over it.",
     ],
     forbid=[".softmax", ".log_softmax", ".logsumexp", ".softmin", "torch.nn", "numpy"],
@@ -61,7 +65,9 @@ def _normalised(weights: Tensor, dim: int = -1) -> Tensor:
     return weights / weights.sum(dim=dim, keepdim=True)
 
 
-@stable_softmax.misconception("This is softmax by the book, and exp(89) overflows in fp32, exp(12) in fp16. Subtract the maximum first.")
+@stable_softmax.misconception(
+    "This is softmax by the book, and exp(89) overflows in fp32, exp(12) in fp16. Subtract the maximum first."
+)
 def naive(logits: Tensor) -> Tensor:
     return _normalised(logits.exp())
 
@@ -73,18 +79,23 @@ def global_maximum(logits: Tensor) -> Tensor:
     return _normalised((logits - logits.max()).exp())
 
 
-@stable_softmax.misconception("Your columns sum to one: the softmax runs over the first axis. It should run over the last.")
+@stable_softmax.misconception(
+    "Your columns sum to one: the softmax runs over the first axis. It should run over the last."
+)
 def over_the_first_axis(logits: Tensor) -> Tensor:
     return _normalised((logits - logits.amax(dim=0, keepdim=True)).exp(), dim=0)
 
 
-@stable_softmax.misconception("You subtract the mean. It is shift-invariant, true, but the largest logit can still overflow.")
+@stable_softmax.misconception(
+    "You subtract the mean. It is shift-invariant, true, but the largest logit can still overflow."
+)
 def mean_subtracted(logits: Tensor) -> Tensor:
     return _normalised((logits - logits.mean(dim=-1, keepdim=True)).exp())
 
 
 @stable_softmax.misconception(
-    "You subtract the largest absolute value. When all logits are very negative that makes them more so: subtract the maximum."
+    "You subtract the largest absolute value. When all logits are very negative that makes them more so: subtract "
+    "the maximum."
 )
 def largest_absolute(logits: Tensor) -> Tensor:
     return _normalised((logits - logits.abs().amax(dim=-1, keepdim=True)).exp())
@@ -102,6 +113,8 @@ def divided_by_maximum(logits: Tensor) -> Tensor:
     return (logits - logits.amax(dim=-1, keepdim=True)).exp()
 
 
-@stable_softmax.misconception("You return float32 whatever came in. Compute as you like, but give back the dtype of the logits.")
+@stable_softmax.misconception(
+    "You return float32 whatever came in. Compute as you like, but give back the dtype of the logits."
+)
 def always_float32(logits: Tensor) -> Tensor:
     return torch.nn.functional.softmax(logits.float(), dim=-1)

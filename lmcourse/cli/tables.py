@@ -1,0 +1,123 @@
+"""What a person sees: tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from lmcourse.course import Chapter
+from lmcourse.progress import NotebookProgress, Progress, State
+
+if TYPE_CHECKING:
+    from lmcourse.exercises.matrix import Matrix, Row
+    from lmcourse.grading import Result
+
+MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
+
+
+def show(*parts: RenderableType) -> None:
+    """Print to the terminal, as wide as it is; a pipe gets no colours."""
+    Console(highlight=False).print(*parts, sep="\n")
+
+
+def course(chapters: Sequence[Chapter], written: Sequence[dict[str, Any]]) -> RenderableType:
+    """The map of the course; what is only planned says so. Mistakes are those that the checks can name."""
+    by_id = {row["id"]: row for row in written}
+    table = _table("notebook", right=("min", "exercises", "points", "mistakes"))
+    part = ""
+    for chapter in chapters:
+        if chapter.part != part:
+            part = chapter.part
+            table.add_section()
+            table.add_row(f"[bold]{part}[/]")
+        row = by_id.get(chapter.id)
+        title = f"{chapter.id[:2]}  {chapter.title}"
+        if row is None:
+            table.add_row(title, str(chapter.minutes), "planned", style="dim")
+        else:
+            counts = (row["minutes"], row["exercises"], row["points"], row["misconceptions"])
+            table.add_row(title, *map(str, counts))
+    return table
+
+
+def progress(found: Progress) -> RenderableType:
+    """Points per exercise, per notebook and in total."""
+    if not found.notebooks:
+        return "There are no notebooks here yet: `lmcourse build` makes them."
+    parts: list[RenderableType] = [_notebook(notebook) for notebook in found.notebooks]
+    parts.append(f"[bold]{_points(found.points, found.max_points)} points in all[/]")
+    return Group(*parts)
+
+
+def _notebook(notebook: NotebookProgress) -> RenderableType:
+    if notebook.problem:
+        return f"[red]{escape(notebook.problem)}[/]"
+    table = _table("", notebook.chapter.id, right=(_points(notebook.points, notebook.max_points),))
+    for exercise in notebook.exercises:
+        earned = f"{exercise.points:g}" if exercise.started else "–"
+        table.add_row(MARKS[exercise.state], exercise.name, f"{earned} / {exercise.max_points:g}")
+    return Group(table, "")
+
+
+def result(graded: Result) -> RenderableType:
+    """One submission: points per exercise, and why."""
+    title = f"{escape(graded.student)} · {escape(graded.assignment) or 'no notebook of this course'}"
+    table = _table(title, right=(_points(graded.score, graded.max_score),))
+    for name, points in graded.exercises.items():
+        table.add_row(escape(name), f"{points:g}")
+    return Group(table, escape(graded.reason), "")
+
+
+def matrix(proof: Matrix) -> RenderableType:
+    """Exercise × misconception: what it earned in public and in the grade, and whether it was caught."""
+    table = _table("exercise", "wrong answer", right=("public", "grade"))
+    table.add_column("")
+    exercise = ""
+    for row in proof.rows:
+        if row.exercise != exercise:
+            table.add_section()
+        first = "" if row.exercise == exercise else row.exercise
+        exercise = row.exercise
+        points = (_points(row.public_points, row.max_points), _points(row.hidden_points, row.max_points))
+        table.add_row(first, escape(row.misconception), *points, _caught(row))
+    return table
+
+
+def _caught(row: Row) -> str:
+    if not row.killed:
+        return "[red]✗ keeps its points[/]"
+    return "[green]✓[/]" if row.named else "[red]✗ not named[/]"
+
+
+def verdict(proof: Matrix) -> str:
+    """The proof in one or two sentences."""
+    count = proof.to_json()
+    lines = [
+        f"{count['exercises']} exercises, {count['misconceptions']} wrong answers: "
+        f"{count['killed']} lose points, {count['named']} are named.",
+        _all_or("Every printed solution earns everything", "Solutions that do not", proof.not_full),
+        _all_or("Every untouched stub earns nothing", "Stubs that earn points", proof.not_zero),
+    ]
+    return "\n".join(lines)
+
+
+def _all_or(good: str, bad: str, names: Sequence[str]) -> str:
+    return f"[red]✗ {bad}: {', '.join(names)}.[/]" if names else f"[green]✓[/] {good}."
+
+
+def _table(*left: str, right: Sequence[str] = ()) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for name in left:
+        table.add_column(name, no_wrap=True)
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _points(earned: float, most: float) -> str:
+    return f"{earned:g} / {most:g}"

@@ -1,0 +1,13 @@
+"""What the exercises' inputs mean: two widths stand for a format."""
+
+from lmcourse.numerics import FORMATS, FloatFormat
+
+
+def widths(name: str) -> tuple[int, int]:
+    """The exponent and mantissa bits of a format, as learners' functions take them."""
+    return FORMATS[name].exponent_bits, FORMATS[name].mantissa_bits
+
+
+def ieee(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> FloatFormat:
+    """The format with these widths."""
+    return FloatFormat("asked", exponent_bits, mantissa_bits, has_infinity)

@@ -1,0 +1,209 @@
+"""The page the course opens on: what it is, its map with your progress, how a check works, help when stuck.
+
+`lmcourse lab` writes it afresh at every start, from the learner's own notebooks. Its one cell redraws the
+progress while the course is open.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from lmcourse.course import CHAPTERS
+from lmcourse.progress import ExerciseProgress, NotebookProgress, Progress, read_progress
+
+NAME = "welcome.ipynb"
+
+EXAMPLE = """\
+tensor_bytes   1.5 / 2 points
+✓ a (4, 8) matrix in fp32
+✓ the same in bf16
+✗ a dropout mask
+    tensor_bytes([4, 8], 'bool')
+    expected 32, yours 4
+✓ one FFN matrix of GPT-3 in fp32
+✓ a scalar
+→ A bool would fit in one bit, but torch stores it in a whole byte.
+Hidden checks (every dtype, scalars and empty tensors) run when this notebook is graded."""
+"""A real report; a test keeps it what the course says."""
+
+GREETING = """\
+# Welcome
+
+In twenty notebooks you predict, implement, measure and plot every part of a transformer language model,
+from the bits of a number to training on many GPUs. You write the code; a check under each exercise tells
+you at once what is right, what differs, and often why. A laptop is enough.
+
+Open a notebook below, read from the top, and run each cell with **Shift + Enter**."""
+
+HOW = f"""\
+## How a check works
+
+Under every exercise stands a cell that checks it. Write your answer, run it, run the check. Here somebody
+counted a `bool` as one bit:
+
+```text
+{EXAMPLE}
+```
+
+Every case that passes earns its share of the points. When a result equals a well-known mistake, the line
+after the arrow names it. Hidden checks, of the kinds in the last line, run when the notebook is graded. You
+can do that yourself, in a terminal (**File → New → Terminal**): `lmcourse grade 01-floating-point`.
+
+**Predictions.** Before some results you are asked what you expect. Press a button first: a wrong guess
+teaches more than a right answer that you only read. Predictions earn nothing and cost nothing.
+
+## Stuck?
+
+- `hint("tensor_bytes")` in a new cell gives a nudge; run it again for the next one, up to nearly the answer.
+- Work the call under the first ✗ out by hand. The smallest failing case is the quickest way to the mistake.
+- Something strange? **Kernel → Restart Kernel**, then run the cells from the top.
+- An exercise can wait. Later sections, and later notebooks, do not need your answer.
+
+## Your work
+
+It is yours, in the notebooks: **Ctrl + S** (⌘ S) saves, and JupyterLab saves every two minutes by itself.
+Progress is read from what is saved. To start a notebook afresh, keep a copy of yours under another name,
+then type `git checkout 01-floating-point` in a terminal."""
+
+CELL = """\
+from lmcourse.welcome import progress_table
+
+progress_table()  # run this cell again to see your latest points"""
+
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def write_welcome(notebooks: Path) -> Path:
+    """Write the welcome page for a learner whose work is in the folder `notebooks`. Returns its path.
+
+    The page appears whole or not at all, and is signed, so that JupyterLab shows its table as it is.
+    """
+    page = welcome(notebooks)
+    _sign(page)
+    # JupyterLab may be reading the old page: write beside it, then move.
+    handle, name = tempfile.mkstemp(dir=notebooks, prefix=".welcome-", suffix=".new")
+    new = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            json.dump(page, file, indent=1, ensure_ascii=False)
+        new.chmod(0o644)
+        return new.replace(notebooks / NAME)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def welcome(notebooks: Path) -> dict[str, Any]:
+    """The welcome page as a notebook document."""
+    table = progress_table(notebooks)
+    shown = {"text/html": table._repr_html_(), "text/plain": repr(table)}
+    output = {"output_type": "execute_result", "execution_count": 1, "data": shown, "metadata": {}}
+    code = {"cell_type": "code", "source": CELL, "execution_count": 1, "outputs": [output]}
+    cells: list[dict[str, Any]] = [
+        {"id": "greeting", "cell_type": "markdown", "source": GREETING},
+        {"id": "map", "cell_type": "markdown", "source": f"## The course\n\n{course_map(table.progress)}"},
+        {"id": "progress", "cell_type": "markdown", "source": "## Your progress"},
+        {"id": "progress-table", **code},
+        {"id": "how", "cell_type": "markdown", "source": HOW},
+    ]
+    cells = [{**cell, "metadata": {}} for cell in cells]
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": METADATA, "cells": cells}
+
+
+def _sign(page: dict[str, Any]) -> None:
+    """Tell JupyterLab that this page is ours. Without that it only shows the table with fewer colours."""
+    from nbformat import NotebookNode, sign
+
+    try:
+        notary: Any = sign.NotebookNotary  # nbformat has no types
+        notary().sign(NotebookNode(page))
+    except OSError:  # a home folder that cannot be written
+        return
+
+
+def course_map(progress: Progress) -> str:
+    """The twenty notebooks as a Markdown table; those in the learner's folder are links and show points."""
+    here = {notebook.chapter.id: notebook for notebook in progress.notebooks}
+    lines = ["| | Notebook | Minutes | Your points |", "| --- | :--- | ---: | ---: |"]
+    part = ""
+    for chapter in CHAPTERS:
+        if chapter.part != part:
+            part = chapter.part
+            lines.append(f"| | **{part}** | | |")
+        notebook = here.get(chapter.id)
+        number = chapter.id.split("-", 1)[0]
+        if notebook is None:
+            lines.append(f"| {number} | {chapter.title} | {chapter.minutes} | *planned* |")
+        else:
+            link = f"[{chapter.title}]({chapter.id}/{notebook.path.name})"
+            lines.append(f"| {number} | {link} | {chapter.minutes} | {_points(notebook)} |")
+    return "\n".join(lines)
+
+
+class ProgressTable:
+    """What is done, notebook by notebook and exercise by exercise, as a table and as text."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def __repr__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        for notebook in self.progress.notebooks:
+            yield notebook.problem or f"{notebook.chapter.id}   {_points(notebook)} points"
+            yield from (f"  {item.name}   {_short(item)}" for item in notebook.exercises)
+        yield f"{_points(self.progress)} points in all"
+
+    def _repr_html_(self) -> str:
+        blocks = "".join(_block(notebook) for notebook in self.progress.notebooks)
+        return f"<div>{blocks}<p><b>{_points(self.progress)}</b> points in all</p></div>"
+
+
+def progress_table(notebooks: Path | None = None) -> ProgressTable:
+    """Your progress, from the notebooks as last saved: those of the current folder, or of another."""
+    return ProgressTable(read_progress(notebooks or Path.cwd()))
+
+
+COLOURS = {
+    "done": "var(--jp-success-color1, #2e7d32)",
+    "in progress": "var(--jp-warn-color1, #b35c00)",
+    "not started": "var(--jp-border-color2, #bdbdbd)",
+}
+
+
+def _block(notebook: NotebookProgress) -> str:
+    if notebook.problem:
+        return f'<p role="alert">{escape(notebook.problem)}</p>'
+    items = "".join(_item(item) for item in notebook.exercises)
+    title = f"<b>{escape(notebook.chapter.title)}</b> &nbsp; {_points(notebook)} points"
+    return (
+        f"<p style='margin: 0.8em 0 0.2em 0;'>{title}</p>"
+        f"<div style='display: flex; flex-wrap: wrap; gap: 6px; max-width: 56em;'>{items}</div>"
+    )
+
+
+def _item(item: ExerciseProgress) -> str:
+    """One exercise; its state is written as well as coloured."""
+    return (
+        f"<span title='{item.state}' style='border-left: 6px solid {COLOURS[item.state]}; padding: 1px 8px; "
+        f"background: var(--jp-layout-color2, #eeeeee);'>{escape(item.name)} {_short(item)}</span>"
+    )
+
+
+def _short(item: ExerciseProgress) -> str:
+    mark = {"done": "✓ ", "in progress": "", "not started": ""}[item.state]
+    points = f"{item.points:g}" if item.started else "–"
+    return f"{mark}{points}/{item.max_points:g}"
+
+
+def _points(part: NotebookProgress | Progress) -> str:
+    return f"{part.points:g} / {part.max_points:g}"

@@ -1,0 +1,184 @@
+"""A real JupyterLab and a real browser, for the browser tests and for the pictures in README.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
+
+COURSE = Path(__file__).resolve().parents[2]
+LONG = 30_000
+"""Milliseconds that a kernel or a page may need on a busy machine."""
+
+
+def find_chromium() -> str | None:
+    """The path of a Chromium or Chrome that is installed, if there is one."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+@contextmanager
+def open_browser(chromium: str) -> Iterator[Browser]:
+    """A headless browser."""
+    with sync_playwright() as playwright:
+        # Chromium's own sandbox does not start as root, and a container's /dev/shm is too small for it.
+        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running JupyterLab on a learner's copy of the course."""
+
+    course: Path
+    address: str
+    token: str
+
+    def url(self, path: str) -> str:
+        """The address of a page of it."""
+        return f"{self.address}/{path}?token={self.token}"
+
+
+@contextmanager
+def start_lab(folder: Path) -> Iterator[Lab]:
+    """`lmcourse lab` on a fresh copy of `notebooks/`, made in `folder`, with settings of its own."""
+    course = folder / "course"
+    ignored = shutil.ignore_patterns("welcome.ipynb", ".ipynb_checkpoints")
+    shutil.copytree(COURSE / "notebooks", course / "notebooks", ignore=ignored)
+    shutil.copy(COURSE / "nbgrader_config.py", course)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    lab = Lab(course, f"http://127.0.0.1:{port}", secrets.token_hex(16))
+    command = [
+        *(sys.executable, "-m", "lmcourse", "lab", "--course", str(course), "--", "--no-browser"),
+        *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0", "--LabApp.expose_app_in_browser=True"),
+    ]
+    env = os.environ | {"PYTHONPATH": str(COURSE), "JUPYTER_TOKEN": lab.token, "IPYTHONDIR": str(folder / "ipython")}
+    for name in ("CONFIG", "DATA", "RUNTIME"):
+        env[f"JUPYTER_{name}_DIR"] = str(folder / name.lower())
+    env["JUPYTERLAB_SETTINGS_DIR"] = str(folder / "settings")
+    env["JUPYTERLAB_WORKSPACES_DIR"] = str(folder / "workspaces")
+    with (folder / "lab.log").open("w+", encoding="utf-8") as log:
+        server = subprocess.Popen(command, cwd=folder, env=env, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            _wait_until_up(lab, server, folder / "lab.log")
+            yield lab
+        finally:
+            server.send_signal(signal.SIGTERM)
+            try:
+                server.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+
+def _wait_until_up(lab: Lab, server: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(600):
+        if server.poll() is not None:
+            raise RuntimeError(f"JupyterLab ended:\n{log.read_text(encoding='utf-8')}")
+        try:
+            with urllib.request.urlopen(lab.url("api"), timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise RuntimeError(f"JupyterLab does not answer:\n{log.read_text(encoding='utf-8')}")
+
+
+class Notebook:
+    """A notebook that is open in the browser."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    @classmethod
+    def open(cls, page: Page, lab: Lab, path: str) -> Notebook:
+        """Open a notebook by its address, as somebody does who follows a link."""
+        page.set_default_timeout(LONG)
+        page.goto(lab.url(f"lab/tree/{path}"))
+        notebook = cls(page)
+        notebook.wait_until_ready(path)
+        return notebook
+
+    def wait_until_ready(self, path: str) -> None:
+        """Wait until the notebook is the current document and its kernel answers."""
+        self.page.wait_for_function(
+            "path => window.jupyterapp?.shell?.currentWidget?.context?.path === path", arg=path
+        )
+        self.run_script("await app.restored; await panel.context.ready; await panel.sessionContext.ready;")
+        self.run_script("await panel.sessionContext.session.kernel.info;")
+
+    def run_script(self, body: str, argument: Any = None) -> Any:
+        """Run JavaScript that may use `app`, `panel` (the notebook) and `argument`; returns what it returns."""
+        names = "const app = window.jupyterapp; const panel = app.shell.currentWidget;"
+        return self.page.evaluate(f"async argument => {{ {names} {body} }}", argument)
+
+    def run_all(self) -> None:
+        """Run every cell from the top, one by one, as Shift + Enter does: a stub that raises stops nothing."""
+        self.run_script("""
+            panel.content.activeCellIndex = 0;
+            for (let n = panel.content.widgets.length; n > 0; n--)
+                await app.commands.execute('notebook:run-cell-and-select-next');
+        """)
+
+    def run(self, cell_id: str) -> None:
+        """Run one cell and wait for it."""
+        self.select(cell_id)
+        self.run_script("await app.commands.execute('notebook:run-cell');")
+
+    def select(self, cell_id: str) -> Locator:
+        """Make a cell the active one and bring it into view; returns it."""
+        index = [cell["id"] for cell in self.cells()].index(cell_id)
+        self.run_script(
+            "panel.content.activeCellIndex = argument; await panel.content.scrollToItem(argument, 'center');",
+            index,
+        )
+        cell = self.page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{index}']")
+        cell.wait_for(state="attached")
+        cell.scroll_into_view_if_needed()
+        return cell
+
+    def write(self, cell_id: str, source: str) -> None:
+        """Replace what a cell says, by hand."""
+        self.select(cell_id).locator(".cm-content").click()
+        self.page.keyboard.press("ControlOrMeta+a")
+        self.page.keyboard.insert_text(source)
+
+    def save(self) -> None:
+        """Save the notebook."""
+        self.run_script("await panel.context.save();")
+
+    def cells(self) -> list[dict[str, Any]]:
+        """The cells as they would be saved now."""
+        cells: list[dict[str, Any]] = self.run_script("return panel.context.model.toJSON().cells;")
+        return cells
+
+    def cell(self, cell_id: str) -> dict[str, Any]:
+        """One cell as it would be saved now."""
+        return next(cell for cell in self.cells() if cell["id"] == cell_id)
+
+
+def solution_of(cell_id: str, chapter: str = "01-floating-point", name: str = "floating_point") -> str:
+    """What the solution notebook has in this cell, without nbgrader's markers."""
+    text = (COURSE / "solutions" / chapter / f"{name}.ipynb").read_text(encoding="utf-8")
+    [source] = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["id"] == cell_id]
+    return "\n".join(line for line in source.splitlines() if "###" not in line)

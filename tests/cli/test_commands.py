@@ -1,0 +1,313 @@
+"""The command line, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmcourse import __version__, authoring, doctor, grading, lab
+from lmcourse.authoring import Built
+from lmcourse.cli import main
+from lmcourse.course import CHAPTERS, available_chapters
+from lmcourse.errors import CourseError
+from lmcourse.exercises import matrix
+from lmcourse.exercises.matrix import Matrix, Row
+from lmcourse.exercises.registry import exercises_of
+from lmcourse.grading import Result
+
+COMMANDS = ["lab", "doctor", "list", "status", "build", "grade", "matrix"]
+HEAVY = ["torch", "nbgrader", "nbformat", "IPython", "rich", "matplotlib", "jupyterlab"]
+
+
+@pytest.fixture
+def clone(course: Path, tmp_path: Path) -> Path:
+    """A copy of the course that a test may spoil."""
+    for name in ("notebooks", "solutions"):
+        shutil.copytree(course / name, tmp_path / name)
+    shutil.copy(course / "nbgrader_config.py", tmp_path)
+    return tmp_path
+
+
+def typed(course: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """What a person gets who types `lmcourse words...`."""
+    command = [sys.executable, "-m", "lmcourse", *words]
+    env = os.environ | {"PYTHONPATH": str(course), "COLUMNS": "80"}
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=course, env=env, timeout=240, check=False
+    )
+
+
+def printed_json(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> tuple[int, Any]:
+    """The exit status of a command and the one document on stdout."""
+    status = main([*words, "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+# Help, and what makes no sense
+
+
+def test_help_lists_the_commands_and_loads_nothing_heavy(course: Path) -> None:
+    loaded = f"print([name for name in {HEAVY} if name in sys.modules])"
+    look = f"import sys, lmcourse.cli as cli\ntry: cli.main(['--help'])\nfinally: {loaded}"
+    run = subprocess.run(
+        [sys.executable, "-c", look], capture_output=True, text=True, cwd=course, timeout=60, check=True
+    )
+    assert all(f"\n    {name} " in run.stdout for name in COMMANDS)
+    assert run.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([name, "--help"])
+    assert stop.value.code == 0
+    assert f"usage: lmcourse {name}" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"lmcourse {__version__}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["fly"], ["grade"]])
+def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert stop.value.code == 2
+    assert re.search(r"^lmcourse( grade)?: error: ", capsys.readouterr().err, re.M)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["list", "--jason"], "list does not take --jason (lmcourse list --help)"),
+        (["build", "1O"], "There is no notebook '1O'"),
+        (["matrix", "20"], "planned, not written yet"),
+        (["build", "--check", "nowhere", "--json"], "There is no notebook"),
+        (["status", "--course", "/nowhere"], "/nowhere is not the course"),
+        (["grade", "/nowhere.ipynb"], "There is no file or folder /nowhere.ipynb"),
+    ],
+)
+def test_a_mistake_is_one_line_on_stderr(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("lmcourse: ")
+    assert err.count("\n") == 1
+    assert told in err
+
+
+# list and status
+
+
+def test_list_in_json_holds_what_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    status, rows = printed_json(capsys, ["list"])
+    assert status == 0
+    assert [row["id"] for row in rows] == [chapter.id for chapter in available_chapters()]
+    for row, chapter in zip(rows, available_chapters(), strict=True):
+        exercises = exercises_of(chapter)
+        assert row == {
+            "id": chapter.id,
+            "title": chapter.title,
+            "minutes": chapter.minutes,
+            "exercises": len(exercises),
+            "points": sum(exercise.points for exercise in exercises),
+            "misconceptions": sum(len(exercise.misconceptions) for exercise in exercises),
+        }
+
+
+def test_list_shows_the_whole_course_within_80_columns(course: Path) -> None:
+    run = typed(course, "list")
+    assert run.returncode == 0
+    assert run.stderr == ""
+    assert all(len(line) <= 80 for line in run.stdout.splitlines())
+    assert "…" not in run.stdout
+    assert all(f"{chapter.id[:2]}  {chapter.title}" in run.stdout for chapter in CHAPTERS)
+    assert run.stdout.count("planned") == len(CHAPTERS) - len(available_chapters())
+
+
+def test_status_of_an_untouched_copy(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, found = printed_json(capsys, ["status", "--course", str(course)])
+    assert status == 0
+    assert [item["id"] for item in found["notebooks"]] == [chapter.id for chapter in available_chapters()]
+    wanted = [exercise.name for exercise in exercises_of(CHAPTERS[0])]
+    assert list(found["notebooks"][0]["exercises"]) == wanted
+    assert found["max_points"] == sum(
+        exercise.points for chapter in available_chapters() for exercise in exercises_of(chapter)
+    )
+
+
+def test_status_names_a_notebook_that_cannot_be_read(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (clone / "notebooks" / CHAPTERS[0].id / f"{CHAPTERS[0].topic}.ipynb").write_text("{")
+    assert main(["--course", str(clone), "status"]) == 0
+    assert "cannot be read" in capsys.readouterr().out
+
+
+# build
+
+
+def test_build_check_says_which_file_is_stale(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["build", "--check", "--course", str(clone)]
+    assert main(words) == 0
+    assert capsys.readouterr().out == "Every notebook is up to date.\n"
+    path = clone / "notebooks" / CHAPTERS[0].id / f"{CHAPTERS[0].topic}.ipynb"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("Floating point", "Floating pint", 1), encoding="utf-8"
+    )
+    status, found = printed_json(capsys, words)
+    assert status == 1
+    assert len(found["stale"]) == 1
+    assert found["stale"][0].startswith(f"{path.relative_to(clone)} ")
+
+
+def test_build_passes_on_what_was_asked(
+    clone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def build(chapters: Sequence[object], root: Path, *, force: bool) -> list[Built]:
+        asked.extend([list(chapters), root, force])
+        print("noise")
+        return [Built(CHAPTERS[0], changed=True)]
+
+    monkeypatch.setattr(authoring, "build", build)
+    status, found = printed_json(capsys, ["build", "01", "--force", "--course", str(clone)])
+    assert (status, found) == (0, [{"id": CHAPTERS[0].id, "changed": True}])
+    assert asked == [[CHAPTERS[0]], clone, True]
+    assert main(["build", "--course", str(clone)]) == 0
+    assert capsys.readouterr().out.endswith("01-floating-point  built\n")
+
+
+def test_all_mistakes_of_an_author_are_shown(
+    clone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(*args: object, **kwargs: object) -> list[Built]:
+        raise CourseError("a.py:1: one\na.py:2: two")
+
+    monkeypatch.setattr(authoring, "build", build)
+    assert main(["build", "--course", str(clone)]) == 2
+    assert capsys.readouterr().err == "lmcourse: a.py:1: one\na.py:2: two\n"
+
+
+# grade
+
+
+def test_grade_a_solved_notebook_for_real(course: Path) -> None:
+    solved = course / "solutions" / CHAPTERS[0].id / f"{CHAPTERS[0].topic}.ipynb"
+    run = typed(course, "grade", str(solved), "--json")
+    assert run.returncode == 0, run.stderr
+    [result] = json.loads(run.stdout)
+    points = {exercise.name: exercise.points for exercise in exercises_of(CHAPTERS[0])}
+    assert result["assignment"] == CHAPTERS[0].id
+    assert result["exercises"] == points
+    assert result["score"] == result["max_score"] == sum(points.values())
+
+
+def test_grade_prints_points_and_reasons(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = [
+        Result("[b]ada[/b]", "01-floating-point", 2.5, 4, {"ulp": 2.5, "round_to": 0.0}, "round_to: [bold]"),
+        Result("bob", "", 0, 0, reason="The file is empty."),
+    ]
+    monkeypatch.setattr(grading, "grade", lambda paths, course: results)
+    assert main(["grade", "class"]) == 0
+    out = capsys.readouterr().out
+    for text in ("[b]ada[/b]", "2.5 / 4", "round_to: [bold]", "bob", "The file is empty."):
+        assert text in out
+
+
+# matrix
+
+
+def row(public: float, hidden: float, named: bool) -> Row:
+    return Row("01-floating-point", "ulp", "half a gap", 3, public, hidden, named, named)
+
+
+def test_matrix_proves_the_course_for_real(course: Path) -> None:
+    run = typed(course, "matrix", "--json")
+    found = json.loads(run.stdout)
+    assert run.returncode == 0, {key: found[key] for key in found.keys() - {"rows"}}
+    assert found["solutions_full"]
+    assert found["stubs_zero"]
+    assert found["exercises"] == sum(len(exercises_of(chapter)) for chapter in available_chapters())
+    assert found["misconceptions"] == found["killed"] == found["named"] == len(found["rows"])
+
+
+@pytest.mark.parametrize(
+    ("proof", "status", "told"),
+    [
+        (Matrix(1, (row(0, 0, True),), (), ()), 0, "1 lose points, 1 are named"),
+        (Matrix(1, (row(3, 3, True),), (), ()), 1, "keeps its points"),
+        (Matrix(1, (row(0, 0, False),), (), ()), 1, "not named"),
+        (Matrix(1, (row(0, 0, True),), ("ulp",), ()), 1, "Solutions that do not: ulp"),
+        (Matrix(1, (row(0, 0, True),), (), ("ulp",)), 1, "Stubs that earn points: ulp"),
+    ],
+)
+def test_matrix_fails_unless_all_is_proved(
+    proof: Matrix, status: int, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authoring, "answers", lambda chapters, root: ({}, {}))
+    monkeypatch.setattr(matrix, "prove", lambda chapters, solutions, stubs: proof)
+    assert main(["matrix", "01"]) == status
+    assert told in capsys.readouterr().out
+
+
+# lab and doctor
+
+
+@pytest.mark.parametrize(
+    ("words", "passed_on"),
+    [
+        (["lab"], []),
+        (["lab", "--", "--port", "9999"], ["--port", "9999"]),
+        (["lab", "--port=9999", "--no-browser"], ["--port=9999", "--no-browser"]),
+    ],
+)
+def test_lab_passes_options_on(
+    words: list[str], passed_on: list[str], clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[object] = []
+    monkeypatch.chdir(clone)
+    monkeypatch.setattr(lab, "main", lambda args: given.extend([args, Path.cwd()]) or 7)
+    assert main(["--course", str(clone), *words]) == 7
+    assert given == [passed_on, clone]
+
+
+def test_doctor_is_asked_in_either_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[bool] = []
+    monkeypatch.setattr(doctor, "main", lambda json: given.append(json) or 1)
+    assert main(["doctor"]) == 1
+    assert main(["doctor", "--json"]) == 1
+    assert given == [False, True]
+
+
+# Ends that come early
+
+
+def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(json: bool) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(doctor, "main", interrupted)
+    assert main(["doctor"]) == 130
+
+
+def test_a_closed_pipe_is_no_traceback(course: Path) -> None:
+    line = f'"{sys.executable}" -m lmcourse list --json | true'
+    run = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, cwd=course, timeout=60, check=False
+    )
+    assert run.stderr == ""

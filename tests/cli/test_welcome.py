@@ -1,0 +1,79 @@
+"""The welcome page: its map, its example and its progress are true, and JupyterLab trusts it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.sign import NotebookNotary
+
+from lmcourse import welcome
+from lmcourse.course import CHAPTERS
+from lmcourse.exercises import check_exercise
+from lmcourse.exercises.registry import find_exercise
+
+
+@pytest.fixture
+def notebooks(course: Path, tmp_path: Path) -> Path:
+    """A learner's copy."""
+    return Path(shutil.copytree(course / "notebooks", tmp_path / "notebooks"))
+
+
+def test_it_is_a_valid_notebook_that_jupyterlab_trusts(notebooks: Path) -> None:
+    path = welcome.write_welcome(notebooks)
+    assert path == notebooks / "welcome.ipynb"
+    page = nbformat.read(path, as_version=4)
+    nbformat.validate(page)
+    assert NotebookNotary().check_signature(page)
+    assert [item.name for item in notebooks.iterdir() if item.name.startswith(".welcome")] == []
+
+
+def test_the_map_shows_every_notebook_and_each_link_leads_somewhere(notebooks: Path) -> None:
+    text = welcome.course_map(welcome.progress_table(notebooks).progress)
+    for chapter in CHAPTERS:
+        assert re.search(rf"^\| {chapter.id[:2]} \| .*{re.escape(chapter.title)}", text, re.M)
+    links = re.findall(r"\]\((.+?)\)", text)
+    assert links
+    assert all((notebooks / link).is_file() for link in links)
+    assert text.count("*planned*") == len(CHAPTERS) - len(links)
+
+
+def test_the_example_is_a_report_of_the_course() -> None:
+    exercise = find_exercise("tensor_bytes")
+    [wrong] = [item for item in exercise.misconceptions if item.name == "bool as a bit"]
+    assert str(check_exercise(exercise, wrong.answer, enforce=False)) == welcome.EXAMPLE
+
+
+def test_its_cell_gives_what_is_shown(notebooks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = welcome.welcome(notebooks)
+    [cell] = [cell for cell in page["cells"] if cell["cell_type"] == "code"]
+    monkeypatch.chdir(notebooks)  # where JupyterLab runs it
+    names: dict[str, object] = {}
+    exec(cell["source"].replace("progress_table()", "shown = progress_table()"), names)
+    assert cell["outputs"][0]["data"]["text/plain"] == repr(names["shown"])
+    assert cell["outputs"][0]["data"]["text/html"] == names["shown"]._repr_html_()  # type: ignore[attr-defined]
+
+
+def test_a_broken_notebook_is_named_and_its_name_is_harmless(tmp_path: Path) -> None:
+    folder = tmp_path / "<b>" / CHAPTERS[0].id
+    folder.mkdir(parents=True)
+    (folder / f"{CHAPTERS[0].topic}.ipynb").write_text("{")
+    shown = welcome.progress_table(tmp_path / "<b>")
+    assert "cannot be read" in repr(shown)
+    assert "<b>/" not in shown._repr_html_()
+
+
+def test_an_old_page_stays_when_the_new_one_cannot_be_written(
+    notebooks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = welcome.write_welcome(notebooks)
+    before = path.read_bytes()
+    monkeypatch.setattr(welcome, "welcome", lambda folder: {"cells": object()})
+    monkeypatch.setattr(welcome, "_sign", lambda page: None)
+    with pytest.raises(TypeError):
+        welcome.write_welcome(notebooks)
+    assert path.read_bytes() == before
+    assert [item.name for item in notebooks.iterdir() if item.name.startswith(".welcome")] == []
