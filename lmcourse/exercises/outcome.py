@@ -25,7 +25,7 @@ from lmcourse.exercises.rules import Watch
 from lmcourse.exercises.values import NotPlainError, Plain, plain, same
 
 _STANDARD = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-LIBRARIES = tuple(str(Path(path).resolve()) for path in [*_STANDARD, Path(__file__).parents[1]])
+LIBRARIES = tuple(str(Path(path).resolve()) for path in [*_STANDARD, str(Path(__file__).parents[1])])
 """Where code lives that a learner did not write."""
 
 
