@@ -4,6 +4,5 @@ from pathlib import Path
 
 from lmcourse.grading.config import configure
 
-configure(
-    get_config(), Path(__file__).resolve().parent
-)  # `get_config` is put here by traitlets, which runs this file
+c = get_config()  # traitlets, which runs this file, puts the function here
+configure(c, Path(__file__).resolve().parent)

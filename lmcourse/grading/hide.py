@@ -8,13 +8,10 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_solution
 
 from lmcourse.grading.cells import new_output
-from lmcourse.grading.notes import NO_SCORE, NOT_RUN
+from lmcourse.grading.notes import TELLING
 from lmcourse.grading.reports import MIME
 
 BEGIN, END = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"
-
-TELLING = {NO_SCORE, NOT_RUN, "NameError"}
-"""Errors of a graded cell whose message is safe and useful: ours, and a missing name."""
 
 
 class HideTests(NbGraderPreprocessor):  # type: ignore[misc]

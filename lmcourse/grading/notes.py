@@ -20,6 +20,12 @@ NO_SCORE = "NoScore"
 NOT_RUN = "NotRun"
 """The name of the error in a cell that was never run."""
 
+TELLING = (NO_SCORE, NOT_RUN, "NameError", "CourseError")
+"""Errors of a graded cell whose message is safe and useful: ours, and a missing name.
+
+Whatever a learner's answer raises while it is judged is in the report; it never reaches the cell as an error.
+"""
+
 
 def problem_of(nb: NotebookNode) -> str:
     """What is wrong with the submission as a whole, in one sentence, or nothing."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from nbformat import NotebookNode
 
-from lmcourse.grading.notes import CHECK, KEY, NO_SCORE, NOT_RUN, problem_of
+from lmcourse.grading.notes import CHECK, KEY, NOT_RUN, TELLING, problem_of
 from lmcourse.grading.reports import MIME, read_report
 
 SHOWN = 3
@@ -56,10 +56,10 @@ def _explanation(outputs: list[NotebookNode]) -> str:
         if any(error.ename == NOT_RUN for error in errors):
             return ""
         error = errors[-1]
-        if error.ename == NO_SCORE:
-            return str(error.evalue)
         if error.ename == "NameError":
             return f"{error.evalue}; is the answer there, under that name, and does its cell run?"
+        if error.ename in TELLING:
+            return str(error.evalue)
         if error.ename == "CellTimeoutError":
             return "its check ran out of time."
         return f"{error.ename} while its check ran."

@@ -23,6 +23,18 @@ SHADOW = "STOLEN = 2"
 SCRIPT = "<script>alert('owned')</script>"
 ATTACK = "onerror=alert(1)"
 
+LIAR = """
+REPORT = {"exercise": "one", "points": 1.0, "max_points": 2, "hidden": True, "diagnosis": "drawn afresh", "notes": [],
+          "cases": [{"name": "a", "passed": False, "message": "a hidden input", "call": "", "hidden": True}],
+          "to_come": [], "answered": True}
+class Lie:
+    def __init__(self, report): self.report = report
+    def __repr__(self): return "1"
+    def _repr_mimebundle_(self, **_):
+        report = {"application/vnd.lmcourse.report+json": self.report} if self.report else {}
+        return report | {"text/plain": "1", "text/html": "<b>forged praise</b>"}
+"""
+
 
 @dataclass
 class Class:
@@ -146,6 +158,13 @@ def hand_in(course: Course, release: nbformat.NotebookNode) -> None:
     hidden_traceback.answer("two", "def renamed(hidden):\n    return 2")
     hidden_traceback.answer("three", "def three(hidden):\n    print('the printed', 'input')\n    return 2")
     course.submit("failing", hidden_traceback.nb)
+
+    lies = new()
+    lies.code(LIAR)
+    lies.returns("one", "Lie(REPORT)")
+    lies.returns("two", "Lie({'exercise': 'two', 'points': 1})")
+    lies.returns("three", "Lie(None)")
+    course.submit("lies", lies.nb)
 
     shadows = new()
     shadows.code(f"from pathlib import Path\nPath('colorsys.py').write_text({SHADOW!r})")
@@ -339,6 +358,15 @@ def test_no_page_of_feedback_has_a_hidden_test(graded: Class) -> None:
         assert "HIDDEN" not in text
         for name in EXERCISES:
             assert SECRET.format(name=name).split("#")[1] not in text
+
+
+def test_a_report_is_drawn_from_its_facts_and_not_from_its_html(graded: Class) -> None:
+    assert graded.scores["lies"] == {"one": 1.0, "two": 0.0, "three": 1.0}
+    page = graded.course.feedback("lies")
+    assert "drawn afresh" in page
+    assert "report of the check and its points disagree" in page
+    for lie in ("forged praise</b>", "<b>forged praise", "a hidden input</div>"):
+        assert lie not in page
 
 
 def test_files_beside_the_notebook_do_not_stand_in_for_packages(graded: Class) -> None:

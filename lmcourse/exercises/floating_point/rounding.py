@@ -91,6 +91,14 @@ def half_a_gap(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return 2.0 ** (max(_exponent(x), _lowest(exponent_bits)) - mantissa_bits - 1)
 
 
+@ulp.misconception(
+    "The logarithm of a negative number or of zero does not exist: start from abs(x), and treat what lies below the "
+    "smallest normal number as one."
+)
+def logarithm_of_x(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0 ** (math.floor(math.log2(x)) - mantissa_bits)
+
+
 @ulp.misconception("At a power of two you give the gap below it. The next larger number is twice as far.")
 def gap_below(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     exponent = math.ceil(math.log2(abs(x))) - 1 if x else _lowest(exponent_bits)
