@@ -30,6 +30,11 @@ class Chapter:
     part: str
 
     @property
+    def number(self) -> str:
+        """What a reader calls it: "01"."""
+        return self.id.split("-", 1)[0]
+
+    @property
     def topic(self) -> str:
         """The name of its files and of its module in `lmcourse.exercises`: "floating_point"."""
         return self.id.split("-", 1)[1].replace("-", "_")
@@ -86,8 +91,7 @@ def find_chapter(name: str) -> Chapter:
         CourseError: there is none; the message names the nearest.
     """
     for chapter in CHAPTERS:
-        number = chapter.id.split("-", 1)[0]
-        if name in (chapter.id, chapter.topic, number, number.lstrip("0")):
+        if name in (chapter.id, chapter.topic, chapter.number, chapter.number.lstrip("0")):
             return chapter
     nearest = get_close_matches(name, [chapter.id for chapter in CHAPTERS], n=1, cutoff=0.3)
     meant = f" Did you mean {nearest[0]}?" if nearest else " `lmcourse list` shows them."

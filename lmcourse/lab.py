@@ -15,9 +15,10 @@ from urllib.parse import quote
 
 from lmcourse.errors import CourseError
 from lmcourse.root import find_root
+from lmcourse.welcome import write_welcome
 
-WELCOME = "welcome.ipynb"
-"""The page the course opens on, inside `notebooks/`."""
+SETTINGS = Path(__file__).parent / "jupyter"
+"""Our defaults for JupyterLab's settings: no question about news on the first start."""
 
 
 def main(args: Sequence[str] = ()) -> int:
@@ -37,10 +38,10 @@ def main(args: Sequence[str] = ()) -> int:
         env=os.environ,
         platform=sys.platform,
         is_root=is_root,
-        page=WELCOME if (notebooks / WELCOME).exists() else None,
+        page=write_welcome(notebooks).name,
     )
-    # nbgrader reads nbgrader_config.py from the folder the server runs in.
-    os.chdir(course)
+    os.environ.update(environment(os.environ))
+    os.chdir(course)  # nbgrader reads nbgrader_config.py from the folder the server runs in
 
     from jupyterlab.labapp import LabApp
 
@@ -56,7 +57,7 @@ def jupyter_arguments(
     env: Mapping[str, str],
     platform: str,
     is_root: bool,
-    page: str | None,
+    page: str,
 ) -> list[str]:
     """What JupyterLab is started with: our choices, then `args`, which win.
 
@@ -66,17 +67,14 @@ def jupyter_arguments(
         env: environment variables.
         platform: `sys.platform`.
         is_root: whether we run as root; Jupyter refuses that unless told.
-        page: the notebook to open, relative to `notebooks`; None opens the launcher.
+        page: the notebook to open, relative to `notebooks`.
     """
     chosen: list[str] = []
     if not _given(args, "--ServerApp.root_dir", "--ServerApp.notebook_dir", "--notebook-dir"):
         chosen.append(f"--ServerApp.root_dir={notebooks}")
         # Our page is relative to our folder: whoever shows another folder also starts elsewhere.
-        if page is not None and not _given(args, "--LabApp.default_url", "--ServerApp.default_url"):
+        if not _given(args, "--LabApp.default_url", "--ServerApp.default_url"):
             chosen.append(f"--LabApp.default_url=/lab/tree/{quote(page)}")
-    if not _given(args, "--LabApp.news_url"):
-        # Otherwise the first start asks whether you want news about Jupyter.
-        chosen.append("--LabApp.news_url=None")
     if not _given(args, "--log-level", "--ServerApp.log_level", "--Application.log_level", "--debug"):
         # Routine lines would bury the address, which Jupyter logs as critical.
         chosen.append("--Application.log_level=ERROR")
@@ -86,6 +84,13 @@ def jupyter_arguments(
     if is_root and not _given(args, "--allow-root", "--ServerApp.allow_root"):
         chosen.append("--allow-root")
     return [*chosen, *args]
+
+
+def environment(env: Mapping[str, str]) -> dict[str, str]:
+    """What JupyterLab's environment has in addition: our settings, and `lmcourse` in its terminals."""
+    settings = [str(SETTINGS), *filter(None, [env.get("JUPYTER_CONFIG_PATH")])]
+    programs = [str(Path(sys.executable).parent), *filter(None, [env.get("PATH")])]
+    return {"JUPYTER_CONFIG_PATH": os.pathsep.join(settings), "PATH": os.pathsep.join(programs)}
 
 
 def has_display(env: Mapping[str, str], platform: str) -> bool:

@@ -36,9 +36,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
-    parser = argparse.ArgumentParser(
-        prog="lmcourse", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False
-    )
+    parser = argparse.ArgumentParser(prog="lmcourse", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
     _add_course(parser, None)
     parser.add_argument("--version", action="version", version=f"lmcourse {__version__}")
     group = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)

@@ -21,9 +21,8 @@ def grade(paths: Sequence[Path], *, course: Path) -> list[Result]:
         course: the root of the course, which holds `solutions/`.
 
     Raises:
-        CourseError: a path leads to no submission, or the course has no solutions. A submission that is
-        broken in
-            any way is no error: it is a result with 0 points and a reason.
+        CourseError: a path leads to no submission, or the course has no solutions. A submission that is broken in any
+            way is no error: it is a result with 0 points and a reason.
     """
     submissions = find_submissions(paths, assignments(course))
     with tempfile.TemporaryDirectory(prefix="lmcourse-grade-", ignore_cleanup_errors=True) as folder:

@@ -303,7 +303,7 @@ check(ulp, hidden=True)
 # In the figure below every format is a staircase. Read off it: from which magnitude on can bf16 no longer tell $n$ from $n + 1$?
 
 # %%
-plots.spacing()
+explore(plots.spacing)
 
 # %% [markdown]
 # At 256 its gap is 2. A bf16 counter cannot count to 300, and a position index stored in bf16 is wrong from the 257th token

@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+if TYPE_CHECKING:  # the `chromium` fixture says what to do where playwright is missing
+    from playwright.sync_api import Browser, Locator, Page
 
 COURSE = Path(__file__).resolve().parents[2]
 LONG = 30_000
@@ -35,6 +36,8 @@ def find_chromium() -> str | None:
 @contextmanager
 def open_browser(chromium: str) -> Iterator[Browser]:
     """A headless browser."""
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         # Chromium's own sandbox does not start as root, and a container's /dev/shm is too small for it.
         arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
@@ -109,6 +112,7 @@ class Notebook:
 
     def __init__(self, page: Page) -> None:
         self.page = page
+        self.panel = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
 
     @classmethod
     def open(cls, page: Page, lab: Lab, path: str) -> Notebook:
@@ -119,11 +123,14 @@ class Notebook:
         notebook.wait_until_ready(path)
         return notebook
 
+    def switch(self, path: str) -> None:
+        """Bring another document of the same JupyterLab to the front."""
+        self.run_script("await app.commands.execute('docmanager:open', {path: argument});", path)
+        self.wait_until_ready(path)
+
     def wait_until_ready(self, path: str) -> None:
         """Wait until the notebook is the current document and its kernel answers."""
-        self.page.wait_for_function(
-            "path => window.jupyterapp?.shell?.currentWidget?.context?.path === path", arg=path
-        )
+        self.page.wait_for_function("path => window.jupyterapp?.shell?.currentWidget?.context?.path === path", arg=path)
         self.run_script("await app.restored; await panel.context.ready; await panel.sessionContext.ready;")
         self.run_script("await panel.sessionContext.session.kernel.info;")
 
@@ -133,11 +140,13 @@ class Notebook:
         return self.page.evaluate(f"async argument => {{ {names} {body} }}", argument)
 
     def run_all(self) -> None:
-        """Run every cell from the top, one by one, as Shift + Enter does: a stub that raises stops nothing."""
+        """Run every cell from the top, one after the other: "Run All" would stop at the first open exercise."""
         self.run_script("""
-            panel.content.activeCellIndex = 0;
-            for (let n = panel.content.widgets.length; n > 0; n--)
-                await app.commands.execute('notebook:run-cell-and-select-next');
+            for (let index = 0; index < panel.content.widgets.length; index++) {
+                if (panel.content.widgets[index].model.type !== 'code') continue;
+                panel.content.activeCellIndex = index;
+                await app.commands.execute('notebook:run-cell');
+            }
         """)
 
     def run(self, cell_id: str) -> None:
@@ -152,7 +161,7 @@ class Notebook:
             "panel.content.activeCellIndex = argument; await panel.content.scrollToItem(argument, 'center');",
             index,
         )
-        cell = self.page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{index}']")
+        cell = self.panel.locator(f".jp-Cell[data-windowed-list-index='{index}']")
         cell.wait_for(state="attached")
         cell.scroll_into_view_if_needed()
         return cell

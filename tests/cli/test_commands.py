@@ -41,9 +41,7 @@ def typed(course: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """What a person gets who types `lmcourse words...`."""
     command = [sys.executable, "-m", "lmcourse", *words]
     env = os.environ | {"PYTHONPATH": str(course), "COLUMNS": "80"}
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=course, env=env, timeout=240, check=False
-    )
+    return subprocess.run(command, capture_output=True, text=True, cwd=course, env=env, timeout=240, check=False)
 
 
 def printed_json(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> tuple[int, Any]:
@@ -98,9 +96,7 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
         (["grade", "/nowhere.ipynb"], "There is no file or folder /nowhere.ipynb"),
     ],
 )
-def test_a_mistake_is_one_line_on_stderr(
-    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_is_one_line_on_stderr(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -163,9 +159,7 @@ def test_build_check_says_which_file_is_stale(clone: Path, capsys: pytest.Captur
     assert main(words) == 0
     assert capsys.readouterr().out == "Every notebook is up to date.\n"
     path = clone / "notebooks" / CHAPTERS[0].id / f"{CHAPTERS[0].topic}.ipynb"
-    path.write_text(
-        path.read_text(encoding="utf-8").replace("Floating point", "Floating pint", 1), encoding="utf-8"
-    )
+    path.write_text(path.read_text(encoding="utf-8").replace("Floating point", "Floating pint", 1), encoding="utf-8")
     status, found = printed_json(capsys, words)
     assert status == 1
     assert len(found["stale"]) == 1
@@ -215,9 +209,7 @@ def test_grade_a_solved_notebook_for_real(course: Path) -> None:
     assert result["score"] == result["max_score"] == sum(points.values())
 
 
-def test_grade_prints_points_and_reasons(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_grade_prints_points_and_reasons(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     results = [
         Result("[b]ada[/b]", "01-floating-point", 2.5, 4, {"ulp": 2.5, "round_to": 0.0}, "round_to: [bold]"),
         Result("bob", "", 0, 0, reason="The file is empty."),
@@ -307,7 +299,5 @@ def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_closed_pipe_is_no_traceback(course: Path) -> None:
     line = f'"{sys.executable}" -m lmcourse list --json | true'
-    run = subprocess.run(
-        ["bash", "-c", line], capture_output=True, text=True, cwd=course, timeout=60, check=False
-    )
+    run = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=course, timeout=60, check=False)
     assert run.stderr == ""

@@ -66,9 +66,7 @@ def test_a_broken_notebook_is_named_and_its_name_is_harmless(tmp_path: Path) -> 
     assert "<b>/" not in shown._repr_html_()
 
 
-def test_an_old_page_stays_when_the_new_one_cannot_be_written(
-    notebooks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_page_stays_when_the_new_one_cannot_be_written(notebooks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = welcome.write_welcome(notebooks)
     before = path.read_bytes()
     monkeypatch.setattr(welcome, "welcome", lambda folder: {"cells": object()})

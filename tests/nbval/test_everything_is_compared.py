@@ -51,9 +51,7 @@ def test_there_are_solutions_to_compare() -> None:
 GOOD = new_notebook(
     cells=[
         new_code_cell("1 + 1", execution_count=1),
-        new_code_cell(
-            "now()", execution_count=2, metadata={"tags": ["nbval-ignore-output", "because it is the time"]}
-        ),
+        new_code_cell("now()", execution_count=2, metadata={"tags": ["nbval-ignore-output", "because it is the time"]}),
     ]
 )
 

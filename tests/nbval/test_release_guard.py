@@ -47,15 +47,11 @@ def verdicts(course: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     nbformat.write(new_notebook(cells=[new_code_cell("1 / 0")]), root / "notebooks" / "welcome.ipynb")
     command = [sys.executable, "-m", "pytest", "--nbval", "notebooks", "--nbval-current-env", "-rA", "-q"]
     run = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
-    return {
-        cell: word for word, cell in re.findall(r"^(PASSED|FAILED|ERROR) (\S+::Cell \d+)", run.stdout, re.M)
-    }
+    return {cell: word for word, cell in re.findall(r"^(PASSED|FAILED|ERROR) (\S+::Cell \d+)", run.stdout, re.M)}
 
 
 @pytest.mark.parametrize("number", range(len(CELLS)))
-def test_only_an_open_exercise_may_raise_and_only_what_a_stub_raises(
-    verdicts: dict[str, str], number: int
-) -> None:
+def test_only_an_open_exercise_may_raise_and_only_what_a_stub_raises(verdicts: dict[str, str], number: int) -> None:
     expected = "PASSED" if CELLS[number][2] else "FAILED"
     assert verdicts[f"notebooks/01-made-up/made_up.ipynb::Cell {number}"] == expected
 

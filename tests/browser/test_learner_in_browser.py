@@ -1,0 +1,216 @@
+"""A learner's hour in a few seconds: JupyterLab, the welcome page, notebook 01, its widgets, an exercise, Validate.
+
+The tests are steps in one session of one notebook, in this order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from driver import Lab, Notebook, solution_of, start_lab
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page
+
+pytestmark = pytest.mark.browser
+
+PATH = "01-floating-point/floating_point.ipynb"
+REPORT = "application/vnd.lmcourse.report+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+WRONG = """def tensor_bytes(shape: list[int], dtype: str) -> int:
+    bits = 1 if dtype == "bool" else 8 * getattr(torch, dtype).itemsize
+    return math.prod(shape) * bits // 8
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """JupyterLab on a fresh learner's copy."""
+    with start_lab(tmp_path_factory.mktemp("lab")) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    """A tab."""
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    yield page
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def notebook(lab: Lab, page: Page) -> Notebook:
+    """Notebook 01, opened from the welcome page, every cell run once."""
+    welcome = Notebook.open(page, lab, "welcome.ipynb")
+    page.locator(".jp-RenderedMarkdown a", has_text="Floating point").click()
+    welcome.wait_until_ready(PATH)
+    welcome.run_all()
+    return welcome
+
+
+def report(notebook: Notebook, name: str) -> dict[str, Any]:
+    """The report under an exercise."""
+    [output] = notebook.cell(f"check_{name}")["outputs"]
+    found: dict[str, Any] = output["data"][REPORT]
+    return found
+
+
+def with_widgets(notebook: Notebook) -> list[str]:
+    """The ids of the cells that show a widget."""
+    return [
+        cell["id"]
+        for cell in notebook.cells()
+        if any(VIEW in output.get("data", {}) for output in cell.get("outputs", ()))
+    ]
+
+
+def test_every_cell_runs_and_only_open_exercises_raise(notebook: Notebook) -> None:
+    checks = 0
+    for cell in notebook.cells():
+        marks = cell["metadata"].get("nbgrader", {})
+        errors = {output["ename"] for output in cell.get("outputs", ()) if output["output_type"] == "error"}
+        assert errors <= ({"NotImplementedError"} if marks.get("solution") else set()), cell["source"]
+        assert cell["cell_type"] != "code" or cell["execution_count"], cell["source"]
+        if marks.get("grade"):
+            checks += 1
+            assert report(notebook, marks["grade_id"].removeprefix("check_"))["points"] == 0
+    assert checks >= 8
+
+
+def test_nothing_asks_for_attention(notebook: Notebook) -> None:
+    """No question about Jupyter's news or updates, no dialog about a kernel or a file that changed."""
+    assert notebook.page.locator(".Toastify__toast, .jp-Dialog").all_inner_texts() == []
+
+
+def test_every_figure_says_what_it_shows(notebook: Notebook) -> None:
+    pictures = notebook.panel.locator(".jp-OutputArea img")
+    texts = [picture.get_attribute("alt") for picture in pictures.all()]
+    assert len(texts) >= 8
+    assert all(texts), texts
+
+
+def test_each_control_of_each_widget_changes_the_picture(notebook: Notebook) -> None:
+    moved = 0
+    for cell_id in with_widgets(notebook):
+        cell = notebook.select(cell_id)
+        shown = cell.locator(".widget-html-content").last
+        for control in controls(cell):
+            before = shown.inner_html()
+            use(control)
+            wait_for_change(notebook.page, shown, before, f"{notebook.cell(cell_id)['source']}: {control}")
+            moved += 1
+    assert moved >= 15
+
+
+def controls(cell: Locator) -> list[Locator]:
+    """What a hand can move in a widget: one of each group of buttons, every slider, list, box and field."""
+    kinds = (
+        ".noUi-handle",
+        ".widget-toggle-buttons",
+        ".widget-toggle-button >> nth=0",
+        ".widget-box > .widget-button >> nth=0",
+        ".widget-dropdown select",
+        ".widget-checkbox input",
+        ".widget-text input",
+    )
+    return [control for kind in kinds for control in cell.locator(kind).all()]
+
+
+def use(control: Locator) -> None:
+    """Move a control one step, with the keyboard where that is possible."""
+    kind = control.get_attribute("class") or ""
+    tag = control.evaluate("element => element.tagName")
+    if "noUi-handle" in kind:
+        now, most = (float(control.get_attribute(f"aria-value{name}") or 0) for name in ("now", "max"))
+        control.press("ArrowLeft" if now >= most else "ArrowRight")
+    elif "widget-toggle-buttons" in kind:
+        control.locator("button:not(.mod-active)").first.click()
+    elif tag == "SELECT":
+        options = control.locator("option").all_inner_texts()
+        control.select_option(next(text for text in options if text != control.input_value()))
+    elif tag == "INPUT" and control.get_attribute("type") == "text":
+        control.fill("0.1")
+        control.press("Enter")
+    else:
+        control.click()
+
+
+def wait_for_change(page: Page, shown: Locator, before: str, what: str) -> None:
+    """Wait until the widget shows something else, and no error."""
+    for _ in range(100):
+        now = shown.inner_html()
+        if now != before:
+            assert 'role="alert"' not in now, what
+            return
+        page.wait_for_timeout(50)
+    pytest.fail(f"The picture does not change: {what}")
+
+
+def test_a_wrong_answer_is_explained(notebook: Notebook) -> None:
+    notebook.write("tensor_bytes", WRONG)
+    notebook.run("tensor_bytes")
+    notebook.run("check_tensor_bytes")
+    found = report(notebook, "tensor_bytes")
+    assert 0 < found["points"] < found["max_points"]
+    shown = notebook.select("check_tensor_bytes").locator("section[role=status]")
+    assert found["diagnosis"]
+    assert found["diagnosis"] in shown.inner_text()
+    assert "all passed" not in shown.inner_text()
+
+
+def test_the_right_answer_turns_the_report_green(notebook: Notebook) -> None:
+    shown = notebook.select("check_tensor_bytes").locator("section[role=status]")
+    before = border(shown)
+    notebook.write("tensor_bytes", solution_of("tensor_bytes"))
+    notebook.run("tensor_bytes")
+    notebook.run("check_tensor_bytes")
+    shown = notebook.select("check_tensor_bytes").locator("section[role=status]")
+    assert "all passed" in shown.inner_text()
+    assert report(notebook, "tensor_bytes")["points"] == report(notebook, "tensor_bytes")["max_points"]
+    red, green, _ = border(shown)
+    assert green > red
+    assert before != border(shown)
+
+
+def border(shown: Locator) -> tuple[int, ...]:
+    """The colour of the bar beside a report."""
+    colour = shown.evaluate("element => getComputedStyle(element).borderLeftColor")
+    return tuple(int(part) for part in re.findall(r"\d+", colour)[:3])
+
+
+def test_validate_names_what_is_open_and_then_is_content(notebook: Notebook) -> None:
+    text = validate(notebook)
+    assert "check(stable_softmax)" in text
+    assert "check(tensor_bytes)" not in text
+    for cell in notebook.cells():
+        if cell["metadata"].get("nbgrader", {}).get("solution"):
+            notebook.write(cell["id"], solution_of(cell["id"]))
+    assert "Success" in validate(notebook)
+
+
+def validate(notebook: Notebook) -> str:
+    """Press nbgrader's Validate button, read what it says, close it."""
+    notebook.save()
+    notebook.page.get_by_role("button", name="Validate").click()
+    dialog = notebook.page.locator(".jp-Dialog")
+    dialog.wait_for(timeout=90_000)
+    text = dialog.inner_text()
+    dialog.locator("button.jp-mod-accept").click()
+    dialog.wait_for(state="detached")
+    return text
+
+
+def test_the_welcome_page_shows_the_points(notebook: Notebook) -> None:
+    notebook.run("tensor_bytes")
+    notebook.run("check_tensor_bytes")
+    notebook.save()
+    notebook.switch("welcome.ipynb")
+    shown = notebook.select("progress-table").locator(".jp-RenderedHTML")
+    assert "tensor_bytes –/2" in shown.inner_text()  # written when the server started
+    notebook.run("progress-table")
+    shown = notebook.select("progress-table").locator(".jp-RenderedHTML")
+    assert "tensor_bytes ✓ 2/2" in shown.inner_text()
