@@ -58,7 +58,12 @@ def _factor(expected: object, received: object) -> float | None:
     if not isinstance(expected, Tensor | float | int) or not isinstance(received, Tensor | float | int):
         return None
     a, b = torch.as_tensor(expected, dtype=torch.float64), torch.as_tensor(received, dtype=torch.float64)
-    if a.shape != b.shape or not (a.isfinite().all() and b.isfinite().all()) or not (a * b).any():
+    if (
+        a.shape != b.shape
+        or a.device != b.device
+        or not (a.isfinite().all() and b.isfinite().all())
+        or not (a * b).any()
+    ):
         return None
     c = float((a * b).sum() / (a * a).sum())
     return c if torch.allclose(b, c * a, rtol=1e-5) else None

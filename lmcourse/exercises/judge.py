@@ -38,7 +38,7 @@ def judge(
         hidden=hidden,
         cases=tuple(results),
         diagnosis=named.sentence if named else diagnose(exercise, [t for t in failing if not t.hidden], broken),
-        notes=() if hidden else _notes([trial.outcome for trial in trials]),
+        notes=() if hidden else _notes(exercise, [trial.outcome for trial in trials], stuck=bool(failing)),
         to_come=() if hidden else tuple(exercise.categories()),
         answered=not all(_unanswered(trial.outcome, exercise) for trial in trials),
     )
@@ -87,12 +87,15 @@ def _agrees(exercise: Exercise, candidate: Misconception, trial: Trial) -> bool:
     return verdict(exercise, guess, trial.outcome) is None
 
 
-def _notes(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """What the code printed and warned of, shortened: it helps the learner, and must not reach a graded cell."""
+def _notes(exercise: Exercise, outcomes: Sequence[Outcome], *, stuck: bool) -> tuple[str, ...]:
+    """What the code printed and warned of, shortened, and where help is. None of it may reach a graded cell."""
     printed = "".join(outcome.printed for outcome in outcomes).strip()
     warned = dict.fromkeys(text for outcome in outcomes for text in outcome.warned)
     notes = [f"It printed: {_shortened(printed)}"] if printed else []
-    return tuple(notes + [f"It warned: {_shortened(text)}" for text in list(warned)[:3]])
+    notes += [f"It warned: {_shortened(text)}" for text in list(warned)[:3]]
+    if stuck and exercise.hints:
+        notes.append(f'Stuck? `hint("{exercise.name}")` gives a nudge; run it again for the next.')
+    return tuple(notes)
 
 
 def _shortened(text: str, limit: int = 200) -> str:

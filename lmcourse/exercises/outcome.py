@@ -7,6 +7,7 @@ up in an `Outcome`. An outcome holds plain values only, so it can come from this
 from __future__ import annotations
 
 import ast
+import builtins
 import io
 import linecache
 import sysconfig
@@ -22,7 +23,7 @@ from typing import Any
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
 from lmcourse.exercises.rules import Watch
-from lmcourse.exercises.values import NotPlainError, Plain, plain, same
+from lmcourse.exercises.values import NotPlainError, Plain, kind, plain, same
 
 _STANDARD = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 LIBRARIES = tuple(str(Path(path).resolve()) for path in [*_STANDARD, str(Path(__file__).parents[1])])
@@ -101,7 +102,7 @@ def evaluate(answer: Callable[..., Any], case: Case, *, seconds: float = 10.0, f
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a learner's sys.exit() must end the case, not the kernel
-            failure = _failure(error)
+            failure = _failure(error, answer)
     return Outcome(
         value,
         failure,
@@ -118,16 +119,35 @@ def _drive(answer: Callable[..., Any], lines: str, inputs: dict[str, Plain]) -> 
     results = []
     for statement in ast.parse(lines).body:
         if isinstance(statement, ast.Expr):
-            results.append(plain(eval(compile(ast.Expression(statement.value), "<script>", "eval"), names)))
+            results.append(_told(eval(compile(ast.Expression(statement.value), "<script>", "eval"), names)))
         else:
             exec(compile(ast.Module([statement], []), "<script>", "exec"), names)
     return results
 
 
-def _failure(error: BaseException) -> Failure:
+def _told(value: object) -> Plain:
+    """A line's value; of an object, which cannot leave this process, what it is: "a Value"."""
+    try:
+        return plain(value)
+    except NotPlainError as error:
+        return str(error)
+
+
+def _failure(error: BaseException, answer: Callable[..., Any]) -> Failure:
     line, number = _own_line(error.__traceback__)
     kinds = tuple(kind.__name__ for kind in type(error).__mro__ if kind not in (object, BaseException))
-    return Failure(kinds, _message(error), line, number)
+    return Failure(kinds, _message(error) + _shadowed(error, answer), line, number)
+
+
+def _shadowed(error: BaseException, answer: Callable[..., Any]) -> str:
+    """What to do when a cell has given a built-in function's name to something else (`max = 3`)."""
+    if not (isinstance(error, TypeError) and "not callable" in _message(error)):
+        return ""
+    names, code = getattr(answer, "__globals__", {}), getattr(answer, "__code__", None)
+    for name in code.co_names if code else ():
+        if hasattr(builtins, name) and name in names and not callable(names[name]):
+            return f" (`{name}` is {kind(names[name])} in this notebook: `del {name}` gives the function back)"
+    return ""
 
 
 def _message(error: BaseException) -> str:

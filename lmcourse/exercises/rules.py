@@ -82,9 +82,10 @@ def full_name(function: Any) -> str:
     """The dotted name of a function, method or class: "math.frexp", "builtins.sum"."""
     owner = getattr(function, "__self__", None)
     name: str = getattr(function, "__qualname__", "")
-    if isinstance(owner, ModuleType):
-        return f"{owner.__name__}.{name}"
-    return f"{getattr(function, '__module__', None) or 'builtins'}.{name}"
+    module = owner.__name__ if isinstance(owner, ModuleType) else getattr(function, "__module__", None) or "builtins"
+    if module.startswith("_") and not module.startswith("__"):
+        module = module[1:]  # the half of a module that is written in C: struct's is _struct
+    return f"{module}.{name}"
 
 
 def forbidden_in_source(answer: Any, forbid: Names) -> list[str]:

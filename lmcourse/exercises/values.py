@@ -80,7 +80,7 @@ def describe(value: object) -> str:
     if isinstance(value, Tensor):
         return _describe_tensor(value)
     if isinstance(value, float):
-        return f"{value:.17g}" if value == value and abs(value) != float("inf") else str(value)
+        return repr(value)
     if isinstance(value, list | tuple):
         inside = ", ".join(describe(item) for item in value)
         text = f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
@@ -92,11 +92,17 @@ def describe(value: object) -> str:
 def _describe_tensor(tensor: Tensor) -> str:
     dtype = str(tensor.dtype).removeprefix("torch.")
     if tensor.numel() <= 8:
-        text = f"tensor({[shorter(x) for x in tensor.tolist()]})" if tensor.dim() == 1 else f"tensor({tensor.tolist()})"
-        text = text.replace("'", "")
+        text = f"tensor({_nested(tensor.tolist())})"
         if len(text) <= LONGEST:
             return text if tensor.dtype in (torch.float32, torch.int64, torch.bool) else f"{text[:-1]}, {dtype})"
     return f"a {dtype} tensor of shape {tuple(tensor.shape)}"
+
+
+def _nested(value: Plain) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_nested, value))}]"
+    text = shorter(value)
+    return f"{text}." if isinstance(value, float) and text.lstrip("-").isdigit() else text
 
 
 def shorter(value: float | int | bool) -> str:

@@ -1,0 +1,198 @@
+"""A report tells a learner all they need, nbgrader only a number, and nobody a hidden input."""
+
+from __future__ import annotations
+
+import json
+import math
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmcourse.errors import CourseError
+from lmcourse.exercises import Report, case, check, check_exercise, hint
+from lmcourse.exercises.checking import SEED
+from lmcourse.exercises.report import MIME, CaseResult
+from tests.exercises.toy import answering, doubling
+
+
+def hostile_report() -> Report:
+    evil = '<script>alert("x")</script>'
+    result = CaseResult(evil, False, f"{evil} `{evil}`", evil)
+    return Report(evil, 0.0, 1, False, (result,), diagnosis=evil, notes=(evil,), to_come=(evil,))
+
+
+def all_texts(report: Report) -> str:
+    return str(report) + report._repr_html_() + json.dumps(report.to_json())
+
+
+def unchanged(x: Tensor) -> Tensor:
+    return x
+
+
+def without_sign(x: Tensor) -> Tensor:
+    return 2 * x.abs()
+
+
+def right_when_short(x: Tensor) -> Tensor:
+    return 2 * x if len(x) < 3 else x
+
+
+class Tags(HTMLParser):
+    """Collects the tags of a page, and insists that they are closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.labels: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.seen.add(tag)
+        self.labels += [value or "" for name, value in attrs if name == "aria-label"]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def parsed(html: str) -> Tags:
+    tags = Tags()
+    tags.feed(html)
+    assert tags.open == []
+    return tags
+
+
+@pytest.mark.parametrize("answer", [lambda x: 2 * x, lambda x: x, lambda x: None, lambda x: x[:0]])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_nbgrader_reads_a_plain_number(answer: Any, hidden: bool) -> None:
+    report = check_exercise(doubling(), answer, hidden=hidden)
+    points = float(repr(report))
+    assert math.isfinite(points)
+    assert 0 <= points <= report.max_points
+    assert not repr(report).startswith("-")
+
+
+def test_the_text_says_what_differs_and_where_help_is() -> None:
+    report = check_exercise(doubling(), unchanged)
+    assert str(report).splitlines() == [
+        "double   0 / 2 points",
+        "✗ two numbers",
+        "    double(tensor([1., 2.]))",
+        "    largest difference 2 at [1]: expected 4, yours 2",
+        "✗ a negative one",
+        "    double(tensor([-3.]))",
+        "    largest difference 3 at [0]: expected -6, yours -3",
+        "→ Every result that differs is 0.5 times the expected one.",
+        '· Stuck? `hint("double")` gives a nudge; run it again for the next.',
+        "Hidden checks (other sizes) run when this notebook is graded.",
+    ]
+
+
+def test_nothing_a_learner_writes_becomes_html() -> None:
+    html = hostile_report()._repr_html_()
+    assert "<script" not in html
+    assert parsed(html).seen <= {"section", "div", "span", "b", "code"}
+
+
+def test_the_html_is_whole_and_speaks_to_screen_readers() -> None:
+    tags = parsed(check_exercise(doubling(), without_sign)._repr_html_())
+    assert tags.labels == ["double: 1 of 2 points", "passed", "failed"]
+
+
+def test_json_goes_there_and_back() -> None:
+    for report in (check_exercise(doubling(), unchanged), hostile_report()):
+        assert Report.from_json(json.loads(json.dumps(report.to_json()))) == report
+    assert set(check_exercise(doubling(), unchanged)._repr_mimebundle_()) == {MIME}
+
+
+def test_a_hidden_run_judges_all_cases_and_tells_categories_only() -> None:
+    seen: list[list[float]] = []
+
+    def double(x: Tensor) -> Tensor:
+        print(f"secret {x.tolist()}")
+        seen.append(x.tolist())
+        if len(x) > 2:
+            raise ValueError(f"secret {x.tolist()}")
+        return 2 * x
+
+    report = check_exercise(doubling(), double, hidden=True)
+    assert report.points == 1
+    told = all_texts(report)
+    assert "hidden: other sizes (0 of 2)" in told
+    assert "secret" not in told
+    hidden_numbers = [str(number) for values in seen[2:] for number in values]
+    assert hidden_numbers
+    assert not any(number[:8] in told for number in hidden_numbers)
+
+
+def test_a_public_run_says_that_more_will_come() -> None:
+    report = check_exercise(doubling(), right_when_short)
+    assert report.passed
+    assert "Hidden checks (other sizes) run when" in str(report)
+    assert check_exercise(doubling(), right_when_short, hidden=True).points == 1
+
+
+def test_the_seed_chooses_the_hidden_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    def inputs(seed: str) -> list[list[float]]:
+        monkeypatch.setenv(SEED, seed)
+        seen: list[list[float]] = []
+        check_exercise(doubling(), lambda x: seen.append(x.tolist()), hidden=True)
+        return seen
+
+    assert inputs("1") == inputs("1")
+    assert inputs("1")[:2] == inputs("2")[:2]
+    assert inputs("1")[2:] != inputs("2")[2:]
+
+
+def test_check_finds_the_exercise_by_the_functions_name() -> None:
+    def decimal_error(digits: int, exponent: int) -> float:
+        return 0.5 * 10.0 ** (exponent - digits + 1)
+
+    assert check(decimal_error).passed
+    assert check(e4m3_missing=480).passed
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: check(), "Hand `check` the function"),
+        (lambda: check(3), "Hand `check` the function"),  # type: ignore[arg-type]
+        (lambda: check(lambda x: x), "Hand `check` the function"),
+        (lambda: check(decimal_eror=3), "Did you mean `decimal_error`?"),
+        (lambda: hint("ulps"), "Did you mean `ulp`?"),
+    ],
+)
+def test_a_slip_in_calling_is_one_line(call: Any, told: str) -> None:
+    with pytest.raises(CourseError, match=r".") as error:
+        call()
+    assert told in str(error.value)
+    assert error.value._render_traceback_() == [str(error.value)]
+
+
+def test_hints_come_one_by_one_and_the_last_stays() -> None:
+    texts = [repr(hint("max_finite")) for _ in range(4)]
+    assert [text[:11] for text in texts] == ["Hint 1 of 3", "Hint 2 of 3", "Hint 3 of 3", "Hint 3 of 3"]
+    assert "<script" not in hint("max_finite")._repr_html_()
+
+
+def test_a_value_has_no_hidden_cases_but_a_grade() -> None:
+    assert check_exercise(answering(), lambda: 42, hidden=True).points == 1
+    assert check_exercise(answering(), lambda: 41, hidden=True).points == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ((1.0, 0.1, 2), "f(1.0, 0.1, 2)"),
+        ((torch.tensor([1.0, 2.5]),), "f(tensor([1., 2.5]))"),
+        ((torch.tensor([[1, 2]]),), "f(tensor([[1, 2]]))"),
+        ((torch.zeros(3, 4),), "f(a float32 tensor of shape (3, 4))"),
+        ((torch.tensor([1.0]).half(),), "f(tensor([1.], float16))"),
+        (("bf16", [1, 2], None), "f('bf16', [1, 2], None)"),
+    ],
+)
+def test_a_call_reads_as_code(given: tuple[Any, ...], shown: str) -> None:
+    assert case("x", *given).call("f") == shown

@@ -1,0 +1,78 @@
+"""A toy exercise of every kind, for tests that must not depend on a notebook's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises import Case, Exercise, case, script, value_exercise
+
+
+def _hidden(random: Random) -> list[Case]:
+    return [case("other sizes", torch.tensor([random.random() for _ in range(size)])) for size in (3, 5)]
+
+
+def doubling(**changes: Any) -> Exercise:
+    """Return twice the tensor."""
+    settings: dict[str, Any] = {
+        "points": 2,
+        "minutes": 1,
+        "difficulty": 1,
+        "reference": lambda x: 2 * x,
+        "cases": [case("two numbers", torch.tensor([1.0, 2.0])), case("a negative one", torch.tensor([-3.0]))],
+        "hidden_cases": _hidden,
+        "hints": ["Add it to itself.", "2 * x"],
+    }
+    exercise = Exercise("double", **(settings | changes))
+
+    @exercise.misconception("You square instead of doubling.")
+    def squared(x: Tensor) -> Tensor:
+        return x * x
+
+    @exercise.misconception("You forget the sign.")
+    def absolute(x: Tensor) -> Tensor:
+        return 2 * x.abs()
+
+    return exercise
+
+
+class Counter:
+    """The reference answer to an exercise whose answer is a class."""
+
+    def __init__(self, start: int = 0) -> None:
+        self.count = start
+
+    def add(self, amount: int) -> Counter:
+        if amount < 0:
+            raise ValueError("only forward")
+        self.count += amount
+        return self
+
+
+def counting() -> Exercise:
+    """Write a class that counts."""
+    return Exercise(
+        "Counter",
+        points=2,
+        minutes=1,
+        difficulty=1,
+        reference=Counter,
+        cases=[
+            script("counts", "c = Counter(3)\nd = c.add(4)\nc.count"),
+            script("refuses to go back", "Counter().add(-1)"),
+        ],
+    )
+
+
+def answering() -> Exercise:
+    """Six times seven."""
+    exercise = value_exercise("answer", points=1, minutes=1, difficulty=1, reference=lambda: 42, hints=["6 · 7"])
+    exercise.wrong_value(13, "You added.")
+    return exercise
+
+
+Answer = Callable[..., Any]
