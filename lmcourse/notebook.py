@@ -35,11 +35,13 @@ def start(chapter: str) -> None:
     shell = get_ipython()
     if shell is not None:
         install(shell)
-        shell.events.register("pre_run_cell", lambda *_: _restore(shell.user_ns))
+        shell.events.register("pre_run_cell", _restore)  # a second time is harmless: it is the same function
 
 
-def _restore(names: dict[str, Any]) -> None:
+def _restore(_: object = None) -> None:
     """Put back what a cell has overwritten: `hint = 3` must not break every exercise after it."""
+    shell = get_ipython()
+    names: dict[str, Any] = shell.user_ns if shell else {}
     for name, ours in OURS.items():
         if name in names and names[name] is not ours:
             names[name] = ours

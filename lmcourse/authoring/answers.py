@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from lmcourse.authoring.build import Files
+from lmcourse.authoring.problems import read_sources
 from lmcourse.authoring.regions import student_text
-from lmcourse.authoring.source import Source, read_source
+from lmcourse.authoring.source import Source
 from lmcourse.course import Chapter
-from lmcourse.exercises.registry import find_exercise
+from lmcourse.exercises.registry import exercises_of
 
 
 def answers(chapters: Sequence[Chapter], root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -23,19 +22,20 @@ def answers(chapters: Sequence[Chapter], root: Path) -> tuple[dict[str, Any], di
     A value comes as a function of nothing, as `check_exercise` takes it.
 
     Raises:
-        OSError: a source cannot be read.
+        CourseError: the sources have mistakes.
     """
     solutions: dict[str, Any] = {}
     stubs: dict[str, Any] = {}
-    for chapter in chapters:
-        source = read_source(Files.of(chapter, root).source)
-        solutions |= _run(source, lambda text: text)
-        stubs |= _run(source, student_text)
+    for chapter, source in read_sources(chapters, root).items():
+        values = {exercise.name for exercise in exercises_of(chapter) if exercise.value}
+        for found, label, version in ((solutions, "solution", str), (stubs, "stub", student_text)):
+            items = _run(source, label, version)
+            found |= {name: _as_function(item) if name in values else item for name, item in items.items()}
     return solutions, stubs
 
 
-def _run(source: Source, version: Callable[[str], str]) -> dict[str, Any]:
-    """Run the imports and the exercise cells of a source, in one version of their text."""
+def _run(source: Source, label: str, version: Callable[[str], str]) -> dict[str, Any]:
+    """What the exercise cells of a source define, in one version of their text, with the imports above them."""
     names: dict[str, Any] = {"__name__": "__main__"}
     found: dict[str, Any] = {}
     for cell in source.cells:
@@ -44,9 +44,8 @@ def _run(source: Source, version: Callable[[str], str]) -> dict[str, Any]:
         if cell.exercise is None:
             exec(imports(cell.text), names)
             continue
-        with suppress(NotImplementedError):  # the stub of a value raises where it stands
-            exec(_compiled(version(cell.text), f"<{cell.exercise}>"), names)
-        found[cell.exercise] = _answer(cell.exercise, names[cell.exercise])
+        exec(_compiled(version(cell.text), f"<{label} of {cell.exercise}>"), names)
+        found[cell.exercise] = names[cell.exercise]
     return found
 
 
@@ -56,8 +55,8 @@ def _compiled(text: str, name: str) -> CodeType:
     return compile(text, name, "exec")
 
 
-def _answer(name: str, item: Any) -> Any:
-    return (lambda: item) if find_exercise(name).value else item
+def _as_function(value: Any) -> Callable[[], Any]:
+    return lambda: value
 
 
 def imports(text: str) -> str:

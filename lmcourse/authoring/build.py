@@ -1,4 +1,4 @@
-"""Build notebooks: source → executed solution → student release, each swapped in only when all is well."""
+"""Build notebooks: source → executed solution → student release, swapped in only when all is well."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
 from nbformat import NotebookNode
 
-from lmcourse.authoring.document import document, dumps
+from lmcourse.authoring.document import document, dumps, read_notebook
 from lmcourse.authoring.execute import execute
-from lmcourse.authoring.files import write_all
-from lmcourse.authoring.problems import Problem, find_problems
+from lmcourse.authoring.files import Files, write_all
+from lmcourse.authoring.problems import read_sources
 from lmcourse.authoring.release import holds_work, release
-from lmcourse.authoring.source import Source, read_source
+from lmcourse.authoring.source import Source
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 
@@ -27,18 +26,38 @@ class Built:
     changed: bool
 
 
-@dataclass(frozen=True)
-class Files:
-    """Where a chapter's three files are."""
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A chapter's two notebooks as its source describes them, not yet executed."""
 
-    source: Path
-    solution: Path
-    release: Path
+    chapter: Chapter
+    source: Source
+    files: Files
+    solution: NotebookNode
+    student: NotebookNode
 
     @classmethod
-    def of(cls, chapter: Chapter, root: Path) -> Files:
-        solution = root / "solutions" / chapter.id / f"{chapter.topic}.ipynb"
-        return cls(solution.with_suffix(".py"), solution, root / "notebooks" / chapter.id / solution.name)
+    def of(cls, chapter: Chapter, source: Source, root: Path) -> Draft:
+        """What a source describes."""
+        notebook = document(source, chapter)
+        return cls(chapter, source, Files.of(chapter, root), notebook, release(notebook, chapter))
+
+    def stale(self) -> dict[Path, str]:
+        """The files that are not what the source builds, each with what is wrong."""
+        found = {}
+        solution = read_notebook(self.files.solution)
+        if solution is None or _without_outputs(solution) != _without_outputs(self.solution):
+            found[self.files.solution] = f"is not what {self.files.source.name} builds"
+        elif not _executed(solution):
+            found[self.files.solution] = "holds cells that were never run"
+        if not self.files.release.is_file() or self.files.release.read_bytes() != dumps(self.student).encode():
+            found[self.files.release] = f"is not what {self.files.source.name} builds"
+        return {path: what if path.exists() else "is missing" for path, what in found.items()}
+
+    def make(self) -> None:
+        """Execute the solution and write both notebooks."""
+        execute(self.solution, self.source)
+        write_all({self.files.solution: dumps(self.solution), self.files.release: dumps(self.student)})
 
 
 def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> list[Built]:
@@ -50,10 +69,19 @@ def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> li
         force: build also what is up to date, and replace a student copy that somebody has worked in.
 
     Raises:
-        CourseError: the sources have mistakes (all are listed), a cell fails, or a student copy holds work.
+        CourseError: the sources have mistakes or student copies hold work (all are listed, and nothing is built), a
+            cell fails, or a file cannot be written.
     """
-    sources = _read_all(chapters, root)
-    return [_build(chapter, sources[chapter], root, force) for chapter in chapters]
+    drafts = _drafts(chapters, root)
+    to_make = [draft for draft in drafts if force or draft.stale()]
+    worked_in = [draft.files.release for draft in to_make if holds_work(draft.files.release)]
+    if worked_in and not force:
+        raise CourseError(
+            "\n".join(f"{path} holds somebody's work: move it away, or replace it with --force." for path in worked_in)
+        )
+    for draft in to_make:
+        draft.make()
+    return [Built(draft.chapter, draft in to_make) for draft in drafts]
 
 
 def check_built(chapters: Sequence[Chapter], root: Path) -> list[str]:
@@ -62,62 +90,21 @@ def check_built(chapters: Sequence[Chapter], root: Path) -> list[str]:
     Raises:
         CourseError: the sources have mistakes.
     """
-    sources = _read_all(chapters, root)
-    return [line for chapter in chapters for line in _stale(chapter, document(sources[chapter], chapter), root)]
+    return [
+        f"{path.relative_to(root)} {what}: run `lmcourse build {draft.chapter.number}`"
+        for draft in _drafts(chapters, root)
+        for path, what in draft.stale().items()
+    ]
 
 
-def _read_all(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Source]:
-    """The sources, if none has a mistake."""
-    sources: dict[Chapter, Source] = {}
-    problems: list[Problem] = []
-    for chapter in chapters:
-        path = Files.of(chapter, root).source
-        try:
-            sources[chapter] = read_source(path)
-        except OSError:
-            problems.append(Problem(path, 1, f"the source of notebook {chapter.id} cannot be read"))
-            continue
-        problems += find_problems(sources[chapter], chapter)
-    if problems:
-        raise CourseError("\n".join(str(problem) for problem in problems))
-    return sources
+def _drafts(chapters: Sequence[Chapter], root: Path) -> list[Draft]:
+    return [Draft.of(chapter, source, root) for chapter, source in read_sources(chapters, root).items()]
 
 
-def _build(chapter: Chapter, source: Source, root: Path, force: bool) -> Built:
-    notebook = document(source, chapter)
-    if not force and not _stale(chapter, notebook, root):
-        return Built(chapter, changed=False)
-    files = Files.of(chapter, root)
-    if holds_work(files.release) and not force:
-        raise CourseError(f"{files.release} holds somebody's work: move it away, or replace it with --force.")
-    student = release(notebook, chapter)
-    execute(notebook, source)
-    write_all({files.solution: dumps(notebook), files.release: dumps(student)})
-    return Built(chapter, changed=True)
-
-
-def _stale(chapter: Chapter, notebook: NotebookNode, root: Path) -> list[str]:
-    """What is missing or differs from the notebook as it would be built."""
-    files = Files.of(chapter, root)
-    lines = []
-    if not files.solution.exists() or _skeleton(_read(files.solution)) != _skeleton(notebook):
-        lines.append(f"{files.solution.relative_to(root)} is not what {files.source.name} builds: run `lmcourse build`")
-    if not files.release.exists() or files.release.read_text(encoding="utf-8") != dumps(release(notebook, chapter)):
-        lines.append(f"{files.release.relative_to(root)} is not what {files.source.name} builds: run `lmcourse build`")
-    return lines
-
-
-def _read(path: Path) -> NotebookNode | None:
-    try:
-        notebook: NotebookNode = nbformat.read(path, as_version=4)
-    except (ValueError, AttributeError, nbformat.ValidationError):
-        return None
-    return notebook
-
-
-def _skeleton(notebook: NotebookNode | None) -> object:
-    """All of a notebook but its outputs."""
-    if notebook is None:
-        return None
+def _without_outputs(notebook: NotebookNode) -> object:
     cells = [(cell.cell_type, cell.id, cell.source, cell.metadata) for cell in notebook.cells]
     return cells, notebook.metadata
+
+
+def _executed(notebook: NotebookNode) -> bool:
+    return all(cell.execution_count is not None for cell in notebook.cells if cell.cell_type == "code")

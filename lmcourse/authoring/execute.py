@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import copy
-import json
 import re
-from contextlib import suppress
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
 from lmcourse.authoring.source import Source
 from lmcourse.errors import CourseError
+from lmcourse.grading.environment import KERNEL_OPTIONS, kernel_environment
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 SECONDS = 120
 """The time limit of one cell."""
 
-UNSTABLE = [
-    (re.compile(r"0x[0-9a-f]{8,}"), "a memory address"),
-    (re.compile(r"(/home/|/Users/|/root/|/tmp/)\S+"), "a path of this machine"),
-]
+ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
+HOMES = re.compile(r"(/home/|/Users/|/root/|/tmp/|[A-Z]:\\)[^\s\"'<>]+")
+PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def execute(notebook: NotebookNode, source: Source) -> None:
@@ -32,50 +35,78 @@ def execute(notebook: NotebookNode, source: Source) -> None:
         source: for the line numbers in what is said of a cell that fails.
 
     Raises:
-        CourseError: a cell raised, wrote to stderr or printed what differs from run to run.
+        CourseError: a cell raised, hung, wrote to stderr or printed what differs from run to run.
     """
-    client = NotebookClient(
-        notebook,
-        timeout=SECONDS,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(source.path.parent)}},
-        store_widget_state=False,
-        record_timing=False,
-        extra_arguments=["--IPKernelApp.log_level=ERROR"],  # it warns of TCP each time it starts
-    )
     metadata = copy.deepcopy(notebook.metadata)
-    with suppress(CellExecutionError):  # told below, with its line
-        client.execute()
-    notebook.metadata = metadata  # without the exact version of this machine's Python
+    _run(notebook, source)
+    notebook.metadata = metadata  # without widgets' state and the exact version of this machine's Python
+    machine = [sys.prefix, str(PACKAGE), str(source.path.resolve().parent)]
     complaints = [
         f"{source.path}:{cell.line}: the cell {what}"
         for cell, node in zip(source.cells, notebook.cells, strict=True)
-        for what in _complaints(node)
+        for what in _complaints(node, machine)
     ]
     if complaints:
         raise CourseError("\n".join(complaints))
     _number_widgets(notebook)
 
 
-def _complaints(cell: NotebookNode) -> list[str]:
+def _run(notebook: NotebookNode, source: Source) -> None:
+    """Run the cells until one raises, which is among its outputs then."""
+    client = NotebookClient(
+        notebook,
+        timeout=SECONDS,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(source.path.parent)}},
+        record_timing=False,
+        coalesce_streams=True,  # a slow machine sends one print in several pieces
+        extra_arguments=KERNEL_OPTIONS,
+    )
+    reached = 0
+
+    def reach(cell: NotebookNode, cell_index: int) -> None:
+        nonlocal reached
+        reached = cell_index
+
+    client.on_cell_start = reach
+    with tempfile.TemporaryDirectory(prefix="lmcourse-build-", ignore_cleanup_errors=True) as profile:
+        try:
+            client.execute(env=kernel_environment(Path(profile), seed=0))
+        except CellExecutionError:
+            pass
+        except (CellTimeoutError, DeadKernelError) as error:
+            what = "ended Python itself" if isinstance(error, DeadKernelError) else f"runs longer than {SECONDS} s"
+            raise CourseError(f"{source.path}:{source.cells[reached].line}: the cell {what}") from error
+
+
+def _complaints(cell: NotebookNode, machine: list[str]) -> Iterator[str]:
     """What is wrong with the outputs of a cell."""
-    found = []
+    expected = "raises-exception" in cell.metadata.get("tags", [])
     for output in cell.get("outputs", []):
-        if output.output_type == "error":
-            found.append(f"raises {output.ename}: {output.evalue}")
+        if output.output_type == "error" and not expected:
+            yield f"raises {output.ename}: {output.evalue}"
+            continue
         if output.get("name") == "stderr":
-            found.append(f"writes to stderr: {output.text.strip()[:200]}")
-        text = output.get("text", "") + output.get("data", {}).get("text/plain", "")
-        found += [f"prints {what}: {match.group()}" for pattern, what in UNSTABLE if (match := pattern.search(text))]
-    return found
+            yield f"writes to stderr: {output.text.strip()[:200]}"
+            continue
+        text = "\n".join(_texts(output))
+        if address := ADDRESS.search(text):
+            yield f"shows a memory address: {address.group()}"
+        path = HOMES.search(text)
+        if path or any(place in text for place in machine):
+            yield f"shows a path of this machine{f': {path.group()}' if path else ''}"
+
+
+def _texts(output: Any) -> Iterator[str]:
+    """What an output says in words."""
+    yield output.get("text", "")
+    yield from output.get("traceback", [])
+    yield from (content for kind, content in output.get("data", {}).items() if kind.startswith("text/"))
 
 
 def _number_widgets(notebook: NotebookNode) -> None:
     """Replace the random ids of widgets by numbers in the order of the page."""
-    number = 0
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            if WIDGET in output.get("data", {}):
-                number += 1
-                view = json.loads(json.dumps(output.data[WIDGET]))
-                output.data[WIDGET] = view | {"model_id": f"widget-{number}"}
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    views = [output.data[WIDGET] for output in outputs if WIDGET in output.get("data", {})]
+    for number, view in enumerate(views, start=1):
+        view["model_id"] = f"widget-{number}"

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lmcourse.authoring.cards import wrong_cards, wrong_totals
+from lmcourse.authoring.files import Files
 from lmcourse.authoring.regions import HIDDEN, SOLUTION, find_regions, student_text
-from lmcourse.authoring.source import Source, SourceCell
+from lmcourse.authoring.source import Source, SourceCell, Wrong, read_source
 from lmcourse.course import Chapter
+from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_of
 
-OPTIONS = {"exercise", "check", "tags"}
-CARD = re.compile(r"^### Exercise (\d+) · .+?\((\d+ points? · \d+ min · ●+)\)\s*$", re.MULTILINE)
-TOTALS = re.compile(r"^\*\*(\d+) min · (\d+) exercises · (\d+) points\*\*$", re.MULTILINE)
+Exercises = Mapping[str, Exercise]
+"""The exercises of the chapter by name, in their order."""
+
+Found = list[Wrong]
 
 
 @dataclass(frozen=True, order=True)
@@ -31,89 +34,97 @@ class Problem:
         return f"{self.path}:{self.line}: {self.message}"
 
 
+def read_sources(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Source]:
+    """The sources of these chapters, if none has a mistake.
+
+    Raises:
+        CourseError: they have mistakes; all are listed.
+    """
+    sources: dict[Chapter, Source] = {}
+    problems: list[Problem] = []
+    for chapter in chapters:
+        path = Files.of(chapter, root).source
+        try:
+            sources[chapter] = read_source(path)
+        except (OSError, UnicodeDecodeError):
+            problems.append(Problem(path, 1, f"the source of notebook {chapter.id} cannot be read"))
+            continue
+        problems += find_problems(sources[chapter], chapter)
+    if problems:
+        raise CourseError("\n".join(str(problem) for problem in problems))
+    return sources
+
+
 def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
     """Every mistake in a notebook's source, in the order of its lines."""
     exercises = {exercise.name: exercise for exercise in exercises_of(chapter)}
     found = [
-        *_markers(source),
-        *_names(source, exercises),
-        *_pairs(source, exercises),
-        *_exercise_cells(source),
-        *_check_cells(source),
-        *_cards(source, exercises),
-        *_totals(source, chapter, exercises.values()),
-        *_code(source),
+        *source.unread,
+        *(wrong for cell in source.cells for wrong in [*_form(cell), *_markers(cell), *_names(cell, exercises)]),
+        *(wrong for cell in source.cells if cell.exercise for wrong in _exercise_cell(cell)),
+        *(wrong for cell in source.cells if cell.check for wrong in _check_cell(cell, exercises)),
+        *_twice(source),
+        *_pairs(source),
+        *_order(source, exercises),
+        *wrong_cards(source, exercises),
+        *wrong_totals(source, chapter, list(exercises.values())),
     ]
-    return sorted(Problem(source.path, line, message) for line, message in found)
+    return sorted({Problem(source.path, line, message) for line, message in found})
 
 
-Found = Iterator[tuple[int, str]]
+def _form(cell: SourceCell) -> Found:
+    """A cell of an unknown kind, without content, of two roles, or with code that does not parse."""
+    found = []
+    if cell.kind not in ("markdown", "code"):
+        found.append((cell.line, f"unknown kind of cell [{cell.kind}]: a cell is code or [markdown]"))
+    if not cell.text.strip():
+        found.append((cell.line, "an empty cell"))
+    if cell.exercise and cell.check:
+        found.append((cell.line, "a cell is an exercise or its check, not both"))
+    if cell.kind == "markdown" and (cell.exercise or cell.check):
+        found.append((cell.line, "an exercise and its check are cells of code, not of Markdown"))
+    if cell.kind == "code":
+        found += _syntax(cell)
+    return found
 
 
-def _markers(source: Source) -> Found:
+def _syntax(cell: SourceCell) -> Found:
+    try:
+        ast.parse(cell.text)
+    except SyntaxError as error:
+        return [(cell.line_of((error.lineno or 1) - 1), f"syntax error: {error.msg}")]
+    return []
+
+
+def _markers(cell: SourceCell) -> Found:
     """Markers that are unbalanced, misspelled, or in a cell that may not have them."""
-    for cell in source.cells:
-        regions, wrong = find_regions(cell.text)
-        yield from ((_line(cell, number), message) for number, message in wrong)
-        for region in regions:
-            line = _line(cell, region.first)
-            if region.kind == SOLUTION and not cell.exercise:
-                yield line, 'a solution outside an exercise cell: give the cell exercise="..."'
-            if region.kind == HIDDEN and not cell.check:
-                yield line, 'hidden tests outside a check cell: give the cell check="..."'
+    regions, wrong = find_regions(cell.text)
+    found = [(cell.line_of(number), message) for number, message in wrong]
+    for region in regions:
+        line = cell.line_of(region.first)
+        if region.kind == SOLUTION and not cell.exercise:
+            found.append((line, 'a solution outside an exercise cell: give the cell exercise="..."'))
+        if region.kind == HIDDEN and not cell.check:
+            found.append((line, 'hidden tests outside a check cell: give the cell check="..."'))
+    return found
 
 
-def _line(cell: SourceCell, number: int) -> int:
-    """The line of the file on which line `number` of a cell stands. In Markdown both count alike."""
-    return cell.line + 1 + number
+def _names(cell: SourceCell, exercises: Exercises) -> Found:
+    """Exercises that do not exist."""
+    return [
+        (cell.line, f"unknown exercise {name!r}: this notebook has {', '.join(exercises) or 'none'}")
+        for name in (cell.exercise, cell.check)
+        if name and name not in exercises
+    ]
 
 
-def _names(source: Source, exercises: dict[str, Exercise]) -> Found:
-    """Options and exercises that do not exist."""
-    for cell in source.cells:
-        for option in cell.options.keys() - OPTIONS:
-            yield cell.line, f"unknown option {option!r}; a cell takes exercise, check or tags"
-        for name in filter(None, (cell.exercise, cell.check)):
-            if name not in exercises:
-                yield cell.line, f"unknown exercise {name!r}: lmcourse.exercises has {', '.join(exercises) or 'none'}"
-
-
-def _pairs(source: Source, exercises: dict[str, Exercise]) -> Found:
-    """Exercises that are missing, asked twice, or not followed by their check."""
-    asked = [cell.exercise for cell in source.cells if cell.exercise]
-    checked = [cell.check for cell in source.cells if cell.check]
-    for cell in source.cells:
-        name = cell.exercise or cell.check
-        seen = asked if cell.exercise else checked
-        if name and seen.count(name) > 1:
-            yield cell.line, f"two cells with one id: {name!r} has {seen.count(name)} {_role(cell)} cells"
-    for name in exercises:
-        if name not in asked:
-            yield 1, f"exercise {name!r} has no cell: add one with exercise={name!r}"
-    waiting: SourceCell | None = None
-    for cell in source.cells:
-        if cell.exercise and waiting:
-            yield waiting.line, f'exercise {waiting.exercise!r} is not followed by its check="..." cell'
-        if cell.check and (waiting is None or waiting.exercise != cell.check):
-            yield cell.line, f"check of {cell.check!r} does not follow its exercise"
-        waiting = cell if cell.exercise else None if cell.check else waiting
-    if waiting:
-        yield waiting.line, f'exercise {waiting.exercise!r} is not followed by its check="..." cell'
-
-
-def _role(cell: SourceCell) -> str:
-    return "exercise" if cell.exercise else "check"
-
-
-def _exercise_cells(source: Source) -> Found:
-    """Exercise cells without a solution, or that leave a student nothing to start from."""
-    for cell in source.cells:
-        if not cell.exercise:
-            continue
-        if not any(region.kind == SOLUTION for region in find_regions(cell.text)[0]):
-            yield cell.line, f"exercise {cell.exercise!r} has no ### BEGIN SOLUTION region"
-        elif not _defines(student_text(cell.text), cell.exercise):
-            yield cell.line, f"the solution region leaves no stub: `{cell.exercise}` must be defined outside it"
+def _exercise_cell(cell: SourceCell) -> Found:
+    """An exercise without a solution, or that leaves a student nothing to start from."""
+    if not any(region.kind == SOLUTION for region in find_regions(cell.text)[0]):
+        return [(cell.line, f"exercise {cell.exercise!r} has no ### BEGIN SOLUTION region")]
+    if not _syntax(cell) and not _defines(student_text(cell.text), str(cell.exercise)):
+        return [(cell.line, f"the solution region leaves no stub: `{cell.exercise}` must be defined outside it")]
+    return []
 
 
 def _defines(text: str, name: str) -> bool:
@@ -129,59 +140,59 @@ def _defines(text: str, name: str) -> bool:
     return False
 
 
-def _check_cells(source: Source) -> Found:
-    """Check cells that are not the public check followed by the hidden one."""
+def _check_cell(cell: SourceCell, exercises: Exercises) -> Found:
+    """A check cell that is not the public check followed by the hidden one."""
+    exercise = exercises.get(str(cell.check))
+    if exercise is None or cell.text == check_text(exercise):
+        return []
+    return [(cell.line, f"write this cell exactly so:\n{check_text(exercise)}")]
+
+
+def check_text(exercise: Exercise) -> str:
+    """What the check cell of an exercise says."""
+    answer = f"{exercise.name}={exercise.name}" if exercise.value else exercise.name
+    hidden = f"### BEGIN {HIDDEN}\ncheck({answer}, hidden=True)\n### END {HIDDEN}"
+    return f"check({answer})\n{hidden}"
+
+
+def _twice(source: Source) -> Found:
+    """Exercises or checks with more than one cell."""
+    found = []
+    for role in ("exercise", "check"):
+        names = [cell.options.get(role) for cell in source.cells]
+        found += [
+            (cell.line, f"two cells with one id: {name!r} has {names.count(name)} {role} cells")
+            for cell, name in zip(source.cells, names, strict=True)
+            if name and names.count(name) > 1
+        ]
+    return found
+
+
+def _pairs(source: Source) -> Found:
+    """Exercises not followed by their check, and checks that follow no exercise."""
+    found = []
+    waiting: SourceCell | None = None
     for cell in source.cells:
-        if cell.check and cell.text.strip() not in check_texts(cell.check):
-            yield cell.line, f"write this cell exactly so:\n{check_texts(cell.check)[0]}"
+        if cell.exercise and waiting:
+            found.append(_unchecked(waiting))
+        if cell.check and (waiting is None or waiting.exercise != cell.check):
+            found.append((cell.line, f"check of {cell.check!r} does not follow its exercise"))
+        if cell.exercise or cell.check:
+            waiting = cell if cell.exercise else None
+    return [*found, _unchecked(waiting)] if waiting else found
 
 
-def check_texts(name: str) -> tuple[str, str]:
-    """The text of a check cell, for an answer that is code and for one that is a value."""
-    forms = []
-    for answer in (name, f"{name}={name}"):
-        hidden = f"### BEGIN {HIDDEN}\ncheck({answer}, hidden=True)\n### END {HIDDEN}"
-        forms.append(f"check({answer})\n{hidden}")
-    return forms[0], forms[1]
+def _unchecked(cell: SourceCell) -> Wrong:
+    return cell.line, f'exercise {cell.exercise!r} is not followed by its check="{cell.exercise}" cell'
 
 
-def _cards(source: Source, exercises: dict[str, Exercise]) -> Found:
-    """Headings whose points, minutes or difficulty are not those of the exercise."""
-    card: re.Match[str] | None = None
-    number = 0
-    for cell in source.cells:
-        if cell.kind == "markdown":
-            card = next(CARD.finditer(cell.text), None) or card
-        if not cell.exercise or cell.exercise not in exercises:
-            continue
-        number += 1
-        wanted = exercises[cell.exercise].card
-        if card is None:
-            yield cell.line, f"no heading above it: write '### Exercise {number} · Title  ({wanted})'"
-        elif card.group(2) != wanted:
-            yield cell.line, f"points that disagree: the heading says ({card.group(2)}), the exercise ({wanted})"
-        elif int(card.group(1)) != number:
-            yield cell.line, f"the heading says Exercise {card.group(1)}, but this is number {number}"
-        card = None
-
-
-def _totals(source: Source, chapter: Chapter, exercises: Iterable[Exercise]) -> Found:
-    """A first cell whose totals are not the sums."""
-    points = [exercise.points for exercise in exercises]
-    wanted = f"**{chapter.minutes} min · {len(points)} exercises · {sum(points)} points**"
-    first = source.cells[0].text if source.cells else ""
-    line = TOTALS.search(first)
-    if line is None:
-        yield 1, f"the first cell needs a line with the totals: {wanted}"
-    elif line.group() != wanted:
-        yield 1, f"points that disagree: the first cell says {line.group()}, the exercises {wanted}"
-
-
-def _code(source: Source) -> Found:
-    """Code that does not parse, and prose after which it would drift."""
-    for cell in source.cells:
-        if cell.kind == "code":
-            try:
-                ast.parse(cell.text)
-            except SyntaxError as error:
-                yield _line(cell, (error.lineno or 1) - 1), f"syntax error: {error.msg}"
+def _order(source: Source, exercises: Exercises) -> Found:
+    """Exercises that have no cell, or whose cells come in another order than EXERCISES."""
+    asked = [cell for cell in source.cells if cell.exercise in exercises]
+    names = [cell.exercise for cell in asked]
+    found = [(1, f'exercise {name!r} has no cell: add one with exercise="{name}"') for name in exercises.keys() - names]
+    wanted = [name for name in exercises if name in names]
+    for cell, name in zip(asked, wanted, strict=False):
+        if cell.exercise != name and len(asked) == len(wanted):
+            return [*found, (cell.line, f"exercise {cell.exercise!r} comes where EXERCISES has {name!r}")]
+    return found

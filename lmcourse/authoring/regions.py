@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from lmcourse.exercises.stubs import STUB, drop_at_top_level
+
 SOLUTION = "SOLUTION"
 HIDDEN = "HIDDEN TESTS"
-STUB = "# Your code here\nraise NotImplementedError"
-"""What stands in a student's copy in place of a solution."""
 
-_MARK = re.compile(rf"^\s*### (BEGIN|END) ({SOLUTION}|{HIDDEN})\s*$")
-_ALMOST = re.compile(r"#+\s*(BEGIN|END)\s+(SOLUTION|HIDDEN)", re.IGNORECASE)
+_MARK = re.compile(rf"\s*### (BEGIN|END) ({SOLUTION}|{HIDDEN})\s*")
+_ALMOST = re.compile(
+    rf"(BEGIN|END) ({SOLUTION}|{HIDDEN}|MARK SCHEME)"  # nbgrader obeys these words wherever they stand
+    r"|^\s*#+\s*(?i:BEGIN|END)\s+(?i:SOL|HID|MARK)"
+)
 
 
 @dataclass(frozen=True)
@@ -24,15 +27,15 @@ class Region:
 
 
 def find_regions(text: str) -> tuple[list[Region], list[tuple[int, str]]]:
-    """The regions of a cell, and what is wrong with its markers as (line, message)."""
+    """The regions of a cell, and what is wrong with its markers as (line counted from 0, message)."""
     regions: list[Region] = []
     wrong: list[tuple[int, str]] = []
     opened: tuple[str, int] | None = None
-    for number, line in enumerate(text.splitlines()):
-        mark = _MARK.match(line)
+    for number, line in enumerate(text.split("\n")):
+        mark = _MARK.fullmatch(line)
         if not mark:
             if _ALMOST.search(line):
-                wrong.append((number, f"{line.strip()!r} is not a marker: write '### BEGIN {SOLUTION}' exactly"))
+                wrong.append((number, f"{line.strip()!r} is no marker: write ### BEGIN or END, {SOLUTION} or {HIDDEN}"))
             continue
         side, kind = mark.groups()
         if side == "BEGIN" and opened:
@@ -49,16 +52,12 @@ def find_regions(text: str) -> tuple[list[Region], list[tuple[int, str]]]:
     return regions, wrong
 
 
-def without(text: str, kind: str, stub: str = "") -> str:
-    """The cell without its regions of this kind; `stub` stands in their place, indented as they were."""
-    lines = text.splitlines()
-    for region in reversed(find_regions(text)[0]):
-        if region.kind == kind:
-            indent = re.match(r"\s*", lines[region.first]).group()  # type: ignore[union-attr]
-            lines[region.first : region.last + 1] = [indent + line for line in stub.splitlines()]
-    return "\n".join(lines)
-
-
 def student_text(text: str) -> str:
-    """An exercise cell as a student receives it."""
-    return without(text, SOLUTION, STUB)
+    """An exercise cell as a student receives it: inside a function a stub stands where the solution was."""
+    lines = text.split("\n")
+    for region in reversed(find_regions(text)[0]):
+        if region.kind == SOLUTION:
+            first = lines[region.first]
+            indent = first[: len(first) - len(first.lstrip())]
+            lines[region.first : region.last + 1] = [indent + line for line in STUB.split("\n")]
+    return drop_at_top_level("\n".join(lines))

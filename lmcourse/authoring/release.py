@@ -12,10 +12,13 @@ from nbformat import NotebookNode
 from nbgrader.apps import NbGraderAPI
 from traitlets.config import Config
 
-from lmcourse.authoring.document import dumps
+from lmcourse.authoring.document import dumps, read_notebook
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.grading.config import configure
+
+SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "hidden=True")
+"""What a student's copy never says."""
 
 
 def release(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
@@ -24,29 +27,31 @@ def release(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
     Raises:
         CourseError: nbgrader refuses the notebook, or a solution or hidden test is left in the copy.
     """
+    student = _generate(notebook, chapter)
+    student.metadata["lmcourse"]["cells"] = fingerprint(student)
+    text = dumps(student)
+    for secret in SECRETS:
+        if secret in text:
+            raise CourseError(f"{chapter.id}: {secret!r} is left in the student copy.")
+    return student
+
+
+def _generate(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
+    """What nbgrader makes of the notebook, in a folder of its own and without a gradebook."""
     with tempfile.TemporaryDirectory(prefix="lmcourse-release-") as staging:
         root = Path(staging)
-        path = Path("source", chapter.id, f"{chapter.topic}.ipynb")
-        (root / path.parent).mkdir(parents=True)
-        (root / path).write_text(dumps(notebook), encoding="utf-8")
+        source, result = (root / folder / chapter.id / f"{chapter.topic}.ipynb" for folder in ("source", "release"))
+        source.parent.mkdir(parents=True)
+        source.write_text(dumps(notebook), encoding="utf-8")
         config = Config()
         configure(config, root, source="source", release="release")
-        result = NbGraderAPI(config=config).generate_assignment(chapter.id, force=True)
-        if not result["success"]:
-            raise CourseError(f"{chapter.id}: nbgrader cannot make the student copy.\n{result.get('log', '')}")
-        copy: NotebookNode = nbformat.read(root / "release" / path.relative_to("source"), as_version=4)
-    _clean(copy, notebook)
-    return copy
-
-
-def _clean(copy: NotebookNode, notebook: NotebookNode) -> None:
-    """Keep of the metadata only what the course put there, and refuse a copy that gives something away."""
-    text = dumps(copy)
-    for secret in ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "hidden=True"):
-        if secret in text:
-            raise CourseError(f"{copy.metadata.lmcourse.chapter}: {secret!r} is left in the student copy")
-    copy.metadata = json.loads(json.dumps(notebook.metadata))
-    copy.metadata["lmcourse"]["cells"] = fingerprint(copy)
+        config.GenerateAssignment.no_database = True
+        config.SaveCells.enabled = False
+        said = NbGraderAPI(config=config).generate_assignment(chapter.id)
+        if not said["success"]:
+            raise CourseError(f"{chapter.id}: nbgrader cannot make the student copy.\n{said.get('log', said['error'])}")
+        student: NotebookNode = nbformat.read(result, as_version=4)
+    return student
 
 
 def fingerprint(notebook: NotebookNode) -> str:
@@ -59,8 +64,8 @@ def holds_work(path: Path) -> bool:
     """Whether somebody has written into this student copy."""
     if not path.exists():
         return False
-    try:
-        notebook = nbformat.read(path, as_version=4)
-    except (ValueError, AttributeError, nbformat.ValidationError):
+    notebook = read_notebook(path)
+    if notebook is None:
         return True
-    return bool(notebook.metadata.get("lmcourse", {}).get("cells") != fingerprint(notebook))
+    about = notebook.metadata.get("lmcourse")
+    return not (isinstance(about, dict) and about.get("cells") == fingerprint(notebook))

@@ -1,21 +1,33 @@
-"""The source of a notebook: a Python file in jupytext's percent format, read with its line numbers.
+"""The source of a notebook: a Python file in the percent format of jupytext, read with its line numbers.
 
-A cell starts with a marker line and may carry options: `# %% exercise="ulp"`, `# %% check="ulp"`,
-`# %% tags=["nbval-ignore-output"]`.
+A cell starts with a marker line, which may carry options; the lines of a Markdown cell are comments:
+
+    # %% [markdown]
+    # %% exercise="ulp"
+    # %% check="ulp"
+    # %% tags=["hide-input"]
+
+Jupytext reads the same cells. It keeps no line numbers, and it raises where an author needs to be told.
 """
 
 from __future__ import annotations
 
+import ast
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import jupytext
+MARKER = re.compile(r"# %%(?: \[(?P<kind>\w+)\])?(?P<options> .*)?")
+OPTION = re.compile(r'(\w+)=("[^"]*"|\[[^\]]*\])')
+OPTIONS = {"exercise": '"', "check": '"', "tags": "["}
+"""The options of a cell, and how the value of each begins."""
 
-MARKER = re.compile(r"^# %%")
-SPACING = "lines_to_next_cell"
-"""What jupytext notes about blank lines between cells; it says nothing about the notebook."""
+Wrong = tuple[int, str]
+"""A mistake: the number of its line, and what to do about it."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +35,7 @@ class SourceCell:
     """One cell as the author wrote it.
 
     Attributes:
-        kind: "markdown" or "code".
+        kind: "markdown" or "code"; what stands in the brackets if it is neither.
         text: its content.
         options: what its marker line says.
         line: the number of that line in the file, from 1.
@@ -44,28 +56,82 @@ class SourceCell:
         """The exercise that this cell checks."""
         return self.options.get("check")
 
+    def line_of(self, number: int) -> int:
+        """The line of the file on which line `number` of the text stands, counted from 0."""
+        return self.line + 1 + number
+
 
 @dataclass(frozen=True)
 class Source:
-    """A notebook's source file and its cells."""
+    """A notebook's source file, its cells, and what could not be read."""
 
     path: Path
     cells: tuple[SourceCell, ...]
+    unread: tuple[Wrong, ...] = ()
 
 
 def read_source(path: Path) -> Source:
     """Read a source file.
 
     Raises:
-        OSError: it cannot be read.
+        OSError, UnicodeDecodeError: it cannot be read.
     """
-    text = path.read_text(encoding="utf-8")
-    lines = [number for number, line in enumerate(text.splitlines(), start=1) if MARKER.match(line)]
-    cells = jupytext.reads(text, fmt="py:percent").cells
-    if len(cells) == len(lines) + 1:  # what stands above the first marker: a docstring or a comment
-        cells = cells[1:]
-    parts = [
-        SourceCell(cell.cell_type, cell.source, {k: v for k, v in cell.metadata.items() if k != SPACING}, line)
-        for cell, line in zip(cells, lines, strict=True)
-    ]
-    return Source(path, tuple(parts))
+    lines = path.read_text(encoding="utf-8").split("\n")
+    marks = [number for number, line in enumerate(lines) if MARKER.fullmatch(line)]
+    unread = list(_above(lines[: marks[0] if marks else len(lines)]))
+    cells = []
+    for first, end in pairwise([*marks, len(lines)]):
+        cell, wrong = _cell(lines[first:end], first + 1)
+        cells.append(cell)
+        unread += wrong
+    return Source(path, tuple(cells), tuple(unread))
+
+
+def _above(lines: list[str]) -> Iterator[Wrong]:
+    """What stands above the first cell: a docstring or a comment is fine, code would be lost."""
+    try:
+        statements = ast.parse("\n".join(lines)).body
+    except SyntaxError as error:
+        yield error.lineno or 1, f"syntax error: {error.msg}"
+        return
+    for statement in statements:
+        if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
+            yield statement.lineno, "code above the first cell is in no cell: write '# %%' above it"
+            return
+
+
+def _cell(lines: list[str], line: int) -> tuple[SourceCell, list[Wrong]]:
+    """The cell made of these lines, marker first, and what could not be read."""
+    marker = MARKER.fullmatch(lines[0])
+    assert marker is not None
+    kind = marker["kind"] or "code"
+    options, wrong = _options(marker["options"] or "", line)
+    while not lines[-1].strip():
+        lines.pop()
+    text = lines[1:]
+    if kind == "markdown":
+        wrong += [
+            (number, "a line of Markdown starts with '# '")
+            for number, written in enumerate(text, start=line + 1)
+            if written.strip() and not re.match("# |#$", written)
+        ]
+        text = [written[2:] for written in text]
+    return SourceCell(kind, "\n".join(text), options, line), wrong
+
+
+def _options(text: str, line: int) -> tuple[dict[str, Any], list[Wrong]]:
+    """The options of a marker line."""
+    options: dict[str, Any] = {}
+    wrong: list[Wrong] = []
+    for name, value in OPTION.findall(text):
+        if name not in OPTIONS:
+            wrong.append((line, f"unknown option {name!r}; a cell takes {', '.join(OPTIONS)}"))
+        elif not value.startswith(OPTIONS[name]):
+            wrong.append((line, f"{name} is {'one word' if name != 'tags' else 'a list of words'}, not {value}"))
+        else:
+            try:
+                options[name] = json.loads(value)
+            except ValueError:
+                wrong.append((line, f"{name}={value} is not a list of words in double quotes"))
+    rest = OPTION.sub("", text).strip()
+    return options, [*wrong, (line, f'{rest!r} is not an option: options look like exercise="name"')] if rest else wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -33,6 +34,11 @@ class Case:
         inputs = [describe(value) for value in self.args]
         inputs += [f"{name}={describe(value)}" for name, value in self.kwargs.items()]
         return f"{answer}({', '.join(inputs)})"
+
+    def expressions(self) -> list[str]:
+        """The lines of a script whose values are the result."""
+        body = ast.parse(self.script or "").body
+        return [ast.unparse(statement) for statement in body if isinstance(statement, ast.Expr)]
 
 
 def case(name: str, /, *args: Plain, **kwargs: Plain) -> Case:

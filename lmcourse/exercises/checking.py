@@ -33,11 +33,17 @@ def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, 
     """
     if len(values) == 1 and answer is None:
         (name, value), *_ = values.items()
-        return check_exercise(find_exercise(name), lambda: value, hidden=hidden)
+        exercise = find_exercise(name)
+        if not exercise.value:
+            raise CourseError(f"`{name}` asks for a function or a class: check({name})")
+        return check_exercise(exercise, lambda: value, hidden=hidden)
     name = getattr(answer, "__name__", "")
-    if values or not callable(answer) or name == "<lambda>":
+    if values or not callable(answer) or not isinstance(name, str) or name in ("", "<lambda>"):
         raise CourseError("Hand `check` the function you wrote, by its name: check(my_function).")
-    return check_exercise(find_exercise(name), answer, hidden=hidden)
+    exercise = find_exercise(name)
+    if exercise.value:
+        raise CourseError(f"`{name}` asks for a value: check({name}=...)")
+    return check_exercise(exercise, answer, hidden=hidden)
 
 
 def check_exercise(
@@ -53,7 +59,7 @@ def check_exercise(
             rules forbid.
     """
     rules = exercise.rules if enforce else ()
-    seed = int(os.environ.get(SEED, "0"))
+    seed = int(os.environ.get(SEED) or 0)
     cases = [(case, False) for case in exercise.cases]
     cases += [(case, True) for case in exercise.hidden(seed)] if hidden else []
     trials = _trials(exercise, answer, cases, rules)
@@ -67,8 +73,10 @@ def _trials(
     trials: list[Trial] = []
     late: Outcome | None = None
     for case, hidden in cases:
-        outcome = late or evaluate(answer, case, seconds=exercise.seconds, forbid=rules)
+        outcome = late or evaluate(answer, case, name=exercise.name, seconds=exercise.seconds, forbid=rules)
         if outcome.failure and outcome.failure.kind == "TimeLimitExceeded":
             late = outcome
-        trials.append(Trial(case, hidden, outcome, evaluate(exercise.reference, case, seconds=60.0)))
+        trials.append(
+            Trial(case, hidden, outcome, evaluate(exercise.reference, case, name=exercise.name, seconds=60.0))
+        )
     return trials

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.values import Plain, describe, kind, same, shorter
+from lmcourse.exercises.values import Plain, apart, describe, kind, shorter
 
 DTYPE_TOLERANCE = {
     torch.float64: (1e-9, 1e-12),
@@ -16,7 +18,7 @@ DTYPE_TOLERANCE = {
     torch.float16: (1e-3, 1e-5),
     torch.bfloat16: (1.6e-2, 1e-5),
 }
-"""Relative and absolute tolerance by dtype: those of torch.testing, tighter for float64 where ours are plain sums."""
+"""Relative and absolute tolerance by dtype: those of torch.testing, but for float64. Others (fp8) must be exact."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,17 @@ class Tolerance:
 
 EXACT = Tolerance(0.0, 0.0)
 PYTHON_FLOAT = Tolerance(1e-9, 1e-12)
+WHOLE_NUMBER = Tolerance(1e-12)
+"""For a float where an int is expected: 3.0 counts as 3, and so does what is left of it after a division."""
 
 
 def difference(
-    expected: Plain, received: Plain, tolerance: Tolerance | None = None, *, reveal: bool = True
+    expected: Plain,
+    received: Plain,
+    tolerance: Tolerance | None = None,
+    *,
+    reveal: bool = True,
+    labels: Sequence[str] = (),
 ) -> str | None:
     """What differs, in one line, or None if nothing does.
 
@@ -41,17 +50,18 @@ def difference(
         received: the learner's value.
         tolerance: for numbers; by default as tight as their dtype allows.
         reveal: whether the line may tell the expected value.
+        labels: for lists, what to call their items.
     """
     if isinstance(expected, Tensor):
         if not isinstance(received, Tensor):
             return f"expected {kind(expected)}, yours is {kind(received)}"
-        return _tensor_difference(expected, received, tolerance)
+        return _tensor_difference(expected, received, tolerance, reveal)
     if isinstance(expected, list):
-        return _list_difference(expected, received, tolerance, reveal)
+        return _list_difference(expected, received, tolerance, reveal, labels)
     if isinstance(expected, dict):
         return _dict_difference(expected, received, tolerance, reveal)
     if type(expected) in (int, float):
-        return _number_difference(expected, received, tolerance or PYTHON_FLOAT, reveal)
+        return _number_difference(expected, received, tolerance, reveal)
     if type(expected) is type(received) and expected == received:
         return None
     return _told(expected, received, reveal)
@@ -62,22 +72,32 @@ def _told(expected: Plain, received: Plain, reveal: bool) -> str:
     return f"expected {describe(expected)}, yours {yours}" if reveal else f"{yours} is not it"
 
 
-def _number_difference(expected: float, received: Plain, tolerance: Tolerance, reveal: bool) -> str | None:
+def _number_difference(expected: float, received: Plain, tolerance: Tolerance | None, reveal: bool) -> str | None:
     if isinstance(received, Tensor):
-        return f"expected a Python number, yours is {kind(received)}: `.item()` takes the number out"
+        cure = ": `.item()` takes the number out" if received.numel() == 1 else ""
+        return f"expected a Python number, yours is {kind(received)}{cure}"
     if isinstance(received, bool) or not isinstance(received, int | float):
         return f"expected a number, yours is {kind(received)}"
-    a, b = float(expected), float(received)
-    if math.isnan(a) or math.isnan(b) or math.isinf(a) or math.isinf(b):
-        close = same(a, b)
-    elif tolerance == EXACT:
-        close = expected == received and math.copysign(1, a) == math.copysign(1, b)
-    else:
-        close = abs(a - b) <= tolerance.absolute + tolerance.relative * abs(a)
-    return None if close else _told(expected, received, reveal)
+    return None if _close(expected, received, tolerance) else _told(expected, received, reveal)
 
 
-def _list_difference(expected: list[Plain], received: Plain, tolerance: Tolerance | None, reveal: bool) -> str | None:
+def _close(a: float, b: float, tolerance: Tolerance | None) -> bool:
+    if a == b or (a != a and b != b):
+        return tolerance != EXACT or a != 0 or math.copysign(1, a) == math.copysign(1, b)
+    if isinstance(a, int) and tolerance is None:
+        if isinstance(b, int):
+            return False
+        tolerance = WHOLE_NUMBER
+    limit = tolerance or PYTHON_FLOAT
+    try:
+        return math.isfinite(a) and abs(a - b) <= limit.absolute + limit.relative * abs(a)
+    except OverflowError:  # an int beyond all floats
+        return False
+
+
+def _list_difference(
+    expected: list[Plain], received: Plain, tolerance: Tolerance | None, reveal: bool, labels: Sequence[str]
+) -> str | None:
     if not isinstance(received, list):
         return f"expected a list of {len(expected)}, yours is {kind(received)}"
     if len(expected) != len(received):
@@ -85,28 +105,31 @@ def _list_difference(expected: list[Plain], received: Plain, tolerance: Toleranc
     for index, (a, b) in enumerate(zip(expected, received, strict=True)):
         line = difference(a, b, tolerance, reveal=reveal)
         if line:
-            return f"item {index}: {line}"
+            return f"`{labels[index]}`: {line}" if labels else f"item {index}: {line}"
     return None
 
 
 def _dict_difference(
-    expected: dict[str, Plain], received: Plain, tolerance: Tolerance | None, reveal: bool
+    expected: dict[Plain, Plain], received: Plain, tolerance: Tolerance | None, reveal: bool
 ) -> str | None:
-    if not isinstance(received, dict) or expected.keys() != received.keys():
-        got = f"keys {sorted(received)}" if isinstance(received, dict) else kind(received)
-        return f"expected a dict with keys {sorted(expected)}, yours is {got}"
+    if not isinstance(received, dict):
+        return f"expected a dict with keys {describe(list(expected))}, yours is {kind(received)}"
+    missing = [key for key in expected if key not in received]
+    extra = [key for key in received if key not in expected]
+    if missing or extra:
+        told = f"key {describe(missing[0])} is missing" if missing else f"there should be no key {describe(extra[0])}"
+        return f"expected a dict with keys {describe(list(expected))}: {told}"
     for key, value in expected.items():
         line = difference(value, received[key], tolerance, reveal=reveal)
         if line:
-            return f"{key!r}: {line}"
+            return f"{describe(key)}: {line}"
     return None
 
 
-def _tensor_difference(expected: Tensor, received: Tensor, tolerance: Tolerance | None) -> str | None:
+def _tensor_difference(expected: Tensor, received: Tensor, tolerance: Tolerance | None, reveal: bool) -> str | None:
     if expected.shape != received.shape:
-        turned = expected.dim() >= 2 and expected.transpose(-1, -2).shape == received.shape
-        hint = ": the last two axes are swapped" if turned else ""
-        return f"expected shape {tuple(expected.shape)}, yours is {tuple(received.shape)}{hint}"
+        swapped = _swapped(tuple(expected.shape), tuple(received.shape))
+        return f"expected shape {tuple(expected.shape)}, yours is {tuple(received.shape)}{swapped}"
     if expected.dtype != received.dtype:
         return f"expected dtype {_short(expected.dtype)}, yours is {_short(received.dtype)}"
     if expected.device != received.device:
@@ -114,7 +137,24 @@ def _tensor_difference(expected: Tensor, received: Tensor, tolerance: Tolerance 
     wrong = _wrong_places(expected, received, tolerance)
     if not wrong.any():
         return None
-    return _first_and_largest(expected, received, wrong)
+    return _first_and_largest(expected, received, wrong) if reveal else f"{_count(wrong)}that is not it"
+
+
+def _swapped(expected: tuple[int, ...], received: tuple[int, ...]) -> str:
+    """Which two axes are swapped, if that is all."""
+    last = len(expected) - 1
+    for i, j in reversed([*combinations(range(last + 1), 2)]):
+        turned = list(expected)
+        turned[i], turned[j] = turned[j], turned[i]
+        if tuple(turned) == received:
+            return (
+                ": the last two axes are swapped" if (i, j) == (last - 1, last) else f": axes {i} and {j} are swapped"
+            )
+    return ""
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
 
 
 def _wrong_places(expected: Tensor, received: Tensor, tolerance: Tolerance | None) -> Tensor:
@@ -122,27 +162,28 @@ def _wrong_places(expected: Tensor, received: Tensor, tolerance: Tolerance | Non
         return expected != received
     if tolerance is None:
         tolerance = Tolerance(*DTYPE_TOLERANCE.get(expected.dtype, (0.0, 0.0)))
-    wide_expected, wide_received = expected.double(), received.double()
-    close = torch.isclose(
-        wide_received, wide_expected, rtol=tolerance.relative, atol=tolerance.absolute, equal_nan=True
-    )
-    if tolerance == EXACT:
-        close &= torch.signbit(wide_expected) == torch.signbit(wide_received)
+    a, b = _wide(expected), _wide(received)
+    close = torch.isclose(b, a, rtol=tolerance.relative, atol=tolerance.absolute, equal_nan=True)
+    if tolerance == EXACT and not expected.is_complex():
+        close &= (torch.signbit(a) == torch.signbit(b)) | a.isnan()
     return ~close
 
 
 def _first_and_largest(expected: Tensor, received: Tensor, wrong: Tensor) -> str:
     """Where the largest difference is; NaN, where there should be none, comes first."""
-    size = (expected.double() - received.double()).abs().masked_fill(~wrong, -1.0)
+    size = (_wide(expected) - _wide(received)).abs().masked_fill(~wrong, -1.0)
     size = size.nan_to_num(nan=math.inf, posinf=math.inf)
     place = [int(index) for index in torch.unravel_index(size.argmax(), expected.shape)]
-    a, b = shorter(expected[tuple(place)].item()), shorter(received[tuple(place)].item())
+    a, b = apart(expected[tuple(place)].item(), received[tuple(place)].item())
     largest = shorter(float(f"{size.max().item():.2g}"))
     where = f"at {place}: expected {a}, yours {b}" if place else f"expected {a}, yours {b}"
-    count = f"{int(wrong.sum())} of {wrong.numel()} differ; " if wrong.numel() > 1 else ""
     if largest == "inf" or expected.dtype == torch.bool:
-        return f"{count}{where}"
+        return f"{_count(wrong)}{where}"
     return f"largest difference {largest} {where}" if place else where
+
+
+def _count(wrong: Tensor) -> str:
+    return f"{int(wrong.sum())} of {wrong.numel()} differ; " if wrong.numel() > 1 else ""
 
 
 def _short(dtype: torch.dtype) -> str:

@@ -30,12 +30,19 @@ def diagnose(exercise: Exercise, failing: Sequence[Trial], forbidden: Sequence[s
     if all(_is(outcome, "NotImplementedError") for outcome in outcomes):
         return "Nothing here yet: replace the line that raises NotImplementedError."
     if exercise.value:
-        return "Nothing here yet: replace None." if outcomes[0].value is None else ""
-    if all(outcome.failure is None and outcome.value is None for outcome in outcomes):
+        return "Nothing here yet: replace None." if _gave_none(outcomes[0]) else ""
+    if all(map(_gave_none, outcomes)):
         return "Your function returns None: is there a `return` at the end?"
     if any(_is(outcome, "TimeLimitExceeded") for outcome in outcomes):
-        return "The check stopped your code, so that you do not have to restart the kernel."
+        return "The check stopped your code, so that you do not have to restart the kernel. Is there an endless loop?"
+    for outcome in outcomes:
+        if outcome.failure and outcome.failure.cause:
+            return outcome.failure.cause
     return _same_factor(failing)
+
+
+def _gave_none(outcome: Outcome) -> bool:
+    return outcome.failure is None and outcome.value is None
 
 
 def _is(outcome: Outcome, kind: str) -> bool:
@@ -55,15 +62,18 @@ def _same_factor(failing: Sequence[Trial]) -> str:
 
 def _factor(expected: object, received: object) -> float | None:
     """The constant c with received = c · expected, if there is one."""
-    if not isinstance(expected, Tensor | float | int) or not isinstance(received, Tensor | float | int):
+    a, b = _numbers(expected), _numbers(received)
+    if a is None or b is None or a.shape != b.shape or a.device != b.device:
         return None
-    a, b = torch.as_tensor(expected, dtype=torch.float64), torch.as_tensor(received, dtype=torch.float64)
-    if (
-        a.shape != b.shape
-        or a.device != b.device
-        or not (a.isfinite().all() and b.isfinite().all())
-        or not (a * b).any()
-    ):
+    if not (a.isfinite().all() and b.isfinite().all()) or not (a * b).any():
         return None
     c = float((a * b).sum() / (a * a).sum())
     return c if torch.allclose(b, c * a, rtol=1e-5) else None
+
+
+def _numbers(value: object) -> Tensor | None:
+    if isinstance(value, Tensor) and not value.is_complex():
+        return value.double()
+    if isinstance(value, float | int) and abs(value) < 1e300:
+        return torch.tensor(float(value), dtype=torch.float64)
+    return None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import find_exercise
@@ -31,12 +33,15 @@ class Hint:
         )
 
 
-def hint(name: str) -> Hint:
-    """The next hint for an exercise: `hint("stable_softmax")`. After the last, the last again.
+def hint(exercise: str | Callable[..., Any], /) -> Hint:
+    """The next hint for an exercise: `hint("stable_softmax")`, or `hint(stable_softmax)`. After the last, the last.
 
     Raises:
         CourseError: there is no such exercise, or it has no hints.
     """
+    name = exercise if isinstance(exercise, str) else getattr(exercise, "__name__", "")
+    if not name:
+        raise CourseError('Hand `hint` the name of an exercise, in quotes: hint("stable_softmax").')
     hints = find_exercise(name).hints
     if not hints:
         raise CourseError(f"`{name}` has no hints.")

@@ -6,7 +6,6 @@ process, under plain nbgrader, or in a locked room that sent its results back.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from lmcourse.exercises.diagnosis import diagnose
@@ -14,6 +13,7 @@ from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.outcome import Outcome, evaluate
 from lmcourse.exercises.report import CaseResult, Report
 from lmcourse.exercises.trial import Trial, verdict
+from lmcourse.exercises.values import one_line
 
 
 def judge(
@@ -49,7 +49,7 @@ def earned(points: int, passed: int, total: int) -> float:
 
     Rounding down makes every failed case cost something.
     """
-    return math.floor(2 * points * passed / total) / 2
+    return (2 * points * passed // total) / 2
 
 
 def _result(exercise: Exercise, trial: Trial) -> CaseResult:
@@ -79,7 +79,7 @@ def _misconception(exercise: Exercise, trials: Sequence[Trial], failing: Sequenc
 
 
 def _agrees(exercise: Exercise, candidate: Misconception, trial: Trial) -> bool:
-    guess = evaluate(candidate.answer, trial.case, seconds=exercise.seconds)
+    guess = evaluate(candidate.answer, trial.case, name=exercise.name, seconds=exercise.seconds)
     if trial.outcome.changed or guess.changed:
         return bool(trial.outcome.changed) and trial.outcome.changed == guess.changed
     if trial.outcome.failure and trial.outcome.failure.kind == "NotImplementedError":
@@ -91,13 +91,8 @@ def _notes(exercise: Exercise, outcomes: Sequence[Outcome], *, stuck: bool) -> t
     """What the code printed and warned of, shortened, and where help is. None of it may reach a graded cell."""
     printed = "".join(outcome.printed for outcome in outcomes).strip()
     warned = dict.fromkeys(text for outcome in outcomes for text in outcome.warned)
-    notes = [f"It printed: {_shortened(printed)}"] if printed else []
-    notes += [f"It warned: {_shortened(text)}" for text in list(warned)[:3]]
+    notes = [f"It printed: {one_line(printed, 200)}"] if printed else []
+    notes += [f"It warned: {text}" for text in list(warned)[:3]]
     if stuck and exercise.hints:
         notes.append(f'Stuck? `hint("{exercise.name}")` gives a nudge; run it again for the next.')
     return tuple(notes)
-
-
-def _shortened(text: str, limit: int = 200) -> str:
-    text = " ⏎ ".join(text.splitlines())
-    return text if len(text) <= limit else f"{text[:limit]}…"

@@ -9,18 +9,25 @@ import ctypes
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import torch
+
+from lmcourse.exercises.origin import is_machinery
 
 HEADROOM = 4 * 2**30
 """Bytes that a checked answer may allocate beyond what the process holds already."""
 
 AGAIN = 0.25
 """Seconds until the limit strikes again, for code that catches every exception and goes on."""
+
+POLITE = 2
+"""Strikes until the limit no longer cares about the code's own `except:` and `finally:`."""
 
 
 class TimeLimitExceeded(BaseException):
@@ -29,48 +36,101 @@ class TimeLimitExceeded(BaseException):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `TimeLimitExceeded` inside the block once `seconds` have passed, and again while it goes on."""
+    """Raise `TimeLimitExceeded` inside the block once `seconds` have passed, and again until it ends.
+
+    A block that swallows it and comes to an end has exceeded the limit all the same.
+    """
     on_main_thread = threading.current_thread() is threading.main_thread()
-    if hasattr(signal, "setitimer") and on_main_thread:
-        with _signal_after(seconds):
+    limit = _by_signal if hasattr(signal, "setitimer") and on_main_thread else _by_thread
+    strikes = _Strikes()
+    # A strike may land in this `finally`; the limit's own, around it, then has AGAIN seconds to itself.
+    with limit(seconds, strikes):
+        try:
             yield
-    else:
-        with _exception_after(seconds):
-            yield
-
-
-@contextmanager
-def _signal_after(seconds: float) -> Iterator[None]:
-    def strike(number: int, frame: FrameType | None) -> None:
+        finally:
+            strikes.over = True
+    if strikes.count:
         raise TimeLimitExceeded
 
-    previous = signal.signal(signal.SIGALRM, strike)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+
+class _Strikes:
+    """What happens when time is up, each time."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.over = False
+
+    def strike(self, number: int, frame: FrameType | None) -> None:
+        """A signal handler: end the code wherever it is."""
+        if self.over:
+            return
+        self.count += 1
+        if self.count > POLITE:
+            self._insist(frame)
+        raise TimeLimitExceeded
+
+    def _insist(self, frame: FrameType | None) -> None:
+        """For code that swallows the exception: raise at each line that it tries to go on with, handlers included."""
+        while frame is not None and not is_machinery(frame):
+            frame.f_trace = self._at_line
+            frame = frame.f_back
+        sys.setprofile(self._at_return)
+        sys.settrace(self._at_line)
+
+    def _at_line(self, frame: FrameType, event: str, value: Any) -> Callable[..., Any] | None:
+        if self.over or is_machinery(frame) or frame.f_globals.get("__name__") == "contextlib":
+            return None
+        if event == "line":
+            raise TimeLimitExceeded
+        return self._at_line
+
+    def _at_return(self, frame: FrameType, event: str, value: Any) -> None:
+        """Python drops a trace function that raises: put it back before the caller can swallow what it raised."""
+        if not self.over and event == "return":
+            sys.settrace(self._at_line)
 
 
 @contextmanager
-def _exception_after(seconds: float) -> Iterator[None]:
-    """The same without signals (Windows, threads): it can only strike between two Python instructions."""
+def _by_signal(seconds: float, strikes: _Strikes) -> Iterator[None]:
+    trace, profile = sys.gettrace(), sys.getprofile()
+    begin = time.monotonic()
+    handler = signal.signal(signal.SIGALRM, strikes.strike)
+    others, interval = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    try:
+        yield
+    finally:
+        strikes.over = True
+        sys.settrace(trace)
+        sys.setprofile(profile)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        if others:  # a limit around this one
+            signal.setitimer(signal.ITIMER_REAL, max(others - (time.monotonic() - begin), 0.001), interval)
+
+
+@contextmanager
+def _by_thread(seconds: float, strikes: _Strikes) -> Iterator[None]:
+    """The same without signals (Windows, threads). It can only strike between two Python instructions, and does not
+    insist."""
     done = threading.Event()
     thread = ctypes.c_ulong(threading.get_ident())
 
     def strike() -> None:
         wait = seconds
         while not done.wait(wait):
+            strikes.count += 1
             ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(TimeLimitExceeded))
             wait = AGAIN
 
     watchdog = threading.Thread(target=strike, daemon=True)
     watchdog.start()
     try:
-        yield
+        try:
+            yield
+        finally:
+            done.set()
     finally:
-        done.set()
+        done.set()  # again: a strike may have come before the first
         watchdog.join()
         ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)  # a strike that is still on its way
 

@@ -7,48 +7,17 @@ up in an `Outcome`. An outcome holds plain values only, so it can come from this
 from __future__ import annotations
 
 import ast
-import builtins
-import io
-import linecache
-import sysconfig
-import traceback
-import types
-import warnings
 from collections.abc import Callable
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from lmcourse.exercises.cases import Case
+from lmcourse.exercises.failure import Failure, failure_of
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
-from lmcourse.exercises.rules import Watch
-from lmcourse.exercises.values import NotPlainError, Plain, kind, plain, same
-
-_STANDARD = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-LIBRARIES = tuple(str(Path(path).resolve()) for path in [*_STANDARD, str(Path(__file__).parents[1])])
-"""Where code lives that a learner did not write."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An exception, told from the learner's side.
-
-    Attributes:
-        kinds: the names of the exception's classes, most specific first, as `except` would see them.
-        message: its text.
-        line: the learner's own line it came from, if there is one: "return x / y".
-        number: that line's number in its cell.
-    """
-
-    kinds: tuple[str, ...]
-    message: str
-    line: str = ""
-    number: int = 0
-
-    @property
-    def kind(self) -> str:
-        return self.kinds[0]
+from lmcourse.exercises.origin import SCRIPT
+from lmcourse.exercises.surroundings import surroundings
+from lmcourse.exercises.values import NotPlainError, Plain, fresh, plain, same
+from lmcourse.exercises.watch import Watch
 
 
 @dataclass(frozen=True)
@@ -72,56 +41,64 @@ class Outcome:
     forbidden: tuple[str, ...] = ()
 
 
-def evaluate(answer: Callable[..., Any], case: Case, *, seconds: float = 10.0, forbid: tuple[str, ...] = ()) -> Outcome:
+def evaluate(
+    answer: Callable[..., Any], case: Case, *, name: str = "", seconds: float = 10.0, forbid: tuple[str, ...] = ()
+) -> Outcome:
     """Put `case` to `answer` and report what came of it.
 
     Args:
         answer: a learner's function or class.
         case: the inputs; the answer works on a copy of them.
+        name: what a case's script calls the answer; by default the answer's own name.
         seconds: the time limit.
         forbid: dotted names that must not be called on the way (see `rules`).
     """
-    args, kwargs = plain(case.args), plain(case.kwargs)
-    printed = io.StringIO()
+    args, kwargs = fresh(case.args), fresh(case.kwargs)
     watch = Watch(forbid)
     value: Plain = None
-    failure = None
-    with ExitStack() as around:
-        warned = around.enter_context(warnings.catch_warnings(record=True))
-        warnings.simplefilter("always")
-        around.enter_context(redirect_stdout(printed))
-        around.enter_context(redirect_stderr(printed))
+    failure: Failure | None = None
+    # The time limit is the innermost: it may strike anywhere inside, and what is around it must still be undone.
+    with surroundings() as heard, memory_limit(), watch:
         try:
-            with memory_limit(), time_limit(seconds), watch:
-                result = answer(*args, **kwargs) if case.script is None else _drive(answer, case.script, kwargs)
-            value = plain(result)
-        except TimeLimitExceeded:
-            failure = Failure(("TimeLimitExceeded",), f"still running after {seconds:g} s: is there an endless loop?")
-        except NotPlainError as error:
-            failure = Failure(("NotPlainError",), f"returned {error}, which is not a number, a string or a tensor")
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # a learner's sys.exit() must end the case, not the kernel
-            failure = _failure(error, answer)
+            with time_limit(seconds):
+                value, failure = _run(answer, case, args, kwargs, name or getattr(answer, "__name__", ""))
+        except TimeLimitExceeded as error:
+            line = failure_of(error)
+            failure = Failure(("TimeLimitExceeded",), f"still running after {seconds:g} s", line.line, line.number)
     return Outcome(
-        value,
+        None if failure else value,
         failure,
-        printed.getvalue(),
-        tuple(f"{warning.category.__name__}: {warning.message}" for warning in warned),
+        heard.paper.getvalue(),
+        heard.warned,
         _changed(case, args, kwargs),
         tuple(watch.seen),
     )
 
 
-def _drive(answer: Callable[..., Any], lines: str, inputs: dict[str, Plain]) -> list[Plain]:
+def _run(
+    answer: Callable[..., Any], case: Case, args: list[Plain], kwargs: dict[str, Plain], name: str
+) -> tuple[Plain, Failure | None]:
+    """Everything that can run a learner's code: the call, copying the result, and printing an exception."""
+    try:
+        if case.script is not None:
+            return _drive(case.script, {**kwargs, name: answer}), None
+        return plain(answer(*args, **kwargs)), None
+    except (TimeLimitExceeded, KeyboardInterrupt):
+        raise
+    except NotPlainError as error:
+        return None, Failure(("NotPlainError",), f"returned {error}, which is not a number, a string or a tensor")
+    except BaseException as error:  # a learner's sys.exit() must end the case, not the kernel
+        return None, failure_of(error)
+
+
+def _drive(lines: str, names: dict[str, Any]) -> list[Plain]:
     """Run a script of calls on a class; the values of its expression lines are the result."""
-    names: dict[str, Any] = {answer.__name__: answer, **inputs}
     results = []
     for statement in ast.parse(lines).body:
         if isinstance(statement, ast.Expr):
-            results.append(_told(eval(compile(ast.Expression(statement.value), "<script>", "eval"), names)))
+            results.append(_told(eval(compile(ast.Expression(statement.value), SCRIPT, "eval"), names)))
         else:
-            exec(compile(ast.Module([statement], []), "<script>", "exec"), names)
+            exec(compile(ast.Module([statement], []), SCRIPT, "exec"), names)
     return results
 
 
@@ -133,43 +110,9 @@ def _told(value: object) -> Plain:
         return str(error)
 
 
-def _failure(error: BaseException, answer: Callable[..., Any]) -> Failure:
-    line, number = _own_line(error.__traceback__)
-    kinds = tuple(kind.__name__ for kind in type(error).__mro__ if kind not in (object, BaseException))
-    return Failure(kinds, _message(error) + _shadowed(error, answer), line, number)
-
-
-def _shadowed(error: BaseException, answer: Callable[..., Any]) -> str:
-    """What to do when a cell has given a built-in function's name to something else (`max = 3`)."""
-    if not (isinstance(error, TypeError) and "not callable" in _message(error)):
-        return ""
-    names, code = getattr(answer, "__globals__", {}), getattr(answer, "__code__", None)
-    for name in code.co_names if code else ():
-        if hasattr(builtins, name) and name in names and not callable(names[name]):
-            return f" (`{name}` is {kind(names[name])} in this notebook: `del {name}` gives the function back)"
-    return ""
-
-
-def _message(error: BaseException) -> str:
-    try:
-        text = str(error).strip().split("\n")[0]
-    except Exception:  # an exception class of the learner's own may fail to print itself
-        return ""
-    out_of_memory = isinstance(error, MemoryError) or "can't allocate memory" in text
-    return "it asked for more memory than this check allows" if out_of_memory else text
-
-
-def _own_line(trace: types.TracebackType | None) -> tuple[str, int]:
-    """The deepest line of the traceback that the learner wrote, and its number."""
-    for frame, number in reversed(list(traceback.walk_tb(trace))):
-        name = frame.f_code.co_filename
-        if not name.startswith(LIBRARIES) and name != "<script>":
-            return linecache.getline(name, number).strip(), number
-    return "", 0
-
-
 def _changed(case: Case, args: list[Plain], kwargs: dict[str, Plain]) -> tuple[str, ...]:
-    ordinals = [f"input {position}" for position in range(1, len(args) + 1)]
-    changed = [name for name, old, new in zip(ordinals, plain(case.args), args, strict=True) if not same(old, new)]
+    """The inputs that are no longer what they were."""
+    positions = enumerate(zip(plain(case.args), args, strict=True), 1)
+    changed = [f"input {position}" for position, (old, new) in positions if not same(old, new)]
     changed += [f"`{name}`" for name, old in plain(case.kwargs).items() if not same(old, kwargs[name])]
     return tuple(changed)

@@ -1,81 +1,39 @@
 """What an answer must do without, enforced twice.
 
 An exercise may rule out a function (`forbid=["torch.softmax", ".softmax"]`) or a whole module (`forbid=["struct"]`).
-`forbidden_in_source` reads the learner's code, through aliases, imports and helpers; `Watch` sees the calls that are
-really made. Either alone has holes: a dead branch calls nothing, and `getattr(torch, "soft" + "max")` reads as nothing.
+`forbidden_in_source` reads the learner's code, through aliases, imports and helpers; `watch.Watch` sees the calls that
+are really made. Either alone has holes: a branch that no case takes calls nothing, and `getattr(torch, "soft" + "max")`
+reads as nothing.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import inspect
-import sys
-import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import FrameType, FunctionType, ModuleType
+import linecache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch.overrides import resolve_name
 
 Names = tuple[str, ...]
-
-MACHINERY = {f"lmcourse.exercises.{module}" for module in ("rules", "limits", "outcome", "values", "checking")}
-"""The modules that run an answer: their own calls are not the answer's."""
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def matches(name: str, forbid: Iterable[str]) -> bool:
     """Whether a dotted name is ruled out.
 
     A rule covers the name itself and all below it ("torch.nn" covers "torch.nn.functional.silu"); a rule that starts
-    with a dot covers every function and method of that name (".softmax" covers "torch.Tensor.softmax").
+    with a dot covers every function and method of that name (".softmax" covers "torch.Tensor.softmax"). Python's own
+    functions are in "builtins": "builtins.sum".
     """
     return any(
         name.endswith(rule) if rule.startswith(".") else name == rule or name.startswith(f"{rule}.") for rule in forbid
     )
-
-
-class Watch(TorchFunctionMode):
-    """Notes every forbidden call made inside a `with` block, however it was reached.
-
-    Torch functions are seen by a torch function mode, everything else by Python's profiling hook. `seen` holds the
-    names, in the order of the first call.
-    """
-
-    def __init__(self, forbid: Names) -> None:
-        super().__init__()
-        self.forbid = forbid
-        self.seen: list[str] = []
-
-    def __enter__(self) -> Watch:
-        super().__enter__()  # type: ignore[no-untyped-call]
-        self._profile = sys.getprofile()
-        if self.forbid:
-            sys.setprofile(self._on_call)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.forbid:
-            sys.setprofile(self._profile)
-        super().__exit__(*error)  # type: ignore[no-untyped-call]
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        self._note(resolve_name(func) or f"torch.{getattr(func, '__name__', '')}")
-        return func(*args, **(kwargs or {}))
-
-    def _on_call(self, frame: FrameType, event: str, called: Any) -> None:
-        if event == "call":
-            module = frame.f_globals.get("__name__", "")
-            if module not in MACHINERY:
-                self._note(f"{module}.{frame.f_code.co_qualname}")
-        elif event == "c_call":
-            self._note(full_name(called))
-
-    def _note(self, name: str) -> None:
-        if matches(name, self.forbid) and name not in self.seen:
-            self.seen.append(name)
 
 
 def full_name(function: Any) -> str:
@@ -90,77 +48,141 @@ def full_name(function: Any) -> str:
 
 def forbidden_in_source(answer: Any, forbid: Names) -> list[str]:
     """The forbidden names that the source of an answer, and of the learner's own helpers it uses, refers to."""
-    found: dict[str, None] = {}
-    for function in _own_functions(answer):
-        for name in _names_used(function):
-            if matches(name, forbid):
-                found[name] = None
-    return list(found)
+    names = (name for item in _own(answer) for name in _names_used(item))
+    return [name for name in dict.fromkeys(names) if matches(name, forbid)]
 
 
-def _own_functions(answer: Any) -> Iterator[FunctionType]:
-    """The functions of an answer and, through their globals, of the helpers from the same module."""
+def _own(answer: Any) -> Iterator[FunctionType | type]:
+    """The functions and classes of an answer and of the helpers from the same module that it uses."""
+    home = getattr(inspect.unwrap(answer), "__module__", None)
     waiting = [answer]
     done: set[int] = set()
     while waiting:
-        item = waiting.pop()
-        if id(item) in done or getattr(item, "__module__", None) != answer.__module__:
+        item = inspect.unwrap(waiting.pop())
+        if id(item) in done or getattr(item, "__module__", None) != home:
             continue
         done.add(id(item))
         if isinstance(item, FunctionType):
             yield item
-            waiting += [item.__globals__[name] for name in item.__code__.co_names if name in item.__globals__]
+            waiting += [item.__globals__[name] for name in _loaded(item.__code__) if name in item.__globals__]
+            waiting += [cell.cell_contents for cell in item.__closure__ or () if _is_filled(cell)]
         elif isinstance(item, type):
-            waiting += [
-                getattr(member, "fget", None) or getattr(member, "__func__", member) for member in vars(item).values()
-            ]
+            yield item
+            waiting += [part for member in vars(item).values() for part in _parts(member)]
+            waiting += item.__bases__
 
 
-def _names_used(function: FunctionType) -> Iterator[str]:
-    """Every dotted name in the source of a function, with aliases and imports resolved."""
+def _is_filled(cell: Any) -> bool:
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError):  # typed into a console that keeps no source: the watch still sees it
+        return cell.cell_contents is not None
+    except ValueError:  # a helper that is defined further down
+        return False
+
+
+def _parts(member: Any) -> list[Any]:
+    """The functions of a method, property, static or class method."""
+    names = ("fget", "fset", "func", "__func__")
+    return [part for part in (member, *(getattr(member, name, None) for name in names)) if part is not None]
+
+
+def _loaded(code: CodeType) -> Iterator[str]:
+    """The global names that a function, or one inside it, looks up. Its parameters and variables are not among them."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield str(instruction.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _loaded(inner)
+
+
+def _names_used(item: FunctionType | type) -> Iterator[str]:
+    """Every dotted name in the source of a function, with aliases and imports resolved; of a class, its bases."""
+    if isinstance(item, type):
+        yield from (full_name(base) for base in item.__bases__)
         return
-    local = _local_imports(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Attribute | ast.Name):
-            yield from _resolve(node, local, function.__globals__)
+    for definition in _definitions(item.__code__):
+        nodes = list(_walk(definition))
+        imported = _imported(nodes)
+        outside = [*_decorators(definition), *definition.args.defaults, *filter(None, definition.args.kw_defaults)]
+        loaded = {*_loaded(item.__code__)}
+        loaded |= {node.id for part in outside for node in ast.walk(part) if isinstance(node, ast.Name)}
+        known = {name: item.__globals__.get(name, getattr(builtins, name, None)) for name in loaded}
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            elif isinstance(node, ast.Attribute | ast.Name):
+                yield from _resolve(node, imported, known)
 
 
-def _local_imports(tree: ast.AST) -> dict[str, str]:
+def _definitions(code: CodeType) -> list[Definition]:
+    """Where a function is defined; in a console that keeps no source nowhere, and the watch has to do."""
+    tree = _parsed("".join(linecache.getlines(code.co_filename)))
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, Definition)
+        and getattr(node, "name", "<lambda>") == code.co_name
+        and min([node.lineno, *(decorator.lineno for decorator in _decorators(node))]) == code.co_firstlineno
+    ]
+
+
+def _decorators(node: Definition) -> list[ast.expr]:
+    return [] if isinstance(node, ast.Lambda) else node.decorator_list
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all below it but annotations, which compute nothing."""
+    yield node
+    for field, value in ast.iter_fields(node):
+        if field not in ("annotation", "returns"):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from _walk(child)
+
+
+def _imported(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    """What the names stand for that imports inside the function bind."""
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
-            names |= {alias.asname or alias.name.split(".")[0]: alias.name for alias in node.names}
+            for alias in node.names:
+                top = alias.name.split(".")[0]
+                names[alias.asname or top] = alias.name if alias.asname else top
         elif isinstance(node, ast.ImportFrom):
             names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
     return names
 
 
-def _resolve(node: ast.Attribute | ast.Name, local: Mapping[str, str], known: Mapping[str, Any]) -> Iterator[str]:
+def _resolve(node: ast.Attribute | ast.Name, imported: Mapping[str, str], known: Mapping[str, Any]) -> Iterator[str]:
     """The dotted names that an expression like `F.softmax` stands for."""
     parts: list[str] = []
     root: ast.expr = node
     while isinstance(root, ast.Attribute):
         parts.insert(0, root.attr)
         root = root.value
-    if parts:
+    own_method = isinstance(root, ast.Name) and root.id in ("self", "cls") and len(parts) == 1
+    if parts and not own_method:
         yield f".{parts[-1]}"
     if not isinstance(root, ast.Name):
         return
-    if root.id in local:
-        yield ".".join([local[root.id], *parts])
+    if root.id in imported:
+        yield ".".join([imported[root.id], *parts])
         return
-    target = known.get(root.id, getattr(builtins, root.id, None))
+    target = known.get(root.id)
     if isinstance(target, ModuleType):
         yield ".".join([target.__name__, *parts])
-    elif callable(target) and not parts:
-        yield _torch_name(target) or full_name(target)
+    elif isinstance(target, type) or (callable(target) and not parts):
+        yield ".".join([_torch_name(target) or full_name(target), *parts])
 
 
 def _torch_name(function: Any) -> str:

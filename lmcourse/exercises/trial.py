@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import difference
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.outcome import Failure, Outcome
+from lmcourse.exercises.failure import Failure
+from lmcourse.exercises.outcome import Outcome
+
+NEVER_RIGHT = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", "NotPlainError")
+"""Ways to fail that answer no question, even one that asks for a RuntimeError (some of these are one)."""
 
 
 @dataclass(frozen=True)
@@ -21,22 +26,22 @@ class Trial:
 
     def verdict(self, exercise: Exercise) -> str | None:
         """What is wrong with the outcome, in one line, or None."""
-        return verdict(exercise, self.expected, self.outcome)
+        return verdict(exercise, self.expected, self.outcome, labels=self.case.expressions())
 
 
-def verdict(exercise: Exercise, expected: Outcome, outcome: Outcome) -> str | None:
+def verdict(exercise: Exercise, expected: Outcome, outcome: Outcome, *, labels: Sequence[str] = ()) -> str | None:
     """What is wrong with an outcome, in one line, or None if it is as expected."""
     if outcome.changed:
         return f"it changes {outcome.changed[0]} in place: work on a copy"
     if expected.failure:
         wanted = expected.failure.kind
         if outcome.failure:
-            right = wanted in outcome.failure.kinds
+            right = wanted in outcome.failure.kinds and outcome.failure.kind not in NEVER_RIGHT
             return None if right else f"expected {wanted}, but it raises {outcome.failure.kind}{_told(outcome.failure)}"
         return f"expected {wanted} to be raised, but it returns a value"
     if outcome.failure:
         return f"{outcome.failure.kind}{_told(outcome.failure)}"
-    return difference(expected.value, outcome.value, exercise.tolerance, reveal=not exercise.value)
+    return difference(expected.value, outcome.value, exercise.tolerance, reveal=not exercise.value, labels=labels)
 
 
 def _told(failure: Failure) -> str:

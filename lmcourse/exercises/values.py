@@ -6,7 +6,7 @@ can be copied, compared, printed and sent to another process without trusting wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,42 +27,78 @@ class NotPlainError(TypeError):
 def plain(value: object) -> Plain:
     """A copy of `value` that shares no memory with it, detached from any autograd graph.
 
-    NumPy arrays become tensors, tuples become lists.
+    NumPy arrays become tensors, tuples become lists, sets become sorted lists.
 
     Raises:
         NotPlainError: the value holds something that is not plain data.
     """
+    return _copy(value, _detached)
+
+
+def fresh(value: Plain) -> Plain:
+    """A copy of an input: as `plain`, but a tensor that requires a gradient still does."""
+    return _copy(value, lambda tensor: _detached(tensor).requires_grad_(tensor.requires_grad))
+
+
+def _detached(tensor: Tensor) -> Tensor:
+    if tensor.layout != torch.strided or tensor.is_quantized:
+        raise NotPlainError(f"a {str(tensor.layout).removeprefix('torch.')} tensor")
+    with torch._C.DisableTorchFunction():  # neither a subclass nor the watch for forbidden calls has a say in this
+        return tensor.detach().as_subclass(Tensor).clone().resolve_conj().resolve_neg()
+
+
+def _copy(value: object, tensor: Callable[[Tensor], Tensor]) -> Plain:
     if value is None or type(value) in (bool, int, float, complex, str):
         return value
     if isinstance(value, Tensor):
-        return value.detach().clone()
+        return tensor(value)
     if isinstance(value, np.generic):
-        return value.item()
+        return _copy(value.item(), tensor)
     if isinstance(value, np.ndarray):
-        return torch.from_numpy(value.copy())
-    if isinstance(value, torch.dtype | torch.Size):
-        return str(value) if isinstance(value, torch.dtype) else list(value)
+        return _from_numpy(value)
+    if isinstance(value, torch.dtype):
+        return str(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
-        return [plain(item) for item in value]
+        return {_key(key): _copy(item, tensor) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted((_copy(item, tensor) for item in value), key=describe)
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
+        return [_copy(item, tensor) for item in value]
     raise NotPlainError(kind(value))
 
 
+def _from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+    try:
+        return torch.from_numpy(array.copy())
+    except (TypeError, ValueError) as error:  # an array of objects, of strings, of foreign byte order
+        raise NotPlainError(f"an array of {array.dtype}") from error
+
+
+def _key(key: object) -> object:
+    """A key of a dict as it is, so that counts of pairs stay counts of pairs."""
+    if isinstance(key, tuple):
+        return tuple(map(_key, key))
+    if key is None or type(key) in (bool, int, float, str):
+        return key
+    raise NotPlainError(f"a dict whose keys are not plain but {kind(key)}")
+
+
 def same(a: Plain, b: Plain) -> bool:
-    """Whether two plain values are identical to the bit (NaN equals NaN)."""
+    """Whether two plain values are identical to the bit (NaN equals NaN). Nothing equals what is not plain."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return a.dtype == b.dtype and a.shape == b.shape and bool(torch.equal(bits(a), bits(b)))
-    if isinstance(a, list) and isinstance(b, list):
+        return (a.dtype, a.shape, a.device) == (b.dtype, b.shape, b.device) and torch.equal(bits(a), bits(b))
+    if type(a) is not type(b):
+        return False
+    if type(a) is list:
         return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, dict) and isinstance(b, dict):
+    if type(a) is dict:
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    return type(a) is type(b) and (repr(a) == repr(b))
+    return a is None or (type(a) in (bool, int, float, complex, str) and repr(a) == repr(b))
 
 
 def bits(tensor: Tensor) -> Tensor:
     """The bytes of a tensor, so that NaN compares equal to itself and -0.0 does not equal 0.0."""
-    return tensor.contiguous().cpu().flatten().view(torch.uint8)
+    return tensor.detach().contiguous().cpu().flatten().view(torch.uint8)
 
 
 def kind(value: object) -> str:
@@ -72,7 +108,7 @@ def kind(value: object) -> str:
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    return f"{'an' if name[:1].lower() in set('aeiou') else 'a'} {name}"
 
 
 def describe(value: object) -> str:
@@ -85,8 +121,16 @@ def describe(value: object) -> str:
         inside = ", ".join(describe(item) for item in value)
         text = f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
         return text if len(text) <= LONGEST else f"{kind(value)} of {len(value)}"
-    text = repr(value)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    if isinstance(value, dict):
+        text = f"{{{', '.join(f'{describe(key)}: {describe(item)}' for key, item in value.items())}}}"
+        return text if len(text) <= LONGEST else f"{kind(value)} of {len(value)}"
+    return one_line(repr(value), LONGEST)
+
+
+def one_line(text: str, longest: int) -> str:
+    """A text from a learner's code on one line of limited length, without characters that steer a terminal."""
+    shown = "".join(c if c.isprintable() else " " for c in " ⏎ ".join(text[: 2 * longest].splitlines()))
+    return shown if len(text) <= longest and len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
 def _describe_tensor(tensor: Tensor) -> str:
@@ -103,6 +147,16 @@ def _nested(value: Plain) -> str:
         return f"[{', '.join(map(_nested, value))}]"
     text = shorter(value)
     return f"{text}." if isinstance(value, float) and text.lstrip("-").isdigit() else text
+
+
+def apart(a: complex, b: complex) -> tuple[str, str]:
+    """Two numbers with as many digits as it takes to tell them apart."""
+    if isinstance(a, float | complex):
+        for digits in (6, 9, 17):
+            shown = f"{a:.{digits}g}", f"{b:.{digits}g}"
+            if shown[0] != shown[1]:
+                return shown
+    return str(a), str(b)
 
 
 def shorter(value: float | int | bool) -> str:

@@ -9,9 +9,6 @@ from pathlib import Path
 
 from traitlets.config import Config
 
-STUB = "# Your code here\nraise NotImplementedError"
-"""What stands in a student's notebook in place of a solution."""
-
 NOT_COPIED = [
     ".*",  # checkpoints, a learner's progress, editors' files
     "__pycache__",
@@ -37,10 +34,12 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         release: the folder under it that the students' notebooks go to.
     """
     from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+    from nbgrader.converters import GenerateAssignment
     from nbgrader.preprocessors import (
         AssignLatePenalties,
         CheckCellMetadata,
         ClearOutput,
+        ClearSolutions,
         GetGrades,
         IgnorePattern,
         LimitOutput,
@@ -49,6 +48,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         SaveAutoGrades,
     )
 
+    from lmcourse.exercises.stubs import STUB
     from lmcourse.grading.display import CleanForDisplay
     from lmcourse.grading.hide import HideTests
     from lmcourse.grading.html import clean_html, markdown_to_html
@@ -56,6 +56,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     from lmcourse.grading.restore import RestoreCells
     from lmcourse.grading.run import RunNotebook
     from lmcourse.grading.scores import StrictScores
+    from lmcourse.grading.stubs import DropTopLevelStubs
 
     _find_alembic()
     c.CourseDirectory.root = str(Path(root).resolve())
@@ -64,6 +65,9 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.CourseDirectory.release_directory = release
     c.CourseDirectory.ignore = NOT_COPIED
     c.ClearSolutions.code_stub = {"python": STUB}
+    making = list(GenerateAssignment.preprocessors.default())
+    making.insert(making.index(ClearSolutions) + 1, DropTopLevelStubs)
+    c.GenerateAssignment.preprocessors = making
     c.Execute.timeout = 120  # of one cell; a whole notebook of the course takes less than half of that
     c.Execute.iopub_timeout = 10
     c.Execute.shutdown_kernel = "immediate"

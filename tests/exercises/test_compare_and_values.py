@@ -53,7 +53,7 @@ def test_equal_enough(expected: Any, received: Any) -> None:
         ([1, 2], [1, 3], "item 1: expected 2, yours 3"),
         ([1, 2], [1], "expected 2 items, yours has 1"),
         ([1, 2], 1, "expected a list of 2, yours is an int"),
-        ({"a": 1}, {"b": 1}, "expected a dict with keys ['a'], yours is keys ['b']"),
+        ({"a": 1}, {"b": 1}, "expected a dict with keys ['a']: key 'a' is missing"),
         ({"a": 1}, {"a": 2}, "'a': expected 1, yours 2"),
         (ONE, 1.0, "expected a tensor of shape (1,), yours is a float"),
         (torch.ones(2, 3), torch.ones(3, 2), "the last two axes are swapped"),

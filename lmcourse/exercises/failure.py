@@ -1,0 +1,101 @@
+"""An exception, told from the learner's side: their own line, and one line of text."""
+
+from __future__ import annotations
+
+import builtins
+import linecache
+import re
+import traceback
+from dataclasses import dataclass
+from types import FrameType, ModuleType, TracebackType
+
+import torch
+
+from lmcourse.exercises.limits import TimeLimitExceeded
+from lmcourse.exercises.origin import in_library
+from lmcourse.exercises.values import kind, one_line
+
+LONGEST = 300
+"""Characters of a message or a line that are shown."""
+
+MODULES = ("torch", "math", "np", "F")
+"""Names that notebooks import modules under."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception of an answer.
+
+    Attributes:
+        kinds: the names of the exception's classes, most specific first, as `except` would see them.
+        message: its text.
+        line: the learner's own line it came from, if there is one: "return x / y".
+        number: that line's number in its cell.
+        cause: a sentence on what is behind it, where that is not in the function itself.
+    """
+
+    kinds: tuple[str, ...]
+    message: str
+    line: str = ""
+    number: int = 0
+    cause: str = ""
+
+    @property
+    def kind(self) -> str:
+        return self.kinds[0]
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What to tell about an exception that came out of an answer. Never raises, whatever the exception does."""
+    message = _message(error)
+    frame, line, number = _own_line(error.__traceback__)
+    kinds = tuple(kind.__name__ for kind in type(error).__mro__ if kind not in (object, BaseException))
+    if _out_of_memory(error, message):
+        kinds, message = ("MemoryError", *kinds), "it asked for more memory than this check allows"
+    cause = _shadowed(kinds, message, line, frame) if frame else ""
+    return Failure(kinds, message, one_line(line, LONGEST), number, cause)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        lines = str(error).strip().splitlines()
+    except (TimeLimitExceeded, KeyboardInterrupt):
+        raise
+    except BaseException:  # an exception class of the learner's own may fail to print itself
+        return ""
+    return one_line(lines[0], LONGEST) if lines else ""
+
+
+def _out_of_memory(error: BaseException, message: str) -> bool:
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in message
+
+
+def _own_line(trace: TracebackType | None) -> tuple[FrameType | None, str, int]:
+    """The deepest line of the traceback that the learner wrote: its frame, its text and its number."""
+    for frame, number in reversed(list(traceback.walk_tb(trace))):
+        name = frame.f_code.co_filename
+        line = "" if in_library(name) else linecache.getline(name, number).strip()
+        if line:
+            return frame, line, number
+    return None, "", 0
+
+
+def _shadowed(kinds: tuple[str, ...], message: str, line: str, frame: FrameType) -> str:
+    """Whether the line fails because a name that everybody relies on now means something else (`max = 3`)."""
+    if kinds[0] == "TypeError" and "not callable" in message:
+        for name in re.findall(r"\b(\w+)\s*\(", line):
+            value = frame.f_locals.get(name, frame.f_globals.get(name, len))
+            if callable(getattr(builtins, name, None)) and not callable(value):
+                return _told(name, value, name not in frame.f_locals, f"`del {name}` gives Python's function back")
+    if kinds[0] == "AttributeError":
+        for name in re.findall(r"\b(\w+)\s*\.", line):
+            value = frame.f_locals.get(name, frame.f_globals.get(name, torch))
+            if name in MODULES and not isinstance(value, ModuleType):
+                return _told(name, value, name not in frame.f_locals, "run the cell that imports it again")
+    return ""
+
+
+def _told(name: str, value: object, in_notebook: bool, cure: str) -> str:
+    if in_notebook:
+        return f"`{name}` is {kind(value)} in this notebook, because a cell assigned to it: {cure}."
+    return f"`{name}` is {kind(value)} inside your function: give it another name there."

@@ -1,0 +1,77 @@
+"""The forbidden calls that an answer really makes, however it reaches them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import FrameType
+from typing import Any
+
+from torch.overrides import TorchFunctionMode, resolve_name
+
+from lmcourse.exercises.origin import in_library, is_machinery
+from lmcourse.exercises.rules import Names, full_name, matches
+
+
+@lru_cache(maxsize=4096)
+def dotted_name(function: Callable[..., Any]) -> str:
+    """The dotted name of what a torch function mode is handed: "torch.Tensor.softmax"."""
+    return resolve_name(function) or f"torch.{getattr(function, '__name__', '')}"
+
+
+class Watch(TorchFunctionMode):
+    """Notes every forbidden call made inside a `with` block.
+
+    Torch functions are seen by a torch function mode, which sees the outermost of nested calls only; everything else
+    by Python's profiling hook, which looks at calls that the learner's own code makes. So what a library does inside
+    (printing a tensor takes its maximum) is not held against anybody.
+
+    Attributes:
+        seen: the names, in the order of the first call.
+    """
+
+    def __init__(self, forbid: Names) -> None:
+        super().__init__()
+        self.forbid = forbid
+        self.seen: list[str] = []
+        self._known: dict[str, bool] = {}
+
+    def __enter__(self) -> Watch:
+        self._profile = sys.getprofile()
+        if self.forbid:
+            super().__enter__()  # type: ignore[no-untyped-call]
+            sys.setprofile(self._on_call)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.forbid:
+            sys.setprofile(self._profile)
+            super().__exit__(*error)  # type: ignore[no-untyped-call]
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        self._note(dotted_name(func))
+        return func(*args, **(kwargs or {}))
+
+    def _on_call(self, frame: FrameType, event: str, called: Any) -> None:
+        if event == "call":
+            if self._is_call_from_outside(frame):
+                self._note(f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_qualname}")
+        elif event == "c_call" and not in_library(frame.f_code.co_filename):
+            self._note(full_name(called))
+
+    @staticmethod
+    def _is_call_from_outside(frame: FrameType) -> bool:
+        """Whether this is a library's function and a learner's code called it."""
+        if frame.f_back is None or in_library(frame.f_back.f_code.co_filename):
+            return False
+        return in_library(frame.f_code.co_filename) and not is_machinery(frame)
+
+    def _note(self, name: str) -> None:
+        ruled_out = self._known.get(name)
+        if ruled_out is None:
+            ruled_out = self._known[name] = matches(name, self.forbid)
+        if ruled_out and name not in self.seen:
+            self.seen.append(name)

@@ -1,0 +1,21 @@
+"""Where a solution leaves a stub in the student's copy, and where it leaves nothing."""
+
+from __future__ import annotations
+
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from lmcourse.exercises.stubs import drop_at_top_level
+
+
+class DropTopLevelStubs(NbGraderPreprocessor):  # type: ignore[misc]
+    """Takes the stub out of the cells whose answer is a value; comes right after ClearSolutions."""
+
+    def preprocess_cell(
+        self, cell: NotebookNode, resources: ResourcesDict, cell_index: int
+    ) -> tuple[NotebookNode, ResourcesDict]:
+        """Mend one solution cell."""
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source = drop_at_top_level(cell.source)
+        return cell, resources

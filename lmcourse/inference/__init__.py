@@ -1,0 +1,5 @@
+"""Using a model: remember what it has read, choose the next token, go on.
+
+Read `sampling` first, then `generate`; `reader`, `cache` and `slots` say how earlier tokens are kept, `beam` searches
+for the likeliest text.
+"""

@@ -1,0 +1,140 @@
+"""Beam search: follow several texts at once, towards the likeliest.
+
+Greedy decoding takes the best next token and may miss the best text. Beam search keeps the `beams` best beginnings,
+tries every token after each of them, and keeps the best again. With as many beams as there are beginnings it is
+exhaustive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from lmcourse.inference.prompts import check_request
+from lmcourse.inference.reader import Model, Reader, pad
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A text that the search has found.
+
+    Attributes:
+        tokens: the new ones; the last is a stop token, unless the text was cut off.
+        log_probability: of these tokens after the prompt, in nats.
+        score: that, divided by the length penalty.
+    """
+
+    tokens: tuple[int, ...]
+    log_probability: float
+    score: float
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """((5 + length) / 6)^α (Wu et al., 2016, eq. 14). Every token makes a text less likely; α makes up for that."""
+    return float(((5 + length) / 6) ** alpha)
+
+
+def beam_search(
+    model: Model,
+    prompt: Sequence[int],
+    max_new_tokens: int,
+    beams: int = 4,
+    stop: Collection[int] = (),
+    *,
+    alpha: float = 0.6,
+    source: Sequence[int] | None = None,
+) -> list[Hypothesis]:
+    """The best texts that the search finds, the best first: at most `beams` of them.
+
+    Args:
+        model: a decoder, or an encoder–decoder.
+        prompt: token ids; for an encoder–decoder, how the answer begins.
+        max_new_tokens: texts are cut off here.
+        beams: how many beginnings are followed.
+        stop: tokens that end a text.
+        alpha: the length penalty's exponent; 0 compares plain probabilities.
+        source: for an encoder–decoder, the text that it answers.
+
+    Raises:
+        ValueError: as in `generate`; fewer than one beam; a negative alpha.
+    """
+    sources = None if source is None else [source]
+    check_request(model, [prompt], max_new_tokens, stop, sources)
+    if beams < 1 or alpha < 0:
+        raise ValueError(f"beam search needs at least one beam and alpha ≥ 0, not {beams} and {alpha:g}")
+    was_training = model.training
+    model.eval()
+    try:
+        return _Search(model, prompt, max_new_tokens, beams, sorted(set(stop)), alpha, sources).run()
+    finally:
+        model.train(was_training)
+
+
+class _Search:
+    """The search's state: the beams still open, as rows of a reader, and the texts that have ended."""
+
+    def __init__(
+        self,
+        model: Model,
+        prompt: Sequence[int],
+        longest: int,
+        beams: int,
+        stop: list[int],
+        alpha: float,
+        sources: Sequence[Sequence[int]] | None,
+    ) -> None:
+        self.longest, self.beams, self.stop, self.alpha = longest, beams, stop, alpha
+        self.reader = Reader(model, len(prompt) + longest, sources)
+        self.logits = self.reader.read(*pad([prompt], self.reader.device))
+        self.open: list[tuple[int, ...]] = [()]
+        self.log_probabilities = torch.zeros(1, device=self.reader.device)
+        self.found: list[Hypothesis] = []
+
+    def run(self) -> list[Hypothesis]:
+        for length in range(1, self.longest + 1):
+            longer = self.log_probabilities[:, None] + self.logits.float().log_softmax(dim=-1)
+            self.end(longer)
+            parents, tokens = self.go_on(longer)
+            if self.settled():
+                return self.found
+            if length < self.longest:
+                self.reader.select(parents)
+                self.logits = self.reader.read(tokens[:, None])
+        for text, log_probability in zip(self.open, self.log_probabilities.tolist(), strict=True):
+            self.keep(text, log_probability)
+        return self.found
+
+    def end(self, longer: Float[Tensor, "beams v"]) -> None:
+        """Every beam with every stop token is a text that may be the best."""
+        for text, row in zip(self.open, longer[:, self.stop].tolist(), strict=True):
+            for token, log_probability in zip(self.stop, row, strict=True):
+                self.keep((*text, token), log_probability)
+
+    def go_on(self, longer: Float[Tensor, "beams v"]) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"]]:
+        """The best ways to continue become the beams; returns the rows they continue, and their last tokens."""
+        vocabulary = longer.shape[1]
+        longer = longer.index_fill(1, torch.tensor(self.stop, device=longer.device, dtype=torch.long), -torch.inf)
+        ways = min(self.beams, len(self.open) * (vocabulary - len(self.stop)))
+        self.log_probabilities, best = longer.flatten().topk(ways)
+        parents, tokens = best // vocabulary, best % vocabulary
+        pairs = zip(parents.tolist(), tokens.tolist(), strict=True)
+        self.open = [(*self.open[parent], token) for parent, token in pairs]
+        return parents, tokens
+
+    def keep(self, text: tuple[int, ...], log_probability: float) -> None:
+        score = log_probability / length_penalty(len(text), self.alpha)
+        self.found.append(Hypothesis(text, log_probability, score))
+        self.found.sort(key=lambda hypothesis: -hypothesis.score)
+        del self.found[self.beams :]
+
+    def settled(self) -> bool:
+        """Whether no open beam can still win a place: it can only get less likely, and no penalty is above the
+        longest text's."""
+        if not self.open:
+            return True
+        best = float(self.log_probabilities.max()) / length_penalty(self.longest, self.alpha)
+        return len(self.found) == self.beams and best <= self.found[-1].score

@@ -1,0 +1,144 @@
+"""The KV cache: keys and values of earlier tokens, so that a new token costs one token's work.
+
+A causal model's keys and values never change once they are computed, because no earlier token sees a later one. So
+only the new tokens go through the model, and their queries meet the keys kept here (Shazeer, 2019, §2.4; Pope et al.,
+2022). Without it every new token would cost a pass over the whole text.
+
+What a text costs, in bytes: 2 (key and value) · layers · kv_heads · d_head · tokens · bytes per number, where a layer
+with a window or chunk counts no more tokens than that. `Cache.bytes` is what the tensors really take.
+
+Texts of different lengths share a batch by their positions: padding, on whichever side, has the position EMPTY and is
+seen by nobody. After that every row goes on from its own last position.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from lmcourse.inference.slots import Line, Ring, Slots
+from lmcourse.models.config import TransformerConfig
+from lmcourse.nn.sight import EMPTY, Sight
+
+
+class Cache:
+    """The memory of one batch of texts. Give it to the model with every pass:
+
+        cache = Cache(model.config)
+        logits = model(prompt, store=cache)       # prefill
+        logits = model(token, store=cache)        # decode, as often as you like
+
+    No gradient flows through what is kept. A pass that failed half-way leaves the cache unusable: `reset` it.
+
+    Args:
+        config: the model's (of an encoder–decoder, the decoder's).
+        capacity: the longest text in tokens, padding included. Memory for it is taken at the first pass and never
+            moves. Without it the memory grows by doubling.
+
+    Raises:
+        ValueError: the capacity is not positive, or a layer sees later tokens, so that its keys would change.
+    """
+
+    def __init__(self, config: TransformerConfig, capacity: int | None = None) -> None:
+        if capacity is not None and capacity < 1:
+            raise ValueError(f"a cache needs room for at least one token, not {capacity}")
+        sights = [layer.attention.sight for layer in config.layers]
+        for index, sight in enumerate(sights):
+            if not sight.causal:
+                raise ValueError(f"layer {index} sees later tokens: what it has read cannot be kept")
+        self.capacity = capacity
+        self._sights = sights
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        plans: dict[Sight | None, Slots] = {}
+        for sight in self._sights:
+            if sight.span is None:
+                plans.setdefault(None, Line(self.capacity))
+            else:
+                plans.setdefault(sight, Ring(sight, self.capacity))
+        self.tokens = 0
+        self._plans = list(plans.values())
+        self._slots = [plans[None if sight.span is None else sight] for sight in self._sights]
+        self._memory: list[tuple[Tensor, Tensor] | None] = [None] * len(self._sights)
+        self._next: Tensor | None = None  # every row's next position; None as long as it is `tokens` for all
+
+    def begin(
+        self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"] | None = None
+    ) -> tuple[Int[Tensor, "b s"], bool]:
+        """Make room for a pass. The model calls this, once, before its layers.
+
+        Returns:
+            where the tokens stand, and whether that is the same in every row, without padding.
+
+        Raises:
+            ValueError: more tokens than the capacity, or another number of texts than before.
+        """
+        rows, count = tokens.shape
+        self._check(rows, count)
+        steps = torch.arange(count, device=tokens.device)
+        plain = positions is None and self._next is None
+        if positions is None:
+            first = self.tokens if self._next is None else self._next[:, None]
+            positions = (first + steps).expand(rows, count)
+        if not plain:
+            last = positions.amax(dim=1) + 1
+            before = self.tokens if self._next is None else self._next
+            self._next = torch.where(last > EMPTY + 1, last, before)
+        for plan in self._plans:
+            plan.begin(positions, self.tokens if plain else None)
+        self.tokens += count
+        return positions, plain
+
+    def _check(self, rows: int, count: int) -> None:
+        if self.capacity is not None and self.tokens + count > self.capacity:
+            raise ValueError(f"{self.tokens} and {count} more tokens do not fit into a cache for {self.capacity}")
+        if self._memory[0] is not None and self._memory[0][0].shape[0] != rows:
+            raise ValueError(f"the cache remembers {self._memory[0][0].shape[0]} texts and cannot go on with {rows}")
+
+    def append(
+        self, layer: int, k: Float[Tensor, "b kv s d"], v: Float[Tensor, "b kv s d"]
+    ) -> tuple[Float[Tensor, "b kv t d"], Float[Tensor, "b kv t d"], Int[Tensor, "b t"]]:
+        """Keep a layer's new keys and values.
+
+        Returns:
+            all keys and values that the new tokens may see, and their positions.
+        """
+        slots = self._slots[layer]
+        memory = self._memory[layer] = _room(self._memory[layer], k, slots.width)
+        return slots.write(memory[0], k.detach()), slots.write(memory[1], v.detach()), slots.keys
+
+    @property
+    def bytes(self) -> int:
+        """What the kept keys and values take, in bytes; room that is not used yet counts too."""
+        return sum(part.nbytes for pair in self._memory if pair is not None for part in pair)
+
+    def select(self, rows: Int[Tensor, " n"]) -> None:
+        """Go on with these rows, in this order; a row may come more than once (beam search)."""
+        for plan in self._plans:
+            plan.select(rows)
+        self._memory = [pair and (pair[0][rows], pair[1][rows]) for pair in self._memory]
+        self._next = None if self._next is None else self._next[rows]
+
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Cache:
+        """Move to a device, or change the numbers' format, together with the model."""
+        if device is not None:
+            for plan in self._plans:
+                plan.to(torch.device(device))
+            self._next = None if self._next is None else self._next.to(device)
+        self._memory = [pair and (pair[0].to(device, dtype), pair[1].to(device, dtype)) for pair in self._memory]
+        return self
+
+
+def _room(memory: tuple[Tensor, Tensor] | None, like: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """A layer's memory, wide enough. Zeros: a slot nobody sees has weight 0, and 0 times garbage may be NaN."""
+    if memory is not None and memory[0].shape[2] >= width:
+        return memory
+    rows, heads, _, d_head = like.shape
+    wider = like.new_zeros(2, rows, heads, width, d_head)
+    if memory is not None:
+        used = memory[0].shape[2]
+        wider[0, :, :, :used], wider[1, :, :, :used] = memory
+    return wider[0], wider[1]

@@ -1,0 +1,106 @@
+"""Writing text: read the prompt in one pass (prefill), then token after token (decode)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import torch
+
+from lmcourse.inference.prompts import check_request
+from lmcourse.inference.reader import Model, Reader, pad
+from lmcourse.inference.sampling import Chooser, greedy
+
+
+def generate(
+    model: Model,
+    prompts: Sequence[Sequence[int]],
+    max_new_tokens: int,
+    sampler: Chooser = greedy,
+    stop: Collection[int] = (),
+    generator: torch.Generator | None = None,
+    *,
+    sources: Sequence[Sequence[int]] | None = None,
+) -> list[list[int]]:
+    """Continue every prompt.
+
+    Args:
+        model: a decoder, or an encoder–decoder. It is in evaluation mode while it writes.
+        prompts: token ids, of any lengths. For an encoder–decoder, how each answer begins.
+        max_new_tokens: how many tokens a text gets at most.
+        sampler: picks the next tokens from their logits (see `sampling`).
+        stop: a text ends with the first of these tokens that it writes; that token is part of the result.
+        generator: the source of chance, for results that can be repeated.
+        sources: for an encoder–decoder, the texts that it answers.
+
+    Returns:
+        per prompt the new tokens, without the prompt.
+
+    Raises:
+        ValueError: an empty prompt, a token outside the vocabulary, or more tokens than the model's context.
+    """
+    written: list[list[int]] = [[] for _ in prompts]
+    for tokens in stream_batch(model, prompts, max_new_tokens, sampler, stop, generator, sources=sources):
+        for text, token in zip(written, tokens, strict=True):
+            if token is not None:
+                text.append(token)
+    return written
+
+
+def stream(
+    model: Model,
+    prompt: Sequence[int],
+    max_new_tokens: int,
+    sampler: Chooser = greedy,
+    stop: Collection[int] = (),
+    generator: torch.Generator | None = None,
+    *,
+    source: Sequence[int] | None = None,
+) -> Iterator[int]:
+    """The new tokens of one text, each as soon as it is written. Arguments as in `generate`."""
+    sources = None if source is None else [source]
+    steps = stream_batch(model, [prompt], max_new_tokens, sampler, stop, generator, sources=sources)
+    return (token for (token,) in steps if token is not None)
+
+
+def stream_batch(
+    model: Model,
+    prompts: Sequence[Sequence[int]],
+    max_new_tokens: int,
+    sampler: Chooser = greedy,
+    stop: Collection[int] = (),
+    generator: torch.Generator | None = None,
+    *,
+    sources: Sequence[Sequence[int]] | None = None,
+) -> Iterator[list[int | None]]:
+    """Every step's tokens, one per text; None for a text that has ended. Arguments as in `generate`."""
+    # Checked here and not in the generator below, which runs only when the first token is asked for.
+    check_request(model, prompts, max_new_tokens, stop, sources)
+    return _write(model, prompts, max_new_tokens, sampler, frozenset(stop), generator, sources)
+
+
+def _write(
+    model: Model,
+    prompts: Sequence[Sequence[int]],
+    max_new_tokens: int,
+    sampler: Chooser,
+    stop: frozenset[int],
+    generator: torch.Generator | None,
+    sources: Sequence[Sequence[int]] | None,
+) -> Iterator[list[int | None]]:
+    was_training = model.training
+    model.eval()
+    try:
+        reader = Reader(model, max(map(len, prompts)) + max_new_tokens, sources)
+        logits = reader.read(*pad(prompts, reader.device))
+        ended = [False] * len(prompts)
+        for step in range(max_new_tokens):
+            chosen = sampler(logits, generator)
+            tokens = chosen.tolist()
+            yield [None if done else token for done, token in zip(ended, tokens, strict=True)]
+            # A text that has ended is written on, unseen, until all have: that is cheaper than to take its row out.
+            ended = [done or token in stop for done, token in zip(ended, tokens, strict=True)]
+            if all(ended) or step + 1 == max_new_tokens:
+                return
+            logits = reader.read(chosen[:, None])
+    finally:
+        model.train(was_training)

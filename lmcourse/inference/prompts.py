@@ -1,0 +1,68 @@
+"""What a model can be asked for, told in one line when it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from lmcourse.inference.reader import Model, writer_config
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.encoder_decoder import EncoderDecoder
+
+
+def check_request(
+    model: Model,
+    prompts: Sequence[Sequence[int]],
+    new_tokens: int,
+    stop: Collection[int],
+    sources: Sequence[Sequence[int]] | None,
+) -> None:
+    """Refuse what the model cannot go on from.
+
+    Raises:
+        ValueError: a prompt or source is empty or missing, a token is not in the vocabulary, or a text would become
+            longer than the model can read.
+    """
+    if not prompts:
+        raise ValueError("there is no prompt")
+    if new_tokens < 1:
+        raise ValueError(f"max_new_tokens must be at least 1, not {new_tokens}")
+    config = writer_config(model)
+    for index, prompt in enumerate(prompts):
+        _check_text(config, prompt, f"prompt {index}", new_tokens)
+    _check_tokens(config, stop, "stop")
+    _check_sources(model, sources, len(prompts))
+
+
+def longest_text(config: TransformerConfig) -> int | None:
+    """How many tokens a model can read, or None if nothing limits it."""
+    limits = [limit for limit in (config.context, config.embedding.longest) if limit is not None]
+    return min(limits, default=None)
+
+
+def _check_sources(model: Model, sources: Sequence[Sequence[int]] | None, prompts: int) -> None:
+    if not isinstance(model, EncoderDecoder):
+        if sources is not None:
+            raise ValueError("sources are for an encoder–decoder: this model has only prompts")
+        return
+    if sources is None:
+        raise ValueError("an encoder–decoder answers a source text: give sources")
+    if len(sources) != prompts:
+        raise ValueError(f"{prompts} prompts and {len(sources)} sources: every prompt needs its own")
+    for index, source in enumerate(sources):
+        _check_text(model.config.encoder, source, f"source {index}")
+
+
+def _check_text(config: TransformerConfig, text: Sequence[int], name: str, more: int = 0) -> None:
+    if not text:
+        raise ValueError(f"{name} is empty: give at least one token, such as the one that starts a text")
+    _check_tokens(config, text, name)
+    limit = longest_text(config)
+    if limit is not None and len(text) + more > limit:
+        also = f"; with {more} new ones it" if more else ", which"
+        raise ValueError(f"{name} has {len(text)} tokens{also} is longer than the model's context of {limit}")
+
+
+def _check_tokens(config: TransformerConfig, tokens: Collection[int], name: str) -> None:
+    for token in tokens:
+        if not 0 <= token < config.vocabulary:
+            raise ValueError(f"{name}: there is no token {token} in a vocabulary of {config.vocabulary}")

@@ -1,0 +1,86 @@
+"""A model in the middle of its texts: read tokens, get logits for the next one.
+
+The two kinds of model that write text, decoders and encoder–decoders, differ in what they must remember. A `Reader`
+hides that from everything that only wants to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from lmcourse.inference.cache import Cache
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.transformer import Transformer
+from lmcourse.nn.sight import EMPTY
+
+Model = Transformer | EncoderDecoder
+
+
+class Reader:
+    """Reads a batch of texts with a cache.
+
+    Args:
+        model: in evaluation mode.
+        capacity: the longest text, prompt and answer together, in tokens.
+        sources: for an encoder–decoder, the texts that it answers, one per row.
+    """
+
+    def __init__(
+        self, model: Model, capacity: int | None = None, sources: Sequence[Sequence[int]] | None = None
+    ) -> None:
+        self.model = model
+        self.device = next(model.parameters()).device
+        self.cache = Cache(writer_config(model), capacity)
+        self.memory = None
+        if isinstance(model, EncoderDecoder) and sources is not None:
+            with torch.inference_mode():
+                self.memory = model.remember(*pad(sources, self.device))
+
+    @torch.inference_mode()
+    def read(self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"] | None = None) -> Float[Tensor, "b v"]:
+        """Read on; return the logits of the token after the last column.
+
+        Args:
+            tokens: the next ones of every text.
+            positions: where they stand; by default behind what was read. EMPTY marks padding.
+        """
+        if isinstance(self.model, EncoderDecoder):
+            if self.memory is None:
+                raise ValueError("an encoder–decoder answers source texts, and this reader was given none")
+            logits = self.model.decode(tokens, self.memory, positions, store=self.cache)
+            return logits[:, -1]
+        # The head is a model's largest matrix: of a prompt, only the last token needs it.
+        last = self.model.encode(tokens, positions, store=self.cache)[:, -1]
+        result: Tensor = self.model.head(last)
+        return result
+
+    @torch.inference_mode()
+    def select(self, rows: Int[Tensor, " n"]) -> None:
+        """Go on with these rows, in this order."""
+        self.cache.select(rows)
+        if self.memory is not None:
+            self.memory = self.memory.select(rows)
+
+
+def writer_config(model: Model) -> TransformerConfig:
+    """The configuration of the part that writes."""
+    return model.config.decoder if isinstance(model, EncoderDecoder) else model.config
+
+
+def pad(texts: Sequence[Sequence[int]], device: torch.device) -> tuple[Int[Tensor, "b s"], Int[Tensor, "b s"] | None]:
+    """Texts of different lengths as one tensor, and their positions; None if there is no padding.
+
+    Padding stands on the left, so that every row's last token is in the last column.
+    """
+    longest = max(map(len, texts))
+    tokens = torch.tensor([[0] * (longest - len(text)) + list(text) for text in texts], device=device)
+    if all(len(text) == longest for text in texts):
+        return tokens, None
+    lengths = torch.tensor([len(text) for text in texts], device=device)
+    positions = torch.arange(longest, device=device) - (longest - lengths)[:, None]
+    return tokens, positions.clamp(min=EMPTY)

@@ -1,0 +1,142 @@
+"""Where a token lies in the cache.
+
+A layer that can look back without limit keeps every token: new ones go behind the old ones (`Line`). A layer with a
+window or a chunk of w tokens needs only the last w: the token at position p lies in slot p mod w, where it overwrites
+the one that has just left the window (`Ring`). Attention does not care about the order, because its masks are rules on
+positions (see `lmcourse.nn.sight`); so these classes keep the position of what lies in each slot.
+
+Layers that keep alike share one object: where a token goes is decided once per pass, not once per layer.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from lmcourse.nn.sight import EMPTY, Sight
+
+SMALLEST = 64
+"""Tokens that a line without a fixed capacity has room for at first; it doubles when it is full."""
+
+
+class Slots(Protocol):
+    """A plan of a layer's memory.
+
+    Attributes:
+        width: how many tokens a text can have in it now.
+        keys: the positions of the keys that the tokens of this pass may see.
+    """
+
+    width: int
+    keys: Int[Tensor, "b t"]
+
+    def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
+        """Find a slot for every token of a pass.
+
+        Args:
+            positions: where they stand in their texts; EMPTY marks padding.
+            start: the first position, if all rows have the same ones without padding; otherwise None.
+        """
+
+    def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
+        """Store the keys or values of this pass; return all those that belong to `keys`."""
+
+    def select(self, rows: Int[Tensor, " n"]) -> None:
+        """Go on with these rows of the batch, in this order."""
+
+    def to(self, device: torch.device) -> None:
+        """Move to a device."""
+
+
+class Line:
+    """Every token, one behind the other. Padding takes a slot, too, and is marked EMPTY."""
+
+    def __init__(self, capacity: int | None) -> None:
+        self.width = capacity or SMALLEST
+        self.length = 0
+        self.keys = torch.empty(0, 0, dtype=torch.long)
+        self._positions = self.keys
+        self._new = slice(0, 0)
+
+    def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
+        rows, count = positions.shape
+        self._new = slice(self.length, self.length + count)
+        self.length += count
+        while self.width < self.length:
+            self.width *= 2
+        if self._new.start == 0:
+            self._positions = positions.new_full((rows, 0), EMPTY)
+        if self._positions.shape[1] < self.width:
+            room = positions.new_full((rows, self.width - self._positions.shape[1]), EMPTY)
+            self._positions = torch.cat([self._positions, room], dim=1)
+        self._positions[:, self._new] = positions
+        self.keys = self._positions[:, : self.length]
+
+    def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
+        memory[:, :, self._new] = new
+        return memory[:, :, : self.length]
+
+    def select(self, rows: Int[Tensor, " n"]) -> None:
+        self._positions = self._positions[rows]
+
+    def to(self, device: torch.device) -> None:
+        self._positions = self._positions.to(device)
+
+
+class Ring:
+    """The last tokens only, as many as a query can see. Padding is not stored."""
+
+    def __init__(self, sight: Sight, capacity: int | None) -> None:
+        if sight.span is None:
+            raise ValueError(f"{sight.kind} attention looks back without limit: it cannot forget")
+        self.width = sight.span if capacity is None else min(sight.span, capacity)
+        self.chunked = sight.kind == "chunk"
+        self.keys = torch.empty(0, 0, dtype=torch.long)
+        self._positions = self.keys
+        self._one: int | None = None  # the slot of a single token, the same in every row
+        self._many = (self.keys, self.keys, self.keys)  # or row, slot and column of every token that is stored
+        self._first = True  # nothing was stored before this pass
+
+    def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
+        self._first = self._positions.numel() == 0
+        if self._first:
+            self._positions = positions.new_full((positions.shape[0], self.width), EMPTY)
+        if positions.shape[1] == 1 and start is not None:
+            self._begin_one(positions, start)
+        else:
+            self._begin_many(positions)
+
+    def _begin_one(self, positions: Int[Tensor, "b 1"], start: int) -> None:
+        """The usual step of decoding. Only slots that the token sees are shown, so that it needs no mask."""
+        self._one = start % self.width
+        self._positions[:, self._one] = positions[:, 0]
+        seen = self._one + 1 if self.chunked else min(start + 1, self.width)
+        self.keys = self._positions[:, :seen]
+
+    def _begin_many(self, positions: Int[Tensor, "b s"]) -> None:
+        """Several tokens, which may be more than there are slots: a query sees what was stored before and all of them,
+        and the last ones stay."""
+        newest = positions.amax(dim=1, keepdim=True)
+        rows, columns = ((positions > newest - self.width) & (positions != EMPTY)).nonzero(as_tuple=True)
+        kept = positions[rows, columns]
+        self._one, self._many = None, (rows, kept % self.width, columns)
+        self.keys = positions if self._first else torch.cat([self._positions, positions], dim=1)
+        self._positions[rows, kept % self.width] = kept
+
+    def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
+        if self._one is not None:
+            memory[:, :, self._one] = new[:, :, 0]
+            return memory[:, :, : self.keys.shape[1]]
+        rows, slots, columns = self._many
+        seen = new if self._first else torch.cat([memory, new], dim=2)
+        memory[rows, :, slots] = new[rows, :, columns]
+        return seen
+
+    def select(self, rows: Int[Tensor, " n"]) -> None:
+        self._positions = self._positions[rows]
+
+    def to(self, device: torch.device) -> None:
+        self._positions = self._positions.to(device)

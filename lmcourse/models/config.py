@@ -1,0 +1,88 @@
+"""A whole model as data: what a paper's table of hyper-parameters says, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lmcourse.nn.bias import AlibiConfig, BucketsConfig
+from lmcourse.nn.block import BlockConfig, LayerConfig
+from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
+from lmcourse.nn.norm import NormConfig
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """A decoder or an encoder.
+
+    Attributes:
+        vocabulary: how many tokens there are.
+        d_model: the width of the residual stream.
+        layers: one entry per layer; `repeat` makes them from a pattern.
+        block: what the layers' blocks share: norm, placement, serial or parallel.
+        embedding, head: the two ends.
+        position_bias: positions as a bias on the scores of every layer.
+        final_norm: whether a norm follows the last block; None leaves it out (post-norm models end with one anyway).
+        context: the longest sequence it was made for, in tokens; None if nothing limits it.
+    """
+
+    vocabulary: int
+    d_model: int
+    layers: tuple[LayerConfig, ...]
+    block: BlockConfig
+    embedding: EmbeddingConfig = field(default_factory=EmbeddingConfig)
+    head: HeadConfig = field(default_factory=HeadConfig)
+    position_bias: AlibiConfig | BucketsConfig | None = None
+    final_norm: NormConfig | None = None
+    context: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.vocabulary < 1 or self.d_model < 1 or not self.layers:
+            raise ValueError("a model needs a vocabulary, a width and at least one layer")
+        for index, layer in enumerate(self.layers):
+            self._check_layer(index, layer)
+        if self.embedding.positions == "sinusoidal" and self.d_model % 2:
+            raise ValueError(f"sinusoidal positions need an even width, not {self.d_model}")
+
+    def _check_layer(self, index: int, layer: LayerConfig) -> None:
+        try:
+            width = layer.attention.head_width(self.d_model)
+            if layer.attention.rotary is not None:
+                layer.attention.rotary.width(width)
+        except ValueError as error:
+            raise ValueError(f"layer {index}: {error}") from None
+        if self.position_bias is not None and layer.attention.heads != self.layers[0].attention.heads:
+            raise ValueError(f"layer {index}: a position bias is shared, so all layers need as many heads")
+
+    def with_(self, **changes: Any) -> TransformerConfig:
+        """The same model with some fields changed."""
+        return replace(self, **changes)
+
+
+def repeat(pattern: Sequence[LayerConfig], layers: int) -> tuple[LayerConfig, ...]:
+    """`layers` layers that go round the pattern: `repeat([local, local, local, full], 12)`."""
+    return tuple(pattern[index % len(pattern)] for index in range(layers))
+
+
+@dataclass(frozen=True)
+class EncoderDecoderConfig:
+    """An encoder, and a decoder that attends to what it found.
+
+    Attributes:
+        encoder, decoder: both ends have the same vocabulary and share the token embedding; the decoder's head is the
+            model's.
+    """
+
+    encoder: TransformerConfig
+    decoder: TransformerConfig
+
+    def __post_init__(self) -> None:
+        if (self.encoder.vocabulary, self.encoder.d_model) != (self.decoder.vocabulary, self.decoder.d_model):
+            raise ValueError("encoder and decoder share an embedding: give both the same vocabulary and width")
+        if any(layer.attention.sight.causal for layer in self.encoder.layers):
+            raise ValueError("an encoder sees the whole text: its attention must not be causal")
+        if self.encoder.embedding.width != self.decoder.embedding.width:
+            raise ValueError("encoder and decoder share an embedding: give both the same width of token vectors")
+        if self.decoder.block.branches != "serial":
+            raise ValueError("a decoder that attends to an encoder does so between its branches: they must be serial")

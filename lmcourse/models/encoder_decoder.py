@@ -1,0 +1,81 @@
+"""The encoder–decoder of Vaswani et al. (2017), and of T5."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from lmcourse.models.config import EncoderDecoderConfig
+from lmcourse.models.transformer import Transformer, begin_pass, build_position_bias, count_from_zero
+from lmcourse.nn.attention import KeyValueStore
+from lmcourse.nn.block import CrossBlock
+from lmcourse.nn.embedding import Embedding, Head
+from lmcourse.nn.norm import Norm
+from lmcourse.nn.sight import EMPTY
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a decoder knows of the source text: per layer its keys and values, and which of them are no padding."""
+
+    layers: tuple[tuple[Tensor, Tensor], ...]
+    visible: Bool[Tensor, "b t"]
+
+    def select(self, rows: Int[Tensor, " n"]) -> Memory:
+        """What these rows know, in this order."""
+        return Memory(tuple((k[rows], v[rows]) for k, v in self.layers), self.visible[rows])
+
+
+class EncoderDecoder(nn.Module):
+    """Reads a source text once, then predicts a target text token by token.
+
+    In training the decoder is given the true earlier tokens (teacher forcing), so all positions are predicted at once.
+    """
+
+    def __init__(self, config: EncoderDecoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        decoder = config.decoder
+        self.encoder = Transformer(config.encoder)
+        self.embedding = Embedding(decoder.embedding, decoder.vocabulary, decoder.d_model)
+        self.embedding.tokens.weight = self.encoder.embedding.tokens.weight
+        self.encoder.head = None  # type: ignore[assignment]  # an encoder's vectors go to the decoder
+        self.position_bias = build_position_bias(decoder)
+        self.blocks = nn.ModuleList(
+            CrossBlock(layer, decoder.block, decoder.d_model, index) for index, layer in enumerate(decoder.layers)
+        )
+        self.norm: nn.Module = Norm(decoder.final_norm, decoder.d_model) if decoder.final_norm else nn.Identity()
+        self.head = Head(decoder.head, self.embedding, decoder.d_model)
+
+    def forward(
+        self,
+        source: Int[Tensor, "b t"],
+        target: Int[Tensor, "b s"],
+        source_positions: Int[Tensor, "b t"] | None = None,
+        target_positions: Int[Tensor, "b s"] | None = None,
+    ) -> Float[Tensor, "b s v"]:
+        """Logits for the token after each target token. Positions as in `Transformer`; EMPTY marks padding."""
+        return self.decode(target, self.remember(source, source_positions), target_positions)
+
+    def remember(self, source: Int[Tensor, "b t"], positions: Int[Tensor, "b t"] | None = None) -> Memory:
+        """Read a source text."""
+        at = count_from_zero(source) if positions is None else positions
+        encoded = self.encoder.encode(source, at)
+        return Memory(tuple(block.cross.layer.remember(encoded) for block in self.blocks), at != EMPTY)  # type: ignore[union-attr,operator]
+
+    def decode(
+        self,
+        target: Int[Tensor, "b s"],
+        memory: Memory,
+        positions: Int[Tensor, "b s"] | None = None,
+        store: KeyValueStore | None = None,
+    ) -> Float[Tensor, "b s v"]:
+        """Logits for the token after each target token, given what was read."""
+        step = begin_pass(target, positions, None, self.position_bias, store)
+        x = self.embedding(target, step.positions)
+        for block, remembered in zip(self.blocks, memory.layers, strict=True):
+            x = block(x, step, remembered, memory.visible)
+        logits: Tensor = self.head(self.norm(x))
+        return logits

@@ -1,0 +1,13 @@
+"""Other people's weights: Hugging Face's models as ours, and ours as theirs.
+
+A family is one description (`families`): what its settings are called (`settings`, `facts`), and where its weights lie
+(`layouts`). Both directions read the same description. `python -m lmcourse.models.interop` compares every family with
+`transformers` itself.
+"""
+
+from __future__ import annotations
+
+from lmcourse.models.interop.convert import from_hugging_face, to_hugging_face
+from lmcourse.models.interop.families import FAMILIES
+
+__all__ = ["FAMILIES", "from_hugging_face", "to_hugging_face"]

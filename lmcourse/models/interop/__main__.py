@@ -1,0 +1,55 @@
+"""`python -m lmcourse.models.interop`: every family beside its published implementation."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import torch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from lmcourse.errors import CourseError
+from lmcourse.models.interop.reference import TOLERANCE, compare, import_transformers
+from lmcourse.models.interop.samples import SAMPLES, Sample
+
+
+def parity_table(samples: Sequence[Sample] = SAMPLES) -> tuple[Table, bool]:
+    """How far each translated model is from the original: tiny, random in every parameter, fp32.
+
+    Returns:
+        the table, and whether every row agrees.
+
+    Raises:
+        CourseError: transformers is not installed.
+    """
+    version = import_transformers().__version__
+    table = Table(title=f"Largest absolute differences from transformers {version}", title_style="")
+    table.add_column("model", no_wrap=True)
+    for column in ("parameters", "logits", "largest\nlogit", "gradients", "greedy\ntokens", ""):
+        table.add_column(column, justify="right")
+    agree = True
+    for sample in track(samples, "Comparing", transient=True, console=Console(stderr=True)):
+        found = compare(sample)
+        agree = agree and found.agrees
+        table.add_row(
+            sample.name,
+            f"{found.parameters:,}",
+            f"{found.logits:.1e}",
+            f"{found.largest_logit:.1f}",
+            f"{found.gradients:.1e}",
+            "equal" if found.tokens_equal else "differ",
+            "✓" if found.agrees else f"above {TOLERANCE:g}",
+        )
+    return table, agree
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)  # tiny models: threads cost more than they save
+    try:
+        table, agree = parity_table()
+    except CourseError as error:
+        sys.exit(str(error))
+    Console().print(table)
+    sys.exit(not agree)

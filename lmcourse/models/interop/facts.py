@@ -1,0 +1,237 @@
+"""A model as a flat list of facts, the form in which Hugging Face's configurations speak.
+
+A `TransformerConfig` nests: layers, their attention, its rotation. A config.json states one number beside the other,
+and the same one under a different name in every family. `Facts` stands between them: `build` makes a configuration of
+facts, `facts_of` reads them back, so a family only has to say what it calls each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import isclose
+from typing import Any, Literal
+
+from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.nn.attention import AttentionConfig, QKNormConfig, TemperatureConfig
+from lmcourse.nn.bias import AlibiConfig, BucketsConfig
+from lmcourse.nn.block import BlockConfig, Branches, LayerConfig, Placement
+from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
+from lmcourse.nn.feed_forward import Activation, FeedForwardConfig
+from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.rotary import RotaryConfig
+from lmcourse.nn.sight import Sight
+
+ModelConfig = TransformerConfig | EncoderDecoderConfig
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a published model can vary in. The defaults are Llama's.
+
+    Attributes:
+        local: per layer, whether its attention is limited to `span` tokens: a window or a chunk, as `local_kind` says.
+        turned: per layer, whether it rotates queries and keys. For both, no entry at all means the usual: no layer is
+            local, all turn if there is a rotation.
+        rotary, local_rotary: the rotation, and that of the local layers where it differs.
+        qk_norm: the norm on queries and keys, on layers that turn; `late` is after turning. Its kind and eps are those
+            of `norm`; `qk_scale` is whether it has parameters.
+        encoder_layers: of an encoder beside this decoder.
+    The others are named as in the configurations of `lmcourse.nn`.
+    """
+
+    vocabulary: int
+    d_model: int
+    layers: int
+    heads: int
+    kv_heads: int
+    d_head: int
+    d_ff: int
+    context: int | None = None
+    # norms and blocks
+    norm: Literal["layer", "rms"] = "rms"
+    eps: float = 1e-6
+    norm_scale: bool = True
+    norm_bias: bool = False
+    unit_offset: bool = False
+    placement: Placement = "pre"
+    branches: Branches = "serial"
+    final_norm: bool = True
+    residual_scale: float = 1.0
+    # positions
+    longest: int | None = None
+    position_offset: int = 0
+    position_bias: AlibiConfig | BucketsConfig | None = None
+    rotary: RotaryConfig | None = None
+    local_rotary: RotaryConfig | None = None
+    turned: tuple[bool, ...] = ()
+    # attention
+    local: tuple[bool, ...] = ()
+    local_kind: Literal["window", "chunk"] = "window"
+    span: int | None = None
+    scale: float | None = None
+    soft_cap: float | None = None
+    bias: bool = False
+    out_bias: bool = False
+    qk_norm: Literal["head", "heads", "width"] | None = None
+    qk_scale: bool = True
+    late: bool = False
+    temperature: TemperatureConfig | None = None
+    # feed-forward
+    activation: Activation = "silu"
+    gated: bool = True
+    ff_bias: bool = False
+    # the two ends
+    tied: bool = False
+    embedding_scale: float = 1.0
+    embedding_width: int | None = None
+    embedding_norm: bool = False
+    head_bias: bool = False
+    logit_scale: float = 1.0
+    logit_cap: float | None = None
+    # training
+    attention_dropout: float = 0.0
+    dropout: float = 0.0
+    embedding_dropout: float = 0.0
+    encoder_layers: int | None = None
+
+
+def build(facts: Facts) -> ModelConfig:
+    """The configuration that facts describe.
+
+    Raises:
+        ValueError: they contradict each other.
+    """
+    decoder = _transformer(facts, facts.layers, causal=True)
+    if facts.encoder_layers is None:
+        return decoder
+    return EncoderDecoderConfig(encoder=_transformer(facts, facts.encoder_layers, causal=False), decoder=decoder)
+
+
+def _transformer(f: Facts, layers: int, *, causal: bool) -> TransformerConfig:
+    norm = NormConfig(f.norm, f.eps, scale=f.norm_scale, bias=f.norm_bias, unit_offset=f.unit_offset)
+    bias = f.position_bias
+    return TransformerConfig(
+        vocabulary=f.vocabulary,
+        d_model=f.d_model,
+        layers=tuple(_layer(f, index, causal) for index in range(layers)),
+        block=BlockConfig(norm, f.placement, f.branches, f.dropout, f.residual_scale),
+        embedding=EmbeddingConfig(
+            positions="none" if f.longest is None else "learned",
+            longest=f.longest,
+            offset=f.position_offset,
+            scale=f.embedding_scale,
+            width=f.embedding_width,
+            norm=norm if f.embedding_norm else None,
+            dropout=f.embedding_dropout,
+        ),
+        head=HeadConfig(tied=f.tied, bias=f.head_bias, scale=f.logit_scale, soft_cap=f.logit_cap),
+        position_bias=BucketsConfig(bias.buckets, bias.farthest, causal) if isinstance(bias, BucketsConfig) else bias,
+        final_norm=norm if f.final_norm else None,
+        context=f.context,
+    )
+
+
+def _layer(f: Facts, index: int, causal: bool) -> LayerConfig:
+    local = bool(f.local) and f.local[index]
+    turned = f.rotary is not None and (not f.turned or f.turned[index])
+    rotary = f.local_rotary if local and f.local_rotary else f.rotary
+    # A norm that comes after turning belongs to it, and a temperature replaces both (Llama 4).
+    normed = f.qk_norm is not None and (turned or not f.late)
+    qk = NormConfig(f.norm, f.eps, scale=f.qk_scale, unit_offset=f.unit_offset)
+    attention = AttentionConfig(
+        heads=f.heads,
+        kv_heads=f.kv_heads,
+        d_head=f.d_head,
+        sight=Sight(f.local_kind, f.span) if local else Sight(causal=causal),
+        rotary=rotary if turned else None,
+        qk_norm=QKNormConfig(qk, f.qk_norm, f.late) if normed and f.qk_norm else None,
+        temperature=None if turned else f.temperature,
+        scale=f.scale,
+        soft_cap=f.soft_cap,
+        bias=f.bias,
+        out_bias=f.out_bias,
+        dropout=f.attention_dropout,
+    )
+    return LayerConfig(attention, FeedForwardConfig(f.d_ff, f.activation, gated=f.gated, bias=f.ff_bias))
+
+
+def facts_of(config: ModelConfig) -> Facts:
+    """The facts of a configuration, as far as facts can tell them: `build` of the result may differ from it."""
+    encoder_layers = len(config.encoder.layers) if isinstance(config, EncoderDecoderConfig) else None
+    model = config.decoder if isinstance(config, EncoderDecoderConfig) else config
+    layers = [layer.attention for layer in model.layers]
+    first, ff, norm = layers[0], model.layers[0].feed_forward, model.block.norm
+    local = [layer for layer in layers if layer.sight.kind != "full"]
+    turned = [layer for layer in layers if layer.rotary is not None]
+    everywhere = [layer.rotary for layer in turned if layer.sight.kind == "full"] or [layer.rotary for layer in turned]
+    nearby = [layer.rotary for layer in local if layer.rotary is not None]
+    rotary = everywhere[0] if everywhere else None
+    normed = [layer.qk_norm for layer in layers if layer.qk_norm is not None]
+    cooled = [layer.temperature for layer in layers if layer.temperature is not None]
+    return Facts(
+        vocabulary=model.vocabulary,
+        d_model=model.d_model,
+        layers=len(layers),
+        heads=first.heads,
+        kv_heads=first.key_heads,
+        d_head=first.head_width(model.d_model),
+        d_ff=ff.width,
+        context=model.context,
+        norm=norm.kind,
+        eps=norm.eps,
+        norm_scale=norm.scale,
+        norm_bias=norm.bias,
+        unit_offset=norm.unit_offset,
+        placement=model.block.placement,
+        branches=model.block.branches,
+        final_norm=model.final_norm is not None,
+        residual_scale=model.block.residual_scale,
+        longest=model.embedding.longest,
+        position_offset=model.embedding.offset,
+        position_bias=model.position_bias,
+        rotary=rotary,
+        local_rotary=nearby[0] if nearby and nearby[0] != rotary else None,
+        turned=tuple(layer.rotary is not None for layer in layers) if 0 < len(turned) < len(layers) else (),
+        local=tuple(layer.sight.kind != "full" for layer in layers) if local else (),
+        local_kind="chunk" if local and local[0].sight.kind == "chunk" else "window",
+        span=local[0].sight.size if local else None,
+        scale=first.scale,
+        soft_cap=first.soft_cap,
+        bias=first.bias,
+        out_bias=first.out_bias,
+        qk_norm=normed[0].over if normed else None,
+        qk_scale=normed[0].norm.scale if normed else True,
+        late=bool(normed) and normed[0].after_rotary,
+        temperature=cooled[0] if cooled else None,
+        activation=ff.activation,
+        gated=ff.gated,
+        ff_bias=ff.bias,
+        tied=model.head.tied,
+        embedding_scale=model.embedding.scale,
+        embedding_width=model.embedding.width,
+        embedding_norm=model.embedding.norm is not None,
+        head_bias=model.head.bias,
+        logit_scale=model.head.scale,
+        logit_cap=model.head.soft_cap,
+        attention_dropout=first.dropout,
+        dropout=model.block.dropout,
+        embedding_dropout=model.embedding.dropout,
+        encoder_layers=encoder_layers,
+    )
+
+
+def differences(ours: Facts, theirs: Facts) -> list[str]:
+    """The names of the facts that differ. Numbers may differ in their last digits: 1/(1/x) is not always x."""
+    return [f.name for f in fields(Facts) if not _same(_plain(ours, f.name), _plain(theirs, f.name))]
+
+
+def _plain(facts: Facts, name: str) -> Any:
+    """A fact with what goes without saying said."""
+    value = getattr(facts, name)
+    if name == "scale" and value is None:
+        return facts.d_head**-0.5
+    return facts.d_model if name == "embedding_width" and value is None else value
+
+
+def _same(a: Any, b: Any) -> bool:
+    return isclose(a, b, rel_tol=1e-12) if isinstance(a, float) and isinstance(b, float) else bool(a == b)

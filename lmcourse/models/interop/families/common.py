@@ -1,0 +1,117 @@
+"""Settings and names that many families share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lmcourse.errors import CourseError
+from lmcourse.models.interop.facts import Facts
+from lmcourse.models.interop.layouts import Layout, Same, Stacked
+from lmcourse.models.interop.settings import REQUIRED, Clause, Derived, Known, Setting
+from lmcourse.nn.feed_forward import Activation
+
+ACTIVATIONS: dict[str, Activation] = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "relu2": "relu2",
+}
+"""Their names and ours."""
+
+
+def activation(key: str, default: Activation, tanh: str = "gelu_pytorch_tanh") -> Setting:
+    """The setting for the feed-forward layer's activation; `tanh` is what the family calls GELU with tanh."""
+
+    def ours(value: str, known: Known) -> Activation:
+        if value not in ACTIVATIONS:
+            raise CourseError(f"{key}={value!r} is not supported; supported: {', '.join(map(repr, ACTIVATIONS))}")
+        return ACTIVATIONS[value]
+
+    def theirs(value: Activation, facts: Facts) -> str:
+        return tanh if value == "gelu_tanh" else value
+
+    return Setting(key, "activation", default, ours, theirs)
+
+
+def sizes(
+    width: str = "hidden_size", layers: str = "num_hidden_layers", heads: str = "num_attention_heads"
+) -> tuple[Clause, ...]:
+    """Vocabulary, width, depth and heads."""
+    return (
+        Setting("vocab_size", "vocabulary"),
+        Setting(width, "d_model"),
+        Setting(layers, "layers"),
+        Setting(heads, "heads"),
+    )
+
+
+def same_as(fact: str) -> Any:
+    """A default: another fact."""
+    return lambda known: known[fact]
+
+
+def per_head(known: Known) -> int:
+    """A default: the width shared out evenly."""
+    return int(known["d_model"] // known["heads"])
+
+
+def four_widths(known: Known) -> int:
+    """A default: the feed-forward layer is four times as wide as the model."""
+    return int(4 * known["d_model"])
+
+
+KV_HEADS = Setting("num_key_value_heads", "kv_heads", same_as("heads"))
+D_HEAD = Setting("head_dim", "d_head", per_head)
+EVEN_HEADS = Derived("d_head", per_head)
+ALL_HEADS = (Derived("kv_heads", same_as("heads")), EVEN_HEADS)
+D_FF = Setting("intermediate_size", "d_ff")
+CONTEXT = Setting("max_position_embeddings", "context", None)
+ATTENTION_DROPOUT = Setting("attention_dropout", "attention_dropout", 0.0)
+ATTENTION_BIAS = (Setting("attention_bias", "bias", False), Derived("out_bias", same_as("bias")))
+MLP_BIAS = Setting("mlp_bias", "ff_bias", False)
+
+
+def tied(default: bool) -> Setting:
+    """Whether the output matrix is the embedding."""
+    return Setting("tie_word_embeddings", "tied", default)
+
+
+def eps(key: str, default: Any = REQUIRED) -> Setting:
+    """The norm's epsilon."""
+    return Setting(key, "eps", default)
+
+
+LLAMA_SETTINGS: tuple[Clause, ...] = (
+    *sizes(),
+    KV_HEADS,
+    D_HEAD,
+    D_FF,
+    CONTEXT,
+    activation("hidden_act", "silu"),
+    ATTENTION_DROPOUT,
+)
+"""What the many descendants of Llama have in common."""
+
+LLAMA_ATTENTION: Mapping[str, Layout] = {
+    "embedding.tokens": Same("model.embed_tokens"),
+    "blocks.*.attention.qkv": Stacked(*(f"model.layers.*.self_attn.{x}_proj" for x in "qkv")),
+    "blocks.*.attention.out": Same("model.layers.*.self_attn.o_proj"),
+    "blocks.*.attention.place.norm_q": Same("model.layers.*.self_attn.q_norm"),
+    "blocks.*.attention.place.norm_k": Same("model.layers.*.self_attn.k_norm"),
+    "norm": Same("model.norm"),
+    "head.linear": Same("lm_head"),
+}
+LLAMA_MLP: Mapping[str, Layout] = {
+    "blocks.*.feed_forward.gate_up": Stacked("model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj"),
+    "blocks.*.feed_forward.down": Same("model.layers.*.mlp.down_proj"),
+}
+PRE_NORMS: Mapping[str, Layout] = {
+    "blocks.*.attention.before": Same("model.layers.*.input_layernorm"),
+    "blocks.*.feed_forward.before": Same("model.layers.*.post_attention_layernorm"),
+}
+LLAMA_WEIGHTS: Mapping[str, Layout] = {**LLAMA_ATTENTION, **LLAMA_MLP, **PRE_NORMS}
+TIED_HEAD = {"lm_head.weight": "model.embed_tokens.weight"}

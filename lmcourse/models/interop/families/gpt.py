@@ -1,0 +1,141 @@
+"""GPT-2, GPT-J and GPT-NeoX."""
+
+from __future__ import annotations
+
+from lmcourse.models.interop.families.common import (
+    ALL_HEADS,
+    ATTENTION_DROPOUT,
+    CONTEXT,
+    D_FF,
+    activation,
+    eps,
+    four_widths,
+    same_as,
+    sizes,
+    tied,
+)
+from lmcourse.models.interop.families.layer_norm import parallel_switch
+from lmcourse.models.interop.family import Family
+from lmcourse.models.interop.layer_settings import Rope
+from lmcourse.models.interop.layouts import Grouped, Same, Stacked, Transposed
+from lmcourse.models.interop.settings import Clauses, Derived, Fixed, Setting
+from lmcourse.nn.rotary import RotaryConfig
+
+DROPOUTS = (
+    Setting("attn_pdrop", "attention_dropout", 0.0),
+    Setting("resid_pdrop", "dropout", 0.0),
+    Setting("embd_pdrop", "embedding_dropout", 0.0),
+)
+GPT_SETTINGS = (
+    *sizes("n_embd", "n_layer", "n_head"),
+    *ALL_HEADS,
+    Setting("n_inner", "d_ff", four_widths),
+    Setting("n_positions", "context"),
+    activation("activation_function", "gelu_tanh", tanh="gelu_new"),
+    *DROPOUTS,
+    eps("layer_norm_epsilon", 1e-5),
+)
+BIASED = {"norm": "layer", "norm_bias": True, "gated": False, "ff_bias": True}
+
+GPT2 = Family(
+    "gpt2",
+    "GPT2LMHeadModel",
+    Clauses(
+        (
+            *GPT_SETTINGS,
+            Derived("longest", same_as("context")),
+            tied(True),
+            Fixed("scale_attn_weights", True),
+            Fixed("scale_attn_by_inverse_layer_idx", False),
+            Fixed("add_cross_attention", False),
+        ),
+        {**BIASED, "bias": True, "out_bias": True},
+    ),
+    {
+        "embedding.tokens": Same("transformer.wte"),
+        "embedding.positions": Same("transformer.wpe"),
+        "blocks.*.attention.before": Same("transformer.h.*.ln_1"),
+        "blocks.*.attention.qkv": Transposed("transformer.h.*.attn.c_attn"),
+        "blocks.*.attention.out": Transposed("transformer.h.*.attn.c_proj"),
+        "blocks.*.feed_forward.before": Same("transformer.h.*.ln_2"),
+        "blocks.*.feed_forward.up": Transposed("transformer.h.*.mlp.c_fc"),
+        "blocks.*.feed_forward.down": Transposed("transformer.h.*.mlp.c_proj"),
+        "norm": Same("transformer.ln_f"),
+        "head.linear": Same("lm_head"),
+    },
+    base="transformer.",
+    copies={"lm_head.weight": "transformer.wte.weight"},
+    dropped=r".*\.attn\.(masked_)?bias",
+)
+
+GPTJ = Family(
+    "gptj",
+    "GPTJForCausalLM",
+    Clauses(
+        (
+            *GPT_SETTINGS,
+            Setting(
+                "rotary_dim",
+                "rotary",
+                RotaryConfig(layout="interleaved"),
+                lambda width, known: RotaryConfig(fraction=width / known["d_head"], layout="interleaved"),
+                lambda rotary, facts: rotary and rotary.width(facts.d_head),
+            ),
+            tied(False),
+        ),
+        {**BIASED, "branches": "parallel", "head_bias": True},
+    ),
+    {
+        "embedding.tokens": Same("transformer.wte"),
+        "blocks.*.norm": Same("transformer.h.*.ln_1"),
+        "blocks.*.attention.qkv": Stacked(*(f"transformer.h.*.attn.{x}_proj" for x in "qkv")),
+        "blocks.*.attention.out": Same("transformer.h.*.attn.out_proj"),
+        "blocks.*.feed_forward.up": Same("transformer.h.*.mlp.fc_in"),
+        "blocks.*.feed_forward.down": Same("transformer.h.*.mlp.fc_out"),
+        "norm": Same("transformer.ln_f"),
+        "head.linear": Same("lm_head"),
+    },
+    base="transformer.",
+    dropped=r".*\.attn\.(bias|masked_bias|embed_positions)",
+)
+
+NEOX = Family(
+    "gpt_neox",
+    "GPTNeoXForCausalLM",
+    Clauses(
+        (
+            *sizes(),
+            *ALL_HEADS,
+            D_FF,
+            CONTEXT,
+            activation("hidden_act", "gelu"),
+            ATTENTION_DROPOUT,
+            Setting("hidden_dropout", "dropout", 0.0),
+            Derived("embedding_dropout", same_as("dropout")),
+            eps("layer_norm_eps", 1e-5),
+            Rope(theta_key="rotary_emb_base", fraction=0.25, fraction_key="rotary_pct"),
+            tied(False),
+            Setting("attention_bias", "bias", True),
+            Derived("out_bias", same_as("bias")),
+            parallel_switch("parallel_two_norms"),
+        ),
+        BIASED,
+    ),
+    {
+        "embedding.tokens": Same("gpt_neox.embed_in"),
+        "blocks.*.norm": Same("gpt_neox.layers.*.input_layernorm"),
+        "blocks.*.norm_feed_forward": Same("gpt_neox.layers.*.post_attention_layernorm"),
+        "blocks.*.attention.before": Same("gpt_neox.layers.*.input_layernorm"),
+        "blocks.*.feed_forward.before": Same("gpt_neox.layers.*.post_attention_layernorm"),
+        "blocks.*.attention.qkv": Grouped("gpt_neox.layers.*.attention.query_key_value"),
+        "blocks.*.attention.out": Same("gpt_neox.layers.*.attention.dense"),
+        "blocks.*.feed_forward.up": Same("gpt_neox.layers.*.mlp.dense_h_to_4h"),
+        "blocks.*.feed_forward.down": Same("gpt_neox.layers.*.mlp.dense_4h_to_h"),
+        "norm": Same("gpt_neox.final_layer_norm"),
+        "head.linear": Same("lm_head"),
+    },
+    base="gpt_neox.",
+    copies={"lm_head.weight": "gpt_neox.embed_in.weight"},
+    old_names={"embed_out.weight": "lm_head.weight"},
+    dropped=r".*\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)",
+)

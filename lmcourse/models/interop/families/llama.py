@@ -1,0 +1,109 @@
+"""Llama and the families that changed little of it: Mistral, Qwen, OLMo, Granite."""
+
+from __future__ import annotations
+
+from lmcourse.models.interop.families.common import (
+    ATTENTION_BIAS,
+    LLAMA_ATTENTION,
+    LLAMA_MLP,
+    LLAMA_SETTINGS,
+    LLAMA_WEIGHTS,
+    MLP_BIAS,
+    TIED_HEAD,
+    eps,
+    tied,
+)
+from lmcourse.models.interop.family import Family
+from lmcourse.models.interop.layer_settings import Kinds, Rope
+from lmcourse.models.interop.layouts import Same
+from lmcourse.models.interop.settings import Clauses, Fixed, Setting
+
+LLAMA = Family(
+    "llama",
+    "LlamaForCausalLM",
+    Clauses((*LLAMA_SETTINGS, *ATTENTION_BIAS, MLP_BIAS, eps("rms_norm_eps", 1e-6), Rope(), tied(False))),
+    LLAMA_WEIGHTS,
+    copies=TIED_HEAD,
+)
+
+MISTRAL = Family(
+    "mistral",
+    "MistralForCausalLM",
+    Clauses((*LLAMA_SETTINGS, eps("rms_norm_eps", 1e-6), Rope(), tied(False), Kinds(every=0, listed=False))),
+    LLAMA_WEIGHTS,
+    copies=TIED_HEAD,
+)
+
+SWITCHED_WINDOW = Kinds(switch_key="use_sliding_window")
+
+QWEN2 = Family(
+    "qwen2",
+    "Qwen2ForCausalLM",
+    Clauses(
+        (*LLAMA_SETTINGS, eps("rms_norm_eps", 1e-6), Rope(), tied(False), SWITCHED_WINDOW),
+        {"bias": True, "out_bias": False},
+    ),
+    LLAMA_WEIGHTS,
+    copies=TIED_HEAD,
+)
+
+QWEN3 = Family(
+    "qwen3",
+    "Qwen3ForCausalLM",
+    Clauses(
+        (*LLAMA_SETTINGS, *ATTENTION_BIAS, eps("rms_norm_eps", 1e-6), Rope(), tied(False), SWITCHED_WINDOW),
+        {"qk_norm": "head"},
+    ),
+    LLAMA_WEIGHTS,
+    copies=TIED_HEAD,
+)
+
+OLMO = Family(
+    "olmo",
+    "OlmoForCausalLM",
+    Clauses(
+        (*LLAMA_SETTINGS, *ATTENTION_BIAS, Rope(), tied(False), Fixed("clip_qkv", None)),
+        {"norm": "layer", "norm_scale": False, "eps": 1e-5},
+    ),
+    LLAMA_WEIGHTS,
+    copies=TIED_HEAD,
+)
+
+OLMO2 = Family(
+    "olmo2",
+    "Olmo2ForCausalLM",
+    Clauses(
+        (*LLAMA_SETTINGS, *ATTENTION_BIAS, eps("rms_norm_eps", 1e-5), Rope(), tied(False), Fixed("clip_qkv", None)),
+        {"placement": "output", "qk_norm": "width"},
+    ),
+    {
+        **LLAMA_ATTENTION,
+        **LLAMA_MLP,
+        "blocks.*.attention.place.norm_q.norm": Same("model.layers.*.self_attn.q_norm"),
+        "blocks.*.attention.place.norm_k.norm": Same("model.layers.*.self_attn.k_norm"),
+        "blocks.*.attention.after": Same("model.layers.*.post_attention_layernorm"),
+        "blocks.*.feed_forward.after": Same("model.layers.*.post_feedforward_layernorm"),
+    },
+    copies=TIED_HEAD,
+)
+
+GRANITE = Family(
+    "granite",
+    "GraniteForCausalLM",
+    Clauses(
+        (
+            *LLAMA_SETTINGS,
+            *ATTENTION_BIAS,
+            MLP_BIAS,
+            eps("rms_norm_eps", 1e-6),
+            Rope(),
+            tied(False),
+            Setting("embedding_multiplier", "embedding_scale", 1.0),
+            Setting("residual_multiplier", "residual_scale", 1.0),
+            Setting("attention_multiplier", "scale", 1.0, write_as=lambda scale, facts: scale or facts.d_head**-0.5),
+            Setting("logits_scaling", "logit_scale", 1.0, lambda s, known: 1 / s, lambda s, facts: 1 / s),
+        )
+    ),
+    LLAMA_WEIGHTS,
+    copies=TIED_HEAD,
+)

@@ -1,0 +1,144 @@
+"""Families in which some layers do not rotate: SmolLM3 and Llama 4 (NoPE layers, Kazemnejad et al., 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from lmcourse.models.interop.facts import Facts
+from lmcourse.models.interop.families.common import (
+    ATTENTION_BIAS,
+    ATTENTION_DROPOUT,
+    CONTEXT,
+    D_HEAD,
+    KV_HEADS,
+    LLAMA_ATTENTION,
+    LLAMA_SETTINGS,
+    LLAMA_WEIGHTS,
+    MLP_BIAS,
+    PRE_NORMS,
+    TIED_HEAD,
+    activation,
+    eps,
+    sizes,
+    tied,
+)
+from lmcourse.models.interop.families.llama import SWITCHED_WINDOW
+from lmcourse.models.interop.family import Family
+from lmcourse.models.interop.layer_settings import Kinds, Rope
+from lmcourse.models.interop.layouts import Same, Stacked
+from lmcourse.models.interop.settings import Clauses, Fixed, Ignored, Known, Setting, Settings
+from lmcourse.nn.attention import TemperatureConfig
+
+
+def unless_all(turned: Iterable[Any]) -> tuple[bool, ...]:
+    """A flag per layer, or none at all if all layers turn, which is the usual."""
+    flags = tuple(bool(flag) for flag in turned)
+    return () if all(flags) else flags
+
+
+def _every_fourth_not(known: Known) -> tuple[bool, ...]:
+    return unless_all((index + 1) % 4 for index in range(known["layers"]))
+
+
+def _one_for_each_layer(turned: tuple[bool, ...], facts: Facts) -> list[int]:
+    return [int(flag) for flag in turned or (facts.rotary is not None,) * facts.layers]
+
+
+# 1 for a layer that turns, whatever the name says.
+TURNED_LAYERS = Setting(
+    "no_rope_layers", "turned", _every_fourth_not, lambda flags, known: unless_all(flags), _one_for_each_layer
+)
+
+SMOLLM3 = Family(
+    "smollm3",
+    "SmolLM3ForCausalLM",
+    Clauses(
+        (
+            *LLAMA_SETTINGS,
+            *ATTENTION_BIAS,
+            MLP_BIAS,
+            eps("rms_norm_eps", 1e-6),
+            Rope(theta=2_000_000.0),
+            tied(True),
+            TURNED_LAYERS,
+            SWITCHED_WINDOW,
+        )
+    ),
+    LLAMA_WEIGHTS,
+    copies=TIED_HEAD,
+)
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """Llama 4's sharper attention at far positions, on the layers that do not turn."""
+
+    keys: tuple[str, ...] = ("attn_temperature_tuning", "floor_scale", "attn_scale")
+
+    def read(self, settings: Settings, known: Known) -> None:
+        if settings.get("attn_temperature_tuning", True):
+            floor, slope = settings.get("floor_scale", 8192), settings.get("attn_scale", 0.1)
+            known["temperature"] = TemperatureConfig(int(floor), float(slope))
+
+    def write(self, facts: Facts) -> dict[str, Any]:
+        told = facts.temperature
+        return (
+            {"attn_temperature_tuning": False}
+            if told is None
+            else {"attn_temperature_tuning": True, "floor_scale": told.floor, "attn_scale": told.slope}
+        )
+
+
+EXPERTS = Ignored(
+    "intermediate_size",
+    "num_experts_per_tok",
+    "num_local_experts",
+    "interleave_moe_layer_step",
+    "output_router_logits",
+    "router_aux_loss_coef",
+    "router_jitter_noise",
+)
+
+LLAMA4 = Family(
+    "llama4_text",
+    "Llama4ForCausalLM",
+    Clauses(
+        (
+            *sizes(),
+            KV_HEADS,
+            D_HEAD,
+            Setting("intermediate_size_mlp", "d_ff"),
+            CONTEXT,
+            activation("hidden_act", "silu"),
+            ATTENTION_DROPOUT,
+            *ATTENTION_BIAS,
+            eps("rms_norm_eps", 1e-5),
+            Rope("interleaved", theta=500_000.0),
+            tied(False),
+            TURNED_LAYERS,
+            Kinds("attention_chunk_size", every=4, local_name="chunked_attention"),
+            Temperature(),
+            Setting(
+                "use_qk_norm",
+                "qk_norm",
+                "head",
+                lambda used, known: "head" if used else None,
+                lambda over, facts: over is not None,
+            ),
+            Fixed("moe_layers", [], stated=True),
+            EXPERTS,
+        ),
+        {"local_kind": "chunk", "late": True, "qk_scale": False},
+    ),
+    {
+        **LLAMA_ATTENTION,
+        **PRE_NORMS,
+        "blocks.*.feed_forward.gate_up": Stacked(
+            "model.layers.*.feed_forward.gate_proj", "model.layers.*.feed_forward.up_proj"
+        ),
+        "blocks.*.feed_forward.down": Same("model.layers.*.feed_forward.down_proj"),
+    },
+    copies=TIED_HEAD,
+)

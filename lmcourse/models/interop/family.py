@@ -1,0 +1,182 @@
+"""A family of published models: what its settings are called, and where its weights lie."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lmcourse.errors import CourseError
+from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.interop.facts import ModelConfig, build, differences, facts_of
+from lmcourse.models.interop.layouts import Heads, Layout
+from lmcourse.models.interop.settings import Clauses
+from lmcourse.models.transformer import Transformer
+from lmcourse.nn.attention import AttentionConfig
+
+Model = Transformer | EncoderDecoder
+Weights = dict[str, Tensor]
+"""Parameters, or gradients, by name."""
+
+
+class Place(NamedTuple):
+    """A parameter of ours and the ones of theirs that hold it."""
+
+    ours: str
+    theirs: list[str]
+    layout: Layout
+    heads: Heads
+
+
+@dataclass(frozen=True)
+class Family:
+    """One description, read in both directions.
+
+    Attributes:
+        name: "model_type" in config.json.
+        architecture: the class in `transformers`.
+        settings: of config.json.
+        weights: our modules and where theirs lie; * is the number of a layer. A table may name modules that only some
+            members of the family have. ".layer" is left out of our names, so serial and parallel blocks read alike.
+        special: more of the table, for members whose modules have other names there.
+        base: what files of the model without its head leave out of every name.
+        copies: names under which files repeat a tied weight, and what they repeat.
+        old_names: names of today for those of old files.
+        dropped: a pattern of names in old files that hold no parameters: masks and tables of angles.
+    """
+
+    name: str
+    architecture: str
+    settings: Clauses
+    weights: Mapping[str, Layout]
+    special: Callable[[ModelConfig], Mapping[str, Layout]] = lambda config: {}
+    base: str = "model."
+    copies: Mapping[str, str] = field(default_factory=dict)
+    old_names: Mapping[str, str] = field(default_factory=dict)
+    dropped: str = r".*\.rotary_emb\.inv_freq"
+
+    def read(self, settings: Mapping[str, Any]) -> ModelConfig:
+        """Our configuration for a config.json.
+
+        Raises:
+            CourseError: something in it is missing or not supported.
+        """
+        try:
+            return build(self.settings.read(settings))
+        except (CourseError, ValueError) as error:
+            raise CourseError(f"{self.name}: {error}") from None
+
+    def write(self, config: ModelConfig) -> dict[str, Any]:
+        """A config.json for our configuration. Dropout that the family has no setting for is left out: only training
+        sees it.
+
+        Raises:
+            CourseError: the family has no such models.
+        """
+        facts = facts_of(config)
+        settings = self.settings.write(facts)
+        # The proof that nothing was lost is to read it back.
+        back = self.read(settings)
+        lost = [name for name in differences(facts, facts_of(back)) if not name.endswith("dropout")]
+        if lost:
+            told = ", ".join(f"{name}={getattr(facts, name)!r}" for name in lost)
+            raise CourseError(f"{self.name}: its models cannot have {told}")
+        if not _alike(config, build(facts)):
+            raise CourseError(f"{self.name}: its models cannot have layers or norms that differ as these do")
+        return {"architectures": [self.architecture], "model_type": self.name, **settings}
+
+    def to_ours(self, model: Model, theirs: Mapping[str, Tensor]) -> Weights:
+        """Our weights, made of theirs. Every one of theirs is used once.
+
+        Raises:
+            CourseError: one is missing, of another shape, or left over.
+        """
+        places = list(self.places(model))
+        left = self._renamed(theirs, {name for place in places for name in place.theirs})
+        shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+        ours: Weights = {}
+        for place in places:
+            # What ours would be split into says which shapes theirs must have.
+            parts = place.layout.split(torch.empty(shapes[place.ours], device="meta"), place.heads)
+            for name, part in zip(place.theirs, parts, strict=True):
+                if name not in left:
+                    raise CourseError(f"{self.name}: the weight {name!r} is missing")
+                if left[name].shape != part.shape:
+                    there, here = tuple(left[name].shape), tuple(part.shape)
+                    raise CourseError(f"{self.name}: the weight {name!r} is {there}, the model needs {here}")
+            ours[place.ours] = place.layout.join([left.pop(name) for name in place.theirs], place.heads)
+        if left:
+            raise CourseError(f"{self.name}: no part of the model takes the weight {next(iter(left))!r}")
+        return ours
+
+    def to_theirs(self, model: Model, ours: Mapping[str, Tensor]) -> Weights:
+        """Their weights, made of ours."""
+        return {
+            name: part
+            for place in self.places(model)
+            for name, part in zip(place.theirs, place.layout.split(ours[place.ours], place.heads), strict=True)
+        }
+
+    def places(self, model: Model) -> Iterator[Place]:
+        """Where every parameter of ours lies; a tied one is met once."""
+        table = {**self.weights, **self.special(model.config)}
+        for name, _ in model.named_parameters():
+            path, leaf = name.rsplit(".", 1)
+            number = re.search(r"blocks\.(\d+)", path)
+            layout = table.get(re.sub(r"blocks\.\d+", "blocks.*", path).replace(".layer", ""))
+            if layout is None:
+                raise CourseError(f"{self.name}: its files have no place for {name!r}")
+            layer = int(number[1]) if number else 0
+            heads = _heads(model, layer, in_encoder=path.startswith("encoder."))
+            theirs = [f"{their.replace('*', str(layer))}.{leaf}" for their in layout.names(heads)]
+            yield Place(name, theirs, layout, heads)
+
+    def _renamed(self, theirs: Mapping[str, Tensor], needed: set[str]) -> Weights:
+        """Their weights under the names of today, each once."""
+        named = {self.old_names.get(name, name): weight for name, weight in theirs.items()}
+        if not any(name.startswith(self.base) for name in named):
+            named = {
+                name if name in needed or name in self.copies else self.base + name: weight
+                for name, weight in named.items()
+            }
+        named = {name: weight for name, weight in named.items() if not re.fullmatch(self.dropped, name)}
+        for copy, original in self.copies.items():
+            both = copy in named and original in named
+            if both and copy not in needed and torch.equal(named[copy], named[original]):
+                del named[copy]
+        return named
+
+
+def _heads(model: Model, layer: int, *, in_encoder: bool) -> Heads:
+    config = model.config
+    if isinstance(config, EncoderDecoderConfig):
+        config = config.encoder if in_encoder else config.decoder
+    attention = config.layers[layer].attention
+    return Heads(attention.heads, attention.key_heads, attention.head_width(config.d_model))
+
+
+def _alike(config: ModelConfig, built: ModelConfig) -> bool:
+    """Whether two configurations are the same model once what goes without saying is said.
+
+    Facts tell of a first layer and of what is local; a configuration whose layers differ otherwise is not their model.
+    """
+    if isinstance(config, EncoderDecoderConfig) or isinstance(built, EncoderDecoderConfig):
+        both = isinstance(config, EncoderDecoderConfig) and isinstance(built, EncoderDecoderConfig)
+        return both and _alike(config.encoder, built.encoder) and _alike(config.decoder, built.decoder)  # type: ignore[union-attr]
+    return _spelled_out(config) == _spelled_out(built)
+
+
+def _spelled_out(config: TransformerConfig) -> TransformerConfig:
+    def attention(given: AttentionConfig) -> AttentionConfig:
+        width = given.head_width(config.d_model)
+        scale = width**-0.5 if given.scale is None else given.scale
+        return replace(given, kv_heads=given.key_heads, d_head=width, scale=scale)
+
+    layers = tuple(replace(layer, attention=attention(layer.attention)) for layer in config.layers)
+    width = config.embedding.width or config.d_model
+    return replace(config, layers=layers, embedding=replace(config.embedding, width=width))

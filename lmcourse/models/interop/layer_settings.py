@@ -1,0 +1,135 @@
+"""The two settings that files write in many ways: the rotation, and which layers are local."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lmcourse.errors import CourseError
+from lmcourse.models.interop.facts import Facts
+from lmcourse.models.interop.settings import Known, Settings
+from lmcourse.nn.rotary import RotaryConfig, Stretch
+
+STRETCH = {
+    "factor": "factor",
+    "trained": "original_max_position_embeddings",
+    "slow": "low_freq_factor",
+    "fast": "high_freq_factor",
+}
+"""Our names and theirs for Llama 3.1's rule."""
+
+
+@dataclass(frozen=True)
+class Rope:
+    """The rotation, in the current form ("rope_parameters") and the older one (a key for each number).
+
+    Attributes:
+        layout: of the pairs.
+        theta: the base where none is given.
+        theta_key, fraction_key: what the older form calls base and turned share.
+        fraction: the turned share where none is given; None for families that turn all features.
+        local_key: the older form's base for local layers; families with one have rope_parameters per kind of layer.
+    """
+
+    layout: Literal["half", "interleaved"] = "half"
+    theta: float = 10_000.0
+    theta_key: str = "rope_theta"
+    fraction: float | None = None
+    fraction_key: str = "partial_rotary_factor"
+    local_key: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        old = [self.theta_key, "rope_scaling", *([self.fraction_key] if self.fraction else [])]
+        return ("rope_parameters", *old, *([self.local_key] if self.local_key else []))
+
+    def read(self, settings: Settings, known: Known) -> None:
+        new = settings.get("rope_parameters") or {}
+        old = {**(settings.get("rope_scaling") or {}), "rope_theta": settings.get(self.theta_key) or self.theta}
+        if self.local_key is None:
+            known["rotary"] = self._rotary(settings, {**old, **new})
+            return
+        known["rotary"] = self._rotary(settings, new.get("full_attention") or old)
+        nearby = new.get("sliding_attention") or {"rope_theta": settings.get(self.local_key, self.theta)}
+        known["local_rotary"] = self._rotary(settings, nearby)
+
+    def _rotary(self, settings: Settings, given: Settings) -> RotaryConfig:
+        kind = given.get("rope_type") or given.get("type") or "default"
+        if kind not in ("default", "linear", "llama3"):
+            raise CourseError(f"rope_type={kind!r} is not supported; supported: 'default', 'linear', 'llama3'")
+        fraction = self.fraction or 1.0
+        if self.fraction is not None:
+            fraction = given.get("partial_rotary_factor") or settings.get(self.fraction_key) or fraction
+        scaling = float(given["factor"]) if kind == "linear" else 1.0
+        stretch = Stretch(**{ours: given[key] for ours, key in STRETCH.items()}) if kind == "llama3" else None
+        return RotaryConfig(float(given["rope_theta"]), float(fraction), self.layout, scaling, stretch)
+
+    def write(self, facts: Facts) -> dict[str, Any]:
+        if self.local_key is None:
+            return {"rope_parameters": self._parameters(facts.rotary)}
+        nearby = self._parameters(facts.local_rotary or facts.rotary)
+        return {"rope_parameters": {"full_attention": self._parameters(facts.rotary), "sliding_attention": nearby}}
+
+    def _parameters(self, rotary: RotaryConfig | None) -> dict[str, Any] | None:
+        if rotary is None:
+            return None
+        kind: dict[str, Any] = {"rope_type": "default"}
+        if rotary.stretch is not None:
+            kind = {"rope_type": "llama3", **{key: getattr(rotary.stretch, ours) for ours, key in STRETCH.items()}}
+        elif rotary.scaling != 1:
+            kind = {"rope_type": "linear", "factor": rotary.scaling}
+        share = {} if self.fraction is None else {"partial_rotary_factor": rotary.fraction}
+        return {"rope_theta": rotary.theta, **kind, **share}
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Which layers are local, as a list of names or a rule.
+
+    Attributes:
+        span_key: how far a local layer sees.
+        every: where there is no list, one layer in so many is full and the others local; 0: all are local; None: none.
+        pattern_key: an older form's name for `every`.
+        local_name: of a local layer in the list.
+        listed: whether the family knows "layer_types".
+        switch_key: a key without which there are no local layers, whatever the others say.
+    """
+
+    span_key: str = "sliding_window"
+    every: int | None = None
+    pattern_key: str | None = None
+    local_name: str = "sliding_attention"
+    listed: bool = True
+    switch_key: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        some = (self.span_key, "layer_types" if self.listed else None, self.pattern_key, self.switch_key)
+        return tuple(key for key in some if key is not None)
+
+    def read(self, settings: Settings, known: Known) -> None:
+        if self.switch_key and not settings.get(self.switch_key):
+            return
+        local = self._local(settings, known["layers"])
+        span = settings.get(self.span_key)
+        if span is None or not any(local):
+            return
+        known["span"], known["local"] = span, local
+
+    def _local(self, settings: Settings, layers: int) -> tuple[bool, ...]:
+        names = settings.get("layer_types") if self.listed else None
+        if names is not None:
+            for name in names:
+                if name not in (self.local_name, "full_attention"):
+                    raise CourseError(f"layer type {name!r} is not supported: {self.local_name!r}, 'full_attention'")
+            return tuple(name == self.local_name for name in names)
+        if self.switch_key:
+            raise CourseError(f"{self.switch_key}=True needs 'layer_types'")
+        every = settings.get(self.pattern_key, self.every) if self.pattern_key else self.every
+        return tuple(every is not None and (every == 0 or (index + 1) % every != 0) for index in range(layers))
+
+    def write(self, facts: Facts) -> dict[str, Any]:
+        local = facts.local or (False,) * facts.layers
+        names = [self.local_name if near else "full_attention" for near in local]
+        switch = {} if self.switch_key is None else {self.switch_key: bool(facts.local)}
+        return {self.span_key: facts.span, **({"layer_types": names} if self.listed else {}), **switch}

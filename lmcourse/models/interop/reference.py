@@ -1,0 +1,173 @@
+"""Models of `transformers` to compare with: built from a sample, every parameter drawn at random."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lmcourse.errors import CourseError
+from lmcourse.inference.generate import generate
+from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.interop.convert import family_of, from_hugging_face
+from lmcourse.models.interop.family import Model, Weights
+from lmcourse.models.interop.samples import LENGTH, VOCABULARY, Sample
+from lmcourse.models.loss import next_token_loss
+
+
+def build_reference(sample: Sample, seed: int = 0) -> nn.Module:
+    """The sample's model in `transformers`, in fp32.
+
+    Norms and biases are drawn too: at their usual 1 and 0, a model that forgets them computes the same.
+
+    Raises:
+        CourseError: transformers is not installed.
+    """
+    transformers = import_transformers()
+    config = transformers.AutoConfig.for_model(sample.model_type, **sample.settings)
+    seq2seq = sample.model_type == "t5"
+    kind = transformers.AutoModelForSeq2SeqLM if seq2seq else transformers.AutoModelForCausalLM
+    model: nn.Module = kind.from_config(config, attn_implementation=sample.attention)
+    if sample.settings.get("tie_word_embeddings") is False:
+        model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())  # type: ignore[union-attr,operator]
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            # Norms' scales start at 1 (or 0, for 1 + w) and biases at 0: they move away from there.
+            parameter.copy_(parameter + 0.3 * noise if parameter.ndim == 1 else parameter.shape[-1] ** -0.5 * noise)
+    return model.eval()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts to compare on; `source` is for an encoder, and may be longer than the target."""
+
+    tokens: Int[Tensor, "b s"]
+    source: Int[Tensor, "b t"]
+
+
+def batch_for(sample: Sample, seed: int = 1) -> Batch:
+    """Two texts. The ids 0 and 1 do not occur: as padding they would have no gradient in some references."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(2, VOCABULARY, (2, LENGTH), generator=generator)
+    return Batch(tokens, torch.randint(2, VOCABULARY, (2, LENGTH + 5), generator=generator))
+
+
+def their_logits(model: nn.Module, batch: Batch) -> Float[Tensor, "b s v"]:
+    """Logits of a model of `transformers`."""
+    if getattr(model.config, "is_encoder_decoder", False):
+        result: Any = model(input_ids=batch.source, decoder_input_ids=batch.tokens, use_cache=False)
+    else:
+        result = model(input_ids=batch.tokens, use_cache=False)
+    logits: Tensor = result.logits
+    return logits
+
+
+def our_logits(model: Model, batch: Batch) -> Float[Tensor, "b s v"]:
+    """Logits of one of our models."""
+    logits: Tensor = model(batch.source, batch.tokens) if isinstance(model, EncoderDecoder) else model(batch.tokens)
+    return logits
+
+
+def gradients(model: nn.Module, logits: Float[Tensor, "b s v"], batch: Batch) -> Weights:
+    """The gradients of the next-token loss, by the name of the parameter."""
+    loss = next_token_loss(logits[:, :-1], batch.tokens[:, 1:])
+    named = dict(model.named_parameters())
+    found = torch.autograd.grad(loss, list(named.values()), allow_unused=True, materialize_grads=True)
+    return dict(zip(named, found, strict=True))
+
+
+TOLERANCE = 5e-5
+"""How far logits and gradients may be from the reference, in fp32: ten times what rounding gives, and less than the
+smallest mistake."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How far our model is from theirs.
+
+    Attributes:
+        parameters: how many.
+        logits, gradients: the largest absolute difference.
+        largest_logit: for scale.
+        tokens_equal: whether greedy decoding gives the same tokens, ours with its cache.
+    """
+
+    parameters: int
+    logits: float
+    gradients: float
+    largest_logit: float
+    tokens_equal: bool
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the two are the same model."""
+        return max(self.logits, self.gradients) < TOLERANCE and self.tokens_equal
+
+
+def compare(sample: Sample, new_tokens: int = 20) -> Comparison:
+    """Build the sample's model in `transformers`, translate it and compare the two."""
+    theirs, batch = build_reference(sample), batch_for(sample)
+    ours = from_hugging_face(theirs)
+    expected, found = their_logits(theirs, batch), our_logits(ours, batch)
+    difference, largest = (expected - found).detach().abs().max(), expected.detach().abs().max()
+    family = family_of({"model_type": sample.model_type})
+    their_gradients = family.to_ours(ours, gradients(theirs, expected, batch))
+    our_gradients = gradients(ours, found, batch)
+    return Comparison(
+        parameters=sum(parameter.numel() for parameter in ours.parameters()),
+        logits=float(difference),
+        gradients=max(float((their_gradients[name] - g).abs().max()) for name, g in our_gradients.items()),
+        largest_logit=float(largest),
+        tokens_equal=their_greedy(theirs, batch, new_tokens) == our_greedy(ours, batch, new_tokens),
+    )
+
+
+PROMPTS = (17, 9)
+"""Lengths of the two prompts, tokens: uneven, one longer than the samples' windows and one that outgrows them."""
+
+
+@torch.no_grad()
+def their_greedy(model: nn.Module, batch: Batch, count: int) -> list[list[int]]:
+    """What `generate` of `transformers` writes to each prompt alone, with its cache."""
+    model.generation_config.eos_token_id = None  # type: ignore[union-attr]  # no token ends a text
+    options: dict[str, Any] = {"max_new_tokens": count, "do_sample": False, "pad_token_id": 0}
+    written = []
+    for length, row, source in zip(PROMPTS, batch.tokens, batch.source, strict=True):
+        prompt = row[None, :length]
+        if getattr(model.config, "is_encoder_decoder", False):
+            # Without a cache: theirs wants a decoder as deep as the encoder.
+            start = {"decoder_input_ids": prompt, "decoder_start_token_id": int(row[0]), "use_cache": False}
+            text = model.generate(source[None], **start, **options)  # type: ignore[operator]
+        else:
+            text = model.generate(prompt, attention_mask=torch.ones_like(prompt), **options)  # type: ignore[operator]
+        written.append(text[0, -count:].tolist())
+    return written
+
+
+def our_greedy(model: Model, batch: Batch, count: int) -> list[list[int]]:
+    """What we write to both prompts at once, with our cache."""
+    prompts = [row[:length].tolist() for length, row in zip(PROMPTS, batch.tokens, strict=True)]
+    sources = batch.source.tolist() if isinstance(model, EncoderDecoder) else None
+    return generate(model, prompts, count, sources=sources)
+
+
+def import_transformers() -> Any:
+    """The package transformers, quiet and offline.
+
+    Raises:
+        CourseError: it is not installed.
+    """
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        import transformers
+    except ImportError:
+        raise CourseError("a comparison needs the package transformers: pip install 'lmcourse[parity]'") from None
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    return transformers

@@ -1,0 +1,198 @@
+"""A tiny model of every family, as settings for `transformers`: what the tests and the parity table compare.
+
+Small and awkward on purpose: uneven head counts, widths that are no powers of two, windows and chunks shorter than the
+text, layers of every kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+LENGTH = 40
+"""Tokens in a text."""
+VOCABULARY = 97
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A configuration of one family.
+
+    Attributes:
+        name: of this sample; the family's, and what is special.
+        model_type: the family's name.
+        settings: what differs from the family's defaults.
+        attention: the implementation in `transformers` that serves as reference.
+    """
+
+    name: str
+    model_type: str
+    settings: dict[str, Any]
+    attention: str = "sdpa"
+
+
+def _rope(theta: float, fraction: float | None = None, **more: Any) -> dict[str, Any]:
+    share = {} if fraction is None else {"partial_rotary_factor": fraction}
+    return {"rope_parameters": {"rope_type": "default", "rope_theta": theta, **share, **more}}
+
+
+def _eps(key: str | None) -> dict[str, float]:
+    """An epsilon large enough to be felt, where it can be set at all."""
+    return {} if key is None else {key: 1e-3}
+
+
+def _llama(eps: str | None = "rms_norm_eps", **changes: Any) -> dict[str, Any]:
+    """Six query heads on two key heads, on a width that they do not fill."""
+    return (
+        {
+            "vocab_size": VOCABULARY,
+            "hidden_size": 60,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 6,
+            "num_key_value_heads": 2,
+            "head_dim": 14,
+            "intermediate_size": 70,
+            "max_position_embeddings": 64,
+            "pad_token_id": None,
+            **_eps(eps),
+        }
+        | _rope(10_000.0)
+        | changes
+    )
+
+
+def _even(eps: str | None, **changes: Any) -> dict[str, Any]:
+    """For families that cut the width into heads."""
+    settings = _llama(eps, **{"hidden_size": 72, **changes})
+    del settings["head_dim"]
+    return settings
+
+
+def _mha(eps: str, **changes: Any) -> dict[str, Any]:
+    """Five heads, each with a key of its own."""
+    settings = _even(eps, **{"hidden_size": 60, "num_attention_heads": 5, **changes})
+    del settings["num_key_value_heads"]
+    return settings
+
+
+def _gpt(**changes: Any) -> dict[str, Any]:
+    names = {"n_embd": 60, "n_layer": 3, "n_head": 5, "n_positions": 64, "n_inner": 70}
+    dropouts = {"resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1}
+    return {"vocab_size": VOCABULARY, **names, **dropouts, **_eps("layer_norm_epsilon"), **changes}
+
+
+def _falcon(**changes: Any) -> dict[str, Any]:
+    settings = _mha("layer_norm_epsilon", **{"ffn_hidden_size": 70, **changes})
+    del settings["intermediate_size"]
+    return settings
+
+
+def _opt(**changes: Any) -> dict[str, Any]:
+    sizes = {"hidden_size": 60, "num_hidden_layers": 3, "num_attention_heads": 5, "ffn_dim": 70}
+    return {"vocab_size": VOCABULARY, "max_position_embeddings": 64, "word_embed_proj_dim": 60, **sizes, **changes}
+
+
+def _t5(**changes: Any) -> dict[str, Any]:
+    sizes = {"d_model": 60, "d_kv": 14, "d_ff": 70, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 5}
+    buckets = {"relative_attention_num_buckets": 12, "relative_attention_max_distance": 25}
+    return {"vocab_size": VOCABULARY, **sizes, **buckets, **_eps("layer_norm_epsilon"), **changes}
+
+
+FIVE: dict[str, Any] = {"num_hidden_layers": 5}
+GROUPED = {"num_attention_heads": 6, "num_kv_heads": 2, "new_decoder_architecture": True}
+
+# All three cases within a text: pairs that turn often, seldom and in between.
+STRETCH = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 24}
+
+SAMPLES: tuple[Sample, ...] = (
+    Sample("llama2", "llama", _llama()),
+    Sample("llama3", "llama", _llama(**_rope(500_000.0), attention_bias=True, mlp_bias=True, tie_word_embeddings=True)),
+    Sample(
+        "llama-stretched", "llama", _llama(rope_parameters={"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0})
+    ),
+    Sample("llama3.1", "llama", _llama(rope_parameters={"rope_theta": 5e5, "rope_type": "llama3", **STRETCH})),
+    Sample("mistral", "mistral", _llama(sliding_window=11)),
+    Sample("gpt2", "gpt2", _gpt()),
+    Sample("qwen2", "qwen2", _llama()),
+    Sample("qwen2-window", "qwen2", _llama(use_sliding_window=True, sliding_window=9, max_window_layers=1)),
+    Sample("qwen3", "qwen3", _llama(**_rope(1_000_000.0))),
+    Sample("olmo", "olmo", _even(None)),
+    Sample("olmo2", "olmo2", _even("rms_norm_eps")),
+    Sample("gemma", "gemma", _llama()),
+    Sample(
+        "gemma2",
+        "gemma2",
+        _llama(sliding_window=11, query_pre_attn_scalar=20, attn_logit_softcapping=5.0, final_logit_softcapping=9.0),
+        "eager",
+    ),
+    Sample(
+        "gemma3",
+        "gemma3_text",
+        _llama(
+            num_hidden_layers=7,
+            sliding_window=11,
+            query_pre_attn_scalar=20,
+            rope_parameters={
+                "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
+                "full_attention": {"rope_type": "linear", "rope_theta": 1_000_000.0, "factor": 8.0},
+            },
+        ),
+    ),
+    Sample("gpt-neox", "gpt_neox", _mha("layer_norm_eps", hidden_size=80, **_rope(10_000.0, 0.25))),
+    Sample("gpt-neox-serial", "gpt_neox", _mha("layer_norm_eps", **_rope(1e4, 0.5), use_parallel_residual=False)),
+    Sample("gpt-j", "gptj", _gpt(rotary_dim=6), "eager"),
+    Sample("phi-2", "phi", _even("layer_norm_eps", **_rope(10_000.0, 0.5))),
+    Sample("falcon-7b", "falcon", _falcon()),
+    Sample("falcon-40b", "falcon", _falcon(**GROUPED)),
+    Sample("falcon-11b", "falcon", _falcon(**GROUPED, num_ln_in_parallel_attn=1)),
+    Sample(
+        "falcon-rw",
+        "falcon",
+        _falcon(alibi=True, multi_query=False, parallel_attn=False, bias=True),
+    ),
+    Sample(
+        "bloom",
+        "bloom",
+        {"vocab_size": VOCABULARY, "hidden_size": 60, "n_layer": 3, "n_head": 6, **_eps("layer_norm_epsilon")},
+        "eager",
+    ),
+    Sample("opt", "opt", _opt()),
+    Sample("opt-350m", "opt", _opt(do_layer_norm_before=False, word_embed_proj_dim=24)),
+    Sample("cohere", "cohere", _llama("layer_norm_eps", logit_scale=0.3)),
+    Sample("cohere-plus", "cohere", _llama("layer_norm_eps", logit_scale=0.3, use_qk_norm=True)),
+    Sample("cohere2", "cohere2", _llama("layer_norm_eps", **FIVE, sliding_window=11, logit_scale=0.3)),
+    Sample(
+        "mpt",
+        "mpt",
+        {
+            "vocab_size": VOCABULARY,
+            "d_model": 60,
+            "n_heads": 6,
+            "n_layers": 3,
+            "max_seq_len": 64,
+            **_eps("layer_norm_epsilon"),
+        },
+        "eager",
+    ),
+    Sample("nemotron", "nemotron", _llama("norm_eps", **_rope(10_000.0, 0.5) | {"head_dim": 16})),
+    Sample("stablelm", "stablelm", _even("layer_norm_eps", **_rope(10_000.0, 0.5), use_qkv_bias=True)),
+    Sample(
+        "stablelm-parallel",
+        "stablelm",
+        _even("layer_norm_eps", **_rope(1e4, 0.5), use_parallel_residual=True, qk_layernorm=True),
+    ),
+    Sample("smollm3", "smollm3", _llama(**FIVE, **_rope(2_000_000.0))),
+    Sample("t5-v1.0", "t5", _t5()),
+    Sample("t5-v1.1", "t5", _t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
+    Sample(
+        "granite",
+        "granite",
+        _llama(embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.2, logits_scaling=1.7),
+    ),
+    Sample(
+        "llama4-dense",
+        "llama4_text",
+        _llama(**FIVE, intermediate_size_mlp=76, moe_layers=[], attention_chunk_size=11, floor_scale=8, attn_scale=0.4),
+        "eager",
+    ),
+)

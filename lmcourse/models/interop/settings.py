@@ -1,0 +1,190 @@
+"""What the entries of a config.json say about a model, in both directions.
+
+A family is described by a list of clauses. Each reads some keys into facts and writes the same keys from them. A key
+that no clause speaks for, and that is not known to be harmless, is refused: it might change what the model computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lmcourse.errors import CourseError
+from lmcourse.models.interop.facts import Facts
+
+Settings = Mapping[str, Any]
+Known = dict[str, Any]
+"""The facts read so far."""
+
+HARMLESS = frozenset(
+    # Names and book-keeping, how weights were first drawn, how a tokenizer or `generate` is set up; heads of other
+    # tasks; and settings of old versions that were never read, or repeat another.
+    """
+    _name_or_path architectures model_type transformers_version dtype torch_dtype initializer_range init_std
+    initializer_factor use_cache
+    return_dict output_attentions output_hidden_states id2label label2id problem_type chunk_size_feed_forward
+    is_encoder_decoder is_decoder pretraining_tp task_specific_params tokenizer_class auto_map torchscript
+    _attn_implementation _attn_implementation_autoset use_bfloat16 cache_implementation init_device
+    summary_type summary_use_proj summary_activation summary_proj_to_labels summary_first_dropout classifier_dropout
+    n_ctx output_past unk_index offset_alibi skip_bias_add skip_bias_add_qkv
+    attention_softmax_in_fp32 bias_dropout_fusion masked_softmax_fusion slow_but_exact prefix activation_dropout
+    _sliding_window_pattern max_window_layers no_rope_layer_interval reorder_and_upcast_attn
+    """.split()  # noqa: SIM905 - a list of fifty lines says less
+)
+"""Keys that do not change a model's logits; those that end in _token_id do not either."""
+
+
+class Clause(Protocol):
+    """Some keys, and the facts they state."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys it speaks for."""
+        ...
+
+    def read(self, settings: Settings, known: Known) -> None:
+        """Add to the known facts.
+
+        Raises:
+            CourseError: a setting is not supported.
+        """
+        ...
+
+    def write(self, facts: Facts) -> dict[str, Any]:
+        """The keys' values."""
+        ...
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED = _Required()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One key that states one fact.
+
+    Attributes:
+        default: the fact's value where the key is absent or null; a function of the facts known so far computes it.
+        read_as, write_as: between the key's value and the fact's.
+    """
+
+    key: str
+    fact: str
+    default: Any = REQUIRED
+    read_as: Callable[[Any, Known], Any] = lambda value, known: value
+    write_as: Callable[[Any, Facts], Any] = lambda value, facts: value
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return (self.key,)
+
+    def read(self, settings: Settings, known: Known) -> None:
+        value = settings.get(self.key)
+        if value is not None:
+            known[self.fact] = self.read_as(value, known)
+        elif self.default is REQUIRED:
+            raise CourseError(f"config.json has no {self.key!r}")
+        else:
+            known[self.fact] = self.default(known) if callable(self.default) else self.default
+
+    def write(self, facts: Facts) -> dict[str, Any]:
+        return {self.key: self.write_as(getattr(facts, self.fact), facts)}
+
+
+@dataclass(frozen=True, init=False)
+class Fixed:
+    """A key with one value, or few that mean the same; anything else would be another model.
+
+    Attributes:
+        stated: whether the key must be there; otherwise its absence means the first value.
+    """
+
+    key: str
+    allowed: tuple[Any, ...]
+    stated: bool = False
+
+    def __init__(self, key: str, *allowed: Any, stated: bool = False) -> None:
+        object.__setattr__(self, "key", key)
+        object.__setattr__(self, "allowed", allowed)
+        object.__setattr__(self, "stated", stated)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return (self.key,)
+
+    def read(self, settings: Settings, known: Known) -> None:
+        value = settings.get(self.key, None if self.stated else self.allowed[0])
+        if value not in self.allowed:
+            supported = ", ".join(repr(value) for value in self.allowed)
+            raise CourseError(f"{self.key}={value!r} is not supported; supported: {supported}")
+
+    def write(self, facts: Facts) -> dict[str, Any]:
+        return {self.key: self.allowed[0]}
+
+
+@dataclass(frozen=True, init=False)
+class Ignored:
+    """Keys that mean nothing for the members of the family that are supported."""
+
+    keys: tuple[str, ...]
+
+    def __init__(self, *keys: str) -> None:
+        object.__setattr__(self, "keys", keys)
+
+    def read(self, settings: Settings, known: Known) -> None:
+        pass
+
+    def write(self, facts: Facts) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A fact that no key states because it follows from others."""
+
+    fact: str
+    rule: Callable[[Known], Any]
+    keys: tuple[str, ...] = ()
+
+    def read(self, settings: Settings, known: Known) -> None:
+        known[self.fact] = self.rule(known)
+
+    def write(self, facts: Facts) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True)
+class Clauses:
+    """All clauses of a family, and the facts that hold for all its members."""
+
+    clauses: tuple[Clause, ...]
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self, settings: Settings) -> Facts:
+        """The facts that a config.json states.
+
+        Raises:
+            CourseError: a key is missing, unknown, or has a value that is not supported.
+        """
+        spoken_for = {key for clause in self.clauses for key in clause.keys} | HARMLESS
+        for key, value in settings.items():
+            if key not in spoken_for and value is not None and not key.endswith("_token_id"):
+                raise CourseError(f"{key}={value!r} is not a setting we know; supported: {', '.join(self.named)}")
+        known: Known = dict(self.constants)
+        for clause in self.clauses:
+            clause.read(settings, known)
+        return Facts(**known)
+
+    def write(self, facts: Facts) -> dict[str, Any]:
+        """The settings of a model."""
+        return {key: value for clause in self.clauses for key, value in clause.write(facts).items()}
+
+    @property
+    def named(self) -> list[str]:
+        """The keys that say something."""
+        return sorted({key for clause in self.clauses for key in clause.keys})

@@ -1,0 +1,128 @@
+"""Translation before transformers: a recurrent encoder, a recurrent decoder, and attention between them.
+
+Without attention all the decoder learns of the source is one state (Sutskever et al., 2014). With it, each step looks
+back at every state of the encoder (Bahdanau et al., 2015; the dot-product form is Luong et al., 2015).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from lmcourse.models.recurrent import CELLS, Kind, Recurrent
+from lmcourse.nn.attend import attention_weights, weighted_values
+
+
+@dataclass(frozen=True)
+class Seq2SeqConfig:
+    """Which encoder–decoder.
+
+    Attributes:
+        source_vocabulary, target_vocabulary: how many tokens each side has.
+        d_embedding, d_hidden, layers, kind: of both sides; see `RecurrentConfig`.
+        attention: whether the decoder looks back at the source.
+    """
+
+    source_vocabulary: int
+    target_vocabulary: int
+    d_embedding: int
+    d_hidden: int
+    layers: int = 1
+    kind: Kind = "lstm"
+    attention: bool = True
+
+    def __post_init__(self) -> None:
+        sizes = self.source_vocabulary, self.target_vocabulary, self.d_embedding, self.d_hidden, self.layers
+        if min(sizes) < 1:
+            raise ValueError("an encoder–decoder needs two vocabularies, two widths and a layer, all at least 1")
+        if self.kind not in CELLS:
+            raise ValueError(f"unknown kind {self.kind!r}; there are {', '.join(CELLS)}")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the decoder knows of the source.
+
+    Attributes:
+        hidden: the encoder's h_i at every token.
+        states: of each layer after the last token: where the decoder starts.
+        real: which source tokens are no padding.
+    """
+
+    hidden: Float[Tensor, "b t d"]
+    states: list[Float[Tensor, "parts b d"]]
+    real: Bool[Tensor, "b t"]
+
+
+class Seq2Seq(nn.Module):
+    """Reads a source, then predicts a target token by token."""
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__()
+        self.config = config
+        d = config.d_hidden
+        self.source_embedding = nn.Embedding(config.source_vocabulary, config.d_embedding)
+        self.target_embedding = nn.Embedding(config.target_vocabulary, config.d_embedding)
+        self.encoder = Recurrent(config.kind, config.d_embedding, d, config.layers)
+        self.decoder = Recurrent(config.kind, config.d_embedding, d, config.layers)
+        self.head = nn.Linear(2 * d if config.attention else d, config.target_vocabulary)
+
+    def forward(
+        self,
+        source: Int[Tensor, "b t"],
+        target: Int[Tensor, "b s"],
+        real: Bool[Tensor, "b t"] | None = None,
+    ) -> Float[Tensor, "b s v"]:
+        """Logits for the token after each target token.
+
+        The decoder reads the true target, not what it would have said itself (teacher forcing).
+        """
+        logits, _, _ = self.decode(target, self.read(source, real))
+        return logits
+
+    def read(self, source: Int[Tensor, "b t"], real: Bool[Tensor, "b t"] | None = None) -> Source:
+        """Run the encoder. `real` marks what is no padding; by default everything."""
+        real = torch.ones_like(source, dtype=torch.bool) if real is None else real
+        hidden, states = self.encoder(self.source_embedding(source), real=real)
+        return Source(hidden, states, real)
+
+    def decode(
+        self,
+        target: Int[Tensor, "b s"],
+        source: Source,
+        states: list[Float[Tensor, "parts b d"]] | None = None,
+    ) -> tuple[Float[Tensor, "b s v"], list[Float[Tensor, "parts b d"]], Float[Tensor, "b s t"] | None]:
+        """Logits, the states after the last token, and how much each step attends to each source token.
+
+        Args:
+            target: the tokens so far.
+            source: what was read.
+            states: where an earlier call ended; by default, where the encoder ended.
+        """
+        hidden, states = self.decoder(self.target_embedding(target), source.states if states is None else states)
+        if not self.config.attention:
+            return self.head(hidden), states, None
+        # One head, and no √d: the dot products of Luong et al.
+        visible = source.real[:, None, :].expand(-1, hidden.shape[1], -1)
+        keys = source.hidden[:, None]
+        weights = attention_weights(hidden[:, None], keys, visible, scale=1.0)
+        found = rearrange(weighted_values(weights, keys), "b 1 s d -> b s d")
+        return self.head(torch.cat([found, hidden], dim=-1)), states, weights[:, 0]
+
+    @torch.no_grad()
+    def translate(
+        self, source: Int[Tensor, "b t"], start: int, length: int, real: Bool[Tensor, "b t"] | None = None
+    ) -> Int[Tensor, "b s"]:
+        """The likeliest token at each of `length` steps, each read back as the next input, without the start token."""
+        read = self.read(source, real)
+        states, token = read.states, source.new_full((source.shape[0], 1), start)
+        said = []
+        for _ in range(length):
+            logits, states, _ = self.decode(token, read, states)
+            token = logits.argmax(dim=-1)
+            said.append(token)
+        return torch.cat(said, dim=1)

@@ -1,0 +1,99 @@
+"""The transformer: embedding, blocks, norm, head.
+
+A decoder predicts the next token, an encoder gives every token a vector that knows its context. The difference is one
+flag of the attention's sight, so both are this class.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lmcourse.models.config import TransformerConfig
+from lmcourse.nn.attention import KeyValueStore, Pass
+from lmcourse.nn.bias import Alibi, AlibiConfig, Buckets
+from lmcourse.nn.block import build_block
+from lmcourse.nn.embedding import Embedding, Head
+from lmcourse.nn.norm import Norm
+
+
+class Transformer(nn.Module):
+    """The model that a configuration describes."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config.embedding, config.vocabulary, config.d_model)
+        self.position_bias = build_position_bias(config)
+        self.blocks = nn.ModuleList(
+            build_block(layer, config.block, config.d_model, index) for index, layer in enumerate(config.layers)
+        )
+        self.norm: nn.Module = Norm(config.final_norm, config.d_model) if config.final_norm else nn.Identity()
+        self.head = Head(config.head, self.embedding, config.d_model)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "b s"],
+        positions: Int[Tensor, "b s"] | None = None,
+        *,
+        prefix: Int[Tensor, " b"] | None = None,
+        store: KeyValueStore | None = None,
+    ) -> Float[Tensor, "b s v"]:
+        """Logits for every token.
+
+        Args:
+            tokens: ids.
+            positions: where they stand in their text; by default 0, 1, 2, …, or behind what the store holds; EMPTY
+                marks padding.
+            prefix: per sequence, how many tokens at its start see each other (a prefix language model).
+            store: keys and values of earlier tokens, such as `lmcourse.inference.cache.Cache`.
+        """
+        logits: Tensor = self.head(self.encode(tokens, positions, prefix=prefix, store=store))
+        return logits
+
+    def encode(
+        self,
+        tokens: Int[Tensor, "b s"],
+        positions: Int[Tensor, "b s"] | None = None,
+        *,
+        prefix: Int[Tensor, " b"] | None = None,
+        store: KeyValueStore | None = None,
+    ) -> Float[Tensor, "b s d"]:
+        """The vectors that the head reads; for an encoder, the result."""
+        step = begin_pass(tokens, positions, prefix, self.position_bias, store)
+        x = self.embedding(tokens, step.positions)
+        for block in self.blocks:
+            x = block(x, step)
+        result: Tensor = self.norm(x)
+        return result
+
+
+def count_from_zero(tokens: Int[Tensor, "b s"]) -> Int[Tensor, "b s"]:
+    """The positions 0, 1, 2, … of every row."""
+    return torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
+
+
+def begin_pass(
+    tokens: Int[Tensor, "b s"],
+    positions: Int[Tensor, "b s"] | None,
+    prefix: Int[Tensor, " b"] | None,
+    position_bias: nn.Module | None,
+    store: KeyValueStore | None,
+) -> Pass:
+    """What the layers of a model share while these tokens go through them."""
+    if store is not None:
+        at, plain = store.begin(tokens, positions)
+    else:
+        at, plain = count_from_zero(tokens) if positions is None else positions, positions is None
+    return Pass(at, plain, prefix, position_bias, store)
+
+
+def build_position_bias(config: TransformerConfig) -> nn.Module | None:
+    """The bias on attention scores that a configuration asks for."""
+    if config.position_bias is None:
+        return None
+    first = config.layers[0].attention
+    if isinstance(config.position_bias, AlibiConfig):
+        return Alibi(config.position_bias, first.heads, first.head_width(config.d_model))
+    return Buckets(config.position_bias, first.heads)

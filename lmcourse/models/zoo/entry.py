@@ -1,0 +1,56 @@
+"""What the zoo knows of a model, and how to find one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+
+from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A published model.
+
+    Attributes:
+        name: by which it is found: "llama-3-8b".
+        year: of its first publication.
+        source: the paper, report or configuration file the numbers are from.
+        config: its architecture. Dropout is that of pre-training.
+        published: how many parameters it is said to have, with the digits that were published: 175_000_000_000 stands
+            for "175B". None if nobody says.
+        note: what is not published, or left out here.
+        differs: why our count and the published one disagree, where they do.
+        really: cells of the survey that the configuration cannot express, such as Gopher's positions.
+    """
+
+    name: str
+    year: int
+    source: str
+    config: TransformerConfig | EncoderDecoderConfig
+    published: int | None = None
+    note: str = ""
+    differs: str = ""
+    really: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def decoder(self) -> TransformerConfig:
+        """The configuration, or that of the decoder where there are two."""
+        return self.config.decoder if isinstance(self.config, EncoderDecoderConfig) else self.config
+
+    @cached_property
+    def parameters(self) -> int:
+        """How many parameters the model has, counted on a model without memory; tied ones count once."""
+        with torch.device("meta"):
+            return sum(parameter.numel() for parameter in self.build().parameters())
+
+    def build(self) -> Transformer | EncoderDecoder:
+        """The model, with random weights. The large ones need `with torch.device("meta")`."""
+        if isinstance(self.config, EncoderDecoderConfig):
+            return EncoderDecoder(self.config)
+        return Transformer(self.config)

@@ -1,0 +1,32 @@
+"""All models, and one by name."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from lmcourse.errors import CourseError
+from lmcourse.models.zoo import beginnings, course, llamas, scaling, variations
+from lmcourse.models.zoo.entry import Entry
+
+_MODELS: dict[str, Entry] = {
+    entry.name: entry
+    for entries in (beginnings.ENTRIES, scaling.ENTRIES, llamas.ENTRIES, variations.ENTRIES, course.ENTRIES)
+    for entry in entries
+}
+
+
+def all_models() -> list[Entry]:
+    """Every model, family by family; the course's own sizes last."""
+    return list(_MODELS.values())
+
+
+def find_model(name: str) -> Entry:
+    """The model of this name.
+
+    Raises:
+        CourseError: there is none; the message names the nearest.
+    """
+    if name in _MODELS:
+        return _MODELS[name]
+    nearest = get_close_matches(name.lower(), _MODELS, n=1, cutoff=0.0)[0]
+    raise CourseError(f"There is no model {name!r} in the zoo. Did you mean {nearest!r}?")

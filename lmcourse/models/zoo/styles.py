@@ -1,0 +1,115 @@
+"""Configurations from the few numbers that papers print.
+
+Two habits cover most models: GPT-2's (LayerNorm, biases, GELU, learned positions) and LLaMA's (RMSNorm, no biases,
+SwiGLU, RoPE). What a model does otherwise is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from lmcourse.models.config import TransformerConfig, repeat
+from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.block import BlockConfig, LayerConfig
+from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
+from lmcourse.nn.feed_forward import FeedForwardConfig
+from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.rotary import RotaryConfig
+from lmcourse.nn.sight import Sight
+
+LAYER_NORM = NormConfig("layer", bias=True)
+LAYER_NORM_NO_BIAS = NormConfig("layer")
+RMS = NormConfig("rms")
+RMS_1E6 = NormConfig("rms", eps=1e-6)
+
+
+def gpt_like(
+    layers: int,
+    d_model: int,
+    heads: int,
+    *,
+    vocabulary: int,
+    context: int,
+    norm: NormConfig = LAYER_NORM,
+    embedding: EmbeddingConfig | None = None,
+    head: HeadConfig | None = None,
+    block: dict[str, Any] | None = None,
+    feed_forward: dict[str, Any] | None = None,
+    dropout: float = 0.0,
+    **attention: Any,
+) -> TransformerConfig:
+    """A decoder after GPT-2: learned positions, biases everywhere, GELU, a feed-forward of 4 d.
+
+    Args:
+        layers, d_model, heads, vocabulary, context: the sizes.
+        norm: of blocks and end.
+        embedding, head: the ends, if not learned positions and a tied head.
+        block, feed_forward, attention: fields of their configurations that differ.
+        dropout: in all its places.
+    """
+    all_heads = AttentionConfig(heads, bias=True, out_bias=True, dropout=dropout)
+    wide = FeedForwardConfig(4 * d_model, "gelu_tanh", gated=False, bias=True)
+    layer = LayerConfig(replace(all_heads, **attention), replace(wide, **(feed_forward or {})))
+    blocks = replace(BlockConfig(norm, dropout=dropout), **(block or {}))
+    return TransformerConfig(
+        vocabulary=vocabulary,
+        d_model=d_model,
+        layers=repeat([layer], layers),
+        block=blocks,
+        embedding=embedding or EmbeddingConfig("learned", longest=context, dropout=dropout),
+        head=head or HeadConfig(),
+        final_norm=None if blocks.placement == "post" else norm,
+        context=context,
+    )
+
+
+def llama_like(
+    layers: int,
+    d_model: int,
+    heads: int,
+    d_ff: int,
+    *,
+    vocabulary: int,
+    context: int,
+    norm: NormConfig = RMS,
+    theta: float = 10_000.0,
+    tied: bool = False,
+    rotary: dict[str, Any] | None = None,
+    block: dict[str, Any] | None = None,
+    feed_forward: dict[str, Any] | None = None,
+    embedding: EmbeddingConfig | None = None,
+    head: HeadConfig | None = None,
+    pattern: Sequence[dict[str, Any]] = ({},),
+    **attention: Any,
+) -> TransformerConfig:
+    """A decoder after LLaMA: RMSNorm before each branch, RoPE, SwiGLU, no biases.
+
+    Args:
+        layers, d_model, heads, d_ff, vocabulary, context: the sizes.
+        norm: of blocks and end.
+        theta, rotary: RoPE's base, and other fields of its configuration.
+        tied: whether the head is the embedding.
+        block, feed_forward, embedding, head, attention: fields that differ; embedding and head as a whole.
+        pattern: per layer of a repeating group, the fields of attention that differ in it.
+    """
+    turned = RotaryConfig(theta, **(rotary or {}))
+    common = replace(AttentionConfig(heads, rotary=turned), **attention)
+    wide = replace(FeedForwardConfig(d_ff), **(feed_forward or {}))
+    blocks = replace(BlockConfig(norm), **(block or {}))
+    return TransformerConfig(
+        vocabulary=vocabulary,
+        d_model=d_model,
+        layers=repeat([LayerConfig(replace(common, **changes), wide) for changes in pattern], layers),
+        block=blocks,
+        embedding=embedding or EmbeddingConfig(),
+        head=head or HeadConfig(tied=tied),
+        final_norm=norm,
+        context=context,
+    )
+
+
+def window(size: int, every: int, **others: Any) -> list[dict[str, Any]]:
+    """A pattern for `llama_like`: `every` − 1 layers with a window, then a full one whose fields are `others`."""
+    return [{"sight": Sight("window", size)}] * (every - 1) + [others]

@@ -1,0 +1,134 @@
+"""The table of architectures: who chose what. Every cell is read off a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.zoo.entry import Entry
+from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.bias import AlibiConfig
+from lmcourse.nn.feed_forward import FeedForwardConfig
+
+GATED = {
+    "relu": "ReGLU",
+    "gelu": "GeGLU",
+    "gelu_tanh": "GeGLU",
+    "silu": "SwiGLU",
+    "sigmoid": "GLU",
+    "identity": "LiGLU",
+}
+PLAIN = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU", "relu2": "ReLU²"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model in the table; of an encoder–decoder, its decoder.
+
+    Attributes:
+        name, year, parameters: which model; parameters are counted.
+        layers, d_model, vocabulary, context: sizes.
+        norm: LayerNorm or RMSNorm.
+        placement: "pre", "post", "double", "output".
+        block: "serial", "parallel" or "parallel_two_norms".
+        position: how it knows the order; several, if layers differ.
+        attention: MHA, GQA or MQA, and what layers see if not everything.
+        qk_norm: "head", "heads", "width" or "".
+        activation: of the feed-forward; …GLU if gated.
+        ff_ratio: d_ff / d_model.
+        head_ratio: heads · d_head / d_model.
+        aspect: d_model / layers.
+        tied: whether the head is the embedding: "yes", "no".
+        biases: "all", "none", or which.
+        dropout: in pre-training.
+    """
+
+    name: str
+    year: int
+    parameters: int
+    layers: int
+    d_model: int
+    vocabulary: int
+    context: int | None
+    norm: str
+    placement: str
+    block: str
+    position: str
+    attention: str
+    qk_norm: str
+    activation: str
+    ff_ratio: float
+    head_ratio: float
+    aspect: float
+    tied: str
+    biases: str
+    dropout: float
+
+
+def survey(entries: Iterable[Entry]) -> list[Row]:
+    """The table's rows. Counting parameters takes a few milliseconds a layer."""
+    return [_row(entry) for entry in entries]
+
+
+def _row(entry: Entry) -> Row:
+    config = entry.decoder
+    attention, feed_forward = config.layers[0].attention, config.layers[0].feed_forward
+    row = Row(
+        name=entry.name,
+        year=entry.year,
+        parameters=entry.parameters,
+        layers=len(config.layers),
+        d_model=config.d_model,
+        vocabulary=config.vocabulary,
+        context=config.context,
+        norm={"layer": "LayerNorm", "rms": "RMSNorm"}[config.block.norm.kind],
+        placement=config.block.placement,
+        block=config.block.branches,
+        position=position(config),
+        attention=attention_kind(config),
+        qk_norm=attention.qk_norm.over if attention.qk_norm else "",
+        activation=(GATED if feed_forward.gated else PLAIN)[feed_forward.activation],
+        ff_ratio=feed_forward.width / config.d_model,
+        head_ratio=attention.heads * attention.head_width(config.d_model) / config.d_model,
+        aspect=config.d_model / len(config.layers),
+        tied="yes" if config.head.tied else "no",
+        biases=biases(attention, feed_forward),
+        dropout=config.block.dropout,
+    )
+    return replace(row, **entry.really)  # type: ignore[arg-type]  # the keys are those of text columns
+
+
+def position(config: TransformerConfig) -> str:
+    """How the model knows the order of tokens."""
+    if config.embedding.positions != "none":
+        return config.embedding.positions
+    if config.position_bias is not None:
+        return "ALiBi" if isinstance(config.position_bias, AlibiConfig) else "T5 buckets"
+    return " + ".join(_each_once(_layer_position(layer.attention) for layer in config.layers))
+
+
+def _layer_position(attention: AttentionConfig) -> str:
+    if attention.rotary is None:
+        return "none"
+    return "RoPE" if attention.rotary.fraction == 1 else f"RoPE on {attention.rotary.fraction:.0%}"
+
+
+def attention_kind(config: TransformerConfig) -> str:
+    """How many heads share a key, and what the layers see."""
+    attention = config.layers[0].attention
+    sharing = {attention.heads: "MHA", 1: "MQA"}.get(attention.key_heads, "GQA")
+    sights = _each_once(layer.attention.sight.kind for layer in config.layers)
+    return sharing if sights == ["full"] else f"{sharing}, {' + '.join(sights)}"
+
+
+def biases(attention: AttentionConfig, feed_forward: FeedForwardConfig) -> str:
+    """Which linear layers have biases."""
+    have = {"q, k, v": attention.bias, "out": attention.out_bias, "feed-forward": feed_forward.bias}
+    if len(set(have.values())) == 1:
+        return "all" if attention.bias else "none"
+    return " and ".join(name for name, present in have.items() if present)
+
+
+def _each_once(words: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(words))

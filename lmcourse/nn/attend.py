@@ -1,0 +1,78 @@
+"""Attention itself, twice: a form to read, and a form to run.
+
+`attention_weights` and `weighted_values` are the formula, softmax(q kᵀ · scale + bias) v over the visible keys (Vaswani
+et al., 2017). `attend_fused` hands the same inputs to PyTorch's fused kernels, which never write the s × t matrix
+down. Tests hold the two together.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from einops import einsum, repeat
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+
+def attention_weights(
+    q: Float[Tensor, "b h s d"],
+    k: Float[Tensor, "b kv t d"],
+    visible: Bool[Tensor, "b s t"],
+    bias: Float[Tensor, "#b h s t"] | None = None,
+    *,
+    scale: float,
+    soft_cap: float | None = None,
+) -> Float[Tensor, "b h s t"]:
+    """How much each query attends to each key; every row sums to one.
+
+    Args:
+        q, k: queries and keys. Fewer key heads than query heads: consecutive queries share one (Ainslie et al., 2023).
+        visible: which keys each query sees.
+        bias: added to the scores.
+        scale: multiplies the scores, usually 1/√d.
+        soft_cap: scores are squeezed into ±soft_cap by a tanh before the bias (Gemma 2).
+    """
+    k = repeat(k, "b kv t d -> b (kv group) t d", group=q.shape[1] // k.shape[1])
+    scores = einsum(q, k, "b h s d, b h t d -> b h s t") * scale
+    if soft_cap is not None:
+        scores = soft_cap * torch.tanh(scores / soft_cap)
+    if bias is not None:
+        scores = scores + bias
+    # Not −inf: a row of padding sees nothing, and a softmax over nothing is NaN.
+    return scores.masked_fill(~visible[:, None], torch.finfo(scores.dtype).min).softmax(dim=-1)
+
+
+def weighted_values(weights: Float[Tensor, "b h s t"], v: Float[Tensor, "b kv t d"]) -> Float[Tensor, "b h s d"]:
+    """The average of the values under the weights of each query."""
+    v = repeat(v, "b kv t d -> b (kv group) t d", group=weights.shape[1] // v.shape[1])
+    return einsum(weights, v, "b h s t, b h t d -> b h s d")
+
+
+def attend_fused(
+    q: Float[Tensor, "b h s d"],
+    k: Float[Tensor, "b kv t d"],
+    v: Float[Tensor, "b kv t d"],
+    visible: Bool[Tensor, "b s t"] | None,
+    bias: Float[Tensor, "#b h s t"] | None = None,
+    *,
+    causal: bool = False,
+    scale: float,
+    dropout: float = 0.0,
+) -> Float[Tensor, "b h s d"]:
+    """The same in one fused kernel. Without `visible` every query sees every key, or, if `causal`, those up to its own
+    place."""
+    mask: Tensor | None = None
+    if visible is not None:
+        mask = visible[:, None]
+        if bias is not None:
+            mask = bias.masked_fill(~mask, torch.finfo(bias.dtype).min)
+    return F.scaled_dot_product_attention(
+        q,
+        k,
+        v,
+        attn_mask=mask,
+        dropout_p=dropout,
+        is_causal=causal,
+        scale=scale,
+        enable_gqa=q.shape[1] != k.shape[1],
+    )

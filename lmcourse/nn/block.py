@@ -1,0 +1,134 @@
+"""The block: attention and feed-forward, each as a branch beside the residual stream.
+
+Where the norms stand is the only difference between the four placements (`Residual`), and whether the two branches
+follow each other or start from the same input the only one between serial and parallel blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from lmcourse.nn.attention import Attention, AttentionConfig, CrossAttention, Pass
+from lmcourse.nn.checks import check_choice, check_share
+from lmcourse.nn.feed_forward import FeedForwardConfig, build_feed_forward
+from lmcourse.nn.norm import Norm, NormConfig
+
+Placement = Literal["pre", "post", "double", "output"]
+Branches = Literal["serial", "parallel", "parallel_two_norms"]
+
+
+@dataclass(frozen=True)
+class LayerConfig:
+    """One layer: its attention and its feed-forward part."""
+
+    attention: AttentionConfig
+    feed_forward: FeedForwardConfig
+
+
+@dataclass(frozen=True)
+class BlockConfig:
+    """What all blocks of a model share.
+
+    Attributes:
+        norm: the norm of every branch.
+        placement: "pre" x + f(N(x)); "post" N(x + f(x)) (Vaswani et al., 2017); "double" x + N(f(N(x))) (Gemma 2);
+            "output" x + N(f(x)) (OLMo 2).
+        branches: "serial": attention, then feed-forward. "parallel": both read one normalised input (GPT-J, PaLM);
+            "parallel_two_norms": each has a norm of its own (GPT-NeoX).
+        dropout: on what each branch adds.
+        residual_scale: multiplies what each branch adds (Granite).
+    """
+
+    norm: NormConfig
+    placement: Placement = "pre"
+    branches: Branches = "serial"
+    dropout: float = 0.0
+    residual_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice("placement", self.placement, Placement)
+        check_choice("way to branch", self.branches, Branches)
+        if self.branches != "serial" and self.placement != "pre":
+            raise ValueError(
+                f"parallel branches start from a normalised input: placement is 'pre', not {self.placement!r}"
+            )
+        check_share("dropout", self.dropout)
+
+
+class Residual(nn.Module):
+    """x + f(x), with norms where the placement wants them."""
+
+    def __init__(self, layer: nn.Module, config: BlockConfig, d_model: int) -> None:
+        super().__init__()
+        place = config.placement
+        self.before: nn.Module = Norm(config.norm, d_model) if place in ("pre", "double") else nn.Identity()
+        self.layer = layer
+        self.after: nn.Module = Norm(config.norm, d_model) if place in ("double", "output") else nn.Identity()
+        self.outside: nn.Module = Norm(config.norm, d_model) if place == "post" else nn.Identity()
+        self.dropout = nn.Dropout(config.dropout)
+        self.scale = config.residual_scale
+
+    def forward(self, x: Float[Tensor, "b s d"], *context: Any) -> Float[Tensor, "b s d"]:
+        added = self.dropout(self.after(self.layer(self.before(x), *context)))
+        result: Tensor = self.outside(torch.add(x, added, alpha=self.scale))
+        return result
+
+
+class Block(nn.Module):
+    """Attention, then feed-forward."""
+
+    def __init__(self, layer: LayerConfig, config: BlockConfig, d_model: int, index: int = 0) -> None:
+        super().__init__()
+        self.attention = Residual(Attention(layer.attention, d_model, index), config, d_model)
+        self.feed_forward = Residual(build_feed_forward(layer.feed_forward, d_model), config, d_model)
+
+    def forward(self, x: Float[Tensor, "b s d"], step: Pass) -> Float[Tensor, "b s d"]:
+        result: Tensor = self.feed_forward(self.attention(x, step))
+        return result
+
+
+class ParallelBlock(nn.Module):
+    """Attention and feed-forward side by side: x + attention(N x) + feed_forward(N′ x)."""
+
+    def __init__(self, layer: LayerConfig, config: BlockConfig, d_model: int, index: int = 0) -> None:
+        super().__init__()
+        self.norm = Norm(config.norm, d_model)
+        self.norm_feed_forward = Norm(config.norm, d_model) if config.branches == "parallel_two_norms" else self.norm
+        self.attention = Attention(layer.attention, d_model, index)
+        self.feed_forward = build_feed_forward(layer.feed_forward, d_model)
+        self.dropout = nn.Dropout(config.dropout)
+        self.scale = config.residual_scale
+
+    def forward(self, x: Float[Tensor, "b s d"], step: Pass) -> Float[Tensor, "b s d"]:
+        attended = self.dropout(self.attention(self.norm(x), step))
+        thought = self.dropout(self.feed_forward(self.norm_feed_forward(x)))
+        result: Tensor = torch.add(x, attended + thought, alpha=self.scale)
+        return result
+
+
+class CrossBlock(nn.Module):
+    """A decoder's block: attention to itself, then to the encoder's output, then feed-forward."""
+
+    def __init__(self, layer: LayerConfig, config: BlockConfig, d_model: int, index: int = 0) -> None:
+        super().__init__()
+        self.attention = Residual(Attention(layer.attention, d_model, index), config, d_model)
+        self.cross = Residual(CrossAttention(layer.attention, d_model), config, d_model)
+        self.feed_forward = Residual(build_feed_forward(layer.feed_forward, d_model), config, d_model)
+
+    def forward(
+        self, x: Float[Tensor, "b s d"], step: Pass, memory: tuple[Tensor, Tensor], visible: Bool[Tensor, "b t"]
+    ) -> Float[Tensor, "b s d"]:
+        attended = self.cross(self.attention(x, step), memory, visible)
+        result: Tensor = self.feed_forward(attended)
+        return result
+
+
+def build_block(layer: LayerConfig, config: BlockConfig, d_model: int, index: int) -> Block | ParallelBlock:
+    """The block that a configuration describes."""
+    kind = Block if config.branches == "serial" else ParallelBlock
+    return kind(layer, config, d_model, index)

@@ -1,0 +1,25 @@
+"""Checks that configurations share: one line that says what cannot be."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+
+def check_choice(what: str, value: object, choices: Any) -> None:
+    """Refuse a word that is not among a `Literal`'s.
+
+    Raises:
+        ValueError: the value is none of the choices.
+    """
+    if value not in get_args(choices):
+        raise ValueError(f"there is no {what} {value!r}; there are {', '.join(map(repr, get_args(choices)))}")
+
+
+def check_share(what: str, value: float) -> None:
+    """Refuse a dropout that is no probability.
+
+    Raises:
+        ValueError: it is below 0 or at least 1.
+    """
+    if not 0 <= value < 1:
+        raise ValueError(f"{what} is a share of at least 0 and below 1, not {value}")

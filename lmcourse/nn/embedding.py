@@ -1,0 +1,125 @@
+"""From token ids to vectors, and from vectors to logits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lmcourse.nn.checks import check_choice, check_share
+from lmcourse.nn.norm import Norm, NormConfig
+
+Positions = Literal["none", "learned", "sinusoidal"]
+
+
+@dataclass(frozen=True)
+class EmbeddingConfig:
+    """How tokens become vectors.
+
+    Attributes:
+        positions: absolute positions added to the tokens: learned, the sines and cosines of Vaswani et al. (2017), or
+            none.
+        longest: how many learned positions there are.
+        offset: learned positions start at this row (OPT: 2).
+        scale: multiplies the token vectors (Gemma: √d).
+        width: of the token vectors, if narrower than the model; a matrix projects them (OPT-350M).
+        norm: a norm right after the embedding (BLOOM).
+        dropout: on the sum.
+    """
+
+    positions: Positions = "none"
+    longest: int | None = None
+    offset: int = 0
+    scale: float = 1.0
+    width: int | None = None
+    norm: NormConfig | None = None
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_choice("kind of position", self.positions, Positions)
+        check_share("dropout", self.dropout)
+        if any(size is not None and size < 1 for size in (self.longest, self.width)) or self.offset < 0:
+            raise ValueError("the width and the longest position must be positive, the offset not negative")
+        if (self.positions == "learned") != (self.longest is not None):
+            raise ValueError("`longest` is the number of learned positions: give it with them, and only with them")
+
+
+@dataclass(frozen=True)
+class HeadConfig:
+    """How vectors become logits.
+
+    Attributes:
+        tied: whether the output matrix is the token embedding (Press and Wolf, 2017).
+        bias: whether it has a bias.
+        scale: multiplies the logits (Cohere; T5: d^−½).
+        soft_cap: squeezes them into ±soft_cap by a tanh (Gemma 2).
+    """
+
+    tied: bool = True
+    bias: bool = False
+    scale: float = 1.0
+    soft_cap: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.soft_cap is not None and self.soft_cap <= 0:
+            raise ValueError(f"the soft cap must be positive, not {self.soft_cap}")
+
+
+def sinusoidal(positions: Int[Tensor, "*shape"], d: int) -> Float[Tensor, "*shape d"]:
+    """sin(position / 10000^(2i/d)) in the even features, the cosine in the odd ones (Vaswani et al., 2017, §3.5).
+
+    Raises:
+        ValueError: d is odd.
+    """
+    if d % 2:
+        raise ValueError(f"sinusoidal positions pair a sine with a cosine: the width must be even, not {d}")
+    exponents = torch.arange(0, d, 2, device=positions.device) / d
+    angles = positions[..., None].float() * 10_000.0**-exponents
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+
+
+class Embedding(nn.Module):
+    """Token vectors plus absolute positions."""
+
+    def __init__(self, config: EmbeddingConfig, vocabulary: int, d_model: int) -> None:
+        super().__init__()
+        width = d_model if config.width is None else config.width
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.project: nn.Module = nn.Identity() if width == d_model else nn.Linear(width, d_model, bias=False)
+        self.positions = nn.Embedding(config.longest + config.offset, d_model) if config.longest else None
+        self.waves = config.positions == "sinusoidal"
+        self.norm: nn.Module = Norm(config.norm, d_model) if config.norm else nn.Identity()
+        self.dropout = nn.Dropout(config.dropout)
+        self.scale, self.offset = config.scale, config.offset
+
+    def forward(self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"]) -> Float[Tensor, "b s d"]:
+        x: Tensor = self.project(self.tokens(tokens)) * self.scale
+        at = positions.clamp(min=0)  # padding has no position; what it becomes is seen by nobody
+        if self.positions is not None:
+            x = x + self.positions(at + self.offset)
+        if self.waves:
+            x = x + sinusoidal(at, x.shape[-1]).to(x.dtype)
+        result: Tensor = self.dropout(self.norm(x))
+        return result
+
+
+class Head(nn.Module):
+    """Logits of the next token."""
+
+    def __init__(self, config: HeadConfig, embedding: Embedding, d_model: int) -> None:
+        super().__init__()
+        vocabulary, width = embedding.tokens.weight.shape
+        self.project: nn.Module = nn.Identity() if width == d_model else nn.Linear(d_model, width, bias=False)
+        self.linear = nn.Linear(width, vocabulary, bias=config.bias)
+        if config.tied:
+            self.linear.weight = embedding.tokens.weight
+        self.scale, self.soft_cap = config.scale, config.soft_cap
+
+    def forward(self, x: Float[Tensor, "b s d"]) -> Float[Tensor, "b s v"]:
+        logits: Tensor = self.linear(self.project(x))
+        if self.scale != 1:  # logits are a model's largest tensor: no product for nothing
+            logits = logits * self.scale
+        return logits if self.soft_cap is None else self.soft_cap * torch.tanh(logits / self.soft_cap)

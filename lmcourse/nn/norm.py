@@ -1,0 +1,84 @@
+"""Normalisation: bring every token's vector to a standard size before a layer looks at it.
+
+LayerNorm subtracts the mean and divides by the standard deviation (Ba et al., 2016); RMSNorm divides by the root mean
+square alone (Zhang and Sennrich, 2019). Everything else that models vary (a scale, a bias, a scale stored as 1 + w) is
+a choice of parameters, made once when the norm is built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lmcourse.nn.checks import check_choice
+
+NormKind = Literal["layer", "rms"]
+
+
+@dataclass(frozen=True)
+class NormConfig:
+    """Which norm.
+
+    Attributes:
+        kind: "layer" subtracts the mean, "rms" does not.
+        eps: added to the variance, inside the root.
+        scale: whether each feature has a learned factor.
+        bias: whether each feature has a learned offset.
+        unit_offset: the learned factor is stored as w with y = (1 + w) x̂, so that weight decay pulls it to 1 (Gemma).
+    """
+
+    kind: NormKind = "rms"
+    eps: float = 1e-5
+    scale: bool = True
+    bias: bool = False
+    unit_offset: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("norm", self.kind, NormKind)
+        if self.eps <= 0:
+            raise ValueError(f"the norm's eps must be positive, not {self.eps}")
+        if self.unit_offset and not self.scale:
+            raise ValueError("unit_offset says how a norm's scale is stored: it needs scale=True")
+
+
+class Norm(nn.Module):
+    """Normalise the last axis of its input.
+
+    Args:
+        config: which norm.
+        shape: of its parameters. Usually (d,); (heads, d) gives every head a scale of its own.
+    """
+
+    def __init__(self, config: NormConfig, *shape: int) -> None:
+        super().__init__()
+        self.eps = config.eps
+        self.centred = config.kind == "layer"
+        self.offset = 1.0 if config.unit_offset else 0.0
+        self.weight = nn.Parameter(torch.full(shape, 1.0 - self.offset)) if config.scale else None
+        self.bias = nn.Parameter(torch.zeros(shape)) if config.bias else None
+
+    def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        # At least in fp32: the square of a bf16 number has lost most of its digits, and a sum of squares stalls early.
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        weight = None if self.weight is None else self.weight.to(wide.dtype)
+        bias = None if self.bias is None else self.bias.to(wide.dtype)
+        if self.offset and weight is not None:
+            weight = weight + self.offset
+        if self.centred and (weight is None or weight.dim() == 1):
+            # The formula below in one kernel, several times as fast in training. PyTorch has none for RMSNorm on CPUs.
+            return F.layer_norm(wide, wide.shape[-1:], weight, bias, self.eps).to(x.dtype)
+        if self.centred:
+            wide = wide - wide.mean(dim=-1, keepdim=True)
+        mean_square = torch.linalg.vecdot(wide, wide)[..., None] / wide.shape[-1]
+        wide = wide * torch.rsqrt(mean_square + self.eps)
+        wide = wide if weight is None else wide * weight
+        wide = wide if bias is None else wide + bias
+        return wide.to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"{'layer' if self.centred else 'rms'}, eps={self.eps:g}"

@@ -1,0 +1,141 @@
+"""RoPE: turn queries and keys by an angle that grows with their position (Su et al., 2021).
+
+The features of a head are taken in pairs; pair i is turned by position × θ^(−2i/d). A dot product of two turned vectors
+depends on the difference of their positions only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lmcourse.nn.checks import check_choice
+from lmcourse.nn.fixed import FixedTable
+
+Layout = Literal["half", "interleaved"]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A longer context for a trained model: slow pairs are slowed down, fast ones stay (Llama 3.1).
+
+    A pair that turns at least `fast` times within the trained context keeps its frequency; one that turns at most
+    `slow` times has it divided by `factor`; between them both are mixed (Grattafiori et al., 2024, §3.4.2; the rule is
+    in Meta's code).
+
+    Attributes:
+        trained: the context the model was trained on first, in tokens.
+    """
+
+    factor: float
+    trained: int
+    slow: float = 1.0
+    fast: float = 4.0
+
+    def __post_init__(self) -> None:
+        if self.factor <= 0 or self.trained < 1 or not 0 < self.slow < self.fast:
+            raise ValueError("stretching RoPE needs factor > 0, trained >= 1 and 0 < slow < fast")
+
+    def __call__(self, frequencies: Float[Tensor, " pairs"]) -> Float[Tensor, " pairs"]:
+        """The new frequencies, radians per token."""
+        turns = self.trained * frequencies / (2 * math.pi)
+        kept = ((turns - self.slow) / (self.fast - self.slow)).clamp(0, 1)
+        return frequencies * (kept + (1 - kept) / self.factor)
+
+
+@dataclass(frozen=True)
+class RotaryConfig:
+    """Which rotation.
+
+    Attributes:
+        theta: the base θ. The slowest pair turns once in about 2πθ tokens.
+        fraction: the share of a head's features that is turned; the others carry no position.
+        layout: which features make a pair: "half" i and i + d/2 (GPT-NeoX, Llama in Hugging Face's files),
+            "interleaved" 2i and 2i + 1 (the paper, GPT-J).
+        scaling: positions are divided by it, which stretches a trained range (Chen et al., 2023).
+        stretch: the same for slow pairs only.
+    """
+
+    theta: float = 10_000.0
+    fraction: float = 1.0
+    layout: Layout = "half"
+    scaling: float = 1.0
+    stretch: Stretch | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("layout of RoPE's pairs", self.layout, Layout)
+        if self.theta <= 0 or self.scaling <= 0 or not 0 < self.fraction <= 1:
+            raise ValueError("RoPE needs theta > 0, scaling > 0 and a fraction in (0, 1]")
+
+    def width(self, d_head: int) -> int:
+        """How many features of a head are turned: an even number.
+
+        Raises:
+            ValueError: there is no pair to turn, or an odd one.
+        """
+        width = int(d_head * self.fraction + 1e-6)  # 49 · (1/49) is below 1
+        if width < 2 or width % 2:
+            raise ValueError(f"RoPE turns features in pairs: {self.fraction:g} of a head of {d_head} is {width}")
+        return width
+
+
+def pair_frequencies(config: RotaryConfig, width: int) -> Float[Tensor, " pairs"]:
+    """How fast each pair of `width` features turns, in radians per token."""
+    exponents = torch.arange(0, width, 2, dtype=torch.float32) / width
+    frequencies = config.theta**-exponents / config.scaling
+    return config.stretch(frequencies) if config.stretch else frequencies
+
+
+class Rotary(nn.Module):
+    """Turns the first features of every head by its token's position."""
+
+    def __init__(self, config: RotaryConfig, d_head: int) -> None:
+        super().__init__()
+        self.config = config
+        self.width = config.width(d_head)
+        self.frequencies = FixedTable(partial(pair_frequencies, config, self.width))
+
+    def turns(
+        self, positions: Int[Tensor, "b s"]
+    ) -> tuple[Float[Tensor, "b 1 s width"], Float[Tensor, "b 1 s width"]]:
+        """Every feature's cosine and signed sine at these positions, the same for all layers that turn alike.
+
+        A pair (a, b) becomes (a cos − b sin, b cos + a sin): each feature times the cosine, plus its partner times the
+        sine, which is negative for the first of the two. In fp32: bf16 cannot count past 256.
+        """
+        angles = positions[:, None, :, None].float() * self.frequencies()
+        cos, sin = angles.cos(), angles.sin()
+        return self._join(cos, cos), self._join(-sin, sin)
+
+    def forward(self, x: Float[Tensor, "b h s d"], positions: Int[Tensor, "b s"]) -> Float[Tensor, "b h s d"]:
+        """x turned to its positions."""
+        return self.turn(x, self.turns(positions))
+
+    def turn(
+        self,
+        x: Float[Tensor, "b h s d"],
+        turns: tuple[Float[Tensor, "b 1 s width"], Float[Tensor, "b 1 s width"]],
+    ) -> Float[Tensor, "b h s d"]:
+        """x turned to the positions that `turns` was made for."""
+        cos, sin = turns
+        moving, still = x[..., : self.width], x[..., self.width :]
+        turned = (moving * cos + self._partners(moving) * sin).to(x.dtype)
+        return torch.cat([turned, still], dim=-1) if still.shape[-1] else turned
+
+    def _join(self, first: Float[Tensor, "*shape pairs"], second: Float[Tensor, "*shape pairs"]) -> Tensor:
+        """The features whose pairs these are."""
+        if self.config.layout == "half":
+            return torch.cat([first, second], dim=-1)
+        return torch.stack([first, second], dim=-1).flatten(-2)
+
+    def _partners(self, x: Float[Tensor, "*shape d"]) -> Float[Tensor, "*shape d"]:
+        """Every feature's partner in its pair, in its place."""
+        if self.config.layout == "half":
+            return x.roll(self.width // 2, dims=-1)
+        return torch.stack([x[..., 1::2], x[..., ::2]], dim=-1).flatten(-2)

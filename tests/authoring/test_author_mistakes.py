@@ -1,0 +1,178 @@
+"""Every mistake of an author is reported, with file and line, and all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lmcourse.authoring import answers, build, check_built
+from lmcourse.authoring.problems import find_problems
+from lmcourse.errors import CourseError
+from tests.authoring.tiny import SOURCE, TINY, line_of, source_of, write_source
+
+EXERCISE = '# %% exercise="double"'
+CHECK = '# %% check="double"'
+AFTER = "# %% [markdown]\n# ### Exercise 2"
+DOUBLE = SOURCE[SOURCE.index(EXERCISE) : SOURCE.index(CHECK)]
+CHECKED = SOURCE[SOURCE.index(CHECK) : SOURCE.index(AFTER)]
+HALF = SOURCE[SOURCE.index(AFTER) : SOURCE.index('# %% tags=["hide-input"]')]
+TITLE = "# **3 min · 2 exercises · 3 points**"
+HEADING = "# ### Exercise 1 · Twice  (2 points · 1 min · ●)"
+
+MISTAKES: dict[str, tuple[str, str, str, str]] = {
+    # name: what is replaced, by what, the line that is named (a part of it), and what is said
+    "unknown exercise": ('exercise="double"', 'exercise="duble"', "duble", "unknown exercise 'duble'"),
+    "unknown check": ('check="double"', 'check="duble"', "duble", "unknown exercise 'duble'"),
+    "two exercise cells": (CHECK, f"{DOUBLE}{CHECK}", EXERCISE, "'double' has 2 exercise cells"),
+    "two check cells": (AFTER, f"{CHECKED}{AFTER}", CHECK, "'double' has 2 check cells"),
+    "points in a heading": ("(2 points · 1 min", "(3 points · 1 min", "(3 points", "exercise (2 points · 1 min · ●)"),
+    "minutes in a heading": ("2 points · 1 min", "2 points · 9 min", "9 min", "points that disagree"),
+    "difficulty in a heading": ("1 min · ●)", "1 min · ●●●)", "●●●", "points that disagree"),
+    "number in a heading": ("Exercise 2 ·", "Exercise 3 ·", "Exercise 3 ·", "this is number 2"),
+    "no heading": (HEADING, "# Twice.", EXERCISE, "write '### Exercise 1 · Title  (2 points · 1 min · ●)'"),
+    "heading without exercise": (AFTER, f"# %% [markdown]\n{HEADING}\n\n{AFTER}", "", "without its cell"),
+    "points in the totals": ("3 points**", "4 points**", "4 points**", "the exercises **3 min · 2 exercises"),
+    "exercises in the totals": ("2 exercises", "3 exercises", "3 exercises", "points that disagree"),
+    "minutes in the totals": ("**3 min", "**4 min", "**4 min", "points that disagree"),
+    "no totals": (TITLE, "# No totals.", "# %% [markdown]", "the first cell needs a line with the totals"),
+    "missing end": ("    ### END SOLUTION\n", "", "    ### BEGIN SOLUTION", "missing ### END SOLUTION"),
+    "missing begin": ("    ### BEGIN SOLUTION\n", "", "    ### END SOLUTION", "without its BEGIN"),
+    "missing end of hidden tests": (
+        "### END HIDDEN TESTS\n\n# %% [m",
+        "\n# %% [m",
+        "### BEGIN HIDDEN",
+        "missing ### END",
+    ),
+    "misspelt marker": ("    ### BEGIN SOLUTION", "    ## begin solution", "## begin", "is no marker"),
+    "marker in prose": ("# Return twice", "# BEGIN SOLUTION, return twice", "# BEGIN SOL", "is no marker"),
+    "solution elsewhere": (
+        "import math\n",
+        "### BEGIN SOLUTION\nimport math\n### END SOLUTION\n",
+        "### BEGIN",
+        "outside",
+    ),
+    "hidden tests elsewhere": (
+        "import math\n",
+        "### BEGIN HIDDEN TESTS\nimport math\n### END HIDDEN TESTS\n",
+        "### BEGIN HIDDEN TESTS",
+        "hidden tests outside a check cell",
+    ),
+    "no solution region": (DOUBLE, f"{EXERCISE}\ndef double(x):\n    return 2 * x\n\n", EXERCISE, "has no ### BEGIN"),
+    "no stub": (
+        DOUBLE,
+        f"{EXERCISE}\n### BEGIN SOLUTION\ndouble = abs\n### END SOLUTION\n\n",
+        EXERCISE,
+        "leaves no stub",
+    ),
+    "no stub of a value": ("half = None  # a number in place of None\n", "", '# %% exercise="half"', "leaves no stub"),
+    "no check": (CHECKED, "", EXERCISE, "is not followed by its check"),
+    "check first": (f"{DOUBLE}{CHECKED}", f"{CHECKED}{DOUBLE}", CHECK, "does not follow its exercise"),
+    "the last check missing": ('# %% check="half"', "# %%", '# %% exercise="half"', "is not followed by its check"),
+    "missing exercise": (HALF, "", "", "exercise 'half' has no cell"),
+    "wrong order": (
+        f"{DOUBLE}{CHECKED}{HALF}",
+        f"{HALF}{DOUBLE}{CHECKED}",
+        '# %% exercise="half"',
+        "EXERCISES has 'double'",
+    ),
+    "another check": (
+        "check(double)\n",
+        "check(double)  # please\n",
+        CHECK,
+        "write this cell exactly so:\ncheck(double)\n",
+    ),
+    "check of a value as a function": (
+        "check(half=half)\n",
+        "check(half)\n",
+        '# %% check="half"',
+        "\ncheck(half=half)\n",
+    ),
+    "check of a function as a value": ("check(double)\n", "check(double=double)\n", CHECK, "\ncheck(double)\n"),
+    "syntax error": ("    return x + x", "    return x +", "    return x +", "syntax error: invalid syntax"),
+    "magic": ("import math", "%matplotlib inline", "%matplotlib", "syntax error"),
+    "unknown option": ('# %% tags=["hide-input"]', '# %% tag="hide-input"', "# %% tag=", "unknown option 'tag'"),
+    "unquoted option": (
+        'exercise="double"',
+        "exercise=double",
+        "exercise=double",
+        "'exercise=double' is not an option",
+    ),
+    "a word for a list": (
+        'tags=["hide-input"]',
+        'tags="hide-input"',
+        "# %% tags",
+        'tags is a list of words, not "hide-input"',
+    ),
+    "a list for a word": (
+        'exercise="double"',
+        'exercise=["double"]',
+        "# %% exercise",
+        'exercise is one word, not ["double"]',
+    ),
+    "unknown kind": ("# %%\nimport", "# %% [raw]\nimport", "# %% [raw]", "unknown kind of cell [raw]"),
+    "exercise and check": ('exercise="double"', 'exercise="double" check="half"', EXERCISE, "not both"),
+    "exercise in markdown": (
+        '# %% exercise="double"',
+        '# %% [markdown] exercise="double"',
+        "[markdown] ex",
+        "not of Markdown",
+    ),
+    "empty cell": ("# %%\nimport", "# %%\n\n# %%\nimport", "# %%", "an empty cell"),
+    "empty markdown": ("# %%\nimport", "# %% [markdown]\n#\n\n# %%\nimport", "", "an empty cell"),
+    "code above": (
+        "\n# %% [markdown]\n# # Tiny",
+        "\nx = 1\n# %% [markdown]\n# # Tiny",
+        "x = 1",
+        "code above the first cell",
+    ),
+}
+
+
+def spoilt(mistake: str) -> str:
+    """The tiny source with this mistake."""
+    old, new, *_ = MISTAKES[mistake]
+    assert old in SOURCE
+    return SOURCE.replace(old, new, 1)
+
+
+def test_a_source_without_mistakes_has_no_problem(tmp_path: Path) -> None:
+    assert find_problems(source_of(SOURCE, tmp_path), TINY) == []
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_each_mistake_is_told_with_its_file_and_line(mistake: str, tmp_path: Path) -> None:
+    text = spoilt(mistake)
+    _, _, where, told = MISTAKES[mistake]
+    problems = find_problems(source_of(text, tmp_path), TINY)
+    fitting = [problem for problem in problems if told in problem.message]
+    assert fitting, [str(problem) for problem in problems]
+    assert str(fitting[0]).startswith(f"{tmp_path / 'some.py'}:{fitting[0].line}: ")
+    if where:
+        assert fitting[0].line == line_of(text, where), str(fitting[0])
+
+
+@pytest.mark.parametrize("use", [build, check_built, answers])
+def test_all_mistakes_of_all_sources_are_told_together(use: Callable[..., object], tmp_path: Path) -> None:
+    another = type(TINY)("99-another", TINY.title, TINY.minutes, TINY.part)
+    third = type(TINY)("97-unwritten", TINY.title, TINY.minutes, TINY.part)
+    text = SOURCE.replace("3 points**", "5 points**").replace("import math", "import").replace("x + x", "x +")
+    first = write_source(tmp_path, text)
+    second = write_source(tmp_path, spoilt("misspelt marker"), another)
+    with pytest.raises(CourseError) as told:
+        use([TINY, another, third], tmp_path)
+    lines = str(told.value).split("\n")
+    places = [line.split(" ")[0].removesuffix(":") for line in lines]
+    assert places[:3] == [f"{first}:{line_of(text, part)}" for part in ("5 points", "import", "x +")]
+    assert sum(place.startswith(str(second)) for place in places) == len(places) - 4 >= 2
+    assert (
+        lines[-1]
+        == f"{tmp_path}/solutions/97-unwritten/unwritten.py:1: the source of notebook 97-unwritten cannot be read"
+    )
+
+
+def test_a_source_that_is_not_text_is_told(tmp_path: Path) -> None:
+    write_source(tmp_path).write_bytes(b"# %%\n\xff\xfe")
+    with pytest.raises(CourseError, match=r"tiny\.py:1: the source of notebook 98-tiny cannot be read"):
+        check_built([TINY], tmp_path)

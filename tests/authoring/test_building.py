@@ -1,0 +1,186 @@
+"""Building: only what changed, the same bytes each time, and never over somebody's work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from lmcourse.authoring import build, check_built
+from lmcourse.authoring.document import dumps, read_notebook
+from lmcourse.authoring.files import Files
+from lmcourse.errors import CourseError
+from tests.authoring.tiny import SOURCE, TINY, line_of, write_source
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SECOND = type(TINY)("99-second", TINY.title, TINY.minutes, TINY.part)
+
+
+def bytes_of(files: Files) -> tuple[bytes, bytes]:
+    return files.solution.read_bytes(), files.release.read_bytes()
+
+
+def times_of(files: Files) -> tuple[int, int]:
+    return files.solution.stat().st_mtime_ns, files.release.stat().st_mtime_ns
+
+
+def work_in(path: Path) -> bytes:
+    """Somebody writes a note into their copy."""
+    notebook = read_notebook(path)
+    assert notebook is not None
+    notebook.cells[0].source += "\n\nMy note."
+    path.write_text(dumps(notebook))
+    return path.read_bytes()
+
+
+def test_a_first_build_makes_the_solution_and_the_release(tmp_path: Path) -> None:
+    write_source(tmp_path)
+    files = Files.of(TINY, tmp_path)
+    assert [(item.chapter, item.changed) for item in build([TINY], tmp_path)] == [(TINY, True)]
+    solution = read_notebook(files.solution)
+    assert solution is not None
+    assert solution.cells[-1].outputs[0].text == "three lines end here\n"
+    assert read_notebook(files.release) is not None
+    made = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert made == {"tiny.py", "tiny.ipynb"}
+
+
+def test_a_source_that_did_not_change_leaves_its_files_untouched(tiny_course: Path, files: Files) -> None:
+    before = bytes_of(files), times_of(files)
+    assert [item.changed for item in build([TINY], tiny_course)] == [False]
+    assert (bytes_of(files), times_of(files)) == before
+
+
+def test_building_again_changes_no_byte(tiny_course: Path, files: Files) -> None:
+    before, times = bytes_of(files), times_of(files)
+    assert [item.changed for item in build([TINY], tiny_course, force=True)] == [True]
+    assert bytes_of(files) == before
+    assert times_of(files) != times
+
+
+def test_a_changed_source_is_built_and_only_it(tmp_path: Path) -> None:
+    for chapter in (TINY, SECOND):
+        write_source(tmp_path, chapter=chapter)
+    build([TINY, SECOND], tmp_path)
+    untouched = times_of(Files.of(SECOND, tmp_path))
+    write_source(tmp_path, SOURCE.replace("three lines", "four lines"))
+    assert [item.changed for item in build([TINY, SECOND], tmp_path)] == [True, False]
+    assert times_of(Files.of(SECOND, tmp_path)) == untouched
+    assert b"four lines" in Files.of(TINY, tmp_path).release.read_bytes()
+
+
+def test_a_missing_or_stripped_notebook_is_built(tiny_course: Path, files: Files) -> None:
+    before = bytes_of(files)
+    files.release.unlink()
+    assert build([TINY], tiny_course)[0].changed
+    solution = read_notebook(files.solution)
+    assert solution is not None
+    for cell in solution.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    files.solution.write_text(dumps(solution))
+    assert build([TINY], tiny_course)[0].changed
+    assert bytes_of(files) == before
+
+
+def test_a_copy_that_somebody_worked_in_is_not_replaced(tmp_path: Path) -> None:
+    for chapter in (TINY, SECOND):
+        write_source(tmp_path, chapter=chapter)
+    build([TINY, SECOND], tmp_path)
+    first, second = Files.of(TINY, tmp_path), Files.of(SECOND, tmp_path)
+    kept = work_in(second.release)
+    write_source(tmp_path, SOURCE.replace("three lines", "four lines"))
+    before = bytes_of(first)
+    with pytest.raises(CourseError) as told:
+        build([TINY, SECOND], tmp_path)
+    assert str(told.value) == f"{second.release} holds somebody's work: move it away, or replace it with --force."
+    assert second.release.read_bytes() == kept
+    assert bytes_of(first) == before, "a chapter was built although another one was refused"
+
+
+def test_force_replaces_what_somebody_worked_in(tiny_course: Path, files: Files) -> None:
+    before = bytes_of(files)
+    work_in(files.release)
+    assert build([TINY], tiny_course, force=True)[0].changed
+    assert bytes_of(files) == before
+
+
+def test_a_cell_that_raises_leaves_the_old_files(tiny_course: Path, files: Files) -> None:
+    before = bytes_of(files)
+    text = SOURCE.replace("assert double(half) == 1", "assert double(half) == 2")
+    source = write_source(tiny_course, text)
+    with pytest.raises(CourseError) as told:
+        build([TINY], tiny_course)
+    assert str(told.value) == f"{source}:{line_of(text, '# %% tags')}: the cell raises AssertionError: "
+    assert bytes_of(files) == before
+
+
+def test_a_folder_that_cannot_be_written_leaves_the_old_files(tiny_course: Path, files: Files) -> None:
+    write_source(tiny_course, SOURCE.replace("three lines", "four lines"))
+    files.release.unlink()
+    files.release.parent.rmdir()
+    files.release.parent.write_text("a file, where a folder should be")
+    before = files.solution.read_bytes()
+    with pytest.raises(CourseError, match=r"98-tiny(/tiny\.ipynb)? cannot be written"):
+        build([TINY], tiny_course)
+    assert files.solution.read_bytes() == before
+
+
+def test_a_crash_between_the_two_moves_is_seen_and_mended(tiny_course: Path, files: Files) -> None:
+    write_source(tiny_course, SOURCE.replace("three lines", "four lines"))
+    crash = f"""
+        import os, signal
+        from pathlib import Path
+        from lmcourse.authoring import build
+        from tests.authoring.tiny import TINY
+        replace = Path.replace
+        def move(self, target):
+            replace(self, target)
+            os.kill(os.getpid(), signal.SIGKILL)
+        Path.replace = move
+        build([TINY], Path({str(tiny_course)!r}))
+    """
+    old = files.release.read_bytes()
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(crash)], cwd=REPOSITORY, timeout=120, check=False)
+    assert run.returncode == -signal.SIGKILL
+    assert files.release.read_bytes() == old
+    assert check_built([TINY], tiny_course) == [
+        f"notebooks/98-tiny/{files.release.name} is not what tiny.py builds: run `lmcourse build 98`"
+    ]
+    assert build([TINY], tiny_course)[0].changed
+    assert check_built([TINY], tiny_course) == []
+    assert {path.name for path in tiny_course.rglob("*") if path.is_file()} == {"tiny.py", "tiny.ipynb"}
+
+
+def test_the_program_builds_in_an_environment_that_is_not_activated(tmp_path: Path) -> None:
+    """`.venv/bin/lmcourse build`, with nothing of .venv on the PATH, and the same bytes in two places."""
+    built = []
+    for name, command in (
+        ("a", [str(Path(sys.executable).with_name("lmcourse"))]),
+        ("b", [sys.executable, "-m", "lmcourse"]),
+    ):
+        root = tmp_path / name
+        folder = root / "solutions" / "01-floating-point"
+        folder.mkdir(parents=True)
+        (root / "nbgrader_config.py").write_bytes((REPOSITORY / "nbgrader_config.py").read_bytes())
+        (folder / "floating_point.py").write_bytes(
+            (REPOSITORY / "solutions/01-floating-point/floating_point.py").read_bytes()
+        )
+        run = subprocess.run(
+            [*command, "build", "01", "--course", str(root)],
+            env=os.environ | {"PATH": os.defpath, "PYTHONPATH": str(REPOSITORY)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert (run.returncode, run.stdout, run.stderr) == (0, "01-floating-point  built\n", "")
+        built.append({path.relative_to(root): path.read_bytes() for path in root.rglob("*.ipynb")})
+    assert built[0] == built[1]
+    assert len(built[0]) == 2

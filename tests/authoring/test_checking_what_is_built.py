@@ -1,0 +1,85 @@
+"""`lmcourse build --check`: every file that is not what its source builds is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+
+from lmcourse.authoring import check_built
+from lmcourse.authoring.document import dumps, read_notebook
+from lmcourse.authoring.files import Files
+from tests.authoring.tiny import SOURCE, TINY, write_source
+
+SOLUTION = "solutions/98-tiny/tiny.ipynb"
+RELEASE = "notebooks/98-tiny/tiny.ipynb"
+STALE = "is not what tiny.py builds: run `lmcourse build 98`"
+
+
+def edit(path: Path, change: Callable[[NotebookNode], object]) -> None:
+    notebook = read_notebook(path)
+    assert notebook is not None
+    change(notebook)
+    path.write_text(dumps(notebook))
+
+
+def test_what_was_just_built_is_up_to_date(tiny_course: Path) -> None:
+    assert check_built([TINY], tiny_course) == []
+    assert check_built([], tiny_course) == []
+
+
+@pytest.mark.parametrize("new", [("three lines", "3 lines"), ('tags=["hide-input"]', 'tags=["hidden"]')])
+def test_a_changed_source_makes_both_stale(new: tuple[str, str], tiny_course: Path) -> None:
+    write_source(tiny_course, SOURCE.replace(*new))
+    assert check_built([TINY], tiny_course) == [f"{SOLUTION} {STALE}", f"{RELEASE} {STALE}"]
+
+
+def test_another_answer_makes_only_the_solution_stale(tiny_course: Path) -> None:
+    write_source(tiny_course, SOURCE.replace("x + x", "2 * x"))
+    assert check_built([TINY], tiny_course) == [f"{SOLUTION} {STALE}"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda notebook: notebook.cells[0].update(source="Another title"),
+        lambda notebook: notebook.cells[-1].metadata.pop("tags"),
+        lambda notebook: notebook.cells[3].metadata.nbgrader.update(locked=True),
+        lambda notebook: notebook.cells[4].metadata.nbgrader.update(points=3),
+        lambda notebook: notebook.cells[1].update(id="another"),
+        lambda notebook: notebook.cells.pop(2),
+        lambda notebook: notebook.metadata.update(jupytext={"formats": "ipynb,py:percent"}),
+    ],
+    ids=["text", "tag", "locked", "points", "id", "cell", "pairing"],
+)
+@pytest.mark.parametrize("name", [SOLUTION, RELEASE])
+def test_an_edited_notebook_is_named(name: str, change: Callable[[NotebookNode], object], tiny_course: Path) -> None:
+    edit(tiny_course / name, change)
+    assert check_built([TINY], tiny_course) == [f"{name} {STALE}"]
+
+
+@pytest.mark.parametrize("name", [SOLUTION, RELEASE])
+def test_a_missing_notebook_is_named(name: str, tiny_course: Path) -> None:
+    (tiny_course / name).unlink()
+    assert check_built([TINY], tiny_course) == [f"{name} is missing: run `lmcourse build 98`"]
+
+
+@pytest.mark.parametrize("name", [SOLUTION, RELEASE])
+def test_a_file_that_is_no_notebook_is_named(name: str, tiny_course: Path) -> None:
+    (tiny_course / name).write_text("<<<<<<< a merge")
+    assert check_built([TINY], tiny_course) == [f"{name} {STALE}"]
+
+
+def test_outputs_are_not_compared_but_a_cell_that_never_ran_is_seen(tiny_course: Path, files: Files) -> None:
+    edit(files.solution, lambda notebook: notebook.cells[-1].update(outputs=[new_output("stream", text="another day")]))
+    assert check_built([TINY], tiny_course) == []
+    edit(files.solution, lambda notebook: notebook.cells[-1].update(execution_count=None))
+    assert check_built([TINY], tiny_course) == [f"{SOLUTION} holds cells that were never run: run `lmcourse build 98`"]
+
+
+def test_a_release_with_an_output_is_not_as_built(tiny_course: Path, files: Files) -> None:
+    edit(files.release, lambda notebook: notebook.cells[-1].update(outputs=[new_output("stream", text="a run")]))
+    assert check_built([TINY], tiny_course) == [f"{RELEASE} {STALE}"]

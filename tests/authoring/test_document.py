@@ -1,0 +1,84 @@
+"""A document's cells: ids that stay, nbgrader's metadata, folded cells."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from lmcourse.authoring.document import document, dumps, read_notebook
+from tests.authoring.tiny import SOURCE, TINY, source_of
+
+
+def made(text: str, folder: Path) -> NotebookNode:
+    return document(source_of(text, folder), TINY)
+
+
+def ids(notebook: NotebookNode) -> list[str]:
+    return [cell.id for cell in notebook.cells]
+
+
+def test_the_document_is_a_valid_notebook_and_always_the_same(tmp_path: Path) -> None:
+    notebook = made(SOURCE, tmp_path)
+    nbformat.validate(notebook)
+    assert [cell.cell_type for cell in notebook.cells][:4] == ["markdown", "code", "markdown", "code"]
+    assert dumps(notebook) == dumps(made(SOURCE, tmp_path))
+    assert len(set(ids(notebook))) == len(notebook.cells)
+
+
+def test_inserting_a_cell_changes_no_other_id(tmp_path: Path) -> None:
+    before = ids(made(SOURCE, tmp_path))
+    for place in ("# %%\nimport", '# %% exercise="double"', '# %% tags=["hide-input"]'):
+        after = ids(made(SOURCE.replace(place, f"# %%\n'a new cell'\n\n{place}"), tmp_path))
+        assert [name for name in after if name in before] == before
+        assert len(after) == len(before) + 1
+
+
+def test_rewriting_an_answer_changes_no_id(tmp_path: Path) -> None:
+    assert ids(made(SOURCE.replace("x + x", "2 * x"), tmp_path)) == ids(made(SOURCE, tmp_path))
+
+
+def test_two_cells_that_say_the_same_have_two_ids(tmp_path: Path) -> None:
+    names = ids(made("# %%\n1\n# %%\n1\n# %% [markdown]\n# 1\n# %%\n1", tmp_path))
+    assert len(set(names)) == 4
+    assert names[1:] == [f"{names[0]}-2", names[2], f"{names[0]}-3"]
+
+
+def test_nbgraders_metadata(tmp_path: Path) -> None:
+    cells = {cell.id: cell.metadata.get("nbgrader") for cell in made(SOURCE, tmp_path).cells}
+    marks = {"schema_version": 3, "task": False}
+    assert cells["double"] == marks | {"grade_id": "double", "grade": False, "solution": True, "locked": False}
+    checked = marks | {"grade": True, "solution": False, "locked": True}
+    assert cells["check_double"] == checked | {"grade_id": "check_double", "points": 2}
+    assert cells["check_half"] == checked | {"grade_id": "check_half", "points": 1}
+    assert sum(said is not None for said in cells.values()) == 4
+
+
+def test_a_folded_cell_is_folded_and_keeps_its_tag(tmp_path: Path) -> None:
+    *others, folded = made(SOURCE, tmp_path).cells
+    assert folded.metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
+    assert all("jupyter" not in cell.metadata and "tags" not in cell.metadata for cell in others)
+
+
+def test_metadata_says_nothing_of_this_machine_or_of_jupytext(tmp_path: Path) -> None:
+    metadata = made(SOURCE, tmp_path).metadata
+    assert metadata.lmcourse == {"chapter": TINY.id}
+    assert set(metadata) == {"kernelspec", "language_info", "lmcourse"}
+    assert "version" not in metadata.language_info
+
+
+def test_what_is_no_notebook_reads_as_none(tmp_path: Path) -> None:
+    path = tmp_path / "some.ipynb"
+    assert read_notebook(path) is None
+    empty = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
+    without_source = {"cell_type": "code", "id": "a", "metadata": {}, "outputs": [], "execution_count": None}
+    half = [json.dumps(empty | {"cells": [cell]}) for cell in ({}, without_source)]
+    for text in ("", "no json", "[]", "null", "{}", *half):
+        path.write_text(text)
+        assert read_notebook(path) is None, text
+    path.write_bytes(b"\xff")
+    assert read_notebook(path) is None
+    path.write_text(dumps(made(SOURCE, tmp_path)))
+    assert read_notebook(path) == made(SOURCE, tmp_path)

@@ -1,0 +1,129 @@
+"""Execution: what differs from run to run never gets into a notebook, and what fails is told with its line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from nbformat import NotebookNode
+
+from lmcourse.authoring import execute as module
+from lmcourse.authoring.document import document
+from lmcourse.authoring.execute import WIDGET, execute
+from lmcourse.errors import CourseError
+from tests.authoring.tiny import TINY, source_of
+
+
+def run(cells: Sequence[str], folder: Path) -> NotebookNode:
+    """A notebook of these cells, executed. Each starts at line 1 + 3 · its place."""
+    source = source_of("".join(f"# %%{cell}\n\n" for cell in cells), folder)
+    notebook = document(source, TINY)
+    execute(notebook, source)
+    return notebook
+
+
+def complaints(cells: Sequence[str], folder: Path) -> list[str]:
+    with pytest.raises(CourseError) as told:
+        run(cells, folder)
+    return str(told.value).split("\n")
+
+
+def test_outputs_are_kept_and_nothing_of_the_machine(tmp_path: Path) -> None:
+    notebook = run(
+        ["\nprint('a')\n'b'", "\nimport os; os.environ['LMCOURSE_SEED']", "\nx = 0x3F800000; hex(x)"], tmp_path
+    )
+    stream, result = notebook.cells[0].outputs
+    assert (stream.text, result.data["text/plain"]) == ("a\n", "'b'")
+    assert notebook.cells[1].outputs[0].data["text/plain"] == "'0'"
+    assert notebook.cells[2].outputs[0].data["text/plain"] == "'0x3f800000'"  # a bit pattern is no address
+    assert [cell.execution_count for cell in notebook.cells] == [1, 2, 3]
+    assert notebook.metadata == document(source_of("", tmp_path), TINY).metadata
+    assert all(not cell.metadata for cell in notebook.cells)
+
+
+def test_widgets_are_numbered_in_the_order_of_the_page(tmp_path: Path) -> None:
+    notebook = run(["\nimport ipywidgets as w; s = w.IntSlider(); s", "\n'none'", "\nw.VBox([s])"], tmp_path)
+    views = [output.data.get(WIDGET, {}) for cell in notebook.cells for output in cell.outputs]
+    assert [view.get("model_id") for view in views] == ["widget-1", None, "widget-2"]
+    assert "widgets" not in notebook.metadata
+
+
+def test_the_second_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    cells = ["\nimport random; random.seed(1)", "\nprint(random.random()); {3, 1, 2}"]
+    assert json.dumps(run(cells, tmp_path)) == json.dumps(run(cells, tmp_path))
+
+
+def test_what_is_printed_slowly_is_one_output(tmp_path: Path) -> None:
+    cell = "\nimport time\nfor word in 'one', 'two', 'three':\n    print(word, flush=True); time.sleep(0.3)"
+    assert [output.text for output in run([cell], tmp_path).cells[0].outputs] == ["one\ntwo\nthree\n"]
+
+
+def test_a_cell_that_raises_is_told_with_its_line_and_ends_the_run(tmp_path: Path) -> None:
+    cells = ["\n1", "\nraise ValueError('no')", "\nraise KeyError"]
+    assert complaints(cells, tmp_path) == [f"{tmp_path / 'some.py'}:4: the cell raises ValueError: no"]
+
+
+def test_a_cell_may_raise_on_purpose(tmp_path: Path) -> None:
+    notebook = run([' tags=["raises-exception"]\n1 / 0', "\n2"], tmp_path)
+    assert notebook.cells[0].outputs[0].ename == "ZeroDivisionError"
+    assert notebook.cells[1].outputs[0].data["text/plain"] == "2"
+
+
+def test_all_that_is_unstable_is_told_together(tmp_path: Path) -> None:
+    cells = [
+        "\nobject()",
+        "\nimport sys; print('careful', file=sys.stderr)",
+        "\nimport os; os.getcwd()",
+        "\nprint('see /home/ada/course')",
+        "\nsys.prefix + '/lib'",
+        "\nimport lmcourse; print(lmcourse.__file__)",
+        "\nfrom IPython.display import HTML; HTML('<b>/Users/ada/x</b>')",
+        "\nimport warnings; warnings.warn('old')",
+        "\nprint('C:' + chr(92) + 'Users')",
+        "\n'the root / and /usr are everywhere'",
+    ]
+    lines = complaints(cells, tmp_path)
+    places = [line.split(": ")[0] for line in lines if line.startswith(str(tmp_path))]
+    assert places == [f"{tmp_path / 'some.py'}:{1 + 3 * place}" for place in range(9)]
+    told = [line.split(": the cell ")[1] for line in lines if ": the cell " in line]
+    assert told[0].startswith("shows a memory address: at 0x")
+    assert told[1] == "writes to stderr: careful"
+    assert [
+        text for place in (2, 3, 4, 5, 6, 8) for text in [told[place]] if "shows a path of this machine" not in text
+    ] == []
+    assert told[3] == "shows a path of this machine: /home/ada/course"
+    assert "UserWarning: old" in "\n".join(lines)
+
+
+def test_paths_of_this_course_are_told_wherever_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HOMES", re.compile("(?!)"))
+    cells = ["\nimport sys; sys.prefix", "\nimport os; os.getcwd()", "\nimport lmcourse; lmcourse.__file__"]
+    assert [line.split(": ", 1)[1] for line in complaints(cells, tmp_path)] == [
+        "the cell shows a path of this machine"
+    ] * 3
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [("import os; os._exit(1)", "the cell ended Python itself"), ("while True: pass", "the cell runs longer than 2 s")],
+)
+def test_a_cell_that_ends_or_hangs_is_told(
+    cell: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SECONDS", 2)
+    assert complaints(["\n1", f"\n{cell}"], tmp_path) == [f"{tmp_path / 'some.py'}:4: {told}"]
+
+
+def test_what_lies_beside_the_source_or_in_a_profile_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "colorsys.py").write_text("raise RuntimeError('I shadow a module')")
+    startup = tmp_path / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "00.py").write_text("print('hello'); started = True")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    notebook = run(["\nimport colorsys", "\n'started' in globals()"], tmp_path)
+    assert notebook.cells[1].outputs[0].data["text/plain"] == "False"

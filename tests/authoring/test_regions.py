@@ -1,0 +1,87 @@
+"""Regions: what nbgrader takes away, and the markers that it would misread."""
+
+from __future__ import annotations
+
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.preprocessors import ClearSolutions
+
+from lmcourse.authoring.regions import HIDDEN, SOLUTION, Region, find_regions, student_text
+from lmcourse.exercises.stubs import STUB
+from lmcourse.grading.stubs import DropTopLevelStubs
+
+TWO = """def f():
+    ### BEGIN SOLUTION
+    a = 1
+    ### END SOLUTION
+    b = 2
+    if b:
+        ### BEGIN SOLUTION
+        return a
+        ### END SOLUTION"""
+
+
+def test_regions_are_found_with_their_lines() -> None:
+    hidden = f"{TWO}\n### BEGIN HIDDEN TESTS\nf()\n### END HIDDEN TESTS"
+    assert find_regions(hidden) == ([Region(SOLUTION, 1, 3), Region(SOLUTION, 6, 8), Region(HIDDEN, 9, 11)], [])
+
+
+def test_a_value_is_left_as_it_starts_without_a_stub() -> None:
+    assert student_text("x = None  # a number\n### BEGIN SOLUTION\nx = 2\n### END SOLUTION") == "x = None  # a number"
+    assert student_text("### BEGIN SOLUTION\nx = 2\n### END SOLUTION\ny = 1") == "y = 1"
+
+
+def test_a_student_receives_a_stub_for_each_solution_indented_like_it() -> None:
+    stub = STUB.split("\n")
+    expected = [
+        "def f():",
+        *(f"    {line}" for line in stub),
+        "    b = 2",
+        "    if b:",
+        *(f"        {s}" for s in stub),
+    ]
+    assert student_text(TWO).split("\n") == expected
+
+
+VALUE = "x = None  # a number\n### BEGIN SOLUTION\nx = 2\n### END SOLUTION"
+
+
+def test_a_value_has_no_stub() -> None:
+    assert student_text(VALUE) == "x = None  # a number"
+    assert student_text(f"{VALUE}\n\ny = x") == "x = None  # a number\n\ny = x"
+
+
+@pytest.mark.parametrize("text", [TWO, VALUE, f"{VALUE}\n\ny = x", f"{TWO}\n\n\n{VALUE}\n"])
+def test_student_text_is_what_nbgrader_makes_of_it(text: str) -> None:
+    marks = {"schema_version": 3, "solution": True, "grade": False, "locked": False, "task": False, "grade_id": "f"}
+    notebook = new_notebook(cells=[new_code_cell(text, metadata={"nbgrader": marks})])
+    for step in (ClearSolutions(code_stub={"python": STUB}), DropTopLevelStubs()):
+        step.preprocess(notebook, {})
+    assert student_text(text) == notebook.cells[0].source
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ("a\n### BEGIN SOLUTION\nb", 1, "missing ### END SOLUTION"),
+        ("a\n### END SOLUTION", 1, "### END SOLUTION without its BEGIN"),
+        ("### BEGIN SOLUTION\n### BEGIN SOLUTION\n### END SOLUTION", 0, "missing ### END SOLUTION"),
+        ("### BEGIN SOLUTION\n### END HIDDEN TESTS", 1, "### END HIDDEN TESTS without its BEGIN"),
+        ("### BEGIN SOLUTION\n### BEGIN HIDDEN TESTS\n### END HIDDEN TESTS", 0, "missing ### END SOLUTION"),
+        ("### BEGIN SOLUTON\nx", 0, "'### BEGIN SOLUTON' is no marker"),
+        ("### begin solution", 0, "is no marker"),
+        ("###BEGIN SOLUTION", 0, "is no marker"),
+        ("# END HIDDEN TEST", 0, "is no marker"),
+        ("x = 1  ### BEGIN SOLUTION", 0, "is no marker"),
+        ("print('BEGIN HIDDEN TESTS')", 0, "is no marker"),
+        ("### BEGIN MARK SCHEME", 0, "is no marker"),
+    ],
+)
+def test_markers_that_nbgrader_would_misread(text: str, line: int, told: str) -> None:
+    number, message = find_regions(text)[1][0]
+    assert (number, told in message) == (line, True), message
+
+
+@pytest.mark.parametrize("text", ["### End of the story", "# begin with the solution", "begins = ends", "# at the end"])
+def test_words_that_are_no_markers(text: str) -> None:
+    assert find_regions(text) == ([], [])

@@ -1,0 +1,129 @@
+"""The release that the real nbgrader makes: everything a student needs, and nothing they must not have."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+from nbgrader.utils import compute_checksum
+
+from lmcourse.authoring.document import document, dumps, read_notebook
+from lmcourse.authoring.execute import execute
+from lmcourse.authoring.files import Files
+from lmcourse.authoring.release import fingerprint, holds_work, release
+from lmcourse.errors import CourseError
+from lmcourse.exercises.stubs import STUB
+from tests.authoring.tiny import SOURCE, TINY, source_of
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("release")
+
+
+@pytest.fixture(scope="module")
+def executed(folder: Path) -> NotebookNode:
+    source = source_of(SOURCE, folder)
+    notebook = document(source, TINY)
+    execute(notebook, source)
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def student(executed: NotebookNode) -> NotebookNode:
+    return release(executed, TINY)
+
+
+def test_a_student_finds_stubs_and_public_checks(student: NotebookNode) -> None:
+    cells = {cell.id: cell.source for cell in student.cells}
+    stub = "\n".join(f"    {line}" for line in STUB.split("\n"))
+    assert cells["double"] == f'def double(x):\n    """Twice x."""\n{stub}'
+    assert cells["half"] == "half = None  # a number in place of None"
+    assert (cells["check_double"], cells["check_half"]) == ("check(double)", "check(half=half)")
+
+
+def test_all_other_cells_are_the_authors(student: NotebookNode, executed: NotebookNode) -> None:
+    ours = ("double", "half", "check_double", "check_half")
+    assert [cell.id for cell in student.cells] == [cell.id for cell in executed.cells]
+    for theirs, mine in zip(student.cells, executed.cells, strict=True):
+        if mine.id not in ours:
+            assert (theirs.source, theirs.metadata, theirs.cell_type) == (mine.source, mine.metadata, mine.cell_type)
+
+
+def test_nothing_of_the_answers_is_left(student: NotebookNode) -> None:
+    text = dumps(student)
+    hidden = ["return x + x", "half = 1 / 2", "HIDDEN", "hidden=True", "SOLUTION", "tiny.py", "jupytext", "timestamp"]
+    assert [words for words in hidden if words in text] == []
+    assert all(not cell.outputs and cell.execution_count is None for cell in student.cells if cell.cell_type == "code")
+    assert all("execution" not in cell.metadata for cell in student.cells)
+
+
+def test_checksums_are_nbgraders_and_stay(student: NotebookNode, executed: NotebookNode, folder: Path) -> None:
+    marked = [cell for cell in student.cells if "nbgrader" in cell.metadata]
+    assert len(marked) == 4
+    assert all(cell.metadata.nbgrader.checksum == compute_checksum(cell) for cell in marked)
+    unexecuted = document(source_of(SOURCE, folder), TINY)
+    assert dumps(release(unexecuted, TINY)) == dumps(student) == dumps(release(executed, TINY))
+
+
+def test_the_notebook_it_is_made_from_stays_as_it_is(executed: NotebookNode) -> None:
+    before = copy.deepcopy(executed)
+    release(executed, TINY)
+    assert executed == before
+
+
+@pytest.mark.parametrize("secret", ["BEGIN SOLUTION", "### END SOLUTION", "BEGIN HIDDEN TESTS", "hidden=True"])
+def test_a_copy_that_gives_something_away_is_refused(secret: str, executed: NotebookNode) -> None:
+    leaking = copy.deepcopy(executed)
+    leaking.cells[-1].metadata["tags"] = [f"because {secret}"]
+    with pytest.raises(CourseError, match=r"98-tiny: .* is left in the student copy"):
+        release(leaking, TINY)
+
+
+def test_what_nbgrader_refuses_is_told_in_its_words(executed: NotebookNode) -> None:
+    broken = copy.deepcopy(executed)
+    broken.cells[3].metadata.nbgrader["grade_id"] = "check_double"
+    with pytest.raises(CourseError, match=r"98-tiny: nbgrader cannot make the student copy(.|\n)*check_double"):
+        release(broken, TINY)
+
+
+def test_no_gradebook_is_opened(executed: NotebookNode, student: NotebookNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take two seconds, and the program `alembic`, which is found only in an activated environment."""
+    monkeypatch.setattr("nbgrader.api.get_alembic_version", lambda: pytest.fail("alembic was run"))
+    assert dumps(release(executed, TINY)) == dumps(student)
+
+
+def test_work_is_recognised(files: Files) -> None:
+    assert not holds_work(files.release.with_name("nowhere.ipynb"))
+    assert not holds_work(files.release)
+    notebook = read_notebook(files.release)
+    assert notebook is not None
+    notebook.cells[1].outputs = [new_output("stream", text="run, and nothing more")]
+    files.release.write_text(dumps(notebook))
+    assert not holds_work(files.release)
+    for change in ("a note of mine", ""):
+        notebook.cells[0].source = change
+        files.release.write_text(dumps(notebook))
+        assert holds_work(files.release)
+
+
+@pytest.mark.parametrize("text", ["", "no notebook", "{}"])
+def test_a_file_that_we_did_not_build_is_somebodys_work(text: str, files: Files) -> None:
+    files.release.write_text(text)
+    assert holds_work(files.release)
+
+
+def test_a_deleted_cell_or_another_metadata_is_work(files: Files) -> None:
+    notebook = read_notebook(files.release)
+    assert notebook is not None
+    for about in ({}, {"lmcourse": "ours"}, {"lmcourse": {"cells": "another"}}):
+        notebook.metadata = about
+        files.release.write_text(dumps(notebook))
+        assert holds_work(files.release)
+    notebook.metadata = {"lmcourse": {"cells": fingerprint(notebook)}}
+    del notebook.cells[3]
+    files.release.write_text(dumps(notebook))
+    assert holds_work(files.release)

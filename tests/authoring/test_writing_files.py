@@ -1,0 +1,62 @@
+"""Two files are written as one: both, or neither."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmcourse.authoring.files import write_all
+from lmcourse.errors import CourseError
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    """Two files in two folders, of which the first is there."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "one").write_text("old")
+    return tmp_path / "a" / "one", tmp_path / "b" / "two"
+
+
+def test_both_are_written_with_the_same_bytes_on_every_system(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    write_all(dict(zip(pair, ("new\n", "é\n"), strict=True)))
+    assert [path.read_bytes() for path in pair] == [b"new\n", "é\n".encode()]
+    assert set(contents(tmp_path)) == {"a/one", "b/two"}
+
+
+def test_a_folder_that_cannot_be_made_leaves_all_as_it_was(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "b").write_text("a file, where a folder should be")
+    before = contents(tmp_path)
+    with pytest.raises(CourseError, match=r"/b cannot be written: "):
+        write_all(dict.fromkeys(pair, "new"))
+    assert contents(tmp_path) == before
+
+
+def test_a_target_that_cannot_be_replaced_leaves_all_as_it_was(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    (pair[1] / "folder").mkdir(parents=True)
+    fresh = tmp_path / "c" / "three"
+    with pytest.raises(CourseError, match=r"/two cannot be written: "):
+        write_all(dict.fromkeys((pair[0], fresh, pair[1]), "new"))
+    assert contents(tmp_path) == {"a/one": "old"}
+
+
+def test_an_interruption_between_two_moves_leaves_whole_files(
+    pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair[1].parent.mkdir()
+    pair[1].write_text("old")
+    replace = Path.replace
+
+    def stop(self: Path, target: Path) -> Path:
+        if target == pair[1]:
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_all(dict.fromkeys(pair, "new"))
+    assert contents(tmp_path) == {"a/one": "new", "b/two": "old"}

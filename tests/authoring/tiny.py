@@ -1,0 +1,111 @@
+"""A chapter so small that it is built in a second: one function, one value, and an author who can make mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lmcourse.authoring.files import Files
+from lmcourse.authoring.source import Source, read_source
+from lmcourse.course import Chapter
+from lmcourse.exercises.cases import case
+from lmcourse.exercises.exercise import Exercise, value_exercise
+
+double = Exercise(
+    "double",
+    points=2,
+    minutes=1,
+    difficulty=1,
+    reference=lambda x: 2 * x,
+    cases=[case("three", 3.0)],
+    hidden_cases=lambda random: [case("any number", random.random())],
+    hints=["Multiply."],
+    forbid=["math.ldexp"],
+)
+half = value_exercise("half", points=1, minutes=2, difficulty=2, reference=lambda: 0.5)
+
+EXERCISES = (double, half)
+PREDICTIONS = ()
+
+
+class TinyChapter(Chapter):
+    """A chapter whose exercises are those of this module."""
+
+    module = __name__
+
+
+TINY = TinyChapter("98-tiny", "Tiny", 3, "Tests")
+
+SOURCE = '''"""What an author's editor shows first."""
+
+# %% [markdown]
+# # Tiny
+#
+# **3 min · 2 exercises · 3 points**
+
+# %%
+import math
+
+
+def check(answer=None, hidden=False, **values):
+    return 1.0
+
+
+# %% [markdown]
+# ### Exercise 1 · Twice  (2 points · 1 min · ●)
+#
+# Return twice `x`.
+
+# %% exercise="double"
+def double(x):
+    """Twice x."""
+    ### BEGIN SOLUTION
+    return x + x
+    ### END SOLUTION
+
+
+# %% check="double"
+check(double)
+### BEGIN HIDDEN TESTS
+check(double, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 2 · A half  (1 point · 2 min · ●●)
+
+# %% exercise="half"
+half = None  # a number in place of None
+### BEGIN SOLUTION
+half = 1 / 2
+### END SOLUTION
+
+# %% check="half"
+check(half=half)
+### BEGIN HIDDEN TESTS
+check(half=half, hidden=True)
+### END HIDDEN TESTS
+
+# %% tags=["hide-input"]
+assert double(half) == 1 and math.pi > 3
+print("three lines end here")
+'''
+
+
+def write_source(root: Path, text: str = SOURCE, chapter: Chapter = TINY) -> Path:
+    """The source in its place in a course folder."""
+    path = Files.of(chapter, root).source
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def source_of(text: str, folder: Path) -> Source:
+    """A source as it is read from a file that says this."""
+    path = folder / "some.py"
+    path.write_bytes(text.encode())
+    return read_source(path)
+
+
+def line_of(text: str, part: str) -> int:
+    """The number of the first line of `text` that is `part`, or else has it in it."""
+    lines = text.split("\n")
+    return 1 + (lines.index(part) if part in lines else next(n for n, line in enumerate(lines) if part in line))

@@ -1,0 +1,116 @@
+"""Every notebook is built of the same parts, in the same order."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+
+import pytest
+
+from lmcourse.course import Chapter
+from tests.course.chapters import WRITTEN, code, prose, solution, source
+
+EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+ALT = "Figure without a description"
+
+
+def sections(chapter: Chapter) -> list[str]:
+    return re.findall(r"^## (.+)$", prose(chapter), re.M)
+
+
+def section(chapter: Chapter, title: str) -> str:
+    """The text from a heading to the next."""
+    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", prose(chapter), re.M | re.S)
+    assert found, f"no section ## {title}"
+    return found[1]
+
+
+def calls(chapter: Chapter, name: str) -> list[ast.Call]:
+    """The calls of a function by its bare name."""
+    nodes = (node for node in ast.walk(ast.parse(code(chapter))) if isinstance(node, ast.Call))
+    return [node for node in nodes if isinstance(node.func, ast.Name) and node.func.id == name]
+
+
+@EACH
+def test_the_first_cell_says_what_and_for_whom(chapter: Chapter) -> None:
+    first = source(chapter).cells[0]
+    assert first.kind == "markdown"
+    assert first.text.startswith(f"# {chapter.number} · {chapter.title}\n")
+    assert re.search(r"^\*\*You will be able to\*\*\n\n(- .+\n)", first.text, re.M)
+    assert "**You need**" in first.text
+    assert prose(chapter).count("\n# ") == 0, "a second title"
+
+
+@EACH
+def test_the_second_cell_starts_the_notebook(chapter: Chapter) -> None:
+    second = source(chapter).cells[1]
+    assert second.kind == "code"
+    assert f'start("{chapter.id}")' in second.text
+    assert "from lmcourse.notebook import" in second.text
+
+
+@EACH
+def test_sections_are_numbered_and_the_last_three_are_always_the_same(chapter: Chapter) -> None:
+    *numbered, keep, check, reading = sections(chapter)
+    assert [keep, check, reading] == ["What to keep", "Check yourself", "Further reading"]
+    assert [title.split(" · ")[0] for title in numbered] == [str(number) for number in range(1, len(numbered) + 1)]
+    assert len(numbered) >= 3
+
+
+@EACH
+def test_the_summary_is_a_table_and_the_questions_are_numbered(chapter: Chapter) -> None:
+    rows = re.findall(r"^\|.+\|$", section(chapter, "What to keep"), re.M)
+    assert len(rows) >= 2 + 4, "a head and at least four lines"
+    assert len(re.findall(r"^\d+\. ", section(chapter, "Check yourself"), re.M)) >= 3
+    assert len(re.findall(r"^- ", section(chapter, "Further reading"), re.M)) >= 3
+
+
+@EACH
+def test_a_slip_is_to_be_spotted_and_real_models_are_told_of(chapter: Chapter) -> None:
+    assert "**Spot the slip.**" in prose(chapter)
+    assert "**In real models.**" in prose(chapter)
+
+
+@EACH
+def test_the_reader_predicts_and_every_prediction_is_asked_once(chapter: Chapter) -> None:
+    asked = [ast.literal_eval(call.args[0]) for call in calls(chapter, "predict")]
+    known = [prediction.name for prediction in importlib.import_module(chapter.module).PREDICTIONS]
+    assert asked
+    assert sorted(asked) == sorted(known)
+
+
+@EACH
+def test_something_can_be_moved(chapter: Chapter) -> None:
+    assert calls(chapter, "explore")
+
+
+@EACH
+def test_the_numbers_of_the_prose_are_asserted_in_a_folded_cell(chapter: Chapter) -> None:
+    last = source(chapter).cells[-1]
+    assert last.options.get("tags") == ["hide-input"]
+    assert any(isinstance(statement, ast.Assert) for statement in ast.parse(last.text).body)
+
+
+@EACH
+def test_every_figure_has_alt_text(chapter: Chapter) -> None:
+    pictures = [
+        output.get("metadata", {}).get(kind, {}).get("alt", "")
+        for cell in solution(chapter).cells
+        for output in cell.get("outputs", [])
+        for kind in output.get("data", {})
+        if kind.startswith("image/")
+    ]
+    assert pictures
+    assert [alt for alt in pictures if len(alt) < 20 or alt == ALT] == []
+
+
+@EACH
+def test_every_picture_in_the_text_has_alt_text(chapter: Chapter) -> None:
+    shown = [prose(chapter)]
+    shown += [
+        "".join(o.get("data", {}).get("text/html", "")) for c in solution(chapter).cells for o in c.get("outputs", [])
+    ]
+    for text in shown:
+        assert re.findall(r"!\[\s*\]\(", text) == []
+        assert [tag for tag in re.findall(r"<img\b[^>]*>", text) if not re.search(r'\balt="[^"]+"', tag)] == []

@@ -1,0 +1,59 @@
+"""The map of the course, and what lies in its folders."""
+
+from __future__ import annotations
+
+import keyword
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from lmcourse.authoring import check_built
+from lmcourse.authoring.files import Files
+from lmcourse.course import CHAPTERS, Chapter, find_chapter
+from tests.course.chapters import ROOT, WRITTEN
+
+NOT_OURS = {".ipynb_checkpoints", "__pycache__"}
+
+
+def files_in(folder: str) -> set[Path]:
+    return {path for path in (ROOT / folder).rglob("*") if path.is_file() and not NOT_OURS & set(path.parts)}
+
+
+def test_chapters_are_numbered_from_one_without_a_gap() -> None:
+    assert [chapter.number for chapter in CHAPTERS] == [f"{number:02}" for number in range(1, len(CHAPTERS) + 1)]
+
+
+def test_topics_and_titles_are_unique_and_topics_can_be_modules() -> None:
+    for names in ([chapter.topic for chapter in CHAPTERS], [chapter.title for chapter in CHAPTERS]):
+        assert len(set(names)) == len(names)
+    assert all(chapter.topic.isidentifier() and not keyword.iskeyword(chapter.topic) for chapter in CHAPTERS)
+
+
+def test_a_part_is_one_stretch_of_the_road() -> None:
+    parts = [part for part, _ in groupby(chapter.part for chapter in CHAPTERS)]
+    assert len(set(parts)) == len(parts)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.id)
+def test_a_chapter_is_found_by_each_of_its_names(chapter: Chapter) -> None:
+    names = (chapter.id, chapter.number, chapter.number.lstrip("0"), chapter.topic)
+    assert {find_chapter(name) for name in names} == {chapter}
+
+
+def test_something_is_written() -> None:
+    assert WRITTEN
+
+
+def test_notebooks_holds_what_is_built_and_nothing_else() -> None:
+    allowed = {ROOT / "notebooks" / "welcome.ipynb"}  # written by `lmcourse lab`, and ignored by git
+    assert files_in("notebooks") - allowed == {Files.of(chapter, ROOT).release for chapter in WRITTEN}
+
+
+def test_solutions_holds_a_source_and_a_notebook_for_each_chapter_and_nothing_else() -> None:
+    files = [Files.of(chapter, ROOT) for chapter in WRITTEN]
+    assert files_in("solutions") == {path for item in files for path in (item.source, item.solution)}
+
+
+def test_what_is_committed_is_what_the_sources_build() -> None:
+    assert check_built(WRITTEN, ROOT) == []

@@ -1,0 +1,147 @@
+"""An answer that is a class, driven by a script of calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from lmcourse.exercises import Exercise, case, check_exercise, script
+from lmcourse.exercises.outcome import evaluate
+
+
+class Reference:
+    """Not called what the exercise is called; scripts need not know."""
+
+    def __init__(self, size: int) -> None:
+        self.items: list[float] = []
+        self.size = size
+
+    def push(self, item: float) -> float | None:
+        self.items.append(item)
+        return self.items.pop(0) if len(self.items) > self.size else None
+
+    def total(self) -> float:
+        return sum(self.items)
+
+
+def window(**changes: Any) -> Exercise:
+    settings: dict[str, Any] = {
+        "points": 2,
+        "minutes": 1,
+        "difficulty": 1,
+        "reference": Reference,
+        "cases": [
+            script("adds up", "w = Window(2)\nw.push(1.0)\nw.push(2.0)\nw.total()"),
+            script(
+                "forgets",
+                "w = Window(size)\nfor x in items:\n    last = w.push(x)\nlast\nw.total()",
+                size=1,
+                items=[1, 2],
+            ),
+        ],
+        "hidden_cases": lambda random: [
+            script("longer", "w = Window(3)\n[w.push(x) for x in items]\nw.total()", items=[random.random()] * 5)
+        ],
+    }
+    exercise = Exercise("Window", **(settings | changes))
+
+    @exercise.misconception("You never forget.")
+    class NeverForgets(Reference):
+        def push(self, item: float) -> None:
+            self.items.append(item)
+
+    return exercise
+
+
+class Window(Reference):
+    pass
+
+
+def test_a_right_class_earns_everything_whatever_it_is_called() -> None:
+    assert check_exercise(window(), Window, hidden=True).passed
+    assert check_exercise(window(), Reference, hidden=True).passed
+
+
+def test_the_expression_that_differs_is_named() -> None:
+    class Window(Reference):
+        def total(self) -> float:
+            return 2 * sum(self.items)
+
+    report = check_exercise(window(), Window)
+    assert report.cases[0].message == "`w.total()`: expected 3.0, yours 6.0"
+    assert report.cases[0].call == "w = Window(2); w.push(1.0); w.push(2.0); w.total()"
+    assert report.cases[1].message == "`w.total()`: expected 2, yours 4"
+
+
+def test_a_misconception_that_is_a_class_is_killed_and_named() -> None:
+    [wrong] = window().misconceptions
+    assert wrong.name == "NeverForgets"
+    for hidden in (False, True):
+        report = check_exercise(window(), wrong.answer, hidden=hidden, enforce=False)
+        assert report.points < 2
+        assert report.diagnosis == "You never forget."
+
+
+def test_a_class_with_nothing_in_it_earns_nothing() -> None:
+    class Window:
+        def __init__(self, size: int) -> None:
+            raise NotImplementedError
+
+        def push(self, item: float) -> float:
+            raise NotImplementedError
+
+    report = check_exercise(window(), Window)
+    assert (report.points, report.answered) == (0, False)
+
+
+def test_a_constructor_of_another_shape_and_a_missing_method_are_told() -> None:
+    class Window:
+        pass
+
+    report = check_exercise(window(), Window)
+    assert report.cases[0].message == "TypeError: Window() takes no arguments"
+    message = check_exercise(window(cases=[script("it", "Window.total")]), Window).cases[0].message
+    assert message.startswith("AttributeError: type object 'Window' has no attribute 'total'")
+
+
+def test_a_line_whose_value_is_an_object_counts_as_an_object_of_that_class() -> None:
+    made = script("it", "w = Window(1)\nw\nw.total()")
+    assert evaluate(Reference, made).failure is not None  # NameError: the script calls it Window
+    assert evaluate(Reference, made, name="Window").value == ["a Reference", 0]
+    assert check_exercise(window(cases=[made]), Window).passed
+
+
+def test_inputs_of_a_script_must_not_be_changed() -> None:
+    class Window(Reference):
+        def __init__(self, items: list[float]) -> None:
+            self.items = items
+            self.size = 1
+
+    exercise = window(cases=[script("it", "w = Window(start)\nw.push(1.0)", start=[0.0])])
+    assert check_exercise(exercise, Window).cases[0].message == "it changes `start` in place: work on a copy"
+
+
+def test_rules_hold_for_classes() -> None:
+    class Window(Reference):
+        def total(self) -> float:
+            return torch.tensor(self.items).sum().item()
+
+    class Plainly(Reference):
+        def sum(self) -> float:
+            return 0.0
+
+        def total(self) -> float:
+            return 0.0 + self.sum() + float(sum(self.items))
+
+    assert "without `torch.tensor`" in check_exercise(window(forbid=["torch.tensor"]), Window).diagnosis
+    assert check_exercise(window(forbid=[".sum"]), Window).points == 0
+    assert check_exercise(window(forbid=[".sum"]), Plainly).passed
+
+
+@pytest.mark.parametrize("lines", ["1 +", "x = = 2"])
+def test_a_script_that_is_no_python_is_refused_at_once(lines: str) -> None:
+    with pytest.raises(SyntaxError):
+        script("it", lines)
+    assert case("a case of a function has no lines", 1).expressions() == []

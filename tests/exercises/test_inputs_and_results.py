@@ -1,0 +1,204 @@
+"""What an answer is given, and what is taken from it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from lmcourse.exercises import case
+from lmcourse.exercises.compare import difference
+from lmcourse.exercises.outcome import Outcome, evaluate
+from lmcourse.exercises.values import NotPlainError, describe, fresh, plain, same
+
+
+def outcome_of(answer: Callable[..., Any], *inputs: Any, **named: Any) -> Outcome:
+    return evaluate(answer, case("it", *inputs, **named))
+
+
+def test_inputs_are_fresh_for_every_case() -> None:
+    given = case("it", torch.zeros(2), [1, [2]], {"a": torch.zeros(1)})
+
+    def change(x: Tensor, y: list[Any], z: dict[str, Tensor]) -> float:
+        x += 1
+        y[1].append(3)
+        z["a"].fill_(7)
+        return float(x.sum())
+
+    for _ in range(2):
+        outcome = evaluate(change, given)
+        assert outcome.value == 2
+        assert outcome.changed == ("input 1", "input 2", "input 3")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.add_(1),
+        lambda x: x.t_(),
+        lambda x: x.resize_(0),
+        lambda x: x.mul_(float("nan")),
+        lambda x: x[0].neg_(),
+    ],
+)
+def test_every_change_of_an_input_is_seen(change: Callable[[Tensor], Any]) -> None:
+    assert outcome_of(change, torch.zeros(2, 3)).changed == ("input 1",)
+    assert outcome_of(lambda **inputs: change(inputs["x"]), x=torch.zeros(2, 3)).changed == ("`x`",)
+
+
+def test_a_strange_thing_left_in_an_input_is_a_change_and_nothing_more() -> None:
+    class Strange(list[Any]):
+        def __repr__(self) -> str:
+            raise SystemExit
+
+        def __len__(self) -> int:
+            raise SystemExit
+
+    def leave(x: list[Any]) -> int:
+        x[0] = Strange()
+        return 1
+
+    assert outcome_of(leave, [[1]]).changed == ("input 1",)
+    assert outcome_of(lambda x: x.append(x), [1]).changed == ("input 1",)
+
+
+def test_what_does_not_change_is_no_change() -> None:
+    nan = torch.tensor([math.nan, -0.0])
+    assert outcome_of(lambda x, y, z: x.clone().add_(1), nan, [math.nan, {"a": None}], 3).changed == ()
+
+
+def test_an_input_keeps_its_need_for_a_gradient_and_its_strides() -> None:
+    weight = torch.arange(6.0).reshape(2, 3).requires_grad_()
+
+    def gradient(w: Tensor) -> Tensor:
+        assert w.is_leaf
+        (w**2).sum().backward()
+        assert w.grad is not None
+        return w.grad
+
+    assert torch.equal(outcome_of(gradient, weight).value, 2 * weight)
+    assert weight.grad is None
+    assert fresh(torch.zeros(2, 3).T).stride() == (1, 3)
+    assert outcome_of(lambda x: x.view(-1), torch.zeros(2, 3).T).failure is not None
+    assert outcome_of(lambda x: x.add_(1), torch.zeros(1, 3).expand(2, 3)).changed == ("input 1",)
+
+
+def test_a_result_is_taken_before_anybody_changes_it() -> None:
+    kept: list[Tensor] = []
+
+    def view(x: Tensor) -> Tensor:
+        for old in kept:
+            old.zero_()
+        kept.append(x)
+        return x[:1]
+
+    first = outcome_of(view, torch.ones(2))
+    second = outcome_of(view, torch.ones(2))
+    assert first.value.item() == second.value.item() == 1
+
+
+@pytest.mark.parametrize(
+    ("result", "taken"),
+    [
+        ((1, (2.0, "a")), [1, [2.0, "a"]]),
+        (range(3), [0, 1, 2]),
+        (deque([1]), [1]),
+        ({3, 1, 2}, [1, 2, 3]),
+        (frozenset("ba"), ["a", "b"]),
+        (Counter("aab"), {"a": 2, "b": 1}),
+        (OrderedDict({("a", 1): 2}), {("a", 1): 2}),
+        ({5: 1}, {5: 1}),
+        (np.float64(2.5), 2.5),
+        (np.bool_(True), True),
+        (torch.float16, "torch.float16"),
+        (torch.Size([2]), [2]),
+    ],
+)
+def test_what_counts_as_plain(result: Any, taken: Any) -> None:
+    outcome = outcome_of(lambda: result)
+    assert outcome.failure is None
+    assert same(outcome.value, taken)
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ((x for x in "a"), "returned a generator"),
+        (object(), "returned an object"),
+        (Fraction(1, 2), "returned a Fraction"),
+        (b"a", "returned a bytes"),
+        ({}.keys(), "returned a dict_keys"),
+        (torch.eye(2).to_sparse(), "returned a sparse_coo tensor"),
+        (np.array([object()]), "returned an array of object"),
+        ({frozenset(): 1}, "returned a dict whose keys are not plain but a frozenset"),
+        (type("", (), {})(), "returned a , "),
+    ],
+)
+def test_what_does_not(result: Any, told: str) -> None:
+    failure = outcome_of(lambda: result).failure
+    assert failure is not None
+    assert failure.kind == "NotPlainError"
+    assert failure.message.startswith(told)
+
+
+def test_a_list_that_holds_itself_is_survived() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    failure = outcome_of(lambda: endless).failure
+    assert failure is not None
+    assert failure.kind == "RecursionError"
+
+
+def test_a_tensor_class_of_ones_own_has_no_say_in_the_comparison() -> None:
+    class Agreeable(Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return torch.ones(()).bool()
+
+    value = plain(torch.zeros(2).as_subclass(Agreeable))
+    assert type(value) is Tensor
+    assert difference(torch.ones(2), value) is not None
+
+
+def test_complex_results_are_compared_whole() -> None:
+    turned = torch.tensor([1 + 1j, 2 + 2j])
+    assert difference(turned, plain(turned.conj().conj())) is None
+    told = difference(turned, plain(turned.conj()))
+    assert told is not None
+    assert told.endswith("at [1]: expected 2+2j, yours 2-2j")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.1, "0.1"),
+        (1e23, "1e+23"),
+        ([0.1, 2], "[0.1, 2]"),
+        ((1,), "(1,)"),
+        ({"w": torch.ones(1)}, "{'w': tensor([1.])}"),
+        (torch.tensor(0.1), "tensor(0.1)"),
+        (torch.tensor([[1.5, -2.0]]), "tensor([[1.5, -2.]])"),
+        ([torch.zeros(9), 1], "[a float32 tensor of shape (9,), 1]"),
+        ([0] * 100, "a list of 100"),
+        ("two\nlines", r"'two\nlines'"),
+    ],
+)
+def test_values_read_as_a_reader_would_write_them(value: Any, text: str) -> None:
+    assert describe(value) == text
+
+
+def test_a_long_value_is_cut_short() -> None:
+    assert len(describe("x" * 1000)) == 80
+    assert describe({i: i for i in range(100)}) == "a dict of 100"
+
+
+def test_plain_refuses_with_a_type_error() -> None:
+    with pytest.raises(NotPlainError):
+        plain([1, {"a": object()}])

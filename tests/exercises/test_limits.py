@@ -1,0 +1,213 @@
+"""An endless loop ends whatever it catches, a huge allocation is refused, and the process is as it was afterwards."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lmcourse.exercises import case
+from lmcourse.exercises.failure import Failure
+from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
+from lmcourse.exercises.outcome import evaluate
+
+CASE = case("one", 1.0)
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process limit its own memory")
+
+
+def failure_of(answer: Callable[..., Any], seconds: float = 0.2) -> Failure:
+    begin = time.monotonic()
+    outcome = evaluate(answer, CASE, seconds=seconds, forbid=("lmcourse",))
+    assert time.monotonic() - begin < 5
+    assert outcome.failure is not None
+    return outcome.failure
+
+
+def catches_exception(x: float) -> None:
+    while True:
+        with suppress(Exception):
+            x += 1
+
+
+def catches_everything(x: float) -> None:
+    while True:
+        try:
+            time.sleep(1)
+        except:  # noqa: E722
+            pass
+
+
+def catches_everything_inside(x: float) -> None:
+    while True:
+        try:
+            catches_everything(x)
+        except BaseException:
+            x += 1
+
+
+def tries_again_when_it_fails(x: float) -> None:
+    while True:
+        try:
+            time.sleep(1)
+        except BaseException:
+            try:
+                time.sleep(1)
+            except BaseException:
+                continue
+
+
+def goes_on_finally(x: float) -> None:
+    while True:
+        try:
+            time.sleep(1)
+        finally:
+            continue
+
+
+def catches_and_returns(x: float) -> float:
+    try:
+        while True:
+            pass
+    except BaseException:
+        return x
+
+
+def prints_for_ever(x: float) -> None:
+    while True:
+        print("over and over")
+
+
+def never_ends_to_count(x: float) -> Any:
+    return range(10**13)
+
+
+def never_ends_to_tell(x: float) -> None:
+    class EndlessError(Exception):
+        def __str__(self) -> str:
+            while True:
+                pass
+
+    raise EndlessError
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        catches_exception,
+        catches_everything,
+        catches_everything_inside,
+        tries_again_when_it_fails,
+        goes_on_finally,
+        catches_and_returns,
+        prints_for_ever,
+        never_ends_to_tell,
+    ],
+    ids=lambda answer: answer.__name__,
+)
+def test_it_ends(answer: Callable[..., Any]) -> None:
+    failure = failure_of(answer)
+    assert failure.kinds == ("TimeLimitExceeded",)
+    assert failure.message == "still running after 0.2 s"
+
+
+def test_the_line_that_never_ends_is_told() -> None:
+    assert failure_of(catches_everything).line in ("time.sleep(1)", "pass", "except:  # noqa: E722")
+
+
+@LINUX
+def test_a_result_that_is_too_large_to_copy_is_refused_like_any_other() -> None:
+    assert failure_of(never_ends_to_count, seconds=3).kind in ("MemoryError", "TimeLimitExceeded")
+
+
+@LINUX
+@pytest.mark.parametrize(
+    "allocate",
+    [lambda: torch.zeros(10**12), lambda: np.ones(10**12), lambda: [0] * 10**11, lambda: "x" * 10**12],
+    ids=["torch", "numpy", "list", "string"],
+)
+def test_a_huge_allocation_is_one_clear_line(allocate: Callable[[], Any]) -> None:
+    failure = failure_of(lambda x: allocate(), seconds=5)
+    assert failure.kind == "MemoryError"
+    assert failure.message == "it asked for more memory than this check allows"
+    assert "allocate()" in failure.line or "lambda: " in failure.line
+
+
+def state() -> tuple[Any, ...]:
+    timer = signal.getitimer(signal.ITIMER_REAL)[1]
+    return (
+        signal.getsignal(signal.SIGALRM),
+        timer,
+        sys.gettrace(),
+        sys.getprofile(),
+        torch.overrides._get_current_function_mode(),
+    )
+
+
+@pytest.mark.parametrize("answer", [catches_everything, catches_exception, lambda x: x, lambda x: 1 / 0])
+def test_nothing_is_left_behind(answer: Callable[..., Any]) -> None:
+    before = state(), resource.getrlimit(resource.RLIMIT_AS)
+    evaluate(answer, CASE, seconds=0.2, forbid=("lmcourse",))
+    assert (state(), resource.getrlimit(resource.RLIMIT_AS)) == before
+    time.sleep(0.3)  # a strike too many would come now
+
+
+def test_a_limit_inside_a_limit_leaves_the_outer_one_standing() -> None:
+    with pytest.raises(TimeLimitExceeded), time_limit(0.4):
+        with time_limit(5):
+            pass
+        time.sleep(5)
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Callable[[Callable[[], None]], list[BaseException]]]:
+    """Runs something in a thread of its own, where signals do not come."""
+
+    def run(action: Callable[[], None]) -> list[BaseException]:
+        raised: list[BaseException] = []
+
+        def guarded() -> None:
+            try:
+                action()
+            except BaseException as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=guarded, daemon=True)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive()
+        return raised
+
+    yield run
+
+
+def test_the_limit_works_where_there_are_no_signals(elsewhere: Callable[..., list[BaseException]]) -> None:
+    def endless() -> None:
+        with time_limit(0.2):
+            while True:
+                pass
+
+    def quick() -> None:
+        with time_limit(0.2):
+            pass
+        time.sleep(0.4)
+
+    assert [type(error) for error in elsewhere(endless)] == [TimeLimitExceeded]
+    assert elsewhere(quick) == []
+
+
+@LINUX
+def test_what_is_allowed_is_allowed() -> None:
+    with memory_limit(2**30):
+        assert len(bytearray(2**29)) == 2**29
+    with pytest.raises(MemoryError), memory_limit(2**30):
+        bytearray(2**31)
+    assert len(bytearray(2**31)) == 2**31

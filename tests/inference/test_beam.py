@@ -1,0 +1,159 @@
+"""Beam search against all texts there are, on a vocabulary small enough to write them down."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import pytest
+import torch
+
+from lmcourse.inference.beam import Hypothesis, beam_search, length_penalty
+from lmcourse.inference.generate import generate
+from lmcourse.models.transformer import Transformer
+from tests.inference.variants import ROPE, WINDOW, attention, build, encoder_decoder, tiny
+
+TOY, STOP, PROMPT = 4, 0, [1, 2]
+MODELS = {
+    "rope": tiny(attention(), vocabulary=TOY),
+    "window": tiny(attention(sight=WINDOW, rotary=ROPE), attention(), vocabulary=TOY),
+}
+
+
+@functools.cache
+def toy(name: str = "rope", seed: int = 0) -> Transformer:
+    model = build(MODELS[name], seed)
+    with torch.no_grad():
+        model.head.linear.weight *= 1.5  # opinions strong enough that beams part
+    return model
+
+
+@functools.cache
+def log_probability(model: Transformer, text: tuple[int, ...]) -> float:
+    """Of a text after the prompt, in one pass without a cache."""
+    with torch.inference_mode():
+        logits = model(torch.tensor([[*PROMPT, *text]]))[0].log_softmax(dim=-1)
+    return sum(float(logits[len(PROMPT) - 1 + i, token]) for i, token in enumerate(text))
+
+
+def all_texts(longest: int) -> list[tuple[int, ...]]:
+    """Every text that ends with the stop token or is cut off at `longest`."""
+    others = [token for token in range(TOY) if token != STOP]
+    ended = [(*t, STOP) for n in range(longest) for t in itertools.product(others, repeat=n)]
+    return ended + list(itertools.product(others, repeat=longest))
+
+
+def best_texts(model: Transformer, longest: int, alpha: float) -> list[Hypothesis]:
+    texts = [(text, log_probability(model, text)) for text in all_texts(longest)]
+    scored = [Hypothesis(text, p, p / length_penalty(len(text), alpha)) for text, p in texts]
+    return sorted(scored, key=lambda h: -h.score)
+
+
+def same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    assert [h.tokens for h in found] == [h.tokens for h in expected]
+    for a, b in zip(found, expected, strict=True):
+        assert a.log_probability == pytest.approx(b.log_probability, abs=1e-4)
+        assert a.score == pytest.approx(b.score, abs=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_enough_beams_are_an_exhaustive_search(name: str, alpha: float, seed: int) -> None:
+    model, longest = toy(name, seed), 4
+    everything = best_texts(model, longest, alpha)
+    same(beam_search(model, PROMPT, longest, len(everything), [STOP], alpha=alpha), everything)
+
+
+def by_hand(model: Transformer, longest: int, beams: int, alpha: float) -> list[Hypothesis]:
+    """Beam search without a cache, without batches and without stopping early."""
+    live: list[tuple[int, ...]] = [()]
+    found: list[tuple[int, ...]] = []
+    for _ in range(longest):
+        found += [(*text, STOP) for text in live]
+        longer = [(*text, token) for text in live for token in range(TOY) if token != STOP]
+        live = sorted(longer, key=lambda text: -log_probability(model, text))[:beams]
+    pairs = [(text, log_probability(model, text)) for text in found + live]
+    scored = [Hypothesis(text, p, p / length_penalty(len(text), alpha)) for text, p in pairs]
+    return sorted(scored, key=lambda h: -h.score)[:beams]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("beams", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", MODELS)
+def test_few_beams_prune_as_by_hand(name: str, beams: int, alpha: float) -> None:
+    for seed in range(3):
+        model = toy(name, seed)
+        same(beam_search(model, PROMPT, 6, beams, [STOP], alpha=alpha), by_hand(model, 6, beams, alpha))
+
+
+def test_one_beam_without_stops_is_greedy() -> None:
+    model = toy()
+    (found,) = beam_search(model, PROMPT, 8, beams=1)
+    assert [list(found.tokens)] == generate(model, [PROMPT], 8)
+
+
+def test_greedy_is_not_the_best_text() -> None:
+    """The reason for beam search: over a few models, it finds likelier texts than greedy decoding, and none less so."""
+    better = 0
+    for seed in range(6):
+        model = toy(seed=seed)
+        greedy, beam = (beam_search(model, PROMPT, 5, beams, alpha=0.0)[0].log_probability for beams in (1, 64))
+        assert beam >= greedy - 1e-5
+        better += beam > greedy + 1e-3
+    assert better
+
+
+def test_the_length_penalty_lengthens() -> None:
+    assert length_penalty(1, 0.6) == 1
+    assert length_penalty(7, 1.0) == 2
+    model = toy(seed=1)
+    lengths = [len(beam_search(model, PROMPT, 6, 16, [STOP], alpha=alpha)[0].tokens) for alpha in (0.0, 5.0)]
+    assert lengths[0] < lengths[1]
+
+
+def test_several_stop_tokens() -> None:
+    model = toy()
+    found = beam_search(model, PROMPT, 4, 30, [0, 3])
+    assert {h.tokens[-1] for h in found if len(h.tokens) < 4} == {0, 3}
+    assert not any({0, 3} & set(h.tokens[:-1]) for h in found)
+
+
+def test_every_token_may_be_a_stop() -> None:
+    found = beam_search(toy(), PROMPT, 4, 9, range(TOY))
+    assert sorted(h.tokens for h in found) == [(0,), (1,), (2,), (3,)]
+
+
+def test_an_encoder_decoder() -> None:
+    model = encoder_decoder()
+    source, start = [3, 1, 4, 1, 5], [2]
+    (best, *_) = beam_search(model, start, 3, 13 * 13, alpha=0.0, source=source)
+    with torch.inference_mode():
+        memory = model.remember(torch.tensor([source]))
+        logits = model.decode(torch.tensor([[*start, *best.tokens]]), memory)[0].log_softmax(dim=-1)
+    assert best.log_probability == pytest.approx(
+        sum(float(logits[i, token]) for i, token in enumerate(best.tokens)), abs=1e-4
+    )
+    assert [list(best.tokens)] != [[]]
+
+
+def test_the_mode_of_the_model_is_restored() -> None:
+    model = build(MODELS["rope"]).train()
+    beam_search(model, PROMPT, 2)
+    assert model.training
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"beams": 0}, "at least one beam"),
+        ({"alpha": -1.0}, "alpha ≥ 0, not 4 and -1"),
+        ({"prompt": []}, "prompt 0 is empty"),
+        ({"prompt": [9]}, "no token 9 in a vocabulary of 4"),
+        ({"stop": [4]}, "stop: there is no token 4"),
+        ({"source": [1]}, "sources are for an encoder–decoder"),
+    ],
+)
+def test_mistakes_get_one_line(changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        beam_search(toy(), **{"prompt": PROMPT, "max_new_tokens": 2, **changes})

@@ -1,0 +1,189 @@
+"""Every rule against brute force on one row, against transformers where both decide alike, and at the edges."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from lmcourse.inference.sampling import Sampling, draw, greedy, min_p, temperature, top_k, top_p
+
+# Few values, so that ties are common; steps of ½, so that sums and comparisons are far from rounding.
+rows = st.lists(st.integers(-6, 6).map(lambda n: n / 2), min_size=1, max_size=9)
+shares = st.sampled_from([0.03, 0.11, 0.27, 0.5001, 0.77, 0.93])
+
+
+def kept(logits: Tensor) -> list[int]:
+    return [i for i, x in enumerate(logits.tolist()) if x != -math.inf]
+
+
+def by_likelihood(row: list[float]) -> list[int]:
+    """Ids, the likeliest first, the lower id first among equals."""
+    return sorted(range(len(row)), key=lambda i: (-row[i], i))
+
+
+def probabilities(row: list[float]) -> list[float]:
+    weights = [math.exp(x) for x in row]
+    return [w / sum(weights) for w in weights]
+
+
+@given(rows, st.integers(1, 12))
+def test_top_k_by_hand(row: list[float], k: int) -> None:
+    logits = top_k(torch.tensor(row), k)
+    assert kept(logits) == sorted(by_likelihood(row)[:k])
+    assert all(logits[i] == row[i] for i in kept(logits))
+
+
+@given(rows, shares)
+def test_top_p_by_hand(row: list[float], p: float) -> None:
+    expected, mass = [], 0.0
+    for i in by_likelihood(row):
+        if mass >= p:
+            break
+        expected.append(i)
+        mass += probabilities(row)[i]
+    assert kept(top_p(torch.tensor(row), p)) == sorted(expected)
+
+
+@given(rows, shares)
+def test_min_p_by_hand(row: list[float], p: float) -> None:
+    chances = probabilities(row)
+    assert kept(min_p(torch.tensor(row), p)) == [i for i, q in enumerate(chances) if q >= p * max(chances)]
+
+
+@given(rows, shares, st.integers(1, 9))
+def test_every_row_of_a_batch_is_judged_alone(row: list[float], p: float, k: int) -> None:
+    other = [x * 0.5 for x in reversed(row)]
+    both = torch.tensor([row, other])
+    for rule in (lambda x: top_k(x, k), lambda x: top_p(x, p), lambda x: min_p(x, p)):
+        assert torch.equal(rule(both), torch.stack([rule(both[0]), rule(both[1])]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), shares, st.integers(1, 40), st.sampled_from([0.3, 1.0, 1.9]))
+def test_the_rules_are_those_of_transformers(seed: int, p: float, k: int, t: float) -> None:
+    """On random logits, where no two are equal."""
+    warpers = pytest.importorskip("transformers.generation.logits_process")
+    logits = 3 * torch.randn(4, 40, generator=torch.Generator().manual_seed(seed))
+    for ours, theirs in [
+        (top_k(logits, k), warpers.TopKLogitsWarper(k)),
+        (top_p(logits, p), warpers.TopPLogitsWarper(p)),
+        (min_p(logits, p), warpers.MinPLogitsWarper(p)),
+        (temperature(logits, t), warpers.TemperatureLogitsWarper(t)),
+    ]:
+        assert torch.equal(ours, theirs(None, logits))
+
+
+# ---- edges
+
+
+def test_the_token_that_crosses_the_threshold_stays() -> None:
+    row = torch.tensor([0.5, 0.3, 0.2]).log()
+    assert kept(top_p(row, 0.6)) == [0, 1]
+    assert kept(top_p(row, 0.01)) == [0]
+    assert kept(top_p(row, 1.0)) == [0, 1, 2]
+
+
+def test_a_threshold_met_exactly_needs_no_more() -> None:
+    row = torch.zeros(4)  # four tokens of exactly ¼
+    assert kept(top_p(row, 0.5)) == [0, 1]
+    assert kept(top_p(row, 0.25)) == [0]
+
+
+def test_top_p_of_one_keeps_even_tokens_too_unlikely_to_add_up() -> None:
+    assert kept(top_p(torch.tensor([40.0, 0.0, -40.0]), 1.0)) == [0, 1, 2]
+
+
+def test_equal_logits_go_to_the_lower_id() -> None:
+    tie = torch.tensor([1.0, 2.0, 2.0, 2.0])
+    assert kept(top_k(tie, 2)) == [1, 2]
+    assert kept(top_p(tie, 0.2)) == [1]
+    assert kept(min_p(tie, 1.0)) == [1, 2, 3]
+    assert greedy(tie[None]).tolist() == [1]
+
+
+def test_a_rule_leaves_out_what_another_took_out() -> None:
+    row = torch.tensor([3.0, -math.inf, 2.0, 1.0])
+    assert kept(top_k(row, 3)) == [0, 2, 3]
+    assert kept(top_p(row, 0.99)) == [0, 2, 3]
+    assert kept(min_p(row, 1e-9)) == [0, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_formats_are_kept(dtype: torch.dtype) -> None:
+    logits = torch.randn(2, 50, generator=torch.Generator().manual_seed(0)).to(dtype)
+    for rule in (
+        lambda x: top_k(x, 5),
+        lambda x: top_p(x, 0.9),
+        lambda x: min_p(x, 0.1),
+        lambda x: temperature(x, 2.0),
+    ):
+        assert rule(logits).dtype == dtype
+    assert draw(logits).dtype == torch.long
+
+
+def test_the_input_is_left_alone() -> None:
+    logits = torch.randn(2, 50)
+    before = logits.clone()
+    Sampling(0.5, 5, 0.9, 0.1)(logits, None)
+    assert torch.equal(logits, before)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: temperature(torch.zeros(1), 0.0), "must be positive, not 0"),
+        (lambda: top_k(torch.zeros(1), 0), "k cannot be 0"),
+        (lambda: top_p(torch.zeros(1), 0.0), "top-p is a share"),
+        (lambda: top_p(torch.zeros(1), 1.5), "at most 1, not 1.5"),
+        (lambda: min_p(torch.zeros(1), -0.1), "min-p is a share"),
+        (lambda: Sampling(temperature=-1), "must be positive"),
+        (lambda: Sampling(top_k=0), "k cannot be 0"),
+        (lambda: Sampling(top_p=2), "top-p is a share"),
+        (lambda: Sampling(0, min_p=2), "min-p is a share"),
+    ],
+)
+def test_impossible_settings_get_one_line(act, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        act()
+    assert "\n" not in str(caught.value)
+
+
+# ---- chance
+
+
+def test_draws_follow_the_probabilities() -> None:
+    row, count = torch.tensor([0.6, 0.3, 0.1]).log(), 20_000
+    tokens = draw(row.expand(count, 3), torch.Generator().manual_seed(0))
+    shares = torch.bincount(tokens, minlength=3) / count
+    # Four standard deviations of a share are at most 4 · √(¼ / 20000) = 0.014.
+    torch.testing.assert_close(shares, torch.tensor([0.6, 0.3, 0.1]), atol=0.014, rtol=0)
+
+
+def test_a_seed_repeats_a_draw() -> None:
+    logits = torch.randn(64, 100, generator=torch.Generator().manual_seed(1))
+    first, again, other = (draw(logits, torch.Generator().manual_seed(seed)).tolist() for seed in (5, 5, 6))
+    assert first == again != other
+
+
+def test_what_is_taken_out_is_never_drawn() -> None:
+    logits = torch.zeros(2000, 10)
+    tokens = Sampling(top_k=3)(logits, torch.Generator().manual_seed(0))
+    assert set(tokens.tolist()) == {0, 1, 2}
+
+
+def test_the_order_of_the_rules() -> None:
+    """Temperature first: it changes which tokens make up the nucleus. Of ½, 0.3 and 0.2 the
+    first two reach 0.75; at temperature 0.3 the first alone does, at 3 it takes all three."""
+    row = torch.tensor([[0.5, 0.3, 0.2]]).log().expand(500, 3)
+    seen = {t: set(Sampling(t, top_p=0.75)(row, torch.Generator().manual_seed(0)).tolist()) for t in (0.3, 1.0, 3.0)}
+    assert seen == {0.3: {0}, 1.0: {0, 1}, 3.0: {0, 1, 2}}
+
+
+def test_temperature_zero_is_greedy() -> None:
+    logits = torch.randn(8, 30, generator=torch.Generator().manual_seed(2))
+    assert torch.equal(Sampling(temperature=0)(logits), greedy(logits))

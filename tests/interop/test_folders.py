@@ -1,0 +1,143 @@
+"""Weights on disk, both ways: every bit arrives."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from lmcourse.errors import CourseError
+from lmcourse.models.interop import from_hugging_face, to_hugging_face
+from lmcourse.models.interop.reference import batch_for, build_reference, import_transformers, their_logits
+from lmcourse.models.interop.samples import SAMPLES
+
+from .test_parity import EVERY_SAMPLE
+
+SHARD = 60_000
+"""Bytes: a tiny model makes several files."""
+
+
+def same_weights(a: torch.nn.Module, b: torch.nn.Module) -> bool:
+    first, second = dict(a.named_parameters()), dict(b.named_parameters())
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def load_in_transformers(folder, sample):
+    transformers = import_transformers()
+    kind = transformers.AutoModelForSeq2SeqLM if sample.model_type == "t5" else transformers.AutoModelForCausalLM
+    model, report = kind.from_pretrained(folder, attn_implementation=sample.attention, output_loading_info=True)
+    for problem in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        assert not report[problem], f"{problem}: {report[problem]}"
+    return model.eval()
+
+
+@EVERY_SAMPLE
+@pytest.mark.parametrize("limit", [10**9, SHARD], ids=["whole", "sharded"])
+def test_there_and_back(sample, limit, pairs, tmp_path) -> None:
+    pair = pairs(sample.name)
+    to_hugging_face(pair.ours, tmp_path, family=sample.model_type, shard_bytes=limit)
+    files = {file.name for file in tmp_path.iterdir()}
+    assert ("model.safetensors" in files) == (limit > SHARD)
+    assert ("model.safetensors.index.json" in files) == (limit == SHARD)
+    theirs = load_in_transformers(tmp_path, sample)
+    assert same_weights(theirs, pair.theirs)
+    batch = batch_for(sample)
+    with torch.no_grad():
+        assert torch.equal(their_logits(theirs, batch), their_logits(pair.theirs, batch))
+    ours = from_hugging_face(tmp_path)
+    assert same_weights(ours, pair.ours)
+    assert str(ours.config) == str(pair.ours.config)
+
+
+@EVERY_SAMPLE
+def test_a_folder_that_transformers_wrote(sample, pairs, tmp_path) -> None:
+    pair = pairs(sample.name)
+    pair.theirs.save_pretrained(tmp_path, max_shard_size=SHARD)
+    if sample.name == "t5-v1.1":
+        # transformers 5 writes tie_word_embeddings=true here and would tie what it has just untied.
+        settings = json.loads((tmp_path / "config.json").read_text())
+        (tmp_path / "config.json").write_text(json.dumps({**settings, "tie_word_embeddings": False}))
+    assert same_weights(from_hugging_face(tmp_path), pair.ours)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_dtype_is_kept(dtype, tmp_path) -> None:
+    sample = SAMPLES[0]
+    theirs = build_reference(sample).to(dtype)
+    ours = from_hugging_face(theirs)
+    assert {parameter.dtype for parameter in ours.parameters()} == {dtype}
+    to_hugging_face(ours, tmp_path)
+    assert same_weights(load_in_transformers(tmp_path, sample), theirs)
+    assert same_weights(from_hugging_face(tmp_path), ours)
+
+
+@EVERY_SAMPLE
+def test_weights_into_a_model_of_transformers(sample, pairs) -> None:
+    pair, other = pairs(sample.name), build_reference(sample, seed=5)
+    assert not same_weights(other, pair.theirs)
+    to_hugging_face(pair.ours, other)
+    assert same_weights(other, pair.theirs)
+
+
+def test_a_smaller_model_leaves_nothing_of_the_larger_one(pairs, tmp_path) -> None:
+    large, small = pairs("llama2").ours, pairs("gpt2").ours
+    to_hugging_face(large, tmp_path, shard_bytes=SHARD)
+    to_hugging_face(small, tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {"config.json", "model.safetensors"}
+    assert same_weights(from_hugging_face(tmp_path), small)
+
+
+def test_a_failure_leaves_the_folder_as_it_was(pairs, tmp_path, monkeypatch) -> None:
+    import safetensors.torch
+
+    to_hugging_face(pairs("gpt2").ours, tmp_path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+
+    def full_disk(*args, **kwargs):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(safetensors.torch, "save_file", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        to_hugging_face(pairs("llama2").ours, tmp_path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_the_family_is_found(pairs, tmp_path) -> None:
+    for name in ("gpt2", "bloom", "gemma2", "t5-v1.1", "falcon-40b"):
+        to_hugging_face(pairs(name).ours, tmp_path / name, tokens={"eos_token_id": 3})
+        settings = json.loads((tmp_path / name / "config.json").read_text())
+        assert settings["model_type"] == pairs(name).theirs.config.model_type
+        assert settings["eos_token_id"] == 3
+
+
+def test_old_files_without_the_models_prefix(pairs, tmp_path) -> None:
+    """GPT-2's own file: no "transformer." before the names, and masks between the weights."""
+    from safetensors.torch import load_file, save_file
+
+    pair = pairs("gpt2")
+    to_hugging_face(pair.ours, tmp_path)
+    file = tmp_path / "model.safetensors"
+    weights = {name.removeprefix("transformer."): weight for name, weight in load_file(file).items()}
+    weights["h.0.attn.bias"] = torch.ones(1, 1, 4, 4).tril()
+    weights["lm_head.weight"] = weights["wte.weight"].clone()
+    save_file(weights, file)
+    assert same_weights(from_hugging_face(tmp_path), pair.ours)
+
+
+def test_a_missing_shard_is_named(pairs, tmp_path) -> None:
+    to_hugging_face(pairs("llama2").ours, tmp_path, shard_bytes=SHARD)
+    gone = next(iter(tmp_path.glob("model-00002-*")))
+    gone.unlink()
+    with pytest.raises(CourseError, match=gone.name):
+        from_hugging_face(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_broken_file_is_named(name, pairs, tmp_path) -> None:
+    to_hugging_face(pairs("gpt2").ours, tmp_path)
+    file = tmp_path / name
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(CourseError, match=name) as caught:
+        from_hugging_face(tmp_path)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,145 @@
+"""What cannot be translated is refused with one line that names it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from lmcourse.errors import CourseError
+from lmcourse.models.config import TransformerConfig, repeat
+from lmcourse.models.interop import FAMILIES, from_hugging_face, to_hugging_face
+from lmcourse.models.interop.convert import family_of
+from lmcourse.models.interop.reference import import_transformers
+from lmcourse.models.transformer import Transformer
+from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.block import BlockConfig, LayerConfig
+from lmcourse.nn.feed_forward import FeedForwardConfig
+from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.rotary import RotaryConfig
+
+LLAMA = {
+    "model_type": "llama",
+    "vocab_size": 10,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 6,
+}
+
+
+def refusal(call, *args, **kwargs) -> str:
+    with pytest.raises(CourseError) as caught:
+        call(*args, **kwargs)
+    (line,) = str(caught.value).splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"hidden_act": "mish"}, ["hidden_act='mish'", "'silu'"]),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 4}}, ["rope_type='yarn'", "'linear'"]),
+        ({"quantization_config": {"bits": 4}}, ["quantization_config", "hidden_size"]),
+        ({"hidden_size": None}, ["'hidden_size'"]),
+        ({"num_attention_heads": 8}, ["layer 0", "pairs"]),
+        ({"num_key_value_heads": 3}, ["2 query heads", "3 key heads"]),
+    ],
+    ids=str,
+)
+def test_a_setting(changes, told) -> None:
+    line = refusal(FAMILIES["llama"].read, {**LLAMA, **changes})
+    assert all(part in line for part in ["llama", *told]), line
+
+
+def test_an_architecture() -> None:
+    line = refusal(family_of, {"model_type": "mixtral"})
+    assert "'mixtral'" in line
+    assert "gpt2" in line
+    line = refusal(family_of, {"model_type": "llama", "architectures": ["LlamaForSequenceClassification"]})
+    assert "LlamaForSequenceClassification" in line
+    assert "LlamaForCausalLM" in line
+
+
+def test_experts() -> None:
+    transformers = import_transformers()
+    config = transformers.AutoConfig.for_model("llama4_text", num_hidden_layers=2, interleave_moe_layer_step=2)
+    assert "moe_layers=[1]" in refusal(FAMILIES["llama4_text"].read, config.to_dict())
+
+
+def test_weights(pairs) -> None:
+    pair, family = pairs("llama2"), FAMILIES["llama"]
+    weights = dict(pair.theirs.named_parameters())
+    name = "model.layers.1.self_attn.k_proj.weight"
+    without = {key: weight for key, weight in weights.items() if key != name}
+    assert name in refusal(family.to_ours, pair.ours, without)
+    assert "score.weight" in refusal(family.to_ours, pair.ours, {**weights, "score.weight": torch.zeros(2, 2)})
+    # As one matrix, q, k and v would still fit.
+    line = refusal(family.to_ours, pair.ours, {**weights, name: torch.zeros(30, 60)})
+    assert name in line
+    assert "(30, 60)" in line
+    assert "(28, 60)" in line
+
+
+def test_a_file_that_repeats_a_tied_weight_differently(pairs) -> None:
+    pair, family = pairs("gpt2"), FAMILIES["gpt2"]
+    weights = dict(pair.theirs.named_parameters())
+    other = {**weights, "lm_head.weight": weights["transformer.wte.weight"] + 1}
+    assert "lm_head.weight" in refusal(family.to_ours, pair.ours, other)
+
+
+def test_a_place_that_is_no_model(tmp_path) -> None:
+    assert "gpt2" in refusal(from_hugging_face, "gpt2")
+    assert str(tmp_path) in refusal(from_hugging_face, tmp_path)
+    assert "Linear" in refusal(from_hugging_face, torch.nn.Linear(2, 2))
+
+
+def test_a_model_that_a_family_cannot_express(pairs, tmp_path) -> None:
+    line = refusal(to_hugging_face, pairs("gemma2").ours, tmp_path, family="llama")
+    for fact in ("unit_offset", "placement", "soft_cap", "embedding_scale"):
+        assert fact in line
+    assert not list(tmp_path.iterdir())
+    # Two widths of feed-forward layers: no family has that.
+    attention = AttentionConfig(2, rotary=RotaryConfig())
+    wide, narrow = (LayerConfig(attention, FeedForwardConfig(width)) for width in (8, 6))
+    config = TransformerConfig(10, 8, repeat([wide, narrow], 2), BlockConfig(NormConfig()), final_norm=NormConfig())
+    assert "no family" in refusal(to_hugging_face, Transformer(config), tmp_path)
+    assert "layers" in refusal(to_hugging_face, Transformer(config), tmp_path, family="llama")
+
+
+def test_a_model_of_transformers_of_another_shape(pairs) -> None:
+    line = refusal(to_hugging_face, pairs("llama2").ours, pairs("mistral").theirs)
+    assert "span" in line
+
+
+@pytest.mark.parametrize(
+    ("blocked", "call"),
+    [
+        ("safetensors", "lmcourse.models.interop.folder._safetensors()"),
+        ("transformers", "lmcourse.models.interop.reference.import_transformers()"),
+    ],
+)
+def test_a_missing_package_is_named(blocked, call) -> None:
+    """And neither is needed to import the models."""
+    program = f"""
+import sys
+sys.modules[{blocked!r}] = None
+import lmcourse.models.interop.reference
+from lmcourse.errors import CourseError
+try:
+    {call}
+except CourseError as error:
+    print(error)
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert blocked in told
+    assert "lmcourse[parity]" in told
+    assert told.count("\n") == 1
+
+
+def test_models_do_not_import_interop() -> None:
+    program = "import sys, lmcourse.models, lmcourse.models.transformer; print('interop' in str(list(sys.modules)))"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert told.strip() == "False"

@@ -1,0 +1,152 @@
+"""Each wrong setting moves logits by more than the tolerance of the parity tests: they tell right from wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.interop import family
+from lmcourse.models.interop.facts import build, facts_of
+from lmcourse.models.interop.families import FAMILIES
+from lmcourse.models.interop.layouts import Same, Stacked
+from lmcourse.models.interop.reference import TOLERANCE, batch_for, our_logits, their_logits
+from lmcourse.models.interop.samples import SAMPLES
+from lmcourse.models.transformer import Transformer
+from lmcourse.nn.bias import AlibiConfig, BucketsConfig
+from lmcourse.nn.norm import Norm
+
+from .test_parity import EVERY_SAMPLE
+
+BY_NAME = {sample.name: sample for sample in SAMPLES}
+OTHER = {"gelu": "gelu_tanh", "gelu_tanh": "gelu", "silu": "gelu", "relu": "gelu", "relu2": "relu"}
+
+
+def turned(facts, **changes):
+    return replace(facts.rotary, **changes)
+
+
+# What a reader of papers gets wrong: the sample, and the facts that are wrong.
+MISTAKES = [
+    ("llama2", "theta", lambda f: {"rotary": turned(f, theta=20_000.0)}),
+    ("llama2", "interleaved", lambda f: {"rotary": turned(f, layout="interleaved")}),
+    ("llama2", "no rotation", lambda f: {"rotary": None}),
+    ("llama2", "LayerNorm", lambda f: {"norm": "layer"}),
+    ("llama2", "1 + w", lambda f: {"unit_offset": True}),
+    ("llama2", "scale 1/d", lambda f: {"scale": 1 / f.d_head}),
+    ("llama-stretched", "not stretched", lambda f: {"rotary": turned(f, scaling=1.0)}),
+    ("llama3.1", "not stretched", lambda f: {"rotary": turned(f, stretch=None)}),
+    ("llama3.1", "all stretched", lambda f: {"rotary": turned(f, stretch=None, scaling=8.0)}),
+    ("llama3.1", "band", lambda f: {"rotary": turned(f, stretch=replace(f.rotary.stretch, fast=3.0))}),
+    ("mistral", "no window", lambda f: {"local": (), "span": None}),
+    ("mistral", "window + 1", lambda f: {"span": f.span + 1}),
+    ("mistral", "window - 1", lambda f: {"span": f.span - 1}),
+    ("mistral", "chunk", lambda f: {"local_kind": "chunk"}),
+    ("qwen2-window", "other layers", lambda f: {"local": tuple(not near for near in f.local)}),
+    ("gpt2", "position offset", lambda f: {"position_offset": 1, "longest": f.longest - 1}),
+    ("opt", "position offset", lambda f: {"position_offset": 0, "longest": f.longest + 2}),
+    ("qwen3", "norm after turning", lambda f: {"late": True}),
+    ("olmo2", "width", lambda f: {"qk_norm": "width", "eps": 1e-2}),
+    ("gemma", "no 1 + w", lambda f: {"unit_offset": False}),
+    ("gemma", "no embedding scale", lambda f: {"embedding_scale": 1.0}),
+    ("gemma2", "no cap on scores", lambda f: {"soft_cap": None}),
+    ("gemma2", "no cap on logits", lambda f: {"logit_cap": None}),
+    ("gemma2", "usual scale", lambda f: {"scale": None}),
+    ("gemma2", "odd layers local", lambda f: {"local": tuple(not near for near in f.local)}),
+    ("gemma2", "window + 1", lambda f: {"span": f.span + 1}),
+    ("gemma3", "one theta", lambda f: {"local_rotary": None}),
+    ("gemma3", "window - 1", lambda f: {"span": f.span - 1}),
+    ("gpt-neox", "all turned", lambda f: {"rotary": turned(f, fraction=1.0)}),
+    ("gpt-j", "half", lambda f: {"rotary": turned(f, layout="half")}),
+    ("falcon-rw", "exact ALiBi", lambda f: {"position_bias": AlibiConfig()}),
+    ("falcon-rw", "no ALiBi", lambda f: {"position_bias": None}),
+    ("bloom", "rounded ALiBi", lambda f: {"position_bias": AlibiConfig(rounded=True)}),
+    ("mpt", "no ALiBi", lambda f: {"position_bias": None}),
+    ("cohere", "no logit scale", lambda f: {"logit_scale": 1.0}),
+    ("cohere", "half", lambda f: {"rotary": turned(f, layout="half")}),
+    ("cohere2", "all turned", lambda f: {"turned": ()}),
+    ("cohere2", "window + 1", lambda f: {"span": f.span + 1}),
+    ("nemotron", "no 1 + w", lambda f: {"unit_offset": False}),
+    ("smollm3", "all turned", lambda f: {"turned": ()}),
+    ("granite", "no residual scale", lambda f: {"residual_scale": 1.0}),
+    ("granite", "no embedding scale", lambda f: {"embedding_scale": 1.0}),
+    ("granite", "usual scale", lambda f: {"scale": None}),
+    ("t5-v1.0", "scaled scores", lambda f: {"scale": None}),
+    ("t5-v1.0", "unscaled logits", lambda f: {"logit_scale": 1.0}),
+    ("t5-v1.1", "farthest", lambda f: {"position_bias": BucketsConfig(12, 26)}),
+    ("llama4-dense", "norm before turning", lambda f: {"late": False}),
+    ("llama4-dense", "no temperature", lambda f: {"temperature": None}),
+    ("llama4-dense", "window", lambda f: {"local_kind": "window"}),
+    ("llama4-dense", "chunk + 1", lambda f: {"span": f.span + 1}),
+    ("llama4-dense", "half", lambda f: {"rotary": turned(f, layout="half")}),
+]
+
+
+def off_by(sample, pair, changes) -> float:
+    """How far the logits are when the same weights are in a model with other facts."""
+    config = build(replace(facts_of(pair.ours.config), **changes))
+    model = Transformer(config) if facts_of(config).encoder_layers is None else EncoderDecoder(config)
+    model.load_state_dict(pair.ours.state_dict())
+    return difference(model.eval(), sample, pair)
+
+
+@torch.no_grad()
+def difference(model, sample, pair) -> float:
+    batch = batch_for(sample)
+    return float((our_logits(model, batch) - their_logits(pair.theirs, batch)).abs().max())
+
+
+@pytest.mark.parametrize(("name", "mistake", "change"), MISTAKES, ids=[f"{n}: {m}" for n, m, _ in MISTAKES])
+def test_a_wrong_fact_is_seen(name, mistake, change, pairs) -> None:
+    pair = pairs(name)
+    assert off_by(BY_NAME[name], pair, change(facts_of(pair.ours.config))) > TOLERANCE
+
+
+@EVERY_SAMPLE
+def test_a_wrong_epsilon_and_a_wrong_activation_are_seen(sample, pairs) -> None:
+    pair = pairs(sample.name)
+    facts = facts_of(pair.ours.config)
+    assert off_by(sample, pair, {"eps": 10 * facts.eps}) > TOLERANCE
+    assert off_by(sample, pair, {"activation": OTHER[facts.activation]}) > TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["llama2", "gpt2"])
+def test_epsilon_outside_the_root_is_seen(name, pairs, monkeypatch) -> None:
+    def outside(self, x):
+        centred = x - x.mean(dim=-1, keepdim=True) if self.centred else x
+        scaled = centred / (centred.square().mean(dim=-1, keepdim=True).sqrt() + self.eps)
+        scaled = scaled if self.weight is None else scaled * (self.weight + self.offset)
+        return scaled if self.bias is None else scaled + self.bias
+
+    pair = pairs(name)
+    monkeypatch.setattr(Norm, "forward", outside)
+    assert difference(pair.ours, BY_NAME[name], pair) > TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["bloom", "gpt-neox", "falcon-rw", "falcon-40b"])
+def test_a_wrong_order_of_fused_heads_is_seen(name, pairs) -> None:
+    pair, sample = pairs(name), BY_NAME[name]
+    right = FAMILIES[sample.model_type]
+    fused = right.weights["blocks.*.attention.qkv"]
+    wrong = replace(right, weights={**right.weights, "blocks.*.attention.qkv": Same(fused.name)})
+    assert difference(translated(wrong, pair), sample, pair) > TOLERANCE
+
+
+@pytest.mark.parametrize("ours", ["blocks.*.attention.qkv", "blocks.*.feed_forward.gate_up"])
+def test_swapped_matrices_are_seen(ours, pairs) -> None:
+    sample = BY_NAME["olmo"]
+    pair, right = pairs("olmo"), FAMILIES["olmo"]
+    first, second, *rest = right.weights[ours].parts
+    # Key and value swapped for q, k, v of unequal heights; gate and up otherwise.
+    parts = (first, rest[0], second) if rest else (second, first)
+    wrong = replace(right, weights={**right.weights, ours: Stacked(*parts)})
+    assert difference(translated(wrong, pair), sample, pair) > TOLERANCE
+
+
+def translated(table: family.Family, pair):
+    weights = table.to_ours(pair.ours, dict(pair.theirs.named_parameters()))
+    model = Transformer(pair.ours.config)
+    model.load_state_dict({**pair.ours.state_dict(), **weights})
+    return model.eval()

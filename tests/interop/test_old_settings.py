@@ -1,0 +1,297 @@
+"""Settings as they stand in published folders, many older than today's names: `transformers` reads them as we do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lmcourse.errors import CourseError
+from lmcourse.models.config import EncoderDecoderConfig
+from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.interop import FAMILIES
+from lmcourse.models.interop.facts import ModelConfig, facts_of
+from lmcourse.models.interop.family import Family
+from lmcourse.models.interop.reference import import_transformers
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.find import all_models
+
+LLAMA = {
+    "vocab_size": 32000,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "hidden_act": "silu",
+    "rms_norm_eps": 1e-5,
+    "max_position_embeddings": 4096,
+    "initializer_range": 0.02,
+    "torch_dtype": "float16",
+    "transformers_version": "4.31.0.dev0",
+    "use_cache": True,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+BANDS = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+GEMMA = {
+    "vocab_size": 256000,
+    "hidden_size": 2304,
+    "intermediate_size": 9216,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "rms_norm_eps": 1e-6,
+    "max_position_embeddings": 8192,
+    "query_pre_attn_scalar": 256,
+    "sliding_window": 4096,
+    "attention_bias": False,
+}
+PUBLISHED = {
+    "llama-2-7b": ("llama", {**LLAMA, "num_key_value_heads": 32, "pretraining_tp": 1, "rope_scaling": None}),
+    "llama-3.1-8b": (
+        "llama",
+        {**LLAMA, "num_key_value_heads": 8, "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", **BANDS}},
+    ),
+    "llama, stretched": ("llama", {**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}}),
+    "mistral-7b-v0.1": ("mistral", {**LLAMA, "num_key_value_heads": 8, "sliding_window": 4096, "rope_theta": 10000.0}),
+    "mistral-7b-v0.3": ("mistral", {**LLAMA, "num_key_value_heads": 8, "sliding_window": None, "rope_theta": 1e6}),
+    "qwen2.5-0.5b": (
+        "qwen2",
+        {
+            **LLAMA,
+            "num_key_value_heads": 2,
+            "max_window_layers": 24,
+            "use_sliding_window": False,
+            "sliding_window": 32768,
+            "rope_theta": 1000000.0,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "gemma-2-2b": (
+        "gemma2",
+        {
+            **GEMMA,
+            "attn_logit_softcapping": 50.0,
+            "final_logit_softcapping": 30.0,
+            "hidden_act": "gelu_pytorch_tanh",
+            "rope_theta": 10000.0,
+        },
+    ),
+    "gemma-3-1b": (
+        "gemma3_text",
+        {
+            **GEMMA,
+            "attn_logit_softcapping": None,
+            "final_logit_softcapping": None,
+            "sliding_window_pattern": 6,
+            "rope_theta": 1000000,
+            "rope_local_base_freq": 10000,
+            "rope_scaling": None,
+            "cache_implementation": "hybrid",
+        },
+    ),
+    "gpt2": (
+        "gpt2",
+        {
+            "activation_function": "gelu_new",
+            "attn_pdrop": 0.1,
+            "embd_pdrop": 0.1,
+            "resid_pdrop": 0.1,
+            "layer_norm_epsilon": 1e-5,
+            "n_ctx": 1024,
+            "n_embd": 768,
+            "n_head": 12,
+            "n_layer": 12,
+            "n_positions": 1024,
+            "summary_type": "cls_index",
+            "summary_use_proj": True,
+            "task_specific_params": {"text-generation": {"do_sample": True}},
+            "vocab_size": 50257,
+        },
+    ),
+    "pythia-160m": (
+        "gpt_neox",
+        {
+            "hidden_act": "gelu",
+            "hidden_size": 768,
+            "intermediate_size": 3072,
+            "layer_norm_eps": 1e-5,
+            "max_position_embeddings": 2048,
+            "num_attention_heads": 12,
+            "num_hidden_layers": 12,
+            "rotary_emb_base": 10000,
+            "rotary_pct": 0.25,
+            "tie_word_embeddings": False,
+            "use_parallel_residual": True,
+            "vocab_size": 50304,
+        },
+    ),
+    "phi-2": (
+        "phi",
+        {
+            "vocab_size": 51200,
+            "hidden_size": 2560,
+            "intermediate_size": 10240,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 32,
+            "hidden_act": "gelu_new",
+            "layer_norm_eps": 1e-5,
+            "max_position_embeddings": 2048,
+            "partial_rotary_factor": 0.4,
+            "qk_layernorm": False,
+            "resid_pdrop": 0.1,
+            "embd_pdrop": 0.0,
+            "rope_theta": 10000.0,
+            "rope_scaling": None,
+        },
+    ),
+    "bloom-560m": (
+        "bloom",
+        {
+            "apply_residual_connection_post_layernorm": False,
+            "attention_dropout": 0.0,
+            "attention_softmax_in_fp32": True,
+            "bias_dropout_fusion": True,
+            "hidden_dropout": 0.0,
+            "layer_norm_epsilon": 1e-5,
+            "masked_softmax_fusion": True,
+            "n_head": 16,
+            "n_inner": None,
+            "n_layer": 24,
+            "offset_alibi": 100,
+            "pretraining_tp": 1,
+            "seq_length": 2048,
+            "skip_bias_add": True,
+            "skip_bias_add_qkv": False,
+            "slow_but_exact": False,
+            "unk_token_id": 0,
+            "use_cache": True,
+            "vocab_size": 250880,
+            "hidden_size": 1024,
+        },
+    ),
+    "opt-350m": (
+        "opt",
+        {
+            "_remove_final_layer_norm": False,
+            "activation_dropout": 0.0,
+            "activation_function": "relu",
+            "attention_dropout": 0.0,
+            "do_layer_norm_before": False,
+            "dropout": 0.1,
+            "ffn_dim": 4096,
+            "hidden_size": 1024,
+            "init_std": 0.02,
+            "layerdrop": 0.0,
+            "max_position_embeddings": 2048,
+            "num_attention_heads": 16,
+            "num_hidden_layers": 24,
+            "prefix": "</s>",
+            "vocab_size": 50272,
+            "word_embed_proj_dim": 512,
+        },
+    ),
+    "t5-small": (
+        "t5",
+        {
+            "d_ff": 2048,
+            "d_kv": 64,
+            "d_model": 512,
+            "decoder_start_token_id": 0,
+            "dropout_rate": 0.1,
+            "initializer_factor": 1.0,
+            "is_encoder_decoder": True,
+            "layer_norm_epsilon": 1e-6,
+            "n_positions": 512,
+            "num_heads": 8,
+            "num_layers": 6,
+            "output_past": True,
+            "relative_attention_num_buckets": 32,
+            "task_specific_params": {},
+            "vocab_size": 32128,
+        },
+    ),
+    "t5-v1.1-small": (
+        "t5",
+        {
+            "d_ff": 1024,
+            "d_kv": 64,
+            "d_model": 512,
+            "dropout_rate": 0.1,
+            "feed_forward_proj": "gated-gelu",
+            "layer_norm_epsilon": 1e-6,
+            "num_decoder_layers": 8,
+            "num_heads": 6,
+            "num_layers": 8,
+            "relative_attention_num_buckets": 32,
+            "tie_word_embeddings": False,
+            "vocab_size": 32128,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_read_as_transformers_reads_them(name) -> None:
+    model_type, settings = PUBLISHED[name]
+    family = FAMILIES[model_type]
+    today = import_transformers().AutoConfig.for_model(model_type, **settings).to_dict()
+    assert family.read(settings) == family.read(today)
+
+
+@pytest.mark.parametrize("model_type", [name for name in FAMILIES if name != "llama4_text"])
+def test_the_defaults_of_transformers_are_ours(model_type) -> None:
+    """Every key that transformers writes today is known, and has the meaning that its absence has."""
+    family, config = FAMILIES[model_type], import_transformers().AutoConfig.for_model(model_type)
+    facts = facts_of(family.read(config.to_dict()))
+    assert facts.vocabulary == config.vocab_size
+    assert facts.layers == config.num_hidden_layers
+    back = family.read(family.write(family.read(config.to_dict())))
+    assert back == family.read(config.to_dict())
+
+
+WRITTEN_IN_NO_FAMILY = {"transformer", "bert", "gpt", "gopher", "chinchilla", "palm", "phi-4"}
+"""Models of the zoo, without their size: transformers has none of their kind, or we do not translate them."""
+
+
+def test_models_of_the_zoo_are_those_of_transformers() -> None:
+    """Written as settings, they are models with as many parameters in transformers. Cut to 7 layers, for time."""
+    for entry in all_models():
+        family = next((family for family in FAMILIES.values() if can_write(family, entry.config)), None)
+        if family is None:
+            assert entry.name.rsplit("-", 1)[0] in WRITTEN_IN_NO_FAMILY, entry.name
+            continue
+        config = shallow(entry.config)
+        with torch.device("meta"):
+            ours = EncoderDecoder(config) if isinstance(config, EncoderDecoderConfig) else Transformer(config)
+        assert their_count(family.write(config)) == sum(p.numel() for p in ours.parameters()), entry.name
+
+
+def shallow(config: ModelConfig) -> ModelConfig:
+    """The first layers of a model, more than a round of any pattern."""
+    if isinstance(config, EncoderDecoderConfig):
+        return EncoderDecoderConfig(shallow(config.encoder), shallow(config.decoder))
+    return config.with_(layers=config.layers[:7])
+
+
+def their_count(settings: dict) -> int:
+    """The parameters of a model of transformers."""
+    transformers = import_transformers()
+    config = transformers.AutoConfig.for_model(**settings, pad_token_id=None)
+    encoder_decoder = settings["model_type"] == "t5"
+    kind = transformers.AutoModelForSeq2SeqLM if encoder_decoder else transformers.AutoModelForCausalLM
+    with torch.device("meta"):
+        model = kind.from_config(config)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    # transformers ties T5's head until a file says otherwise.
+    return count + model.lm_head.weight.numel() if encoder_decoder and not settings["tie_word_embeddings"] else count
+
+
+def can_write(family: Family, config: ModelConfig) -> bool:
+    try:
+        family.write(config)
+    except CourseError:
+        return False
+    return True

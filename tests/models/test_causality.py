@@ -1,0 +1,90 @@
+"""No architecture of the zoo looks ahead; padding, batches and prefixes change nothing they should not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.transformer import Transformer
+from lmcourse.nn.sight import EMPTY
+from tests.models.tiny import LENGTH, SPARSE, architectures, randomise, tokens
+
+EVERY = {**architectures(), **SPARSE}
+DECODERS = {name: config for name, config in EVERY.items() if config.layers[0].attention.sight.causal}
+DECODER = pytest.mark.parametrize("config", DECODERS.values(), ids=DECODERS)
+
+
+def other(ids: Tensor, place: int) -> Tensor:
+    """The same texts with another token at one place."""
+    changed = ids.clone()
+    changed[:, place] = (ids[:, place] + 1) % 53
+    return changed
+
+
+@DECODER
+@torch.no_grad()
+def test_a_later_token_changes_no_earlier_logit(config: TransformerConfig) -> None:
+    model, ids = randomise(Transformer(config)), tokens()
+    before = model(ids)
+    for place in (1, 7, LENGTH - 1):
+        after = model(other(ids, place))
+        assert torch.equal(after[:, :place], before[:, :place])
+        assert not torch.equal(after[:, place], before[:, place])
+
+
+@torch.no_grad()
+def test_an_encoder_sees_all_around() -> None:
+    model, ids = randomise(Transformer(EVERY["bert-base"])), tokens()
+    assert (model(other(ids, LENGTH - 1))[:, 0] != model(ids)[:, 0]).any()
+
+
+@DECODER
+@torch.no_grad()
+def test_left_padding_changes_no_logit(config: TransformerConfig) -> None:
+    model, ids = randomise(Transformer(config)), tokens(1)
+    padded = torch.cat([torch.randint(53, (1, 4)), ids], dim=1)
+    positions = torch.cat([torch.full((4,), EMPTY), torch.arange(LENGTH)])[None]
+    alone, beside = model(ids), model(padded, positions)[:, 4:]
+    assert (alone - beside).abs().max() <= 1e-5 * alone.abs().max()
+
+
+@pytest.mark.parametrize("name", ["llama-7b", "bloom-560m", "mistral-7b"])
+@torch.no_grad()
+def test_a_prefix_sees_itself_and_nothing_later(name: str) -> None:
+    model, ids, prefix = randomise(Transformer(EVERY[name])), tokens(), torch.tensor([4, 9])
+    before = model(ids, prefix=prefix)
+    inside, behind = model(other(ids, 3), prefix=prefix), model(other(ids, 12), prefix=prefix)
+    assert (inside[:, 0] != before[:, 0]).any(-1).all(), "the first token sees the fourth"
+    assert torch.equal(behind[:, :12], before[:, :12])
+    assert torch.equal(model(ids, prefix=torch.zeros(2, dtype=torch.long)), model(ids))
+
+
+@DECODER
+def test_every_parameter_learns(config: TransformerConfig) -> None:
+    """A part that is built and never used would have no gradient."""
+    model, ids = randomise(Transformer(config)), tokens()
+    model(ids).square().sum().backward()
+    idle = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+    assert not idle
+
+
+@pytest.mark.parametrize(
+    "name", ["llama-7b", "bloom-560m", "falcon-7b", "gemma-2-2b", "gpt-j-6b", "llama-4-scout-dense"]
+)
+@torch.no_grad()
+def test_bf16_models_stay_near(name: str) -> None:
+    model, ids = Transformer(EVERY[name]).eval(), tokens()
+    exact = model(ids)
+    half = model.bfloat16()(ids)
+    assert half.dtype == torch.bfloat16
+    assert (half.float() - exact).abs().max() < 0.08 * exact.abs().max()
+
+
+@torch.no_grad()
+def test_a_window_reaches_layers_times_window_minus_one_back() -> None:
+    """6 layers with a window of 5: token 24 is the last to notice token 0 (Mistral 7B's receptive field)."""
+    model, ids = randomise(Transformer(EVERY["mistral-7b"])), tokens(1, 40)
+    noticed = (model(other(ids, 0)) != model(ids)).any(-1)[0]
+    assert noticed.nonzero().max() == 6 * (5 - 1)

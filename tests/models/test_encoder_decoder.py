@@ -1,0 +1,167 @@
+"""The 2017 encoder–decoder against torch's own, with our weights in it, and teacher forcing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.zoo import find_model
+from lmcourse.nn.block import LayerConfig
+from lmcourse.nn.sight import EMPTY
+from tests.models.tiny import randomise, shrink, tokens
+from tests.nn.test_blocks import copy_attention, copy_rest
+
+NAMES = ("transformer-base", "t5-small", "t5-v1.1-small")
+
+
+def tiny(name: str, *, biases: bool = False) -> EncoderDecoderConfig:
+    config = find_model(name).config
+    assert isinstance(config, EncoderDecoderConfig)
+
+    def small(end: TransformerConfig) -> TransformerConfig:
+        shrunk = shrink(end)
+        layers = tuple(
+            LayerConfig(replace(layer.attention, bias=biases, out_bias=biases), layer.feed_forward)
+            for layer in shrunk.layers[:3]
+        )
+        scaled = end.head.scale != 1
+        return shrunk.with_(layers=layers, head=replace(end.head, scale=shrunk.d_model**-0.5 if scaled else 1.0))
+
+    return EncoderDecoderConfig(small(config.encoder), small(config.decoder))
+
+
+def model_of(name: str) -> EncoderDecoder:
+    model = randomise(EncoderDecoder(tiny(name)))
+    assert isinstance(model, EncoderDecoder)
+    return model
+
+
+def padded(length: int, real: int) -> torch.Tensor:
+    """Positions of two texts, the second padded on the right."""
+    at = torch.arange(length)
+    return torch.stack([at, torch.where(at < real, at, EMPTY)])
+
+
+@torch.no_grad()
+def test_post_norm_model_is_torchs_transformer() -> None:
+    ours = randomise(EncoderDecoder(tiny("transformer-base", biases=True)))
+    assert isinstance(ours, EncoderDecoder)
+    theirs = nn.Transformer(160, 4, 3, 3, 44, 0.0, batch_first=True).eval()
+    theirs.encoder.use_nested_tensor = False
+    # torch ends both stacks with one more norm than the paper.
+    theirs.encoder.norm = theirs.decoder.norm = None
+    for block, layer in zip(ours.encoder.blocks, theirs.encoder.layers, strict=True):
+        copy_attention(block.attention.layer, layer.self_attn)
+        copy_rest(block, layer)
+    for block, layer in zip(ours.blocks, theirs.decoder.layers, strict=True):
+        copy_attention(block.attention.layer, layer.self_attn)
+        copy_attention(block.cross.layer, layer.multihead_attn)
+        copy_rest(block, layer)
+    source, target, at = tokens(length=9), tokens(length=6, seed=2), padded(9, 5)
+    hidden = theirs(
+        ours.encoder.embedding(source, at),
+        ours.embedding(target, torch.arange(6).expand(2, 6)),
+        tgt_mask=nn.Transformer.generate_square_subsequent_mask(6),
+        src_key_padding_mask=at == EMPTY,
+        memory_key_padding_mask=at == EMPTY,
+        tgt_is_causal=True,
+    )
+    logits = hidden @ ours.embedding.tokens.weight.T
+    torch.testing.assert_close(ours(source, target, at), logits, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@torch.no_grad()
+def test_teacher_forcing_is_one_pass_for_many_steps(name: str) -> None:
+    """All positions at once give what reading the target token by token gives."""
+    model = model_of(name)
+    source, target = tokens(length=9), tokens(length=6, seed=2)
+    at_once = model(source, target)
+    memory = model.remember(source)
+    for length in range(1, 7):
+        one_by_one = model.decode(target[:, :length], memory)[:, -1]
+        torch.testing.assert_close(one_by_one, at_once[:, length - 1], atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@torch.no_grad()
+def test_who_sees_what(name: str) -> None:
+    model = model_of(name)
+    source, target = tokens(length=9), tokens(length=6, seed=2)
+    before = model(source, target)
+    later_target, last_source = target.clone(), source.clone()
+    later_target[:, 3] = (target[:, 3] + 1) % 53
+    last_source[:, 8] = (source[:, 8] + 1) % 53
+    after = model(source, later_target)
+    assert torch.equal(after[:, :3], before[:, :3])
+    assert (after[:, 3:] != before[:, 3:]).any(-1).all()
+    assert (model(last_source, target) != before).any(-1).all(), "every step sees the source's last token"
+    at = padded(9, 8)
+    assert torch.equal(model(last_source, target, at)[1], model(source, target, at)[1]), "but not if it is padding"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ends_share_one_embedding(name: str) -> None:
+    model = model_of(name)
+    shared = model.encoder.embedding.tokens.weight
+    assert model.embedding.tokens.weight is shared
+    assert (model.head.linear.weight is shared) == (name != "t5-v1.1-small")
+    model(tokens(length=9), tokens()).square().sum().backward()
+    assert [n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
+
+
+def test_t5_is_transformers_t5() -> None:
+    """Encoder, decoder, cross-attention and both tables of buckets, with all weights copied by their order."""
+    t5 = pytest.importorskip("transformers.models.t5")
+    for name in ("t5-small", "t5-v1.1-small"):
+        ours = model_of(name)
+        newer = name == "t5-v1.1-small"
+        config = t5.T5Config(
+            vocab_size=53, d_model=72, d_kv=40, d_ff=44, num_layers=3, num_heads=4, is_gated_act=newer,
+            feed_forward_proj="gated-gelu" if newer else "relu", tie_word_embeddings=not newer, dropout_rate=0.0,
+        )  # fmt: skip
+        theirs = t5.T5ForConditionalGeneration(config).eval()
+        with torch.no_grad():
+            copy_t5(ours, theirs, newer)
+            source, target = tokens(length=40), tokens(length=30, seed=2)
+            expected = theirs(input_ids=source, decoder_input_ids=target).logits
+            torch.testing.assert_close(ours(source, target), expected, atol=5e-5, rtol=1e-4)
+
+
+def copy_t5(ours: EncoderDecoder, theirs: nn.Module, newer: bool) -> None:
+    theirs.shared.weight.copy_(ours.embedding.tokens.weight)
+    if newer:
+        # Built tied whatever the configuration says.
+        theirs.lm_head.weight = nn.Parameter(ours.head.linear.weight.clone())
+    for end, stack in ((ours.encoder, theirs.encoder), (ours, theirs.decoder)):
+        table = stack.block[0].layer[0].SelfAttention.relative_attention_bias
+        table.weight.copy_(end.position_bias.table.weight)
+        stack.final_layer_norm.weight.copy_(end.norm.weight)
+        for block, layers in zip(end.blocks, stack.block, strict=True):
+            parts = layers.layer
+            branches = [block.attention, *([block.cross] if len(parts) == 3 else []), block.feed_forward]
+            for branch, part in zip(branches, parts, strict=True):
+                part.layer_norm.weight.copy_(branch.before.weight)
+            q, k, v = block.attention.layer.qkv.weight.chunk(3)
+            copy_t5_attention(parts[0].SelfAttention, q, k, v, block.attention.layer.out.weight)
+            if len(parts) == 3:
+                cross = block.cross.layer
+                copy_t5_attention(parts[1].EncDecAttention, cross.q.weight, *cross.kv.weight.chunk(2), cross.out.weight)
+            dense, wide = parts[-1].DenseReluDense, block.feed_forward.layer
+            dense.wo.weight.copy_(wide.down.weight)
+            if newer:
+                gate, up = wide.gate_up.weight.chunk(2)
+                dense.wi_0.weight.copy_(gate)
+                dense.wi_1.weight.copy_(up)
+            else:
+                dense.wi.weight.copy_(wide.up.weight)
+
+
+def copy_t5_attention(theirs: nn.Module, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor) -> None:
+    for name, weight in zip("qkvo", (q, k, v, out), strict=True):
+        getattr(theirs, name).weight.copy_(weight)

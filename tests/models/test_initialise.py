@@ -1,0 +1,56 @@
+"""Where weights start: spreads by rule and depth, measured."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from lmcourse.models.config import repeat
+from lmcourse.models.initialise import initialise
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.styles import gpt_like, llama_like
+
+
+def std(weight: torch.Tensor) -> float:
+    return float(weight.detach().std())
+
+
+@pytest.mark.parametrize("depth", [2, 8])
+def test_gpt2s_rule_shrinks_with_depth_what_is_added_to_the_stream(depth: int) -> None:
+    model = Transformer(gpt_like(depth, 96, 4, vocabulary=300, context=64))
+    initialise(model)
+    for name, module in model.named_modules():
+        if isinstance(module, (nn.Linear, nn.Embedding)):
+            added = name.endswith((".out", ".down"))
+            wanted = 0.02 / math.sqrt(2 * depth) if added else 0.02
+            assert std(module.weight) == pytest.approx(wanted, rel=0.05), name
+            assert not module.weight.detach().mean().abs() > 0.1 * wanted
+            bias = getattr(module, "bias", None)
+            assert bias is None or not bias.any()
+    assert all((block.attention.before.weight == 1).all() for block in model.blocks)
+
+
+def test_fan_in_keeps_the_variance_and_cuts_the_tails() -> None:
+    model = Transformer(llama_like(3, 96, 4, 256, vocabulary=400, context=64))
+    initialise(model, "fan_in")
+    down = model.blocks[0].feed_forward.layer.down.weight.detach()
+    # Cut at three standard deviations, a normal keeps 0.9866 of its spread.
+    assert std(down) == pytest.approx(0.9866 / 16, rel=0.05)
+    assert down.abs().max() <= 3 / 16
+    assert down.abs().max() > 2.8 / 16
+    x = torch.randn(500, 256)
+    assert std(x @ down.T) == pytest.approx(0.9866, rel=0.05)
+    assert std(model.embedding.tokens.weight) == pytest.approx(0.9866 / math.sqrt(96), rel=0.05)
+
+
+def test_tied_weights_stay_tied_and_the_loss_starts_at_ln_v() -> None:
+    config = gpt_like(2, 96, 4, vocabulary=300, context=64)
+    model = Transformer(config.with_(layers=repeat(config.layers, 2)))
+    initialise(model)
+    assert model.head.linear.weight is model.embedding.tokens.weight
+    ids = torch.randint(300, (4, 64))
+    loss = nn.functional.cross_entropy(model.eval()(ids).flatten(0, 1), torch.randint(300, (256,)))
+    assert float(loss.detach()) == pytest.approx(math.log(300), abs=0.1)

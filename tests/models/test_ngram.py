@@ -1,0 +1,113 @@
+"""Counting: probabilities that sum to one whatever was counted, and a text small enough to count by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmcourse.models.ngram import NGram
+
+TEXT = [0, 1, 0, 2, 0, 1, 1]
+"""a b a c a b b"""
+
+
+def test_counts_by_hand() -> None:
+    unigram, bigram = NGram(1, 3).count(TEXT), NGram(2, 3).count(TEXT)
+    assert unigram.probabilities([]).tolist() == pytest.approx([3 / 7, 3 / 7, 1 / 7])
+    assert bigram.probabilities([0]).tolist() == pytest.approx([0, 2 / 3, 1 / 3])
+    assert bigram.probabilities([2, 1]).tolist() == pytest.approx([1 / 2, 1 / 2, 0])
+    assert NGram(3, 3).count(TEXT).probabilities([0, 1]).tolist() == pytest.approx([1 / 2, 1 / 2, 0])
+
+
+def test_add_one_by_hand() -> None:
+    assert NGram(2, 3, add=1).count(TEXT).probabilities([0]).tolist() == pytest.approx([1 / 6, 3 / 6, 2 / 6])
+    assert NGram(2, 3, add=1).probabilities([0]).tolist() == pytest.approx([1 / 3] * 3)
+
+
+def test_interpolation_by_hand() -> None:
+    mixed = NGram(2, 3, weights=[0.25, 0.75]).count(TEXT).probabilities([0])
+    assert mixed.tolist() == pytest.approx([0.25 * 3 / 7, 0.25 * 3 / 7 + 0.75 * 2 / 3, 0.25 / 7 + 0.75 / 3])
+
+
+def test_an_unseen_context_leaves_the_word_to_the_shorter_one() -> None:
+    model = NGram(3, 3).count(TEXT)
+    assert torch.equal(model.probabilities([2, 1]), NGram(2, 3).count(TEXT).probabilities([1]))
+    assert model.probabilities([0, 1, 2]).tolist() == NGram(2, 3).count(TEXT).probabilities([2]).tolist()
+    assert NGram(3, 4).probabilities([3, 3]).tolist() == [0.25] * 4
+
+
+texts = st.lists(st.integers(0, 4), max_size=30)
+
+
+@given(
+    counted=st.lists(texts, max_size=3),
+    context=texts,
+    order=st.integers(1, 4),
+    add=st.sampled_from([0.0, 0.1, 1.0]),
+    mixed=st.booleans(),
+)
+@settings(deadline=None)
+def test_probabilities_sum_to_one(
+    counted: list[list[int]], context: list[int], order: int, add: float, mixed: bool
+) -> None:
+    model = NGram(order, 5, add=add, weights=[1 / order] * order if mixed else None)
+    for text in counted:
+        model.count(text)
+    p = model.probabilities(context)
+    assert p.sum().item() == pytest.approx(1.0)
+    assert (p >= 0).all()
+    assert torch.equal(p, model.probabilities(context[-(order - 1) :] if order > 1 else []))
+
+
+def test_sequences_of_one_length_sum_to_one() -> None:
+    """The chain rule: Σ p(text) over all 3³ texts."""
+    model = NGram(3, 3, add=0.5).count(TEXT)
+    every = [[a, b, c] for a in range(3) for b in range(3) for c in range(3)]
+    assert sum(math.exp(model.log_probability(text)) for text in every) == pytest.approx(1.0)
+
+
+def test_nothing_is_counted_across_texts() -> None:
+    apart = NGram(2, 3).count([0, 1]).count([2, 0])
+    assert apart.probabilities([1]).tolist() == NGram(1, 3).count([0, 1, 2, 0]).probabilities([]).tolist()
+
+
+def test_perplexity() -> None:
+    assert NGram(1, 8).perplexity([1, 2, 3]) == pytest.approx(8)
+    assert NGram(2, 3).count(TEXT).perplexity([0, 0]) == math.inf
+    model = NGram(2, 3).count(TEXT)
+    assert model.perplexity([0, 1]) == pytest.approx((3 / 7 * 2 / 3) ** -0.5)
+    with pytest.raises(ValueError, match="empty"):
+        model.perplexity([])
+
+
+def test_a_higher_order_fits_its_own_text_better() -> None:
+    text = [int(x) for x in torch.randint(3, (400,))]
+    fits = [NGram(order, 3).count(text).perplexity(text) for order in (1, 3, 5, 7)]
+    assert fits == sorted(fits, reverse=True)
+
+
+def test_generation_follows_the_counts() -> None:
+    model, generator = NGram(2, 3).count(TEXT), torch.Generator().manual_seed(0)
+    drawn = [model.generate([0], 1, generator)[0] for _ in range(600)]
+    assert drawn.count(0) == 0
+    assert drawn.count(1) / 600 == pytest.approx(2 / 3, abs=0.06)
+    assert len(model.generate([], 9, generator)) == 9
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: NGram(0, 3), "an order and a vocabulary of at least 1"),
+        (lambda: NGram(2, 3, add=-1), "no negative counts"),
+        (lambda: NGram(2, 3, weights=[1.0]), "an order of 2 needs 2 weights"),
+        (lambda: NGram(2, 3, weights=[0.5, 0.6]), "sum to one"),
+        (lambda: NGram(2, 3, weights=[1.5, -0.5]), "sum to one"),
+    ],
+)
+def test_refusals(make: object, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        make()  # type: ignore[operator]

@@ -1,0 +1,75 @@
+"""Every architecture of the zoo at a size that a test can run, and random weights that hide nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.models.zoo import all_models
+from lmcourse.nn.block import LayerConfig
+from lmcourse.nn.sight import Sight
+
+LENGTH = 21
+"""Longer than three windows of 5, and no multiple of one."""
+
+
+def shrink(config: TransformerConfig) -> TransformerConfig:
+    """The same architecture with few, odd sizes: what shapes alone could not tell apart stays different."""
+    wide = config.layers[0].attention.d_head is not None
+    return replace(
+        config,
+        vocabulary=53,
+        # 40 per head: every share of a head that the zoo turns is then an even number of features.
+        d_model=72 if wide else 160,
+        layers=tuple(_shrink_layer(layer) for layer in config.layers[:6]),
+        embedding=replace(
+            config.embedding,
+            longest=64 if config.embedding.longest else None,
+            width=24 if config.embedding.width else None,
+        ),
+        context=64 if config.context else None,
+    )
+
+
+def _shrink_layer(layer: LayerConfig) -> LayerConfig:
+    attention = layer.attention
+    shared = {attention.heads: 4, 1: 1}.get(attention.key_heads, 2)
+    sight = attention.sight if attention.sight.kind == "full" else replace(attention.sight, size=5)
+    small = replace(attention, heads=4, kv_heads=shared, sight=sight, d_head=40 if attention.d_head else None)
+    return LayerConfig(small, replace(layer.feed_forward, width=44))
+
+
+def architectures() -> dict[str, TransformerConfig]:
+    """One tiny decoder or encoder for every distinct architecture of the zoo, under the name of its first model."""
+    found: dict[TransformerConfig, str] = {}
+    for entry in all_models():
+        if not isinstance(entry.config, EncoderDecoderConfig):
+            found.setdefault(shrink(entry.config), entry.name)
+    return {name: config for config, name in found.items()}
+
+
+SPARSE = {
+    kind: replace(
+        (base := architectures()["llama-7b"]),
+        layers=tuple(replace(layer, attention=replace(layer.attention, sight=Sight(kind, 5))) for layer in base.layers),
+    )
+    for kind in ("strided", "fixed")
+}
+"""Sparse patterns (Child et al., 2019) whose sizes GPT-3 does not publish, so no model of the zoo has them."""
+
+
+def randomise(model: nn.Module, seed: int = 0) -> nn.Module:
+    """Random values in every parameter: the ones and zeros of fresh norms and biases would hide mistakes."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.15)
+    return model.eval()
+
+
+def tokens(batch: int = 2, length: int = LENGTH, vocabulary: int = 53, seed: int = 1) -> torch.Tensor:
+    """Random ids."""
+    return torch.randint(vocabulary, (batch, length), generator=torch.Generator().manual_seed(seed))

@@ -1,0 +1,286 @@
+"""The form to read and the form to run give the same numbers, and the same gradients, whatever the variant."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from lmcourse.nn.attend import attend_fused, attention_weights, weighted_values
+from lmcourse.nn.attention import Attention, AttentionConfig, Pass, QKNormConfig, TemperatureConfig
+from lmcourse.nn.bias import Alibi, AlibiConfig, Buckets, BucketsConfig
+from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.rotary import RotaryConfig
+from lmcourse.nn.shaw import Shaw, ShawConfig
+from lmcourse.nn.sight import EMPTY, Sight
+
+D_MODEL, LENGTH = 48, 13
+BASE = AttentionConfig(heads=6, rotary=RotaryConfig())
+VARIANTS = {
+    "multi-head": BASE,
+    "grouped": replace(BASE, kv_heads=2),
+    "multi-query": replace(BASE, kv_heads=1),
+    "wide heads": replace(BASE, d_head=14),
+    "window": replace(BASE, sight=Sight("window", 4)),
+    "chunk": replace(BASE, sight=Sight("chunk", 4)),
+    "strided": replace(BASE, sight=Sight("strided", 4)),
+    "fixed": replace(BASE, sight=Sight("fixed", 4)),
+    "window as long as the text": replace(BASE, sight=Sight("window", LENGTH)),
+    "encoder": replace(BASE, sight=Sight(causal=False)),
+    "encoder with a window": replace(BASE, sight=Sight("window", 4, causal=False)),
+    "QK norm per head": replace(BASE, qk_norm=QKNormConfig(NormConfig("rms"))),
+    "QK norm, a scale per head": replace(BASE, kv_heads=2, qk_norm=QKNormConfig(NormConfig("layer"), "heads")),
+    "QK norm over the width": replace(BASE, kv_heads=2, qk_norm=QKNormConfig(NormConfig("rms"), "width")),
+    "QK norm after RoPE": replace(BASE, qk_norm=QKNormConfig(NormConfig("rms", scale=False), after_rotary=True)),
+    "temperature": replace(BASE, rotary=None, temperature=TemperatureConfig(4, 0.3)),
+    "biases": replace(BASE, bias=True, out_bias=True),
+    "scale": replace(BASE, scale=1.0),
+}
+
+
+def layer(config: AttentionConfig) -> Attention:
+    torch.manual_seed(0)
+    built = Attention(config, D_MODEL)
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.normal_(std=0.3)
+    return built
+
+
+def text(batch: int = 2, length: int = LENGTH) -> Tensor:
+    return torch.randn(batch, length, D_MODEL, generator=torch.Generator().manual_seed(1)).requires_grad_()
+
+
+def count(batch: int = 2, length: int = LENGTH) -> Tensor:
+    return torch.arange(length).expand(batch, length)
+
+
+def left_padded() -> Tensor:
+    """The positions of two texts, the second five tokens shorter."""
+    return torch.stack([torch.arange(LENGTH), torch.cat([torch.full((5,), EMPTY), torch.arange(LENGTH - 5)])])
+
+
+def both_forms(config: AttentionConfig, step: Pass) -> tuple[list[Tensor], list[Tensor]]:
+    """Result and gradients (input, weights) of the two forms, at real tokens."""
+    found = []
+    for fused in (True, False):
+        built, x = layer(config), text()
+        built.fused = fused
+        result = built(x, step)[step.positions != EMPTY]
+        weights = torch.randn(result.shape, generator=torch.Generator().manual_seed(2))
+        found.append([result, *torch.autograd.grad((result * weights).sum(), [x, *built.parameters()])])
+    return found[0], found[1]
+
+
+def assert_same(config: AttentionConfig, step: Pass) -> None:
+    for ran, read in zip(*both_forms(config, step), strict=True):
+        assert (ran - read).abs().max() <= 1e-5 * read.abs().max()
+
+
+@pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
+def test_both_forms_agree(config: AttentionConfig) -> None:
+    assert_same(config, Pass(count()))
+
+
+@pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
+def test_both_forms_agree_on_padded_texts(config: AttentionConfig) -> None:
+    assert_same(config, Pass(left_padded(), plain=False))
+
+
+@pytest.mark.parametrize(
+    "bias", [AlibiConfig(), AlibiConfig(rounded=True), BucketsConfig(), BucketsConfig(causal=False)]
+)
+def test_both_forms_agree_with_a_position_bias(bias: AlibiConfig | BucketsConfig) -> None:
+    torch.manual_seed(3)
+    built = Alibi(bias, 6, 8) if isinstance(bias, AlibiConfig) else Buckets(bias, 6)
+    for config in (replace(BASE, rotary=None), replace(BASE, sight=Sight("window", 4), kv_heads=3)):
+        assert_same(config, Pass(count(), position_bias=built))
+        assert_same(config, Pass(left_padded(), plain=False, position_bias=built))
+
+
+def test_both_forms_agree_with_a_prefix() -> None:
+    assert_same(BASE, Pass(count(), prefix=torch.tensor([3, 8])))
+    assert_same(replace(BASE, sight=Sight("window", 4)), Pass(count(), prefix=torch.tensor([0, LENGTH])))
+
+
+@given(
+    heads=st.sampled_from([(1, 1), (4, 4), (6, 2), (6, 3), (5, 1)]),
+    lengths=st.tuples(st.integers(1, 6), st.integers(1, 9)),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=40, deadline=None)
+def test_the_fused_kernel_is_the_formula(heads: tuple[int, int], lengths: tuple[int, int], seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    (h, kv), (s, t) = heads, lengths
+    q, k, v = (torch.randn(2, n, m, 7, generator=generator) for n, m in ((h, s), (kv, t), (kv, t)))
+    visible = torch.rand(2, s, t, generator=generator) < 0.6
+    visible[..., 0] = True
+    bias = torch.randn(1, h, s, t, generator=generator)
+    weights = attention_weights(q, k, visible, bias, scale=0.4)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, h, s))
+    assert (weights * ~visible[:, None] == 0).all()
+    fused = attend_fused(q, k, v, visible, bias, scale=0.4)
+    torch.testing.assert_close(weighted_values(weights, v), fused, atol=1e-5, rtol=1e-4)
+
+
+def test_the_formula_against_one_written_with_loops() -> None:
+    torch.manual_seed(0)
+    q, k, v = torch.randn(1, 4, 3, 5), torch.randn(1, 2, 6, 5), torch.randn(1, 2, 6, 5)
+    bias, visible = torch.randn(1, 4, 3, 6), torch.rand(1, 3, 6) < 0.7
+    visible[..., 0] = True
+    got = weighted_values(attention_weights(q, k, visible, bias, scale=0.7, soft_cap=1.5), v)
+    for head in range(4):
+        for query in range(3):
+            keys = [key for key in range(6) if visible[0, query, key]]
+            dots = torch.stack([q[0, head, query] @ k[0, head // 2, key] * 0.7 for key in keys])
+            scores = 1.5 * torch.tanh(dots / 1.5) + bias[0, head, query, keys]
+            expected = sum(p * v[0, head // 2, key] for p, key in zip(scores.softmax(0), keys, strict=True))
+            torch.testing.assert_close(got[0, head, query], expected)
+
+
+def test_scores_stay_within_the_soft_cap() -> None:
+    """With a cap of 1 no key can weigh more than e² times another, however large the queries."""
+    config = replace(BASE, soft_cap=1.0)
+    assert not layer(config).fused
+    q, k = 100 * torch.randn(1, 2, 4, 8), torch.randn(1, 2, 9, 8)
+    weights = attention_weights(q, k, torch.ones(1, 4, 9, dtype=torch.bool), scale=1.0, soft_cap=1.0)
+    assert (weights.amax(-1) / weights.amin(-1) <= torch.e**2 + 1e-3).all()
+
+
+@pytest.mark.parametrize("values", [True, False])
+@pytest.mark.parametrize("sight", [Sight(), Sight("window", 4), Sight(causal=False)])
+def test_shaw_is_the_formula_of_the_paper(values: bool, sight: Sight) -> None:
+    """e_ij = q_i (k_j + a_ij) / √d and z_i = Σ α_ij (v_j + a′_ij), with a made large: s × t × d numbers."""
+    built = layer(replace(BASE, rotary=None, shaw=ShawConfig(3, values=values), sight=sight))
+    x, positions = text(), count()
+    assert built.shaw is not None
+    index = built.shaw.index(positions, positions)
+    q, k, v = built.project(x)
+    large_keys = k[:, :, None] + built.shaw.keys.weight[index][:, None]
+    scores = (q[:, :, :, None] * large_keys).sum(-1) * 8**-0.5
+    seen = sight.visible(positions, positions)[:, None]
+    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+    large_values = v[:, :, None].expand(-1, -1, LENGTH, -1, -1)
+    if built.shaw.values is not None:
+        large_values = large_values + built.shaw.values.weight[index][:, None]
+    mixed = (weights[..., None] * large_values).sum(-2).transpose(1, 2).flatten(2)
+    torch.testing.assert_close(built(x, Pass(positions)), built.out(mixed), atol=2e-5, rtol=1e-4)
+
+
+def test_shaw_clips_far_distances() -> None:
+    shaw = Shaw(ShawConfig(2), 4)
+    positions = torch.arange(5)[None]
+    assert shaw.index(positions, positions)[0, 0].tolist() == [2, 3, 4, 4, 4]
+    assert shaw.index(positions, positions)[0, 4].tolist() == [0, 0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_dropout_is_on_in_training_only(fused: bool) -> None:
+    built, x = layer(replace(BASE, dropout=0.5)), text()
+    built.fused = fused
+    step = Pass(count())
+    torch.testing.assert_close(built.eval()(x, step), built(x, step), rtol=0, atol=0)
+    clean = layer(BASE).eval()(x, step)
+    torch.testing.assert_close(built(x, step), clean, atol=1e-5, rtol=1e-4)
+    torch.manual_seed(0)
+    assert not torch.allclose(built.train()(x, step), clean, atol=1e-3)
+
+
+def test_dropout_leaves_the_mean_as_it_is() -> None:
+    torch.manual_seed(0)
+    built, tries = layer(replace(BASE, dropout=0.3, kv_heads=2)), 4000
+    with torch.no_grad():
+        clean = built.eval()(text(1), Pass(count(1)))
+        drawn = built.train()(text(1).expand(tries, -1, -1), Pass(count(tries)))
+    error = drawn.std(0) / tries**0.5
+    assert ((drawn.mean(0) - clean[0]).abs() <= 5 * error).all()
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_the_scale_multiplies_the_scores(fused: bool) -> None:
+    """By default it is 1/√d_head; another one is the same as longer queries."""
+    usual, longer, other = layer(BASE), layer(BASE), layer(replace(BASE, scale=0.5))
+    assert usual.scale == 8**-0.5
+    with torch.no_grad():
+        longer.qkv.weight[: 6 * 8] *= 0.5 * 8**0.5
+    for built in (longer, other):
+        built.fused = fused
+    torch.testing.assert_close(other(text(), Pass(count())), longer(text(), Pass(count())), atol=2e-5, rtol=1e-4)
+
+
+def test_temperature_follows_llama_4() -> None:
+    config = replace(BASE, rotary=None, temperature=TemperatureConfig(floor=4, slope=0.1))
+    sharp, plain = layer(config), layer(replace(config, temperature=None))
+    x, positions = text(), count()
+    q, k, _ = plain.project(x)
+    got, same = sharp.place(q, k, Pass(positions))
+    factor = torch.log(torch.floor((torch.arange(LENGTH) + 1.0) / 4) + 1.0) * 0.1 + 1.0
+    torch.testing.assert_close(got, q * factor[:, None])
+    assert torch.equal(same, k)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_qk_norms_stand_before_or_after_the_rotation(late: bool) -> None:
+    config = replace(BASE, kv_heads=2, qk_norm=QKNormConfig(NormConfig("rms"), after_rotary=late))
+    place = layer(config).place
+    q, k = torch.randn(2, 6, LENGTH, 8), torch.randn(2, 2, LENGTH, 8)
+    assert place.rotary is not None
+
+    def turned(x: Tensor) -> Tensor:
+        return place.rotary(x, count())
+
+    got = place(q, k, Pass(count()))
+    expected = [
+        place.norm_q(turned(q)) if late else turned(place.norm_q(q)),
+        place.norm_k(turned(k)) if late else turned(place.norm_k(k)),
+    ]
+    torch.testing.assert_close(list(got), expected)
+
+
+def test_qk_norms_normalise_what_they_say() -> None:
+    q = torch.randn(2, 6, LENGTH, 8)
+    k = torch.randn(2, 2, LENGTH, 8)
+
+    def placed(over: str) -> tuple[Tensor, Tensor]:
+        kind = QKNormConfig(NormConfig("rms", eps=1e-6), over)  # type: ignore[arg-type]
+        built = layer(replace(BASE, rotary=None, kv_heads=2, qk_norm=kind)).place
+        with torch.no_grad():
+            for number, parameter in enumerate(built.parameters()):
+                parameter.copy_(torch.rand(parameter.shape, generator=torch.Generator().manual_seed(number)))
+        return built(q, k, Pass(count()))
+
+    def scales(number: int, *shape: int) -> Tensor:
+        return torch.rand(shape, generator=torch.Generator().manual_seed(number))
+
+    torch.testing.assert_close(placed("head")[0], F.rms_norm(q, (8,), scales(0, 8), 1e-6))
+    torch.testing.assert_close(placed("heads")[1], F.rms_norm(k, (8,), eps=1e-6) * scales(1, 2, 1, 8))
+    merged = F.rms_norm(k.transpose(1, 2).flatten(2), (16,), scales(1, 16), 1e-6)
+    torch.testing.assert_close(placed("width")[1], merged.unflatten(-1, (2, 8)).transpose(1, 2))
+
+
+@pytest.mark.parametrize("config", [*VARIANTS.values(), replace(BASE, rotary=None, shaw=ShawConfig(3))])
+def test_padding_changes_nothing_and_makes_no_nan(config: AttentionConfig) -> None:
+    """A text is read alike alone and next to a longer one; whatever stands in its padding."""
+    built, x = layer(config), text()
+    padded = built(x, Pass(left_padded(), plain=False))
+    alone = built(x[1:, 5:], Pass(count(1, LENGTH - 5)))
+    torch.testing.assert_close(padded[1, 5:], alone[0], atol=2e-5, rtol=1e-4)
+    padded[1, 5:].sum().backward()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()
+    assert (x.grad[1, :5] == 0).all()
+
+
+@pytest.mark.parametrize("config", [*VARIANTS.values(), replace(BASE, soft_cap=5.0), replace(BASE, shaw=ShawConfig(3))])
+def test_bf16_keeps_its_dtype_and_stays_near(config: AttentionConfig) -> None:
+    built, x = layer(config), text().detach()
+    exact = built(x, Pass(count()))
+    half = built.bfloat16()(x.bfloat16(), Pass(count()))
+    assert half.dtype == torch.bfloat16
+    # 8 bits of mantissa through three products: a few per cent of the largest number.
+    assert (half.float() - exact).abs().max() < 0.05 * exact.abs().max()

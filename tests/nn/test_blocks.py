@@ -1,0 +1,156 @@
+"""Blocks against their equations, written out for every placement, and against torch's 2017 layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lmcourse.nn.attention import AttentionConfig, Pass
+from lmcourse.nn.block import Block, BlockConfig, CrossBlock, LayerConfig, ParallelBlock, build_block
+from lmcourse.nn.feed_forward import FeedForwardConfig
+from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.sight import Sight
+
+D, LENGTH = 12, 7
+NORM = NormConfig("layer", bias=True)
+LAYER = LayerConfig(AttentionConfig(3, kv_heads=1), FeedForwardConfig(20))
+
+
+def randomised(built: Any) -> Any:
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return built
+
+
+def text(seed: int = 1, length: int = LENGTH) -> Tensor:
+    return torch.randn(2, length, D, generator=torch.Generator().manual_seed(seed))
+
+
+def step(length: int = LENGTH) -> Pass:
+    return Pass(torch.arange(length).expand(2, length))
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.3])
+@pytest.mark.parametrize("placement", ["pre", "post", "double", "output"])
+def test_serial_placements(placement: Any, factor: float) -> None:
+    block = randomised(Block(LAYER, BlockConfig(NORM, placement, residual_scale=factor), D))
+    x, one, two = text(), block.attention, block.feed_forward
+
+    def attention(y: Tensor) -> Tensor:
+        return one.layer(y, step())
+
+    feed_forward = two.layer
+    if placement == "pre":
+        a = x + factor * attention(one.before(x))
+        expected = a + factor * feed_forward(two.before(a))
+    elif placement == "post":
+        a = one.outside(x + factor * attention(x))
+        expected = two.outside(a + factor * feed_forward(a))
+    elif placement == "double":
+        a = x + factor * one.after(attention(one.before(x)))
+        expected = a + factor * two.after(feed_forward(two.before(a)))
+    else:
+        a = x + factor * one.after(attention(x))
+        expected = a + factor * two.after(feed_forward(a))
+    torch.testing.assert_close(block(x, step()), expected)
+    norms = {"pre": 2, "post": 2, "double": 4, "output": 2}[placement]
+    assert sum(p.numel() for name, p in block.named_parameters() if "layer" not in name) == norms * 2 * D
+
+
+@pytest.mark.parametrize("branches", ["parallel", "parallel_two_norms"])
+def test_parallel_blocks(branches: Any) -> None:
+    block = randomised(ParallelBlock(LAYER, BlockConfig(NORM, branches=branches, residual_scale=0.7), D))
+    x = text()
+    second = block.norm if branches == "parallel" else block.norm_feed_forward
+    expected = x + 0.7 * block.attention(block.norm(x), step()) + 0.7 * block.feed_forward(second(x))
+    torch.testing.assert_close(block(x, step()), expected)
+    parameters = sum(p.numel() for p in block.parameters()) - sum(
+        p.numel() for part in (block.attention, block.feed_forward) for p in part.parameters()
+    )
+    assert parameters == (1 if branches == "parallel" else 2) * 2 * D
+
+
+def test_the_kind_of_block_follows_the_configuration() -> None:
+    assert type(build_block(LAYER, BlockConfig(NORM), D, 0)) is Block
+    for branches in ("parallel", "parallel_two_norms"):
+        assert type(build_block(LAYER, BlockConfig(NORM, branches=branches), D, 0)) is ParallelBlock  # type: ignore[arg-type]
+
+
+def copy_attention(ours: Any, theirs: nn.MultiheadAttention) -> None:
+    """Our random weights into torch's attention, whose q, k, v lie in one matrix too."""
+    if hasattr(ours, "qkv"):
+        weight, bias = ours.qkv.weight, ours.qkv.bias
+    else:
+        weight, bias = torch.cat([ours.q.weight, ours.kv.weight]), torch.cat([ours.q.bias, ours.kv.bias])
+    theirs.in_proj_weight.copy_(weight)
+    assert theirs.in_proj_bias is not None
+    theirs.in_proj_bias.copy_(bias)
+    theirs.out_proj.load_state_dict(ours.out.state_dict())
+
+
+def copy_rest(ours: Any, theirs: Any) -> None:
+    theirs.linear1.load_state_dict(ours.feed_forward.layer.up.state_dict())
+    theirs.linear2.load_state_dict(ours.feed_forward.layer.down.state_dict())
+    branches = [part for part in (ours.attention, getattr(ours, "cross", None), ours.feed_forward) if part is not None]
+    for number, branch in enumerate(branches, start=1):
+        norm = branch.before if theirs.norm_first else branch.outside
+        getattr(theirs, f"norm{number}").load_state_dict(norm.state_dict())
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_block_is_torchs_encoder_layer(placement: Any, causal: bool) -> None:
+    attention = AttentionConfig(3, bias=True, out_bias=True, sight=Sight(causal=causal))
+    wide = FeedForwardConfig(20, "relu", gated=False, bias=True)
+    ours = randomised(Block(LayerConfig(attention, wide), BlockConfig(NORM, placement), D)).eval()
+    theirs = nn.TransformerEncoderLayer(D, 3, 20, 0.0, batch_first=True, norm_first=placement == "pre")
+    with torch.no_grad():
+        copy_attention(ours.attention.layer, theirs.self_attn)
+        copy_rest(ours, theirs)
+    mask = nn.Transformer.generate_square_subsequent_mask(LENGTH) if causal else None
+    torch.testing.assert_close(ours(text(), step()), theirs(text(), src_mask=mask), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_a_cross_block_is_torchs_decoder_layer(placement: Any) -> None:
+    attention = AttentionConfig(3, bias=True, out_bias=True)
+    wide = FeedForwardConfig(20, "relu", gated=False, bias=True)
+    ours = randomised(CrossBlock(LayerConfig(attention, wide), BlockConfig(NORM, placement), D)).eval()
+    theirs = nn.TransformerDecoderLayer(D, 3, 20, 0.0, batch_first=True, norm_first=placement == "pre").eval()
+    with torch.no_grad():
+        copy_attention(ours.attention.layer, theirs.self_attn)
+        copy_attention(ours.cross.layer, theirs.multihead_attn)
+        copy_rest(ours, theirs)
+    source = text(2, 5)
+    real = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    expected = theirs(
+        text(),
+        source,
+        tgt_mask=nn.Transformer.generate_square_subsequent_mask(LENGTH),
+        tgt_is_causal=True,
+        memory_key_padding_mask=~real,
+    )
+    got = ours(text(), step(), ours.cross.layer.remember(source), real)
+    torch.testing.assert_close(got, expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("silent", ["attention", "feed_forward"])
+@pytest.mark.parametrize("branches", ["serial", "parallel"])
+def test_dropout_is_on_what_a_branch_adds(branches: Any, silent: str) -> None:
+    """In training each number that is added is 0 or doubled; the stream itself is never dropped."""
+    block = randomised(build_block(LAYER, BlockConfig(NORM, branches=branches, dropout=0.5), D, 0))
+    branch = getattr(block, silent)
+    part = branch.layer if branches == "serial" else branch
+    nn.init.zeros_((part.out if silent == "attention" else part.down).weight)
+    x = text()
+    added = block.eval()(x, step()) - x
+    torch.manual_seed(0)
+    dropped = block.train()(x, step()) - x
+    zero = dropped.abs() < 1e-5
+    assert 0.3 < zero.float().mean() < 0.7
+    torch.testing.assert_close(dropped[~zero], 2 * added[~zero], atol=1e-4, rtol=1e-4)

@@ -1,0 +1,79 @@
+"""Feed-forward layers against their formulas, and one token at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmcourse.nn.feed_forward import (
+    ACTIVATIONS,
+    Activation,
+    FeedForward,
+    FeedForwardConfig,
+    GatedFeedForward,
+    build_feed_forward,
+)
+
+FORMULAS = {
+    "relu": lambda x: max(0.0, x),
+    "gelu": lambda x: x * 0.5 * (1 + math.erf(x / math.sqrt(2))),
+    "gelu_tanh": lambda x: 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "silu": lambda x: x / (1 + math.exp(-x)),
+    "relu2": lambda x: max(0.0, x) ** 2,
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "identity": lambda x: x,
+}
+
+
+def apply(activation: str, x: Tensor) -> Tensor:
+    return torch.tensor([FORMULAS[activation](value) for value in x.flatten().tolist()]).view_as(x)
+
+
+@pytest.mark.parametrize("activation", get_args(Activation))
+def test_activations_are_their_formulas(activation: Activation) -> None:
+    x = torch.linspace(-6, 6, 121)
+    torch.testing.assert_close(ACTIVATIONS[activation](x), apply(activation, x), atol=2e-6, rtol=2e-6)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("activation", get_args(Activation))
+def test_the_plain_form(activation: Activation, bias: bool) -> None:
+    layer = build_feed_forward(FeedForwardConfig(11, activation, gated=False, bias=bias), 5)
+    assert isinstance(layer, FeedForward)
+    x = torch.randn(2, 3, 5)
+    hidden = apply(activation, x @ layer.up.weight.T + (layer.up.bias if bias else 0))
+    torch.testing.assert_close(layer(x), hidden @ layer.down.weight.T + (layer.down.bias if bias else 0))
+    assert sum(p.numel() for p in layer.parameters()) == 2 * 5 * 11 + (16 if bias else 0)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("activation", get_args(Activation))
+def test_the_gated_form(activation: Activation, bias: bool) -> None:
+    """The activation is on the gate, the first half of the fused matrix; the other half stays linear."""
+    layer = build_feed_forward(FeedForwardConfig(11, activation, gated=True, bias=bias), 5)
+    assert isinstance(layer, GatedFeedForward)
+    x = torch.randn(2, 3, 5)
+    both = x @ layer.gate_up.weight.T + (layer.gate_up.bias if bias else 0)
+    hidden = apply(activation, both[..., :11]) * both[..., 11:]
+    torch.testing.assert_close(layer(x), hidden @ layer.down.weight.T + (layer.down.bias if bias else 0))
+    assert sum(p.numel() for p in layer.parameters()) == 3 * 5 * 11 + (27 if bias else 0)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_every_token_is_on_its_own(gated: bool) -> None:
+    layer, x = build_feed_forward(FeedForwardConfig(8, gated=gated), 4), torch.randn(1, 6, 4)
+    order = torch.randperm(6)
+    torch.testing.assert_close(layer(x)[:, order], layer(x[:, order]))
+
+
+def test_two_thirds_keep_the_parameters() -> None:
+    """A gated layer of 8/3 d has as many as a plain one of 4 d."""
+    sizes = [
+        sum(p.numel() for p in build_feed_forward(FeedForwardConfig(width, gated=gated), 48).parameters())
+        for width, gated in ((4 * 48, False), (8 * 48 // 3, True))
+    ]
+    assert sizes[0] == sizes[1] == 8 * 48**2

@@ -1,0 +1,174 @@
+"""Positions: RoPE, ALiBi, T5's buckets, sines; each against its formula and against another library."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmcourse.nn.bias import Alibi, AlibiConfig, Buckets, BucketsConfig, alibi_slopes, bucket
+from lmcourse.nn.embedding import sinusoidal
+from lmcourse.nn.rotary import Rotary, RotaryConfig
+
+LAYOUTS = ("half", "interleaved")
+
+
+def at(*positions: int) -> torch.Tensor:
+    return torch.tensor([positions])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_scores_depend_on_the_distance_only(layout: str) -> None:
+    """The same query and key everywhere: the matrix of scores is constant along its diagonals (Toeplitz)."""
+    rotary = Rotary(RotaryConfig(layout=layout), 16)  # type: ignore[arg-type]
+    torch.manual_seed(0)
+    q, k = torch.randn(2, 1, 1, 1, 16).expand(-1, -1, -1, 12, -1)
+    positions = torch.arange(100, 112)[None]
+    scores = rotary(q, positions)[0, 0] @ rotary(k, positions)[0, 0].T
+    torch.testing.assert_close(scores[1:, 1:], scores[:-1, :-1], atol=2e-5, rtol=0)
+    near = rotary(q, positions - 100)[0, 0] @ rotary(k, positions - 100)[0, 0].T
+    torch.testing.assert_close(scores, near, atol=1e-4, rtol=0)
+    assert (scores[0] - scores[0, 0]).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.5, 0.25])
+def test_half_and_interleaved_differ_by_a_permutation_of_features(fraction: float) -> None:
+    torch.manual_seed(0)
+    x, positions = torch.randn(2, 3, 5, 16), torch.randint(0, 50, (2, 5))
+    width = int(16 * fraction)
+    order = torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2), torch.arange(width, 16)])
+    interleaved = Rotary(RotaryConfig(fraction=fraction, layout="interleaved"), 16)(x, positions)
+    half = Rotary(RotaryConfig(fraction=fraction, layout="half"), 16)(x[..., order], positions)
+    torch.testing.assert_close(half, interleaved[..., order])
+    assert not torch.allclose(half, interleaved)
+    assert torch.equal(half[..., width:], x[..., width:])
+
+
+@given(
+    position=st.integers(0, 5000),
+    pair=st.integers(0, 3),
+    theta=st.sampled_from([10.0, 1e4, 5e5]),
+    scaling=st.sampled_from([1.0, 8.0]),
+)
+@settings(max_examples=50, deadline=None)
+def test_one_pair_is_turned_by_its_angle(position: int, pair: int, theta: float, scaling: float) -> None:
+    x = torch.zeros(1, 1, 1, 8)
+    x[..., 2 * pair] = 1.0
+    turned = Rotary(RotaryConfig(theta, layout="interleaved", scaling=scaling), 8)(x, at(position))[0, 0, 0]
+    angle = position / scaling * theta ** (-2 * pair / 8)
+    expected = torch.zeros(8)
+    expected[2 * pair], expected[2 * pair + 1] = math.cos(angle), math.sin(angle)
+    # fp32 angles up to 5000 are known to about 2e-4.
+    torch.testing.assert_close(turned, expected, atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rotation_keeps_lengths_and_undoes_itself(layout: str) -> None:
+    rotary = Rotary(RotaryConfig(layout=layout), 8)  # type: ignore[arg-type]
+    x, positions = torch.randn(1, 2, 6, 8), torch.arange(6)[None]
+    turned = rotary(x, positions)
+    torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
+    torch.testing.assert_close(rotary(turned, -positions), x)
+
+
+def test_angles_stay_exact_in_a_bf16_model() -> None:
+    """Casting a model to bf16 must not round its frequencies: at position 4000 the slip would be whole turns."""
+    x, positions = torch.randn(1, 1, 3, 8).bfloat16(), at(0, 300, 4001)
+    exact = Rotary(RotaryConfig(), 8)(x.float(), positions)
+    half = Rotary(RotaryConfig(), 8).bfloat16()(x, positions)
+    assert half.dtype == torch.bfloat16
+    assert (half.float() - exact).abs().max() < 0.02 * exact.abs().max()
+
+
+def test_transformers_rotates_alike() -> None:
+    llama = pytest.importorskip("transformers.models.llama.modeling_llama")
+    cohere = pytest.importorskip("transformers.models.cohere.modeling_cohere")
+    x, positions = torch.randn(1, 2, 7, 8), torch.arange(3, 10)[None]
+    angles = positions[..., None] * 10_000.0 ** (-torch.arange(0, 8, 2) / 8)
+    half, _ = llama.apply_rotary_pos_emb(x, x, *(torch.cat([f(angles)] * 2, -1) for f in (torch.cos, torch.sin)))
+    pairs = [f(angles).repeat_interleave(2, -1) for f in (torch.cos, torch.sin)]
+    interleaved, _ = cohere.apply_rotary_pos_emb(x, x, *pairs)
+    torch.testing.assert_close(Rotary(RotaryConfig(), 8)(x, positions), half)
+    torch.testing.assert_close(Rotary(RotaryConfig(layout="interleaved"), 8)(x, positions), interleaved)
+
+
+def test_alibi_slopes_of_eight_and_sixteen_heads() -> None:
+    assert alibi_slopes(8).tolist() == [2.0**-i for i in range(1, 9)]
+    torch.testing.assert_close(alibi_slopes(16), 2.0 ** (-0.5 * torch.arange(1, 17)))
+
+
+@pytest.mark.parametrize("heads", [*range(1, 34), 71, 112])
+def test_alibi_slopes_and_bias_are_blooms(heads: int) -> None:
+    bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
+    assert alibi_slopes(heads).shape == (heads,)
+    theirs = bloom.build_alibi_tensor(torch.ones(1, 9), heads, torch.float32).view(1, heads, 1, 9)
+    ours = Alibi(AlibiConfig(), heads, 8)(torch.arange(9)[None], torch.arange(9)[None])
+    # BLOOM adds slope · key: the same but for a constant in each row, which no softmax sees.
+    past = torch.ones(9, 9).tril().bool()
+    relative = theirs - theirs.transpose(-1, -2)
+    torch.testing.assert_close(ours[..., past], relative[..., past])
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_alibi_is_a_penalty_on_distance(rounded: bool) -> None:
+    bias = Alibi(AlibiConfig(rounded=rounded), 8, 1)(at(5), at(2, 5))
+    penalty = bias[0, :, 0, 0] - bias[0, :, 0, 1]
+    torch.testing.assert_close(penalty, -3 * alibi_slopes(8), atol=0, rtol=0.01)
+
+
+def test_alibi_keeps_its_slopes_in_a_bf16_model() -> None:
+    config = AlibiConfig()
+    exact, half = Alibi(config, 12, 8), Alibi(config, 12, 8).bfloat16()
+    far, near = at(1000), torch.arange(1001)[None]
+    torch.testing.assert_close(half(far, near).float(), exact(far, near), atol=0, rtol=0.005)
+
+
+@given(
+    distances=st.lists(st.integers(-3000, 3000), min_size=1, max_size=50),
+    buckets=st.sampled_from([8, 16, 32, 64]),
+    farthest=st.sampled_from([20, 100, 128, 800]),
+    causal=st.booleans(),
+)
+def test_buckets_are_t5s(distances: list[int], buckets: int, farthest: int, causal: bool) -> None:
+    t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
+    if farthest <= buckets // 2:
+        return
+    distance = torch.tensor(distances)
+    ours = bucket(distance, BucketsConfig(buckets, farthest, causal))
+    theirs = t5.T5Attention._relative_position_bucket(-distance, not causal, buckets, farthest)
+    assert torch.equal(ours, theirs)
+
+
+def test_buckets_near_and_far() -> None:
+    table = bucket(torch.tensor([-3, 0, 1, 15, 16, 17, 127, 128, 9999]), BucketsConfig())
+    assert table.tolist() == [0, 0, 1, 15, 16, 16, 31, 31, 31]
+    both = bucket(torch.tensor([-9999, -1, 0, 1, 9999]), BucketsConfig(causal=False))
+    assert both.tolist() == [31, 17, 0, 1, 15]
+
+
+def test_the_learned_bias_is_looked_up_by_head_and_distance() -> None:
+    buckets = Buckets(BucketsConfig(), 3)
+    bias = buckets(at(4, 9), at(4, 6, 9))
+    assert bias.shape == (1, 3, 2, 3)
+    torch.testing.assert_close(bias[0, :, 1, 1], buckets.table.weight[3])
+    torch.testing.assert_close(bias[0, :, 0, 0], bias[0, :, 1, 2])
+
+
+@given(position=st.integers(0, 3000), feature=st.integers(0, 7))
+def test_sines_follow_the_formula(position: int, feature: int) -> None:
+    waves = sinusoidal(torch.tensor([position]), 16)[0]
+    angle = position / 10_000 ** (2 * feature / 16)
+    assert waves[2 * feature].item() == pytest.approx(math.sin(angle), abs=5e-4)
+    assert waves[2 * feature + 1].item() == pytest.approx(math.cos(angle), abs=5e-4)
+
+
+def test_sines_of_the_notes_example() -> None:
+    """d = 1024: pairs 2 and 500 turn by .964662 and 1.240938e-4 a token."""
+    one = sinusoidal(torch.tensor([1]), 1024)[0]
+    assert one[4].item() == pytest.approx(math.sin(0.9646616), abs=1e-6)
+    assert one[1000].item() == pytest.approx(1.240938e-4, rel=1e-5)
+    with pytest.raises(ValueError, match="the width must be even, not 7"):
+        sinusoidal(torch.tensor([1]), 7)

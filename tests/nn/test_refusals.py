@@ -1,0 +1,106 @@
+"""A configuration that cannot work is refused when it is written, in one line that names what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig, repeat
+from lmcourse.nn.attention import AttentionConfig, QKNormConfig, TemperatureConfig
+from lmcourse.nn.bias import AlibiConfig, BucketsConfig
+from lmcourse.nn.block import BlockConfig, LayerConfig
+from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
+from lmcourse.nn.feed_forward import FeedForwardConfig
+from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.rotary import RotaryConfig, Stretch
+from lmcourse.nn.shaw import ShawConfig
+from lmcourse.nn.sight import Sight
+
+NORM = NormConfig()
+WIDE = FeedForwardConfig(16)
+AROUND = LayerConfig(AttentionConfig(2, sight=Sight(causal=False)), WIDE)
+
+
+def model(attention: AttentionConfig | None = None, d_model: int = 8, **changes: Any) -> TransformerConfig:
+    layer = LayerConfig(attention or AttentionConfig(2), WIDE)
+    return TransformerConfig(
+        **{"vocabulary": 9, "d_model": d_model, "layers": (layer,), "block": BlockConfig(NORM)} | changes
+    )
+
+
+def translator(encoder: dict[str, Any], decoder: dict[str, Any]) -> EncoderDecoderConfig:
+    return EncoderDecoderConfig(model(**{"layers": (AROUND,)} | encoder), model(**decoder))
+
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: NormConfig("batch"), "there is no norm 'batch'; there are 'layer', 'rms'"),  # type: ignore[arg-type]
+    (lambda: NormConfig(eps=0.0), "eps must be positive, not 0.0"),
+    (lambda: NormConfig(scale=False, unit_offset=True), "it needs scale=True"),
+    (lambda: RotaryConfig(layout="both"), "there is no layout of RoPE's pairs 'both'"),  # type: ignore[arg-type]
+    (lambda: RotaryConfig(theta=0.0), "RoPE needs theta > 0"),
+    (lambda: RotaryConfig(fraction=1.5), "a fraction in \\(0, 1\\]"),
+    (lambda: RotaryConfig(scaling=-1.0), "scaling > 0"),
+    (lambda: Stretch(8.0, 100, slow=4.0, fast=1.0), "0 < slow < fast"),
+    (lambda: ShawConfig(0), "at least 1, not 0"),
+    (lambda: Sight("all"), "there is no sight 'all'"),  # type: ignore[arg-type]
+    (lambda: BucketsConfig(1), "near distances need no sharing"),
+    (lambda: BucketsConfig(32, 16), "32 buckets up to a distance of 16"),
+    (lambda: BucketsConfig(9, causal=False), "9 buckets"),
+    (lambda: QKNormConfig(over="layer"), "there is no QK-norm over 'layer'"),  # type: ignore[arg-type]
+    (lambda: TemperatureConfig(0, 0.1), "at least 1, not 0"),
+    (lambda: AttentionConfig(0), "0 query heads"),
+    (lambda: AttentionConfig(6, kv_heads=4), "6 query heads cannot share 4 key heads evenly"),
+    (lambda: AttentionConfig(6, kv_heads=0), "cannot share 0 key heads"),
+    (lambda: AttentionConfig(6, kv_heads=-2), "cannot share -2 key heads"),
+    (lambda: AttentionConfig(2, d_head=0), "a head's width must be positive, not 0"),
+    (lambda: AttentionConfig(2, soft_cap=0.0), "the soft cap must be positive"),
+    (lambda: AttentionConfig(2, dropout=1.0), "dropout is a share of at least 0 and below 1, not 1.0"),
+    (lambda: FeedForwardConfig(0), "width must be positive"),
+    (lambda: FeedForwardConfig(8, "swish"), "unknown activation 'swish'; there are relu"),  # type: ignore[arg-type]
+    (lambda: BlockConfig(NORM, "sandwich"), "there is no placement 'sandwich'"),  # type: ignore[arg-type]
+    (lambda: BlockConfig(NORM, branches="both"), "there is no way to branch 'both'"),  # type: ignore[arg-type]
+    (lambda: BlockConfig(NORM, "post", "parallel"), "placement is 'pre', not 'post'"),
+    (lambda: BlockConfig(NORM, dropout=-0.1), "not -0.1"),
+    (lambda: EmbeddingConfig("rotary"), "there is no kind of position 'rotary'"),  # type: ignore[arg-type]
+    (lambda: EmbeddingConfig("learned"), "`longest` is the number of learned positions"),
+    (lambda: EmbeddingConfig(longest=8), "only with them"),
+    (lambda: EmbeddingConfig("learned", longest=0), "the longest position must be positive"),
+    (lambda: EmbeddingConfig(width=-1), "must be positive"),
+    (lambda: EmbeddingConfig(dropout=2.0), "not 2.0"),
+    (lambda: HeadConfig(soft_cap=-1.0), "the soft cap must be positive"),
+    (lambda: model(d_model=9), "layer 0: 2 heads do not divide a width of 9: set d_head"),
+    (lambda: model(AttentionConfig(2, d_head=5, rotary=RotaryConfig())), "layer 0: RoPE turns features in pairs"),
+    (lambda: model(vocabulary=0), "a model needs a vocabulary"),
+    (lambda: model(layers=()), "at least one layer"),
+    (
+        lambda: model(AttentionConfig(3), d_model=9, embedding=EmbeddingConfig("sinusoidal")),
+        "sinusoidal positions need an even width, not 9",
+    ),
+    (
+        lambda: model(
+            layers=repeat([LayerConfig(AttentionConfig(heads), WIDE) for heads in (2, 4)], 2),
+            position_bias=AlibiConfig(),
+        ),
+        "layer 1: a position bias is shared",
+    ),
+    (lambda: translator({"vocabulary": 8}, {}), "give both the same vocabulary and width"),
+    (lambda: EncoderDecoderConfig(model(), model()), "its attention must not be causal"),
+    (lambda: translator({"embedding": EmbeddingConfig(width=4)}, {}), "the same width of token vectors"),
+    (lambda: translator({}, {"block": BlockConfig(NORM, branches="parallel")}), "they must be serial"),
+]
+
+
+@pytest.mark.parametrize(("make", "told"), REFUSED, ids=[told[:40] for _, told in REFUSED])
+def test_refused_in_one_line(make: Callable[[], Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told) as refusal:
+        make()
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_can_work_is_not_refused() -> None:
+    model(AttentionConfig(6, kv_heads=3, d_head=4), position_bias=BucketsConfig(2, 2))
+    translator({}, {})
+    assert AttentionConfig(6).key_heads == 6
+    assert AttentionConfig(6, d_head=5).head_width(7) == 5
