@@ -16,6 +16,7 @@ FLOORS = (
     ("nn",),
     ("models",),
     ("accounting", "inference", "training"),
+    ("parity",),
     ("plots",),
     ("widgets",),
     ("course", "root"),

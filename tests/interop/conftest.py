@@ -36,8 +36,8 @@ class Pair:
 def pairs():  # type: ignore[no-untyped-def]
     """By the sample's name; whoever changes one builds its own."""
     from lmcourse.models.interop import from_hugging_face
-    from lmcourse.models.interop.reference import build_reference
-    from lmcourse.models.interop.samples import SAMPLES
+    from lmcourse.parity.reference import build_reference
+    from lmcourse.parity.samples import SAMPLES
 
     by_name = {sample.name: sample for sample in SAMPLES}
 

@@ -9,8 +9,8 @@ import torch
 
 from lmcourse.errors import CourseError
 from lmcourse.models.interop import from_hugging_face, to_hugging_face
-from lmcourse.models.interop.reference import batch_for, build_reference, import_transformers, their_logits
-from lmcourse.models.interop.samples import SAMPLES
+from lmcourse.parity.reference import batch_for, build_reference, import_transformers, their_logits
+from lmcourse.parity.samples import SAMPLES
 
 from .test_parity import EVERY_SAMPLE
 

@@ -12,13 +12,13 @@ from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig, repeat
 from lmcourse.models.interop import FAMILIES, from_hugging_face, to_hugging_face
 from lmcourse.models.interop.convert import family_of
-from lmcourse.models.interop.reference import import_transformers
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.rotary import RotaryConfig
+from lmcourse.parity.reference import import_transformers
 
 LLAMA = {
     "model_type": "llama",
@@ -118,7 +118,7 @@ def test_a_model_of_transformers_of_another_shape(pairs) -> None:
     ("blocked", "call"),
     [
         ("safetensors", "lmcourse.models.interop.folder._safetensors()"),
-        ("transformers", "lmcourse.models.interop.reference.import_transformers()"),
+        ("transformers", "lmcourse.parity.reference.import_transformers()"),
     ],
 )
 def test_a_missing_package_is_named(blocked, call) -> None:
@@ -126,7 +126,7 @@ def test_a_missing_package_is_named(blocked, call) -> None:
     program = f"""
 import sys
 sys.modules[{blocked!r}] = None
-import lmcourse.models.interop.reference
+import lmcourse.parity.reference
 from lmcourse.errors import CourseError
 try:
     {call}

@@ -12,11 +12,11 @@ from lmcourse.models.interop import family
 from lmcourse.models.interop.facts import build, facts_of
 from lmcourse.models.interop.families import FAMILIES
 from lmcourse.models.interop.layouts import Same, Stacked
-from lmcourse.models.interop.reference import TOLERANCE, batch_for, our_logits, their_logits
-from lmcourse.models.interop.samples import SAMPLES
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.bias import AlibiConfig, BucketsConfig
 from lmcourse.nn.norm import Norm
+from lmcourse.parity.reference import TOLERANCE, batch_for, our_logits, their_logits
+from lmcourse.parity.samples import SAMPLES
 
 from .test_parity import EVERY_SAMPLE
 

@@ -11,9 +11,9 @@ from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop import FAMILIES
 from lmcourse.models.interop.facts import ModelConfig, facts_of
 from lmcourse.models.interop.family import Family
-from lmcourse.models.interop.reference import import_transformers
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.find import all_models
+from lmcourse.parity.reference import import_transformers
 
 LLAMA = {
     "vocab_size": 32000,

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from lmcourse.models.interop import from_hugging_face
-from lmcourse.models.interop.__main__ import parity_table
 from lmcourse.models.interop.families import FAMILIES
-from lmcourse.models.interop.reference import (
+from lmcourse.parity.__main__ import parity_table
+from lmcourse.parity.reference import (
     TOLERANCE,
     batch_for,
     gradients,
@@ -17,7 +17,7 @@ from lmcourse.models.interop.reference import (
     their_greedy,
     their_logits,
 )
-from lmcourse.models.interop.samples import SAMPLES
+from lmcourse.parity.samples import SAMPLES
 
 EVERY_SAMPLE = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 

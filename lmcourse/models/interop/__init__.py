@@ -1,7 +1,7 @@
 """Other people's weights: Hugging Face's models as ours, and ours as theirs.
 
 A family is one description (`families`): what its settings are called (`settings`, `facts`), and where its weights lie
-(`layouts`). Both directions read the same description. `python -m lmcourse.models.interop` compares every family with
+(`layouts`). Both directions read the same description. `python -m lmcourse.parity` compares every family with
 `transformers` itself.
 """
 

@@ -16,8 +16,8 @@ from lmcourse.inference.generate import generate
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop.convert import family_of, from_hugging_face
 from lmcourse.models.interop.family import Model, Weights
-from lmcourse.models.interop.samples import LENGTH, VOCABULARY, Sample
 from lmcourse.models.loss import next_token_loss
+from lmcourse.parity.samples import LENGTH, VOCABULARY, Sample
 
 
 def build_reference(sample: Sample, seed: int = 0) -> nn.Module:

@@ -1,4 +1,4 @@
-"""`python -m lmcourse.models.interop`: every family beside its published implementation."""
+"""`python -m lmcourse.parity`: every family beside its published implementation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rich.progress import track
 from rich.table import Table
 
 from lmcourse.errors import CourseError
-from lmcourse.models.interop.reference import TOLERANCE, compare, import_transformers
-from lmcourse.models.interop.samples import SAMPLES, Sample
+from lmcourse.parity.reference import TOLERANCE, compare, import_transformers
+from lmcourse.parity.samples import SAMPLES, Sample
 
 
 def parity_table(samples: Sequence[Sample] = SAMPLES) -> tuple[Table, bool]:
