@@ -70,7 +70,7 @@ class Residual(nn.Module):
         self.layer = layer
         self.after: nn.Module = Norm(config.norm, d_model) if place in ("double", "output") else nn.Identity()
         self.outside: nn.Module = Norm(config.norm, d_model) if place == "post" else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout: nn.Module = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
         self.scale = config.residual_scale
 
     def forward(self, x: Float[Tensor, "b s d"], *context: Any) -> Float[Tensor, "b s d"]:
@@ -101,7 +101,7 @@ class ParallelBlock(nn.Module):
         self.norm_feed_forward = Norm(config.norm, d_model) if config.branches == "parallel_two_norms" else self.norm
         self.attention = Attention(layer.attention, d_model, index)
         self.feed_forward = build_feed_forward(layer.feed_forward, d_model)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout: nn.Module = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
         self.scale = config.residual_scale
 
     def forward(self, x: Float[Tensor, "b s d"], step: Pass) -> Float[Tensor, "b s d"]:

@@ -101,9 +101,7 @@ class Rotary(nn.Module):
         self.width = config.width(d_head)
         self.frequencies = FixedTable(partial(pair_frequencies, config, self.width))
 
-    def turns(
-        self, positions: Int[Tensor, "b s"]
-    ) -> tuple[Float[Tensor, "b 1 s width"], Float[Tensor, "b 1 s width"]]:
+    def turns(self, positions: Int[Tensor, "b s"]) -> tuple[Float[Tensor, "b 1 s width"], Float[Tensor, "b 1 s width"]]:
         """Every feature's cosine and signed sine at these positions, the same for all layers that turn alike.
 
         A pair (a, b) becomes (a cos − b sin, b cos + a sin): each feature times the cosine, plus its partner times the
@@ -125,7 +123,7 @@ class Rotary(nn.Module):
         """x turned to the positions that `turns` was made for."""
         cos, sin = turns
         moving, still = x[..., : self.width], x[..., self.width :]
-        turned = (moving * cos + self._partners(moving) * sin).to(x.dtype)
+        turned = torch.addcmul(moving * cos, self._partners(moving), sin).to(x.dtype)
         return torch.cat([turned, still], dim=-1) if still.shape[-1] else turned
 
     def _join(self, first: Float[Tensor, "*shape pairs"], second: Float[Tensor, "*shape pairs"]) -> Tensor:

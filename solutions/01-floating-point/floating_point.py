@@ -96,7 +96,8 @@ check(decimal_error, hidden=True)
 
 # %%
 sign, exponent, fraction = 0b1, 0b10000, 0b0100000000
-print(f"(-1)^{sign} · (1 + {fraction}/1024) · 2^({exponent} - 15) = {(-1) ** sign * (1 + fraction / 1024) * 2 ** (exponent - 15)}")
+value = (-1) ** sign * (1 + fraction / 1024) * 2 ** (exponent - 15)
+print(f"(-1)^{sign} · (1 + {fraction}/1024) · 2^({exponent} - 15) = {value}")
 
 # %% [markdown]
 # Two exponent fields are kept for special purposes, which is why the largest exponent of fp16 is 15 and not 16:
@@ -422,7 +423,7 @@ for dtype in (torch.bfloat16, torch.float16, torch.float32):
     total = torch.zeros((), dtype=dtype)
     for _ in range(1000):
         total = total + torch.tensor(0.01, dtype=dtype)
-    print(f"{str(dtype):15}  1000 × 0.01 = {total.item():.4f}")
+    print(f"{dtype!s:15}  1000 × 0.01 = {total.item():.4f}")
 
 # %% [markdown]
 # Walk it through. At $s = 4$ the gap in bf16 is $2^{2-7} = 1/32$. Adding 0.01 moves the sum by less than half of that, so it rounds

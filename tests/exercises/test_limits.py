@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -40,7 +40,7 @@ def catches_exception(x: float) -> None:
 
 def catches_everything(x: float) -> None:
     while True:
-        try:
+        try:  # noqa: SIM105  (as a learner writes it)
             time.sleep(1)
         except:  # noqa: E722
             pass
@@ -70,7 +70,7 @@ def goes_on_finally(x: float) -> None:
         try:
             time.sleep(1)
         finally:
-            continue
+            continue  # noqa: B012
 
 
 def catches_and_returns(x: float) -> float:
@@ -161,14 +161,14 @@ def test_nothing_is_left_behind(answer: Callable[..., Any]) -> None:
 
 
 def test_a_limit_inside_a_limit_leaves_the_outer_one_standing() -> None:
-    with pytest.raises(TimeLimitExceeded), time_limit(0.4):
+    with pytest.raises(TimeLimitExceeded), time_limit(0.4):  # noqa: PT012
         with time_limit(5):
             pass
         time.sleep(5)
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[Callable[[Callable[[], None]], list[BaseException]]]:
+def elsewhere() -> Callable[[Callable[[], None]], list[BaseException]]:
     """Runs something in a thread of its own, where signals do not come."""
 
     def run(action: Callable[[], None]) -> list[BaseException]:
@@ -186,7 +186,7 @@ def elsewhere() -> Iterator[Callable[[Callable[[], None]], list[BaseException]]]
         assert not thread.is_alive()
         return raised
 
-    yield run
+    return run
 
 
 def test_the_limit_works_where_there_are_no_signals(elsewhere: Callable[..., list[BaseException]]) -> None:
