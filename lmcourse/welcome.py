@@ -30,6 +30,7 @@ tensor_bytes   1.5 / 2 points
 ✓ one FFN matrix of GPT-3 in fp32
 ✓ a scalar
 → A bool would fit in one bit, but torch stores it in a whole byte.
+· Stuck? `hint("tensor_bytes")` gives a nudge; run it again for the next.
 Hidden checks (every dtype, scalars and empty tensors) run when this notebook is graded."""
 """A real report; a test keeps it what the course says."""
 

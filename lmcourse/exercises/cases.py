@@ -27,6 +27,9 @@ class Case:
     kwargs: Mapping[str, Plain] = field(default_factory=dict)
     script: str | None = None
 
+    def __post_init__(self) -> None:
+        self.expressions()  # a script that is no Python fails here, where its author sees it
+
     def call(self, answer: str) -> str:
         """How the case reads as code: `ulp(1.0, 'bf16')`."""
         if self.script is not None:

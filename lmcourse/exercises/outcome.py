@@ -81,7 +81,7 @@ def _run(
     """Everything that can run a learner's code: the call, copying the result, and printing an exception."""
     try:
         if case.script is not None:
-            return _drive(case.script, {**kwargs, name: answer}), None
+            return _drive(case.script, answer, name, kwargs), None
         return plain(answer(*args, **kwargs)), None
     except (TimeLimitExceeded, KeyboardInterrupt):
         raise
@@ -91,19 +91,22 @@ def _run(
         return None, failure_of(error)
 
 
-def _drive(lines: str, names: dict[str, Any]) -> list[Plain]:
+def _drive(lines: str, answer: Callable[..., Any], name: str, inputs: dict[str, Plain]) -> list[Plain]:
     """Run a script of calls on a class; the values of its expression lines are the result."""
+    names: dict[str, Any] = {**inputs, name: answer}
     results = []
     for statement in ast.parse(lines).body:
         if isinstance(statement, ast.Expr):
-            results.append(_told(eval(compile(ast.Expression(statement.value), SCRIPT, "eval"), names)))
+            value = eval(compile(ast.Expression(statement.value), SCRIPT, "eval"), names)
+            # An object cannot leave this process: one of the answer's class is told by what the exercise calls it.
+            results.append(f"a {name}" if isinstance(answer, type) and isinstance(value, answer) else _told(value))
         else:
             exec(compile(ast.Module([statement], []), SCRIPT, "exec"), names)
     return results
 
 
 def _told(value: object) -> Plain:
-    """A line's value; of an object, which cannot leave this process, what it is: "a Value"."""
+    """A line's value; of an object, what it is."""
     try:
         return plain(value)
     except NotPlainError as error:

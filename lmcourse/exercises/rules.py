@@ -54,12 +54,12 @@ def forbidden_in_source(answer: Any, forbid: Names) -> list[str]:
 
 def _own(answer: Any) -> Iterator[FunctionType | type]:
     """The functions and classes of an answer and of the helpers from the same module that it uses."""
-    home = getattr(inspect.unwrap(answer), "__module__", None)
+    home = _home(inspect.unwrap(answer))
     waiting = [answer]
     done: set[int] = set()
     while waiting:
         item = inspect.unwrap(waiting.pop())
-        if id(item) in done or getattr(item, "__module__", None) != home:
+        if id(item) in done or _home(item) != home:
             continue
         done.add(id(item))
         if isinstance(item, FunctionType):
@@ -70,6 +70,10 @@ def _own(answer: Any) -> Iterator[FunctionType | type]:
             yield item
             waiting += [part for member in vars(item).values() for part in _parts(member)]
             waiting += item.__bases__
+
+
+def _home(item: Any) -> Any:
+    return getattr(item, "__module__", None)
 
 
 def _is_filled(cell: Any) -> bool:
@@ -96,9 +100,14 @@ def _loaded(code: CodeType) -> Iterator[str]:
 
 
 def _names_used(item: FunctionType | type) -> Iterator[str]:
-    """Every dotted name in the source of a function, with aliases and imports resolved; of a class, its bases."""
+    """Every dotted name in the source of a function, with aliases and imports resolved.
+
+    Of a class, its bases and what it borrows: `weigh = staticmethod(torch.softmax)`.
+    """
     if isinstance(item, type):
-        yield from (full_name(base) for base in item.__bases__)
+        members = [part for member in vars(item).values() for part in _parts(member)]
+        borrowed = [part for part in (*item.__bases__, *members) if callable(part) and _home(part) != _home(item)]
+        yield from (_torch_name(part) or full_name(part) for part in borrowed)
         return
     for definition in _definitions(item.__code__):
         nodes = list(_walk(definition))

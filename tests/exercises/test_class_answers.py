@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -109,7 +110,7 @@ def test_a_constructor_of_another_shape_and_a_missing_method_are_told() -> None:
 def test_a_line_whose_value_is_an_object_counts_as_an_object_of_that_class() -> None:
     made = script("it", "w = Window(1)\nw\nw.total()")
     assert evaluate(Reference, made).failure is not None  # NameError: the script calls it Window
-    assert evaluate(Reference, made, name="Window").value == ["a Reference", 0]
+    assert evaluate(Reference, made, name="Window").value == ["a Window", 0]
     assert check_exercise(window(cases=[made]), Window).passed
 
 
@@ -129,15 +130,15 @@ def test_rules_hold_for_classes() -> None:
             return torch.tensor(self.items).sum().item()
 
     class Plainly(Reference):
-        def sum(self) -> float:
+        def backward(self) -> float:
             return 0.0
 
         def total(self) -> float:
-            return 0.0 + self.sum() + float(sum(self.items))
+            return math.fsum(self.items) + self.backward()
 
     assert "without `torch.tensor`" in check_exercise(window(forbid=["torch.tensor"]), Window).diagnosis
     assert check_exercise(window(forbid=[".sum"]), Window).points == 0
-    assert check_exercise(window(forbid=[".sum"]), Plainly).passed
+    assert check_exercise(window(forbid=[".backward"]), Plainly).passed
 
 
 @pytest.mark.parametrize("lines", ["1 +", "x = = 2"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from queue import Empty
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -22,10 +24,20 @@ def stable_softmax(logits):
 """
 
 
+COUNTER = """
+from lmcourse.exercises import Exercise, check_exercise, script
+class Right:
+    def add(self, x): return self
+counter = Exercise("Counter", points=1, minutes=1, difficulty=1, reference=Right, forbid=["torch.softmax"],
+                   cases=[script("adds", "c = Counter()\\nc.add(1)")])
+"""
+
+
 class Notebook:
     """A kernel, cell by cell."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, manager: Any, client: Any) -> None:
+        self.manager = manager
         self.client = client
 
     def run(self, code: str, seconds: float = 60) -> dict[str, str]:
@@ -50,7 +62,7 @@ class Notebook:
 def notebook() -> Iterator[Notebook]:
     manager, client = start_new_kernel(kernel_name="python3")
     try:
-        book = Notebook(client)
+        book = Notebook(manager, client)
         assert book.run(SETUP) == {}
         yield book
     except Empty:
@@ -112,3 +124,83 @@ def test_a_shadowed_builtin_is_pointed_out(notebook: Notebook) -> None:
 def test_a_question_and_a_figure_have_a_text_for_those_who_see_no_widgets(notebook: Notebook) -> None:
     assert notebook.run("predict('tiny_gradient')")["result"].startswith("Predict. A gradient of 1e-8")
     assert len(notebook.run("from lmcourse import plots\nexplore(plots.spacing)")["result"]) > 40
+
+
+def test_a_loop_that_catches_everything_ends_too(notebook: Notebook) -> None:
+    notebook.run(
+        "import time\ndef ulp(x, exponent_bits, mantissa_bits):\n    while True:\n        try:\n"
+        "            time.sleep(1)\n        except:\n            pass\n"
+    )
+    shown = notebook.run("check(ulp)", seconds=20)
+    assert "still running after" in shown["html"]
+    assert "stderr" not in shown
+    assert notebook.run("sum(range(10**6))")["result"] == "499999500000"
+
+
+def test_the_user_can_interrupt_and_go_on(notebook: Notebook) -> None:
+    notebook.run("from lmcourse.exercises.registry import find_exercise; find_exercise('ulp').seconds = 60")
+    notebook.run("import time\ndef ulp(x, exponent_bits, mantissa_bits):\n    time.sleep(60)\n")
+    Timer(1.0, notebook.manager.interrupt_kernel).start()
+    shown = notebook.run("check(ulp)", seconds=20)
+    assert "KeyboardInterrupt" in shown["error"]
+    assert "result" not in shown
+    notebook.run("find_exercise('ulp').seconds = 0.5")
+    assert notebook.run("import signal; signal.getitimer(signal.ITIMER_REAL)")["result"] == "(0.0, 0.0)"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process limit its own memory")
+def test_a_huge_allocation_leaves_the_kernel_alive(notebook: Notebook) -> None:
+    notebook.run("def ulp(x, exponent_bits, mantissa_bits):\n    return torch.zeros(10**12)\n")
+    ulp = "import lmcourse.exercises.floating_point.rounding as r; r.ulp.forbid = ()"
+    notebook.run(ulp)
+    assert (
+        "MemoryError: it asked for more memory than this check allows, in line 2" in notebook.run("check(ulp)")["html"]
+    )
+    assert notebook.run("torch.zeros(3).numel()")["result"] == "3"
+
+
+def test_a_class_of_a_cell_is_read_and_its_errors_have_lines(notebook: Notebook) -> None:
+    notebook.run(COUNTER)
+    notebook.run("class Counter:\n    def add(self, x):\n        return self.count + x\n")
+    shown = notebook.run("check_exercise(counter, Counter)")
+    assert "has no attribute &#x27;count&#x27;, in line 3: <code" in shown["html"]
+    assert "return self.count + x" in shown["html"]
+    notebook.run("class Counter:\n    def add(self, x):\n        return torch.softmax(x, 0) if x > 5 else self\n")
+    shown = notebook.run("check_exercise(counter, Counter)")
+    assert shown["result"] == "0"
+    assert "torch.softmax" in shown["html"]
+    notebook.run("class Counter:\n    def add(self, x):\n        return self\n")
+    assert notebook.run("check_exercise(counter, Counter)")["result"] == "1"
+
+
+def test_names_that_a_cell_took_do_not_break_the_check(notebook: Notebook) -> None:
+    notebook.run("def tensor_bytes(shape, dtype):\n    return math.prod(shape) * 4 if dtype == 'float32' else 1\n")
+    before = notebook.run("check(tensor_bytes)")
+    notebook.run("list = len = str = sorted = max = any = 3; check = hint = None")
+    assert notebook.run("check(tensor_bytes)")["html"] == before["html"]
+    notebook.run("del list, len, str, sorted, max, any")
+
+
+def test_a_shadowed_module_is_pointed_out(notebook: Notebook) -> None:
+    notebook.run("def stable_softmax(logits):\n    return torch.exp(logits)\n")
+    notebook.run("torch = 3")
+    html = notebook.run("check(stable_softmax)")["html"]
+    notebook.run("import torch")
+    assert "is an int in this notebook, because a cell assigned to it: run the cell that imports it again" in html
+
+
+def test_warnings_and_logs_are_no_stderr(notebook: Notebook) -> None:
+    notebook.run(
+        "import logging, sys, warnings\ndef stable_softmax(logits):\n    warnings.warn('careful')\n"
+        "    logging.warning('logged')\n    print('note', file=sys.stderr)\n    return logits\n"
+    )
+    shown = notebook.run("check(stable_softmax)")
+    assert set(shown) == {"result", "html"}
+    assert "UserWarning: careful" in shown["html"]
+
+
+def test_starting_twice_says_things_once(notebook: Notebook) -> None:
+    notebook.run("start('01-floating-point'); start('01-floating-point')")
+    notebook.run("hint = 3")
+    assert notebook.run("1")["stdout"].count("belongs to the course") == 1
+    assert notebook.run("1").get("stdout") is None

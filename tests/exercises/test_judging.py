@@ -1,0 +1,295 @@
+"""What an answer is worth, and what it is told: points, causes, and nothing that is hidden."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmcourse.errors import CourseError
+from lmcourse.exercises import EXACT, Tolerance, case, check, check_exercise, hint, value_exercise
+from lmcourse.exercises.checking import SEED
+from lmcourse.exercises.compare import difference
+from lmcourse.exercises.judge import earned
+from lmcourse.exercises.registry import all_exercises
+from tests.exercises.toy import answering, doubling
+
+
+@pytest.mark.parametrize(
+    ("points", "passed", "total", "worth"),
+    [(1, 0, 3, 0.0), (1, 1, 3, 0.0), (1, 2, 3, 0.5), (1, 3, 3, 1.0), (3, 5, 7, 2.0), (3, 6, 7, 2.5), (5, 99, 100, 4.5)],
+)
+def test_points_are_rounded_down_to_a_half(points: int, passed: int, total: int, worth: float) -> None:
+    assert earned(points, passed, total) == worth
+
+
+def test_only_a_whole_answer_earns_all_points() -> None:
+    for total in range(1, 200):
+        assert earned(3, total, total) == 3
+        assert earned(3, total - 1, total) <= 2.5
+
+
+@pytest.mark.parametrize("wanted", [RuntimeError, Exception])
+@pytest.mark.parametrize("raised", [NotImplementedError, RecursionError])
+def test_not_doing_it_is_no_right_answer_to_bad_input(wanted: type[Exception], raised: type[Exception]) -> None:
+    def refuse(x: Tensor) -> Tensor:
+        raise wanted("no")
+
+    def fail(x: Tensor) -> Tensor:
+        raise raised("not yet")
+
+    assert check_exercise(doubling(reference=refuse), refuse).passed
+    assert check_exercise(doubling(reference=refuse), fail).points == 0
+
+
+def test_a_reference_without_a_plain_result_passes_nobody() -> None:
+    assert check_exercise(doubling(reference=lambda x: object()), lambda x: object()).points == 0
+
+
+def test_a_more_special_exception_is_right() -> None:
+    class LearnersError(ValueError):
+        pass
+
+    def refuse(x: Tensor) -> Tensor:
+        raise ValueError
+
+    def specially(x: Tensor) -> Tensor:
+        raise LearnersError
+
+    assert check_exercise(doubling(reference=refuse), specially).passed
+    assert check_exercise(doubling(reference=specially), refuse).points == 0
+
+
+def test_of_two_fitting_misconceptions_the_one_that_fits_the_passing_cases_too_is_named() -> None:
+    cases = [case("positive", torch.tensor([3.0])), case("two", torch.tensor([2.0]))]
+
+    def squares(x: Tensor) -> Tensor:
+        return x * x
+
+    def only_threes(x: Tensor) -> Tensor:
+        return torch.where(x == 3, x * x, x - 7)
+
+    for first, second in ((squares, only_threes), (only_threes, squares)):
+        exercise = doubling(cases=cases)
+        exercise.misconceptions.clear()
+        for wrong in (first, second):
+            exercise.misconception(wrong.__name__)(wrong)
+        assert check_exercise(exercise, lambda x: x**2).diagnosis == "squares"
+
+
+def test_a_change_in_place_is_not_taken_for_a_misconception() -> None:
+    def squares_in_place(x: Tensor) -> Tensor:
+        return x.mul_(x)
+
+    assert check_exercise(doubling(), squares_in_place).diagnosis == ""
+
+
+def test_one_failing_case_gives_no_factor_away() -> None:
+    assert check_exercise(doubling(), lambda x: 2 * x if len(x) == 2 else 6 * x).diagnosis == ""
+
+
+@pytest.mark.parametrize("result", [torch.tensor([1j, 2j]), 10**400, torch.ones(2, device="meta"), "two", [1]])
+def test_whatever_comes_back_is_judged(result: Any) -> None:
+    assert check_exercise(doubling(), lambda x: result, hidden=True).points == 0
+    assert check_exercise(doubling(reference=lambda x: 10**400), lambda x: result).points in (0, 2)
+
+
+def test_a_builtin_that_became_a_number_is_the_cause() -> None:
+    names: dict[str, Any] = {"torch": torch, "max": 3}
+    exec(compile("def double(x):\n    return max(x)", "<cell>", "exec"), names)
+    import linecache
+
+    linecache.cache["<cell>"] = (1, None, ["def double(x):\n", "    return max(x)\n"], "<cell>")
+    told = check_exercise(doubling(), names["double"]).diagnosis
+    assert (
+        told
+        == "`max` is an int in this notebook, because a cell assigned to it: `del max` gives Python's function back."
+    )
+
+
+def test_a_builtin_that_became_a_number_inside_the_function_is_the_cause() -> None:
+    def double(x: Tensor) -> Any:
+        sum = 0
+        return sum(x)  # type: ignore[operator]
+
+    told = check_exercise(doubling(), double).diagnosis
+    assert told == "`sum` is an int inside your function: give it another name there."
+
+
+def test_a_call_of_something_else_is_no_shadowed_builtin() -> None:
+    def double(x: Tensor) -> Any:
+        return x(max(1, 2))
+
+    assert check_exercise(doubling(), double).diagnosis == ""
+
+
+def secretive(**changes: Any) -> Any:
+    return doubling(
+        hidden_cases=lambda random: [case("kind of secret", torch.tensor([31337.0]), note="31338")], **changes
+    )
+
+
+def leaks_by_exception(x: Tensor, note: str = "") -> Tensor:
+    raise ValueError(f"{x.tolist()} {note}")
+
+
+def leaks_by_printing(x: Tensor, note: str = "") -> Tensor:
+    print(x.tolist(), note)
+    return x
+
+
+def leaks_by_result(x: Tensor, note: str = "") -> Any:
+    return f"{x.tolist()} {note}" if note else 2 * x
+
+
+def leaks_by_loop(x: Tensor, note: str = "") -> Tensor:
+    while note:
+        print(x)
+    return 2 * x
+
+
+@pytest.mark.parametrize("answer", [leaks_by_exception, leaks_by_printing, leaks_by_result, leaks_by_loop])
+def test_nothing_hidden_gets_out(answer: Callable[..., Any], capfd: pytest.CaptureFixture[str]) -> None:
+    reference = lambda x, note="": x * 31336.5  # noqa: E731
+    for exercise in (secretive(seconds=0.2), secretive(seconds=0.2, reference=reference)):
+        report = check_exercise(exercise, answer, hidden=True)
+        told = str(report) + report._repr_html_() + json.dumps(report.to_json()) + repr(report)
+        assert "kind of secret" in told
+        assert "3133" not in told
+        assert "981" not in told  # 31337 · 31336.5 = 981 991 900.5
+    assert capfd.readouterr() == ("", "")
+
+
+def matrix_of_values() -> Any:
+    return value_exercise(
+        "table",
+        points=1,
+        minutes=1,
+        difficulty=1,
+        reference=lambda: {"a": torch.tensor([4242.0]), "b": [4243.0, "x4244"]},
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"a": torch.tensor([1.0]), "b": [4243.0, "x4244"]},
+        {"a": torch.tensor([4242.0]), "b": [1.0, "x4244"]},
+        {"a": torch.tensor([4242.0]), "b": [4243.0, "y"]},
+        {"a": torch.tensor([4242.0]), "b": [torch.zeros(2), "y"]},
+        {"a": 1.0, "b": 2.0},
+        3,
+        float("nan"),
+        object(),
+        lambda: 1 / 0,
+    ],
+)
+def test_a_value_exercise_never_shows_the_right_one(given: Any) -> None:
+    report = check_exercise(matrix_of_values(), lambda: given)
+    assert report.points == 0
+    assert report.answered
+    hidden = {"4242", "4243", "x4244"} - set(json.dumps(str(given)).replace(".", " ").replace("'", " ").split())
+    told = str(report) + report._repr_html_() + json.dumps(report.to_json())
+    assert not [value for value in hidden if value in told and value not in str(given)]
+    assert check_exercise(matrix_of_values(), matrix_of_values().reference).passed
+
+
+def test_a_function_where_a_value_is_asked_and_a_value_where_a_function_is() -> None:
+    def e4m3_missing() -> float:
+        return 480.0
+
+    with pytest.raises(CourseError, match=r"check\(e4m3_missing=\.\.\.\)"):
+        check(e4m3_missing)
+    with pytest.raises(CourseError, match=r"`ulp` asks for a function or a class: check\(ulp\)"):
+        check(ulp=3)
+
+
+def test_a_hint_can_be_asked_by_the_function_itself() -> None:
+    def round_to() -> None: ...
+
+    assert repr(hint(round_to)).startswith("Hint 1 of")
+    with pytest.raises(CourseError, match="in quotes"):
+        hint(3)  # type: ignore[arg-type]
+
+
+def test_an_empty_seed_is_no_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SEED, "")
+    assert check_exercise(doubling(), lambda x: 2 * x, hidden=True).passed
+
+
+@pytest.mark.parametrize("exercise", all_exercises().values(), ids=lambda exercise: exercise.name)
+def test_the_reference_passes_whatever_the_seed(exercise: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(100, 120):
+        monkeypatch.setenv(SEED, str(seed))
+        report = check_exercise(exercise, exercise.reference, hidden=True, enforce=False)
+        assert report.passed, f"{seed}: {report}"
+
+
+@pytest.mark.parametrize(
+    ("expected", "received", "equal"),
+    [
+        (2415919104, 2415919105, False),
+        (2415919104, 2415919104.0, True),
+        (2415919104, 2415919105.0, False),
+        (10**9, 1e10 * 0.1 + 1e-7, True),
+        (2**60, 2**60 + 1, False),
+        (10**400, 10**400, True),
+        (10**400, 1.0, False),
+        (1.0, 10**400, False),
+        (math.inf, 1e308, False),
+        (1.0, math.nan, False),
+    ],
+)
+def test_whole_numbers_are_whole(expected: float, received: float, equal: bool) -> None:
+    assert (difference(expected, received) is None) is equal
+
+
+@pytest.mark.parametrize(
+    ("dtype", "step"), [("float64", 1e-11), ("float32", 2e-6), ("float16", 1e-3), ("bfloat16", 8e-3)]
+)
+def test_the_tolerance_lets_one_rounding_pass_and_little_more(dtype: str, step: float) -> None:
+    expected = torch.full((3,), 8.0, dtype=torch.float64)
+    kind = getattr(torch, dtype)
+    assert difference(expected.to(kind), (expected * (1 + step / 2)).to(kind)) is None
+    assert difference(expected.to(kind), (expected * (1 + 400 * step)).to(kind)) is not None
+
+
+@pytest.mark.parametrize(
+    ("expected", "received", "told"),
+    [
+        (
+            torch.zeros(2, 3, 4),
+            torch.zeros(3, 2, 4),
+            "expected shape (2, 3, 4), yours is (3, 2, 4): axes 0 and 1 are swapped",
+        ),
+        (torch.zeros(2, 3, 4), torch.zeros(2, 4, 3), "the last two axes are swapped"),
+        (torch.zeros(2, 1), torch.zeros(2), "expected shape (2, 1), yours is (2,)"),
+        (torch.tensor([1000.0]), torch.tensor([1000.005]), "expected 1000, yours 1000.00500"),
+        (torch.tensor([2**40]), torch.tensor([2**40 + 1]), "expected 1099511627776, yours 1099511627777"),
+        (3.0, torch.zeros(2), "expected a Python number, yours is a tensor of shape (2,)"),
+        ({1: 2}, {1: 2, (3, 4): 5}, "there should be no key (3, 4)"),
+        ({"a": [1]}, {"a": [2]}, "'a': item 0: expected 1, yours 2"),
+    ],
+)
+def test_more_differences_in_one_line(expected: Any, received: Any, told: str) -> None:
+    line = difference(expected, received)
+    assert line is not None
+    assert line.endswith(told) or told in line
+    assert not (told.endswith("(2,)") and line.endswith("out"))
+
+
+def test_exact_is_exact_for_tensors_and_nan_is_nan() -> None:
+    nan = torch.tensor([math.nan])
+    assert difference(nan, -nan, EXACT) is None
+    assert difference(torch.ones(1), torch.ones(1) + 2e-7, EXACT) is not None
+    assert difference(torch.ones(1), torch.ones(1) + 0.1, Tolerance(0.2)) is None
+
+
+def test_a_misconception_as_a_value_is_named_for_ints_and_floats() -> None:
+    for value in (13, 13.0, torch.tensor(13).item()):
+        assert check_exercise(answering(), lambda value=value: value).diagnosis == "You added."

@@ -1,0 +1,217 @@
+"""The innocent who look guilty, and the guilty who look innocent."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lmcourse.exercises import case
+from lmcourse.exercises.outcome import evaluate
+from lmcourse.exercises.rules import forbidden_in_source
+
+VECTOR = case("a vector", torch.tensor([1.0, 2.0]))
+
+
+def verdicts(answer: Callable[..., Any], *forbid: str) -> tuple[list[str], list[str]]:
+    """What the source gives away, and what the run does."""
+    outcome = evaluate(answer, VECTOR, forbid=forbid)
+    assert outcome.failure is None, outcome.failure
+    return forbidden_in_source(answer, forbid), list(outcome.forbidden)
+
+
+def norm(x: Tensor) -> Tensor:
+    return torch.softmax(x, -1)
+
+
+class Table:
+    norm = 3
+
+
+TABLE = Table()
+
+
+def variable_named_like_a_function(x: Tensor) -> float:
+    sum = 0.0
+    for value in x.tolist():
+        sum = sum + value
+    return sum
+
+
+def parameter_named_like_a_function(x: Tensor, max: int = 3) -> int:
+    return max
+
+
+def attribute_named_like_a_helper(x: Tensor) -> int:
+    return TABLE.norm
+
+
+def annotations(x: nn.Module) -> nn.Module:
+    y: nn.Module = x
+    return y
+
+
+def shows_a_tensor(x: Tensor) -> str:
+    print(x)
+    return f"{x}" + str(x)
+
+
+def imports_a_submodule(x: Tensor) -> Tensor:
+    import torch.utils.data
+
+    return torch.exp(x)
+
+
+def raises_inside(x: Tensor) -> float:
+    try:
+        raise ValueError("a warning, of a kind")
+    except ValueError:
+        return 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "forbid"),
+    [
+        (variable_named_like_a_function, ["builtins.sum"]),
+        (parameter_named_like_a_function, ["builtins.max", ".max"]),
+        (attribute_named_like_a_helper, [".softmax"]),
+        (annotations, ["torch"]),
+        (shows_a_tensor, [".max", ".abs", ".tolist", ".item", "torch.Tensor.max"]),
+        (imports_a_submodule, ["torch.utils.data.DataLoader", "torch.nn"]),
+        (lambda x: x + 1, [".clone", ".detach", ".as_subclass"]),
+        (lambda x: [x, {"a": x}], [".clone", ".detach"]),
+        (raises_inside, ["lmcourse", "warnings", "io"]),
+        (lambda x: print(x) or 1, ["lmcourse"]),
+    ],
+)
+def test_innocent(answer: Callable[..., Any], forbid: list[str]) -> None:
+    assert verdicts(answer, *forbid) == ([], [])
+
+
+def in_a_default(x: Tensor, s: Any = torch.softmax) -> Any:
+    return s(x, -1)
+
+
+@torch.no_grad()
+def under_a_decorator(x: Tensor) -> Any:
+    return torch.softmax(x, -1)
+
+
+@functools.cache
+def remembered(x: Tensor) -> Any:
+    return torch.softmax(x, -1)
+
+
+def in_a_function_inside(x: Tensor) -> Any:
+    def inside() -> Tensor:
+        return norm(x)
+
+    return inside()
+
+
+def with_text_at_the_margin(x: Tensor) -> Any:
+    """A docstring
+    that starts at the margin, as in many a cell.
+    """
+    return torch.softmax(x, -1)
+
+
+def in_a_closure() -> Callable[..., Any]:
+    def helper(x: Tensor) -> Tensor:
+        return torch.softmax(x, -1)
+
+    def answer(x: Tensor) -> Tensor:
+        return helper(x)
+
+    return answer
+
+
+class Soft(nn.Module):
+    weigh = staticmethod(torch.softmax)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.weigh(x, -1)
+
+
+class Softer:
+    @property
+    def weights(self) -> Tensor:
+        return torch.softmax(torch.zeros(2), -1)
+
+
+def in_a_property(x: Tensor) -> Tensor:
+    return Softer().weights
+
+
+def in_a_module(x: Tensor) -> Any:
+    return Soft()(x)
+
+
+GUILTY = [
+    in_a_default,
+    under_a_decorator,
+    remembered,
+    in_a_function_inside,
+    with_text_at_the_margin,
+    in_a_closure(),
+    in_a_property,
+    in_a_module,
+]
+
+
+@pytest.mark.parametrize("answer", GUILTY, ids=lambda answer: answer.__name__)
+def test_guilty_in_the_source_and_in_the_act(answer: Callable[..., Any]) -> None:
+    source, run = verdicts(answer, "torch.softmax")
+    assert source == ["torch.softmax"]
+    assert run == ["torch.softmax"]
+
+
+class SoftOfOnesOwn:
+    def softmax(self, x: Tensor) -> Tensor:
+        return x
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.softmax(x)
+
+
+def test_a_method_of_ones_own_may_have_any_name() -> None:
+    assert forbidden_in_source(SoftOfOnesOwn, (".softmax",)) == []
+    assert evaluate(lambda x: SoftOfOnesOwn()(x), VECTOR, forbid=(".softmax",)).forbidden == ()
+
+
+def test_a_class_that_derives_from_what_is_forbidden() -> None:
+    assert forbidden_in_source(Soft, ("torch.nn",)) == ["torch.nn.modules.module.Module"]
+    assert forbidden_in_source(Softer, ("torch.nn",)) == []
+
+
+def test_a_branch_that_no_case_takes_is_read_all_the_same() -> None:
+    def careful(x: Tensor) -> Tensor:
+        return torch.softmax(x, -1) if len(x) > 100 else x
+
+    assert verdicts(careful, "torch.softmax") == (["torch.softmax"], [])
+
+
+@pytest.mark.parametrize(
+    ("code", "rule"),
+    [
+        ("exec('y = torch.soft' 'max(x, -1)')", "torch.softmax"),
+        ("functools.reduce(getattr(torch, 'a' + 'dd'), [x, x])", "torch.add"),
+        ("__import__('str' + 'uct').pack('f', 1.0)", "struct"),
+        ("torch.nn.Softmax(dim=-1)(x)", ".softmax"),
+        ("print(getattr(torch.testing, 'assert_' + 'close')(x, x))", "torch.testing"),
+    ],
+)
+def test_what_nobody_can_read_is_seen_when_it_runs(code: str, rule: str) -> None:
+    names: dict[str, Any] = {"torch": torch, "functools": functools, "math": math}
+    exec(f"def answer(x):\n    {code}\n    return 1", names)
+    assert verdicts(names["answer"], rule)[1]
+
+
+def test_the_watch_ends_with_the_case() -> None:
+    evaluate(lambda x: x, VECTOR, forbid=("torch",))
+    assert torch.overrides._get_current_function_mode() is None

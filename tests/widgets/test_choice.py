@@ -1,0 +1,60 @@
+"""A question that waits for an answer, says why, and has a text for those who see no buttons."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmcourse.widgets import Choice
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def question(answer: str = "4") -> Choice:
+    return Choice(f"2 + 2 {HOSTILE}?", ["3", "4", "5"], answer, f"Count & see {HOSTILE}.")
+
+
+def press(choice: Choice, option: str) -> None:
+    next(button for button in choice.buttons if button.description == option).click()
+
+
+def test_nothing_is_given_away_before_the_reader_commits() -> None:
+    choice = question()
+    assert choice.verdict.value == ""
+    assert {button.button_style for button in choice.buttons} == {""}
+    assert not any(button.disabled for button in choice.buttons)
+    shown = choice._repr_mimebundle_()
+    assert "Count" not in shown["text/html"] + shown["text/plain"]
+
+
+@pytest.mark.parametrize(("pressed", "word"), [("4", "Yes."), ("3", "It is 4.")])
+def test_the_verdict_comes_with_the_reason(pressed: str, word: str) -> None:
+    choice = question()
+    press(choice, pressed)
+    assert word in choice.verdict.value
+    assert "Count &amp; see" in choice.verdict.value
+    assert 'role="status"' in choice.verdict.value
+    assert [button.button_style for button in choice.buttons] == ["", "success", ""]
+
+
+def test_one_commits_once() -> None:
+    choice = question()
+    press(choice, "3")
+    assert all(button.disabled for button in choice.buttons)
+
+
+def test_no_text_becomes_html() -> None:
+    choice = question()
+    press(choice, "3")
+    asked = choice._box.children[0].value
+    assert HOSTILE not in asked + choice.verdict.value + choice._repr_mimebundle_()["text/html"]
+    assert "&lt;script&gt;" in asked
+
+
+def test_the_text_names_the_options() -> None:
+    assert repr(question()).endswith("[ 3 | 4 | 5 ]")
+    assert question()._repr_mimebundle_()["text/html"].count("<li>") == 3
+
+
+def test_an_answer_that_is_no_option_is_refused() -> None:
+    with pytest.raises(ValueError, match="'6' is not among the options"):
+        question("6")
