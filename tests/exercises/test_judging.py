@@ -193,9 +193,9 @@ def test_a_value_exercise_never_shows_the_right_one(given: Any) -> None:
     report = check_exercise(matrix_of_values(), lambda: given)
     assert report.points == 0
     assert report.answered
-    hidden = {"4242", "4243", "x4244"} - set(json.dumps(str(given)).replace(".", " ").replace("'", " ").split())
     told = str(report) + report._repr_html_() + json.dumps(report.to_json())
-    assert not [value for value in hidden if value in told and value not in str(given)]
+    for secret in ("4242", "4243", "x4244"):
+        assert secret not in told or secret in str(given)
     assert check_exercise(matrix_of_values(), matrix_of_values().reference).passed
 
 
@@ -269,7 +269,7 @@ def test_the_tolerance_lets_one_rounding_pass_and_little_more(dtype: str, step: 
         ),
         (torch.zeros(2, 3, 4), torch.zeros(2, 4, 3), "the last two axes are swapped"),
         (torch.zeros(2, 1), torch.zeros(2), "expected shape (2, 1), yours is (2,)"),
-        (torch.tensor([1000.0]), torch.tensor([1000.005]), "expected 1000, yours 1000.00500"),
+        (torch.tensor([1000.0]), torch.tensor([1000.002]), "expected 1000, yours 1000.002"),
         (torch.tensor([2**40]), torch.tensor([2**40 + 1]), "expected 1099511627776, yours 1099511627777"),
         (3.0, torch.zeros(2), "expected a Python number, yours is a tensor of shape (2,)"),
         ({1: 2}, {1: 2, (3, 4): 5}, "there should be no key (3, 4)"),
@@ -279,8 +279,8 @@ def test_the_tolerance_lets_one_rounding_pass_and_little_more(dtype: str, step: 
 def test_more_differences_in_one_line(expected: Any, received: Any, told: str) -> None:
     line = difference(expected, received)
     assert line is not None
-    assert line.endswith(told) or told in line
-    assert not (told.endswith("(2,)") and line.endswith("out"))
+    assert told in line
+    assert "out" not in line  # `.item()` takes one number out, not two
 
 
 def test_exact_is_exact_for_tensors_and_nan_is_nan() -> None:
