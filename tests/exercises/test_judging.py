@@ -93,6 +93,18 @@ def test_one_failing_case_gives_no_factor_away() -> None:
     assert check_exercise(doubling(), lambda x: 2 * x if len(x) == 2 else 6 * x).diagnosis == ""
 
 
+def test_a_factor_of_the_hidden_cases_stays_hidden() -> None:
+    report = check_exercise(doubling(), lambda x: 2 * x if len(x) < 3 else 6 * x, hidden=True)
+    assert [case.passed for case in report.cases] == [True, True, False, False]
+    assert report.diagnosis == ""
+
+
+def test_a_broken_rule_is_told_before_a_misconception() -> None:
+    report = check_exercise(doubling(forbid=["torch.square"]), lambda x: torch.square(x))
+    assert "without `torch.square`" in report.diagnosis
+    assert report.points == 0
+
+
 @pytest.mark.parametrize("result", [torch.tensor([1j, 2j]), 10**400, torch.ones(2, device="meta"), "two", [1]])
 def test_whatever_comes_back_is_judged(result: Any) -> None:
     assert check_exercise(doubling(), lambda x: result, hidden=True).points == 0

@@ -119,6 +119,20 @@ def test_it_ends(answer: Callable[..., Any]) -> None:
     assert failure.message == "still running after 0.2 s"
 
 
+def test_a_handler_for_exceptions_never_sees_the_limit() -> None:
+    seen: list[Exception] = []
+
+    def handles(x: float) -> None:
+        while True:
+            try:
+                x += 1
+            except Exception as error:
+                seen.append(error)
+
+    assert failure_of(handles).kind == "TimeLimitExceeded"
+    assert seen == []
+
+
 def test_the_line_that_never_ends_is_told() -> None:
     assert failure_of(catches_everything).line in ("time.sleep(1)", "x += 1", "except:  # noqa: E722")
 

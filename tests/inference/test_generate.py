@@ -214,3 +214,15 @@ def test_a_reader_reads_on() -> None:
     with torch.inference_mode():
         whole = model(torch.tensor([[1, 2, 3, 4, 5, 6, 7, 8, 9, 1]]))[0]
     torch.testing.assert_close(torch.cat(parts), whole[[2, 3, 9]], atol=2e-5, rtol=0)
+
+
+def test_select_reorders_what_an_encoder_decoder_has_read() -> None:
+    model, sources, rows = encoder_decoder(), [[3, 1, 4], [1, 5, 9, 2, 6], [5]], [2, 0, 2, 1]
+    reader = Reader(model, sources=sources)
+    reader.read(torch.tensor([[1], [2], [3]]))
+    reader.select(torch.tensor(rows))
+    logits = reader.read(torch.tensor([[7], [7], [7], [7]]))
+    with torch.inference_mode():
+        for got, row in zip(logits, rows, strict=True):
+            expected = model(torch.tensor([sources[row]]), torch.tensor([[row + 1, 7]]))[0, -1]
+            torch.testing.assert_close(got, expected, atol=2e-5, rtol=0)

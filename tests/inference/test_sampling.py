@@ -104,6 +104,9 @@ def test_equal_logits_go_to_the_lower_id() -> None:
     assert kept(top_p(tie, 0.2)) == [1]
     assert kept(min_p(tie, 1.0)) == [1, 2, 3]
     assert greedy(tie[None]).tolist() == [1]
+    many = torch.zeros(5000)  # long enough that an unstable sort shuffles
+    assert kept(top_k(many, 3)) == [0, 1, 2]
+    assert kept(top_p(many, 3 / 5000 - 1e-5)) == [0, 1, 2]
 
 
 def test_a_rule_leaves_out_what_another_took_out() -> None:

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmcourse.nn.attention import Pass
 from lmcourse.nn.bias import Alibi, AlibiConfig, Buckets, BucketsConfig, alibi_slopes, bucket
 from lmcourse.nn.embedding import sinusoidal
 from lmcourse.nn.rotary import Rotary, RotaryConfig
@@ -172,3 +173,13 @@ def test_sines_of_the_notes_example() -> None:
     assert one[1000].item() == pytest.approx(1.240938e-4, rel=1e-5)
     with pytest.raises(ValueError, match="the width must be even, not 7"):
         sinusoidal(torch.tensor([1]), 7)
+
+
+def test_layers_that_turn_alike_share_their_angles_and_others_do_not() -> None:
+    step = Pass(torch.arange(5)[None])
+    slow, again, fast = (Rotary(RotaryConfig(theta=theta), 8) for theta in (1e4, 1e4, 10.0))
+    assert step.turns(slow) is step.turns(again)
+    for rotary in (slow, fast):
+        for got, expected in zip(step.turns(rotary), rotary.turns(step.positions), strict=True):
+            assert torch.equal(got, expected)
+    assert not torch.equal(step.turns(slow)[0], step.turns(fast)[0])
