@@ -200,7 +200,10 @@ def test_warnings_and_logs_are_no_stderr(notebook: Notebook) -> None:
 
 
 def test_starting_twice_says_things_once(notebook: Notebook) -> None:
+    listening = "len(get_ipython().events.callbacks['pre_run_cell'])"
+    before = notebook.run(listening)["result"]
     notebook.run("start('01-floating-point'); start('01-floating-point')")
+    assert notebook.run(listening)["result"] == before
     notebook.run("hint = 3")
     assert notebook.run("1")["stdout"].count("belongs to the course") == 1
     assert notebook.run("1").get("stdout") is None

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lmcourse.course import Chapter, available_chapters
 from lmcourse.errors import CourseError
-from lmcourse.exercises import Exercise, check_exercise, matrix
+from lmcourse.exercises import Exercise, check_exercise, matrix, registry
 from lmcourse.exercises.checking import SEED
 from lmcourse.exercises.prediction import predict
 from lmcourse.exercises.registry import all_exercises, exercises_of, find_exercise
@@ -70,6 +70,19 @@ def test_a_misconception_that_goes_by_anothers_name_breaks_the_proof(monkeypatch
     assert (proof.to_json()["killed"], proof.to_json()["named"]) == (3, 2)
 
 
+def test_a_misconception_that_only_the_grade_can_name_breaks_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    exercise = doubling()
+
+    @exercise.misconception("You square, but short tensors only.")
+    def squared_when_short(x: Tensor) -> Tensor:
+        return x * x if len(x) < 3 else 3 * x
+
+    proof = prove(monkeypatch, exercise)
+    row = proof.rows[-1]
+    assert (row.killed, row.named_hidden, row.named_public, row.named) == (True, True, False, False)
+    assert not proof.proved
+
+
 def test_a_solution_that_loses_points_breaks_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong_when_long(x: Tensor) -> Tensor:
         return 2 * x if len(x) < 5 else x
@@ -102,6 +115,12 @@ def test_exercises_are_found_by_name_and_chapter() -> None:
     assert exercises_of(Chapter("98-planned", "Planned", 1, "0")) == ()
     with pytest.raises(CourseError, match="Did you mean `ulp`"):
         find_exercise("ulq")
+
+
+def test_two_exercises_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "exercises_of", lambda chapter: (doubling(), doubling()))
+    with pytest.raises(CourseError, match="Two exercises are called 'double'"):
+        registry.all_exercises.__wrapped__()
 
 
 @pytest.mark.parametrize("changes", [{"points": 0}, {"difficulty": 4}, {"cases": []}])

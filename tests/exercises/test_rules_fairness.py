@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lmcourse.exercises import case
+from lmcourse.exercises import case, check_exercise
 from lmcourse.exercises.outcome import evaluate
 from lmcourse.exercises.rules import forbidden_in_source
+from tests.exercises.toy import doubling
 
 VECTOR = case("a vector", torch.tensor([1.0, 2.0]))
 
@@ -80,7 +81,7 @@ def raises_inside(x: Tensor) -> float:
         (variable_named_like_a_function, ["builtins.sum"]),
         (parameter_named_like_a_function, ["builtins.max", ".max"]),
         (attribute_named_like_a_helper, [".softmax"]),
-        (annotations, ["torch"]),
+        (annotations, ["torch", ".Module"]),
         (shows_a_tensor, [".max", ".abs", ".tolist", ".item", "torch.Tensor.max"]),
         (imports_a_submodule, ["torch.utils.data.DataLoader", "torch.nn"]),
         (lambda x: x + 1, [".clone", ".detach", ".as_subclass"]),
@@ -131,6 +132,12 @@ def in_a_closure() -> Callable[..., Any]:
     return answer
 
 
+def beside_an_import(x: Tensor) -> Any:
+    import torch.utils.data
+
+    return torch.softmax(x, -1)
+
+
 class Soft(nn.Module):
     weigh = staticmethod(torch.softmax)
 
@@ -159,6 +166,7 @@ GUILTY = [
     in_a_function_inside,
     with_text_at_the_margin,
     in_a_closure(),
+    beside_an_import,
     in_a_property,
     in_a_module,
 ]
@@ -194,6 +202,7 @@ def test_a_branch_that_no_case_takes_is_read_all_the_same() -> None:
         return torch.softmax(x, -1) if len(x) > 100 else x
 
     assert verdicts(careful, "torch.softmax") == (["torch.softmax"], [])
+    assert check_exercise(doubling(forbid=["torch.softmax"]), careful).points == 0
 
 
 @pytest.mark.parametrize(
