@@ -1,0 +1,47 @@
+"""A sum that remembers its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True)
+class Breakdown(Generic[Number]):
+    """Named parts of a whole: of parameters, FLOPs, bytes or seconds.
+
+    Attributes:
+        parts: from a part's name to its size, in the order in which they are printed.
+    """
+
+    parts: Mapping[str, Number]
+
+    @property
+    def total(self) -> Number:
+        """All parts together."""
+        return sum(self.parts.values())
+
+    def __getitem__(self, part: str) -> Number:
+        return self.parts[part]
+
+    def __iter__(self) -> Iterator[tuple[str, Number]]:
+        return iter(self.parts.items())
+
+    def __add__(self, other: Breakdown[Number]) -> Breakdown[Number]:
+        """Parts of the same name are added up; new ones come last."""
+        names = dict.fromkeys([*self.parts, *other.parts])
+        return Breakdown({name: self.parts.get(name, 0) + other.parts.get(name, 0) for name in names})
+
+    def __mul__(self, factor: Number) -> Breakdown[Number]:
+        return Breakdown({name: size * factor for name, size in self.parts.items()})
+
+    def only(self, *names: str) -> Breakdown[Number]:
+        """These parts, without the others.
+
+        Raises:
+            KeyError: there is no such part.
+        """
+        return Breakdown({name: self.parts[name] for name in names})

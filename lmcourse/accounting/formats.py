@@ -1,0 +1,29 @@
+"""How many bytes a number takes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+Format = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"]
+
+BYTES: dict[Format, float] = {
+    "fp64": 8,
+    "fp32": 4,
+    "tf32": 4,
+    "bf16": 2,
+    "fp16": 2,
+    "fp8": 1,
+    "int8": 1,
+    "fp4": 0.5,
+}
+"""Bytes per number. TF32 is how some units multiply numbers that are stored as fp32."""
+
+DTYPES: dict[Format, torch.dtype] = {
+    "fp64": torch.float64,
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
+"""The torch dtypes that a model can be built in."""
