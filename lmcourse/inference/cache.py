@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from lmcourse.inference.settled import SettledCache
 from lmcourse.inference.slots import Line, Ring, Slots
 from lmcourse.models.config import TransformerConfig
 from lmcourse.nn.sight import EMPTY, Sight
@@ -121,6 +122,21 @@ class Cache:
             plan.select(rows)
         self._memory = [pair and (pair[0][rows], pair[1][rows]) for pair in self._memory]
         self._next = None if self._next is None else self._next[rows]
+
+    def settle(self) -> SettledCache:
+        """The same memory in a form whose tensors keep their shapes, for one more token at a time (see `settled`).
+        This cache must not be used any more.
+
+        Raises:
+            ValueError: the cache has no capacity, so that its memory would have to grow; or nothing was read yet.
+        """
+        memory = [pair for pair in self._memory if pair is not None]
+        if self.capacity is None or len(memory) < len(self._memory):
+            raise ValueError("only a cache with a capacity that has read a prompt can settle")
+        shelves = {id(plan): plan.settle(self.tokens) for plan in self._plans}
+        rows = memory[0][0].shape[0]
+        first = memory[0][0].new_full((rows,), self.tokens, dtype=torch.long) if self._next is None else self._next
+        return SettledCache(memory, [shelves[id(plan)] for plan in self._slots], first[:, None])
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Cache:
         """Move to a device, or change the numbers' format, together with the model."""

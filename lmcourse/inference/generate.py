@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import torch
 
+from lmcourse.inference.compiled import CompiledStep, room
 from lmcourse.inference.prompts import check_request
 from lmcourse.inference.reader import Model, Reader, pad
 from lmcourse.inference.sampling import Chooser, greedy
@@ -20,6 +21,7 @@ def generate(
     generator: torch.Generator | None = None,
     *,
     sources: Sequence[Sequence[int]] | None = None,
+    compiled: CompiledStep | None = None,
 ) -> list[list[int]]:
     """Continue every prompt.
 
@@ -31,6 +33,7 @@ def generate(
         stop: a text ends with the first of these tokens that it writes; that token is part of the result.
         generator: the source of chance, for results that can be repeated.
         sources: for an encoder–decoder, the texts that it answers.
+        compiled: the model's decoding step, if it is worth compiling (see `compiled`).
 
     Returns:
         per prompt the new tokens, without the prompt.
@@ -39,7 +42,8 @@ def generate(
         ValueError: an empty prompt, a token outside the vocabulary, or more tokens than the model's context.
     """
     written: list[list[int]] = [[] for _ in prompts]
-    for tokens in stream_batch(model, prompts, max_new_tokens, sampler, stop, generator, sources=sources):
+    steps = stream_batch(model, prompts, max_new_tokens, sampler, stop, generator, sources=sources, compiled=compiled)
+    for tokens in steps:
         for text, token in zip(written, tokens, strict=True):
             if token is not None:
                 text.append(token)
@@ -55,10 +59,11 @@ def stream(
     generator: torch.Generator | None = None,
     *,
     source: Sequence[int] | None = None,
+    compiled: CompiledStep | None = None,
 ) -> Iterator[int]:
     """The new tokens of one text, each as soon as it is written. Arguments as in `generate`."""
     sources = None if source is None else [source]
-    steps = stream_batch(model, [prompt], max_new_tokens, sampler, stop, generator, sources=sources)
+    steps = stream_batch(model, [prompt], max_new_tokens, sampler, stop, generator, sources=sources, compiled=compiled)
     return (token for (token,) in steps if token is not None)
 
 
@@ -71,11 +76,12 @@ def stream_batch(
     generator: torch.Generator | None = None,
     *,
     sources: Sequence[Sequence[int]] | None = None,
+    compiled: CompiledStep | None = None,
 ) -> Iterator[list[int | None]]:
     """Every step's tokens, one per text; None for a text that has ended. Arguments as in `generate`."""
     # Checked here and not in the generator below, which runs only when the first token is asked for.
     check_request(model, prompts, max_new_tokens, stop, sources)
-    return _write(model, prompts, max_new_tokens, sampler, frozenset(stop), generator, sources)
+    return _write(model, prompts, max_new_tokens, sampler, frozenset(stop), generator, sources, compiled)
 
 
 def _write(
@@ -86,12 +92,15 @@ def _write(
     stop: frozenset[int],
     generator: torch.Generator | None,
     sources: Sequence[Sequence[int]] | None,
+    compiled: CompiledStep | None,
 ) -> Iterator[list[int | None]]:
     was_training = model.training
     model.eval()
     try:
-        reader = Reader(model, max(map(len, prompts)) + max_new_tokens, sources)
+        longest = max(map(len, prompts)) + max_new_tokens
+        reader = Reader(model, room(longest) if compiled else longest, sources)
         logits = reader.read(*pad(prompts, reader.device))
+        go_on = compiled.after(reader) if compiled else reader.read
         ended = [False] * len(prompts)
         for step in range(max_new_tokens):
             chosen = sampler(logits, generator)
@@ -101,6 +110,6 @@ def _write(
             ended = [done or token in stop for done, token in zip(ended, tokens, strict=True)]
             if all(ended) or step + 1 == max_new_tokens:
                 return
-            logits = reader.read(chosen[:, None])
+            logits = go_on(chosen[:, None])
     finally:
         model.train(was_training)

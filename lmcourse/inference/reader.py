@@ -14,8 +14,9 @@ from torch import Tensor
 
 from lmcourse.inference.cache import Cache
 from lmcourse.models.config import TransformerConfig
-from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.encoder_decoder import EncoderDecoder, Memory
 from lmcourse.models.transformer import Transformer
+from lmcourse.nn.attention import KeyValueStore
 from lmcourse.nn.sight import EMPTY
 
 Model = Transformer | EncoderDecoder
@@ -36,7 +37,7 @@ class Reader:
         self.model = model
         self.device = next(model.parameters()).device
         self.cache = Cache(writer_config(model), capacity)
-        self.memory = None
+        self.memory: Memory | None = None
         if isinstance(model, EncoderDecoder) and sources is not None:
             with torch.inference_mode():
                 self.memory = model.remember(*pad(sources, self.device))
@@ -49,15 +50,7 @@ class Reader:
             tokens: the next ones of every text.
             positions: where they stand; by default behind what was read. EMPTY marks padding.
         """
-        if isinstance(self.model, EncoderDecoder):
-            if self.memory is None:
-                raise ValueError("an encoder–decoder answers source texts, and this reader was given none")
-            logits = self.model.decode(tokens, self.memory, positions, store=self.cache)
-            return logits[:, -1]
-        # The head is a model's largest matrix: of a prompt, only the last token needs it.
-        last = self.model.encode(tokens, positions, store=self.cache)[:, -1]
-        result: Tensor = self.model.head(last)
-        return result
+        return next_logits(self.model, tokens, positions, self.cache, self.memory)
 
     @torch.inference_mode()
     def select(self, rows: Int[Tensor, " n"]) -> None:
@@ -65,6 +58,28 @@ class Reader:
         self.cache.select(rows)
         if self.memory is not None:
             self.memory = self.memory.select(rows)
+
+
+def next_logits(
+    model: Model,
+    tokens: Int[Tensor, "b s"],
+    positions: Int[Tensor, "b s"] | None,
+    store: KeyValueStore,
+    memory: Memory | None,
+) -> Float[Tensor, "b v"]:
+    """Logits of the token after the last column of `tokens`.
+
+    Raises:
+        ValueError: an encoder–decoder without a memory of its source texts.
+    """
+    if isinstance(model, EncoderDecoder):
+        if memory is None:
+            raise ValueError("an encoder–decoder answers source texts, and this reader was given none")
+        return model.decode(tokens, memory, positions, store=store)[:, -1]
+    # The head is a model's largest matrix: of a prompt, only the last token needs it.
+    last = model.encode(tokens, positions, store=store)[:, -1]
+    result: Tensor = model.head(last)
+    return result
 
 
 def writer_config(model: Model) -> TransformerConfig:

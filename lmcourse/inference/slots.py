@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from lmcourse.inference.settled import Shelf
 from lmcourse.nn.sight import EMPTY, Sight
 
 SMALLEST = 64
@@ -43,6 +44,9 @@ class Slots(Protocol):
 
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
         """Store the keys or values of this pass; return all those that belong to `keys`."""
+
+    def settle(self, tokens: int) -> Shelf:
+        """The plan of the same memory when single tokens follow; so many columns were read before."""
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
         """Go on with these rows of the batch, in this order."""
@@ -78,6 +82,9 @@ class Line:
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
         memory[:, :, self._new] = new
         return memory[:, :, : self.length]
+
+    def settle(self, tokens: int) -> Shelf:
+        return Shelf(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=False)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
         self._positions = self._positions[rows]
@@ -134,6 +141,9 @@ class Ring:
         seen = new if self._first else torch.cat([memory, new], dim=2)
         memory[rows, :, slots] = new[rows, :, columns]
         return seen
+
+    def settle(self, tokens: int) -> Shelf:
+        return Shelf(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=True)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
         self._positions = self._positions[rows]

@@ -1,0 +1,71 @@
+"""A decoding step as one compiled program.
+
+In a small model most of a decoding step is not arithmetic: it is Python, calling some hundred kernels one after the
+other. `torch.compile` makes one program of them, and packs the weights as the processor likes to read them. That costs
+some ten seconds, once for every batch size and length of memory; a long text earns them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch._dynamo.exc import BackendCompilerFailed
+
+from lmcourse.inference.reader import Model, Reader, next_logits
+
+SMALLEST_ROOM = 256
+NO_COMPILER = (
+    "the decoding step could not be compiled; on a CPU that needs a C++ compiler, such as g++. "
+    "Install one, or leave `compiled` out"
+)
+
+
+class CompiledStep:
+    """The decoding step of a model, with the weights that it has now.
+
+    The weights become part of the program: after training, make a new one. Give it to `generate`:
+
+        generate(model, prompts, 200, compiled=CompiledStep(model))
+
+    Args:
+        model: a decoder, or an encoder–decoder.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        # Packing pays on a CPU only.
+        options: dict[str, str | int | bool | Callable[..., object]] = {
+            "freezing": next(model.parameters()).device.type == "cpu"
+        }
+        self._run = torch.compile(next_logits, dynamic=False, options=options)
+
+    def after(self, reader: Reader) -> Callable[[Int[Tensor, "b 1"]], Float[Tensor, "b v"]]:
+        """What reads the next token of every text and returns the logits of the one after it.
+
+        Args:
+            reader: of this model, with a capacity; it has read the prompts, and reads nothing any more.
+
+        Raises:
+            ValueError: the reader is another model's, or cannot settle. What is returned raises RuntimeError if
+                there is no compiler.
+        """
+        if reader.model is not self.model:
+            raise ValueError("this step was compiled for another model: make a CompiledStep of this one")
+        store, memory = reader.cache.settle(), reader.memory
+
+        @torch.inference_mode()
+        def read(tokens: Int[Tensor, "b 1"]) -> Float[Tensor, "b v"]:
+            try:
+                return self._run(self.model, tokens, None, store, memory)
+            except BackendCompilerFailed as error:
+                raise RuntimeError(NO_COMPILER) from error
+
+        return read
+
+
+def room(tokens: int) -> int:
+    """The length of memory to compile for: a power of two, so that texts of similar lengths share a program."""
+    return max(SMALLEST_ROOM, 1 << (tokens - 1).bit_length())

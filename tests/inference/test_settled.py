@@ -1,0 +1,102 @@
+"""The cache of fixed shapes and the compiled step, against the ones that may grow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmcourse.inference.cache import Cache
+from lmcourse.inference.compiled import CompiledStep, room
+from lmcourse.inference.generate import generate, stream
+from lmcourse.inference.reader import Model, Reader, next_logits, pad
+from tests.inference.variants import CONFIGS, build, encoder_decoder
+
+PROMPTS = [[1, 2, 3, 4, 5, 6, 7, 8, 9], [5], [7, 7, 2]]
+STEPS = 12
+
+
+def read_on(model: Model, prompts: Sequence[Sequence[int]], capacity: int, sources=None) -> tuple[Tensor, Tensor]:
+    """Logits of the same steps with the growing and with the settled cache."""
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(13, (STEPS, len(prompts), 1), generator=generator)
+    grown, fixed = [], []
+    one, two = Reader(model, capacity, sources), Reader(model, capacity, sources)
+    for reader in (one, two):
+        reader.read(*pad(prompts, reader.device))
+    with torch.inference_mode():
+        settled = two.cache.settle()
+        for token in tokens:
+            grown.append(one.read(token))
+            fixed.append(next_logits(model, token, None, settled, two.memory))
+    return torch.stack(grown), torch.stack(fixed)
+
+
+@pytest.mark.parametrize("prompts", [PROMPTS, [[1, 2, 3], [4, 5, 6]]], ids=["padded", "plain"])
+@pytest.mark.parametrize("capacity", [21, 64])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_settled_cache_gives_the_same_logits(name: str, capacity: int, prompts: list[list[int]]) -> None:
+    grown, fixed = read_on(build(CONFIGS[name]), prompts, capacity)
+    torch.testing.assert_close(fixed, grown, rtol=1e-5, atol=2e-6)
+
+
+def test_an_encoder_decoder_too() -> None:
+    grown, fixed = read_on(encoder_decoder(), [[1], [1, 2, 3]], 20, [[3, 1, 4, 1, 5, 9], [2, 6]])
+    torch.testing.assert_close(fixed, grown, rtol=1e-5, atol=2e-6)
+
+
+def test_no_shape_changes_from_step_to_step() -> None:
+    model = build(CONFIGS["two windows"])
+    reader = Reader(model, 32)
+    reader.read(*pad(PROMPTS, reader.device))
+    with torch.inference_mode():
+        settled = reader.cache.settle()
+        k = torch.zeros(3, 6, 1, 4)
+        shapes = []
+        for _ in range(STEPS):
+            settled.begin(torch.zeros(3, 1, dtype=torch.long))
+            shapes.append([[part.shape for part in settled.append(layer, k, k)] for layer in range(3)])
+    assert all(shape == shapes[0] for shape in shapes)
+
+
+@pytest.mark.parametrize(("capacity", "read", "message"), [(None, True, "capacity"), (8, False, "read a prompt")])
+def test_a_cache_that_cannot_settle_says_so(capacity: int | None, read: bool, message: str) -> None:
+    model = build(CONFIGS["mha"])
+    cache = Cache(model.config, capacity)
+    if read:
+        model(torch.tensor([[1, 2]]), store=cache)
+    with pytest.raises(ValueError, match=message):
+        cache.settle()
+
+
+def test_a_settled_cache_takes_one_token_at_a_time() -> None:
+    model = build(CONFIGS["mha"])
+    cache = Cache(model.config, 8)
+    model(torch.tensor([[1, 2]]), store=cache)
+    with pytest.raises(ValueError, match="one token at a time"):
+        model(torch.tensor([[1, 2]]), store=cache.settle())
+
+
+def test_a_step_is_of_its_own_model() -> None:
+    step = CompiledStep(build(CONFIGS["mha"]))
+    with pytest.raises(ValueError, match="another model"):
+        generate(build(CONFIGS["mha"]), PROMPTS, 3, compiled=step)
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [(1, 256), (256, 256), (257, 512), (1000, 1024), (1024, 1024)])
+def test_texts_of_similar_lengths_share_a_program(tokens: int, expected: int) -> None:
+    assert room(tokens) == expected
+
+
+@pytest.mark.usefixtures("cpp_compiler")
+def test_the_compiled_step_writes_the_same_text() -> None:
+    model = build(CONFIGS["two windows"])
+    step = CompiledStep(model)
+    assert generate(model, PROMPTS, STEPS, compiled=step) == generate(model, PROMPTS, STEPS)
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    assert list(stream(model, [1, 2], 5, compiled=step)) == list(stream(model, [1, 2], 5))
+    assert generate(model, PROMPTS[:1] * 3, 2 * STEPS, compiled=step) == generate(model, PROMPTS[:1] * 3, 2 * STEPS)
+    # Another number of texts is another program; other lengths are not.
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == before + 1
