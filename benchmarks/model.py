@@ -1,14 +1,18 @@
-"""How fast our transformer writes and learns, next to Hugging Face's of the same shape.
+"""How fast our transformer writes and learns, next to other people's of the same shape.
 
-    python benchmarks/model.py                       # all of it, about ten minutes on two cores
+    python benchmarks/model.py                       # all of it, eager: about ten minutes on two cores
+    python benchmarks/model.py --compile             # compiled as well: minutes more, for every contender
     python benchmarks/model.py decode --rounds 9     # a part
 
 Every round runs each contender once, so that a busy neighbour slows all of them; the ratios are medians over rounds.
-Prints a table and, as the last line, one JSON object. Needs `transformers` (the extra `parity`).
+Prints a table and, as the last line, one JSON object. Needs `transformers` (the extra `parity`); `peers` says how
+others join.
 
-What is measured: 6 layers, width 384, 6 heads, fp32, eager. "llama" has RMSNorm, RoPE and SwiGLU of 1,024; "gpt2"
-LayerNorm, learned positions, GELU of 1,536 and biases. Both heads are tied. Decoding is greedy: 200 tokens after a
-prompt of 16, with a cache. A training step is forward, loss and backward of 12 texts of 256 tokens.
+What is measured: 6 layers, width 384, 6 heads, fp32. "llama" has RMSNorm, RoPE and SwiGLU of 1,024; "gpt2" LayerNorm,
+learned positions, GELU of 1,536 and biases. All heads are tied, but litgpt's and gpt-fast's when decoding. Decoding is
+greedy: 200 tokens after a prompt of 16, with a cache. A training step is forward, loss, backward and AdamW on 12 texts
+of 256 tokens; its share is that of the machine's own rate at products of 2048 × 2048 matrices, in the same rounds, with
+6 N + 12 L d T FLOPs per token, N without embeddings and with the head.
 """
 
 from __future__ import annotations
@@ -21,9 +25,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import peers
 import torch
+from peers import GPT_FF, HEADS, LAYERS, LLAMA_FF, WIDTH
 from torch import nn
 
+from lmcourse.inference.compiled import CompiledStep
 from lmcourse.inference.generate import generate
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
@@ -35,7 +42,6 @@ from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.rotary import RotaryConfig
 
-LAYERS, WIDTH, HEADS = 6, 384, 6
 PROMPT, NEW = 16, 200
 TEXTS, LENGTH = 12, 256
 
@@ -48,22 +54,24 @@ class Contest:
         name: of the work.
         tokens: how many it processes.
         run: per contender, a function that does it once. Ours is the first.
+        yardstick: FLOPs per token, and a function that does some of known number: (FLOPs per token, FLOPs, function).
     """
 
     name: str
     tokens: int
     run: dict[str, Callable[[], object]]
+    yardstick: tuple[float, float, Callable[[], object]] | None = None
 
 
 def ours(family: str, vocabulary: int) -> Transformer:
     if family == "llama":
         norm = NormConfig("rms")
-        layer = LayerConfig(AttentionConfig(HEADS, rotary=RotaryConfig()), FeedForwardConfig(1024))
+        layer = LayerConfig(AttentionConfig(HEADS, rotary=RotaryConfig()), FeedForwardConfig(LLAMA_FF))
         embedding = EmbeddingConfig()
     else:
         norm = NormConfig("layer", bias=True)
         attention = AttentionConfig(HEADS, bias=True, out_bias=True)
-        layer = LayerConfig(attention, FeedForwardConfig(4 * WIDTH, "gelu_tanh", gated=False, bias=True))
+        layer = LayerConfig(attention, FeedForwardConfig(GPT_FF, "gelu_tanh", gated=False, bias=True))
         embedding = EmbeddingConfig(positions="learned", longest=LENGTH)
     config = TransformerConfig(
         vocabulary, WIDTH, (layer,) * LAYERS, BlockConfig(norm), embedding=embedding, final_norm=norm, context=LENGTH
@@ -71,99 +79,89 @@ def ours(family: str, vocabulary: int) -> Transformer:
     return Transformer(config)
 
 
-def theirs(family: str, vocabulary: int) -> nn.Module:
-    from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
-
-    no_special_tokens = {"bos_token_id": None, "eos_token_id": None}
-    if family == "llama":
-        return LlamaForCausalLM(
-            LlamaConfig(
-                vocab_size=vocabulary,
-                hidden_size=WIDTH,
-                intermediate_size=1024,
-                num_hidden_layers=LAYERS,
-                num_attention_heads=HEADS,
-                max_position_embeddings=LENGTH,
-                tie_word_embeddings=True,
-                **no_special_tokens,
-            )
-        )
-    no_dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-    return GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=vocabulary,
-            n_positions=LENGTH,
-            n_embd=WIDTH,
-            n_layer=LAYERS,
-            n_head=HEADS,
-            **no_dropout,
-            **no_special_tokens,
-        )
-    )
-
-
-def decoding(family: str, vocabulary: int, batch: int) -> Contest:
+def decoding(family: str, vocabulary: int, batch: int, compiled: bool) -> Contest:
     prompts = torch.randint(vocabulary, (batch, PROMPT), generator=torch.Generator().manual_seed(0))
-    our, their = ours(family, vocabulary).eval(), theirs(family, vocabulary).eval()
-
-    def hugging_face() -> None:
-        mask = torch.ones_like(prompts)
-        text = their.generate(prompts, attention_mask=mask, max_new_tokens=NEW, do_sample=False, pad_token_id=0)
-        assert text.shape == (batch, PROMPT + NEW)
-
-    run = {"lmcourse": lambda: generate(our, prompts.tolist(), NEW), "transformers": hugging_face}
+    our = ours(family, vocabulary).eval()
+    run: dict[str, Callable[[], object]] = {"lmcourse": lambda: generate(our, prompts.tolist(), NEW)}
+    if compiled:
+        step = CompiledStep(our)
+        run["lmcourse compiled"] = lambda: generate(our, prompts.tolist(), NEW, compiled=step)
+    for name, decoder in peers.decoders(family, vocabulary, batch, PROMPT + NEW).items():
+        if compiled or not name.endswith("compiled"):
+            assert decoder(prompts, NEW).shape == (batch, PROMPT + NEW)
+            run[name] = lambda decoder=decoder: decoder(prompts, NEW)
     return Contest(f"decode {family} V={vocabulary} B={batch}", batch * NEW, run)
 
 
-def training(vocabulary: int) -> Contest:
-    """All four models at once: the goal is the fastest peer, whatever its family."""
+def training(vocabulary: int, compiled: bool) -> Contest:
+    """All models at once: the goal is the fastest peer, whatever its family."""
     tokens = torch.randint(vocabulary, (TEXTS, LENGTH + 1), generator=torch.Generator().manual_seed(0))
     inputs, targets = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
 
-    def step(model: nn.Module, logits: Callable[[nn.Module], torch.Tensor]) -> None:
-        model.zero_grad(set_to_none=True)
-        next_token_loss(logits(model), targets).backward()
+    trainees: dict[str, tuple[nn.Module, peers.Loss]] = {}
+    for family in ("llama", "gpt2"):
+        our = ours(family, vocabulary)
+        trainees[f"lmcourse {family}"] = our, lambda x, y, m=our: next_token_loss(m(x), y)
+    trainees |= peers.trainees(vocabulary, LENGTH)
+
+    def step(optimiser: torch.optim.Optimizer, loss: peers.Loss) -> None:
+        optimiser.zero_grad(set_to_none=True)
+        loss(inputs, targets).backward()
+        optimiser.step()
 
     run: dict[str, Callable[[], object]] = {}
-    for family in ("llama", "gpt2"):
-        our, their = ours(family, vocabulary), theirs(family, vocabulary)
-        run[f"lmcourse {family}"] = lambda m=our: step(m, lambda m: m(inputs))
-        run[f"transformers {family}"] = lambda m=their: step(m, lambda m: m(inputs, use_cache=False).logits)
-    return Contest(f"train V={vocabulary}", TEXTS * LENGTH, run)
+    for name, (model, loss) in trainees.items():
+        optimiser = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+        run[name] = lambda o=optimiser, f=loss: step(o, f)
+        if compiled:
+            fast = torch.compile(loss)
+            run[f"{name} compiled"] = lambda o=optimiser, f=fast: step(o, f)
+    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
+    # Both families have the same number of weights in a layer.
+    weights = LAYERS * (4 * WIDTH**2 + 3 * WIDTH * LLAMA_FF) + WIDTH * vocabulary
+    yardstick = 6 * weights + 12 * LAYERS * WIDTH * LENGTH, 2 * 2048**3, lambda: a @ b
+    return Contest(f"train V={vocabulary}", TEXTS * LENGTH, run, yardstick)
 
 
 def race(contest: Contest, rounds: int) -> dict[str, list[float]]:
-    """Seconds of every contender in every round."""
-    for run in contest.run.values():
+    """Seconds of every contender in every round; those of the yardstick under the empty name."""
+    runs = dict(contest.run)
+    if contest.yardstick is not None:
+        runs[""] = contest.yardstick[2]
+    for run in runs.values():
         run()
-    times: dict[str, list[float]] = {name: [] for name in contest.run}
+    times: dict[str, list[float]] = {name: [] for name in runs}
     gc.disable()
     for number in range(rounds):
-        names = list(contest.run)
+        names = list(runs)
         for name in names if number % 2 == 0 else reversed(names):
             gc.collect()
             start = time.perf_counter()
-            contest.run[name]()
+            runs[name]()
             times[name].append(time.perf_counter() - start)
     gc.enable()
     return times
 
 
 def rows(contest: Contest, times: dict[str, list[float]]) -> list[dict[str, object]]:
+    yardstick = times.pop("", None)
     first = next(iter(times))
     result = []
     for name, seconds in times.items():
         ratios = [mine / his for mine, his in zip(times[first], seconds, strict=True)]
         rate, best = contest.tokens / statistics.median(seconds), contest.tokens / min(seconds)
-        result.append(
-            {
-                "work": contest.name,
-                "who": name,
-                "tokens_per_second": round(rate, 1),
-                "best": round(best, 1),
-                "relative_to_first": round(statistics.median(ratios), 3),
-            }
-        )
+        row: dict[str, object] = {
+            "work": contest.name,
+            "who": name,
+            "tokens_per_second": round(rate, 1),
+            "best": round(best, 1),
+            "relative_to_first": round(statistics.median(ratios), 3),
+            "share": None,
+        }
+        if contest.yardstick is not None and yardstick is not None:
+            per_token, flops, _ = contest.yardstick
+            row["share"] = round(rate * per_token / (flops / statistics.median(yardstick)), 3)
+        result.append(row)
     return result
 
 
@@ -174,6 +172,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--vocabulary", type=int, nargs="+", default=[65, 50304])
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8], help="for decoding")
+    parser.add_argument("--compile", action="store_true", help="race compiled models as well")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
@@ -182,17 +181,20 @@ def main() -> None:
     for vocabulary in arguments.vocabulary:
         if arguments.part in ("decode", "all"):
             for family in ("llama", "gpt2"):
-                contests += [lambda f=family, v=vocabulary, b=b: decoding(f, v, b) for b in arguments.batch]
+                contests += [
+                    lambda f=family, v=vocabulary, b=b: decoding(f, v, b, arguments.compile) for b in arguments.batch
+                ]
         if arguments.part in ("train", "all"):
-            contests.append(lambda v=vocabulary: training(v))
+            contests.append(lambda v=vocabulary: training(v, arguments.compile))
 
     results = []
-    print(f"{'work':28} {'who':20} {'tok/s':>9} {'best':>9} {'relative to the first':>22}", flush=True)
+    print(f"{'work':28} {'who':28} {'tok/s':>9} {'best':>9} {'relative to the first':>22} {'share':>6}", flush=True)
     for make in contests:
         contest = make()
         for row in rows(contest, race(contest, arguments.rounds)):
-            work, who, rate, best, relative = row.values()
-            print(f"{work:28} {who:20} {rate:9.0f} {best:9.0f} {relative:22.2f}", flush=True)
+            work, who, rate, best, relative, share = row.values()
+            shown = "" if share is None else f"{share:6.0%}"
+            print(f"{work:28} {who:28} {rate:9.0f} {best:9.0f} {relative:22.2f} {shown:>6}", flush=True)
             results.append(row)
     print(json.dumps({"threads": arguments.threads, "rounds": arguments.rounds, "results": results}))
 

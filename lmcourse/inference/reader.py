@@ -16,8 +16,8 @@ from lmcourse.inference.cache import Cache
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder, Memory
 from lmcourse.models.transformer import Transformer
-from lmcourse.nn.attention import KeyValueStore
 from lmcourse.nn.sight import EMPTY
+from lmcourse.nn.step import KeyValueStore
 
 Model = Transformer | EncoderDecoder
 

@@ -54,6 +54,10 @@ class TransformerConfig:
             raise ValueError(f"layer {index}: {error}") from None
         if self.position_bias is not None and layer.attention.heads != self.layers[0].attention.heads:
             raise ValueError(f"layer {index}: a position bias is shared, so all layers need as many heads")
+        if self.position_bias == AlibiConfig(rounded=True) and not layer.attention.sight.causal:
+            raise ValueError(
+                f"layer {index} sees later tokens: rounded ALiBi is for causal attention, use the exact one"
+            )
 
     def with_(self, **changes: Any) -> TransformerConfig:
         """The same model with some fields changed."""

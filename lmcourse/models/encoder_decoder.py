@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.transformer import Transformer, begin_pass, build_position_bias, count_from_zero
-from lmcourse.nn.attention import KeyValueStore
 from lmcourse.nn.block import CrossBlock
 from lmcourse.nn.embedding import Embedding, Head
 from lmcourse.nn.norm import Norm
 from lmcourse.nn.sight import EMPTY
+from lmcourse.nn.step import KeyValueStore
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class EncoderDecoder(nn.Module):
 
     def remember(self, source: Int[Tensor, "b t"], positions: Int[Tensor, "b t"] | None = None) -> Memory:
         """Read a source text."""
-        at = count_from_zero(source) if positions is None else positions
-        encoded = self.encoder.encode(source, at)
-        return Memory(tuple(block.cross.layer.remember(encoded) for block in self.blocks), at != EMPTY)  # type: ignore[union-attr,operator]
+        encoded = self.encoder.encode(source, positions)
+        visible = (count_from_zero(source) if positions is None else positions) != EMPTY
+        return Memory(tuple(block.cross.layer.remember(encoded) for block in self.blocks), visible)  # type: ignore[union-attr,operator]
 
     def decode(
         self,
@@ -73,7 +73,7 @@ class EncoderDecoder(nn.Module):
         store: KeyValueStore | None = None,
     ) -> Float[Tensor, "b s v"]:
         """Logits for the token after each target token, given what was read."""
-        step = begin_pass(target, positions, None, self.position_bias, store)
+        step = begin_pass(self.embedding, self.position_bias, target, positions, None, store)
         x = self.embedding(target, step.positions)
         for block, remembered in zip(self.blocks, memory.layers, strict=True):
             x = block(x, step, remembered, memory.visible)

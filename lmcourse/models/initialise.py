@@ -15,23 +15,33 @@ def initialise(model: nn.Module, rule: Literal["gpt2", "fan_in"] = "gpt2", std: 
     """Draw all weights anew, in place; biases become 0, norms stay as they are.
 
     Args:
-        model: a model whose blocks are in `model.blocks`.
-        rule: "gpt2": normal with `std`, and std / √(2 L) for the layers that write to the residual stream, so that
-            its variance does not grow with depth (Radford et al., 2019, §2.3). "fan_in": normal with 1/√fan_in, cut
-            off at three
-            standard deviations.
+        model: a model of `lmcourse.models`. Every list of blocks in it (`blocks`) has a residual stream of its own.
+        rule: "gpt2": normal with `std`, and std / √N for the layers that write to a residual stream, where N counts
+            what is added to that stream, so that its variance does not grow with depth (Radford et al., 2019, §2.3).
+            N is 2 a block, in parallel blocks too, and 3 in a decoder's that attend to an encoder. "fan_in": normal
+            with 1/√fan_in, cut off at three standard deviations.
         std: for "gpt2".
     """
-    depth = len(model.blocks)  # type: ignore[arg-type]
-    for name, module in model.named_modules():
+    additions = _additions(model)
+    for module in model.modules():
         if isinstance(module, nn.Linear):
-            residual = name.rsplit(".", 1)[-1] in RESIDUAL_OUTPUTS
-            spread = std / math.sqrt(2 * depth) if residual else std
-            _draw(module, rule, spread, module.in_features)
+            _draw(module, rule, std / math.sqrt(additions.get(module, 1)), module.in_features)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
             _draw(module, rule, std, module.embedding_dim)
+
+
+def _additions(model: nn.Module) -> dict[nn.Module, int]:
+    """The layers that write to a residual stream, and how many write to the same one."""
+    found: dict[nn.Module, int] = {}
+    for module in model.modules():
+        blocks = getattr(module, "blocks", None)
+        if isinstance(blocks, nn.ModuleList):
+            named = blocks.named_modules()
+            writers = [layer for name, layer in named if name.rsplit(".", 1)[-1] in RESIDUAL_OUTPUTS]
+            found |= dict.fromkeys(writers, len(writers))
+    return found
 
 
 def _draw(module: nn.Linear | nn.Embedding, rule: str, std: float, fan_in: int) -> None:

@@ -11,11 +11,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lmcourse.models.config import TransformerConfig
-from lmcourse.nn.attention import KeyValueStore, Pass
 from lmcourse.nn.bias import Alibi, AlibiConfig, Buckets
 from lmcourse.nn.block import build_block
 from lmcourse.nn.embedding import Embedding, Head
 from lmcourse.nn.norm import Norm
+from lmcourse.nn.step import KeyValueStore, Pass
 
 
 class Transformer(nn.Module):
@@ -48,6 +48,10 @@ class Transformer(nn.Module):
                 marks padding.
             prefix: per sequence, how many tokens at its start see each other (a prefix language model).
             store: keys and values of earlier tokens, such as `lmcourse.inference.cache.Cache`.
+
+        Raises:
+            ValueError: the text is longer than the learned positions. Where `positions` or a store say how long it is,
+                only a CPU looks (see `Embedding`).
         """
         logits: Tensor = self.head(self.encode(tokens, positions, prefix=prefix, store=store))
         return logits
@@ -61,7 +65,7 @@ class Transformer(nn.Module):
         store: KeyValueStore | None = None,
     ) -> Float[Tensor, "b s d"]:
         """The vectors that the head reads; for an encoder, the result."""
-        step = begin_pass(tokens, positions, prefix, self.position_bias, store)
+        step = begin_pass(self.embedding, self.position_bias, tokens, positions, prefix, store)
         x = self.embedding(tokens, step.positions)
         for block in self.blocks:
             x = block(x, step)
@@ -75,17 +79,29 @@ def count_from_zero(tokens: Int[Tensor, "b s"]) -> Int[Tensor, "b s"]:
 
 
 def begin_pass(
+    embedding: Embedding,
+    position_bias: nn.Module | None,
     tokens: Int[Tensor, "b s"],
     positions: Int[Tensor, "b s"] | None,
     prefix: Int[Tensor, " b"] | None,
-    position_bias: nn.Module | None,
     store: KeyValueStore | None,
 ) -> Pass:
-    """What the layers of a model share while these tokens go through them."""
+    """What the layers of a model share while these tokens go through them.
+
+    Raises:
+        ValueError: there are more tokens than learned positions, or a prefix meets a bias that is for causal attention.
+    """
+    if prefix is not None and isinstance(position_bias, Alibi) and position_bias.rounded:
+        raise ValueError(
+            "rounded ALiBi is for causal attention: a prefix whose tokens see each other needs the exact one"
+        )
     if store is not None:
         at, plain = store.begin(tokens, positions)
+    elif positions is not None:
+        at, plain = positions, False
     else:
-        at, plain = count_from_zero(tokens) if positions is None else positions, positions is None
+        embedding.check_length(tokens.shape[1])
+        at, plain = count_from_zero(tokens), True
     return Pass(at, plain, prefix, position_bias, store)
 
 

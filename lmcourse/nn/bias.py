@@ -32,10 +32,14 @@ def alibi_slopes(heads: int) -> Float[Tensor, " heads"]:
 
 @dataclass(frozen=True)
 class AlibiConfig:
-    """A penalty of slope × distance.
+    """A penalty of slope × distance, in both directions where a token sees later ones.
+
+    The paper is about causal attention only. For encoders the distance without its sign is published practice (Portes
+    et al., 2023, MosaicBERT and its code): clamped at 0, all later tokens would be as near as the token itself.
 
     Attributes:
-        rounded: slopes and products are rounded to bf16 and divided by √d_head with the scores, as Falcon does.
+        rounded: slopes and products are rounded to bf16 and divided by √d_head with the scores, as Falcon does. Causal
+            attention only: it adds slope × the key's position, which makes later tokens the nearer, the farther away.
     """
 
     rounded: bool = False
@@ -64,7 +68,7 @@ class BucketsConfig:
 
 
 class Alibi(nn.Module):
-    """−slope · (query − key), the same for every layer. Nothing is learned."""
+    """−slope · |query − key|, the same for every layer. Nothing is learned."""
 
     def __init__(self, config: AlibiConfig, heads: int, d_head: int) -> None:
         super().__init__()
@@ -78,7 +82,7 @@ class Alibi(nn.Module):
         if self.rounded:
             product: Tensor = self.slopes().bfloat16()[:, None, None] * key[:, None, None, :].bfloat16()
             return product.float() * self.factor
-        distance = (query[:, :, None] - key[:, None, :]).clamp(min=0)
+        distance = (query[:, :, None] - key[:, None, :]).abs()
         penalty: Tensor = self.slopes()[:, None, None] * distance[:, None]
         return -penalty
 

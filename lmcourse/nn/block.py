@@ -13,10 +13,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from lmcourse.nn.attention import Attention, AttentionConfig, CrossAttention, Pass
+from lmcourse.nn.attention import Attention, AttentionConfig
 from lmcourse.nn.checks import check_choice, check_share
+from lmcourse.nn.cross_attention import CrossAttention
 from lmcourse.nn.feed_forward import FeedForwardConfig, build_feed_forward
 from lmcourse.nn.norm import Norm, NormConfig
+from lmcourse.nn.step import Pass
+from lmcourse.nn.unchanged import Part, unchanged
 
 Placement = Literal["pre", "post", "double", "output"]
 Branches = Literal["serial", "parallel", "parallel_two_norms"]
@@ -66,17 +69,16 @@ class Residual(nn.Module):
     def __init__(self, layer: nn.Module, config: BlockConfig, d_model: int) -> None:
         super().__init__()
         place = config.placement
-        self.before: nn.Module = Norm(config.norm, d_model) if place in ("pre", "double") else nn.Identity()
+        self.before: Part = Norm(config.norm, d_model) if place in ("pre", "double") else unchanged
         self.layer = layer
-        self.after: nn.Module = Norm(config.norm, d_model) if place in ("double", "output") else nn.Identity()
-        self.outside: nn.Module = Norm(config.norm, d_model) if place == "post" else nn.Identity()
-        self.dropout: nn.Module = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+        self.after: Part = Norm(config.norm, d_model) if place in ("double", "output") else unchanged
+        self.outside: Part = Norm(config.norm, d_model) if place == "post" else unchanged
+        self.dropout: Part = nn.Dropout(config.dropout) if config.dropout else unchanged
         self.scale = config.residual_scale
 
     def forward(self, x: Float[Tensor, "b s d"], *context: Any) -> Float[Tensor, "b s d"]:
         added = self.dropout(self.after(self.layer(self.before(x), *context)))
-        result: Tensor = self.outside(torch.add(x, added, alpha=self.scale))
-        return result
+        return self.outside(torch.add(x, added, alpha=self.scale))
 
 
 class Block(nn.Module):
@@ -98,15 +100,18 @@ class ParallelBlock(nn.Module):
     def __init__(self, layer: LayerConfig, config: BlockConfig, d_model: int, index: int = 0) -> None:
         super().__init__()
         self.norm = Norm(config.norm, d_model)
-        self.norm_feed_forward = Norm(config.norm, d_model) if config.branches == "parallel_two_norms" else self.norm
+        # Absent where there is one norm: a module under two names would be twice in every state_dict.
+        self.norm_feed_forward = Norm(config.norm, d_model) if config.branches == "parallel_two_norms" else None
         self.attention = Attention(layer.attention, d_model, index)
         self.feed_forward = build_feed_forward(layer.feed_forward, d_model)
-        self.dropout: nn.Module = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+        self.dropout: Part = nn.Dropout(config.dropout) if config.dropout else unchanged
         self.scale = config.residual_scale
 
     def forward(self, x: Float[Tensor, "b s d"], step: Pass) -> Float[Tensor, "b s d"]:
-        attended = self.dropout(self.attention(self.norm(x), step))
-        thought = self.dropout(self.feed_forward(self.norm_feed_forward(x)))
+        normed = self.norm(x)
+        attended = self.dropout(self.attention(normed, step))
+        second = normed if self.norm_feed_forward is None else self.norm_feed_forward(x)
+        thought = self.dropout(self.feed_forward(second))
         result: Tensor = torch.add(x, attended + thought, alpha=self.scale)
         return result
 

@@ -93,17 +93,36 @@ class Embedding(nn.Module):
         self.waves = config.positions == "sinusoidal"
         self.norm: nn.Module = Norm(config.norm, d_model) if config.norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
-        self.scale, self.offset = config.scale, config.offset
+        self.scale, self.offset, self.longest = config.scale, config.offset, config.longest
 
     def forward(self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"]) -> Float[Tensor, "b s d"]:
+        """The tokens' vectors.
+
+        Raises:
+            ValueError: a position is beyond the learned ones. On a CPU only: to look at numbers on a GPU means to wait
+                for it, so there it is torch that stops. `check_length` knows without looking.
+        """
         x: Tensor = self.project(self.tokens(tokens)) * self.scale
         at = positions.clamp(min=0)  # padding has no position; what it becomes is seen by nobody
         if self.positions is not None:
-            x = x + self.positions(at + self.offset)
+            try:
+                x = x + self.positions(at + self.offset)
+            except IndexError:
+                self.check_length(int(at.max()) + 1)
+                raise
         if self.waves:
             x = x + sinusoidal(at, x.shape[-1]).to(x.dtype)
         result: Tensor = self.dropout(self.norm(x))
         return result
+
+    def check_length(self, tokens: int) -> None:
+        """Whether a text of so many tokens can be read.
+
+        Raises:
+            ValueError: there are fewer learned positions.
+        """
+        if self.longest is not None and tokens > self.longest:
+            raise ValueError(f"a text of {tokens} tokens is longer than the {self.longest} positions that were learned")
 
 
 class Head(nn.Module):

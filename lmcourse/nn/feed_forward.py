@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "relu2", "sigmoid", "identity"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "relu2", "elu", "selu", "sigmoid", "identity"]
 
 
 def squared_relu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -28,6 +28,8 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "silu": F.silu,
     "relu2": squared_relu,
+    "elu": F.elu,
+    "selu": F.selu,
     "sigmoid": F.sigmoid,
     "identity": lambda x: x,
 }

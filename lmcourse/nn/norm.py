@@ -58,20 +58,32 @@ class Norm(nn.Module):
         super().__init__()
         self.eps = config.eps
         self.centred = config.kind == "layer"
+        self.flat = len(shape) == 1
         self.offset = 1.0 if config.unit_offset else 0.0
         self.weight = nn.Parameter(torch.full(shape, 1.0 - self.offset)) if config.scale else None
         self.bias = nn.Parameter(torch.zeros(shape)) if config.bias else None
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        # At least in fp32: the square of a bf16 number has lost most of its digits, and a sum of squares stalls early.
-        wide = x.to(torch.promote_types(x.dtype, torch.float32))
-        scale = None if self.weight is None else self.weight.to(wide.dtype)
+        scale, bias = self.weight, self.bias
+        if any(part is not None and part.dtype != torch.float32 for part in (x, scale, bias)):
+            return self._in_full(x, scale, bias)
+        return self._scaled(x, scale, bias)
+
+    def _in_full(self, x: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
+        """At least in fp32: the square of a bf16 number has lost most of its digits, and a sum of squares stalls
+        early."""
+        wide = torch.promote_types(x.dtype, torch.float32)
+        scale = None if scale is None else scale.to(wide)
+        bias = None if bias is None else bias.to(wide)
+        return self._scaled(x.to(wide), scale, bias).to(x.dtype)
+
+    def _scaled(self, x: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
         scale = scale + self.offset if scale is not None and self.offset else scale
-        bias = None if self.bias is None else self.bias.to(wide.dtype)
-        if scale is not None and scale.dim() > 1:  # a scale per head: no kernel knows that
-            y = self._normalise(wide, None, None) * scale
-            return (y if bias is None else y + bias).to(x.dtype)
-        return self._normalise(wide, scale, bias).to(x.dtype)
+        if self.flat:
+            return self._normalise(x, scale, bias)
+        y = self._normalise(x, None, None)  # parameters per head: no kernel knows that
+        y = y if scale is None else y * scale
+        return y if bias is None else y + bias
 
     def _normalise(self, x: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
         """(x − mean) / √(variance + ε) or x / √(mean of squares + ε), then scale and bias: in one kernel."""

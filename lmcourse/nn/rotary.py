@@ -6,7 +6,6 @@ depends on the difference of their positions only.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -17,36 +16,9 @@ from torch import Tensor, nn
 
 from lmcourse.nn.checks import check_choice
 from lmcourse.nn.fixed import FixedTable
+from lmcourse.nn.rotary_stretch import LongRope, Stretch, Yarn
 
 Layout = Literal["half", "interleaved"]
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """A longer context for a trained model: slow pairs are slowed down, fast ones stay (Llama 3.1).
-
-    A pair that turns at least `fast` times within the trained context keeps its frequency; one that turns at most
-    `slow` times has it divided by `factor`; between them both are mixed (Grattafiori et al., 2024, §3.4.2; the rule is
-    in Meta's code).
-
-    Attributes:
-        trained: the context the model was trained on first, in tokens.
-    """
-
-    factor: float
-    trained: int
-    slow: float = 1.0
-    fast: float = 4.0
-
-    def __post_init__(self) -> None:
-        if self.factor <= 0 or self.trained < 1 or not 0 < self.slow < self.fast:
-            raise ValueError("stretching RoPE needs factor > 0, trained >= 1 and 0 < slow < fast")
-
-    def __call__(self, frequencies: Float[Tensor, " pairs"]) -> Float[Tensor, " pairs"]:
-        """The new frequencies, radians per token."""
-        turns = self.trained * frequencies / (2 * math.pi)
-        kept = ((turns - self.slow) / (self.fast - self.slow)).clamp(0, 1)
-        return frequencies * (kept + (1 - kept) / self.factor)
 
 
 @dataclass(frozen=True)
@@ -59,14 +31,14 @@ class RotaryConfig:
         layout: which features make a pair: "half" i and i + d/2 (GPT-NeoX, Llama in Hugging Face's files),
             "interleaved" 2i and 2i + 1 (the paper, GPT-J).
         scaling: positions are divided by it, which stretches a trained range (Chen et al., 2023).
-        stretch: the same for slow pairs only.
+        stretch: a way to do that for slow pairs only.
     """
 
     theta: float = 10_000.0
     fraction: float = 1.0
     layout: Layout = "half"
     scaling: float = 1.0
-    stretch: Stretch | None = None
+    stretch: Stretch | Yarn | LongRope | None = None
 
     def __post_init__(self) -> None:
         check_choice("layout of RoPE's pairs", self.layout, Layout)
@@ -77,16 +49,18 @@ class RotaryConfig:
         """How many features of a head are turned: an even number.
 
         Raises:
-            ValueError: there is no pair to turn, or an odd one.
+            ValueError: there is no pair to turn, or an odd one, or LongRoPE's lists are for other heads.
         """
         width = int(d_head * self.fraction + 1e-6)  # 49 · (1/49) is below 1
         if width < 2 or width % 2:
             raise ValueError(f"RoPE turns features in pairs: {self.fraction:g} of a head of {d_head} is {width}")
+        if isinstance(self.stretch, LongRope) and 2 * len(self.stretch.short) != width:
+            raise ValueError(f"LongRoPE has {len(self.stretch.short)} divisors, but {width // 2} pairs are turned")
         return width
 
 
-def pair_frequencies(config: RotaryConfig, width: int) -> Float[Tensor, " pairs"]:
-    """How fast each pair of `width` features turns, in radians per token."""
+def pair_frequencies(config: RotaryConfig, width: int) -> Float[Tensor, "*lists pairs"]:
+    """How fast each pair of `width` features turns, in radians per token; for LongRoPE in short and in long texts."""
     exponents = torch.arange(0, width, 2, dtype=torch.float32) / width
     frequencies = config.theta**-exponents / config.scaling
     return config.stretch(frequencies) if config.stretch else frequencies
@@ -99,6 +73,7 @@ class Rotary(nn.Module):
         super().__init__()
         self.config = config
         self.width = config.width(d_head)
+        self.attention = config.stretch.attention if config.stretch else 1.0
         self.frequencies = FixedTable(partial(pair_frequencies, config, self.width))
 
     def turns(self, positions: Int[Tensor, "b s"]) -> tuple[Float[Tensor, "b 1 s width"], Float[Tensor, "b 1 s width"]]:
@@ -107,8 +82,11 @@ class Rotary(nn.Module):
         A pair (a, b) becomes (a cos − b sin, b cos + a sin): each feature times the cosine, plus its partner times the
         sine, which is negative for the first of the two. In fp32: bf16 cannot count past 256.
         """
-        angles = positions[:, None, :, None].float() * self.frequencies()
-        cos, sin = angles.cos(), angles.sin()
+        frequencies = self.frequencies()
+        if isinstance(self.config.stretch, LongRope):
+            frequencies = self.config.stretch.choose(frequencies, positions)
+        angles = positions[:, None, :, None].float() * frequencies
+        cos, sin = angles.cos() * self.attention, angles.sin() * self.attention
         return self._join(cos, cos), self._join(-sin, sin)
 
     def forward(self, x: Float[Tensor, "b h s d"], positions: Int[Tensor, "b s"]) -> Float[Tensor, "b h s d"]:

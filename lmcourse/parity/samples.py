@@ -104,6 +104,16 @@ GROUPED = {"num_attention_heads": 6, "num_kv_heads": 2, "new_decoder_architectur
 # All three cases within a text: pairs that turn often, seldom and in between.
 STRETCH = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 24}
 
+# Seven pairs: the first stays, the last four are slowed down, two are between.
+YARN = {"factor": 4.0, "beta_fast": 3.0, "beta_slow": 0.1, "original_max_position_embeddings": 24}
+# Longer than one prompt, shorter than what is written to it: a text changes lists on the way.
+LONGROPE = {
+    "short_factor": [1.0, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5],
+    "long_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0],
+    "original_max_position_embeddings": 24,
+    "factor": 3.0,
+}
+
 SAMPLES: tuple[Sample, ...] = (
     Sample("llama2", "llama", _llama()),
     Sample("llama3", "llama", _llama(**_rope(500_000.0), attention_bias=True, mlp_bias=True, tie_word_embeddings=True)),
@@ -111,6 +121,8 @@ SAMPLES: tuple[Sample, ...] = (
         "llama-stretched", "llama", _llama(rope_parameters={"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0})
     ),
     Sample("llama3.1", "llama", _llama(rope_parameters={"rope_theta": 5e5, "rope_type": "llama3", **STRETCH})),
+    Sample("llama-yarn", "llama", _llama(rope_parameters={"rope_theta": 1e4, "rope_type": "yarn", **YARN})),
+    Sample("llama-longrope", "llama", _llama(rope_parameters={"rope_theta": 1e4, "rope_type": "longrope", **LONGROPE})),
     Sample("mistral", "mistral", _llama(sliding_window=11)),
     Sample("gpt2", "gpt2", _gpt()),
     Sample("qwen2", "qwen2", _llama()),

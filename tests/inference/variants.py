@@ -10,12 +10,13 @@ import torch
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.transformer import Transformer
-from lmcourse.nn.attention import AttentionConfig, QKNormConfig, TemperatureConfig
+from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.bias import AlibiConfig, BucketsConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
 from lmcourse.nn.rotary import RotaryConfig
 from lmcourse.nn.shaw import ShawConfig
 from lmcourse.nn.sight import Sight

@@ -41,7 +41,8 @@ def refusal(call, *args, **kwargs) -> str:
     ("changes", "told"),
     [
         ({"hidden_act": "mish"}, ["hidden_act='mish'", "'silu'"]),
-        ({"rope_scaling": {"rope_type": "yarn", "factor": 4}}, ["rope_type='yarn'", "'linear'"]),
+        ({"rope_scaling": {"rope_type": "dynamic", "factor": 4}}, ["rope_type='dynamic'", "'linear'", "'yarn'"]),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 4}}, ["'original_max_position_embeddings'"]),
         ({"quantization_config": {"bits": 4}}, ["quantization_config", "hidden_size"]),
         ({"hidden_size": None}, ["'hidden_size'"]),
         ({"num_attention_heads": 8}, ["layer 0", "pairs"]),

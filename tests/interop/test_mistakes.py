@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop import family
@@ -13,8 +15,10 @@ from lmcourse.models.interop.facts import build, facts_of
 from lmcourse.models.interop.families import FAMILIES
 from lmcourse.models.interop.layouts import Same, Stacked
 from lmcourse.models.transformer import Transformer
-from lmcourse.nn.bias import AlibiConfig, BucketsConfig
+from lmcourse.nn.bias import Alibi, AlibiConfig, BucketsConfig
+from lmcourse.nn.block import ParallelBlock
 from lmcourse.nn.norm import Norm
+from lmcourse.nn.placing import WidthNorm
 from lmcourse.parity.reference import TOLERANCE, batch_for, our_logits, their_logits
 from lmcourse.parity.samples import SAMPLES
 
@@ -40,46 +44,73 @@ MISTAKES = [
     ("llama3.1", "not stretched", lambda f: {"rotary": turned(f, stretch=None)}),
     ("llama3.1", "all stretched", lambda f: {"rotary": turned(f, stretch=None, scaling=8.0)}),
     ("llama3.1", "band", lambda f: {"rotary": turned(f, stretch=replace(f.rotary.stretch, fast=3.0))}),
+    ("llama-yarn", "not stretched", lambda f: {"rotary": turned(f, stretch=None)}),
+    ("llama-yarn", "not sharpened", lambda f: {"rotary": turned(f, stretch=replace(f.rotary.stretch, sharpening=1.0))}),
+    ("llama-yarn", "not rounded", lambda f: {"rotary": turned(f, stretch=replace(f.rotary.stretch, whole=False))}),
+    (
+        "llama-longrope",
+        "short for long",
+        lambda f: {"rotary": turned(f, stretch=replace(f.rotary.stretch, trained=40))},
+    ),
     ("mistral", "no window", lambda f: {"local": (), "span": None}),
-    ("mistral", "window + 1", lambda f: {"span": f.span + 1}),
-    ("mistral", "window - 1", lambda f: {"span": f.span - 1}),
     ("mistral", "chunk", lambda f: {"local_kind": "chunk"}),
     ("qwen2-window", "other layers", lambda f: {"local": tuple(not near for near in f.local)}),
     ("gpt2", "position offset", lambda f: {"position_offset": 1, "longest": f.longest - 1}),
     ("opt", "position offset", lambda f: {"position_offset": 0, "longest": f.longest + 2}),
     ("qwen3", "norm after turning", lambda f: {"late": True}),
-    ("olmo2", "width", lambda f: {"qk_norm": "width", "eps": 1e-2}),
+    ("qwen3", "no norm on q and k", lambda f: {"qk_norm": None}),
+    ("qwen2", "no biases", lambda f: {"bias": False}),
+    ("gpt2", "no positions", lambda f: {"longest": None}),
+    ("gpt2", "no biases", lambda f: {"bias": False, "out_bias": False}),
+    ("olmo", "RMS", lambda f: {"norm": "rms"}),
+    ("olmo2", "no norm on q and k", lambda f: {"qk_norm": None}),
+    ("olmo2", "norms before the branches", lambda f: {"placement": "pre"}),
+    ("opt-350m", "norms before the branches", lambda f: {"placement": "pre"}),
     ("gemma", "no 1 + w", lambda f: {"unit_offset": False}),
     ("gemma", "no embedding scale", lambda f: {"embedding_scale": 1.0}),
     ("gemma2", "no cap on scores", lambda f: {"soft_cap": None}),
     ("gemma2", "no cap on logits", lambda f: {"logit_cap": None}),
     ("gemma2", "usual scale", lambda f: {"scale": None}),
     ("gemma2", "odd layers local", lambda f: {"local": tuple(not near for near in f.local)}),
-    ("gemma2", "window + 1", lambda f: {"span": f.span + 1}),
     ("gemma3", "one theta", lambda f: {"local_rotary": None}),
-    ("gemma3", "window - 1", lambda f: {"span": f.span - 1}),
+    ("gemma3", "four local for one full", lambda f: {"local": tuple((i + 1) % 5 != 0 for i in range(f.layers))}),
+    ("gemma3", "no norm on q and k", lambda f: {"qk_norm": None}),
     ("gpt-neox", "all turned", lambda f: {"rotary": turned(f, fraction=1.0)}),
     ("gpt-j", "half", lambda f: {"rotary": turned(f, layout="half")}),
+    ("gpt-j", "all turned", lambda f: {"rotary": turned(f, fraction=1.0)}),
+    ("gpt-j", "no bias in the head", lambda f: {"head_bias": False}),
+    ("phi-2", "all turned", lambda f: {"rotary": turned(f, fraction=1.0)}),
+    ("phi-2", "no bias in the head", lambda f: {"head_bias": False}),
+    ("stablelm", "all turned", lambda f: {"rotary": turned(f, fraction=1.0)}),
+    ("nemotron", "all turned", lambda f: {"rotary": turned(f, fraction=1.0)}),
     ("falcon-rw", "exact ALiBi", lambda f: {"position_bias": AlibiConfig()}),
     ("falcon-rw", "no ALiBi", lambda f: {"position_bias": None}),
     ("bloom", "rounded ALiBi", lambda f: {"position_bias": AlibiConfig(rounded=True)}),
+    ("bloom", "no norm on the embedding", lambda f: {"embedding_norm": False}),
     ("mpt", "no ALiBi", lambda f: {"position_bias": None}),
+    ("cohere-plus", "no norm on q and k", lambda f: {"qk_norm": None}),
     ("cohere", "no logit scale", lambda f: {"logit_scale": 1.0}),
     ("cohere", "half", lambda f: {"rotary": turned(f, layout="half")}),
     ("cohere2", "all turned", lambda f: {"turned": ()}),
-    ("cohere2", "window + 1", lambda f: {"span": f.span + 1}),
+    ("cohere2", "two local for one full", lambda f: {"local": tuple((i + 1) % 3 != 0 for i in range(f.layers))}),
+    ("cohere2", "no logit scale", lambda f: {"logit_scale": 1.0}),
+    ("cohere2", "half", lambda f: {"rotary": turned(f, layout="half")}),
     ("nemotron", "no 1 + w", lambda f: {"unit_offset": False}),
     ("smollm3", "all turned", lambda f: {"turned": ()}),
     ("granite", "no residual scale", lambda f: {"residual_scale": 1.0}),
     ("granite", "no embedding scale", lambda f: {"embedding_scale": 1.0}),
+    ("granite", "no logit scale", lambda f: {"logit_scale": 1.0}),
     ("granite", "usual scale", lambda f: {"scale": None}),
     ("t5-v1.0", "scaled scores", lambda f: {"scale": None}),
     ("t5-v1.0", "unscaled logits", lambda f: {"logit_scale": 1.0}),
+    ("t5-v1.1", "scaled logits", lambda f: {"logit_scale": f.d_model**-0.5}),
     ("t5-v1.1", "farthest", lambda f: {"position_bias": BucketsConfig(12, 26)}),
     ("llama4-dense", "norm before turning", lambda f: {"late": False}),
     ("llama4-dense", "no temperature", lambda f: {"temperature": None}),
     ("llama4-dense", "window", lambda f: {"local_kind": "window"}),
-    ("llama4-dense", "chunk + 1", lambda f: {"span": f.span + 1}),
+    ("llama4-dense", "no norm on q and k", lambda f: {"qk_norm": None}),
+    ("llama4-dense", "all turned", lambda f: {"turned": ()}),
+    ("llama4-dense", "another floor", lambda f: {"temperature": replace(f.temperature, floor=9)}),
     ("llama4-dense", "half", lambda f: {"rotary": turned(f, layout="half")}),
 ]
 
@@ -88,7 +119,12 @@ def off_by(sample, pair, changes) -> float:
     """How far the logits are when the same weights are in a model with other facts."""
     config = build(replace(facts_of(pair.ours.config), **changes))
     model = Transformer(config) if facts_of(config).encoder_layers is None else EncoderDecoder(config)
-    model.load_state_dict(pair.ours.state_dict())
+    weights = pair.ours.state_dict()
+    if changes.get("placement") == "pre":
+        # The same norms, one a branch, in another place.
+        weights = {re.sub(r"\.(after|outside)\.", ".before.", name): weight for name, weight in weights.items()}
+    missing, _ = model.load_state_dict(weights, strict=False)
+    assert not missing, "a mistake may leave weights out, but has none of its own"
     return difference(model.eval(), sample, pair)
 
 
@@ -110,6 +146,63 @@ def test_a_wrong_epsilon_and_a_wrong_activation_are_seen(sample, pairs) -> None:
     facts = facts_of(pair.ours.config)
     assert off_by(sample, pair, {"eps": 10 * facts.eps}) > TOLERANCE
     assert off_by(sample, pair, {"activation": OTHER[facts.activation]}) > TOLERANCE
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+@pytest.mark.parametrize("name", ["mistral", "qwen2-window", "gemma2", "gemma3", "cohere2", "llama4-dense"])
+def test_a_window_that_is_off_by_one_is_seen(name, more, pairs) -> None:
+    """So is the flash-attention convention, in which (N, 0) means N + 1 keys."""
+    pair = pairs(name)
+    assert off_by(BY_NAME[name], pair, {"span": facts_of(pair.ours.config).span + more}) > TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["cohere", "falcon-7b", "falcon-40b", "gpt-j", "gpt-neox", "phi-2"])
+def test_branches_one_after_the_other_are_seen(name, pairs, monkeypatch) -> None:
+    def serial(self, x, step):
+        x = x + self.attention(self.norm(x), step)
+        return x + self.feed_forward((self.norm_feed_forward or self.norm)(x))
+
+    monkeypatch.setattr(ParallelBlock, "forward", serial)
+    assert difference(pairs(name).ours, BY_NAME[name], pairs(name)) > TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["falcon-40b", "gpt-neox"])
+def test_the_two_norms_of_a_parallel_block_exchanged_are_seen(name, pairs, monkeypatch) -> None:
+    def exchanged(self, x, step):
+        return x + self.attention(self.norm_feed_forward(x), step) + self.feed_forward(self.norm(x))
+
+    monkeypatch.setattr(ParallelBlock, "forward", exchanged)
+    assert difference(pairs(name).ours, BY_NAME[name], pairs(name)) > TOLERANCE
+
+
+def test_a_norm_per_head_for_one_over_the_width_is_seen(pairs, monkeypatch) -> None:
+    def per_head(self, x):
+        scale = self.norm.weight.view(x.shape[1], 1, -1)
+        return F.rms_norm(x, x.shape[-1:], eps=self.norm.eps) * scale
+
+    monkeypatch.setattr(WidthNorm, "forward", per_head)
+    assert difference(pairs("olmo2").ours, BY_NAME["olmo2"], pairs("olmo2")) > TOLERANCE
+
+
+def test_alibi_slopes_for_a_power_of_two_are_seen_with_six_heads(pairs, monkeypatch) -> None:
+    monkeypatch.setattr(Alibi, "forward", lambda self, q, k: -(2.0 ** -(8 / 6 * torch.arange(1, 7)))[:, None, None]
+                        * (q[:, None, :, None] - k[:, None, None, :]))  # fmt: skip
+    assert difference(pairs("bloom").ours, BY_NAME["bloom"], pairs("bloom")) > TOLERANCE
+
+
+def test_buckets_for_both_directions_in_the_decoder_are_seen(pairs) -> None:
+    pair = pairs("t5-v1.1")
+    config = pair.ours.config
+    model = EncoderDecoder(replace(config, decoder=config.decoder.with_(position_bias=config.encoder.position_bias)))
+    model.load_state_dict(pair.ours.state_dict())
+    assert difference(model.eval(), BY_NAME["t5-v1.1"], pair) > TOLERANCE
+
+
+def test_a_square_matrix_that_was_not_transposed_is_seen(pairs) -> None:
+    """GPT-2 stores in × out: a square one fits either way."""
+    pair, right, ours = pairs("gpt2"), FAMILIES["gpt2"], "blocks.*.attention.out"
+    wrong = replace(right, weights={**right.weights, ours: Same(right.weights[ours].name)})
+    assert difference(translated(wrong, pair), BY_NAME["gpt2"], pair) > TOLERANCE
 
 
 @pytest.mark.parametrize("name", ["llama2", "gpt2"])

@@ -53,6 +53,33 @@ PUBLISHED = {
         "llama",
         {**LLAMA, "num_key_value_heads": 8, "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", **BANDS}},
     ),
+    "qwen2.5-7b, read beyond its context": (
+        "qwen2",
+        {
+            **LLAMA,
+            "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768},
+            "rope_theta": 1e6,
+        },
+    ),
+    "llama, as deepseek sharpens": (
+        "llama",
+        {
+            **LLAMA,
+            "rope_scaling": {
+                "rope_type": "yarn",
+                "factor": 40.0,
+                "original_max_position_embeddings": 4096,
+                "beta_fast": 32,
+                "beta_slow": 1,
+                "mscale": 1.0,
+                "mscale_all_dim": 0.7,
+            },
+        },
+    ),
+    "llama-4-scout": (
+        "llama",
+        {**LLAMA, "rope_scaling": {"rope_type": "llama3", **BANDS, "factor": 16.0, "high_freq_factor": 1.0}},
+    ),
     "llama, stretched": ("llama", {**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}}),
     "mistral-7b-v0.1": ("mistral", {**LLAMA, "num_key_value_heads": 8, "sliding_window": 4096, "rope_theta": 10000.0}),
     "mistral-7b-v0.3": ("mistral", {**LLAMA, "num_key_value_heads": 8, "sliding_window": None, "rope_theta": 1e6}),
@@ -252,7 +279,7 @@ def test_the_defaults_of_transformers_are_ours(model_type) -> None:
     assert back == family.read(config.to_dict())
 
 
-WRITTEN_IN_NO_FAMILY = {"transformer", "bert", "gpt", "gopher", "chinchilla", "palm", "phi-4"}
+WRITTEN_IN_NO_FAMILY = {"transformer", "bert", "gpt", "gopher", "chinchilla", "lamda", "palm", "phi-4"}
 """Models of the zoo, without their size: transformers has none of their kind, or we do not translate them."""
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
-from lmcourse.nn.sight import EMPTY
+from lmcourse.nn.bias import AlibiConfig
+from lmcourse.nn.sight import EMPTY, Sight
 from tests.models.tiny import LENGTH, SPARSE, architectures, randomise, tokens
 
 EVERY = {**architectures(), **SPARSE}
@@ -32,6 +35,22 @@ def test_a_later_token_changes_no_earlier_logit(config: TransformerConfig) -> No
         after = model(other(ids, place))
         assert torch.equal(after[:, :place], before[:, :place])
         assert not torch.equal(after[:, place], before[:, place])
+
+
+@torch.no_grad()
+def test_an_encoder_with_alibi_reads_backwards_as_well() -> None:
+    """Distances have no direction, so a text read from its end gives the same vectors in that order."""
+    bloom = EVERY["bloom-560m"]
+    around = tuple(replace(one, attention=replace(one.attention, sight=Sight(causal=False))) for one in bloom.layers)
+    model, ids = randomise(Transformer(bloom.with_(layers=around))), tokens()
+    forwards = model(ids)
+    assert (model(ids.flip(1)).flip(1) - forwards).abs().max() <= 1e-5 * forwards.abs().max()
+
+
+def test_rounded_alibi_refuses_a_prefix() -> None:
+    model = Transformer(EVERY["bloom-560m"].with_(position_bias=AlibiConfig(rounded=True)))
+    with pytest.raises(ValueError, match="rounded ALiBi is for causal attention"):
+        model(tokens(), prefix=torch.tensor([4, 9]))
 
 
 @torch.no_grad()

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
-from lmcourse.models.config import repeat
+from lmcourse.models.config import EncoderDecoderConfig, repeat
+from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.initialise import initialise
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like, llama_like
+from lmcourse.nn.norm import Norm
+from lmcourse.nn.sight import Sight
+from lmcourse.nn.step import Pass
 
 
 def std(weight: torch.Tensor) -> float:
@@ -31,6 +36,47 @@ def test_gpt2s_rule_shrinks_with_depth_what_is_added_to_the_stream(depth: int) -
             bias = getattr(module, "bias", None)
             assert bias is None or not bias.any()
     assert all((block.attention.before.weight == 1).all() for block in model.blocks)
+
+
+def spread_of(layer: nn.Module, additions: int) -> None:
+    assert std(layer.weight) == pytest.approx(0.02 / math.sqrt(additions), rel=0.06)
+
+
+def test_an_encoder_and_a_decoder_count_their_own_additions() -> None:
+    """Two streams: an encoder's block adds twice to its own, a decoder's three times."""
+    decoder = gpt_like(3, 96, 4, vocabulary=300, context=64)
+    around = replace(decoder.layers[0], attention=replace(decoder.layers[0].attention, sight=Sight(causal=False)))
+    model = EncoderDecoder(EncoderDecoderConfig(decoder.with_(layers=repeat([around], 5)), decoder))
+    initialise(model)
+    for block in model.encoder.blocks:
+        for part in (block.attention.layer.out, block.feed_forward.layer.down):
+            spread_of(part, 5 * 2)
+    for block in model.blocks:
+        for part in (block.attention.layer.out, block.cross.layer.out, block.feed_forward.layer.down):
+            spread_of(part, 3 * 3)
+        spread_of(block.cross.layer.kv, 1)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post", "double", "output", "parallel", "parallel_two_norms"])
+def test_what_is_counted_is_what_is_added(placement: str) -> None:
+    """With every layer silent but those that write, each adding 1 to a stream of 0, the stream ends at the count."""
+    block = {"branches": placement} if placement.startswith("parallel") else {"placement": placement}
+    model = Transformer(gpt_like(4, 96, 4, vocabulary=300, context=64, block=block))
+    initialise(model)
+    writers = [m for n, m in model.named_modules() if n.endswith((".out", ".down"))]
+    count = (0.02 / std(torch.cat([w.weight.flatten() for w in writers]))) ** 2
+    assert count == pytest.approx(len(writers), rel=0.03)
+    with torch.no_grad():
+        for writer in writers:
+            writer.weight.zero_()
+            writer.bias.fill_(1.0)
+        for module in model.modules():
+            if isinstance(module, Norm):
+                module.register_forward_hook(lambda norm, given, result: given[0])
+        x, step = torch.zeros(1, 3, 96), Pass(torch.arange(3)[None])
+        for part in model.blocks:
+            x = part(x, step)
+    assert (x == len(writers)).all()
 
 
 def test_fan_in_keeps_the_variance_and_cuts_the_tails() -> None:

@@ -12,6 +12,7 @@ from lmcourse.errors import CourseError
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import Entry, all_models, find_model, survey
+from lmcourse.nn.rotary_stretch import Stretch
 from tests.models.tiny import tokens
 
 MODELS = pytest.mark.parametrize("entry", all_models(), ids=lambda entry: entry.name)
@@ -31,7 +32,7 @@ FAMILIES = """
 transformer- gpt-1 bert- gpt-2 gpt-3 t5- t5-v1.1- gopher chinchilla palm- opt- bloom- gpt-j gpt-neox pythia falcon-
 llama-7b llama-65b llama-2- llama-3- llama-3.1-405b llama-4 mistral-7b gemma-2b gemma-2- gemma-3- olmo-1b olmo-2- qwen2-
 qwen2.5- qwen3- phi-2 phi-3 phi-4 nemotron-4-15b nemotron-4-340b command-r command-r-plus command-a smollm2- smollm3-
-nano micro mini course-124m
+lamda- falcon-2-11b internlm2- nano micro mini course-124m
 """
 
 
@@ -78,7 +79,14 @@ def test_two_models_are_not_one_typed_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("llama3-8b", "llama-3-8b"), ("GPT2", "gpt-2"), ("course124m", "course-124m"), ("", "")]
+    ("typed", "meant"), [("llama3-8b", "llama-3-8b"), ("GPT2", "gpt-2"), ("Llama 3.1_405B", "llama-3.1-405b")]
+)
+def test_case_and_signs_do_not_matter(typed: str, meant: str) -> None:
+    assert find_model(typed) is find_model(meant)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("llama3-8bb", "llama-3-8b"), ("GPT-22", "gpt-2"), ("course125m", "course-124m"), ("", "")]
 )
 def test_a_wrong_name_gets_the_nearest(typed: str, meant: str) -> None:
     with pytest.raises(CourseError, match=f"Did you mean '{meant}") as refusal:
@@ -118,7 +126,17 @@ def test_ratios_of_the_notes() -> None:
         for row in survey(
             map(
                 find_model,
-                ["t5-11b", "t5-v1.1-xxl", "gpt-3", "palm-540b", "llama-2-70b", "bloom-176b", "gpt-2-xl", "gemma-2-27b"],
+                [
+                    "t5-11b",
+                    "t5-v1.1-xxl",
+                    "lamda-137b",
+                    "gpt-3",
+                    "palm-540b",
+                    "llama-2-70b",
+                    "bloom-176b",
+                    "gpt-2-xl",
+                    "gemma-2-27b",
+                ],
             )
         )
     }
@@ -127,11 +145,30 @@ def test_ratios_of_the_notes() -> None:
     assert rows["llama-2-70b"].ff_ratio == 3.5
     assert rows["gemma-2-27b"].ff_ratio == 8
     assert rows["t5-11b"].head_ratio == 16
+    assert rows["lamda-137b"].head_ratio == 2
     assert rows["palm-540b"].head_ratio == pytest.approx(2 / 3)
     assert rows["gpt-3"].head_ratio == rows["llama-2-70b"].head_ratio == 1
     aspects = {name: round(row.aspect) for name, row in rows.items()}
     assert (aspects["gpt-3"], aspects["palm-540b"], aspects["llama-2-70b"]) == (128, 156, 102)
     assert (aspects["bloom-176b"], aspects["t5-v1.1-xxl"], aspects["t5-11b"], aspects["gpt-2-xl"]) == (205, 171, 43, 33)
+
+
+STRETCHES = {
+    "llama-3-8b": None,
+    "llama-3.1-405b": Stretch(factor=8.0, trained=8192, slow=1.0, fast=4.0),
+    "llama-3.2-1b": Stretch(factor=32.0, trained=8192, slow=1.0, fast=4.0),
+    "llama-3.2-3b": Stretch(factor=32.0, trained=8192, slow=1.0, fast=4.0),
+    "llama-4-scout-dense": Stretch(factor=16.0, trained=8192, slow=1.0, fast=1.0),
+}
+"""As "rope_scaling" has it in Meta's published config.json."""
+
+
+@pytest.mark.parametrize("name", STRETCHES)
+def test_later_llamas_stretch_their_positions(name: str) -> None:
+    entry = find_model(name)
+    turned = [layer.attention.rotary for layer in entry.decoder.layers if layer.attention.rotary is not None]
+    assert {rotary.stretch for rotary in turned} == {STRETCHES[name]}
+    assert "scaling" not in entry.note
 
 
 CELLS = {
@@ -141,6 +178,8 @@ CELLS = {
     "t5-11b": {"norm": "RMSNorm", "placement": "pre", "position": "T5 buckets", "activation": "ReLU", "tied": "yes"},
     "t5-v1.1-xl": {"activation": "GeGLU", "tied": "no"},
     "gopher-280b": {"norm": "RMSNorm", "position": "Transformer-XL", "activation": "not said"},
+    "lamda-137b": {"position": "T5 buckets", "activation": "GeGLU", "norm": "not said"},
+    "falcon-2-11b": {"attention": "GQA", "block": "parallel", "activation": "GELU"},
     "gpt-j-6b": {"block": "parallel", "position": "RoPE on 25%", "biases": "feed-forward"},
     "gpt-neox-20b": {"block": "parallel_two_norms", "position": "RoPE on 25%", "tied": "no"},
     "palm-540b": {"block": "parallel", "attention": "MQA", "activation": "SwiGLU", "biases": "none"},

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lmcourse.nn.attend import attend_fused, attention_weights, weighted_values
-from lmcourse.nn.attention import Attention, AttentionConfig, Pass, QKNormConfig, TemperatureConfig
+from lmcourse.nn.attention import Attention, AttentionConfig
 from lmcourse.nn.bias import Alibi, AlibiConfig, Buckets, BucketsConfig
 from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
 from lmcourse.nn.rotary import RotaryConfig
 from lmcourse.nn.shaw import Shaw, ShawConfig
 from lmcourse.nn.sight import EMPTY, Sight
+from lmcourse.nn.step import Pass
 
 D_MODEL, LENGTH = 48, 13
 BASE = AttentionConfig(heads=6, rotary=RotaryConfig())
@@ -160,7 +162,8 @@ def test_shaw_is_the_formula_of_the_paper(values: bool, sight: Sight) -> None:
     x, positions = text(), count()
     assert built.shaw is not None
     index = built.shaw.index(positions, positions)
-    q, k, v = built.project(x)
+    qk, v = built.project(x)
+    q, k = built.place(qk, Pass(positions))  # nothing but apart: there is no norm and no rotation
     large_keys = k[:, :, None] + built.shaw.keys.weight[index][:, None]
     scores = (q[:, :, :, None] * large_keys).sum(-1) * 8**-0.5
     seen = sight.visible(positions, positions)[:, None]
@@ -170,6 +173,28 @@ def test_shaw_is_the_formula_of_the_paper(values: bool, sight: Sight) -> None:
         large_values = large_values + built.shaw.values.weight[index][:, None]
     mixed = (weights[..., None] * large_values).sum(-2).transpose(1, 2).flatten(2)
     torch.testing.assert_close(built(x, Pass(positions)), built.out(mixed), atol=2e-5, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_shaw_is_that_of_transformers() -> None:
+    """Keys only, as wav2vec 2.0 BERT has it."""
+    wav = pytest.importorskip("transformers.models.wav2vec2_bert")
+    settings = wav.Wav2Vec2BertConfig(
+        hidden_size=D_MODEL, num_attention_heads=6, position_embeddings_type="relative_key", attention_dropout=0.0,
+        left_max_position_embeddings=3, right_max_position_embeddings=3, attn_implementation="eager",
+    )  # fmt: skip
+    theirs = wav.modeling_wav2vec2_bert.Wav2Vec2BertSelfAttention(settings).eval()
+    shaw = ShawConfig(3, values=False)
+    ours = layer(AttentionConfig(6, shaw=shaw, sight=Sight(causal=False), bias=True, out_bias=True))
+    parts = zip("qkv", ours.qkv.weight.chunk(3), ours.qkv.bias.chunk(3), strict=True)
+    for name, weight, bias in parts:
+        linear = getattr(theirs, f"linear_{name}")
+        linear.weight.copy_(weight)
+        linear.bias.copy_(bias)
+    theirs.linear_out.load_state_dict(ours.out.state_dict())
+    assert ours.shaw is not None
+    theirs.distance_embedding.weight.copy_(ours.shaw.keys.weight)
+    torch.testing.assert_close(ours(text(), Pass(count())), theirs(text())[0], atol=2e-5, rtol=1e-4)
 
 
 def test_shaw_clips_far_distances() -> None:
@@ -217,8 +242,9 @@ def test_temperature_follows_llama_4() -> None:
     config = replace(BASE, rotary=None, temperature=TemperatureConfig(floor=4, slope=0.1))
     sharp, plain = layer(config), layer(replace(config, temperature=None))
     x, positions = text(), count()
-    q, k, _ = plain.project(x)
-    got, same = sharp.place(q, k, Pass(positions))
+    qk, _ = plain.project(x)
+    q, k = plain.place(qk, Pass(positions))
+    got, same = sharp.place(qk, Pass(positions))
     factor = torch.log(torch.floor((torch.arange(LENGTH) + 1.0) / 4) + 1.0) * 0.1 + 1.0
     torch.testing.assert_close(got, q * factor[:, None])
     assert torch.equal(same, k)
@@ -234,7 +260,7 @@ def test_qk_norms_stand_before_or_after_the_rotation(late: bool) -> None:
     def turned(x: Tensor) -> Tensor:
         return place.rotary(x, count())
 
-    got = place(q, k, Pass(count()))
+    got = place(torch.cat([q, k], dim=1), Pass(count()))
     expected = [
         place.norm_q(turned(q)) if late else turned(place.norm_q(q)),
         place.norm_k(turned(k)) if late else turned(place.norm_k(k)),
@@ -252,7 +278,7 @@ def test_qk_norms_normalise_what_they_say() -> None:
         with torch.no_grad():
             for number, parameter in enumerate(built.parameters()):
                 parameter.copy_(torch.rand(parameter.shape, generator=torch.Generator().manual_seed(number)))
-        return built(q, k, Pass(count()))
+        return built(torch.cat([q, k], dim=1), Pass(count()))
 
     def scales(number: int, *shape: int) -> Tensor:
         return torch.rand(shape, generator=torch.Generator().manual_seed(number))

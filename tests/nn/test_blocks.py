@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lmcourse.nn.attention import AttentionConfig, Pass
+from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.block import Block, BlockConfig, CrossBlock, LayerConfig, ParallelBlock, build_block
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.sight import Sight
+from lmcourse.nn.step import Pass
 
 D, LENGTH = 12, 7
 NORM = NormConfig("layer", bias=True)
@@ -72,7 +73,16 @@ def test_parallel_blocks(branches: Any) -> None:
     parameters = sum(p.numel() for p in block.parameters()) - sum(
         p.numel() for part in (block.attention, block.feed_forward) for p in part.parameters()
     )
-    assert parameters == (1 if branches == "parallel" else 2) * 2 * D
+    norms = 1 if branches == "parallel" else 2
+    assert parameters == norms * 2 * D
+    assert len([name for name in block.state_dict() if "norm" in name]) == norms * 2, "no weight under two names"
+
+
+def test_one_norm_is_computed_once() -> None:
+    block, calls = ParallelBlock(LAYER, BlockConfig(NORM, branches="parallel"), D), []
+    block.norm.register_forward_hook(lambda *_: calls.append(1))
+    block(text(), step())
+    assert len(calls) == 1
 
 
 def test_the_kind_of_block_follows_the_configuration() -> None:

@@ -33,8 +33,21 @@ def test_learned_positions_start_at_the_offset() -> None:
     assert embedding.positions.weight.shape == (9, D)
     expected = embedding.tokens.weight[TOKENS] + embedding.positions.weight[AT + 2]
     torch.testing.assert_close(embedding(TOKENS, AT), expected)
-    with pytest.raises(IndexError):
+    with pytest.raises(ValueError, match=r"^a text of 8 tokens is longer than the 7 positions that were learned$"):
         embedding(TOKENS, AT + 1)
+
+
+def test_a_token_that_does_not_exist_is_torchs_to_tell() -> None:
+    with pytest.raises(IndexError):
+        built(EmbeddingConfig("learned", longest=7))(TOKENS + 8, AT)
+
+
+def test_the_length_is_known_without_looking() -> None:
+    embedding = built(EmbeddingConfig("learned", longest=7, offset=2))
+    embedding.check_length(7)
+    with pytest.raises(ValueError, match="8 tokens is longer than the 7 positions"):
+        embedding.check_length(8)
+    built(EmbeddingConfig("sinusoidal")).check_length(10**9)
 
 
 def test_the_2017_embedding() -> None:

@@ -86,6 +86,20 @@ def test_a_scale_for_every_head() -> None:
         torch.testing.assert_close(norm(x)[:, head], F.rms_norm(x[:, head], (8,), norm.weight[head, 0], 1e-5))
 
 
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+def test_a_bias_for_every_head_without_a_scale(kind: str) -> None:
+    norm = randomised(NormConfig(kind, scale=False, bias=True), 3, 1, 8)  # type: ignore[arg-type]
+    x = torch.randn(2, 3, 5, 8)
+    plain = F.layer_norm(x, (8,), eps=1e-5) if kind == "layer" else F.rms_norm(x, (8,), eps=1e-5)
+    torch.testing.assert_close(norm(x), plain + norm.bias)
+
+
+def test_half_precision_parameters_meet_full_precision_numbers() -> None:
+    norm = randomised(NormConfig("rms", bias=True), 8).bfloat16()
+    x = torch.randn(2, 8)
+    torch.testing.assert_close(norm(x), F.rms_norm(x, (8,), norm.weight.float(), 1e-5) + norm.bias.float())
+
+
 def test_zero_has_no_nan() -> None:
     for kind in ("layer", "rms"):
         x = torch.zeros(2, 4, requires_grad=True)

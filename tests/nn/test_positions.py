@@ -9,10 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmcourse.nn.attention import Pass
 from lmcourse.nn.bias import Alibi, AlibiConfig, Buckets, BucketsConfig, alibi_slopes, bucket
 from lmcourse.nn.embedding import sinusoidal
 from lmcourse.nn.rotary import Rotary, RotaryConfig
+from lmcourse.nn.step import Pass
 
 LAYOUTS = ("half", "interleaved")
 
@@ -120,6 +120,16 @@ def test_alibi_is_a_penalty_on_distance(rounded: bool) -> None:
     torch.testing.assert_close(penalty, -3 * alibi_slopes(8), atol=0, rtol=0.01)
 
 
+def test_alibi_looks_both_ways() -> None:
+    """Read backwards, a text has the same distances: BLOOM's bias in one direction, mirrored in the other."""
+    bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
+    theirs = bloom.build_alibi_tensor(torch.ones(1, 9), 6, torch.float32).view(1, 6, 1, 9)
+    ours = Alibi(AlibiConfig(), 6, 8)(torch.arange(9)[None], torch.arange(9)[None])
+    past = (theirs - theirs.transpose(-1, -2)).tril()
+    torch.testing.assert_close(ours, past + past.transpose(-1, -2))
+    torch.testing.assert_close(ours.flip(-1, -2), ours)
+
+
 def test_alibi_keeps_its_slopes_in_a_bf16_model() -> None:
     config = AlibiConfig()
     exact, half = Alibi(config, 12, 8), Alibi(config, 12, 8).bfloat16()
@@ -164,6 +174,14 @@ def test_sines_follow_the_formula(position: int, feature: int) -> None:
     angle = position / 10_000 ** (2 * feature / 16)
     assert waves[2 * feature].item() == pytest.approx(math.sin(angle), abs=5e-4)
     assert waves[2 * feature + 1].item() == pytest.approx(math.cos(angle), abs=5e-4)
+
+
+def test_sines_are_those_of_transformers() -> None:
+    """Marian's, whose cosines stand behind all sines."""
+    marian = pytest.importorskip("transformers.models.marian.modeling_marian")
+    theirs = marian.MarianSinusoidalPositionalEmbedding(60, 16).create_weight()
+    waves = sinusoidal(torch.arange(60), 16)
+    torch.testing.assert_close(torch.cat([waves[:, ::2], waves[:, 1::2]], dim=-1), theirs, atol=1e-5, rtol=0)
 
 
 def test_sines_of_the_notes_example() -> None:

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig, repeat
-from lmcourse.nn.attention import AttentionConfig, QKNormConfig, TemperatureConfig
+from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.bias import AlibiConfig, BucketsConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.rotary import RotaryConfig, Stretch
+from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
+from lmcourse.nn.rotary import RotaryConfig
+from lmcourse.nn.rotary_stretch import LongRope, Stretch, Yarn
 from lmcourse.nn.shaw import ShawConfig
 from lmcourse.nn.sight import Sight
 
@@ -42,7 +44,15 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: RotaryConfig(theta=0.0), "RoPE needs theta > 0"),
     (lambda: RotaryConfig(fraction=1.5), "a fraction in \\(0, 1\\]"),
     (lambda: RotaryConfig(scaling=-1.0), "scaling > 0"),
-    (lambda: Stretch(8.0, 100, slow=4.0, fast=1.0), "0 < slow < fast"),
+    (lambda: Stretch(8.0, 100, slow=4.0, fast=1.0), "0 < slow <= fast"),
+    (lambda: Yarn(8.0, 100, slow=4.0, fast=4.0), "0 < slow < fast"),
+    (lambda: Yarn(0.5, 100), "factor >= 1"),
+    (lambda: LongRope((1.0,), (0.0,), 100, 2.0), "positive divisors"),
+    (lambda: LongRope((1.0,), (1.0, 2.0), 100, 2.0), "two lists alike, not 1 and 2"),
+    (
+        lambda: model(AttentionConfig(2, rotary=RotaryConfig(stretch=LongRope((1.0,), (2.0,), 100, 2.0)))),
+        "layer 0: LongRoPE has 1 divisors, but 2 pairs are turned",
+    ),
     (lambda: ShawConfig(0), "at least 1, not 0"),
     (lambda: Sight("all"), "there is no sight 'all'"),  # type: ignore[arg-type]
     (lambda: BucketsConfig(1), "near distances need no sharing"),
@@ -85,6 +95,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         ),
         "layer 1: a position bias is shared",
     ),
+    (
+        lambda: model(AttentionConfig(2, sight=Sight(causal=False)), position_bias=AlibiConfig(rounded=True)),
+        "layer 0 sees later tokens: rounded ALiBi is for causal attention",
+    ),
     (lambda: translator({"vocabulary": 8}, {}), "give both the same vocabulary and width"),
     (lambda: EncoderDecoderConfig(model(), model()), "its attention must not be causal"),
     (lambda: translator({"embedding": EmbeddingConfig(width=4)}, {}), "the same width of token vectors"),
@@ -101,6 +115,7 @@ def test_refused_in_one_line(make: Callable[[], Any], told: str) -> None:
 
 def test_what_can_work_is_not_refused() -> None:
     model(AttentionConfig(6, kv_heads=3, d_head=4), position_bias=BucketsConfig(2, 2))
+    model(AttentionConfig(2, sight=Sight(causal=False)), position_bias=AlibiConfig())
     translator({}, {})
     assert AttentionConfig(6).key_heads == 6
     assert AttentionConfig(6, d_head=5).head_width(7) == 5

@@ -12,12 +12,13 @@ from math import isclose
 from typing import Any, Literal
 
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
-from lmcourse.nn.attention import AttentionConfig, QKNormConfig, TemperatureConfig
+from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.bias import AlibiConfig, BucketsConfig
 from lmcourse.nn.block import BlockConfig, Branches, LayerConfig, Placement
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import Activation, FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
 from lmcourse.nn.rotary import RotaryConfig
 from lmcourse.nn.sight import Sight
 

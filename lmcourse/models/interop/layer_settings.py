@@ -8,15 +8,8 @@ from typing import Any, Literal
 from lmcourse.errors import CourseError
 from lmcourse.models.interop.facts import Facts
 from lmcourse.models.interop.settings import Known, Settings
-from lmcourse.nn.rotary import RotaryConfig, Stretch
-
-STRETCH = {
-    "factor": "factor",
-    "trained": "original_max_position_embeddings",
-    "slow": "low_freq_factor",
-    "fast": "high_freq_factor",
-}
-"""Our names and theirs for Llama 3.1's rule."""
+from lmcourse.models.interop.stretches import read_stretch, write_stretch
+from lmcourse.nn.rotary import RotaryConfig
 
 
 @dataclass(frozen=True)
@@ -47,21 +40,19 @@ class Rope:
         new = settings.get("rope_parameters") or {}
         old = {**(settings.get("rope_scaling") or {}), "rope_theta": settings.get(self.theta_key) or self.theta}
         if self.local_key is None:
-            known["rotary"] = self._rotary(settings, {**old, **new})
+            known["rotary"] = self._rotary(settings, {**old, **new}, known["context"])
             return
-        known["rotary"] = self._rotary(settings, new.get("full_attention") or old)
+        known["rotary"] = self._rotary(settings, new.get("full_attention") or old, known["context"])
         nearby = new.get("sliding_attention") or {"rope_theta": settings.get(self.local_key, self.theta)}
-        known["local_rotary"] = self._rotary(settings, nearby)
+        known["local_rotary"] = self._rotary(settings, nearby, known["context"])
 
-    def _rotary(self, settings: Settings, given: Settings) -> RotaryConfig:
+    def _rotary(self, settings: Settings, given: Settings, context: int | None) -> RotaryConfig:
         kind = given.get("rope_type") or given.get("type") or "default"
-        if kind not in ("default", "linear", "llama3"):
-            raise CourseError(f"rope_type={kind!r} is not supported; supported: 'default', 'linear', 'llama3'")
+        stretch = read_stretch(kind, given, context)
         fraction = self.fraction or 1.0
         if self.fraction is not None:
             fraction = given.get("partial_rotary_factor") or settings.get(self.fraction_key) or fraction
         scaling = float(given["factor"]) if kind == "linear" else 1.0
-        stretch = Stretch(**{ours: given[key] for ours, key in STRETCH.items()}) if kind == "llama3" else None
         return RotaryConfig(float(given["rope_theta"]), float(fraction), self.layout, scaling, stretch)
 
     def write(self, facts: Facts) -> dict[str, Any]:
@@ -75,7 +66,7 @@ class Rope:
             return None
         kind: dict[str, Any] = {"rope_type": "default"}
         if rotary.stretch is not None:
-            kind = {"rope_type": "llama3", **{key: getattr(rotary.stretch, ours) for ours, key in STRETCH.items()}}
+            kind = write_stretch(rotary.stretch)
         elif rotary.scaling != 1:
             kind = {"rope_type": "linear", "factor": rotary.scaling}
         share = {} if self.fraction is None else {"partial_rotary_factor": rotary.fraction}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 
 from lmcourse.errors import CourseError
@@ -21,12 +22,19 @@ def all_models() -> list[Entry]:
 
 
 def find_model(name: str) -> Entry:
-    """The model of this name.
+    """The model of this name; case, dashes, dots, underscores and spaces do not matter.
 
     Raises:
         CourseError: there is none; the message names the nearest.
     """
     if name in _MODELS:
         return _MODELS[name]
+    alike = [entry for entry in all_models() if _bare(entry.name) == _bare(name)]
+    if len(alike) == 1:
+        return alike[0]
     nearest = get_close_matches(name.lower(), _MODELS, n=1, cutoff=0.0)[0]
     raise CourseError(f"There is no model {name!r} in the zoo. Did you mean {nearest!r}?")
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[-._ ]", "", name.lower())

@@ -7,9 +7,9 @@ from typing import Any
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.styles import RMS, RMS_1E6, llama_like
-from lmcourse.nn.attention import QKNormConfig, TemperatureConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.rotary import Stretch
+from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
+from lmcourse.nn.rotary_stretch import Stretch
 from lmcourse.nn.sight import Sight
 
 
@@ -55,7 +55,7 @@ LLAMA_4_SCOUT_DENSE = llama_like(
     vocabulary=202_048,
     context=10_485_760,
     theta=500_000.0,
-    rotary={"layout": "interleaved"},
+    rotary={"layout": "interleaved", "stretch": Stretch(16.0, trained=8192, slow=1.0, fast=1.0)},
     kv_heads=8,
     pattern=[LOCAL, LOCAL, LOCAL, GLOBAL],
 )
@@ -115,6 +115,9 @@ def qwen3(layers: int, d_model: int, heads: int, d_ff: int, *, tied: bool = Fals
     )
 
 
+INTERNLM2_7B = llama_like(32, 4096, 32, 14_336, vocabulary=92_544, context=32_768, theta=1e6, kv_heads=8)
+
+
 def smollm2(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, theta: float) -> TransformerConfig:
     """SmolLM2: LLaMA for laptops."""
     return llama_like(
@@ -147,13 +150,13 @@ YI = "01.AI 2024, Yi, Table 1; 01-ai/Yi config.json"
 QWEN2 = "Yang et al. 2024, Qwen2 technical report, Table 1; Qwen config.json"
 QWEN25 = "Yang et al. 2024, Qwen2.5 technical report, Table 1; Qwen config.json"
 QWEN3 = "Yang et al. 2025, Qwen3 technical report, Table 1; Qwen config.json"
+INTERN = "Cai et al. 2024, InternLM2 technical report, Table 2; internlm/internlm2-7b config.json"
 SMOL2 = "Ben Allal et al. 2025, SmolLM2; HuggingFaceTB/SmolLM2 config.json"
 SMOL3 = "HuggingFaceTB/SmolLM3-3B-Base, model card and config.json"
 
 SCOUT_NOTE = (
     "What every token passes: attention, and of each mixture of experts the shared expert. Left out: the 16 routed "
-    "experts of each layer, of which a token visits one (6.04B more, which makes the 17B that the card calls active), "
-    "and RoPE's scaling for long contexts."
+    "experts of each layer, of which a token visits one (6.04B more, which makes the 17B that the card calls active)."
 )
 
 ENTRIES = (
@@ -188,6 +191,7 @@ ENTRIES = (
     Entry("qwen3-8b", 2025, QWEN3, qwen3(36, 4096, 32, 12_288), 8_190_735_360),
     Entry("qwen3-14b", 2025, QWEN3, qwen3(40, 5120, 40, 17_408), 14_768_307_200),
     Entry("qwen3-32b", 2025, QWEN3, qwen3(64, 5120, 64, 25_600), 32_762_123_264),
+    Entry("internlm2-7b", 2024, INTERN, INTERNLM2_7B, note="The name counts 7B; ours counts the embeddings too."),
     Entry("smollm2-135m", 2025, SMOL2, smollm2(30, 576, 9, 3, 1536, 100_000.0), 134_515_008),
     Entry("smollm2-360m", 2025, SMOL2, smollm2(32, 960, 15, 5, 2560, 100_000.0), 361_821_120),
     Entry("smollm2-1.7b", 2025, SMOL2, smollm2(24, 2048, 32, 32, 8192, 130_000.0), 1_711_376_384),

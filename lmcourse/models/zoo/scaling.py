@@ -1,11 +1,11 @@
-"""2021 to 2023: large decoders before everybody took LLaMA's shape."""
+"""2021 to 2024: large decoders before everybody took LLaMA's shape."""
 
 from __future__ import annotations
 
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.styles import LAYER_NORM_NO_BIAS, RMS, gpt_like, llama_like
-from lmcourse.nn.bias import AlibiConfig
+from lmcourse.nn.bias import AlibiConfig, BucketsConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.rotary import RotaryConfig
@@ -17,6 +17,24 @@ UNTIED = HeadConfig(tied=False)
 def gopher(layers: int, d_model: int, heads: int) -> TransformerConfig:
     """Gopher and Chinchilla: GPT-2 with RMSNorm, without its learned positions."""
     return gpt_like(layers, d_model, heads, vocabulary=32_000, context=2048, norm=RMS, embedding=NO_POSITIONS)
+
+
+def lamda(layers: int, d_model: int, heads: int) -> TransformerConfig:
+    """LaMDA: T5's buckets, GeGLU of 8 d, and heads that are twice as wide together as the model."""
+    wide = {"gated": True, "activation": "gelu", "bias": False, "width": 8 * d_model}
+    shape = gpt_like(
+        layers,
+        d_model,
+        heads,
+        vocabulary=32_000,
+        context=1,
+        embedding=NO_POSITIONS,
+        feed_forward=wide,
+        d_head=128,
+        bias=False,
+        out_bias=False,
+    )
+    return shape.with_(position_bias=BucketsConfig(), context=None)
 
 
 def palm(layers: int, d_model: int, heads: int) -> TransformerConfig:
@@ -74,18 +92,29 @@ def neox(layers: int, d_model: int, heads: int, vocabulary: int, activation: str
     )
 
 
-def falcon(layers: int, d_model: int, heads: int, kv_heads: int, branches: str) -> TransformerConfig:
+def falcon(
+    layers: int,
+    d_model: int,
+    heads: int,
+    kv_heads: int,
+    branches: str,
+    *,
+    context: int = 2048,
+    theta: float = 10_000.0,
+    tied: bool = True,
+) -> TransformerConfig:
     """Falcon: parallel, RoPE, few key heads, no biases in linear layers."""
     return gpt_like(
         layers,
         d_model,
         heads,
         vocabulary=65_024,
-        context=2048,
+        context=context,
         embedding=NO_POSITIONS,
+        head=HeadConfig(tied=tied),
         block={"branches": branches},
         feed_forward={"activation": "gelu", "bias": False},
-        rotary=RotaryConfig(),
+        rotary=RotaryConfig(theta),
         kv_heads=kv_heads,
         bias=False,
         out_bias=False,
@@ -121,6 +150,7 @@ MPT_7B = gpt_like(
 
 GOPHER = "Rae et al. 2021, Scaling language models, Table 1"
 CHINCHILLA = "Hoffmann et al. 2022, Training compute-optimal large language models, Table 4"
+LAMDA = "Thoppilan et al. 2022, LaMDA: language models for dialog applications, §3"
 PALM = "Chowdhery et al. 2022, PaLM, §2 and Table 1"
 OPT = "Zhang et al. 2022, OPT, Table 1; facebook/opt config.json"
 BLOOM = "Le Scao et al. 2022, BLOOM, Table 3; bigscience/bloom config.json"
@@ -128,6 +158,7 @@ J = "EleutherAI/gpt-j-6b, model card and config.json"
 NEOX = "Black et al. 2022, GPT-NeoX-20B, §2; EleutherAI/gpt-neox-20b config.json"
 PYTHIA = "Biderman et al. 2023, Pythia; EleutherAI/pythia config.json"
 FALCON = "Almazrouei et al. 2023, The Falcon series of open language models; tiiuae/falcon config.json"
+FALCON2 = "Malartic et al. 2024, Falcon2-11B technical report; tiiuae/falcon-11B config.json"
 MPT = "mosaicml/mpt-7b, model card and config.json"
 
 GOPHER_NOTE = (
@@ -136,6 +167,11 @@ GOPHER_NOTE = (
 )
 XL = "Transformer-XL's positions have a d × d projection per layer, left out here"
 GOPHER_CELLS = {"position": "Transformer-XL", "activation": "not said", "biases": "not said", "tied": "not said"}
+LAMDA_NOTE = (
+    "Not said: norm, biases, tying, and the context. The paper counts 137B without the embedding. "
+    "The vocabulary is given as 32K."
+)
+LAMDA_CELLS = {"norm": "not said", "placement": "not said", "biases": "not said", "tied": "not said"}
 PALM_NOTE = "Not said: eps, and which features RoPE pairs. The paper writes LayerNorm; its code was not released."
 
 ENTRIES = (
@@ -159,6 +195,7 @@ ENTRIES = (
         XL,
         GOPHER_CELLS,
     ),
+    Entry("lamda-137b", 2022, LAMDA, lamda(64, 8192, 128), 137_000_000_000, LAMDA_NOTE, really=LAMDA_CELLS),
     Entry("palm-8b", 2022, PALM, palm(32, 4096, 16), 8_630_000_000, PALM_NOTE),
     Entry("palm-62b", 2022, PALM, palm(64, 8192, 32), 62_500_000_000, PALM_NOTE),
     Entry("palm-540b", 2022, PALM, palm(118, 18_432, 48), 540_350_000_000, PALM_NOTE),
@@ -183,4 +220,11 @@ ENTRIES = (
     Entry("falcon-7b", 2023, FALCON, falcon(32, 4544, 71, 1, "parallel"), 7_000_000_000),
     Entry("falcon-40b", 2023, FALCON, falcon(60, 8192, 128, 8, "parallel_two_norms"), 40_000_000_000),
     Entry("falcon-180b", 2023, FALCON, falcon(80, 14_848, 232, 8, "parallel_two_norms"), 180_000_000_000),
+    Entry(
+        "falcon-2-11b",
+        2024,
+        FALCON2,
+        falcon(60, 4096, 32, 8, "parallel", context=8192, theta=500_042.0, tied=False),
+        11_100_000_000,
+    ),
 )

@@ -19,7 +19,17 @@ GATED = {
     "sigmoid": "GLU",
     "identity": "LiGLU",
 }
-PLAIN = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU", "relu2": "ReLU²"}
+PLAIN = {
+    "relu": "ReLU",
+    "gelu": "GELU",
+    "gelu_tanh": "GELU",
+    "silu": "SiLU",
+    "relu2": "ReLU²",
+    "elu": "ELU",
+    "selu": "SELU",
+    "sigmoid": "sigmoid",
+    "identity": "none",
+}
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,7 @@ def _row(entry: Entry) -> Row:
         position=position(config),
         attention=attention_kind(config),
         qk_norm=attention.qk_norm.over if attention.qk_norm else "",
-        activation=(GATED if feed_forward.gated else PLAIN)[feed_forward.activation],
+        activation=activation(feed_forward),
         ff_ratio=feed_forward.width / config.d_model,
         head_ratio=attention.heads * attention.head_width(config.d_model) / config.d_model,
         aspect=config.d_model / len(config.layers),
@@ -120,6 +130,12 @@ def attention_kind(config: TransformerConfig) -> str:
     sharing = {attention.heads: "MHA", 1: "MQA"}.get(attention.key_heads, "GQA")
     sights = _each_once(layer.attention.sight.kind for layer in config.layers)
     return sharing if sights == ["full"] else f"{sharing}, {' + '.join(sights)}"
+
+
+def activation(feed_forward: FeedForwardConfig) -> str:
+    """The feed-forward layer's non-linearity."""
+    plain = PLAIN[feed_forward.activation]
+    return GATED.get(feed_forward.activation, f"gated {plain}") if feed_forward.gated else plain
 
 
 def biases(attention: AttentionConfig, feed_forward: FeedForwardConfig) -> str:

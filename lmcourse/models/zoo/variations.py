@@ -9,9 +9,9 @@ from typing import Any
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.styles import LAYER_NORM, LAYER_NORM_NO_BIAS, RMS_1E6, gpt_like, llama_like, window
-from lmcourse.nn.attention import QKNormConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.placing import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
 from lmcourse.nn.sight import Sight
 

@@ -27,6 +27,19 @@ from lmcourse.models.interop.settings import Clauses, Derived, Fixed, Ignored, K
 from lmcourse.nn.bias import AlibiConfig
 
 BLOCK = "transformer.h.*."
+BLOOM_WEIGHTS: Mapping[str, Layout] = {
+    "embedding.tokens": Same("transformer.word_embeddings"),
+    "blocks.*.attention.before": Same(BLOCK + "input_layernorm"),
+    "blocks.*.attention.qkv": Grouped(BLOCK + "self_attention.query_key_value"),
+    "blocks.*.attention.out": Same(BLOCK + "self_attention.dense"),
+    "blocks.*.feed_forward.before": Same(BLOCK + "post_attention_layernorm"),
+    "blocks.*.feed_forward.up": Same(BLOCK + "mlp.dense_h_to_4h"),
+    "blocks.*.feed_forward.down": Same(BLOCK + "mlp.dense_4h_to_h"),
+    "norm": Same("transformer.ln_f"),
+    "head.linear": Same("lm_head"),
+}
+"""Falcon's code grew out of BLOOM's, and so did its names."""
+BLOOM_COPIES = {"lm_head.weight": "transformer.word_embeddings.weight"}
 
 BLOOM = Family(
     "bloom",
@@ -56,20 +69,9 @@ BLOOM = Family(
             "ff_bias": True,
         },
     ),
-    {
-        "embedding.tokens": Same("transformer.word_embeddings"),
-        "embedding.norm": Same("transformer.word_embeddings_layernorm"),
-        "blocks.*.attention.before": Same(BLOCK + "input_layernorm"),
-        "blocks.*.attention.qkv": Grouped(BLOCK + "self_attention.query_key_value"),
-        "blocks.*.attention.out": Same(BLOCK + "self_attention.dense"),
-        "blocks.*.feed_forward.before": Same(BLOCK + "post_attention_layernorm"),
-        "blocks.*.feed_forward.up": Same(BLOCK + "mlp.dense_h_to_4h"),
-        "blocks.*.feed_forward.down": Same(BLOCK + "mlp.dense_4h_to_h"),
-        "norm": Same("transformer.ln_f"),
-        "head.linear": Same("lm_head"),
-    },
+    {**BLOOM_WEIGHTS, "embedding.norm": Same("transformer.word_embeddings_layernorm")},
     base="transformer.",
-    copies={"lm_head.weight": "transformer.word_embeddings.weight"},
+    copies=BLOOM_COPIES,
 )
 
 
@@ -202,19 +204,8 @@ FALCON = Family(
         ),
         {"norm": "layer", "norm_bias": True, "gated": False},
     ),
-    {
-        "embedding.tokens": Same("transformer.word_embeddings"),
-        "blocks.*.norm": Same(BLOCK + "input_layernorm"),
-        "blocks.*.attention.before": Same(BLOCK + "input_layernorm"),
-        "blocks.*.attention.qkv": Grouped(BLOCK + "self_attention.query_key_value"),
-        "blocks.*.attention.out": Same(BLOCK + "self_attention.dense"),
-        "blocks.*.feed_forward.before": Same(BLOCK + "post_attention_layernorm"),
-        "blocks.*.feed_forward.up": Same(BLOCK + "mlp.dense_h_to_4h"),
-        "blocks.*.feed_forward.down": Same(BLOCK + "mlp.dense_4h_to_h"),
-        "norm": Same("transformer.ln_f"),
-        "head.linear": Same("lm_head"),
-    },
+    {**BLOOM_WEIGHTS, "blocks.*.norm": Same(BLOCK + "input_layernorm")},
     special=_two_norms,
     base="transformer.",
-    copies={"lm_head.weight": "transformer.word_embeddings.weight"},
+    copies=BLOOM_COPIES,
 )

@@ -1,0 +1,191 @@
+"""The models that ours is raced against: the same work, done by code that nobody here wrote.
+
+transformers comes with the extra `parity`. litgpt and x-transformers race when they are installed; nanoGPT and
+gpt-fast, which are no packages, when PEERS_NANOGPT and PEERS_GPT_FAST name the `model.py` of a clone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+LAYERS, WIDTH, HEADS = 6, 384, 6
+LLAMA_FF, GPT_FF = 1024, 4 * WIDTH
+
+Decoder = Callable[[Tensor, int], Tensor]
+"""Prompts (b, s) and a number of new tokens → the texts (b, s + new)."""
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""Inputs and targets → the mean loss."""
+
+
+def module_at(variable: str) -> ModuleType | None:
+    """The Python file that an environment variable names."""
+    path = os.environ.get(variable)
+    if path is None:
+        return None
+    spec = importlib.util.spec_from_file_location(variable.lower(), path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
+# ---- the models
+
+
+def hugging_face(family: str, vocabulary: int, length: int) -> nn.Module:
+    from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+    shared: dict[str, Any] = {"vocab_size": vocabulary, "bos_token_id": None, "eos_token_id": None}
+    if family == "llama":
+        llama = LlamaConfig(
+            hidden_size=WIDTH,
+            intermediate_size=LLAMA_FF,
+            num_hidden_layers=LAYERS,
+            num_attention_heads=HEADS,
+            max_position_embeddings=length,
+            tie_word_embeddings=True,
+            **shared,
+        )
+        return LlamaForCausalLM(llama)
+    no_dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    gpt2 = GPT2Config(n_positions=length, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, **no_dropout, **shared)
+    return GPT2LMHeadModel(gpt2)
+
+
+def litgpt(vocabulary: int, length: int) -> nn.Module:
+    from litgpt import GPT, Config
+
+    config = Config(
+        block_size=length,
+        vocab_size=vocabulary,
+        padded_vocab_size=vocabulary,
+        n_layer=LAYERS,
+        n_head=HEADS,
+        n_embd=WIDTH,
+        rotary_percentage=1.0,
+        parallel_residual=False,
+        bias=False,
+        norm_class_name="RMSNorm",
+        mlp_class_name="LLaMAMLP",
+        intermediate_size=LLAMA_FF,
+    )
+    return GPT(config)
+
+
+def x_transformers(vocabulary: int, length: int) -> nn.Module:
+    from x_transformers import Decoder, TransformerWrapper
+
+    layers = Decoder(
+        dim=WIDTH,
+        depth=LAYERS,
+        heads=HEADS,
+        attn_dim_head=WIDTH // HEADS,
+        attn_flash=True,
+        rotary_pos_emb=True,
+        use_rmsnorm=True,
+        ff_swish=True,
+        ff_glu=True,
+        ff_no_bias=True,
+        ff_mult=LLAMA_FF / WIDTH,
+    )
+    return TransformerWrapper(num_tokens=vocabulary, max_seq_len=length, attn_layers=layers, tie_embedding=True)
+
+
+# ---- decoding
+
+
+def decoders(family: str, vocabulary: int, batch: int, length: int) -> dict[str, Decoder]:
+    """Greedy decoding of every peer of this family; `length` is that of prompt and answer."""
+    their = hugging_face(family, vocabulary, length).eval()
+
+    def generate(prompts: Tensor, new: int) -> Tensor:
+        mask = torch.ones_like(prompts)
+        options = {"attention_mask": mask, "max_new_tokens": new, "do_sample": False, "pad_token_id": 0}
+        return their.generate(prompts, **options)
+
+    result: dict[str, Decoder] = {"transformers": generate}
+    if family == "llama" and installed("litgpt"):
+        model = litgpt(vocabulary, length).eval()
+        model.set_kv_cache(batch_size=batch, max_seq_length=length)
+        result["litgpt"] = with_cache(lambda tokens, at: model(tokens, at))
+    gpt_fast = module_at("PEERS_GPT_FAST")
+    if family == "llama" and gpt_fast is not None:
+        arguments = gpt_fast.ModelArgs(
+            block_size=length,
+            vocab_size=vocabulary,
+            n_layer=LAYERS,
+            n_head=HEADS,
+            dim=WIDTH,
+            intermediate_size=LLAMA_FF,
+        )
+        fast = gpt_fast.Transformer(arguments).eval()
+        fast.setup_caches(max_batch_size=batch, max_seq_length=length)
+        fast.output.weight = fast.tok_embeddings.weight
+        result["gpt-fast"] = with_cache(fast)
+        result["gpt-fast compiled"] = with_cache(fast, torch.compile(fast, fullgraph=True, dynamic=False))
+    return result
+
+
+def with_cache(
+    read: Callable[[Tensor, Tensor], Tensor], step: Callable[[Tensor, Tensor], Tensor] | None = None
+) -> Decoder:
+    """The plain greedy loop round a model that takes tokens and their positions, and keeps its own cache."""
+    step = read if step is None else step
+
+    @torch.inference_mode()
+    def run(prompts: Tensor, new: int) -> Tensor:
+        text, count = [prompts], prompts.shape[1]
+        logits = read(prompts, torch.arange(count))
+        for position in range(count, count + new):
+            text.append(logits[:, -1:].argmax(dim=-1))
+            if position < count + new - 1:
+                logits = step(text[-1], torch.tensor([position]))
+        return torch.cat(text, dim=1)
+
+    return run
+
+
+# ---- training
+
+
+def trainees(vocabulary: int, length: int) -> dict[str, tuple[nn.Module, Loss]]:
+    """Every peer that learns, with its loss. Those that have a loss of their own use it."""
+
+    def from_logits(model: Callable[[Tensor], Tensor]) -> Loss:
+        return lambda inputs, targets: F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+
+    result: dict[str, tuple[nn.Module, Loss]] = {}
+    for family in ("llama", "gpt2"):
+        their = hugging_face(family, vocabulary, length)
+        logits = from_logits(lambda inputs, m=their: m(inputs, use_cache=False).logits)
+        result[f"transformers {family}"] = their, logits
+    if installed("litgpt"):
+        model = litgpt(vocabulary, length)
+        model.lm_head.weight = model.transformer.wte.weight
+        result["litgpt"] = model, from_logits(model)
+    if installed("x_transformers"):
+        model = x_transformers(vocabulary, length)
+        result["x-transformers"] = model, from_logits(model)
+    nanogpt = module_at("PEERS_NANOGPT")
+    if nanogpt is not None:
+        arguments = nanogpt.GPTConfig(
+            block_size=length, vocab_size=vocabulary, n_layer=LAYERS, n_head=HEADS, n_embd=WIDTH
+        )
+        model = nanogpt.GPT(arguments)
+        result["nanoGPT"] = model, lambda inputs, targets: model(inputs, targets)[1]
+    return result

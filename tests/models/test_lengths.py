@@ -1,0 +1,73 @@
+"""A text longer than the positions a model has learned is refused in one line, whoever counts."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lmcourse.inference.cache import Cache
+from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.styles import gpt_like
+from lmcourse.nn.sight import EMPTY, Sight
+from tests.models.tiny import tokens
+
+TOLD = "^a text of 9 tokens is longer than the 8 positions that were learned$"
+
+
+def config(sight: Sight | None = None) -> TransformerConfig:
+    return gpt_like(2, 16, 2, vocabulary=53, context=8, sight=sight or Sight())
+
+
+def test_a_long_text() -> None:
+    model = Transformer(config())
+    model(tokens(length=8))
+    for call in (
+        lambda: model(tokens(length=9)),
+        lambda: model(tokens(length=1), torch.full((2, 1), 8)),
+        lambda: model(tokens(length=9), store=Cache(model.config)),
+    ):
+        with pytest.raises(ValueError, match=TOLD):
+            call()
+
+
+def test_a_text_that_grows() -> None:
+    model = Transformer(config()).eval()
+    cache = Cache(model.config)
+    model(tokens(length=7), store=cache)
+    model(tokens(length=1), store=cache)
+    with pytest.raises(ValueError, match=TOLD):
+        model(tokens(length=1), store=cache)
+
+
+def test_padding_and_new_starts_do_not_count() -> None:
+    """Nine columns, but no text of more than eight tokens."""
+    model = Transformer(config())
+    left = torch.arange(9) - 1
+    assert left[0] == EMPTY
+    twice = torch.tensor([0, 1, 2, 3, 4, 0, 1, 2, 3])
+    model(tokens(length=9), torch.stack([left, twice]))
+
+
+def test_without_numbers_the_length_is_seen_all_the_same() -> None:
+    """On the meta device there is nothing to look at; on a GPU, nothing to wait for."""
+    with torch.device("meta"):
+        model = Transformer(config())
+        model(torch.zeros(2, 8, dtype=torch.long))
+        with pytest.raises(ValueError, match=TOLD):
+            model(torch.zeros(2, 9, dtype=torch.long))
+
+
+def test_either_end_of_an_encoder_decoder() -> None:
+    model = EncoderDecoder(EncoderDecoderConfig(config(Sight(causal=False)), config()))
+    model(tokens(length=8), tokens(length=8))
+    for source, target in ((9, 8), (8, 9)):
+        with pytest.raises(ValueError, match=TOLD):
+            model(tokens(length=source), tokens(length=target))
+
+
+def test_compiled_in_one_piece() -> None:
+    model = Transformer(config()).eval()
+    whole = torch.compile(model, backend="eager", fullgraph=True)
+    torch.testing.assert_close(whole(tokens(length=8)), model(tokens(length=8)))
