@@ -7,6 +7,7 @@ should not cost seconds.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import shutil
@@ -48,7 +49,7 @@ class Hardware:
         accelerators: GPUs that torch can use, in torch's order.
         cpu: the processor's name.
         cores: cores this process may use; fewer than the machine's in a container or under a scheduler.
-        memory: bytes of main memory; None where the system does not say (Windows).
+        memory: bytes of main memory; None where the system does not say.
         disk_free: bytes free where the current folder is.
     """
 
@@ -74,6 +75,22 @@ def best_device() -> torch.device:
     if torch.backends.mps.is_available():
         return torch.device("mps")
     return torch.device("cpu")
+
+
+def power_limit(index: int = 0) -> float | None:
+    """Watts that a GPU may draw, as NVIDIA's driver says; None where it does not (AMD, Apple, some virtual GPUs).
+
+    Args:
+        index: of the GPU, in torch's order. The driver counts otherwise if CUDA_VISIBLE_DEVICES is set.
+    """
+    import torch
+
+    uuid = getattr(torch.cuda.get_device_properties(index), "uuid", None)
+    answer = None if uuid is None else _nvidia_smi("power.limit", units=False, gpu=f"GPU-{uuid}")
+    try:
+        return None if answer is None else float(answer)
+    except ValueError:  # "[N/A]"
+        return None
 
 
 def describe(folder: str | Path = ".") -> Hardware:
@@ -141,7 +158,27 @@ def main_memory() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # Windows has no sysconf; others may not know these names
+        return _windows_memory()
+
+
+def _windows_memory() -> int | None:
+    """Bytes of main memory as Windows counts them; None anywhere else."""
+    libraries = getattr(ctypes, "windll", None)
+    status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
+    if libraries is None or not libraries.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
         return None
+    return int(status.physical)
+
+
+class _MemoryStatus(ctypes.Structure):
+    """MEMORYSTATUSEX of the Windows API, of which only the first numbers are read."""
+
+    _fields_ = (
+        ("length", ctypes.c_uint32),
+        ("load", ctypes.c_uint32),
+        ("physical", ctypes.c_uint64),
+        ("others", ctypes.c_uint64 * 6),
+    )
 
 
 def cpu_name() -> str:
@@ -164,9 +201,11 @@ def _cpu_name_from(cpuinfo: Path) -> str:
     return " ".join(next(names, "").split())
 
 
-def _nvidia_smi(field: str) -> str | None:
-    """One property of the first NVIDIA GPU, as the driver's own tool tells it."""
-    return _first_line(["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader"])
+def _nvidia_smi(field: str, *, units: bool = True, gpu: str | None = None) -> str | None:
+    """One property of a GPU, the first by default, as NVIDIA's own tool tells it."""
+    form = "csv,noheader" if units else "csv,noheader,nounits"
+    which = [] if gpu is None else [f"--id={gpu}"]
+    return _first_line(["nvidia-smi", f"--query-gpu={field}", f"--format={form}", *which])
 
 
 def _first_line(command: list[str]) -> str | None:

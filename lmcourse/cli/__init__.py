@@ -1,4 +1,4 @@
-"""The command line: `lmcourse lab | doctor | list | status | build | grade | matrix`.
+"""The command line: `lmcourse lab | doctor | list | status | build | grade | matrix | account | bench`.
 
 Parse (`parser`), call (`commands`), print (`tables`). Every command prints for a person and, with `--json`,
 one JSON document for a program. Exit status: 0; 1 if what was asked about does not hold; 2 with one line on

@@ -128,6 +128,36 @@ def matrix(options: Namespace) -> int:
     return 0 if proof.proved else 1
 
 
+def account(options: Namespace) -> int:
+    """Show what a model costs, by arithmetic: nothing is built or run."""
+    from lmcourse.cli.budget import make_budget
+
+    budget = make_budget(options)
+    if options.json:
+        _print_json(budget.to_json())
+    else:
+        from lmcourse.cli import budget_tables, tables
+
+        tables.show(*budget_tables.budget(budget))
+    return 0
+
+
+def bench(options: Namespace) -> int:
+    """Measure this machine, and a model on it."""
+    from lmcourse.bench.bench import bench as measure
+
+    sizes = {"batch": options.batch, "length": options.seq, "steps": options.steps}
+    with _quiet(options):
+        found = measure(options.model, **sizes, number=options.dtype)
+    if options.json:
+        _print_json(found.to_json())
+    else:
+        from lmcourse.cli import tables
+
+        tables.show(tables.bench(found))
+    return 0
+
+
 def _chapters(names: Sequence[str]) -> list[Chapter]:
     """The chapters somebody named, or all that are written."""
     from lmcourse.course import available_chapters, find_chapter

@@ -68,7 +68,37 @@ def make_parser() -> argparse.ArgumentParser:
     proof = "Exit 1 unless each loses points and is named, solutions earn everything and stubs nothing."
     matrix = add("matrix", commands.matrix, "Prove the checks: submit every known wrong answer", proof)
     matrix.add_argument("chapters", nargs="*", metavar="NN", help=WHICH)
+
+    about = "By arithmetic: nothing is built or run. docs/accounting.md explains every number."
+    _add_account(add("account", commands.account, "Account for a model: parameters, FLOPs, memory, time", about))
+
+    what = "Matrix products, copies, a training step and decoding; about half a minute on a quiet machine."
+    _add_bench(add("bench", commands.bench, "Measure this machine and a model on it, beside what was predicted", what))
     return parser
+
+
+def _add_account(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--model", required=True, metavar="NAME", help="of the zoo, such as llama-3-8b")
+    add("--gpu", metavar="NAME", help="such as h100; without it all that depends on no hardware")
+    add("--gpus", type=int, default=1, metavar="N", help="how many; 1 by default")
+    add("--batch", type=int, default=1, metavar="N", help="texts that a copy of the model reads at once; 1 by default")
+    add("--seq", type=int, metavar="N", help="tokens of each text; by default the longest that the model was made for")
+    add("--recipe", default="mixed", metavar="NAME", help="how numbers are stored: mixed by default, fp32, autocast, …")
+    add("--checkpoint", choices=("nothing", "blocks"), default="nothing", help="what is recomputed to save memory")
+    add("--tensor-parallel", type=int, default=1, metavar="T", help="GPUs that share each matrix; 1 by default")
+    add("--zero", type=int, default=0, choices=range(4), help="the stage of ZeRO among the copies; 0 by default")
+    add("--tokens", type=float, metavar="N", help="of a whole training run, such as 15e12")
+    add("--mfu", type=float, default=0.4, metavar="SHARE", help="of the peak that training reaches; 0.4 by default")
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--model", metavar="NAME", help="of the zoo; by default mini, on a GPU course-124m")
+    add("--batch", type=int, default=4, metavar="N", help="texts; 4 by default")
+    add("--seq", type=int, default=256, metavar="N", help="tokens of each; 256 by default")
+    add("--steps", type=int, default=5, metavar="N", help="how many are timed, of each kind; 5 by default")
+    add("--dtype", metavar="FORMAT", help="fp32, bf16, fp16 or fp64; by default fp32, on NVIDIA's newer GPUs bf16")
 
 
 def _add_course(parser: argparse.ArgumentParser, default: str | None) -> None:

@@ -14,6 +14,7 @@ from lmcourse.course import Chapter
 from lmcourse.progress import NotebookProgress, Progress, State
 
 if TYPE_CHECKING:
+    from lmcourse.bench.bench import Bench
     from lmcourse.exercises.matrix import Matrix, Row
     from lmcourse.grading import Result
 
@@ -104,6 +105,26 @@ def verdict(proof: Matrix) -> str:
         _all_or("Every untouched stub earns nothing", "Stubs that earn points", proof.not_zero),
     ]
     return "\n".join(lines)
+
+
+def bench(found: Bench) -> RenderableType:
+    """What the machine can do, and how near a model on it comes to that."""
+    machine = _table(found.machine.title, right=("measured", "of the data sheet"))
+    for number, peak in found.machine.peaks.items():
+        share = found.peak_shares.get(number)
+        machine.add_row(f"{number} products", f"{peak / 1e9:,.0f} GFLOP/s", "–" if share is None else f"{share:.0%}")
+    machine.add_row("copy, read and write", f"{found.machine.bandwidth / 1e9:,.1f} GB/s", "–")
+    model = f"{found.model}, {found.batch} × {found.length} tokens, {found.number}"
+    steps = _table(model, right=("predicted", "measured", "tokens/s"))
+    for name, work in (("training step", found.training), ("decoding step", found.decoding)):
+        times = (f"{seconds * 1e3:,.1f} ms" for seconds in (work.predicted, work.measured.median))
+        steps.add_row(name, *times, f"{work.tokens_per_second:,.0f}")
+    kept = (f"{size / 2**20:,.1f} MiB" for size in (found.saved_predicted, found.saved_counted))
+    steps.add_row("kept for backward", *kept, "")
+    shares = f"MFU {found.mfu:.0%} of the measured peak; decoding {found.bandwidth_share:.0%} of the bandwidth."
+    if found.bandwidth_share > 1:
+        shares += " Above 100 %: the weights stay in the processor's cache."
+    return Group(machine, "", steps, "", shares, *map(escape, found.notes))
 
 
 def _all_or(good: str, bad: str, names: Sequence[str]) -> str:

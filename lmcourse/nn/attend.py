@@ -37,7 +37,7 @@ def attention_weights(
     if soft_cap is not None:
         scores = soft_cap * torch.tanh(scores / soft_cap)
     if bias is not None:
-        scores = scores + bias
+        scores = scores + bias.to(scores.dtype)
     # Not −inf: a row of padding sees nothing, and a softmax over nothing is NaN.
     return scores.masked_fill(~visible[:, None], torch.finfo(scores.dtype).min).softmax(dim=-1)
 

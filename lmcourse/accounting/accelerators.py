@@ -1,0 +1,166 @@
+"""What hardware can do, by name: `find_accelerator("h100-sxm")`.
+
+Every peak is dense, in FLOP/s, as its maker's data sheet or white paper gives it; where only the figure with 2:4
+sparsity is printed, half of it. What could not be verified is left out. NVIDIA's fp16 is with sums in fp32, as PyTorch
+computes: GeForce cards do that at half the rate that is advertised, which is with sums in fp16. Without a GPU,
+`lmcourse.accounting.machine` measures.
+
+Memory is in GiB, because chips come in powers of two: "80 GB" are 80 · 2³⁰ bytes, of which the driver keeps a little.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+
+from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.formats import Format
+from lmcourse.errors import CourseError
+
+PCIE_3, PCIE_4, PCIE_5 = 32, 64, 128
+"""GB/s of 16 lanes, both directions together: the link of a card without NVLink."""
+
+Peaks = dict[Format, float]
+
+V100_PCIE: Peaks = {"fp64": 7, "fp32": 14, "fp16": 112}
+V100_SXM: Peaks = {"fp64": 7.8, "fp32": 15.7, "fp16": 125}
+A100: Peaks = {"fp64": 19.5, "fp32": 19.5, "tf32": 156, "bf16": 312, "fp16": 312, "int8": 624}
+H100_SXM: Peaks = {"fp64": 67, "fp32": 67, "tf32": 494.7, "bf16": 989.4, "fp16": 989.4, "fp8": 1978.9, "int8": 1978.9}
+H100_PCIE: Peaks = {"fp64": 51, "fp32": 51, "tf32": 378, "bf16": 756, "fp16": 756, "fp8": 1513, "int8": 1513}
+HOPPER_NVL: Peaks = {"fp64": 60, "fp32": 60, "tf32": 417.5, "bf16": 835.5, "fp16": 835.5, "fp8": 1670.5, "int8": 1670.5}
+MI250X: Peaks = {"fp64": 95.7, "fp32": 95.7, "bf16": 383, "fp16": 383, "int8": 383}
+"""Dense TFLOP/s of chips that are sold in several forms."""
+
+VOLTA = "NVIDIA V100 data sheet, January 2020"
+AMPERE = "NVIDIA A100 data sheet, June 2021"
+HOPPER = "NVIDIA H100 data sheet, 2023; dense figures of SXM from the H100 white paper, v1.04"
+BLACKWELL = "NVIDIA Blackwell data sheet, 2025"
+GA102 = "NVIDIA Ampere GA102 white paper, v2.0"
+TPU = "Google Cloud TPU documentation, {}: system architecture"
+
+
+def find_accelerator(name: str) -> Accelerator:
+    """The accelerator of this name; case, dashes, underscores and spaces do not matter.
+
+    A name of a family stands for one member: "h100" for "h100-sxm". What is returned has the full name: print that.
+
+    Raises:
+        CourseError: there is none; the message names the nearest.
+    """
+    bare = {_bare(known): known for known in (*_ACCELERATORS, *ALIASES)}
+    known = bare.get(_bare(name))
+    if known is None:
+        nearest = get_close_matches(_bare(name), bare, n=3, cutoff=0.0)
+        raise CourseError(f"There is no accelerator {name!r}. The nearest are {', '.join(bare[n] for n in nearest)}.")
+    return _ACCELERATORS[ALIASES.get(known, known)]
+
+
+def all_accelerators() -> list[Accelerator]:
+    """Every one, maker by maker, the oldest first."""
+    return list(_ACCELERATORS.values())
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[-_ ]", "", name.lower())
+
+
+def _entry(
+    name: str,
+    title: str,
+    tflops: Peaks,
+    gib: int,
+    bandwidth: float,
+    link: float | None,
+    watts: float | None,
+    source: str,
+) -> Accelerator:
+    """Peaks in TFLOP/s, memory in GiB, bandwidth and link in GB/s."""
+    peaks = {number: round(peak * 1e12) for number, peak in tflops.items()}
+    speed = None if link is None else link * 1e9
+    return Accelerator(name, title, peaks, bandwidth * 1e9, gib * 2**30, speed, watts, (source,))
+
+
+# name, title, peaks, memory, bandwidth, link, power, source
+# fmt: off
+_ENTRIES = (
+    _entry("v100-pcie-16gb", "NVIDIA V100 PCIe 16 GB", V100_PCIE, 16, 900, PCIE_3, 250, VOLTA),
+    _entry("v100-pcie-32gb", "NVIDIA V100 PCIe 32 GB", V100_PCIE, 32, 900, PCIE_3, 250, VOLTA),
+    _entry("v100-sxm-16gb", "NVIDIA V100 SXM2 16 GB", V100_SXM, 16, 900, 300, 300, VOLTA),
+    _entry("v100-sxm-32gb", "NVIDIA V100 SXM2 32 GB", V100_SXM, 32, 900, 300, 300, VOLTA),
+    _entry("v100s", "NVIDIA V100S PCIe", {"fp64": 8.2, "fp32": 16.4, "fp16": 130}, 32, 1134, PCIE_3, 250, VOLTA),
+    _entry("t4", "NVIDIA T4", {"fp32": 8.1, "fp16": 65, "int8": 130}, 16, 320, PCIE_3, 70,
+           "NVIDIA T4 data sheet, 2019; bandwidth from the Turing white paper"),
+    _entry("a10", "NVIDIA A10", {"fp32": 31.2, "tf32": 62.5, "bf16": 125, "fp16": 125, "int8": 250}, 24, 600, PCIE_4,
+           150, "NVIDIA A10 data sheet, 2021"),
+    _entry("a10g", "NVIDIA A10G", {"fp32": 35, "tf32": 35, "bf16": 70, "fp16": 70, "int8": 140}, 24, 600, PCIE_4,
+           300, "NVIDIA A10G data sheet, 2021"),
+    _entry("a40", "NVIDIA A40", {"fp32": 37.4, "tf32": 74.8, "bf16": 149.7, "fp16": 149.7, "int8": 299.3}, 48, 696,
+           112.5, 300, "NVIDIA A40 data sheet, 2021"),
+    _entry("rtx-a6000", "NVIDIA RTX A6000", {"fp32": 38.7, "tf32": 77.4, "bf16": 154.8, "fp16": 154.8, "int8": 309.7},
+           48, 768, 112.5, 300, GA102),
+    _entry("rtx-3090", "NVIDIA GeForce RTX 3090",
+           {"fp32": 35.6, "tf32": 35.6, "bf16": 71, "fp16": 71, "int8": 284}, 24, 936, 112.5, 350, GA102),
+    _entry("a100-pcie-40gb", "NVIDIA A100 PCIe 40 GB", A100, 40, 1555, 600, 250, AMPERE),
+    _entry("a100-pcie-80gb", "NVIDIA A100 PCIe 80 GB", A100, 80, 1935, 600, 300, AMPERE),
+    _entry("a100-sxm-40gb", "NVIDIA A100 SXM4 40 GB", A100, 40, 1555, 600, 400, AMPERE),
+    _entry("a100-sxm-80gb", "NVIDIA A100 SXM4 80 GB", A100, 80, 2039, 600, 400, AMPERE),
+    _entry("l4", "NVIDIA L4", {"fp32": 30.3, "tf32": 60, "bf16": 121, "fp16": 121, "fp8": 242.5, "int8": 242.5},
+           24, 300, PCIE_4, 72, "NVIDIA L4 data sheet, 2023"),
+    _entry("l40s", "NVIDIA L40S",
+           {"fp32": 91.6, "tf32": 183, "bf16": 362, "fp16": 362, "fp8": 733, "int8": 733}, 48, 864, PCIE_4, 350,
+           "NVIDIA L40S data sheet, 2023"),
+    _entry("rtx-4090", "NVIDIA GeForce RTX 4090",
+           {"fp32": 82.6, "tf32": 82.6, "bf16": 165.2, "fp16": 165.2, "fp8": 330.3, "int8": 660.6}, 24, 1008, PCIE_4,
+           450, "NVIDIA Ada white paper, v2.01; fp8 with sums in fp32"),
+    _entry("h100-pcie", "NVIDIA H100 PCIe", H100_PCIE, 80, 2000, 600, 350, HOPPER),
+    _entry("h100-nvl", "NVIDIA H100 NVL", HOPPER_NVL, 94, 3900, 600, 400, HOPPER),
+    _entry("h100-sxm", "NVIDIA H100 SXM5", H100_SXM, 80, 3350, 900, 700, HOPPER),
+    _entry("h200-nvl", "NVIDIA H200 NVL", HOPPER_NVL, 141, 4800, 900, 600, "NVIDIA H200 data sheet, 2024"),
+    _entry("h200", "NVIDIA H200 SXM", H100_SXM, 141, 4800, 900, 700,
+           "NVIDIA H200 data sheet, 2024; the compute units are the H100's"),
+    _entry("h20", "NVIDIA H20", {"fp32": 44, "tf32": 74, "bf16": 148, "fp16": 148, "fp8": 296, "int8": 296},
+           96, 4000, 900, 400, "NVIDIA publishes none for everybody: what sellers quote from its data sheet, 2024"),
+    _entry("b200", "NVIDIA B200 (HGX)",
+           {"fp32": 75, "tf32": 1100, "bf16": 2250, "fp16": 2250, "fp8": 4500, "int8": 4500, "fp4": 9000},
+           180, 7700, 1800, 1000, BLACKWELL),
+    _entry("gb200", "NVIDIA GB200, one of its GPUs",
+           {"fp32": 80, "tf32": 1250, "bf16": 2500, "fp16": 2500, "fp8": 5000, "int8": 5000, "fp4": 10000},
+           186, 8000, 1800, 1200, BLACKWELL),
+    _entry("rtx-5090", "NVIDIA GeForce RTX 5090",
+           {"fp32": 104.8, "tf32": 104.8, "bf16": 209.5, "fp16": 209.5, "fp8": 419, "int8": 838, "fp4": 1676},
+           32, 1792, PCIE_5, 575, "NVIDIA RTX Blackwell white paper, v1.1; fp8 with sums in fp32"),
+    _entry("mi250x", "AMD Instinct MI250X, both dies", MI250X, 128, 3276.8, 800, 500,
+           "AMD Instinct MI200 series data sheet, 2022"),
+    _entry("mi250x-die", "AMD Instinct MI250X, one of its two dies: torch takes each for a GPU",
+           {number: peak / 2 for number, peak in MI250X.items()}, 64, 1638.4, None, None,
+           "half of the AMD Instinct MI200 series data sheet, 2022"),
+    _entry("mi300x", "AMD Instinct MI300X",
+           {"fp64": 163.4, "fp32": 163.4, "tf32": 653.7, "bf16": 1307.4, "fp16": 1307.4, "fp8": 2614.9, "int8": 2614.9},
+           192, 5300, 896, 750, "AMD Instinct MI300X data sheet, 2023"),
+    _entry("tpu-v4", "Google TPU v4, one chip", {"bf16": 275}, 32, 1200, None, None, TPU.format("v4")),
+    _entry("tpu-v5e", "Google TPU v5e, one chip", {"bf16": 197, "int8": 393}, 16, 819, 400, None, TPU.format("v5e")),
+    _entry("tpu-v5p", "Google TPU v5p, one chip", {"bf16": 459}, 95, 2765, 1200, None, TPU.format("v5p")),
+    _entry("tpu-v6e", "Google TPU v6e, one chip", {"bf16": 918, "int8": 1836}, 32, 1600, 800, None, TPU.format("v6e")),
+)
+# fmt: on
+
+_ACCELERATORS = {accelerator.name: accelerator for accelerator in _ENTRIES}
+
+ALIASES = {
+    "v100": "v100-sxm-32gb",
+    "v100-sxm": "v100-sxm-32gb",
+    "v100-pcie": "v100-pcie-32gb",
+    "a6000": "rtx-a6000",
+    "a100": "a100-sxm-80gb",
+    "a100-sxm": "a100-sxm-80gb",
+    "a100-pcie": "a100-pcie-80gb",
+    "a100-40gb": "a100-sxm-40gb",
+    "a100-80gb": "a100-sxm-80gb",
+    "h100": "h100-sxm",
+    "h200-sxm": "h200",
+    "3090": "rtx-3090",
+    "4090": "rtx-4090",
+    "5090": "rtx-5090",
+    "trillium": "tpu-v6e",
+}
+"""Names of families and nicknames, and the one that each stands for."""

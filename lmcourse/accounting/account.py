@@ -1,0 +1,181 @@
+"""The whole budget of a model: parameters, FLOPs, memory, KV cache, latency and days, from one description.
+
+Everything here is called, nothing computed: each number comes from the module that explains it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.activations.model import Checkpoint
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.fleet import Fleet
+from lmcourse.accounting.kv_cache import cache_bytes
+from lmcourse.accounting.latency import Limit, Operation, forward_operations, roofline_mfu, roofline_seconds
+from lmcourse.accounting.memory import inference_memory, largest_batch, largest_inference_batch, training_memory
+from lmcourse.accounting.parallel import ONE_DEVICE, Layout, tensor_parallel_traffic
+from lmcourse.accounting.parameters import count_parameters, matmul_parameters
+from lmcourse.accounting.recipes import Recipe
+from lmcourse.accounting.training_flops import TrainingFlops, training_flops
+from lmcourse.models.config import TransformerConfig
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be accounted for.
+
+    Attributes:
+        config: the model.
+        batch: texts that a replica of the model reads at once: one device, or the devices that share its tensors.
+        length: tokens of each.
+        recipe: how numbers are stored.
+        checkpoint: "blocks" recomputes blocks in the backward pass.
+        layout: how the devices are used.
+    """
+
+    config: TransformerConfig
+    batch: int
+    length: int
+    recipe: Recipe
+    checkpoint: Checkpoint = "nothing"
+    layout: Layout = ONE_DEVICE
+
+    @property
+    def writes(self) -> bool:
+        """Whether the model can write texts: no layer sees later tokens."""
+        return all(layer.attention.sight.causal for layer in self.config.layers)
+
+
+@dataclass(frozen=True)
+class Account:
+    """What needs no hardware. Memory is in bytes on each device.
+
+    Attributes:
+        parameters: by part.
+        matmul_parameters: those that every token is multiplied with.
+        flops: of a training step of one replica.
+        training: None if the recipe does not train.
+        cache, inference: None if the model does not write.
+    """
+
+    parameters: Breakdown[int]
+    matmul_parameters: int
+    flops: TrainingFlops
+    training: Breakdown[int] | None
+    cache: Breakdown[int] | None
+    inference: Breakdown[int] | None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A forward pass on an accelerator.
+
+    Attributes:
+        seconds: by group of operators.
+        limits: what limits each group.
+    """
+
+    seconds: Breakdown[float]
+    limits: dict[str, Limit]
+
+
+@dataclass(frozen=True)
+class Performance:
+    """What depends on the hardware.
+
+    Attributes:
+        largest_training_batch, largest_inference_batch: of a replica; 0 if not even one text fits, None if the model or
+            the recipe is none for it.
+        best_mfu: the roofline's, which no run exceeds.
+        prefill, decode: reading the batch; one more token for each of its texts. None if the model does not write.
+    """
+
+    largest_training_batch: int | None
+    largest_inference_batch: int | None
+    best_mfu: float
+    prefill: Timing | None
+    decode: Timing | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run.
+
+    Attributes:
+        tokens: how many are read.
+        flops: model FLOPs.
+        days, device_hours: how long it takes, all together and per device.
+        energy: kWh at the power limit; None if that is not known.
+    """
+
+    tokens: int
+    flops: int
+    days: float
+    device_hours: float
+    energy: float | None
+
+
+def account(job: Job) -> Account:
+    """What a job costs on any hardware.
+
+    Raises:
+        ValueError: a size that cannot be.
+    """
+    config, batch, length, recipe = job.config, job.batch, job.length, job.recipe
+    training = cache = inference = None
+    if recipe.trains:
+        training = training_memory(config, batch, length, recipe, checkpoint=job.checkpoint, layout=job.layout)
+    if job.writes:
+        cache = cache_bytes(config, batch, length, number=recipe.product)
+        inference = inference_memory(config, batch, length, number=recipe.product, layout=job.layout)
+    return Account(
+        count_parameters(config),
+        matmul_parameters(config),
+        training_flops(config, batch, length, recompute=job.checkpoint),
+        training,
+        cache,
+        inference,
+    )
+
+
+def perform(job: Job, accelerator: Accelerator) -> Performance:
+    """What a job costs on this hardware.
+
+    Raises:
+        ValueError: the accelerator cannot compute in the recipe's format.
+    """
+    config, number, room = job.config, job.recipe.product, accelerator.memory
+    best = roofline_mfu(config, job.batch, job.length, accelerator, number)
+    train = write = prefill = decode = None
+    if job.recipe.trains:
+        train = largest_batch(config, job.length, job.recipe, room, checkpoint=job.checkpoint, layout=job.layout)
+    if job.writes:
+        write = largest_inference_batch(config, job.length, room, number=number, layout=job.layout)
+        prefill = _time(job, accelerator, forward_operations(config, job.batch, job.length, number=number), job.length)
+        step = forward_operations(config, job.batch, 1, past=job.length, number=number)
+        decode = _time(job, accelerator, step, 1)
+    return Performance(train, write, best, prefill, decode)
+
+
+def _time(job: Job, accelerator: Accelerator, operations: dict[str, Operation], length: int) -> Timing:
+    """Tensor parallelism divides every group, and adds what the network takes, in one direction at a time."""
+    number, tensor = job.recipe.product, job.layout.tensor
+    seconds = roofline_seconds(operations, accelerator, number) * (1 / tensor)
+    if tensor > 1 and accelerator.link is not None:
+        sent = tensor_parallel_traffic(job.config, job.batch, length, tensor, number=number)["forward"]
+        seconds += Breakdown({"network": sent / (accelerator.link / 2)})
+    return Timing(seconds, {group: work.limit(accelerator, number) for group, work in operations.items()})
+
+
+def train(job: Job, accelerator: Accelerator, tokens: int, mfu: float) -> Run:
+    """A whole training run, at a given MFU.
+
+    Raises:
+        ValueError: MFU is not between 0 and 1, or the accelerator cannot compute in the recipe's format.
+    """
+    fleet = Fleet(accelerator, job.layout.devices, mfu, job.recipe.product)
+    per_text = training_flops(job.config, 1, job.length).model.total
+    flops = per_text * tokens // job.length
+    energy = None if accelerator.power is None else fleet.energy(flops)
+    return Run(tokens, flops, fleet.days(flops), fleet.device_hours(flops), energy)

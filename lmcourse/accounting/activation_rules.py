@@ -1,0 +1,130 @@
+"""Formulas for activation memory, and how far each is from the exact count.
+
+They are for one block: LayerNorm, as many key heads as query heads, a plain feed-forward of width E·d, dropout after
+attention's weights and after both branches, nothing fused. Numbers take p bytes, dropout's masks one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from lmcourse.accounting.activations import predict_block_bytes
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.models.config import TransformerConfig
+
+Recompute = Literal["nothing", "attention", "blocks"]
+
+BYTES_FP32, BYTES_MIXED = 16, 18
+"""Bytes per parameter in training with Adam: 4 + 4 + 8 in fp32; 2 and an fp32 copy, 4 + 4 + 8, in mixed precision,
+where gradients are kept in fp32."""
+
+
+def korthikanti(
+    config: TransformerConfig,
+    batch: int,
+    length: int,
+    *,
+    tensor: int = 1,
+    sequence_parallel: bool = False,
+    recompute: Recompute = "nothing",
+) -> float:
+    """Bytes on each device for all blocks, in 16-bit numbers: L · s·b·h · (10 + 24/t + 5·a·s/(h·t)).
+
+    Without parallelism that is s·b·h · (34 + 5·a·s/h) a layer, the form that is quoted most (Korthikanti et al., 2022,
+    equation 1 and table 2).
+
+    Args:
+        config: the model. The formula's feed-forward is 4 d wide, whatever the configuration says.
+        batch, length: of the tokens.
+        tensor: t, how many devices share each layer (tensor parallelism).
+        sequence_parallel: they share the tokens of norms and dropout too: the 10 becomes 10/t.
+        recompute: "attention": scores, weights and their mask are computed anew, which drops 5·a·s/h (selective
+            recomputation); "blocks": all but the input, 2 s·b·h.
+    """
+    tokens, h = batch * length, config.d_model
+    if recompute == "blocks":
+        return len(config.layers) * 2 * tokens * h
+    outside = 10 / tensor if sequence_parallel else 10
+    sizes = [outside * h + 24 / tensor * h for _ in config.layers]
+    if recompute == "nothing":
+        sizes = [
+            size + 5 * layer.attention.heads * length / tensor for size, layer in zip(sizes, config.layers, strict=True)
+        ]
+    return tokens * sum(sizes)
+
+
+def by_layer_kind(
+    config: TransformerConfig, batch: int, length: int, *, width: int = 2, tensor: int = 1
+) -> Breakdown[float]:
+    """The same for numbers of any width p, part by part: together 2·B·L·S·D·(p(E + 4) + 1) + A·B·L·S²·(2p + 1).
+
+    - "attention" B·L·S·((5p + 1)·D + (2p + 1)·A·S): its input, q, k, v and the last product's input; a mask of its
+      output; scores, weights after dropout, and a mask of those.
+    - "feed-forward" B·L·S·D·(2E·p + p + 1): its input, the non-linearity's input and output; a mask.
+    - "norms" 2p·B·L·S·D: their inputs. Sums keep nothing.
+
+    At p = 2 and E = 4 it is B·L·S·(34·D + 5·A·S), Korthikanti's formula; at p = 4, B·L·S·(66·D + 9·A·S).
+
+    Args:
+        config: the model, whose heads and feed-forward widths are taken.
+        batch, length: of the tokens.
+        width: p, bytes per number.
+        tensor: T, how many devices share what lies between the two products of a branch. The total on each is then
+            2·B·L·S·D·(p(2 + (E + 2)/T) + 1) + A·B·L·S²·(2p + 1)/T.
+    """
+    tokens, p, d = batch * length, width, config.d_model
+    attention = feed_forward = 0.0
+    for layer in config.layers:
+        inside = 4 * p * d + (2 * p + 1) * layer.attention.heads * length
+        attention += tokens * ((p + 1) * d + inside / tensor)
+        feed_forward += tokens * ((p + 1) * d + 2 * p * layer.feed_forward.width / tensor)
+    norms = 2.0 * p * tokens * d * len(config.layers)
+    return Breakdown({"attention": attention, "feed-forward": feed_forward, "norms": norms})
+
+
+def numbers_kept(config: TransformerConfig, batch: int, length: int, *, norm_inputs: bool = True) -> int:
+    """How many numbers are kept, without dropout: L·(16·B·S·D + 2·A·B·S²) at E = 4.
+
+    The other count in use, 14·s·h + 2·s²·a, leaves out the inputs of the two LayerNorms: set `norm_inputs` to False.
+    """
+    inputs = 8 if norm_inputs else 6
+    per_token = (
+        inputs * config.d_model + 2 * layer.feed_forward.width + 2 * layer.attention.heads * length
+        for layer in config.layers
+    )
+    return batch * length * sum(per_token)
+
+
+def block_inputs(config: TransformerConfig, batch: int, length: int, *, width: int = 2) -> int:
+    """Bytes kept if every block is computed anew from its input: p·B·S·D each (Chen et al., 2016, §4.1)."""
+    return len(config.layers) * width * batch * length * config.d_model
+
+
+def break_even_batch(config: TransformerConfig, length: int) -> float:
+    """The batch from which on mixed precision takes less memory than fp32: 6·D²/(8·D·S + A·S²) at E = 4.
+
+    It adds 2 bytes to each of the 12·D² parameters of a block and takes p from 4 to 2.
+    """
+    parameters = sum(4 * config.d_model**2 + 2 * config.d_model * layer.feed_forward.width for layer in config.layers)
+    fp32, mixed = (by_layer_kind(config, 1, length, width=width).total for width in (4, 2))
+    return (BYTES_MIXED - BYTES_FP32) * parameters / (fp32 - mixed)
+
+
+def rule_errors(config: TransformerConfig, batch: int, length: int) -> dict[str, float]:
+    """(rule − exact)/exact for blocks in bf16 with attention in the form to read: below 0 the rule says too little.
+
+    Exact is what PyTorch's CPU kernels keep, where masks of dropout are as wide as the numbers.
+    """
+    exact = sum(
+        predict_block_bytes(config, batch, length, layer=layer, dtype=torch.bfloat16, attention="readable").total
+        for layer in range(len(config.layers))
+    )
+    rules = {
+        "Korthikanti et al., 34 + 5as/h": korthikanti(config, batch, length),
+        "by kind of layer": by_layer_kind(config, batch, length).total,
+        "16 and 2as/h numbers": 2 * numbers_kept(config, batch, length),
+        "14 and 2as/h numbers": 2 * numbers_kept(config, batch, length, norm_inputs=False),
+    }
+    return {name: size / exact - 1 for name, size in rules.items()}

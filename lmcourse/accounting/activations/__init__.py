@@ -1,0 +1,10 @@
+"""Activation memory, predicted: what autograd keeps of a forward pass, to the byte.
+
+Read `ledger` (tensors without numbers), `layers` (a rule per layer), `heads` and `attention`, then `model`.
+`lmcourse.accounting.saved` measures the same.
+"""
+
+from lmcourse.accounting.activations.ledger import PARTS
+from lmcourse.accounting.activations.model import predict_block_bytes, predict_saved_bytes
+
+__all__ = ["PARTS", "predict_block_bytes", "predict_saved_bytes"]

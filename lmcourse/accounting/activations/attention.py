@@ -1,0 +1,171 @@
+"""What attention keeps: the projection, the placing of queries and keys, and one of three forms of attention itself."""
+
+from __future__ import annotations
+
+from lmcourse.accounting.activations.heads import Heads
+from lmcourse.accounting.activations.layers import STATISTIC, cast, dropout, linear, norm, weight_copy
+from lmcourse.accounting.activations.ledger import Box, Ledger, Setting
+from lmcourse.models.config import TransformerConfig
+from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.bias import BucketsConfig
+from lmcourse.nn.placing import QKNormConfig
+from lmcourse.nn.rotary import RotaryConfig
+from lmcourse.nn.shaw import ShawConfig
+
+INDEX, FLAG = 8, 1
+"""Bytes of an int64 and of a bool."""
+
+
+def attention(ledger: Ledger, setting: Setting, model: TransformerConfig, config: AttentionConfig, x: Box) -> Box:
+    """The attention layer, from its normalised input to what it adds."""
+    d = config.head_width(model.d_model)
+    rules = _Attention(ledger, setting, model, config)
+    with ledger.part("qkv"):
+        qkv = linear(ledger, setting, x, model.d_model, (config.heads + 2 * config.key_heads) * d)
+    with ledger.part("placing"):
+        q, k = rules.place(Heads(qkv, config.heads + config.key_heads, d))
+    v = Heads(qkv, config.key_heads, d)
+    with ledger.part("attention"):
+        mixed = rules.attend(q, k, v)
+    with ledger.part("attention out"):
+        return linear(ledger, setting, mixed.merged(setting), config.heads * d, model.d_model)
+
+
+class _Attention:
+    """The rules of one layer."""
+
+    def __init__(self, ledger: Ledger, setting: Setting, model: TransformerConfig, config: AttentionConfig) -> None:
+        self.ledger, self.setting, self.model, self.config = ledger, setting, model, config
+
+    def place(self, both: Heads) -> tuple[Heads, Heads]:
+        """Queries and keys: normalised, turned and sharpened. Turning makes one storage for both."""
+        config, setting = self.config, self.setting
+        if config.qk_norm is not None and not config.qk_norm.after_rotary:
+            for part in self.split(both):
+                self.normalise(config.qk_norm, part)
+            both = both.new(setting, both.box.width, by_head=True)  # joined again, which copies
+        if config.rotary is not None:
+            both = self.turn(config.rotary, both)
+        q, k = self.split(both)
+        if config.qk_norm is not None and config.qk_norm.after_rotary:
+            q, k = self.normalise(config.qk_norm, q), self.normalise(config.qk_norm, k)
+        if config.temperature is not None:
+            self.ledger.keep(Box(setting.tokens, STATISTIC))
+            q = q.new(setting, q.box.width)
+        return q, k
+
+    def split(self, both: Heads) -> tuple[Heads, Heads]:
+        """Queries and keys, still in one storage."""
+        return both.part(self.config.heads), both.part(self.config.key_heads)
+
+    def normalise(self, config: QKNormConfig, x: Heads) -> Heads:
+        """A norm per head, or over all heads at once."""
+        tokens, features = self.setting.tokens, x.count * x.d
+        if config.over == "width":
+            y = norm(self.ledger, self.setting, config.norm, x.merged(self.setting), tokens, features)
+            return Heads(y, x.count, x.d)
+        scales = features if config.over == "heads" else None
+        y = norm(self.ledger, self.setting, config.norm, x.box, tokens * x.count, x.d, scales)
+        return Heads(y, x.count, x.d, by_head=True, alone=True)
+
+    def turn(self, config: RotaryConfig, x: Heads) -> Heads:
+        """x ⊙ cos + partner ⊙ sin keeps the two tables, in fp32, once for all layers; x only if they were learned."""
+        width = config.width(x.d)
+
+        def tables() -> tuple[Box, Box]:
+            return Box(self.setting.tokens * width, STATISTIC), Box(self.setting.tokens * width, STATISTIC)
+
+        self.ledger.keep(*self.ledger.shared((config, width), tables))
+        partial = width < x.d  # joining the turned features and the others writes head by head
+        return x.new(self.setting, x.box.width, by_head=x.by_head or partial)
+
+    def attend(self, q: Heads, k: Heads, v: Heads) -> Heads:
+        """Attention itself, in the form that runs."""
+        learned = isinstance(self.model.position_bias, BucketsConfig)
+        if self.setting.readable or self.config.soft_cap is not None or self.config.shaw is not None:
+            return self.readable(q, k, v)
+        # PyTorch's fused kernel for CPUs takes neither dropout nor a bias with a gradient.
+        return self.unfused(q, k, v) if self.config.dropout or learned else self.flash(q, k, v)
+
+    def bias(self) -> Box | None:
+        """The position bias, once for all layers with the same sight. A learned one keeps the bucket of each pair."""
+        if self.model.position_bias is None:
+            return None
+        learned = isinstance(self.model.position_bias, BucketsConfig)
+
+        def make() -> Box:
+            if learned:
+                self.ledger.keep(Box(self.setting.pairs, INDEX))
+            width = self.setting.stored if learned else STATISTIC
+            return Box(self.setting.pairs * self.config.heads, width)
+
+        return self.ledger.shared(self.config.sight, make)
+
+    def mask(self, width: int) -> Box | None:
+        """What a fused kernel gets as its mask: a number per pair, for each head if there is a bias."""
+        bias = self.bias()
+        if bias is None:
+            plain = self.config.sight.is_causal_within(self.setting.length)
+            return None if plain else Box(self.setting.pairs, width)
+        if isinstance(self.model.position_bias, BucketsConfig):
+            self.ledger.keep(Box(self.setting.pairs, FLAG))  # filling in where nothing is seen keeps the mask
+        return Box(bias.numbers, width if self.setting.autocast else bias.width)
+
+    def flash(self, q: Heads, k: Heads, v: Heads) -> Heads:
+        """The fused kernel keeps its inputs, its output, and a normaliser per query: the weights are computed anew."""
+        mask = self.mask(q.box.width)
+        if mask is not None:
+            self.ledger.keep(mask)
+        normalisers = Box(self.setting.tokens * q.count, max(q.box.width, STATISTIC))
+        mixed = q.new(self.setting, q.box.width)
+        self.ledger.keep(q.box, k.box, v.box, normalisers, mixed.box)
+        return mixed
+
+    def unfused(self, q: Heads, k: Heads, v: Heads) -> Heads:
+        """What PyTorch does where no fused kernel fits, in at least fp32: q and k are scaled by √scale each, so even
+        fp32 ones are copied."""
+        setting, width = self.setting, max(q.box.width, STATISTIC)
+        shared = q.count != k.count
+        self.mask(width)  # is added, and a sum keeps nothing
+        k, v = (q.new(setting, x.box.width, by_head=True) if shared else x for x in (k, v))  # repeated
+        self.ledger.keep(k.new(setting, width).stacked(setting), q.new(setting, width).stacked(setting))
+        weights = self.weights(q, width)
+        values = v if v.box.width == width else v.new(setting, width)
+        self.ledger.keep(values.stacked(setting), weights)
+        return q.new(setting, q.box.width, by_head=True)
+
+    def weights(self, q: Heads, width: int) -> Box:
+        """The softmax keeps its output, dropout its noise; returned is what multiplies the values."""
+        weights = Box(self.setting.pairs * q.count, width)
+        self.ledger.keep(weights)
+        return dropout(self.ledger, weights, self.config.dropout)
+
+    def readable(self, q: Heads, k: Heads, v: Heads) -> Heads:
+        """The form to read: two products, and what stands between them."""
+        ledger, setting, width = self.ledger, self.setting, q.box.width
+        bias = self.bias()
+        if self.config.shaw is not None:
+            self.shaw_scores(self.config.shaw, q)
+        ledger.keep(q.stacked(setting), k.spread(setting, q.count))
+        if self.config.soft_cap is not None:
+            ledger.keep(Box(setting.pairs * q.count, width))  # tanh keeps its output
+        ledger.keep(Box(setting.pairs, FLAG))  # ... and masking the mask
+        weights = self.weights(q, width if bias is None else max(width, bias.width))
+        ledger.keep(cast(weights, setting.products), v.spread(setting, q.count))
+        if self.config.shaw is not None and self.config.shaw.values:
+            self.shaw_product(self.config.shaw, self.shaw_sums(self.config.shaw, q, weights.width))
+        return q.new(setting, width, by_head=True)
+
+    def shaw_scores(self, config: ShawConfig, q: Heads) -> None:
+        """q·a for each of the vectors, of which every pair takes one: picking keeps what it picked from, and which."""
+        self.shaw_product(config, q.flat(self.setting))
+        self.ledger.keep(self.shaw_sums(config, q, q.box.width), Box(self.setting.pairs, INDEX))
+
+    def shaw_sums(self, config: ShawConfig, q: Heads, width: int) -> Box:
+        """A number per query and vector."""
+        return Box(self.setting.tokens * q.count * (2 * config.farthest + 1), width)
+
+    def shaw_product(self, config: ShawConfig, factor: Box) -> None:
+        """A product with the learned vectors."""
+        self.ledger.keep(cast(factor, self.setting.products))
+        weight_copy(self.ledger, self.setting, (2 * config.farthest + 1) * self.config.head_width(self.model.d_model))

@@ -1,0 +1,107 @@
+"""What the simple layers keep, a rule each.
+
+A rule takes the boxes that go into a layer, writes down what its backward pass will need, and returns the box that
+comes out. That box is kept only if a later layer needs it.
+"""
+
+from __future__ import annotations
+
+from lmcourse.accounting.activations.ledger import Box, Ledger, Setting
+from lmcourse.nn.feed_forward import Activation, FeedForwardConfig
+from lmcourse.nn.norm import NormConfig
+
+STATISTIC = 4
+"""Bytes of a mean, a norm or a normaliser: at least fp32."""
+
+
+def linear(ledger: Ledger, setting: Setting, x: Box, d_in: int, d_out: int) -> Box:
+    """x W: a product keeps both factors. W is a parameter, there anyway.
+
+    Autocast multiplies in bf16 what is stored in fp32: a copy of x if x is fp32, and one of W.
+    """
+    ledger.keep(cast(x, setting.products))
+    weight_copy(ledger, setting, d_in * d_out)
+    return Box(x.numbers // d_in * d_out, setting.products)
+
+
+def weight_copy(ledger: Ledger, setting: Setting, numbers: int) -> None:
+    """Autocast's copy of a weight, which the product keeps."""
+    if setting.autocast:
+        with ledger.part("weight copies"):
+            ledger.keep(Box(numbers, setting.products))
+
+
+def cast(x: Box, width: int) -> Box:
+    """x in another format: a copy, or x itself if it has the format already."""
+    return x if x.width == width else Box(x.numbers, width)
+
+
+def dropout(ledger: Ledger, x: Box, share: float) -> Box:
+    """x ⊙ noise keeps the noise, in the format of x: on CPU it is not the mask of 1 byte that CUDA keeps."""
+    if not share:
+        return x
+    ledger.keep(Box(x.numbers, x.width))
+    return Box(x.numbers, x.width)
+
+
+def norm(
+    ledger: Ledger, setting: Setting, config: NormConfig, x: Box, tokens: int, d: int, scales: int | None = None
+) -> Box:
+    """A norm keeps its input in at least fp32 (a copy, if the input is narrower) and its statistics per vector.
+
+    LayerNorm is one kernel: it needs no more. RMSNorm is, on CPU, a chain of products, and the product with the scale
+    keeps the normalised vector too; so does a LayerNorm whose scale is a product of its own.
+
+    Args:
+        ledger, setting, config: where to write, how it runs, which norm.
+        x: its input, or the storage of which the input is a view.
+        tokens: how many vectors are normalised.
+        d: their width.
+        scales: how many scales there are, if each head has its own.
+    """
+    width = max(x.width, STATISTIC)
+    ledger.keep(x if x.width == width else Box(tokens * d, width))
+    centred, per_head = config.kind == "layer", scales is not None
+    for _ in range(2 if centred else 1):
+        ledger.keep(Box(tokens, width))
+    if config.scale:
+        if not centred or per_head:
+            ledger.keep(Box(tokens * d, width))
+        if setting.stored < width or config.unit_offset:  # w in fp32, or 1 + w: computed, so it is no parameter
+            ledger.keep(Box(scales or d, width))
+    if config.bias and centred and not per_head and setting.stored < width:
+        ledger.keep(Box(d, width))
+    return Box(tokens * d, x.width)
+
+
+def activation(ledger: Ledger, kind: Activation, x: Box, numbers: int) -> Box:
+    """f(x) keeps what its derivative is computed from: the input, or the output where that is enough.
+
+    Args:
+        ledger, kind: where to write, which f.
+        x: its input, or the storage of which the input is a view.
+        numbers: how many its input has.
+    """
+    if kind == "identity":
+        return x
+    y = Box(numbers, x.width)
+    if kind in ("relu", "sigmoid"):
+        ledger.keep(y)
+    elif kind == "relu2":
+        ledger.keep(Box(numbers, x.width))  # ReLU keeps its output and the square its input: the same tensor
+    else:
+        ledger.keep(x)
+    return y
+
+
+def feed_forward(ledger: Ledger, setting: Setting, config: FeedForwardConfig, x: Box, d_model: int) -> Box:
+    """down(f(up(x))), or down(f(gate(x)) ⊙ up(x)); gate and up are views of one storage."""
+    numbers = setting.tokens * config.width
+    if config.gated:
+        both = linear(ledger, setting, x, d_model, 2 * config.width)
+        ledger.keep(activation(ledger, config.activation, both, numbers), both)
+        hidden = Box(numbers, both.width)
+    else:
+        up = linear(ledger, setting, x, d_model, config.width)
+        hidden = activation(ledger, config.activation, up, numbers)
+    return linear(ledger, setting, hidden, config.width, d_model)

@@ -1,0 +1,115 @@
+"""Tensors without numbers, and the list of those that autograd keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from lmcourse.accounting.breakdown import Breakdown
+
+Shared = TypeVar("Shared")
+
+PARTS = (
+    "embedding",
+    "norms",
+    "qkv",
+    "placing",
+    "attention",
+    "attention out",
+    "feed-forward",
+    "residual",
+    "blocks",
+    "head and loss",
+    "weight copies",
+)
+"""What a prediction is divided into. What two parts keep is counted for the first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A tensor of which only the size is known. Two boxes of the same size are two tensors; a view is the same box.
+
+    Attributes:
+        numbers: how many it holds.
+        width: bytes per number.
+    """
+
+    numbers: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.numbers * self.width
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a pass is run.
+
+    Attributes:
+        batch, length: of the tokens.
+        stored: bytes per parameter.
+        products: bytes per number in what matrix products read and write; differs from `stored` under autocast.
+        readable: whether attention takes the form to read where it could take the fused one.
+    """
+
+    batch: int
+    length: int
+    stored: int
+    products: int
+    readable: bool
+
+    @property
+    def tokens(self) -> int:
+        """How many go through the model."""
+        return self.batch * self.length
+
+    @property
+    def pairs(self) -> int:
+        """Of a query and a key, over the batch, for one head."""
+        return self.batch * self.length**2
+
+    @property
+    def autocast(self) -> bool:
+        """Whether parameters are cast for each product."""
+        return self.stored != self.products
+
+
+class Ledger:
+    """Which boxes are kept, each once."""
+
+    def __init__(self) -> None:
+        self._kept: set[Box] = set()
+        self._shared: dict[object, Any] = {}
+        self._sizes = dict.fromkeys(PARTS, 0)
+        self._part = PARTS[0]
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """What is kept inside belongs to this part."""
+        before, self._part = self._part, name
+        try:
+            yield
+        finally:
+            self._part = before
+
+    def keep(self, *boxes: Box) -> None:
+        """Autograd needs these for the backward pass."""
+        for box in boxes:
+            if box not in self._kept:
+                self._kept.add(box)
+                self._sizes[self._part] += box.size
+
+    def shared(self, name: object, make: Callable[[], Shared]) -> Shared:
+        """What all layers use together: made for the first that asks."""
+        if name not in self._shared:
+            self._shared[name] = make()
+        found: Shared = self._shared[name]
+        return found
+
+    def sizes(self) -> Breakdown[int]:
+        """Bytes by part; parts that keep nothing are left out."""
+        return Breakdown({part: size for part, size in self._sizes.items() if size})

@@ -1,0 +1,179 @@
+"""What blocks and whole models keep, by arithmetic from the configuration."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from lmcourse.accounting.activations.attention import INDEX, attention
+from lmcourse.accounting.activations.layers import STATISTIC, dropout, feed_forward, linear, norm
+from lmcourse.accounting.activations.ledger import Box, Ledger, Setting
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.models.config import TransformerConfig
+from lmcourse.nn.bias import BucketsConfig
+from lmcourse.nn.block import LayerConfig
+from lmcourse.nn.checks import check_choice
+from lmcourse.nn.norm import NormConfig
+
+Form = Literal["fused", "readable"]
+Checkpoint = Literal["nothing", "blocks"]
+
+
+def predict_saved_bytes(
+    config: TransformerConfig,
+    batch: int,
+    length: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    attention: Form = "fused",
+    checkpoint: Checkpoint = "nothing",
+    autocast: bool = False,
+) -> Breakdown[int]:
+    """Bytes that autograd keeps of `next_token_loss(model(tokens), targets)` in training, part by part.
+
+    Parameters, buffers, tokens and targets do not count. The kernels are those of PyTorch for CPUs. CUDA's keep less in
+    places: dropout's mask takes 1 byte, RMSNorm is one kernel, and fused attention takes dropout.
+
+    Args:
+        config: the model.
+        batch, length: of the tokens, which are no padded ones.
+        dtype: of the parameters.
+        attention: which form it takes where it has the choice; soft caps and Shaw's positions have only one to read.
+        checkpoint: "blocks" keeps of each block its input only and computes the rest anew (Chen et al., 2016). Masks
+            and RoPE's tables stay too, but it is the model that holds them, not autograd.
+        autocast: whether products are computed in bf16, from fp32 parameters.
+
+    Raises:
+        ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of what is no fp32,
+            checkpoints of a learned position bias, or a word that is no choice.
+    """
+    check_choice("checkpoint", checkpoint, Checkpoint)
+    setting = _setting(config, batch, length, dtype, attention, autocast)
+    ledger = Ledger()
+    if checkpoint == "blocks" and isinstance(config.position_bias, BucketsConfig):
+        raise ValueError("a learned position bias is computed in the first block for all: blocks cannot be recomputed")
+    with ledger.part("embedding"):
+        x = _embedding(ledger, setting, config)
+    for layer in config.layers:
+        if checkpoint == "blocks":
+            with ledger.part("blocks"):
+                ledger.keep(x)
+            x = Box(x.numbers, x.width)
+        else:
+            x = _block(ledger, setting, config, layer, x)
+    with ledger.part("norms"):
+        x = _norm(ledger, setting, config.final_norm, x, config.d_model)
+    with ledger.part("head and loss"):
+        _head_and_loss(ledger, setting, config, x)
+    return ledger.sizes()
+
+
+def predict_block_bytes(
+    config: TransformerConfig,
+    batch: int,
+    length: int,
+    *,
+    layer: int = 0,
+    dtype: torch.dtype = torch.float32,
+    attention: Form = "fused",
+    autocast: bool = False,
+) -> Breakdown[int]:
+    """The same for one block on its own, with its input and what it shares with other blocks.
+
+    Raises:
+        ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of what is no fp32, or
+            a word that is no choice.
+    """
+    setting = _setting(config, batch, length, dtype, attention, autocast)
+    ledger = Ledger()
+    x = Box(setting.tokens * config.d_model, setting.stored)
+    _block(ledger, setting, config, config.layers[layer], x)
+    return ledger.sizes()
+
+
+def _setting(
+    config: TransformerConfig, batch: int, length: int, dtype: torch.dtype, attention: Form, autocast: bool
+) -> Setting:
+    check_choice("form of attention", attention, Form)
+    if length < 2 or batch < 1:
+        raise ValueError(f"predictions are for batches of texts of at least 2 tokens, not {batch} of {length}")
+    if any(layer.attention.head_width(config.d_model) < 2 for layer in config.layers):
+        raise ValueError("predictions are for heads of at least 2 features: of 1, more views need no copy")
+    if autocast and dtype != torch.float32:
+        raise ValueError(f"autocast is for parameters in fp32, not {dtype}")
+    stored = dtype.itemsize
+    return Setting(batch, length, stored, torch.bfloat16.itemsize if autocast else stored, attention == "readable")
+
+
+def _embedding(ledger: Ledger, setting: Setting, config: TransformerConfig) -> Box:
+    """A look-up keeps its indices: tokens are the batch's own, positions are made here. Sums keep nothing."""
+    embedding, d = config.embedding, config.d_model
+    width = embedding.width or d
+    x = Box(setting.tokens * width, setting.stored)
+    if width != d:
+        x = linear(ledger, setting, x, width, d)
+    if embedding.positions == "learned":
+        ledger.keep(Box(setting.tokens, INDEX))
+        x = Box(x.numbers, setting.stored)  # autocast projects in bf16, positions are in fp32, and so is the sum
+    return dropout(ledger, _norm(ledger, setting, embedding.norm, x, d), embedding.dropout)
+
+
+def _norm(ledger: Ledger, setting: Setting, config: NormConfig | None, x: Box, d: int) -> Box:
+    return x if config is None else norm(ledger, setting, config, x, setting.tokens, d)
+
+
+def _block(ledger: Ledger, setting: Setting, model: TransformerConfig, layer: LayerConfig, x: Box) -> Box:
+    block = _Block(ledger, setting, model, layer)
+    return block.serial(x) if model.block.branches == "serial" else block.parallel(x)
+
+
+class _Block:
+    """Where norms, branches and sums stand in a block."""
+
+    def __init__(self, ledger: Ledger, setting: Setting, model: TransformerConfig, layer: LayerConfig) -> None:
+        self.ledger, self.setting, self.model, self.layer = ledger, setting, model, layer
+
+    def norm(self, x: Box) -> Box:
+        with self.ledger.part("norms"):
+            return _norm(self.ledger, self.setting, self.model.block.norm, x, self.model.d_model)
+
+    def attention(self, x: Box) -> Box:
+        return attention(self.ledger, self.setting, self.model, self.layer.attention, x)
+
+    def feed_forward(self, x: Box) -> Box:
+        with self.ledger.part("feed-forward"):
+            return feed_forward(self.ledger, self.setting, self.layer.feed_forward, x, self.model.d_model)
+
+    def dropout(self, x: Box) -> Box:
+        with self.ledger.part("residual"):
+            return dropout(self.ledger, x, self.model.block.dropout)
+
+    def serial(self, x: Box) -> Box:
+        """Attention, then feed-forward. A sum keeps nothing."""
+        place = self.model.block.placement
+        for branch in (self.attention, self.feed_forward):
+            added = branch(self.norm(x) if place in ("pre", "double") else x)
+            added = self.dropout(self.norm(added) if place in ("double", "output") else added)
+            x = Box(x.numbers, max(x.width, added.width))
+            x = self.norm(x) if place == "post" else x
+        return x
+
+    def parallel(self, x: Box) -> Box:
+        """Both from the same input, with one norm or two."""
+        normed = self.norm(x)
+        added = self.dropout(self.attention(normed))
+        normed = self.norm(x) if self.model.block.branches == "parallel_two_norms" else normed
+        added = self.dropout(self.feed_forward(normed))
+        return Box(x.numbers, max(x.width, added.width))
+
+
+def _head_and_loss(ledger: Ledger, setting: Setting, config: TransformerConfig, x: Box) -> None:
+    """Cross-entropy keeps the log-probabilities of all tokens, in fp32, and two scalars: it divides by a count."""
+    width = config.embedding.width or config.d_model
+    if width != config.d_model:
+        x = linear(ledger, setting, x, config.d_model, width)
+    logits = linear(ledger, setting, x, width, config.vocabulary)
+    if config.head.soft_cap is not None:
+        ledger.keep(Box(logits.numbers, logits.width))
+    ledger.keep(Box(logits.numbers, STATISTIC), Box(1, STATISTIC), Box(1, INDEX))

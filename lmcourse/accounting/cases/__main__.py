@@ -1,0 +1,23 @@
+"""The table of all cases."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from lmcourse.accounting.cases import all_cases
+
+
+def table() -> Table:
+    """What is printed."""
+    rows = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for title in ("case", "the notes", "computed", "why they differ"):
+        rows.add_column(title)
+    for case in all_cases():
+        rows.add_row(case.name, case.notes, str(case), case.why)
+    return rows
+
+
+if __name__ == "__main__":
+    Console(highlight=False).print(table())

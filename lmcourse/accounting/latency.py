@@ -1,0 +1,161 @@
+"""How long a pass takes at least: the roofline, one group of operators after the other.
+
+An operator cannot be faster than its arithmetic, FLOPs / peak, nor than its memory traffic, bytes / bandwidth. A GPU
+does both at once, so its time is the larger of the two, not their sum (Williams et al., 2009). FLOPs per byte is
+its arithmetic intensity; where it is below the accelerator's ridge, memory limits.
+
+Bytes are those that must cross the memory's bus if every operator reads its inputs and writes its outputs once, and
+attention keeps its scores on the chip (Dao et al., 2022). Start-up of kernels, sampling and waiting for the network are
+left out: real passes take longer, and `bench` measures how much.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.flops import Logits, forward_flops
+from lmcourse.accounting.formats import BYTES, Format
+from lmcourse.accounting.matrices import Matrix, entry_matrices, head_matrices, layer_matrices
+from lmcourse.accounting.pairs import Pairs, given_keys
+from lmcourse.models.config import TransformerConfig
+from lmcourse.nn.block import LayerConfig
+
+Limit = Literal["arithmetic", "memory"]
+
+GROUPS = {
+    "embedding projection": "ends",
+    "attention q, k, v": "projections",
+    "attention out": "projections",
+    "attention scores": "attention",
+    "attention values": "attention",
+    "relative positions": "attention",
+    "feed-forward": "feed-forward",
+    "head projection": "ends",
+    "head": "ends",
+}
+"""From the parts of `forward_flops` to groups of operators that run alike."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A group of operators.
+
+    Attributes:
+        flops: what it computes.
+        moved: what it reads and writes, in bytes.
+    """
+
+    flops: int
+    moved: int
+
+    @property
+    def intensity(self) -> float:
+        """FLOPs per byte."""
+        return self.flops / self.moved
+
+    def seconds(self, accelerator: Accelerator, number: Format) -> float:
+        """The larger of the times of arithmetic and memory."""
+        return max(self.flops / accelerator.peak(number), self.moved / accelerator.bandwidth)
+
+    def limit(self, accelerator: Accelerator, number: Format) -> Limit:
+        """Which of the two it is."""
+        return "arithmetic" if self.intensity > accelerator.ridge(number) else "memory"
+
+
+def forward_operations(
+    config: TransformerConfig,
+    batch: int,
+    length: int,
+    *,
+    past: int = 0,
+    number: Format = "bf16",
+    logits: Logits = "last",
+    pairs: Pairs = "visible",
+) -> dict[str, Operation]:
+    """A forward pass, group by group.
+
+    "elementwise" are norms, sums and non-linearities, each a kernel of its own: nobody counts their FLOPs, their bytes
+    decide.
+
+    Args:
+        config, batch, length, past, logits, pairs: as in `forward_flops`, for decoders and encoders. Prefill has no
+            past, a step of decoding has length 1; without a cache every new token takes a prefill. Fused kernels skip
+            hidden pairs.
+        number: how weights, activations and the KV cache are stored.
+
+    Raises:
+        ValueError: as in `forward_flops`.
+    """
+    flops: Counter[str] = Counter()
+    for part, count in forward_flops(config, batch, length, past=past, pairs=pairs, logits=logits):
+        flops[GROUPS[part]] += count
+    tokens, outputs = batch * length, batch * length if logits == "all" else batch
+    moved = _layers_moved(config, batch, length, past)
+    moved["ends"] += sum(_product([matrix], tokens) for matrix in entry_matrices(config))
+    moved["ends"] += sum(_product([matrix], outputs) for matrix in head_matrices(config))
+    return {group: Operation(flops[group], int(numbers * BYTES[number])) for group, numbers in moved.items()}
+
+
+def roofline_seconds(operations: dict[str, Operation], accelerator: Accelerator, number: Format) -> Breakdown[float]:
+    """Seconds of each group, which run one after the other."""
+    return Breakdown({group: work.seconds(accelerator, number) for group, work in operations.items()})
+
+
+def roofline_mfu(
+    config: TransformerConfig, batch: int, length: int, accelerator: Accelerator, number: Format = "bf16"
+) -> float:
+    """The highest MFU that the roofline allows in training: a backward pass takes twice a forward's FLOPs and bytes.
+
+    All pairs are counted and computed. Published runs reach 0.3 to 0.6 of the peak.
+    """
+    operations = forward_operations(config, batch, length, number=number, logits="all", pairs="all")
+    seconds = roofline_seconds(operations, accelerator, number).total
+    return sum(work.flops for work in operations.values()) / (seconds * accelerator.peak(number))
+
+
+def decode_throughput(
+    config: TransformerConfig, batch: int, past: int, accelerator: Accelerator, number: Format = "bf16"
+) -> float:
+    """Tokens per second of a batch of texts that have `past` tokens each, at best."""
+    operations = forward_operations(config, batch, 1, past=past, number=number)
+    return batch / roofline_seconds(operations, accelerator, number).total
+
+
+def _layers_moved(config: TransformerConfig, batch: int, length: int, past: int) -> Counter[str]:
+    """Numbers read and written in all layers, by group."""
+    moved: Counter[str] = Counter()
+    for layer, times in Counter(config.layers).items():
+        for group, count in _layer_moved(config, layer, batch, length, past).items():
+            moved[group] += times * count
+    return moved
+
+
+def _layer_moved(config: TransformerConfig, layer: LayerConfig, batch: int, length: int, past: int) -> dict[str, int]:
+    """Numbers read and written in one layer. Attention reads q and writes its result, and reads every key and value
+    that it is given once per key head."""
+    tokens, attention = batch * length, layer.attention
+    q, k, v, out, *up, down = layer_matrices(layer, config.d_model)
+    heads = tokens * attention.heads + batch * given_keys(attention.sight, length, past) * attention.key_heads
+    return {
+        "projections": _product([q, k, v], tokens) + _product([out], tokens),
+        "attention": 2 * attention.head_width(config.d_model) * heads,
+        "feed-forward": _product(up, tokens) + _product([down], tokens),
+        "elementwise": tokens * _elementwise(config, layer),
+    }
+
+
+def _elementwise(config: TransformerConfig, layer: LayerConfig) -> int:
+    """Numbers per token: a norm reads and writes one vector, a sum reads two and writes one, so does a gate."""
+    norms = {"serial": 2, "parallel": 1, "parallel_two_norms": 2}[config.block.branches]
+    norms *= 2 if config.block.placement == "double" else 1
+    return config.d_model * (2 * norms + 2 * 3) + layer.feed_forward.width * (3 if layer.feed_forward.gated else 2)
+
+
+def _product(matrices: list[Matrix], tokens: int) -> int:
+    """Numbers that a product reads and writes; matrices with the same input are multiplied in one."""
+    outputs = sum(matrix.outputs for matrix in matrices)
+    return tokens * (matrices[0].inputs + outputs) + sum(matrix.parameters for matrix in matrices)

@@ -1,0 +1,143 @@
+"""What the machine before you can do, measured: an `Accelerator` like those of the table.
+
+Peaks of data sheets are never reached. What is measured here is the best that torch's own matrix product and copy do,
+so shares of it say how good a model's code is, not how good the libraries are.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+
+from lmcourse import device as hardware
+from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.formats import DTYPES, Format
+from lmcourse.accounting.timing import Stopwatch, time_it
+from lmcourse.errors import CourseError
+
+FORMATS: Mapping[str, tuple[Format, ...]] = {
+    "cpu": ("fp64", "fp32", "bf16"),
+    "mps": ("fp32", "bf16", "fp16"),
+    "cuda": ("fp32", "tf32", "bf16", "fp16"),
+}
+"""What is worth measuring. fp16 on a CPU is for storage."""
+
+SIZES = {"cpu": (512, 1024, 2048), "mps": (1024, 2048, 4096), "cuda": (2048, 4096, 8192)}
+COPY_BYTES = {"cpu": 2**28, "mps": 2**28, "cuda": 2**30}
+"""Large enough to miss the caches."""
+
+SECONDS, QUICK_SECONDS = 1.0, 0.1
+"""How long each measurement goes on."""
+
+
+def measure_machine(quick: bool = False, *, device: torch.device | str | None = None) -> Accelerator:
+    """Measure matrix products in every format, and the bandwidth of a copy.
+
+    Args:
+        quick: a few seconds on two cores instead of half a minute: shorter, and without the largest products.
+        device: by default the best there is.
+
+    Raises:
+        CourseError: the system does not say how much memory it has.
+    """
+    where = torch.device(device) if device is not None else hardware.best_device()
+    seconds = QUICK_SECONDS if quick else SECONDS
+    sizes = SIZES[where.type][: 2 if quick else None]
+    title, memory = _identity(where)
+    return Accelerator(
+        name="this-machine",
+        title=title,
+        peaks={
+            number: max(matmul_rates(number, sizes, device=where, seconds=seconds).values())
+            for number in FORMATS[where.type]
+            if has_units(number, where)
+        },
+        bandwidth=copy_bandwidth(COPY_BYTES[where.type] // (4 if quick else 1), device=where, seconds=seconds),
+        memory=memory,
+        link=None,
+        power=hardware.power_limit(where.index or 0) if where.type == "cuda" else None,
+        sources=(_source(where),),
+    )
+
+
+def matmul_rates(
+    number: Format,
+    sizes: Sequence[int],
+    *,
+    device: torch.device | str = "cpu",
+    seconds: float = SECONDS,
+    stopwatch: Stopwatch | None = None,
+) -> dict[int, float]:
+    """FLOP/s of the product of two square matrices, by their width n: 2·n³ FLOPs in the median time.
+
+    Args:
+        number: their format. "tf32" multiplies fp32 matrices with torch's precision "high".
+        sizes: the widths.
+        device, seconds, stopwatch: as in `time_it`.
+    """
+    dtype = DTYPES["fp32" if number == "tf32" else number]
+    rates = {}
+    with _fp32_precision("high" if number == "tf32" else "highest"):
+        for width in sizes:
+            left, right = (torch.randn(width, width, device=device).to(dtype) for _ in range(2))
+            out = torch.empty_like(left)
+            product = partial(torch.mm, left, right, out=out)
+            timing = time_it(product, warmup=2, repeats=3, seconds=seconds, device=device, stopwatch=stopwatch)
+            rates[width] = 2 * width**3 / timing.median
+    return rates
+
+
+def copy_bandwidth(
+    size: int,
+    *,
+    device: torch.device | str = "cpu",
+    seconds: float = SECONDS,
+    stopwatch: Stopwatch | None = None,
+) -> float:
+    """Bytes/s of a copy of `size` bytes: each is read once and written once, and both count."""
+    source = torch.ones(size, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    timing = time_it(lambda: target.copy_(source), repeats=3, seconds=seconds, device=device, stopwatch=stopwatch)
+    return 2 * size / timing.median
+
+
+def _identity(device: torch.device) -> tuple[str, int]:
+    """The name of a device, and its memory in bytes."""
+    if device.type == "cuda":
+        found = hardware.accelerators()[device.index or 0]
+        title, memory = found.name, found.memory
+    else:
+        cores = hardware.usable_cores()
+        title, memory = f"{hardware.cpu_name()}, {cores} core{'' if cores == 1 else 's'}", hardware.main_memory()
+        if device.type == "mps":
+            title = f"{hardware.cpu_name()} GPU"
+    if memory is None:
+        raise CourseError("This system does not say how much memory it has, so the machine cannot be described.")
+    return title, memory
+
+
+def has_units(number: Format, device: torch.device) -> bool:
+    """Whether a GPU has units for a format: bf16 and TF32 came with NVIDIA's Ampere; others do them in software."""
+    if device.type != "cuda" or number not in ("bf16", "tf32") or torch.version.hip:
+        return True
+    return torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def _source(device: torch.device) -> str:
+    threads = f", {torch.get_num_threads()} threads" if device.type == "cpu" else ""
+    return f"measured on {datetime.date.today().isoformat()} with torch {torch.__version__}{threads}"
+
+
+@contextmanager
+def _fp32_precision(precision: str) -> Iterator[None]:
+    """How torch multiplies fp32 matrices; afterwards as it was."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,0 +1,96 @@
+"""The matrices that tokens are multiplied with, read off a configuration.
+
+Parameters and FLOPs are counted from this one list: a matrix from i to o features has i·o weights, and every token that
+passes costs 2·i·o FLOPs, a product and a sum per weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.models.config import TransformerConfig
+from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.block import LayerConfig
+from lmcourse.nn.feed_forward import FeedForwardConfig
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A linear layer.
+
+    Attributes:
+        part: of the model that it belongs to; several matrices may make one part.
+        inputs, outputs: how many features go in and come out.
+        bias: whether it adds one.
+    """
+
+    part: str
+    inputs: int
+    outputs: int
+    bias: bool = False
+
+    @property
+    def weights(self) -> int:
+        """Its entries, without the bias."""
+        return self.inputs * self.outputs
+
+    @property
+    def parameters(self) -> int:
+        """Its entries and its bias."""
+        return self.weights + self.bias * self.outputs
+
+
+def add_up(matrices: Iterable[Matrix], size: Callable[[Matrix], int]) -> Breakdown[int]:
+    """A size of every matrix, added up by part."""
+    sizes: dict[str, int] = {}
+    for matrix in matrices:
+        sizes[matrix.part] = sizes.get(matrix.part, 0) + size(matrix)
+    return Breakdown(sizes)
+
+
+def attention_matrices(config: AttentionConfig, d_model: int, name: str = "attention") -> list[Matrix]:
+    """To queries, keys and values, and back. Fewer key heads make narrower keys and values."""
+    width = config.head_width(d_model)
+    queries, keys = config.heads * width, config.key_heads * width
+    return [
+        Matrix(f"{name} q", d_model, queries, config.bias),
+        Matrix(f"{name} k", d_model, keys, config.bias),
+        Matrix(f"{name} v", d_model, keys, config.bias),
+        Matrix(f"{name} out", queries, d_model, config.out_bias),
+    ]
+
+
+def feed_forward_matrices(config: FeedForwardConfig, d_model: int) -> list[Matrix]:
+    """Up and down, and the gate where there is one."""
+    up = Matrix("feed-forward", d_model, config.width, config.bias)
+    down = Matrix("feed-forward", config.width, d_model, config.bias)
+    return [up, up, down] if config.gated else [up, down]
+
+
+def layer_matrices(layer: LayerConfig, d_model: int) -> list[Matrix]:
+    """A layer's, without attention to an encoder."""
+    return attention_matrices(layer.attention, d_model) + feed_forward_matrices(layer.feed_forward, d_model)
+
+
+def entry_matrices(config: TransformerConfig) -> list[Matrix]:
+    """Between token vectors that are narrower than the model and the first layer; usually none. The embedding itself is
+    looked up, not multiplied with."""
+    width = config.embedding.width
+    if width is None or width == config.d_model:
+        return []
+    return [Matrix("embedding projection", width, config.d_model)]
+
+
+def head_matrices(config: TransformerConfig) -> list[Matrix]:
+    """From the last layer to the logits. A tied head multiplies like one of its own."""
+    width = config.embedding.width or config.d_model
+    head = Matrix("head", width, config.vocabulary, config.head.bias)
+    return [head] if width == config.d_model else [Matrix("head projection", config.d_model, width), head]
+
+
+def model_matrices(config: TransformerConfig) -> list[Matrix]:
+    """Those of a whole decoder or encoder, in the order in which a token meets them."""
+    layers = [matrix for layer in config.layers for matrix in layer_matrices(layer, config.d_model)]
+    return entry_matrices(config) + layers + head_matrices(config)

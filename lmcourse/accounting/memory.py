@@ -1,0 +1,179 @@
+"""What has to fit into memory, to train and to write texts; and what fits at most.
+
+States (weights, gradients, optimiser) are counted by `recipes`, activations by `activations`, keys and values by
+`kv_cache`. Nothing is added for what no formula knows: workspaces of kernels and gaps between tensors, which take some
+hundred megabytes to a few gigabytes of a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+
+from lmcourse.accounting.activations import predict_block_bytes, predict_saved_bytes
+from lmcourse.accounting.activations.model import Checkpoint, Form
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.formats import BYTES, Format
+from lmcourse.accounting.kv_cache import cache_bytes
+from lmcourse.accounting.parallel import ONE_DEVICE, Layout, state_memory
+from lmcourse.accounting.parameters import count_parameters
+from lmcourse.accounting.recipes import Recipe, find_recipe
+from lmcourse.models.config import TransformerConfig, repeat
+
+
+def training_memory(
+    config: TransformerConfig,
+    batch: int,
+    length: int,
+    recipe: Recipe,
+    *,
+    checkpoint: Checkpoint = "nothing",
+    attention: Form = "fused",
+    layout: Layout = ONE_DEVICE,
+) -> Breakdown[int]:
+    """Bytes that a training step needs on each device at its worst moment.
+
+    Gradients of all parameters are counted, as they are there from the second micro-batch on. "logits" is what the head
+    and the loss keep. They are gone when blocks are recomputed, so with checkpoints the larger of "logits" and
+    "recomputed block" counts. Step counters of the optimiser, a few hundred bytes, are left out.
+
+    Args:
+        config, batch, length, checkpoint, attention: as in `predict_saved_bytes`.
+        recipe: how numbers are stored.
+        layout: tensor parallelism divides activations too, as it does with sequence parallelism. A pipeline does not:
+            its first stage has fewer layers and as many more micro-batches under way (Narayanan et al., 2021, §2.2).
+            `batch` is what each replica of the model reads at once.
+
+    Raises:
+        ValueError: as in `predict_saved_bytes`, or the recipe is none to train with.
+    """
+    if not recipe.trains:
+        raise ValueError(f"recipe {recipe.name!r} has no gradients: choose one to train with")
+    saved = predict_saved_bytes(
+        config,
+        batch,
+        length,
+        dtype=recipe.dtype,
+        attention=attention,
+        checkpoint=checkpoint,
+        autocast=recipe.autocast,
+    )
+    logits = saved["head and loss"]
+    peak = {"logits": logits}
+    if checkpoint == "blocks":
+        block = _largest_block(config, batch, length, recipe, attention)
+        peak = {"recomputed block": block} if block > logits else peak
+    states = state_memory(count_parameters(config).total, recipe, layout)
+    batch_parts = {"activations": saved.total - logits, **peak}
+    return states + Breakdown({part: ceil(size / layout.tensor) for part, size in batch_parts.items()})
+
+
+def inference_memory(
+    config: TransformerConfig,
+    batch: int,
+    length: int,
+    *,
+    number: Format = "bf16",
+    layout: Layout = ONE_DEVICE,
+) -> Breakdown[int]:
+    """Bytes to write texts of up to `length` tokens on each device: weights and KV cache, both in the given format.
+
+    Key heads are not cut: with more devices in tensor parallelism than key heads, some hold the same.
+
+    Raises:
+        ValueError: as in `cache_bytes`.
+    """
+    weights = BYTES[number] * count_parameters(config).total / (layout.tensor * layout.pipeline)
+    heads = min(layout.tensor, *(layer.attention.key_heads for layer in config.layers))
+    cache = cache_bytes(config, batch, length, number=number).total / (heads * layout.pipeline)
+    return Breakdown({"weights": ceil(weights), "KV cache": ceil(cache)})
+
+
+def largest_parameters(memory: int, recipe: Recipe) -> int:
+    """How many parameters fit into so many bytes, before any activation."""
+    return int(memory / recipe.per_parameter)
+
+
+def largest_batch(
+    config: TransformerConfig,
+    length: int,
+    recipe: Recipe,
+    memory: int,
+    *,
+    checkpoint: Checkpoint = "nothing",
+    layout: Layout = ONE_DEVICE,
+) -> int:
+    """The largest batch of a replica that can be trained with so many bytes per device; 0 if none fits."""
+
+    def size(batch: int) -> int:
+        return training_memory(config, batch, length, recipe, checkpoint=checkpoint, layout=layout).total
+
+    return _largest(size, memory)
+
+
+def largest_inference_batch(
+    config: TransformerConfig, length: int, memory: int, *, number: Format = "bf16", layout: Layout = ONE_DEVICE
+) -> int:
+    """The largest batch that can be written with so many bytes per device; 0 if none fits."""
+    return _largest(lambda batch: inference_memory(config, batch, length, number=number, layout=layout).total, memory)
+
+
+def deepest(
+    config: TransformerConfig,
+    batch: int,
+    length: int,
+    recipe: Recipe,
+    memory: int,
+    *,
+    checkpoint: Checkpoint = "nothing",
+) -> int:
+    """How many layers a model of this width can have, its pattern of layers repeated; 0 if not even one fits."""
+
+    def size(layers: int) -> int:
+        deeper = config.with_(layers=repeat(config.layers, layers))
+        return training_memory(deeper, batch, length, recipe, checkpoint=checkpoint).total
+
+    return _largest(size, memory)
+
+
+def break_even_batch(config: TransformerConfig, length: int) -> float:
+    """The batch from which on mixed precision with fp32 gradients takes less memory than fp32: 2 more bytes per
+    parameter are paid for by activations of half the size.
+
+    Exact, with fused attention and the logits, whose log-probabilities are in fp32 either way. What
+    `activation_rules.break_even_batch` says is the rule of thumb for blocks with plain attention and dropout.
+    """
+    fp32, mixed = find_recipe("fp32"), find_recipe("mixed-fp32-gradients")
+    one, two = (
+        training_memory(config, batch, length, fp32).total - training_memory(config, batch, length, mixed).total
+        for batch in (1, 2)
+    )
+    return 1 - one / (two - one)
+
+
+def _largest_block(config: TransformerConfig, batch: int, length: int, recipe: Recipe, attention: Form) -> int:
+    """What the backward pass of the block that keeps most holds."""
+    kinds = {layer: index for index, layer in enumerate(config.layers)}
+    return max(
+        predict_block_bytes(
+            config,
+            batch,
+            length,
+            layer=index,
+            dtype=recipe.dtype,
+            attention=attention,
+            autocast=recipe.autocast,
+        ).total
+        for index in kinds.values()
+    )
+
+
+def _largest(size: Callable[[int], int], room: int) -> int:
+    """The largest n ≥ 1 with size(n) ≤ room, 0 if there is none; `size` grows."""
+    low, high = 0, 1
+    while size(high) <= room:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if size(middle) <= room else (low, middle)
+    return low

@@ -1,0 +1,143 @@
+"""What each of many devices holds, and what they send each other.
+
+Four ways to divide a training step, which multiply:
+
+- data: every device has other texts. With ZeRO the copies of the optimiser (1), gradients (2) and weights (3) are
+  divided, too (Rajbhandari et al., 2020);
+- tensor: every matrix is cut in T parts (Shoeybi et al., 2019). With sequence parallelism what lies between the
+  matrices is cut along the tokens (Korthikanti et al., 2022); the formula of its activations is `korthikanti` in
+  `activation_rules`;
+- pipeline: every device has some of the layers (Huang et al., 2019).
+
+Sizes are in bytes. Traffic is what each device sends; it receives as much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.formats import BYTES, Format
+from lmcourse.accounting.recipes import Recipe
+from lmcourse.models.config import TransformerConfig
+
+Stage = Literal[0, 1, 2, 3]
+
+SHARDED_FROM: dict[str, Stage] = {
+    "weights": 3,
+    "gradients": 2,
+    "master weights": 1,
+    "optimiser moments": 1,
+}
+"""The stage of ZeRO from which on a part is divided among the devices of data parallelism."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How devices are used.
+
+    Attributes:
+        data, tensor, pipeline: how many share the work in each way.
+        zero: the stage of ZeRO, 0 to 3.
+    """
+
+    data: int = 1
+    tensor: int = 1
+    pipeline: int = 1
+    zero: Stage = 0
+
+    def __post_init__(self) -> None:
+        if min(self.data, self.tensor, self.pipeline) < 1:
+            raise ValueError("every way to divide the work takes at least 1 device")
+        if self.zero not in range(4):
+            raise ValueError(f"ZeRO has the stages 0 to 3, not {self.zero}")
+
+    @property
+    def devices(self) -> int:
+        """All together."""
+        return self.data * self.tensor * self.pipeline
+
+
+ONE_DEVICE = Layout()
+
+
+def state_memory(parameters: int, recipe: Recipe, layout: Layout) -> Breakdown[int]:
+    """Weights, gradients and optimiser on each device, in bytes.
+
+    Embedding and head are taken to be divided as evenly as the layers. In a real pipeline the two ends hold more.
+    """
+    devices = layout.tensor * layout.pipeline
+
+    def shares(part: str) -> int:
+        return devices * layout.data if layout.zero >= SHARDED_FROM[part] else devices
+
+    return Breakdown({part: ceil(size / shares(part)) for part, size in recipe.memory(parameters)})
+
+
+def all_gather_bytes(size: int, devices: int) -> float:
+    """Every device has a part and gets all: in a ring each passes on n − 1 of the n parts of `size` bytes."""
+    return (devices - 1) / devices * size
+
+
+def reduce_scatter_bytes(size: int, devices: int) -> float:
+    """Every device has all and gets the sum of one part: as much as to gather."""
+    return all_gather_bytes(size, devices)
+
+
+def all_reduce_bytes(size: int, devices: int) -> float:
+    """Every device has all and gets the sum of all, as a reduce-scatter and an all-gather: 2(n − 1)/n · size, nearly
+    the same however many they are (Patarasuk and Yuan, 2009)."""
+    return reduce_scatter_bytes(size, devices) + all_gather_bytes(size, devices)
+
+
+def naive_all_reduce_bytes(size: int, devices: int) -> int:
+    """The same through one chief: what it receives from, and sends to, each of the others."""
+    return 2 * (devices - 1) * size
+
+
+def data_parallel_traffic(parameters: int, recipe: Recipe, layout: Layout) -> Breakdown[float]:
+    """Bytes that each device sends per step: gradients are summed, divided weights are gathered.
+
+    Stages 0 to 2 send 2 Ψ for Ψ parameters, stage 3 sends 3 Ψ: weights are gathered forward and again backward
+    (Rajbhandari et al., 2020, §7).
+    """
+    states, n = state_memory(parameters, recipe, Layout(1, layout.tensor, layout.pipeline)), layout.data
+    if layout.zero == 0:
+        return Breakdown({"gradients, all-reduce": all_reduce_bytes(states["gradients"], n)})
+    gathers = 2 if layout.zero == 3 else 1
+    return Breakdown(
+        {
+            "gradients, reduce-scatter": reduce_scatter_bytes(states["gradients"], n),
+            "weights, all-gather": gathers * all_gather_bytes(states["weights"], n),
+        }
+    )
+
+
+def tensor_parallel_traffic(
+    config: TransformerConfig,
+    batch: int,
+    length: int,
+    tensor: int,
+    *,
+    number: Format = "bf16",
+    sequence_parallel: bool = False,
+) -> Breakdown[float]:
+    """Bytes that each device sends per training step in the layers.
+
+    The two cuts of a branch, by columns and then by rows, make one all-reduce of all tokens forward and one backward
+    (Shoeybi et al., 2019, §3); parallel branches share theirs. With sequence parallelism each becomes a reduce-scatter
+    and an all-gather, which send as much, and one all-gather more backward, because only a part of the branch's input
+    was kept (Korthikanti et al., 2022, §4.2.2).
+    """
+    branches = len(config.layers) * (2 if config.block.branches == "serial" else 1)
+    size = int(batch * length * config.d_model * BYTES[number])
+    once = branches * all_reduce_bytes(size, tensor)
+    again = {"backward, inputs again": branches * all_gather_bytes(size, tensor)} if sequence_parallel else {}
+    return Breakdown({"forward": once, "backward": once, **again})
+
+
+def bubble(stages: int, micro_batches: int) -> float:
+    """The share of a pipeline's time in which a stage waits: (p − 1)/(m + p − 1) (Huang et al., 2019, §2.3)."""
+    return (stages - 1) / (micro_batches + stages - 1)

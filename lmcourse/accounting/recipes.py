@@ -1,0 +1,129 @@
+"""Precision recipes: how many bytes a parameter takes in training, and in which format products are computed.
+
+A recipe says what stays in memory from step to step: weights, gradients, perhaps a master copy of the weights, and the
+optimiser's moments. What a batch adds is the matter of `memory`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+import torch
+
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.formats import BYTES, DTYPES, Format
+
+STEP_COUNTER = 4
+"""torch's Adam counts its steps in fp32, once per tensor of parameters."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Bytes per parameter.
+
+    Attributes:
+        name: on the command line.
+        title: what it is.
+        weights: those that the forward pass reads, in bytes per parameter, as the next three.
+        gradients, master, moments: 0 where there are none.
+        stored: the format of the weights that the forward pass reads.
+        product: the format in which matrices are multiplied.
+        source: of the numbers.
+        counter: bytes that the optimiser keeps per tensor of parameters, whatever its size.
+    """
+
+    name: str
+    title: str
+    weights: float
+    gradients: float
+    master: float
+    moments: float
+    stored: Format
+    product: Format
+    source: str
+    counter: int = STEP_COUNTER
+
+    @property
+    def per_parameter(self) -> float:
+        """All of them together, in bytes."""
+        return self.weights + self.gradients + self.master + self.moments
+
+    @property
+    def autocast(self) -> bool:
+        """Whether products are computed in another format than the weights are stored in."""
+        return self.stored != self.product
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the weights that the forward pass reads."""
+        return DTYPES[self.stored]
+
+    @property
+    def trains(self) -> bool:
+        """Whether there are gradients."""
+        return self.gradients > 0
+
+    def memory(self, parameters: int, tensors: int = 0) -> Breakdown[int]:
+        """Bytes of a model.
+
+        Args:
+            parameters: how many numbers it learns.
+            tensors: in how many tensors they lie; 0 leaves the step counters out.
+        """
+        sizes = {
+            "weights": self.weights,
+            "gradients": self.gradients,
+            "master weights": self.master,
+            "optimiser moments": self.moments,
+        }
+        parts = {part: ceil(size * parameters) for part, size in sizes.items() if size}
+        counters = self.counter * tensors
+        return Breakdown(parts | ({"step counters": counters} if counters else {}))
+
+
+FP32, BF16 = BYTES["fp32"], BYTES["bf16"]
+MOMENTS = 2 * FP32
+"""Adam's running means of the gradient and of its square (Kingma and Ba, 2015, algorithm 1)."""
+
+BLOCK = 2048
+"""Numbers that share a scale in 8-bit Adam (Dettmers et al., 2022, §2.1)."""
+
+ADAM, ZERO = "Kingma and Ba, 2015", "Rajbhandari et al., 2020, §3.1"
+
+_RECIPES = (
+    Recipe("fp32", "AdamW, all in fp32", FP32, FP32, 0, MOMENTS, "fp32", "fp32", ADAM),
+    Recipe("mixed", "AdamW, bf16 with master weights", BF16, BF16, FP32, MOMENTS, "bf16", "bf16", ZERO),
+    Recipe("mixed-fp32-gradients", "the same, gradients in fp32", BF16, FP32, FP32, MOMENTS, "bf16", "bf16", ZERO),
+    Recipe("autocast", "AdamW in fp32, products in bf16", FP32, FP32, 0, MOMENTS, "fp32", "bf16", "torch.amp"),
+    Recipe("bf16", "AdamW, all in bf16", BF16, BF16, 0, 2 * BF16, "bf16", "bf16", "torch.optim.AdamW"),
+    Recipe("sgd", "SGD in fp32", FP32, FP32, 0, 0, "fp32", "fp32", "torch.optim.SGD", counter=0),
+    Recipe("momentum", "SGD with momentum in fp32", FP32, FP32, 0, FP32, "fp32", "fp32", "torch.optim.SGD", counter=0),
+    Recipe(
+        "adam-8bit",
+        "AdamW in fp32 with moments in 8 bits",
+        FP32,
+        FP32,
+        0,
+        2 * (BYTES["int8"] + FP32 / BLOCK),
+        "fp32",
+        "fp32",
+        "Dettmers et al., 2022",
+        counter=0,
+    ),
+    Recipe("inference", "bf16 weights only", BF16, 0, 0, 0, "bf16", "bf16", "no training", counter=0),
+)
+
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _RECIPES}
+"""By name. Autocast keeps bf16 copies of the matrices until the backward pass: they count as activations."""
+
+
+def find_recipe(name: str) -> Recipe:
+    """The recipe of this name.
+
+    Raises:
+        ValueError: there is none; the message lists all.
+    """
+    if name not in RECIPES:
+        raise ValueError(f"there is no recipe {name!r}: choose from {', '.join(RECIPES)}")
+    return RECIPES[name]

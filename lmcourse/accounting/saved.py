@@ -1,0 +1,120 @@
+"""What autograd keeps of a forward pass for the backward pass: every storage once, and which module keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lmcourse.accounting.breakdown import Breakdown
+
+
+@dataclass(frozen=True)
+class SavedTensor:
+    """A storage that autograd keeps.
+
+    Attributes:
+        module: the innermost module that was running when it was kept first, such as "blocks.0.attention.layer.qkv";
+            "" is code outside of all modules.
+        shape, dtype: of the tensor through which it was kept first, which may be a view of a part.
+        size: of the whole storage, in bytes.
+    """
+
+    module: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    size: int
+
+    def __str__(self) -> str:
+        kind = str(self.dtype).removeprefix("torch.")
+        return f"{self.size:>12,}  {kind:<9} {' × '.join(map(str, self.shape)) or 'scalar':<20} {self.module}"
+
+
+@dataclass(frozen=True)
+class SavedTensors:
+    """All that autograd keeps; `print` shows who keeps what."""
+
+    tensors: tuple[SavedTensor, ...]
+
+    @property
+    def total(self) -> int:
+        """Bytes."""
+        return sum(tensor.size for tensor in self.tensors)
+
+    def by(self, part: Callable[[str], str] = str) -> Breakdown[int]:
+        """Bytes by module, or by the part that a module belongs to."""
+        sizes: dict[str, int] = {}
+        for tensor in self.tensors:
+            name = part(tensor.module)
+            sizes[name] = sizes.get(name, 0) + tensor.size
+        return Breakdown(sizes)
+
+    def __iter__(self) -> Iterator[SavedTensor]:
+        return iter(self.tensors)
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.tensors), f"{self.total:>12,}  bytes"])
+
+
+def saved_tensors(function: Callable[[], Any], *modules: nn.Module, without: Iterable[Tensor] = ()) -> SavedTensors:
+    """Run a forward pass and list what autograd keeps of it.
+
+    Under `torch._subclasses.FakeTensorMode` no number is computed and the sizes are the same. The meta device has none
+    of the fused kernels for attention, so there it is their parts that keep something.
+
+    Args:
+        function: the forward pass.
+        modules: their parameters and buffers are there anyway and do not count; names are relative to the first that
+            has the module.
+        without: more tensors that do not count, such as the batch.
+    """
+    owned = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
+    known = {_storage(tensor) for tensor in (*owned, *without)}
+    # Autograd may drop a storage while the pass goes on, and a new one may get its address: hold all of them.
+    alive: list[Tensor] = []
+    found: list[SavedTensor] = []
+    with _running_module(modules) as stack:
+
+        def keep(tensor: Tensor) -> Tensor:
+            alive.append(tensor)
+            if _storage(tensor) not in known:
+                known.add(_storage(tensor))
+                size = tensor.untyped_storage().nbytes()
+                found.append(SavedTensor(stack[-1], tuple(tensor.shape), tensor.dtype, size))
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            alive.append(function())
+    return SavedTensors(tuple(found))
+
+
+def _storage(tensor: Tensor) -> int:
+    """What views of the same memory have in common, even where there is no memory."""
+    name: int = tensor.untyped_storage()._cdata
+    return name
+
+
+@contextmanager
+def _running_module(modules: Iterable[nn.Module]) -> Iterator[list[str]]:
+    """The names of the modules whose forward passes are under way, the innermost last."""
+    stack = [""]
+    names: dict[nn.Module, str] = {}
+    for root in modules:
+        for name, module in root.named_modules():
+            names.setdefault(module, name)
+
+    def leave(*_: object) -> None:
+        stack.pop()
+
+    handles = [module.register_forward_hook(leave, always_call=True) for module in names]
+    for module, name in names.items():
+        handles.append(module.register_forward_pre_hook(lambda *_, name=name: stack.append(name)))
+    try:
+        yield stack
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,0 +1,184 @@
+"""How long something takes, measured so that the number means something.
+
+Warm up first: the first runs compile, allocate and fill caches. Wait for the device: a GPU returns before it is done.
+Repeat, and tell the median with the quartiles: a mean follows every disturbance. Hold the garbage collector off.
+To compare, take turns (`compare`): then a busy neighbour slows all of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+Work = Callable[[], object]
+Stopwatch = Callable[[Work], float]
+"""Does the work and says how many seconds it took."""
+
+CACHES = 256 * 2**20
+"""Bytes: more than the last cache of a GPU or most processors holds."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long each run took, in seconds."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """Between these lies the middle half of the runs."""
+        if len(self.seconds) == 1:
+            return self.seconds[0], self.seconds[0]
+        first, _, third = statistics.quantiles(self.seconds, n=4, method="inclusive")
+        return first, third
+
+    @property
+    def fastest(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def count(self) -> int:
+        return len(self.seconds)
+
+
+def time_it(
+    function: Work,
+    *,
+    warmup: int = 3,
+    repeats: int = 10,
+    seconds: float = 0.0,
+    device: torch.device | str = "cpu",
+    before: Work | None = None,
+    stopwatch: Stopwatch | None = None,
+) -> Timing:
+    """Time a function.
+
+    Args:
+        function: what to run.
+        warmup: runs that do not count.
+        repeats: runs that count, at least.
+        seconds: go on until the runs that count took so long together.
+        device: on which it works.
+        before: to do before each run, untimed, such as `cache_flusher(device)`.
+        stopwatch: how to time one run; by default the one for the device.
+
+    Raises:
+        ValueError: no run would count.
+    """
+    timings = compare(
+        {"": function},
+        warmup=warmup,
+        repeats=repeats,
+        seconds=seconds,
+        device=device,
+        before=before,
+        stopwatch=stopwatch,
+    )
+    return timings[""]
+
+
+def compare(
+    functions: Mapping[str, Work],
+    *,
+    warmup: int = 3,
+    repeats: int = 10,
+    seconds: float = 0.0,
+    device: torch.device | str = "cpu",
+    before: Work | None = None,
+    stopwatch: Stopwatch | None = None,
+) -> dict[str, Timing]:
+    """Time several functions in rounds: each runs once per round, every second round in reverse order.
+
+    Ratios of medians then hold on a machine that others use, where absolute times do not.
+
+    Args:
+        functions: by name.
+        warmup, device, before, stopwatch: as in `time_it`.
+        repeats: rounds that count, at least.
+        seconds: go on until all of them together took so long.
+
+    Raises:
+        ValueError: no run would count.
+    """
+    if repeats < 1 or warmup < 0:
+        raise ValueError(f"{warmup} runs to warm up and {repeats} that count: at least 0 and 1 are needed")
+    watch = stopwatch or stopwatch_for(device)
+    taken: dict[str, list[float]] = {name: [] for name in functions}
+    spent, rounds = 0.0, 0
+    with _collector_held_off():
+        for function in functions.values():
+            for _ in range(warmup):
+                function()
+        synchronise(device)
+        while functions and (rounds < repeats or spent < seconds):
+            for name in list(functions)[:: 1 if rounds % 2 == 0 else -1]:
+                if before is not None:
+                    before()
+                taken[name].append(watch(functions[name]))
+                spent += taken[name][-1]
+            rounds += 1
+    return {name: Timing(tuple(times)) for name, times in taken.items()}
+
+
+def stopwatch_for(device: torch.device | str, clock: Callable[[], float] = time.perf_counter) -> Stopwatch:
+    """How one run is timed on a device: between two events in the stream of a CUDA GPU, else by a clock, before and
+    after which the device has nothing left to do."""
+    if torch.device(device).type == "cuda":
+        return lambda function: _seconds_between_events(function, device)
+
+    def watch(function: Work) -> float:
+        synchronise(device)
+        start = clock()
+        function()
+        synchronise(device)
+        return clock() - start
+
+    return watch
+
+
+def synchronise(device: torch.device | str) -> None:
+    """Wait until a device has done all it was given. A CPU is never behind; a GPU answers before it is done."""
+    kind = torch.device(device).type
+    if kind == "cuda":
+        torch.cuda.synchronize(device)
+    elif kind == "mps":
+        torch.mps.synchronize()
+
+
+def cache_flusher(device: torch.device | str, size: int = CACHES) -> Work:
+    """A function that writes so many bytes, so that the next one finds nothing of its own in a cache."""
+    buffer = torch.empty(size, dtype=torch.uint8, device=device)
+    return buffer.zero_
+
+
+def _seconds_between_events(function: Work, device: torch.device | str) -> float:
+    with torch.cuda.device(device):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        start.record()
+        function()
+        end.record()
+        end.synchronize()
+        return float(start.elapsed_time(end)) / 1000
+
+
+@contextmanager
+def _collector_held_off() -> Iterator[None]:
+    """Without garbage collection, and afterwards as it was."""
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

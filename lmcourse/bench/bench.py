@@ -1,0 +1,184 @@
+"""Predicted beside measured, on the machine before you: `lmcourse bench`.
+
+Its matrix products and copies are measured first. From those rates the roofline says how long a training step and a
+step of decoding take at least; then both are run. How far apart the two are is what the rest costs: kernels that start,
+norms and optimiser, Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from lmcourse import device as hardware
+from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.activations import predict_saved_bytes
+from lmcourse.accounting.formats import BYTES, DTYPES, Format
+from lmcourse.accounting.machine import FORMATS, has_units, measure_machine
+from lmcourse.accounting.mfu import mfu
+from lmcourse.accounting.parameters import count_parameters
+from lmcourse.accounting.recognise import caveats, recognise
+from lmcourse.accounting.saved import saved_tensors
+from lmcourse.accounting.timing import Stopwatch, time_it
+from lmcourse.bench.steps import WARMUP, Work, decoding_work, training_work
+from lmcourse.errors import CourseError
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.loss import next_token_loss
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.entry import Entry
+from lmcourse.models.zoo.find import find_model
+
+TRAINING_TENSORS = 4
+"""Weight, gradient and two moments."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """All that `lmcourse bench` found.
+
+    Attributes:
+        machine: what was measured of it.
+        whole: the accelerator of the table that it is; None for a CPU, or if it was not recognised.
+        notes: what its owner should know.
+        model, batch, length, number: what ran.
+        training, decoding: a step with AdamW, and one token for each of the batch's texts.
+        saved_predicted, saved_counted: bytes that autograd keeps of the forward pass.
+        mfu: of the training step, of the measured peak.
+        bandwidth_share: of decoding, of the measured bandwidth.
+        peak_shares: measured peaks as shares of the table's, by format; empty if there is none.
+    """
+
+    machine: Accelerator
+    whole: Accelerator | None
+    notes: tuple[str, ...]
+    model: str
+    batch: int
+    length: int
+    number: Format
+    training: Work
+    decoding: Work
+    saved_predicted: int
+    saved_counted: int
+    mfu: float
+    bandwidth_share: float
+    peak_shares: dict[Format, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers, texts and lists, in FLOPs, bytes and seconds."""
+        result = asdict(self)
+        for name, work in (("training", self.training), ("decoding", self.decoding)):
+            first, third = work.measured.quartiles
+            result[name] |= {"median": work.measured.median, "quartiles": [first, third], "share": work.share}
+            result[name] |= {"tokens_per_second": work.tokens_per_second, "measured": list(work.measured.seconds)}
+        return result
+
+
+def bench(
+    model: str | None = None,
+    *,
+    batch: int = 4,
+    length: int = 256,
+    steps: int = 5,
+    number: Format | None = None,
+    device: torch.device | str | None = None,
+    machine: Accelerator | None = None,
+    stopwatch: Stopwatch | None = None,
+) -> Bench:
+    """Measure this machine, and a model on it.
+
+    Args:
+        model: of the zoo; by default a small one on a CPU, GPT-2's size on a GPU.
+        batch: texts.
+        length: tokens of each in training; decoding ends there.
+        steps: how many count.
+        number: format of weights and activations; by default fp32, on a GPU of NVIDIA's bf16.
+        device: by default the best there is.
+        machine: what is known of it, if it was measured before.
+        stopwatch: as in `time_it`.
+
+    Raises:
+        CourseError: the model is not in the zoo, no decoder, made for shorter texts or too large for this machine; the
+            format is not one that it computes in; or sizes that cannot be.
+    """
+    where = torch.device(device) if device is not None else hardware.best_device()
+    entry = find_model(model or ("mini" if where.type == "cpu" else "course-124m"))
+    config = _check(entry, batch, length, steps)
+    number = _check_format(where, number)
+    known = machine or measure_machine(device=where)
+    _check_memory(entry, known, number)
+    network = Transformer(config).to(where, DTYPES[number])
+    tokens = torch.randint(config.vocabulary, (batch, length), device=where)
+    watch = partial(time_it, warmup=WARMUP, repeats=steps, device=where, stopwatch=stopwatch)
+    saved = saved_tensors(lambda: next_token_loss(network(tokens), tokens), network, without=[tokens]).total
+    training = training_work(network, tokens, known, number, watch)
+    decoding = decoding_work(network, tokens, known, number, watch, steps)
+    whole, notes = _whole(where)
+    return Bench(
+        machine=known,
+        whole=whole,
+        notes=notes,
+        model=entry.name,
+        batch=batch,
+        length=length,
+        number=number,
+        training=training,
+        decoding=decoding,
+        saved_predicted=predict_saved_bytes(config, batch, length, dtype=DTYPES[number]).total,
+        saved_counted=saved,
+        mfu=_mfu(training, known, number),
+        bandwidth_share=decoding.moved / decoding.measured.median / known.bandwidth,
+        peak_shares={}
+        if whole is None
+        else {n: known.peaks[n] / whole.peaks[n] for n in known.peaks if n in whole.peaks},
+    )
+
+
+def _mfu(work: Work, machine: Accelerator, number: Format) -> float:
+    try:
+        return mfu(work.flops, work.measured.median, machine, number)
+    except ValueError as error:
+        raise CourseError(str(error)) from None
+
+
+def _check(entry: Entry, batch: int, length: int, steps: int) -> TransformerConfig:
+    config = entry.config
+    if not isinstance(config, TransformerConfig) or not all(layer.attention.sight.causal for layer in config.layers):
+        raise CourseError(f"{entry.name} does not write token after token: take a decoder, such as mini.")
+    if batch < 1 or steps < 1 or length <= WARMUP + steps:
+        raise CourseError(
+            f"{steps} steps on {batch} texts of {length} tokens cannot be: at least one step and one text, and "
+            f"more than {WARMUP} tokens beside the steps, are needed."
+        )
+    if config.context is not None and length > config.context:
+        raise CourseError(f"{entry.name} was made for {config.context} tokens, not {length}: take a smaller --seq.")
+    return config
+
+
+def _check_format(device: torch.device, number: Format | None) -> Format:
+    usable = [name for name in FORMATS[device.type] if name in DTYPES and has_units(name, device)]
+    if number is None:
+        return "bf16" if device.type == "cuda" and "bf16" in usable else "fp32"
+    if number not in usable:
+        raise CourseError(f"{number} is not measured on a {device.type} device: take one of {', '.join(usable)}.")
+    return number
+
+
+def _check_memory(entry: Entry, machine: Accelerator, number: Format) -> None:
+    needed = TRAINING_TENSORS * BYTES[number] * count_parameters(entry.config).total
+    if needed > machine.memory:
+        raise CourseError(
+            f"Training {entry.name} takes {hardware.gib(int(needed))} for weights, gradients and moments; "
+            f"{machine.title} has {hardware.gib(machine.memory)}. Take a smaller model."
+        )
+
+
+def _whole(device: torch.device) -> tuple[Accelerator | None, tuple[str, ...]]:
+    """The GPU of the table, and what keeps this one below it."""
+    if device.type != "cuda":
+        return None, ()
+    gpu = hardware.accelerators()[device.index or 0]
+    found = recognise(gpu.name, memory=gpu.memory)
+    return found, caveats(gpu.name, found, power_limit=hardware.power_limit(device.index or 0))

@@ -1,0 +1,118 @@
+"""A training step and a step of decoding: predicted from what the machine can do, and run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.flops import forward_flops
+from lmcourse.accounting.formats import BYTES, Format
+from lmcourse.accounting.latency import forward_operations, roofline_seconds
+from lmcourse.accounting.parameters import count_parameters
+from lmcourse.accounting.timing import Timing
+from lmcourse.accounting.training_flops import training_flops
+from lmcourse.inference.reader import Reader
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.loss import next_token_loss
+from lmcourse.models.transformer import Transformer
+
+Watch = Callable[[Callable[[], object]], Timing]
+"""Times a function: WARMUP runs first, then those that count."""
+
+WARMUP = 2
+ADAM_TRAFFIC = 7
+"""Numbers that AdamW reads (weight, gradient, two moments) and writes (weight, two moments) per parameter."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A step that was predicted and measured.
+
+    Attributes:
+        tokens: that it processes.
+        flops: its model FLOPs, all pairs of tokens counted.
+        moved: bytes that it must read and write.
+        predicted: seconds by the roofline.
+        measured: seconds of each run.
+    """
+
+    tokens: int
+    flops: int
+    moved: int
+    predicted: float
+    measured: Timing
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of the median run."""
+        return self.tokens / self.measured.median
+
+    @property
+    def share(self) -> float:
+        """Of the speed that the roofline allows. Above 1 if data was in a cache, which is faster than memory."""
+        return self.predicted / self.measured.median
+
+
+def predict_training(
+    config: TransformerConfig, batch: int, length: int, machine: Accelerator, number: Format
+) -> tuple[int, float]:
+    """Bytes and seconds of a step: forward, a backward pass of twice that, and AdamW, which memory limits."""
+    operations = forward_operations(config, batch, length, number=number, logits="all")
+    update = int(ADAM_TRAFFIC * BYTES[number] * count_parameters(config).total)
+    moved = 3 * sum(operation.moved for operation in operations.values()) + update
+    return moved, 3 * roofline_seconds(operations, machine, number).total + update / machine.bandwidth
+
+
+def training_work(
+    network: Transformer,
+    tokens: Int[Tensor, "b s"],
+    machine: Accelerator,
+    number: Format,
+    watch: Watch,
+) -> Work:
+    """Forward, loss, backward and AdamW on a batch, predicted and measured."""
+    batch, length = tokens.shape
+    optimiser = torch.optim.AdamW(network.parameters(), lr=1e-5, fused=True)
+
+    def step() -> None:
+        optimiser.zero_grad(set_to_none=True)
+        next_token_loss(network(tokens), tokens).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+    moved, seconds = predict_training(network.config, batch, length, machine, number)
+    flops = training_flops(network.config, batch, length).model.total
+    return Work(batch * length, flops, moved, seconds, watch(step))
+
+
+def decoding_work(
+    network: Transformer,
+    tokens: Int[Tensor, "b s"],
+    machine: Accelerator,
+    number: Format,
+    watch: Watch,
+    steps: int,
+) -> Work:
+    """One more token for each text of a batch, predicted and measured.
+
+    A prompt is read first, so that with all steps the texts get as long as `tokens`. The prediction is for the cache of
+    the middle step.
+    """
+    batch, length = tokens.shape
+    prompt = length - WARMUP - steps
+    reader = Reader(network.eval(), length)
+    reader.read(tokens[:, :prompt])
+    measured = watch(lambda: reader.read(tokens[:, :1]))
+    past = prompt + WARMUP + steps // 2
+    operations = forward_operations(network.config, batch, 1, past=past, number=number)
+    return Work(
+        tokens=batch,
+        flops=forward_flops(network.config, batch, 1, past=past).total,
+        moved=sum(operation.moved for operation in operations.values()),
+        predicted=roofline_seconds(operations, machine, number).total,
+        measured=measured,
+    )

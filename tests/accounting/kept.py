@@ -1,0 +1,108 @@
+"""What autograd really keeps of models and blocks, for comparison with the prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from lmcourse.accounting.saved import SavedTensors, saved_tensors
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.loss import next_token_loss
+from lmcourse.models.transformer import Transformer, count_from_zero
+from lmcourse.nn.attention import Attention
+from lmcourse.nn.step import Pass
+
+ENDS = {"qkv": "qkv", "out": "attention out", "dropout": "residual"}
+NORMS = ("before", "after", "outside", "norm", "norm_feed_forward")
+
+
+def part_of(module: str) -> str:
+    """The part of a prediction to which a module belongs."""
+    inside = module.split(".", 2)[2] if module.startswith("blocks.") else module
+    last = inside.rsplit(".", 1)[-1]
+    if inside.startswith("embedding"):
+        return "embedding"
+    if inside == "" or inside.startswith("head"):
+        return "head and loss"
+    if ".place" in inside:
+        return "placing"
+    if last in NORMS:
+        return "norms"
+    return ENDS.get(last, "feed-forward" if inside.startswith("feed_forward") else "attention")
+
+
+def build(config: TransformerConfig, dtype: torch.dtype = torch.float32, form: str = "fused") -> Transformer:
+    """A model in training whose attention takes this form where it has the choice."""
+    model = Transformer(config).train()
+    if dtype != torch.float32:
+        model.to(dtype)
+    for module in model.modules():
+        if isinstance(module, Attention):
+            module.fused = module.fused and form == "fused"
+    return model
+
+
+def casting(autocast: bool) -> AbstractContextManager[object]:
+    return torch.autocast("cpu", torch.bfloat16) if autocast else nullcontext()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Tiny models: threads cost forty times what they save."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def recompute_blocks(model: Transformer) -> None:
+    """Let every block keep its input only."""
+    for block in model.blocks:
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
+
+
+def kept_by_model(
+    config: TransformerConfig,
+    batch: int,
+    length: int,
+    dtype: torch.dtype = torch.float32,
+    form: str = "fused",
+    *,
+    autocast: bool = False,
+    recompute: bool = False,
+) -> SavedTensors:
+    """Of a model and its loss."""
+    model = build(config, dtype, form)
+    tokens, targets = (torch.randint(config.vocabulary, (batch, length)) for _ in range(2))
+    if recompute:
+        recompute_blocks(model)
+    with casting(autocast):
+        return saved_tensors(lambda: next_token_loss(model(tokens), targets), model, without=[tokens, targets])
+
+
+def kept_by_block(
+    config: TransformerConfig,
+    batch: int,
+    length: int,
+    dtype: torch.dtype = torch.float32,
+    form: str = "fused",
+    *,
+    autocast: bool = False,
+) -> SavedTensors:
+    """Of the first block, from an input with a gradient, as in the middle of a model."""
+    model = build(config, dtype, form)
+    x = torch.randn(batch, length, config.d_model, dtype=dtype, requires_grad=True)
+    positions = count_from_zero(torch.zeros(batch, length, dtype=torch.long))
+    step = Pass(positions, position_bias=model.position_bias)
+    with casting(autocast):
+        return saved_tensors(lambda: model.blocks[0](x, step), *_owners(model))
+
+
+def _owners(model: Transformer) -> list[nn.Module]:
+    """The block first: names are relative to it."""
+    return [model.blocks[0], *([] if model.position_bias is None else [model.position_bias])]

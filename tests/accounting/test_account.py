@@ -1,0 +1,201 @@
+"""The whole budget: every number is that of the module it comes from, and the command says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.account import Job, account, perform, train
+from lmcourse.accounting.fleet import Fleet
+from lmcourse.accounting.kv_cache import cache_bytes
+from lmcourse.accounting.latency import forward_operations, roofline_seconds
+from lmcourse.accounting.memory import training_memory
+from lmcourse.accounting.parallel import Layout, all_reduce_bytes
+from lmcourse.accounting.recipes import RECIPES, find_recipe
+from lmcourse.accounting.training_flops import training_flops
+from lmcourse.cli import main
+from lmcourse.cli.budget_tables import gib, si
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.zoo.find import find_model
+
+H100 = find_accelerator("h100")
+MIXED = find_recipe("mixed")
+
+
+def decoder(name: str) -> TransformerConfig:
+    return find_model(name).decoder
+
+
+LLAMA = decoder("llama-3-8b")
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert main(["account", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_account_is_the_sum_of_its_modules() -> None:
+    found = account(Job(LLAMA, 2, 4096, MIXED, "blocks"))
+    assert found.parameters.total == 8_030_261_248
+    assert found.flops == training_flops(LLAMA, 2, 4096, recompute="blocks")
+    assert found.training == training_memory(LLAMA, 2, 4096, MIXED, checkpoint="blocks")
+    assert found.cache == cache_bytes(LLAMA, 2, 4096)
+
+
+def test_texts_are_written_in_the_format_of_the_products() -> None:
+    for name, width in (("fp32", 4), ("autocast", 2)):
+        found = account(Job(LLAMA, 1, 128, find_recipe(name)))
+        assert found.inference is not None
+        assert found.inference.parts == {"weights": width * 8_030_261_248, "KV cache": width * 128 * 65_536}
+
+
+def test_an_encoder_writes_nothing_and_inference_trains_nothing() -> None:
+    bert = decoder("bert-base")
+    found = account(Job(bert, 2, 128, MIXED))
+    assert (found.cache, found.inference) == (None, None)
+    performance = perform(Job(bert, 2, 128, MIXED), H100)
+    assert (performance.prefill, performance.decode, performance.largest_inference_batch) == (None, None, None)
+    served = Job(LLAMA, 1, 128, find_recipe("inference"))
+    assert account(served).training is None
+    assert perform(served, H100).largest_training_batch is None
+
+
+def test_tensor_parallelism_divides_time_and_adds_the_network() -> None:
+    one, eight = (perform(Job(LLAMA, 1, 512, MIXED, layout=Layout(tensor=t)), H100).prefill for t in (1, 8))
+    assert one is not None
+    assert eight is not None
+    network = 32 * 2 * all_reduce_bytes(512 * 4096 * 2, 8) / 450e9
+    assert eight.seconds["network"] == pytest.approx(network)
+    assert eight.seconds.total == pytest.approx(one.seconds.total / 8 + network)
+    assert one.limits["feed-forward"] == "arithmetic"
+
+
+def test_decoding_reads_the_whole_text() -> None:
+    performance = perform(Job(LLAMA, 3, 5000, MIXED), H100)
+    assert performance.decode is not None
+    step = forward_operations(LLAMA, 3, 1, past=5000)
+    assert performance.decode.seconds == roofline_seconds(step, H100, "bf16")
+    assert performance.decode.limits == dict.fromkeys(step, "memory")
+
+
+def test_a_run() -> None:
+    run = train(Job(LLAMA, 4, 8192, MIXED, layout=Layout(data=128, tensor=8)), H100, 15 * 10**12, 0.4)
+    per_token = training_flops(LLAMA, 4, 8192).model.total / (4 * 8192)
+    assert run.flops == pytest.approx(per_token * 15e12)
+    assert run.days == Fleet(H100, 1024, 0.4).days(run.flops)
+    assert run.device_hours == pytest.approx(run.days * 24 * 1024)
+
+
+# The command
+
+
+def test_json_has_exact_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--model", "llama3-8b", "--gpu", "h100", "--gpus", "16", "--tensor-parallel", "8", "--zero", "1")
+    found = answer(capsys, *words, "--batch", "2", "--seq", "4096", "--tokens", "15e12")
+    assert found["model"] == "llama-3-8b"
+    assert found["accelerator"] == "h100-sxm"
+    assert found["account"]["parameters"]["total"] == 8_030_261_248
+    assert found["account"]["flops"]["forward"]["total"] == training_flops(LLAMA, 2, 4096).forward.total
+    assert found["account"]["cache"] == {"full": 2 * 4096 * 131_072, "total": 2 * 4096 * 131_072}
+    layout = Layout(data=2, tensor=8, zero=1)
+    assert found["account"]["training"]["total"] == training_memory(LLAMA, 2, 4096, MIXED, layout=layout).total
+    assert found["layout"] == {"data": 2, "tensor": 8, "pipeline": 1, "zero": 1, "devices": 16}
+    assert isinstance(found["performance"]["decode"]["seconds"]["total"], float)
+    assert found["run"]["tokens"] == 15 * 10**12
+    assert isinstance(found["run"]["flops"], int)
+
+
+def test_without_hardware(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "--model", "gpt-2")
+    assert (found["batch"], found["length"], found["recipe"]) == (1, 1024, "mixed")
+    assert (found["accelerator"], found["performance"], found["run"]) == (None, None, None)
+    assert main(["account", "--model", "gpt-2"]) == 0
+    out = capsys.readouterr().out
+    assert "124,439,808" in out
+    assert "fits" not in out
+    assert "time at best" not in out
+
+
+def test_tables_say_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["account", "--model", "llama-3-8b", "--gpu", "h100", "--seq", "2048"]
+    assert main([*words, "--tokens", "1e12"]) == 0
+    alone = capsys.readouterr().out
+    assert "✗ does not fit" in alone
+    assert "✓ fits" in alone
+    assert "GPU-hours" in alone
+    assert main([*words, "--gpus", "8", "--zero", "3"]) == 0
+    assert "✗" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["bert-base", "gemma-2-2b", "llama-4-scout-dense", "opt-350m", "mpt-7b", "nano"])
+@pytest.mark.parametrize("recipe", ["fp32", "autocast", "inference"])
+def test_every_kind_of_model(name: str, recipe: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["account", "--model", name, "--gpu", "a100", "--recipe", recipe, "--seq", "64", "--tensor-parallel", "2"]
+    assert main([*words, "--gpus", "2"]) == 0
+    assert name in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--model", "llama-9"], "There is no model 'llama-9' in the zoo. Did you mean 'llama-"),
+        (["--model", "t5-small"], "t5-small is an encoder–decoder"),
+        (["--model", "nano", "--gpu", "h1000"], "There is no accelerator 'h1000'. The nearest are h100"),
+        (["--model", "nano", "--tokens", "1e9"], "add --gpu"),
+        (["--model", "nano", "--recipe", "fp31"], "There is no recipe 'fp31': choose from fp32, mixed"),
+        (["--model", "nano", "--gpus", "3", "--tensor-parallel", "2"], "must be a multiple of --tensor-parallel"),
+        (["--model", "nano", "--batch", "0"], "0 of 128"),
+        (["--model", "nano", "--gpu", "v100"], "V100 SXM2 32 GB has no bf16 units"),
+        (["--model", "nano", "--gpu", "h100", "--tokens", "1e9", "--mfu", "40"], "MFU is a share of the peak"),
+        (["--model", "nano", "--gpu", "h100", "--tokens", "1e9", "--recipe", "inference"], "a recipe to train with"),
+    ],
+)
+def test_a_mistake_is_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert told in err
+
+
+def test_units() -> None:
+    assert si(1_265_000_000_000_000) == "1.265 P"
+    assert si(12) == "12"
+    assert gib(3 * 2**30 // 2) == "1.50 GiB"
+    assert gib(2**20) == "1.00 MiB"
+    assert gib(512) == "0.50 KiB"
+
+
+# docs/accounting.md
+
+
+def test_our_numbers_beside_other_calculators(course: Path) -> None:
+    text = (course / "docs" / "accounting.md").read_text(encoding="utf-8")
+    recipe = find_recipe("mixed-fp32-gradients")
+    fused, readable = (training_memory(LLAMA, 1, 8192, recipe, attention=form) for form in ("fused", "readable"))
+    again = training_memory(LLAMA, 1, 8192, recipe, checkpoint="blocks")
+    gpt_2, llama = training_flops(decoder("gpt-2"), 1, 1024).model, training_flops(LLAMA, 1, 8192).model
+    wanted = [
+        f"| {gpt_2.total / 1e9:.1f} GFLOPs | their head is counted forward only",
+        f"79 in place of {gpt_2['head'] / 1e9:.0f};",
+        f"| {llama.total / 1e12:.1f} TFLOPs | the head again (8.6 for {llama['head'] / 1e12:.1f})",
+        f"(316.7 for {llama['feed-forward'] / 1e12:.1f})",
+        f"| 2.00 GiB | {gib(cache_bytes(LLAMA, 1, 8192).total)} |",
+        f"| 15.02 GiB | {gib(fused['weights'])} |",
+        f"| 354.0 GiB | {fused['activations'] / 2**30:.1f} GiB |",
+        f"In the form to read, ours is {readable['activations'] / 2**30:.1f} |",
+        f"| 34.0 GiB | {again['activations'] / 2**30:.1f} GiB |",
+        f"| 8,030,261,248 | {account(Job(LLAMA, 1, 8192, recipe)).parameters.total:,} |",
+        f"| 32.0 GiB | {fused['activations'] / 2**30:.1f} GiB |",
+        f"0.1 of inputs | {fused['logits'] / 2**30:.1f} GiB |",
+    ]
+    assert [line for line in wanted if line not in text] == []
+
+
+def test_every_recipe_is_in_the_documentation(course: Path) -> None:
+    text = (course / "docs" / "accounting.md").read_text(encoding="utf-8")
+    assert [name for name in RECIPES if f"`{name}`" not in text] == []

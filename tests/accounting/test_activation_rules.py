@@ -1,0 +1,174 @@
+"""Formulas for activation memory, against their sources' figures and a block that is as they assume."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lmcourse.accounting.activation_rules import (
+    block_inputs,
+    break_even_batch,
+    by_layer_kind,
+    korthikanti,
+    numbers_kept,
+    rule_errors,
+)
+from lmcourse.accounting.saved import saved_tensors
+from lmcourse.models.config import TransformerConfig, repeat
+from lmcourse.models.zoo import find_model
+from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.block import BlockConfig, LayerConfig
+from lmcourse.nn.feed_forward import FeedForwardConfig
+from lmcourse.nn.norm import NormConfig
+from tests.accounting.kept import kept_by_block
+
+GIB = 2**30
+GPT3 = find_model("gpt-3").config
+assert isinstance(GPT3, TransformerConfig)
+
+
+def gpt(layers: int, d_model: int, heads: int, expansion: int = 4, dropout: float = 0.0) -> TransformerConfig:
+    attention = AttentionConfig(heads, dropout=dropout)
+    layer = LayerConfig(attention, FeedForwardConfig(expansion * d_model, "gelu", gated=False))
+    block = BlockConfig(NormConfig("layer", bias=True), dropout=dropout)
+    return TransformerConfig(50_257, d_model, repeat([layer], layers), block)
+
+
+class MaskedBlock(nn.Module):
+    """A block as the formulas have it: masks of dropout that are bool, everything else as wide as the parameters."""
+
+    def __init__(self, d: int, heads: int) -> None:
+        super().__init__()
+        self.d, self.heads = d, heads
+        self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(2))
+        self.qkv = nn.ModuleList(nn.Linear(d, d) for _ in range(3))
+        self.out, self.up, self.down = nn.Linear(d, d), nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+
+    def drop(self, x: Tensor) -> Tensor:
+        return x * (torch.rand(x.shape) > 0.1) / 0.9
+
+    def forward(self, x: Tensor) -> Tensor:
+        (batch, length, d), a = x.shape, self.heads
+        y = self.norms[0](x)
+        q, k, v = (layer(y).view(batch, length, a, d // a).transpose(1, 2) for layer in self.qkv)
+        # One sequence after the other, so that products take views of q, k and v instead of copies.
+        scores = torch.stack([q[i] @ k[i].mT for i in range(batch)]) / math.sqrt(d // a)
+        weights = self.drop(scores.softmax(dim=-1))
+        mixed = torch.stack([(weights[i] @ v[i]).transpose(0, 1).reshape(length, d) for i in range(batch)])
+        x = x + self.drop(self.out(mixed))
+        return x + self.drop(self.down(F.gelu(self.up(self.norms[1](x)))))
+
+
+@pytest.mark.parametrize(("dtype", "width", "formula"), [(torch.float32, 4, 571_392), (torch.bfloat16, 2, 301_056)])
+def test_a_block_that_is_as_the_formulas_assume(dtype: torch.dtype, width: int, formula: int) -> None:
+    B, S, D, A = 2, 48, 64, 4
+    model = MaskedBlock(D, A).to(dtype)
+    x = torch.randn(B, S, D, dtype=dtype, requires_grad=True)
+    statistics = 2 * 2 * B * S * width
+    assert by_layer_kind(gpt(1, D, A), B, S, width=width).total == formula
+    assert saved_tensors(lambda: model(x), model).total == formula + statistics
+
+
+@pytest.mark.parametrize("expansion", [1, 4, 6])
+@pytest.mark.parametrize("width", [2, 4])
+def test_the_parts_add_up(width: int, expansion: int) -> None:
+    (B, S, D, A, L), p, E = (3, 20, 48, 6, 5), width, expansion
+    config = gpt(L, D, A, E)
+    parts = by_layer_kind(config, B, S, width=p)
+    assert parts["attention"] == B * L * S * ((5 * p + 1) * D + (2 * p + 1) * A * S)
+    assert parts["feed-forward"] == (2 * E * p + p + 1) * B * L * S * D
+    assert parts["norms"] == 2 * p * B * L * S * D
+    for T in (1, 2, 4):
+        total = 2 * B * L * S * D * (p * (2 + (E + 2) / T) + 1) + A * B * L * S**2 * (2 * p + 1) / T
+        assert by_layer_kind(config, B, S, width=p, tensor=T).total == pytest.approx(total, rel=1e-15)
+
+
+def test_with_numbers_of_four_bytes_the_scores_take_nine() -> None:
+    (B, S, D, A) = 3, 20, 48, 6
+    assert by_layer_kind(gpt(1, D, A), B, S, width=4).total == B * S * (66 * D + 9 * A * S)
+
+
+@pytest.mark.parametrize("tensor", [1, 2, 8])
+def test_both_forms_of_the_rule_agree(tensor: int) -> None:
+    config = gpt(5, 48, 6)
+    ours = by_layer_kind(config, 3, 20, tensor=tensor).total
+    assert korthikanti(config, 3, 20, tensor=tensor) == pytest.approx(ours, rel=1e-15)
+
+
+def test_rows_of_korthikantis_table() -> None:
+    (s, b, h, a, L, t) = 2048, 1, 12_288, 96, 96, 8
+    sbh, squares = L * s * b * h, 5 * a * s / h
+    assert squares == 80
+    rows = {
+        (1, False, "nothing"): 34 + squares,
+        (t, False, "nothing"): 10 + 24 / t + squares / t,
+        (t, True, "nothing"): 34 / t + squares / t,
+        (t, False, "attention"): 10 + 24 / t,
+        (t, True, "attention"): 34 / t,
+        (1, False, "blocks"): 2,
+    }
+    for (tensor, sequence, recompute), factor in rows.items():
+        found = korthikanti(GPT3, b, s, tensor=tensor, sequence_parallel=sequence, recompute=recompute)  # type: ignore[arg-type]
+        assert found == pytest.approx(sbh * factor, rel=1e-15)
+
+
+def test_selective_recomputation_saves_what_is_published() -> None:
+    """70 % for GPT-3 and 65 % for MT-NLG 530B (Korthikanti et al., 2022, §5)."""
+    for config, saved in ((GPT3, 0.70), (gpt(105, 20_480, 128), 0.65)):
+        less = korthikanti(config, 1, 2048, recompute="attention") / korthikanti(config, 1, 2048)
+        assert round(1 - less, 2) == saved
+
+
+def test_gpt3_takes_as_much_for_scores_as_for_the_rest_at_870_tokens() -> None:
+    assert by_layer_kind(GPT3, 1, 0).total == 0
+    per_token = by_layer_kind(GPT3, 1, 1).total - 5 * 96 * 96
+    assert per_token == 40_108_032
+    assert round(per_token / GIB, 4) == 0.0374
+    assert round(per_token / (5 * 96 * 96)) == 870
+
+
+def test_gpt3_on_eight_devices() -> None:
+    linear = (4 * korthikanti(GPT3, 1, 1, tensor=8) - korthikanti(GPT3, 1, 2, tensor=8)) / 2
+    square = (korthikanti(GPT3, 1, 2, tensor=8) - 2 * korthikanti(GPT3, 1, 1, tensor=8)) / 2
+    assert float(f"{linear / GIB:.2e}") == 1.43e-2
+    assert float(f"{square / GIB:.2e}") == 5.36e-6
+
+
+def test_sixteen_numbers_or_fourteen() -> None:
+    (B, S, D, A, L) = 3, 20, 48, 6, 5
+    config = gpt(L, D, A)
+    assert numbers_kept(config, B, S) == L * (16 * B * S * D + 2 * A * B * S**2)
+    assert numbers_kept(config, B, S, norm_inputs=False) == L * B * (14 * S * D + 2 * S**2 * A)
+    # Each number 2 bytes and the masks 1: attention's weights, and both outputs.
+    masks = L * B * S * (A * S + 2 * D)
+    assert 2 * numbers_kept(config, B, S) + masks == by_layer_kind(config, B, S).total
+
+
+def test_blocks_from_their_inputs() -> None:
+    assert block_inputs(GPT3, 2, 2048) == korthikanti(GPT3, 2, 2048, recompute="blocks")
+    assert block_inputs(GPT3, 2, 2048, width=4) == 2 * block_inputs(GPT3, 2, 2048)
+
+
+def test_from_which_batch_on_mixed_precision_takes_less() -> None:
+    neox = gpt(44, 6144, 64)
+    assert round(break_even_batch(neox, 2048), 2) == 0.61
+    assert break_even_batch(GPT3, 2048) == 1.5
+    for D, A, S in ((64, 4, 48), (6144, 64, 2048)):
+        assert break_even_batch(gpt(3, D, A), S) == pytest.approx(6 * D**2 / (8 * D * S + A * S**2), rel=1e-14)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_how_far_rules_are_from_what_is_kept(dropout: float) -> None:
+    config = gpt(2, 64, 4, dropout=dropout)
+    exact = 2 * kept_by_block(config, 2, 48, torch.bfloat16, "readable").total
+    sizes = [
+        korthikanti(config, 2, 48),
+        by_layer_kind(config, 2, 48).total,
+        2 * numbers_kept(config, 2, 48),
+        2 * numbers_kept(config, 2, 48, norm_inputs=False),
+    ]
+    assert list(rule_errors(config, 2, 48).values()) == [size / exact - 1 for size in sizes]

@@ -1,0 +1,286 @@
+"""Saved bytes by arithmetic, against what autograd keeps: difference 0, in total and part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+import torch
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from torch.utils.checkpoint import CheckpointError
+
+from lmcourse.accounting.activations import PARTS, predict_block_bytes, predict_saved_bytes
+from lmcourse.accounting.saved import SavedTensors
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.loss import next_token_loss
+from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.bias import AlibiConfig, BucketsConfig
+from lmcourse.nn.block import BlockConfig, LayerConfig
+from lmcourse.nn.feed_forward import Activation, FeedForwardConfig
+from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
+from lmcourse.nn.rotary import RotaryConfig
+from lmcourse.nn.shaw import ShawConfig
+from lmcourse.nn.sight import Sight
+from tests.accounting.kept import build, kept_by_block, kept_by_model, one_thread, part_of, recompute_blocks
+from tests.accounting.random_models import LONGEST, transformers
+from tests.models.tiny import SPARSE, architectures
+
+BATCH, LENGTH, D, HEADS = 3, 7, 24, 4
+LAYER_NORM = NormConfig("layer", bias=True)
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "pre": {},
+    "post": {"placement": "post"},
+    "double": {"placement": "double"},
+    "output": {"placement": "output"},
+    "parallel": {"branches": "parallel"},
+    "parallel, two norms": {"branches": "parallel_two_norms"},
+    "dropout": {"dropout": 0.1},
+    "parallel, dropout": {"branches": "parallel", "dropout": 0.1},
+}
+PRECISIONS: dict[str, dict[str, Any]] = {
+    "fp32": {},
+    "fp64": {"dtype": torch.float64},
+    "bf16": {"dtype": torch.bfloat16},
+    "fp16": {"dtype": torch.float16},
+    "autocast": {"autocast": True},
+}
+PATHS: dict[str, tuple[str, dict[str, Any]]] = {
+    "fused": ("fused", {}),
+    "fused, dropout": ("fused", {"dropout": 0.1}),
+    "fused, window": ("fused", {"sight": Sight("window", 3)}),
+    "fused, seen from both sides": ("fused", {"sight": Sight(causal=False)}),
+    "readable": ("readable", {}),
+    "readable, dropout": ("readable", {"dropout": 0.1}),
+    "soft cap": ("fused", {"soft_cap": 20.0}),
+    "Shaw": ("fused", {"shaw": ShawConfig(2), "dropout": 0.1}),
+    "Shaw, keys only": ("fused", {"shaw": ShawConfig(2, values=False)}),
+}
+PLACINGS: dict[str, dict[str, Any]] = {
+    "halves": {"rotary": RotaryConfig()},
+    "interleaved": {"rotary": RotaryConfig(layout="interleaved")},
+    "part of a head": {"rotary": RotaryConfig(fraction=0.34)},
+    "part, interleaved": {"rotary": RotaryConfig(fraction=0.34, layout="interleaved")},
+    "temperature": {"temperature": TemperatureConfig(2, 0.1)},
+    **{
+        f"{norm.kind} norm, over {over}, late {late}": {
+            "rotary": RotaryConfig(fraction=0.34),
+            "qk_norm": QKNormConfig(norm, over, late),
+        }
+        for norm in (LAYER_NORM, NormConfig("rms"))
+        for over in ("head", "heads", "width")
+        for late in (False, True)
+    },
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+def one_block(
+    attention: dict[str, Any] | None = None,
+    block: dict[str, Any] | None = None,
+    *,
+    norm: NormConfig = NormConfig("rms"),  # noqa: B008  # frozen
+    feed_forward: FeedForwardConfig | None = None,
+    **model: Any,
+) -> TransformerConfig:
+    layer = LayerConfig(AttentionConfig(HEADS, **(attention or {})), feed_forward or FeedForwardConfig(20, bias=True))
+    return TransformerConfig(53, D, (layer,), BlockConfig(norm, **(block or {})), **model)
+
+
+def assert_block(config: TransformerConfig, form: str = "fused", batch: int = BATCH, **precision: Any) -> None:
+    predicted = predict_block_bytes(config, batch, LENGTH, attention=form, **precision)
+    assert_same(predicted.parts, kept_by_block(config, batch, LENGTH, form=form, **precision), **precision)
+
+
+def assert_same(predicted: Any, kept: SavedTensors, autocast: bool = False, **_: Any) -> None:
+    assert sum(predicted.values()) == kept.total
+    if not autocast:  # copies of weights are a part of their own, wherever they were made
+        assert dict(predicted) == dict(kept.by(part_of))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_precision_and_attention_path(layout: str, precision: str, path: str) -> None:
+    form, attention = PATHS[path]
+    assert_block(one_block(attention, LAYOUTS[layout]), form, **PRECISIONS[precision])
+
+
+@pytest.mark.parametrize("form", ["fused", "readable"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("placing", PLACINGS)
+def test_every_placing_of_queries_and_keys(placing: str, precision: str, form: str) -> None:
+    for key_heads in (HEADS, 2, 1):
+        assert_block(one_block({**PLACINGS[placing], "kv_heads": key_heads}), form, **PRECISIONS[precision])
+
+
+@pytest.mark.parametrize("form", ["fused", "readable"])
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("key_heads", [HEADS, 2, 1])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_views_where_batch_or_heads_are_one(batch: int, key_heads: int, dropout: float, form: str) -> None:
+    attention = {"kv_heads": key_heads, "dropout": dropout}
+    for variant in ({}, {"rotary": RotaryConfig()}, {"shaw": ShawConfig(2)}):
+        assert_block(one_block({**attention, **variant}), form, batch)
+    single = one_block().with_(layers=(LayerConfig(AttentionConfig(1, dropout=dropout), FeedForwardConfig(20)),))
+    assert_block(single, form, batch)
+
+
+POSITION_BIASES = [
+    (bias, precision, form)
+    for bias in (AlibiConfig(), AlibiConfig(rounded=True), BucketsConfig(8, 16))
+    for precision in ("fp32", "bf16", "autocast")
+    for form in ("fused", "readable")
+    # ALiBi stays in fp32, and the form to read cannot multiply weights in fp32 by values in bf16.
+    if not (isinstance(bias, AlibiConfig) and (precision, form) == ("bf16", "readable"))
+]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize(("bias", "precision", "form"), POSITION_BIASES)
+def test_position_biases(bias: Any, precision: str, form: str, dropout: float) -> None:
+    assert_block(one_block({"dropout": dropout}, position_bias=bias), form, **PRECISIONS[precision])
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("kind", get_args(Activation))
+def test_every_non_linearity(kind: Activation, gated: bool) -> None:
+    for precision in PRECISIONS.values():
+        assert_block(one_block(feed_forward=FeedForwardConfig(20, kind, gated)), **precision)
+
+
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+@pytest.mark.parametrize(("scale", "unit_offset"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_every_norm(kind: Any, scale: bool, unit_offset: bool, bias: bool) -> None:
+    norm = NormConfig(kind, scale=scale, bias=bias, unit_offset=unit_offset)
+    for precision in PRECISIONS.values():
+        assert_block(one_block(norm=norm), **precision)
+
+
+TINY = architectures() | SPARSE
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_every_architecture_of_the_zoo_with_its_ends_and_loss(name: str) -> None:
+    predicted = predict_saved_bytes(TINY[name], 2, 21)
+    assert_same(predicted.parts, kept_by_model(TINY[name], 2, 21))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", ["gpt-2", "opt-350m", "gemma-2-9b", "falcon-7b", "llama-4-scout-dense"])
+def test_whole_models_in_every_precision(name: str, precision: str) -> None:
+    kept = kept_by_model(TINY[name], 2, 21, **PRECISIONS[precision])
+    assert_same(predict_saved_bytes(TINY[name], 2, 21, **PRECISIONS[precision]).parts, kept, **PRECISIONS[precision])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "autocast"])
+@pytest.mark.parametrize("name", ["gpt-2", "bert-base", "llama-3-8b", "gemma-3-4b"])
+def test_checkpoints_keep_the_inputs_of_blocks(name: str, precision: str) -> None:
+    config = TINY[name]
+    kept = kept_by_model(config, 2, 21, recompute=True, **PRECISIONS[precision])
+    predicted = predict_saved_bytes(config, 2, 21, checkpoint="blocks", **PRECISIONS[precision])
+    assert predicted.total == kept.total
+    width = 2 if precision == "bf16" else 4
+    assert predicted["blocks"] == len(config.layers) * 2 * 21 * config.d_model * width
+
+
+@st.composite
+def varied(draw: st.DrawFn) -> TransformerConfig:
+    """A random model with dropout, every non-linearity and every way to turn."""
+    config = draw(transformers())
+    share = st.sampled_from([0.0, 0.1])
+
+    def vary(layer: LayerConfig) -> LayerConfig:
+        kind = draw(st.sampled_from(get_args(Activation)))
+        rotary = layer.attention.rotary and RotaryConfig(layout=draw(st.sampled_from(["half", "interleaved"])))
+        attention = replace(layer.attention, dropout=draw(share), rotary=rotary)
+        return LayerConfig(attention, replace(layer.feed_forward, activation=kind))
+
+    return config.with_(
+        layers=tuple(map(vary, config.layers)),
+        block=replace(config.block, dropout=draw(share)),
+        embedding=replace(config.embedding, dropout=draw(share)),
+    )
+
+
+@given(
+    config=varied(),
+    batch=st.integers(1, 3),
+    length=st.integers(2, LONGEST),
+    form=st.sampled_from(["fused", "readable"]),
+    autocast=st.booleans(),
+)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+def test_random_models(config: TransformerConfig, batch: int, length: int, form: Any, autocast: bool) -> None:
+    assume(all(layer.attention.head_width(config.d_model) > 1 for layer in config.layers))
+    kept = kept_by_model(config, batch, length, form=form, autocast=autocast)
+    predicted = predict_saved_bytes(config, batch, length, attention=form, autocast=autocast)
+    assert_same(predicted.parts, kept, autocast)
+    assert list(predicted.parts) == [part for part in PARTS if part in predicted.parts]
+
+
+def test_layers_that_turn_alike_share_their_tables() -> None:
+    """RoPE's two tables are kept once, however many layers there are."""
+    config = TINY["llama-7b"]
+    layers = [config.layers[:1] * count for count in (1, 2, 3)]
+    one, two, three = (predict_saved_bytes(config.with_(layers=chosen), 2, 21).total for chosen in layers)
+    assert three - two == two - one
+    tables = 2 * 2 * 21 * config.layers[0].attention.head_width(config.d_model) * 4
+    assert predict_block_bytes(config, 2, 21).total == two - one + tables
+
+
+@pytest.mark.parametrize("heads", [4, 8])
+def test_the_sum_that_can_be_done_by_hand(heads: int) -> None:
+    """GPT-2's block in fp32: 16 numbers per feature and 1 per score, the weights. Statistics and mask are the rest.
+
+    Attention, 6: input, q, k, v, the last product's input, the norm's. Feed-forward, 10: input, 4 and 4, the norm's.
+    """
+    b, s, h = 2, 32, 64
+    layer = LayerConfig(AttentionConfig(heads), FeedForwardConfig(4 * h, "gelu", gated=False))
+    config = TransformerConfig(53, h, (layer,), BlockConfig(LAYER_NORM))
+    readable = predict_block_bytes(config, b, s, attention="readable").total
+    assert readable == 4 * (16 * s * b * h + heads * b * s * s + 4 * b * s) + b * s * s
+    fused = predict_block_bytes(config, b, s).total
+    assert fused == 4 * (16 * s * b * h + 4 * b * s + heads * b * s)
+
+
+def test_torch_does_not_recompute_a_learned_bias_either() -> None:
+    config = one_block(position_bias=BucketsConfig(8, 16))
+    model, tokens = build(config.with_(layers=config.layers * 2)), torch.randint(53, (2, LENGTH))
+    recompute_blocks(model)
+    with pytest.raises(CheckpointError, match="different number of tensors"):
+        next_token_loss(model(tokens), tokens).backward()
+
+
+REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
+    "one token": ("at least 2 tokens", lambda: predict_saved_bytes(one_block(), 1, 1)),
+    "no text": ("at least 2 tokens", lambda: predict_block_bytes(one_block(), 0, 8)),
+    "one feature": ("at least 2 features", lambda: predict_saved_bytes(one_block({"d_head": 1}), 1, 8)),
+    "autocast of bf16": (
+        "parameters in fp32",
+        lambda: predict_saved_bytes(one_block(), 1, 8, dtype=torch.bfloat16, autocast=True),
+    ),
+    "no form": ("form of attention", lambda: predict_block_bytes(one_block(), 1, 8, attention="flash")),  # type: ignore[arg-type]
+    "no checkpoint": ("checkpoint", lambda: predict_saved_bytes(one_block(), 1, 8, checkpoint="all")),  # type: ignore[arg-type]
+    "learned bias, recomputed": (
+        "cannot be recomputed",
+        lambda: predict_saved_bytes(one_block(position_bias=BucketsConfig()), 1, 8, checkpoint="blocks"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case: str) -> None:
+    message, call = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        call()

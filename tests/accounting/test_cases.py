@@ -1,0 +1,82 @@
+"""The worked examples of the notes: every right value, to the digits in which it is known."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmcourse.accounting.cases import AGREE, Case, all_cases
+
+RIGHT = {
+    "70B on 15T tokens, 1024 H100 at MFU 0.5": "143.9",
+    "GPT-3 on 300B tokens": "3.14e+23",
+    "GPT-3 on A100 at MFU 0.4": "2.91e+04",
+    "GPT-3 on H100 at MFU 0.4": "9.19e+03",
+    "MFU of a 7B at 1e5 tokens/s, 32 A100": "0.421",
+    "Largest model on 8 × 80 GB, AdamW in fp32": "40000000000",
+    "The same in mixed precision": "3.56e+10",
+    "GPT-3: weights in 16 bits": "325",
+    "GPT-3: gradients in fp32": "650",
+    "GPT-3: master weights and moments": "1951",
+    "GPT-3: all of them": "2927",
+    "GPT-3: all of them on each of 8 devices": "366",
+    "36 parameters, 16 activations, AdaGrad": "496",
+    "Llama 3 405B": "405853388800",
+    "GPT-3: activations per token, S → 0": "3.74e-02",
+    "GPT-3: S from which scores need more": "870",
+    "GPT-3: activations over states, S = 2048": "0.088",
+    "GPT-3 on 8: activations per B·S": "1.43e-02",
+    "GPT-3 on 8: activations per B·S²": "5.36e-06",
+    "Factor of A·S in fp32 activations": "9",
+    "NeoX-20B: batch from which mixed pays": "0.61",
+    "GPT-3: batch from which mixed pays": "1.5",
+    "Llama 3 8B: KV cache per token": "131072",
+    "Llama 3 405B: KV cache per token": "516096",
+    "GPT-3: cache larger than weights from": "74007",
+    "Falcon-40B with a key head per query head": "90",
+    "40B weights in bf16": "74.5",
+    "Falcon-40B: cache of 2048 tokens, all heads": "3.75",
+    "Falcon-40B: the same with its 8 key heads": "0.234",
+    "200 texts: devices of 80 GiB": "11",
+    "200 texts on 4: arithmetic of a step": "12.8",
+    "200 texts on 4: memory of a step": "107",
+    "Product, D = 8192, one token": "1.0",
+    "Product, D = 8192, 200 tokens": "190.7",
+    "Tokens that saturate an A100 80 GB": "162",
+    "Tokens that saturate an A100 40 GB": "205",
+    "Training, D = 12,288, 4M tokens": "6135",
+}
+
+
+def with_the_digits_of(value: float, wanted: str) -> str:
+    """A number as precise as the wanted one is written."""
+    mantissa, _, exponent = wanted.partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return f"{value:.{decimals}{'e' if exponent else 'f'}}"
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
+def test_value(case: Case) -> None:
+    assert with_the_digits_of(case.value, RIGHT[case.name]) == RIGHT[case.name]
+
+
+def test_all_of_them() -> None:
+    names = [case.name for case in all_cases()]
+    assert names == list(RIGHT)
+
+
+def test_where_they_agree_the_notes_say_the_same() -> None:
+    for case in all_cases():
+        if case.why == AGREE:
+            said = case.notes.split()[0].replace(",", "")
+            assert float(f"{case.value:.3g}") == pytest.approx(float(said), rel=7e-3), case.name
+
+
+def test_it_is_printed(course: Path) -> None:
+    command = [sys.executable, "-m", "lmcourse.accounting.cases"]
+    printed = subprocess.run(command, capture_output=True, text=True, cwd=course, timeout=120, check=True)
+    assert "143.9 days" in printed.stdout
+    assert printed.stderr == ""

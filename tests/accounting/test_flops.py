@@ -1,0 +1,195 @@
+"""FLOPs by arithmetic, against torch's FlopCounterMode: difference 0, in total and part by part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from lmcourse.accounting.counter import count_flops, counted_flops
+from lmcourse.accounting.flops import forward_flops
+from lmcourse.accounting.training_flops import training_flops
+from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.zoo.entry import Entry
+from lmcourse.models.zoo.find import all_models, find_model
+from lmcourse.models.zoo.styles import RMS, gpt_like, llama_like
+from lmcourse.nn.attention import Attention
+from lmcourse.nn.shaw import ShawConfig
+from tests.accounting.meta import on_meta
+from tests.accounting.random_models import LONGEST, encoder_decoders, transformers
+from tests.models.tiny import LENGTH, SPARSE, architectures
+
+LENGTHS = st.integers(2, LONGEST)
+BATCHES = st.integers(1, 3)
+SOURCE = 37
+
+
+def shortened(config: TransformerConfig) -> TransformerConfig:
+    """The first two layers, and the first of every other kind."""
+    return config.with_(layers=config.layers[:2] + tuple(dict.fromkeys(config.layers[2:])))
+
+
+def assert_equal(config: TransformerConfig | EncoderDecoderConfig, batch: int, length: int, **source: int) -> None:
+    predicted = training_flops(config, batch, length, **source)
+    counted = counted_flops(config, batch, length, backward=True, **source)
+    assert predicted.forward.total == counted["forward"]
+    assert predicted.backward.total == counted["backward"]
+
+
+@pytest.mark.parametrize("entry", all_models(), ids=lambda entry: entry.name)
+def test_every_model_of_the_zoo_at_its_width(entry: Entry) -> None:
+    config = entry.config
+    if isinstance(config, EncoderDecoderConfig):
+        halves = EncoderDecoderConfig(shortened(config.encoder), shortened(config.decoder))
+        assert_equal(halves, 3, 50, source=SOURCE)
+    else:
+        assert_equal(shortened(config), 3, 50)
+
+
+def test_gpt_3_in_full() -> None:
+    config = find_model("gpt-3").decoder
+    assert forward_flops(config, 1, 2048).total == counted_flops(config, 1, 2048).total
+
+
+@pytest.mark.parametrize("config", [*architectures().values(), *SPARSE.values()], ids=[*architectures(), *SPARSE])
+def test_every_tiny_architecture_with_windows_that_bite(config: TransformerConfig) -> None:
+    assert_equal(config, 2, LENGTH)
+
+
+@settings(max_examples=50, deadline=None)
+@given(config=transformers(), batch=BATCHES, length=LENGTHS)
+def test_odd_models(config: TransformerConfig, batch: int, length: int) -> None:
+    assert_equal(config, batch, length)
+
+
+@settings(max_examples=25, deadline=None)
+@given(config=encoder_decoders(), batch=BATCHES, length=LENGTHS, source=LENGTHS)
+def test_odd_encoder_decoders(config: EncoderDecoderConfig, batch: int, length: int, source: int) -> None:
+    assert_equal(config, batch, length, source=source)
+
+
+PLACES = {
+    "embedding.project": "embedding projection",
+    "attention.qkv": "attention q, k, v",
+    "attention.out": "attention out",
+    "cross.q": "cross-attention q",
+    "cross.kv": "cross-attention k, v",
+    "cross.out": "cross-attention out",
+    "feed_forward": "feed-forward",
+    "head.project": "head projection",
+    "head.linear": "head",
+    "attention": "attention itself",
+    "cross": "cross-attention itself",
+}
+"""Modules, and the part that their products count to; those of attention less its projections are attention itself."""
+
+
+def counted_parts(model: nn.Module, *texts: Tensor) -> dict[str, int]:
+    """FLOPs of a forward pass by module."""
+    with FlopCounterMode(display=False) as counter:
+        model(*texts)
+    sizes: Counter[str] = Counter()
+    for name, counts in counter.get_flop_counts().items():
+        steps = name.split(".")[1:]
+        path = ".".join(step for step in steps if not step.isdecimal() and step not in ("blocks", "layer", "encoder"))
+        if path in PLACES and steps[-1] != "layer":
+            sizes[PLACES[path]] += sum(counts.values())
+    sizes["attention itself"] -= sizes["attention q, k, v"] + sizes["attention out"]
+    sizes["cross-attention itself"] -= sizes["cross-attention q"] + sizes["cross-attention out"]
+    return {part: size for part, size in sizes.items() if size}
+
+
+def predicted_parts(config: TransformerConfig | EncoderDecoderConfig, **source: int) -> dict[str, int]:
+    sizes: Counter[str] = Counter()
+    itself = {f"attention {part}": "attention itself" for part in ("scores", "values")}
+    itself |= {f"cross-{part}": "cross-attention itself" for part in itself} | {
+        "relative positions": "attention itself"
+    }
+    for part, size in forward_flops(config, 2, LENGTH, **source):
+        sizes[itself.get(part, part)] += size
+    return dict(sizes)
+
+
+SHAW = gpt_like(2, 32, 4, vocabulary=53, context=64, shaw=ShawConfig(3))
+
+
+@pytest.mark.parametrize("config", [*architectures().values(), SHAW], ids=[*architectures(), "shaw"])
+def test_part_by_part(config: TransformerConfig) -> None:
+    model, tokens = on_meta(config)
+    assert predicted_parts(config) == counted_parts(model, tokens)
+
+
+@pytest.mark.parametrize("name", ["transformer-base", "t5-v1.1-small"])
+def test_encoder_decoders_part_by_part(name: str) -> None:
+    config = find_model(name).config
+    assert isinstance(config, EncoderDecoderConfig)
+    with torch.device("meta"):
+        model = EncoderDecoder(config)
+        source, target = (torch.zeros(2, length, dtype=torch.long) for length in (SOURCE, LENGTH))
+    assert predicted_parts(config, source=SOURCE) == counted_parts(model, source, target)
+
+
+def test_scores_and_values_are_alike() -> None:
+    """By hand: a dot product of 64 numbers for each of 12 heads, 12 layers, 2 texts and 100² pairs; then the same."""
+    count = forward_flops(find_model("gpt-2").decoder, 2, 100)
+    assert count["attention scores"] == count["attention values"] == 2 * 64 * 12 * 12 * 2 * 100 * 100
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-7b", "mistral-7b", "palm-8b", "bert-base"])
+def test_the_form_to_read_costs_what_the_form_to_run_does(name: str) -> None:
+    config = architectures()[name]
+    counts = []
+    for fused in (True, False):
+        model, tokens = on_meta(config)
+        for module in model.modules():
+            if isinstance(module, Attention):
+                module.fused = fused
+        counts.append(count_flops(partial(model, tokens), backward=True).parts)
+    assert counts[0] == counts[1]
+    assert counts[0]["forward"] == forward_flops(config, 2, LENGTH).total
+
+
+def test_a_block_of_the_notes() -> None:
+    """Errata R-45: FlopCounterMode counts 54,525,952 = 4BSD(S + (2 + E)D) for a block; B=2, S=64, D=128, E=4."""
+    count = forward_flops(gpt_like(1, 128, 4, vocabulary=10, context=64), 2, 64)
+    assert count.total - count["head"] == 54_525_952
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "opt-350m"])
+def test_logits_of_the_last_token_only(name: str) -> None:
+    config = find_model(name).decoder
+    model, tokens = on_meta(config)
+    counted = count_flops(lambda: model.head(model.encode(tokens)[:, -1])).total
+    assert forward_flops(config, 2, LENGTH, logits="last").total == counted
+
+
+TINY = llama_like(1, 8, 2, 8, vocabulary=5, context=64, norm=RMS)
+T5 = find_model("t5-small").config
+
+
+@pytest.mark.parametrize(
+    ("config", "arguments", "message"),
+    [
+        (TINY, {"batch": 0}, "must be positive"),
+        (TINY, {"length": 0}, "must be positive"),
+        (TINY, {"past": -1}, "not negative"),
+        (TINY, {"source": 3}, "only with one"),
+        (T5, {}, "`source` is the length"),
+        (T5, {"source": 0}, "must be positive"),
+        (find_model("bert-base").config, {"past": 1}, "no KV cache"),
+        (TINY, {"pairs": "some"}, "there is no choice of pairs 'some'; there are 'all', 'visible'"),
+        (TINY, {"logits": "first"}, "there is no choice of logits 'first'"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line(config: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as refusal:
+        forward_flops(config, **{"batch": 1, "length": 1, **arguments})
+    assert "\n" not in str(refusal.value)

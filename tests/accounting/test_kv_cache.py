@@ -1,0 +1,106 @@
+"""Bytes of the KV cache by arithmetic, against the tensors of a real one: difference 0."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmcourse.accounting.formats import DTYPES, Format
+from lmcourse.accounting.kv_cache import batch_beyond_weights, bytes_per_token, cache_bytes
+from lmcourse.inference.cache import Cache
+from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo.styles import llama_like
+from lmcourse.nn.sight import Sight
+from tests.accounting.random_models import LONGEST, encoder_decoders, transformers
+
+
+def decoder(name: str) -> TransformerConfig:
+    return find_model(name).decoder
+
+
+def real_bytes(config: TransformerConfig, batch: int, length: int) -> int:
+    """What a cache takes after a model has read a whole text."""
+    cache = Cache(config, capacity=length)
+    with torch.no_grad():
+        Transformer(config)(torch.zeros(batch, length, dtype=torch.long), store=cache)
+    return cache.bytes
+
+
+@settings(max_examples=40, deadline=None)
+@given(transformers(), st.integers(1, 3), st.integers(1, LONGEST))
+def test_any_cache(config: TransformerConfig, batch: int, length: int) -> None:
+    if all(layer.attention.sight.causal for layer in config.layers):
+        assert cache_bytes(config, batch, length, number="fp32").total == real_bytes(config, batch, length)
+    else:
+        with pytest.raises(ValueError, match="sees later tokens"):
+            cache_bytes(config, batch, length)
+
+
+@pytest.mark.parametrize("number", ["fp32", "bf16"])
+@pytest.mark.parametrize(
+    "attention",
+    [{}, {"kv_heads": 2}, {"kv_heads": 1}, {"sight": Sight("window", 5)}, {"sight": Sight("chunk", 6)}],
+    ids=["MHA", "GQA", "MQA", "window", "chunk"],
+)
+def test_a_model_that_really_reads(attention: dict[str, object], number: Format) -> None:
+    config = llama_like(3, 32, 4, 64, vocabulary=50, context=16, pattern=[attention, {}])
+    cache = Cache(config, capacity=12)
+    model = Transformer(config).to(DTYPES[number])
+    with torch.no_grad():
+        model(torch.zeros(2, 9, dtype=torch.long), store=cache)
+        for _ in range(3):
+            model(torch.zeros(2, 1, dtype=torch.long), store=cache)
+    assert cache.bytes == cache_bytes(config, 2, 12, number=number).total
+
+
+@settings(max_examples=15, deadline=None)
+@given(encoder_decoders(), st.integers(1, 2), st.integers(1, LONGEST), st.integers(1, LONGEST))
+def test_keys_of_a_source_text(config: EncoderDecoderConfig, batch: int, length: int, source: int) -> None:
+    with torch.device("meta"):
+        memory = EncoderDecoder(config).remember(torch.zeros(batch, source, dtype=torch.long))
+    size = cache_bytes(config, batch, length, number="fp32", source=source)
+    assert size["cross-attention"] == sum(part.nbytes for pair in memory.layers for part in pair)
+    assert size.total - size["cross-attention"] == cache_bytes(config.decoder, batch, length, number="fp32").total
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("llama-3-8b", 131_072), ("llama-3.1-405b", 516_096), ("llama-2-7b", 524_288)]
+)
+def test_published_bytes_per_token(name: str, size: int) -> None:
+    config = decoder(name)
+    assert bytes_per_token(config) == size
+    assert cache_bytes(config, 3, 100).parts == {"full": 300 * size}
+
+
+def test_a_window_stops_growing() -> None:
+    mistral = decoder("mistral-7b")
+    assert cache_bytes(mistral, 1, 4096).total == cache_bytes(mistral, 1, 100_000).total
+    assert list(cache_bytes(mistral, 1, 1).parts) == ["window 4096"]
+    assert set(cache_bytes(decoder("llama-4-scout-dense"), 1, 9000).parts) == {"full", "chunk 8192"}
+
+
+def test_cache_exceeds_weights_at_6_d_tokens() -> None:
+    """Weights 12 · L · d² · p, cache 2 · p · L · d per token; the embedding is what the rule leaves out."""
+    config = llama_like(4, 96, 4, 256, vocabulary=1, context=8)
+    assert batch_beyond_weights(config, 1) == pytest.approx(6 * 96, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["llama-3-8b", "mistral-7b", "gpt-3"])
+def test_batch_beyond_weights_is_the_first(name: str) -> None:
+    config = decoder(name)
+    weights = 2 * find_model(name).parameters
+    batch = batch_beyond_weights(config, 8192)
+    assert cache_bytes(config, batch, 8192).total > weights
+    assert batch == 1 or cache_bytes(config, batch - 1, 8192).total <= weights
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="must be positive"):
+        cache_bytes(decoder("nano"), 0, 1)
+    with pytest.raises(ValueError, match="only with one"):
+        cache_bytes(decoder("nano"), 1, 1, source=3)

@@ -1,0 +1,108 @@
+"""Rates from times that a test gives: what counts as a FLOP, and as a byte."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from lmcourse import device
+from lmcourse.accounting import machine
+from lmcourse.accounting.machine import copy_bandwidth, matmul_rates, measure_machine
+from lmcourse.errors import CourseError
+
+
+def one_second(function: Callable[[], object]) -> float:
+    function()
+    return 1.0
+
+
+def test_flops_of_a_product_are_those_that_torch_counts() -> None:
+    counted: list[int] = []
+
+    def count(function: Callable[[], object]) -> float:
+        with FlopCounterMode(display=False) as counter:
+            function()
+        counted.append(counter.get_total_flops())
+        return 2.0
+
+    rates = matmul_rates("fp32", (64, 96), seconds=0, stopwatch=count)
+    assert rates == {64: counted[0] / 2, 96: counted[-1] / 2}
+
+
+@pytest.mark.parametrize(("number", "precision"), [("fp32", "highest"), ("tf32", "high"), ("bf16", "highest")])
+def test_fp32_means_fp32_and_torch_is_left_as_it_was(number: machine.Format, precision: str) -> None:
+    seen: set[str] = set()
+
+    def look(function: Callable[[], object]) -> float:
+        seen.add(torch.get_float32_matmul_precision())
+        return one_second(function)
+
+    torch.set_float32_matmul_precision("medium")
+    try:
+        matmul_rates(number, (32,), seconds=0, stopwatch=look)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert seen == {precision}
+
+
+def test_a_copy_reads_and_writes() -> None:
+    assert copy_bandwidth(1000, seconds=0, stopwatch=one_second) == 2000
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The same measurement of next to nothing."""
+    monkeypatch.setattr(machine, "SIZES", {"cpu": (16, 32, 64)})
+    monkeypatch.setattr(machine, "COPY_BYTES", {"cpu": 2**16})
+    monkeypatch.setattr(machine, "SECONDS", 0.0)
+    monkeypatch.setattr(machine, "QUICK_SECONDS", 0.0)
+    return monkeypatch
+
+
+def test_a_measured_machine_is_an_accelerator(small: pytest.MonkeyPatch) -> None:
+    found = measure_machine(device="cpu")
+    assert set(found.peaks) == {"fp64", "fp32", "bf16"}
+    assert all(peak > 0 for peak in found.peaks.values())
+    assert found.memory == device.main_memory()
+    assert found.title.startswith(device.cpu_name())
+    assert (found.link, found.power) == (None, None)
+    (source,) = found.sources
+    today = datetime.date.today().isoformat()
+    assert source == f"measured on {today} with torch {torch.__version__}, {torch.get_num_threads()} threads"
+
+
+def test_the_best_size_counts_and_quick_leaves_out_the_largest(small: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, ...]] = []
+
+    def rates(number: str, sizes: tuple[int, ...], **options: object) -> dict[int, float]:
+        asked.append(tuple(sizes))
+        return {16: 1.0, 32: 7.0, 64: 5.0}
+
+    small.setattr(machine, "matmul_rates", rates)
+    assert measure_machine(device="cpu").peak("fp32") == 7.0
+    assert set(asked) == {(16, 32, 64)}
+    asked.clear()
+    measure_machine(quick=True, device="cpu")
+    assert set(asked) == {(16, 32)}
+
+
+def test_a_system_that_does_not_tell_its_memory(small: pytest.MonkeyPatch) -> None:
+    small.setattr(device, "main_memory", lambda: None)
+    with pytest.raises(CourseError, match="how much memory"):
+        measure_machine(device="cpu")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this test needs an NVIDIA GPU")
+def test_a_gpu_stays_below_its_data_sheet() -> None:
+    from lmcourse.accounting.recognise import recognise
+
+    gpu = device.accelerators()[0]
+    whole, found = recognise(gpu.name, memory=gpu.memory), measure_machine(quick=True, device="cuda")
+    if whole is not None:
+        assert all(found.peaks[number] <= whole.peaks[number] for number in found.peaks if number in whole.peaks)
+        assert found.bandwidth <= whole.bandwidth

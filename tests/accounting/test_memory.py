@@ -1,0 +1,161 @@
+"""What fits into memory: against tensors that are really kept, and against sizes just below and above a limit."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.optim import AdamW
+
+from lmcourse.accounting.activations import predict_block_bytes, predict_saved_bytes
+from lmcourse.accounting.kv_cache import cache_bytes
+from lmcourse.accounting.memory import (
+    break_even_batch,
+    deepest,
+    inference_memory,
+    largest_batch,
+    largest_inference_batch,
+    largest_parameters,
+    training_memory,
+)
+from lmcourse.accounting.parallel import Layout
+from lmcourse.accounting.recipes import RECIPES, find_recipe
+from lmcourse.accounting.saved import saved_tensors
+from lmcourse.models.config import TransformerConfig, repeat
+from lmcourse.models.loss import next_token_loss
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.find import find_model
+
+GB = 10**9
+
+
+def decoder(name: str) -> TransformerConfig:
+    return find_model(name).decoder
+
+
+MICRO = decoder("micro")
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
+def test_a_real_step_keeps_what_was_predicted(name: str, dtype: torch.dtype) -> None:
+    """Weights, gradients, moments and all that autograd holds: every storage of a real training step."""
+    model = Transformer(MICRO).to(dtype)
+    optimiser = AdamW(model.parameters())
+    tokens = torch.randint(256, (3, 41))
+    given, wanted = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+    next_token_loss(model(given), wanted).backward()
+    optimiser.step()
+    saved = saved_tensors(lambda: next_token_loss(model(given), wanted), model, without=[given, wanted])
+    states = sum(2 * parameter.nbytes for parameter in model.parameters())
+    moments = sum(state[name].nbytes for state in optimiser.state.values() for name in ("exp_avg", "exp_avg_sq"))
+    memory = training_memory(MICRO, 3, 40, find_recipe(name))
+    assert memory.total == states + moments + saved.total
+    assert memory["logits"] >= 3 * 40 * 256 * 4
+
+
+@pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.trains])
+def test_every_recipe_has_its_activations(name: str) -> None:
+    recipe = find_recipe(name)
+    memory = training_memory(MICRO, 2, 16, recipe)
+    saved = predict_saved_bytes(MICRO, 2, 16, dtype=recipe.dtype, autocast=name == "autocast")
+    assert memory["activations"] + memory["logits"] == saved.total
+
+
+def test_with_checkpoints_the_larger_of_block_and_logits_counts() -> None:
+    recipe = find_recipe("fp32")
+    block = predict_block_bytes(MICRO, 2, 64).total
+    small = training_memory(MICRO, 2, 64, recipe, checkpoint="blocks")
+    assert small["recomputed block"] == block
+    assert "logits" not in small.parts
+    wide = MICRO.with_(vocabulary=50_000)
+    large = training_memory(wide, 2, 64, recipe, checkpoint="blocks")
+    assert large["logits"] > block
+    assert "recomputed block" not in large.parts
+    kept = predict_saved_bytes(wide, 2, 64, checkpoint="blocks")
+    assert large["activations"] == kept.total - kept["head and loss"]
+
+
+def test_inference_takes_weights_and_cache() -> None:
+    config = decoder("llama-3-8b")
+    memory = inference_memory(config, 4, 1000)
+    assert memory.parts == {"weights": 2 * 8_030_261_248, "KV cache": 4 * 1000 * 131_072}
+    assert memory["KV cache"] == cache_bytes(config, 4, 1000).total
+    assert inference_memory(config, 4, 1000, layout=Layout(tensor=4)).total * 4 == memory.total
+    too_many = inference_memory(config, 4, 1000, layout=Layout(tensor=16))
+    assert (too_many["weights"] * 16, too_many["KV cache"] * 8) == tuple(memory.parts.values())
+
+
+def test_largest_batch_to_write() -> None:
+    config, room = decoder("llama-3-8b"), 80 * GB
+    batch = largest_inference_batch(config, 8192, room)
+    assert inference_memory(config, batch, 8192).total <= room < inference_memory(config, batch + 1, 8192).total
+
+
+def test_layouts() -> None:
+    config, recipe = decoder("llama-3-8b"), find_recipe("mixed")
+    whole = training_memory(config, 2, 2048, recipe)
+    halves = training_memory(config, 2, 2048, recipe, layout=Layout(tensor=2))
+    assert halves.total == pytest.approx(whole.total / 2, abs=10)
+    copies = training_memory(config, 2, 2048, recipe, layout=Layout(data=8))
+    assert copies == whole
+    sharded = training_memory(config, 2, 2048, recipe, layout=Layout(data=8, zero=3))
+    assert whole.total - sharded.total == 16 * 8_030_261_248 * 7 // 8
+    room = 80 * GB
+    assert largest_batch(config, 2048, recipe, room) == 0
+    assert largest_batch(config, 2048, recipe, room, layout=Layout(data=8, zero=3)) > 0
+
+
+@pytest.mark.parametrize(
+    ("memory", "recipe", "parameters"),
+    [
+        (8 * 80 * GB, "fp32", 40e9),
+        (8 * 80 * GB, "mixed-fp32-gradients", 35.6e9),
+        (80 * GB, "mixed-fp32-gradients", 4.44e9),
+        (80 * GB, "inference", 40e9),
+    ],
+)
+def test_largest_model_before_activations(memory: int, recipe: str, parameters: float) -> None:
+    assert largest_parameters(memory, find_recipe(recipe)) == pytest.approx(parameters, rel=2e-3)
+
+
+@pytest.mark.parametrize("checkpoint", ["nothing", "blocks"])
+@pytest.mark.parametrize("recipe", ["fp32", "mixed", "autocast"])
+def test_largest_batch_fits_and_the_next_does_not(checkpoint: str, recipe: str) -> None:
+    config, room = decoder("gpt-2"), 16 * GB
+
+    def size(batch: int) -> int:
+        return training_memory(config, batch, 512, find_recipe(recipe), checkpoint=checkpoint).total  # type: ignore[arg-type]
+
+    batch = largest_batch(config, 512, find_recipe(recipe), room, checkpoint=checkpoint)  # type: ignore[arg-type]
+    assert size(batch) <= room < size(batch + 1)
+    for whole in (1, batch):  # nothing is left over
+        exact = size(whole)
+        assert largest_batch(config, 512, find_recipe(recipe), exact, checkpoint=checkpoint) == whole  # type: ignore[arg-type]
+    assert largest_batch(config, 512, find_recipe(recipe), GB) == 0
+
+
+def test_deepest_fits_and_one_more_layer_does_not() -> None:
+    config, recipe, room = decoder("llama-3-8b"), find_recipe("mixed"), 80 * GB
+    layers = deepest(config, 1, 2048, recipe, room)
+
+    def size(layers: int) -> int:
+        return training_memory(config.with_(layers=repeat(config.layers, layers)), 1, 2048, recipe).total
+
+    assert size(layers) <= room < size(layers + 1)
+
+
+def test_break_even_batch_is_where_the_two_are_equal() -> None:
+    config = decoder("gpt-3")
+    batch = break_even_batch(config, 2048)
+    fp32, mixed = find_recipe("fp32"), find_recipe("mixed-fp32-gradients")
+    saved = [
+        training_memory(config, whole, 2048, fp32).total - training_memory(config, whole, 2048, mixed).total
+        for whole in (int(batch), int(batch) + 1)
+    ]
+    assert saved[0] < 0 < saved[1]
+    share = -saved[0] / (saved[1] - saved[0])
+    assert batch == pytest.approx(int(batch) + share, rel=1e-9)
+
+
+def test_refusal() -> None:
+    with pytest.raises(ValueError, match="'inference' has no gradients"):
+        training_memory(MICRO, 1, 8, find_recipe("inference"))

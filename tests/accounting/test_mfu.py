@@ -1,0 +1,70 @@
+"""MFU: published figures, and what cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.mfu import Utilisation, mfu, throughput_mfu, utilisation
+from lmcourse.accounting.training_flops import training_flops
+from lmcourse.models.zoo.course import modern
+from tests.accounting.hardware import ROUND
+
+A100 = find_accelerator("a100-sxm-80gb")
+
+
+def test_a_share_of_round_numbers() -> None:
+    assert mfu(50, 2.0, ROUND, "bf16") == 0.25
+    assert mfu(50, 2.0, ROUND, "fp32") == 0.5
+    assert mfu(50, 2.0, ROUND, "bf16", devices=5) == 0.05
+    assert mfu(100, 1.0, ROUND, "bf16") == 1.0
+
+
+def test_seven_billion_parameters_on_32_a100() -> None:
+    """1e5 tokens/s at 6 · 7e9 FLOPs each."""
+    assert throughput_mfu(1e5, 6 * 7e9, A100, "bf16", devices=32) == pytest.approx(0.4207, abs=5e-5)
+
+
+def test_palm_reached_46_percent() -> None:
+    """Chowdhery et al. (2022), appendix B: 238.3e3 tokens/s on 6144 TPU v4 with 6·N + 12·L·H·Q·T FLOPs each."""
+    flops = 6 * 540.35e9 + 12 * 118 * 48 * 256 * 2048
+    share = throughput_mfu(238.3e3, flops, find_accelerator("tpu-v4"), "bf16", devices=6144)
+    assert share == pytest.approx(0.462, abs=0.0005)
+
+
+def test_more_than_the_peak_is_an_error_that_helps() -> None:
+    with pytest.raises(
+        ValueError, match=r"200% of the bf16 peak of round numbers .* cannot be\. .*synchronise"
+    ) as error:
+        mfu(200, 1.0, ROUND, "bf16")
+    for cause in ("variant", "format", "twice", "busy"):
+        assert cause in str(error.value)
+    assert "\n" not in str(error.value)
+    with pytest.raises(ValueError, match="cannot be"):
+        throughput_mfu(101.0, 1.0, ROUND, "bf16")
+
+
+@pytest.mark.parametrize(("flops", "seconds", "devices"), [(-1, 1, 1), (1, 0, 1), (1, -1, 1), (1, 1, 0)])
+def test_impossible_measurements(flops: float, seconds: float, devices: int) -> None:
+    with pytest.raises(ValueError, match="these cannot be"):
+        mfu(flops, seconds, ROUND, "bf16", devices=devices)
+
+
+def test_a_format_without_units() -> None:
+    with pytest.raises(ValueError, match="no fp8 units"):
+        mfu(1, 1, ROUND, "fp8")
+
+
+def test_recomputing_everything_makes_eight_of_six() -> None:
+    """Without attention and head a step is 2 + 4 parts; computed again, 2 + 4 + 2."""
+    config = modern(2, 64, 4, 128)
+    plain = utilisation(training_flops(config, 2, 16), 1.0, A100, "bf16")
+    assert plain.mfu == plain.hfu
+    again = utilisation(training_flops(config, 2, 16, recompute="blocks"), 1.0, A100, "bf16")
+    assert isinstance(again, Utilisation)
+    assert again.mfu == plain.mfu
+    step = training_flops(config, 2, 16)
+    blocks = step.forward.total - step.forward["head"]
+    assert again.hfu / again.mfu == pytest.approx(
+        (3 * step.forward.total + blocks) / (3 * step.forward.total), rel=1e-12
+    )

@@ -1,0 +1,91 @@
+"""Pairs of queries and keys: against the rules that draw the masks, and against what the cache really hands out."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmcourse.accounting.counter import count_flops
+from lmcourse.accounting.flops import forward_flops
+from lmcourse.accounting.pairs import count_pairs
+from lmcourse.inference.cache import Cache
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.zoo.find import find_model
+from lmcourse.nn.sight import Sight
+from tests.accounting.random_models import sights
+from tests.inference.variants import CONFIGS, build, encoder_decoder, random_tokens
+
+LENGTHS = st.integers(1, 40)
+
+
+def drawn(sight: Sight, length: int, past: int = 0) -> int:
+    """The ones in the mask."""
+    keys = torch.arange(past + length)[None]
+    return int(sight.visible(keys[:, past:], keys).sum())
+
+
+@given(sight=sights(causal=True), length=LENGTHS, past=st.integers(0, 30))
+def test_visible_pairs_are_the_ones_in_a_causal_mask(sight: Sight, length: int, past: int) -> None:
+    assert count_pairs(sight, length, past, "visible") == drawn(sight, length, past)
+
+
+@given(sight=sights(causal=False), length=LENGTHS)
+def test_visible_pairs_are_the_ones_in_any_mask(sight: Sight, length: int) -> None:
+    assert count_pairs(sight, length, 0, "visible") == drawn(sight, length)
+
+
+@given(sight=st.booleans().flatmap(sights), length=LENGTHS)
+def test_all_pairs_are_a_square_whatever_the_mask(sight: Sight, length: int) -> None:
+    assert count_pairs(sight, length) == length * length
+
+
+def test_a_causal_query_sees_half_the_text() -> None:
+    """Errata E0-48: with 2,048 tokens and a width of 1,600, the mean is 6,556,800 FLOPs a layer and token."""
+    mean = 4 * 1600 * count_pairs(Sight(), 2048, 0, "visible") / 2048
+    assert mean == 6_556_800
+    assert 4 * 1600 * count_pairs(Sight(), 2048) / 2048 == 2 * 6_553_600
+
+
+def test_a_window_is_linear_in_the_length() -> None:
+    """2,048 + 1 … = the triangle of the first window, then 4,096 keys for every token."""
+    window = 4096
+    triangle = window * (window + 1) // 2
+    assert count_pairs(Sight("window", window), 131_072, 0, "visible") == triangle + (131_072 - window) * window
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_decoding_with_a_cache_costs_what_torch_counts(name: str) -> None:
+    """A prompt, single tokens until every window is full, and several tokens at once behind them."""
+    config, past = CONFIGS[name], 0
+    model, cache = build(config), Cache(config)
+    for length in (3, 1, 1, 1, 1, 1, 1, 4, 1, 2, 1):
+        counted = count_flops(partial(model, random_tokens(2, length), store=cache)).total
+        assert forward_flops(config, 2, length, past=past).total == counted, (length, past)
+        past += length
+
+
+def test_an_encoder_decoder_decodes_with_a_cache() -> None:
+    """The first pass reads the source, the others do not."""
+    model = encoder_decoder()
+    source, target = random_tokens(2, 9), random_tokens(2, 6)
+    cache = Cache(model.config.decoder)
+    with torch.inference_mode():
+        memory = model.remember(source)
+    first = count_flops(lambda: model.decode(target[:, :3], model.remember(source), store=cache)).total
+    assert forward_flops(model.config, 2, 3, source=9).total == first
+    for past in (3, 4, 5):
+        step = count_flops(lambda past=past: model.decode(target[:, past : past + 1], memory, store=cache)).total
+        assert forward_flops(model.config, 2, 1, source=9, past=past).total == step
+
+
+@pytest.mark.parametrize("name", ["llama-3-8b", "mistral-7b", "gemma-3-1b"])
+def test_prefill_in_pieces_sees_the_same_pairs(name: str) -> None:
+    """What may be used does not depend on how a text is cut; what kernels are given does."""
+    config: TransformerConfig = find_model(name).decoder
+    whole = forward_flops(config, 1, 600, pairs="visible").total
+    pieces = sum(forward_flops(config, 1, 200, past=past, pairs="visible").total for past in (0, 200, 400))
+    assert pieces == whole

@@ -1,0 +1,141 @@
+"""What devices hold and send, against published tables and collectives played with lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lmcourse.accounting.activation_rules import korthikanti
+from lmcourse.accounting.parallel import (
+    Layout,
+    Stage,
+    all_gather_bytes,
+    all_reduce_bytes,
+    bubble,
+    data_parallel_traffic,
+    naive_all_reduce_bytes,
+    reduce_scatter_bytes,
+    state_memory,
+    tensor_parallel_traffic,
+)
+from lmcourse.accounting.recipes import find_recipe
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.zoo.find import find_model
+
+GIB = 2**30
+MIXED = find_recipe("mixed")
+
+
+def decoder(name: str) -> TransformerConfig:
+    return find_model(name).decoder
+
+
+@pytest.mark.parametrize(("stage", "gigabytes"), [(0, 120), (1, 31.4), (2, 16.6), (3, 1.9)])
+def test_zero_as_published(stage: Stage, gigabytes: float) -> None:
+    """Rajbhandari et al. (2020), figure 1: 7.5 billion parameters on 64 devices."""
+    memory = state_memory(7_500_000_000, MIXED, Layout(data=64, zero=stage))
+    assert round(memory.total / 1e9, 1) == gigabytes
+
+
+@pytest.mark.parametrize(("devices", "trillion"), [(1024, 1.0)])
+def test_a_trillion_parameters_as_published(devices: int, trillion: float) -> None:
+    """Rajbhandari et al. (2020), table 1: stage 3 takes 15.6 GB each on 1024 devices; stage 1 over 4 TB."""
+    parameters = int(trillion * 1e12)
+    assert round(state_memory(parameters, MIXED, Layout(devices, zero=3)).total / 1e9, 1) == 15.6
+    assert round(state_memory(parameters, MIXED, Layout(devices, zero=1)).total / 1e9) == 4012
+
+
+def test_tensor_and_pipeline_divide_everything() -> None:
+    whole = state_memory(10_000, MIXED, Layout())
+    for layout in (Layout(tensor=8), Layout(pipeline=8), Layout(tensor=2, pipeline=4)):
+        assert {part: 8 * size for part, size in state_memory(10_000, MIXED, layout)} == dict(whole.parts)
+        assert layout.devices == 8
+    assert state_memory(10_000, MIXED, Layout(data=8)) == whole
+
+
+def test_gpt_3_on_8_devices() -> None:
+    states = state_memory(174_588_641_280, find_recipe("mixed-fp32-gradients"), Layout(tensor=8))
+    assert 364.5 < states.total / GIB < 366
+    config = decoder("gpt-3")
+    per_token = [korthikanti(config, 1, length, tensor=8) / length / GIB for length in (1000, 2000)]
+    slope = (per_token[1] - per_token[0]) / 1000
+    assert f"{slope:.2e}" == "5.36e-06"
+    assert f"{per_token[0] - 1000 * slope:.2e}" == "1.43e-02"
+
+
+class Ring:
+    """A ring of devices that counts what each sends. Vectors are lists, one number per part."""
+
+    def __init__(self, devices: int) -> None:
+        self.n, self.sent = devices, [0] * devices
+
+    def reduce_scatter(self, vectors: list[list[int]]) -> list[int]:
+        sums = [list(vector) for vector in vectors]
+        for step in range(self.n - 1):
+            moving = [(rank, (rank - step) % self.n) for rank in range(self.n)]
+            values = [sums[rank][part] for rank, part in moving]
+            for (rank, part), value in zip(moving, values, strict=True):
+                sums[(rank + 1) % self.n][part] += value
+                self.sent[rank] += 1
+        return [sums[rank][(rank + 1) % self.n] for rank in range(self.n)]
+
+    def all_gather(self, parts: list[Any]) -> list[list[Any]]:
+        known = [{(rank + 1) % self.n: parts[rank]} for rank in range(self.n)]
+        for step in range(self.n - 1):
+            moving = [(rank, (rank + 1 - step) % self.n) for rank in range(self.n)]
+            values = [known[rank][part] for rank, part in moving]
+            for (rank, part), value in zip(moving, values, strict=True):
+                known[(rank + 1) % self.n][part] = value
+                self.sent[rank] += 1
+        return [[found[part] for part in range(self.n)] for found in known]
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 8])
+def test_a_ring_sends_as_much_as_the_formulas_say(devices: int) -> None:
+    vectors = [[10 * rank + part for part in range(devices)] for rank in range(devices)]
+    ring = Ring(devices)
+    parts = ring.reduce_scatter(vectors)
+    assert ring.sent == [reduce_scatter_bytes(devices, devices)] * devices
+    results = ring.all_gather(parts)
+    assert results == [[sum(column) for column in zip(*vectors, strict=True)]] * devices
+    assert ring.sent == [all_reduce_bytes(devices, devices)] * devices
+    assert ring.sent == [2 * all_gather_bytes(devices, devices)] * devices
+
+
+@pytest.mark.parametrize(("devices", "ring", "chief"), [(2, 1.0, 2), (8, 1.75, 14), (64, 1.97, 126)])
+def test_a_ring_hardly_grows_and_a_chief_does(devices: int, ring: float, chief: int) -> None:
+    assert round(all_reduce_bytes(1, devices), 2) == ring
+    assert naive_all_reduce_bytes(1, devices) == chief
+
+
+@pytest.mark.parametrize(("stage", "times"), [(0, 2), (1, 2), (2, 2), (3, 3)])
+def test_zero_sends_2_or_3_times_the_parameters(stage: Stage, times: int) -> None:
+    """Rajbhandari et al. (2020), §7.2, in numbers of 2 bytes each; n − 1 of n parts really travel."""
+    sent = data_parallel_traffic(1000, MIXED, Layout(data=10, zero=stage)).total
+    assert sent == pytest.approx(times * 2 * 1000 * 9 / 10)
+
+
+def test_tensor_parallel_traffic() -> None:
+    """4 all-reduces of b·s·h numbers per layer (Shoeybi et al., 2019, figure 4)."""
+    gpt = decoder("gpt-2")
+    size = 3 * 100 * 768 * 2
+    assert tensor_parallel_traffic(gpt, 3, 100, 4).total == 12 * 4 * all_reduce_bytes(size, 4)
+    more = tensor_parallel_traffic(gpt, 3, 100, 4, sequence_parallel=True)
+    assert more["backward, inputs again"] == 12 * 2 * all_gather_bytes(size, 4)
+    falcon = decoder("falcon-7b")
+    assert tensor_parallel_traffic(falcon, 1, 1, 2).total == 32 * 2 * all_reduce_bytes(4544 * 2, 2)
+
+
+def test_bubble() -> None:
+    """Counted on a schedule of p stages and m micro-batches: each works m of m + p − 1 ticks."""
+    for stages, micro in ((1, 4), (4, 1), (4, 12)):
+        ticks = max(stage + batch for stage in range(stages) for batch in range(micro)) + 1
+        assert bubble(stages, micro) == pytest.approx((ticks - micro) / ticks)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="at least 1 device"):
+        Layout(tensor=0)
+    with pytest.raises(ValueError, match="stages 0 to 3, not 4"):
+        Layout(zero=4)  # type: ignore[arg-type]

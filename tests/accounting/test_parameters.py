@@ -1,0 +1,143 @@
+"""Parameters by arithmetic, against the tensors of models that are really built."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import nn
+
+from lmcourse.accounting.parameters import count_parameters, layer_parameters, matmul_parameters
+from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.entry import Entry
+from lmcourse.models.zoo.find import all_models, find_model
+from lmcourse.nn.attention import Attention
+from tests.accounting.random_models import encoder_decoders, transformers
+
+PLACES = {
+    "embedding.tokens": "embedding",
+    "embedding.project": "embedding projection",
+    "embedding.positions": "positions",
+    "position_bias.table": "position bias",
+    "attention.out": "attention out",
+    "attention.shaw": "relative positions",
+    "cross.q": "cross-attention q",
+    "cross.out": "cross-attention out",
+    "feed_forward.up": "feed-forward",
+    "feed_forward.gate_up": "feed-forward",
+    "feed_forward.down": "feed-forward",
+    "head.project": "head projection",
+    "head.linear": "head",
+}
+"""Where a parameter lies in the model's modules, and the part it counts to. All others are norms."""
+
+
+def build(config: TransformerConfig | EncoderDecoderConfig) -> nn.Module:
+    with torch.device("meta"):
+        return EncoderDecoder(config) if isinstance(config, EncoderDecoderConfig) else Transformer(config)
+
+
+def parts_of(model: nn.Module) -> Iterator[tuple[str, int]]:
+    """Every parameter once, with its part; q, k and v share a matrix, and so do a cross-attention's k and v."""
+    for name, parameter in model.named_parameters():
+        path = [step for step in name.split(".") if not step.isdecimal() and step not in ("encoder", "blocks", "layer")]
+        module = model.get_submodule(name.rpartition(".")[0].rpartition(".")[0])
+        place, size = ".".join(path[:2]), parameter.numel()
+        if place == "attention.qkv":
+            assert isinstance(module, Attention)
+            heads = module.heads + 2 * module.kv_heads
+            yield "attention q", size * module.heads // heads
+            yield "attention k", size * module.kv_heads // heads
+            yield "attention v", size * module.kv_heads // heads
+        elif place == "cross.kv":
+            yield "cross-attention k", size // 2
+            yield "cross-attention v", size // 2
+        else:
+            yield PLACES.get(place, "norms"), size
+
+
+def added_up(model: nn.Module) -> dict[str, int]:
+    sizes: Counter[str] = Counter()
+    for part, size in parts_of(model):
+        sizes[part] += size
+    return dict(sizes)
+
+
+def predicted(config: TransformerConfig | EncoderDecoderConfig) -> dict[str, int]:
+    return {part: size for part, size in count_parameters(config) if size}
+
+
+@pytest.mark.parametrize("entry", all_models(), ids=lambda entry: entry.name)
+def test_every_part_of_every_model_of_the_zoo(entry: Entry) -> None:
+    model = build(entry.config)
+    assert predicted(entry.config) == added_up(model)
+    assert count_parameters(entry.config).total == sum(parameter.numel() for parameter in model.parameters())
+
+
+@settings(max_examples=60, deadline=None)
+@given(config=transformers())
+def test_every_part_of_odd_models(config: TransformerConfig) -> None:
+    assert predicted(config) == added_up(build(config))
+
+
+@settings(max_examples=30, deadline=None)
+@given(config=encoder_decoders())
+def test_every_part_of_odd_encoder_decoders(config: EncoderDecoderConfig) -> None:
+    assert predicted(config) == added_up(build(config))
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("llama-3.1-405b", 405_853_388_800),
+        ("llama-3-8b", 8_030_261_248),
+        ("gemma-2-27b", 27_227_128_320),
+        ("qwen2.5-72b", 72_706_203_648),
+        ("t5-11b", 11_307_321_344),
+    ],
+)
+def test_published_totals_to_the_last_digit(name: str, published: int) -> None:
+    assert count_parameters(find_model(name).config).total == published
+
+
+def test_llama_3_405b_part_by_part() -> None:
+    """Inventory 10.11: four fifths are feed-forward, and norms are 4,145,152."""
+    count = count_parameters(find_model("llama-3.1-405b").config)
+    assert count["norms"] == 4_145_152
+    assert round(count["feed-forward"] / count.total, 2) == 0.81
+    assert count["head"] == count["embedding"] == 128_256 * 16_384
+
+
+def test_a_tied_head_is_counted_once() -> None:
+    config = find_model("gpt-2").config
+    assert count_parameters(config)["head"] == 0
+    assert count_parameters(find_model("bert-base").config)["head"] == 30_522  # its bias
+
+
+def test_layers_add_up_to_the_model() -> None:
+    config = find_model("gemma-3-1b").decoder
+    layers = [layer_parameters(layer, config.block, config.d_model).total for layer in config.layers]
+    rest = count_parameters(config.with_(layers=config.layers[:1])).total - layers[0]
+    assert sum(layers) + rest == count_parameters(config).total
+
+
+def linear_weights(model: nn.Module) -> int:
+    """Everything that a token is multiplied with; a tied matrix is in two modules, and this one in the head."""
+    return sum(module.weight.numel() for module in model.modules() if isinstance(module, nn.Linear))
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-3-8b", "opt-350m", "bert-base", "gemma-2-2b", "falcon-7b", "palm-8b"])
+def test_matmul_parameters_are_those_of_linear_layers(name: str) -> None:
+    config = find_model(name).decoder
+    assert matmul_parameters(config) == linear_weights(build(config))
+
+
+@settings(max_examples=60, deadline=None)
+@given(config=transformers())
+def test_matmul_parameters_of_odd_models(config: TransformerConfig) -> None:
+    assert matmul_parameters(config) == linear_weights(build(config))

@@ -1,0 +1,135 @@
+"""Bytes per parameter, against the tensors that torch's optimisers really keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, AdamW, Optimizer
+
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.parameters import count_parameters
+from lmcourse.accounting.recipes import RECIPES, find_recipe
+from lmcourse.models.loss import next_token_loss
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.find import find_model
+
+CONFIG = find_model("nano").decoder
+
+
+def nbytes(tensors: Iterable[Any]) -> int:
+    return sum(tensor.nbytes for tensor in tensors if isinstance(tensor, Tensor))
+
+
+def predicted(name: str, model: nn.Module) -> Breakdown[int]:
+    assert count_parameters(CONFIG).total == sum(parameter.numel() for parameter in model.parameters())
+    return RECIPES[name].memory(count_parameters(CONFIG).total, len(list(model.parameters())))
+
+
+def backward(model: nn.Module) -> None:
+    tokens = torch.randint(256, (2, 9))
+    next_token_loss(model(tokens[:, :-1]), tokens[:, 1:]).backward()
+
+
+def state(optimiser: Optimizer, *names: str) -> int:
+    """Bytes of the named tensors of all parameters; of all that it keeps, without names."""
+    values = optimiser.state.values()
+    return nbytes(each[name] for each in values for name in (names or each))
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "dtype"),
+    [
+        ("fp32", lambda parameters: AdamW(parameters, fused=True), torch.float32),
+        ("fp32", lambda parameters: AdamW(parameters, foreach=True), torch.float32),
+        ("bf16", lambda parameters: AdamW(parameters, fused=True), torch.bfloat16),
+        ("sgd", lambda parameters: SGD(parameters, lr=0.1), torch.float32),
+        ("momentum", lambda parameters: SGD(parameters, lr=0.1, momentum=0.9), torch.float32),
+    ],
+)
+def test_a_step_leaves_what_was_predicted(
+    name: str, make: Callable[[Iterable[nn.Parameter]], Optimizer], dtype: torch.dtype
+) -> None:
+    model = Transformer(CONFIG).to(dtype)
+    optimiser = make(model.parameters())
+    backward(model)
+    optimiser.step()
+    memory = predicted(name, model).parts
+    assert memory["weights"] == nbytes(model.parameters())
+    assert memory["gradients"] == nbytes(parameter.grad for parameter in model.parameters())
+    kept = memory.get("optimiser moments", 0) + memory.get("step counters", 0)
+    assert kept == state(optimiser)
+    assert RECIPES[name].dtype == dtype
+
+
+def test_of_adams_state_only_the_counters_are_no_moments() -> None:
+    model = Transformer(CONFIG)
+    optimiser = AdamW(model.parameters(), fused=True)
+    backward(model)
+    optimiser.step()
+    memory = predicted("fp32", model)
+    assert memory["step counters"] == state(optimiser, "step")
+    assert memory["optimiser moments"] == state(optimiser, "exp_avg", "exp_avg_sq")
+
+
+@pytest.mark.parametrize(("name", "gradients"), [("mixed", torch.bfloat16), ("mixed-fp32-gradients", torch.float32)])
+def test_master_weights(name: str, gradients: torch.dtype) -> None:
+    """Mixed precision by hand: the optimiser steps on an fp32 copy of bf16 weights."""
+    model = Transformer(CONFIG).to(torch.bfloat16)
+    master = [parameter.detach().float() for parameter in model.parameters()]
+    optimiser = AdamW(master, fused=True)
+    backward(model)
+    kept = [parameter.grad.to(gradients) for parameter in model.parameters() if parameter.grad is not None]
+    for copy, gradient in zip(master, kept, strict=True):
+        copy.grad = gradient.float()
+    optimiser.step()
+    assert dict(predicted(name, model).parts) == {
+        "weights": nbytes(model.parameters()),
+        "gradients": nbytes(kept),
+        "master weights": nbytes(master),
+        "optimiser moments": state(optimiser, "exp_avg", "exp_avg_sq"),
+        "step counters": state(optimiser, "step"),
+    }
+
+
+def test_autocast_leaves_weights_and_gradients_in_fp32() -> None:
+    model = Transformer(CONFIG)
+    with torch.autocast("cpu", torch.bfloat16):
+        backward(model)
+    memory = predicted("autocast", model)
+    assert memory["weights"] == nbytes(model.parameters())
+    assert memory["gradients"] == nbytes(parameter.grad for parameter in model.parameters())
+    assert RECIPES["autocast"].autocast
+    assert not RECIPES["mixed"].autocast
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("fp32", 16),
+        ("mixed", 16),
+        ("mixed-fp32-gradients", 18),
+        ("autocast", 16),
+        ("sgd", 8),
+        ("momentum", 12),
+        ("inference", 2),
+    ],
+)
+def test_published_bytes_per_parameter(name: str, size: int) -> None:
+    """Rajbhandari et al. (2020), §3.1: 16 Ψ; with fp32 gradients 18."""
+    assert find_recipe(name).per_parameter == size
+
+
+def test_a_scale_per_block_of_2048_makes_8_bit_moments_larger_than_2() -> None:
+    memory = find_recipe("adam-8bit").memory(2048 * 10)
+    assert memory["optimiser moments"] == 2 * (2048 * 10 + 10 * 4)
+
+
+def test_names_and_formats() -> None:
+    assert all(find_recipe(name).name == name for name in RECIPES)
+    assert not find_recipe("inference").trains
+    with pytest.raises(ValueError, match=r"no recipe 'fp31': choose from fp32, mixed, "):
+        find_recipe("fp31")

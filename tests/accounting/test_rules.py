@@ -1,0 +1,177 @@
+"""Rules of thumb: what papers print from them, and where they are exact."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmcourse.accounting.counter import counted_flops
+from lmcourse.accounting.flops import forward_flops
+from lmcourse.accounting.parameters import count_parameters, matmul_parameters
+from lmcourse.accounting.rules import (
+    attention_share,
+    crossover_length,
+    kaplan_forward,
+    kaplan_parameters,
+    megatron_training,
+    palm_training,
+    rule_errors,
+    six_n_d,
+    two_n_d,
+)
+from lmcourse.accounting.training_flops import training_flops
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo.styles import gpt_like
+
+
+def decoder(name: str) -> TransformerConfig:
+    return find_model(name).decoder
+
+
+def test_published_training_runs() -> None:
+    """GPT-3, the smallest and the largest: 2.25e20 and 3.14e23 (Brown et al., 2020, Table D.1). Llama 3: 3.8e25
+    (Grattafiori et al., 2024, §1). 70B on 15T tokens: 6.3e24 (inventory 14.16)."""
+    assert f"{six_n_d(125 * 10**6, 300 * 10**9):.2e}" == "2.25e+20"
+    assert f"{six_n_d(count_parameters(decoder('gpt-3')).total, 300 * 10**9):.2e}" == "3.14e+23"
+    assert f"{six_n_d(count_parameters(decoder('llama-3.1-405b')).total, 156 * 10**11):.1e}" == "3.8e+25"
+    assert six_n_d(70 * 10**9, 15 * 10**12) == 63 * 10**23
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-3-8b", "bert-base", "palm-8b", "opt-350m"])
+def test_two_n_d_leaves_out_scores_and_values_only(name: str) -> None:
+    config = decoder(name)
+    exact = forward_flops(config, 2, 128)
+    left_out = exact["attention scores"] + exact["attention values"]
+    assert exact.total - two_n_d(matmul_parameters(config), 2 * 128) == left_out
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-3-8b", "palm-8b", "mistral-7b", "gemma-2-2b", "qwen3-0.6b"])
+def test_the_rule_of_palm_is_exact(name: str) -> None:
+    config = decoder(name)
+    short = config.with_(layers=config.layers[:2])
+    assert palm_training(config, 3, 128) == training_flops(config, 3, 128).model.total
+    assert palm_training(short, 3, 128) == counted_flops(short, 3, 128, backward=True).total
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "gpt-3", "opt-125m", "bert-large"])
+def test_megatron_is_exact_for_its_own_models(name: str) -> None:
+    config = decoder(name)
+    assert megatron_training(config, 3, 128) == training_flops(config, 3, 128).model.total
+
+
+def test_megatron_as_the_paper_prints_it() -> None:
+    """96·B·S·L·D²·(1 + S/6D + V/16LD), with all blocks computed twice (Narayanan et al., 2021, equation 3)."""
+    B, S, L, D, V = 3, 128, 24, 1024, 50_257
+    printed = 96 * B * S * L * D**2 + 16 * B * S * S * L * D + 6 * B * S * D * V
+    step = training_flops(decoder("gpt-2-medium"), B, S, recompute="blocks")
+    assert step.hardware.total == printed
+    assert megatron_training(decoder("gpt-2-medium"), B, S) == step.model.total
+
+
+@pytest.mark.parametrize("factor", [1, 2, 4, 8])
+def test_the_rule_of_the_notes_for_any_width_of_the_feed_forward(factor: int) -> None:
+    """Inventory 14.12: 12·B·D·L·S·(S + (2 + E)·D) and 6·B·S·D·V."""
+    B, S, L, D, V = 2, 48, 3, 64, 101
+    config = gpt_like(L, D, 4, vocabulary=V, context=S, feed_forward={"width": factor * D})
+    assert megatron_training(config, B, S) == 12 * B * D * L * S * (S + (2 + factor) * D) + 6 * B * S * D * V
+    assert megatron_training(config, B, S) == counted_flops(config, B, S, backward=True).total
+
+
+def test_kaplan_row_by_row() -> None:
+    """Kaplan et al. (2020), Table 1, for GPT-2 XL by hand."""
+    rows = kaplan_forward(decoder("gpt-2-xl"), 1024)
+    assert rows.parts == {
+        "embed": 4 * 1600,
+        "qkv": 2 * 48 * 1600 * 3 * 1600,
+        "mask": 2 * 48 * 1024 * 1600,
+        "project": 2 * 48 * 1600 * 1600,
+        "feed-forward": 2 * 48 * 2 * 1600 * 6400,
+        "de-embed": 2 * 1600 * 50_257,
+    }
+
+
+@pytest.mark.parametrize(("name", "share"), [("gpt-2", 0.111), ("gpt-2-xl", 0.053), ("gpt-3", 0.014)])
+def test_kaplans_mask_beside_two_n(name: str, share: float) -> None:
+    """Errata R-46: n_ctx / 12d, and C = 2N + 2 · L · n_ctx · d."""
+    config = decoder(name)
+    assert config.context is not None
+    rows, parameters = kaplan_forward(config, config.context), kaplan_parameters(config)
+    assert rows.only("qkv", "mask", "project", "feed-forward").total == 2 * parameters + rows["mask"]
+    assert rows["mask"] / (2 * parameters) == pytest.approx(config.context / (12 * config.d_model))
+    assert round(rows["mask"] / (2 * parameters), 3) == share
+
+
+def test_kaplans_table_is_half_a_token_short_of_the_causal_count() -> None:
+    """A query sees (n_ctx + 1)/2 tokens on average, and the table says n_ctx/2."""
+    config, length = decoder("gpt-2"), 1024
+    rows = kaplan_forward(config, length)
+    exact = forward_flops(config, 1, length, pairs="visible").total
+    assert exact - (rows.total - rows["embed"]) * length == length * 12 * 2 * 768
+
+
+def test_kaplans_parameters_are_the_matrices_of_gpt_blocks() -> None:
+    for name in ("gpt-2", "gpt-3", "opt-125m"):
+        config = decoder(name)
+        head = config.vocabulary * config.d_model
+        assert (
+            kaplan_parameters(config) == matmul_parameters(config) - head == 12 * len(config.layers) * config.d_model**2
+        )
+
+
+def test_kaplans_parameters_with_heads_wider_than_the_model() -> None:
+    """2 · d_model · n_layer · (2 · d_attn + d_ff) with d_attn = 16 heads of 128 in a width of 1,024."""
+    assert kaplan_parameters(decoder("qwen3-0.6b")) == 2 * 1024 * 28 * (2 * 16 * 128 + 3072)
+
+
+@pytest.mark.parametrize(("width", "length"), [(768, 4608), (4096, 24_576), (12_288, 73_728)])
+def test_crossover_at_six_widths(width: int, length: int) -> None:
+    """Inventory 14.14."""
+    config = gpt_like(2, width, 12 if width == 768 else 32, vocabulary=10, context=length)
+    assert crossover_length(config) == length == 6 * width
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-3-8b", "palm-8b"])
+def test_at_the_crossover_attention_costs_what_the_blocks_matrices_do(name: str) -> None:
+    config = decoder(name)
+    length = crossover_length(config)
+    assert length == int(length)
+    exact = forward_flops(config, 1, int(length))
+    pairs = exact["attention scores"] + exact["attention values"]
+    assert pairs == exact.total - exact["head"] - pairs
+
+
+def test_attention_share() -> None:
+    config = decoder("gpt-2")
+    exact = forward_flops(config, 1, 1024)
+    assert attention_share(config, 1024) == 2 * exact["attention scores"] / exact.total
+    assert attention_share(config, 1024, pairs="visible") < attention_share(config, 1024)
+    # S = 6D and a head: attention is half of the rest.
+    assert attention_share(config, 4608) < 0.5
+
+
+@pytest.mark.parametrize(("name", "share"), [("gpt-2", 0.271), ("gpt-3", 0.0034)])
+def test_the_share_of_the_head(name: str, share: float) -> None:
+    """Errata E3-20: the vocabulary costs 2bsvh, 27.1 % of GPT-2 small and .34 % of GPT-3."""
+    config = decoder(name)
+    assert config.context is not None
+    exact = forward_flops(config, 1, config.context)
+    assert exact["head"] / exact.total == pytest.approx(share, abs=0.00005 if share < 0.1 else 0.0005)
+
+
+def test_errors_of_the_rules() -> None:
+    errors = {error.rule: error for error in rule_errors(decoder("gpt-2"), 1, 1024)}
+    assert errors["2ND"].relative == pytest.approx(-attention_share(decoder("gpt-2"), 1024))
+    assert errors["6ND"].relative == pytest.approx(errors["2ND"].relative)
+    assert errors["Narayanan et al."].relative == errors["Chowdhery et al."].relative == 0
+    # The look-up of the embedding is no product; half a token per query is what the table is short of.
+    kaplan = errors["Kaplan et al., table"]
+    assert kaplan.exact - kaplan.predicted == 1024 * 12 * 2 * 768
+    assert errors["6ND"].exact == training_flops(decoder("gpt-2"), 1, 1024).model.total
+
+
+def test_rules_of_2020_do_not_know_shared_keys_and_gates() -> None:
+    """LLaMA 3: two matrices of three in the feed-forward, four times the keys and values."""
+    errors = {error.rule: error.relative for error in rule_errors(decoder("llama-3-8b"), 1, 1024)}
+    assert errors["Chowdhery et al."] == 0
+    assert errors["Narayanan et al."] < -0.1
+    assert errors["Kaplan et al., table"] < -0.1

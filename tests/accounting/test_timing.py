@@ -1,0 +1,136 @@
+"""Timing with a clock that the tests turn: what is run, how often, in which order, and what is made of the times."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from lmcourse.accounting.timing import Timing, cache_flusher, compare, stopwatch_for, time_it
+
+
+class Clock:
+    """Time stands still unless somebody works."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def work(self, *durations: float) -> Callable[[], None]:
+        """A function whose runs take these seconds, the last one ever after."""
+        left = list(durations)
+
+        def run() -> None:
+            self.now += left.pop(0) if len(left) > 1 else left[0]
+
+        return run
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_a_run_takes_what_the_clock_says(clock: Clock) -> None:
+    watch = stopwatch_for("cpu", clock)
+    assert watch(clock.work(2.5)) == 2.5
+
+
+def test_runs_to_warm_up_do_not_count(clock: Clock) -> None:
+    function = clock.work(100.0, 50.0, 1.0, 2.0, 3.0)
+    timing = time_it(function, warmup=2, repeats=3, stopwatch=stopwatch_for("cpu", clock))
+    assert timing.seconds == (1.0, 2.0, 3.0)
+
+
+def test_it_goes_on_until_enough_seconds_are_measured(clock: Clock) -> None:
+    watch = stopwatch_for("cpu", clock)
+    assert time_it(clock.work(1.0), repeats=2, seconds=4.5, stopwatch=watch).count == 5
+    assert time_it(clock.work(1.0), repeats=7, seconds=4.5, stopwatch=watch).count == 7
+
+
+def test_rounds_go_forth_and_back() -> None:
+    order: list[str] = []
+    functions = {name: lambda name=name: order.append(name) for name in "abc"}
+    timings = compare(functions, warmup=1, repeats=3)
+    assert "".join(order) == "abc" + "abc" + "cba" + "abc"
+    assert list(timings) == ["a", "b", "c"]
+    assert {timing.count for timing in timings.values()} == {3}
+
+
+def test_all_functions_share_the_seconds(clock: Clock) -> None:
+    functions = {"a": clock.work(1.0), "b": clock.work(3.0)}
+    timings = compare(functions, repeats=1, seconds=8.0, stopwatch=stopwatch_for("cpu", clock))
+    assert timings == {"a": Timing((1.0, 1.0)), "b": Timing((3.0, 3.0))}
+
+
+def test_what_comes_before_is_not_timed(clock: Clock) -> None:
+    timing = time_it(clock.work(1.0), repeats=2, before=clock.work(10.0), stopwatch=stopwatch_for("cpu", clock))
+    assert timing.seconds == (1.0, 1.0)
+    assert clock.now == 3 + 2 * 11
+
+
+@pytest.mark.parametrize("seconds", [(3.0,), (1.0, 2.0), (5.0, 1.0, 4.0), (4.0, 1.0, 3.0, 9.0, 2.0, 7.0)])
+def test_statistics_are_those_of_numpy(seconds: tuple[float, ...]) -> None:
+    timing = Timing(seconds)
+    assert timing.median == np.median(seconds)
+    assert timing.quartiles == pytest.approx(np.quantile(seconds, [0.25, 0.75]), rel=1e-15)
+    assert (timing.fastest, timing.count) == (min(seconds), len(seconds))
+
+
+@pytest.fixture
+def collector() -> Iterator[None]:
+    gc.enable()
+    yield
+    gc.enable()
+
+
+def test_the_collector_rests_while_it_is_measured(collector: None) -> None:
+    seen: list[bool] = []
+    time_it(lambda: seen.append(gc.isenabled()), warmup=1, repeats=2)
+    assert seen == [False] * 3
+    assert gc.isenabled()
+
+
+def test_the_collector_stays_off_for_whom_it_was_off(collector: None) -> None:
+    gc.disable()
+    time_it(lambda: None, repeats=1)
+    assert not gc.isenabled()
+
+
+def test_a_mistake_turns_the_collector_on_again(collector: None) -> None:
+    def fail() -> None:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        time_it(fail)
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize(("warmup", "repeats"), [(-1, 1), (0, 0)])
+def test_no_run_at_all(warmup: int, repeats: int) -> None:
+    with pytest.raises(ValueError, match="at least 0 and 1 are needed"):
+        time_it(lambda: None, warmup=warmup, repeats=repeats)
+
+
+def test_nothing_to_compare() -> None:
+    assert compare({}) == {}
+
+
+def test_a_flusher_writes() -> None:
+    flushed = cache_flusher("cpu", 1000)()
+    assert isinstance(flushed, torch.Tensor)
+    assert flushed.nbytes == 1000
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="events of a stream need an NVIDIA GPU")
+def test_a_gpu_is_waited_for() -> None:
+    """A product of 8192 × 8192 matrices takes milliseconds; starting it takes microseconds."""
+    left = torch.randn(8192, 8192, device="cuda")
+    one, ten = lambda: left @ left, lambda: [left @ left for _ in range(10)]
+    timings = compare({"one": one, "ten": ten}, repeats=5, device="cuda")
+    assert timings["ten"].median > 5 * timings["one"].median

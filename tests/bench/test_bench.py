@@ -1,0 +1,161 @@
+"""Predicted beside measured, on a machine of round numbers with a clock that always says the same."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from rich.console import Console
+from torch.utils.flop_counter import FlopCounterMode
+
+from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.bench import bench as bench_module
+from lmcourse.bench.bench import Bench, bench
+from lmcourse.bench.steps import WARMUP, predict_training
+from lmcourse.cli import tables
+from lmcourse.errors import CourseError
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.find import find_model
+
+FAST = Accelerator("fast", "a fast machine", {"fp32": 1e12, "bf16": 2e12}, 1e10, 2**30, None, None, ("made up",))
+HALF = 0.5
+
+
+def half_a_second(function: Callable[[], object]) -> float:
+    function()
+    return HALF
+
+
+def small(**options: object) -> Bench:
+    settings = {"batch": 2, "length": 16, "steps": 3, "device": "cpu", "machine": FAST, "stopwatch": half_a_second}
+    return bench("nano", **(settings | options))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def found() -> Bench:
+    return small()
+
+
+def test_flops_of_the_step_are_those_that_torch_counts(found: Bench) -> None:
+    """On the meta device, where attention is plain products."""
+    config = find_model("nano").config
+    with torch.device("meta"):
+        model, tokens = Transformer(config), torch.zeros(2, 16, dtype=torch.long)
+    with FlopCounterMode(display=False) as counter:
+        model(tokens).sum().backward()
+    assert found.training.flops == counter.get_total_flops()
+    assert found.mfu == found.training.flops / HALF / 1e12
+
+
+def test_rates_come_from_the_clock(found: Bench) -> None:
+    assert found.training.measured.seconds == (HALF,) * 3
+    assert found.training.tokens_per_second == 2 * 16 / HALF
+    assert found.decoding.tokens_per_second == 2 / HALF
+    assert found.training.share == found.training.predicted / HALF
+    assert found.bandwidth_share == found.decoding.moved / HALF / 1e10
+
+
+def test_decoding_moves_the_weights_at_least(found: Bench) -> None:
+    """Every matrix once per step: the tied embedding as the head. Activations and cache of nano are less than that."""
+    model = Transformer(find_model("nano").config)
+    weights = sum(parameter.nbytes for parameter in model.parameters() if parameter.ndim == 2)
+    assert weights <= found.decoding.moved < 2 * weights
+
+
+def test_decoding_is_predicted_for_the_cache_of_the_middle_step(found: Bench) -> None:
+    """A prompt of 11, two runs to warm up, three that count: the middle one has 14 tokens before it, 15 with itself."""
+    model = Transformer(find_model("nano").config)
+    weights = sum(parameter.numel() for parameter in model.parameters() if parameter.ndim == 2)
+    layers, width, texts = 2, 64, 2
+    assert found.decoding.flops == texts * (2 * weights + 4 * layers * width * 15)
+    longer = small(length=17).decoding
+    assert longer.moved - found.decoding.moved == texts * 2 * layers * width * 4
+
+
+def test_training_takes_the_optimiser_too(found: Bench) -> None:
+    """On a machine of endless arithmetic the time is that of the bytes, seven numbers per parameter among them."""
+    config = find_model("nano").config
+    endless = replace(FAST, peaks={"fp32": 1e30})
+    moved, seconds = predict_training(config, 2, 16, endless, "fp32")
+    assert moved == found.training.moved
+    assert seconds == pytest.approx(moved / 1e10, rel=1e-9)
+    parameters = sum(parameter.numel() for parameter in Transformer(config).parameters())
+    assert moved > 3 * 4 * parameters + 7 * 4 * parameters
+
+
+def test_what_autograd_keeps_is_predicted_to_the_byte(found: Bench) -> None:
+    assert found.saved_counted == found.saved_predicted > 0
+
+
+def test_texts_end_where_they_should() -> None:
+    """Prompt, warm-up and counted steps are `length` tokens together: a longer text would not fit into the cache."""
+    assert small(length=WARMUP + 20 + 1, steps=20).decoding.measured.count == 20
+
+
+def test_other_formats_are_computed_in() -> None:
+    found = small(number="bf16")
+    assert found.number == "bf16"
+    assert found.saved_counted == found.saved_predicted < small().saved_counted
+    assert found.mfu == found.training.flops / HALF / 2e12
+
+
+def test_the_machine_is_measured_if_nobody_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[torch.device] = []
+    monkeypatch.setattr(bench_module, "measure_machine", lambda device: asked.append(device) or FAST)
+    assert small(machine=None).machine is FAST
+    assert asked == [torch.device("cpu")]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"length": 129}, "made for 128 tokens, not 129"),
+        ({"length": 3 + WARMUP}, "cannot be"),
+        ({"batch": 0}, "cannot be"),
+        ({"steps": 0}, "cannot be"),
+        ({"number": "fp16"}, "take one of fp64, fp32, bf16"),
+        ({"number": "nonsense"}, "nonsense is not measured on a cpu device"),
+        ({"machine": replace(FAST, memory=10**6)}, "Take a smaller model"),
+        ({"machine": replace(FAST, peaks={"fp32": 1.0})}, "cannot be"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(options: dict[str, object], told: str) -> None:
+    with pytest.raises(CourseError, match=told) as error:
+        small(**options)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("model", ["bert-base", "transformer-base"])
+def test_only_a_decoder_decodes(model: str) -> None:
+    with pytest.raises(CourseError, match="take a decoder"):
+        bench(model, device="cpu", machine=FAST)
+
+
+def test_json_is_one_document(found: Bench) -> None:
+    document = json.loads(json.dumps(found.to_json()))
+    assert document["machine"]["peaks"] == {"fp32": 1e12, "bf16": 2e12}
+    assert document["training"]["measured"] == [HALF] * 3
+    assert document["training"]["quartiles"] == [HALF, HALF]
+    assert document["decoding"]["tokens_per_second"] == 4.0
+    assert document["whole"] is None
+
+
+def test_the_table_fits_80_columns_and_says_what_a_cache_does(found: Bench) -> None:
+    cached = replace(found, bandwidth_share=1.5, notes=("[b]nota bene[/b]",))
+    shown = io.StringIO()
+    Console(file=shown, width=80).print(tables.bench(cached))
+    text = shown.getvalue()
+    for part in ("a fast machine", "1,000 GFLOP/s", "10.0 GB/s", "500.0 ms", "decoding 150%", "cache", "[b]nota bene"):
+        assert part in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this test needs an NVIDIA GPU")
+def test_a_gpu_is_measured_and_below_its_peak() -> None:
+    found = bench("course-124m", steps=3, device="cuda")
+    assert 0 < found.mfu < 1
+    assert all(share <= 1 for share in found.peak_shares.values())

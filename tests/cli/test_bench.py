@@ -1,0 +1,71 @@
+"""`lmcourse bench`: what is typed reaches the measurement, and what it found is printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.bench import bench as bench_module
+from lmcourse.bench.bench import Bench, bench
+from lmcourse.cli import main
+from lmcourse.errors import CourseError
+
+FAST = Accelerator("fast", "a fast machine", {"fp32": 1e12}, 1e10, 2**30, None, None, ("made up",))
+
+
+def half_a_second(function: Callable[[], object]) -> float:
+    function()
+    return 0.5
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What the command asks for; it gets a measurement of a tiny model."""
+    given: list[object] = []
+
+    def measure(model: str | None, **options: object) -> Bench:
+        given.extend([model, options])
+        print("noise")
+        return bench("nano", batch=1, length=8, steps=2, device="cpu", machine=FAST, stopwatch=half_a_second)
+
+    monkeypatch.setattr(bench_module, "bench", measure)
+    return given
+
+
+def test_what_is_typed_is_measured(asked: list[object], capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["bench", "--model", "micro", "--batch", "2", "--seq", "32", "--steps", "4", "--dtype", "bf16"]
+    assert main(words) == 0
+    assert asked == ["micro", {"batch": 2, "length": 32, "steps": 4, "number": "bf16"}]
+    out = capsys.readouterr().out
+    for text in ("a fast machine", "nano, 1 × 8 tokens, fp32", "training step", "500.0 ms", "MFU"):
+        assert text in out
+
+
+def test_json_is_one_document_whatever_is_printed_on_the_way(
+    asked: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "--json", "--steps", "1"]) == 0
+    assert asked == [None, {"batch": 4, "length": 256, "steps": 1, "number": None}]
+    out, err = capsys.readouterr()
+    assert json.loads(out)["model"] == "nano"
+    assert err == "noise\n"
+
+
+def test_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """Told before anything is measured."""
+    assert main(["bench", "--model", "mimi"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "Did you mean 'mini'?" in err
+
+
+def test_a_mistake_of_the_measurement(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def measure(*args: object, **options: object) -> Bench:
+        raise CourseError("120% cannot be")
+
+    monkeypatch.setattr(bench_module, "bench", measure)
+    assert main(["bench"]) == 2
+    assert capsys.readouterr().err == "lmcourse: 120% cannot be\n"
