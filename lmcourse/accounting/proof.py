@@ -6,15 +6,21 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from torch._subclasses.fake_tensor import FakeTensorMode
 
+from lmcourse.accounting.activations import predict_saved_bytes
 from lmcourse.accounting.counter import counted_flops
 from lmcourse.accounting.parameters import count_parameters
+from lmcourse.accounting.saved import saved_tensors
 from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.models.loss import next_token_loss
+from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.find import all_models
 
@@ -30,6 +36,8 @@ class Proof:
         name: the model's.
         parameters, built: predicted, and of the model built on the meta device.
         flops, counted: of forward and backward on BATCH × LENGTH tokens through one layer of each kind and the head.
+        saved, kept: bytes that autograd keeps of the same forward pass in fp32, and of its loss; None for an
+            encoder–decoder, which `predict_saved_bytes` leaves out.
     """
 
     name: str
@@ -37,10 +45,13 @@ class Proof:
     built: int
     flops: int
     counted: int
+    saved: int | None
+    kept: int | None
 
     @property
     def agrees(self) -> bool:
-        return self.parameters == self.built and self.flops == self.counted
+        """Whether nothing differs."""
+        return (self.parameters, self.flops, self.saved) == (self.built, self.counted, self.kept)
 
 
 def prove(entry: Entry) -> Proof:
@@ -50,20 +61,41 @@ def prove(entry: Entry) -> Proof:
     predicted = training_flops(config, BATCH, LENGTH, source=source)
     counted = counted_flops(config, BATCH, LENGTH, source=source, backward=True)
     parameters = count_parameters(entry.config).total
-    return Proof(entry.name, parameters, entry.parameters, predicted.model.total, counted.total)
+    saved, kept = None, None
+    if isinstance(config, TransformerConfig):
+        saved, kept = predict_saved_bytes(config, BATCH, LENGTH).total, kept_bytes(config)
+    return Proof(entry.name, parameters, entry.parameters, predicted.model.total, counted.total, saved, kept)
+
+
+def kept_bytes(config: TransformerConfig) -> int:
+    """What autograd keeps of a pass of BATCH × LENGTH tokens, by torch's hooks. No number is computed, so that the
+    largest models fit."""
+    with FakeTensorMode():
+        model = Transformer(config).train()
+        tokens, targets = (torch.zeros(BATCH, LENGTH, dtype=torch.long) for _ in range(2))
+        return saved_tensors(lambda: next_token_loss(model(tokens), targets), model, without=[tokens, targets]).total
 
 
 def proof_table(proofs: Sequence[Proof]) -> Table:
     """The proofs for people to read."""
-    step = f"FLOPs: forward and backward of {BATCH} × {LENGTH} tokens through one layer of each kind and the head."
+    step = (
+        f"FLOPs of forward and backward, and bytes kept between them: {BATCH} × {LENGTH} tokens, a layer of each kind."
+    )
     table = Table(title=f"Predicted, and how far off torch's count.\n{step}", title_style="", box=SIMPLE)
     table.add_column("model", no_wrap=True)
-    for column in ("parameters", "off by", "FLOPs", "off by"):
+    for column in ("parameters", "off by", "FLOPs", "off by", "bytes kept", "off by"):
         table.add_column(column, justify="right", no_wrap=True)
     for proof in proofs:
-        sizes = (proof.parameters, proof.parameters - proof.built, proof.flops, proof.flops - proof.counted)
-        table.add_row(proof.name, *(f"{size:,}" for size in sizes))
+        pairs = ((proof.parameters, proof.built), (proof.flops, proof.counted), (proof.saved, proof.kept))
+        table.add_row(proof.name, *(cell for pair in pairs for cell in _cells(*pair)))
     return table
+
+
+def _cells(predicted: int | None, true: int | None) -> tuple[str, str]:
+    """A prediction, and how far it is off."""
+    if predicted is None or true is None:
+        return "–", "–"
+    return f"{predicted:,}", f"{predicted - true:,}"
 
 
 def _one_of_each(config: TransformerConfig | EncoderDecoderConfig) -> TransformerConfig | EncoderDecoderConfig:

@@ -37,7 +37,7 @@ def attention_weights(
     if soft_cap is not None:
         scores = soft_cap * torch.tanh(scores / soft_cap)
     if bias is not None:
-        scores = scores + bias.to(scores.dtype)
+        scores = scores + bias
     # Not −inf: a row of padding sees nothing, and a softmax over nothing is NaN.
     return scores.masked_fill(~visible[:, None], torch.finfo(scores.dtype).min).softmax(dim=-1)
 
@@ -45,7 +45,7 @@ def attention_weights(
 def weighted_values(weights: Float[Tensor, "b h s t"], v: Float[Tensor, "b kv t d"]) -> Float[Tensor, "b h s d"]:
     """The average of the values under the weights of each query."""
     v = repeat(v, "b kv t d -> b (kv group) t d", group=weights.shape[1] // v.shape[1])
-    return einsum(weights, v, "b h s t, b h t d -> b h s d")
+    return einsum(weights.to(v.dtype), v, "b h s t, b h t d -> b h s d")  # a bias in fp32 widens the weights
 
 
 def attend_fused(

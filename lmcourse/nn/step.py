@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -65,6 +66,13 @@ class Pass:
             bias = self.position_bias(self.positions, keys) if self.position_bias is not None else None
             self._masks[name] = sight.visible(self.positions, keys, self.prefix), bias
         return self._masks[name]
+
+    def prepare(self, sights: Iterable[Sight]) -> None:
+        """Compute learned biases now and not in the first layer that asks. Then a block is the same when it is computed
+        a second time, for its backward pass (activation checkpointing)."""
+        if self.position_bias is not None and self.store is None:
+            for sight in sights:
+                self.mask(sight, self.positions)
 
     def mask_or_causal(
         self, sight: Sight, keys: Int[Tensor, "b t"]

@@ -18,7 +18,6 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.find import find_model
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn import attention as attention_module
-from lmcourse.nn.bias import BucketsConfig
 from lmcourse.nn.norm import NormConfig
 from tests.accounting.meta import on_meta
 from tests.models.tiny import LENGTH, architectures
@@ -60,14 +59,7 @@ def checkpointed(config: TransformerConfig) -> int:
     return count_flops(partial(model, tokens), backward=True).total
 
 
-# Without learned buckets: the first block looks them up for all. Going forward again it finds them ready, which torch's
-# `checkpoint` takes for another computation.
-RERUN = {
-    name: config for name, config in architectures().items() if not isinstance(config.position_bias, BucketsConfig)
-}
-
-
-@pytest.mark.parametrize("config", RERUN.values(), ids=RERUN)
+@pytest.mark.parametrize("config", architectures().values(), ids=architectures())
 def test_checkpointed_blocks_go_forward_twice(config: TransformerConfig) -> None:
     with set_checkpoint_early_stop(False):
         counted = checkpointed(config)

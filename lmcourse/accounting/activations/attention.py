@@ -11,6 +11,7 @@ from lmcourse.nn.bias import BucketsConfig
 from lmcourse.nn.placing import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
 from lmcourse.nn.shaw import ShawConfig
+from lmcourse.nn.sight import Sight
 
 INDEX, FLAG = 8, 1
 """Bytes of an int64 and of a bool."""
@@ -29,6 +30,16 @@ def attention(ledger: Ledger, setting: Setting, model: TransformerConfig, config
         mixed = rules.attend(q, k, v)
     with ledger.part("attention out"):
         return linear(ledger, setting, mixed.merged(setting), config.heads * d, model.d_model)
+
+
+def learned_bias(ledger: Ledger, setting: Setting, sight: Sight) -> None:
+    """A learned position bias keeps the bucket of each pair, once for all layers with the same sight."""
+
+    def keep_buckets() -> bool:
+        ledger.keep(Box(setting.pairs, INDEX))
+        return True
+
+    ledger.shared(sight, keep_buckets)
 
 
 class _Attention:
@@ -88,18 +99,13 @@ class _Attention:
         return self.unfused(q, k, v) if self.config.dropout or learned else self.flash(q, k, v)
 
     def bias(self) -> Box | None:
-        """The position bias, once for all layers with the same sight. A learned one keeps the bucket of each pair."""
+        """The position bias: learned ones in the model's format, computed ones in fp32."""
         if self.model.position_bias is None:
             return None
-        learned = isinstance(self.model.position_bias, BucketsConfig)
-
-        def make() -> Box:
-            if learned:
-                self.ledger.keep(Box(self.setting.pairs, INDEX))
-            width = self.setting.stored if learned else STATISTIC
-            return Box(self.setting.pairs * self.config.heads, width)
-
-        return self.ledger.shared(self.config.sight, make)
+        if isinstance(self.model.position_bias, BucketsConfig):
+            learned_bias(self.ledger, self.setting, self.config.sight)
+            return Box(self.setting.pairs * self.config.heads, self.setting.stored)
+        return Box(self.setting.pairs * self.config.heads, STATISTIC)
 
     def mask(self, width: int) -> Box | None:
         """What a fused kernel gets as its mask: a number per pair, for each head if there is a bias."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 
-from lmcourse.accounting.activations.attention import INDEX, attention
+from lmcourse.accounting.activations.attention import INDEX, attention, learned_bias
 from lmcourse.accounting.activations.layers import STATISTIC, dropout, feed_forward, linear, norm
 from lmcourse.accounting.activations.ledger import Box, Ledger, Setting
 from lmcourse.accounting.breakdown import Breakdown
@@ -46,13 +46,15 @@ def predict_saved_bytes(
 
     Raises:
         ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of what is no fp32,
-            checkpoints of a learned position bias, or a word that is no choice.
+            or a word that is no choice.
     """
     check_choice("checkpoint", checkpoint, Checkpoint)
     setting = _setting(config, batch, length, dtype, attention, autocast)
     ledger = Ledger()
-    if checkpoint == "blocks" and isinstance(config.position_bias, BucketsConfig):
-        raise ValueError("a learned position bias is computed in the first block for all: blocks cannot be recomputed")
+    if isinstance(config.position_bias, BucketsConfig):
+        with ledger.part("attention"):
+            for sight in dict.fromkeys(layer.attention.sight for layer in config.layers):
+                learned_bias(ledger, setting, sight)
     with ledger.part("embedding"):
         x = _embedding(ledger, setting, config)
     for layer in config.layers:
