@@ -26,6 +26,8 @@ from lmcourse.models.zoo.find import all_models
 
 BATCH = 2
 LENGTH = 128
+WIDTH = 108
+"""Columns of text that the table needs: a number cut short proves nothing."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def kept_bytes(config: TransformerConfig) -> int:
 def proof_table(proofs: Sequence[Proof]) -> Table:
     """The proofs for people to read."""
     step = (
-        f"FLOPs of forward and backward, and bytes kept between them: {BATCH} × {LENGTH} tokens, a layer of each kind."
+        f"FLOPs of forward and backward, and bytes kept in between: {BATCH} × {LENGTH} tokens, each kind of layer once."
     )
     table = Table(title=f"Predicted, and how far off torch's count.\n{step}", title_style="", box=SIMPLE)
     table.add_column("model", no_wrap=True)
@@ -109,5 +111,5 @@ def _one_of_each(config: TransformerConfig | EncoderDecoderConfig) -> Transforme
 if __name__ == "__main__":
     progress = track(all_models(), "Counting", transient=True, console=Console(stderr=True))
     proofs = [prove(entry) for entry in progress]
-    Console().print(proof_table(proofs))
+    Console(width=max(WIDTH, Console().width)).print(proof_table(proofs))
     sys.exit(not all(proof.agrees for proof in proofs))
