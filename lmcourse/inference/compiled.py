@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+import torch._inductor.config
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch._dynamo.exc import BackendCompilerFailed
@@ -36,11 +37,9 @@ class CompiledStep:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        # Packing pays on a CPU only.
-        options: dict[str, str | int | bool | Callable[..., object]] = {
-            "freezing": next(model.parameters()).device.type == "cpu"
-        }
-        self._run = torch.compile(next_logits, dynamic=False, options=options)
+        # Packing pays on a CPU only. The compiler's first half asks for this too, so `options` would come too late.
+        self._freezing = next(model.parameters()).device.type == "cpu"
+        self._run = torch.compile(next_logits, dynamic=False)
 
     def after(self, reader: Reader) -> Callable[[Int[Tensor, "b 1"]], Float[Tensor, "b v"]]:
         """What reads the next token of every text and returns the logits of the one after it.
@@ -59,7 +58,8 @@ class CompiledStep:
         @torch.inference_mode()
         def read(tokens: Int[Tensor, "b 1"]) -> Float[Tensor, "b v"]:
             try:
-                return self._run(self.model, tokens, None, store, memory)
+                with torch._inductor.config.patch(freezing=self._freezing):
+                    return self._run(self.model, tokens, None, store, memory)
             except BackendCompilerFailed as error:
                 raise RuntimeError(NO_COMPILER) from error
 

@@ -1,0 +1,35 @@
+"""A batch: what a model reads, and what it should have said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+IGNORED = -100
+"""A target that does not count; the loss knows it by this number."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts, and what follows each of their tokens.
+
+    Attributes:
+        inputs: tokens.
+        targets: for every input the next token of the text.
+    """
+
+    inputs: Int[Tensor, "b s"]
+    targets: Int[Tensor, "b s"]
+
+    def to(self, device: torch.device) -> Batch:
+        """The batch on a device. From pinned memory to a GPU it is copied while the program goes on."""
+        ahead = device.type == "cuda"
+        return Batch(self.inputs.to(device, non_blocking=ahead), self.targets.to(device, non_blocking=ahead))
+
+    def pinned_for(self, device: torch.device) -> Batch:
+        """The batch in memory that this GPU can read by itself."""
+        with torch.cuda.device(device):  # else a new thread would reserve memory on the first GPU
+            return Batch(self.inputs.pin_memory(), self.targets.pin_memory())

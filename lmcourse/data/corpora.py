@@ -1,0 +1,148 @@
+"""Where text comes from: `find_corpus("synthetic").texts()`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from lmcourse.data import origins
+from lmcourse.data.text_files import find_texts, read_text
+from lmcourse.errors import CourseError
+
+Read = Callable[[], Iterator[str]]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A collection of texts.
+
+    Attributes:
+        name: what `find_corpus` calls it.
+        title: what it is, in a line.
+        licence: under which it may be used; SPDX where there is a name for it.
+        source: where it is from: an address or a path.
+        read: begins a new pass over its texts.
+        skipped: files that are no text and were left out.
+    """
+
+    name: str
+    title: str
+    licence: str
+    source: str
+    read: Read
+    skipped: tuple[Path, ...] = ()
+
+    def texts(self) -> Iterator[str]:
+        """Its documents, one after the other, in the same order every time.
+
+        Raises:
+            CourseError: one of its files cannot be read, or cannot be downloaded.
+        """
+        return self.read()
+
+
+CORPORA = {
+    corpus.name: corpus
+    for corpus in (
+        Corpus(
+            "synthetic",
+            "Stories from a grammar whose entropy is known exactly, 20,000 of them (13 MB)",
+            "MIT",
+            "lmcourse.data.grammar",
+            origins.stories,
+        ),
+        Corpus(
+            "python-docs",
+            f"The topics of Python's help(), in English; of Python {origins.PYTHON}",
+            "PSF-2.0",
+            "https://docs.python.org",
+            origins.python_docs,
+        ),
+        Corpus(
+            "python-code",
+            f"Python's standard library without its tests; of Python {origins.PYTHON}",
+            "PSF-2.0",
+            "https://github.com/python/cpython",
+            origins.python_code,
+        ),
+        Corpus(
+            "tiny-shakespeare",
+            "40,000 lines of Shakespeare's plays, one document (1.1 MB, downloaded once)",
+            "public domain",
+            origins.TINY_SHAKESPEARE.url,
+            origins.tiny_shakespeare,
+        ),
+        Corpus(
+            "tinystories",
+            "21,990 short stories for children, by GPT-3.5 and GPT-4; the validation part (19 MB, downloaded once)",
+            "CDLA-Sharing-1.0",
+            origins.TINY_STORIES.url,
+            origins.tiny_stories,
+        ),
+    )
+}
+"""The corpora that have a name."""
+
+
+def find_corpus(spec: str) -> Corpus:
+    """The corpus of a name in CORPORA, or the text file or folder at a path (write ./name for a path like a name).
+
+    Raises:
+        CourseError: there is none; the message names the nearest. Or there is no text at the path.
+    """
+    if spec in CORPORA:
+        return CORPORA[spec]
+    path = Path(spec).expanduser()
+    if spec and path.exists():
+        files, skipped = find_texts(path)
+        what = f"{len(files):,} text files" if path.is_dir() else "a text file"
+        return Corpus(spec, what, "its owner's", str(path), lambda: map(read_text, files), tuple(skipped))
+    names = ", ".join(CORPORA)
+    nearest = " or ".join(map(repr, get_close_matches(spec.lower(), CORPORA, n=2)))
+    guess = f"Did you mean {nearest}?" if nearest else f"There are {names}."
+    raise CourseError(f"There is no corpus and no file {spec!r}. {guess} Or give the path of a text file or folder.")
+
+
+def split(corpus: Corpus, held_out: float = 0.1) -> tuple[Corpus, Corpus]:
+    """The part to train on, and the part to validate on.
+
+    Whole documents are held out: those whose SHA-256 is smallest. The choice is as good as random, never changes, and
+    takes all copies of a document to the same side. If there is only one document, its end is held out.
+
+    Args:
+        held_out: which share of the documents (or of the one document's characters) to validate on, between 0 and 1.
+
+    Raises:
+        ValueError: the share is not between 0 and 1.
+        CourseError: there is no text.
+    """
+    if not 0 < held_out < 1:
+        raise ValueError(f"a share between 0 and 1 can be held out, not {held_out}")
+    digests = sorted({_digest(text) for text in corpus.texts()})
+    if not digests:
+        raise CourseError(f"The corpus {corpus.name} has no text.")
+    if len(digests) == 1:
+        return (
+            _part(corpus, "train", lambda: _cut(corpus, 0.0, 1 - held_out)),
+            _part(corpus, "validation", lambda: _cut(corpus, 1 - held_out, 1.0)),
+        )
+    last = digests[max(1, min(round(held_out * len(digests)), len(digests) - 1)) - 1]
+    return (
+        _part(corpus, "train", lambda: (text for text in corpus.texts() if _digest(text) > last)),
+        _part(corpus, "validation", lambda: (text for text in corpus.texts() if _digest(text) <= last)),
+    )
+
+
+def _part(corpus: Corpus, part: str, read: Read) -> Corpus:
+    return replace(corpus, name=f"{corpus.name} ({part})", read=read)
+
+
+def _cut(corpus: Corpus, begin: float, end: float) -> Iterator[str]:
+    return (text[int(begin * len(text)) : int(end * len(text))] for text in corpus.texts())
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

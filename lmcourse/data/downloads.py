@@ -1,0 +1,108 @@
+"""Files from the web, fetched once, checked, and kept in the user's cache folder."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from lmcourse.errors import CourseError
+
+_CHUNK = 1 << 20
+_SECONDS = 30
+"""How long a server may stay silent."""
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that never changes.
+
+    Attributes:
+        name: what it is called in the cache folder.
+        url: where it is, at a pinned revision.
+        sha256: of its contents, in hexadecimal.
+        size: bytes.
+    """
+
+    name: str
+    url: str
+    sha256: str
+    size: int
+
+
+def fetch(download: Download, folder: Path | None = None) -> Path:
+    """The file's place on this machine, after it was downloaded if it was not there, or was another.
+
+    It is written under a temporary name and moved when all of it is there and right, so nothing half finished is ever
+    found, and two processes may fetch at once. Nothing is resumed.
+
+    Args:
+        folder: where to keep it; by default `cache_folder()`.
+
+    Raises:
+        CourseError: the server cannot be reached or does not have it, what it sent is not the file that was meant, or
+            the folder cannot be used.
+    """
+    folder = cache_folder() if folder is None else folder
+    place = folder / download.name
+    try:
+        if place.is_file() and _is_right(place, download):
+            return place
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".") as temporary:
+            beginning = Path(temporary) / download.name
+            with beginning.open("wb") as file:
+                _receive(download, place, file)
+            beginning.replace(place)
+    except OSError as error:
+        raise CourseError(f"{place} cannot be read or written: {error.strerror or error}.") from None
+    return place
+
+
+def cache_folder() -> Path:
+    """Where this system keeps what can be fetched again: the course's folder there, which may not exist yet."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "lmcourse"
+
+
+def _is_right(place: Path, download: Download) -> bool:
+    with place.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == download.sha256
+
+
+def _receive(download: Download, place: Path, file: BinaryIO) -> None:
+    """Write what the server sends; it must be the file."""
+    by_hand = f"Download it elsewhere and put it at {place}"
+    try:
+        with urllib.request.urlopen(download.url, timeout=_SECONDS) as answer:
+            size, sha256 = _copy(answer, file, download.size)
+    except urllib.error.HTTPError as error:
+        raise CourseError(f"{download.url} answers {error.code} {error.reason}. {by_hand}.") from None
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise CourseError(f"{download.url} cannot be reached ({reason}). {by_hand}, or take another corpus.") from None
+    if (size, sha256) != (download.size, download.sha256):
+        what = f"{size:,} bytes with SHA-256 {sha256[:12]}…, not {download.size:,} with {download.sha256[:12]}…"
+        raise CourseError(f"{download.url} sent another file than was meant: {what}. Try again. {by_hand}.")
+
+
+def _copy(answer: http.client.HTTPResponse, file: BinaryIO, size: int) -> tuple[int, str]:
+    """Write what comes, but not much more than `size` bytes; return how much it was and its SHA-256."""
+    digest, received = hashlib.sha256(), 0
+    while received <= size and (chunk := answer.read(_CHUNK)):
+        file.write(chunk)
+        digest.update(chunk)
+        received += len(chunk)
+    return received, digest.hexdigest()

@@ -1,0 +1,118 @@
+"""The course's own language: little stories with what makes language hard to predict, and nothing that is vague.
+
+    Clara is in the wood. One bear that many owls fear sleeps. Now 7 is (2 + (4 + 1)). So Clara goes home.
+
+- A paragraph has a hero, named first and again at its end, and a topic that decides which words may come (a model must
+  look back over whole sentences).
+- Verbs agree with their subject, across any number of relative clauses in between, one in another.
+- Sums are true, and every bracket is closed.
+
+One number, `story_grammar().entropy_per_byte`, says how well the best possible model predicts it. All is ASCII: a byte
+is a character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from lmcourse.data.grammar.rules import Grammar, Rule
+from lmcourse.data.grammar.words import HEROES, TOPICS
+
+NUMBERS = {"one": "s", "many": ""}
+"""What announces the number of a noun, and the ending of its verb."""
+
+PARAGRAPH_ENDS, STORY_ENDS, SUM = 0.2, 0.25, 0.15
+"""Probabilities: that a paragraph ends after a sentence, a story after a paragraph, and that a sum is said instead."""
+
+CLAUSE = 0.25
+"""The probability that a noun gets a relative clause. Two nouns wait for verbs then: below ½, or it would never end."""
+
+DEEPER = 0.5
+"""The probability that a sum opens one more bracket."""
+
+
+@cache
+def story_grammar() -> Grammar:
+    """The grammar of the stories. A symbol's name is a part of the text and what must be remembered there."""
+    rules: dict[str, list[Rule]] = {
+        "story": _heroes(1.0),
+        "next": [Rule(STORY_ENDS, "\n"), *_heroes(1 - STORY_ENDS)],
+        "stop": [Rule(1.0, ".")],
+        "close": [Rule(1.0, ")")],
+    }
+    for hero in HEROES:
+        rules[f"opening {hero}"] = [
+            Rule(1 / len(TOPICS), f" is {topic.place}.", (f"body {hero} {name}",)) for name, topic in TOPICS.items()
+        ]
+        rules |= {f"body {hero} {topic}": list(_body(hero, topic)) for topic in TOPICS}
+    for topic in TOPICS:
+        rules |= _sentence(topic)
+    rules |= {f"sum {value}": list(_sum(value)) for value in range(10)}
+    return Grammar(rules, "story")
+
+
+def entropy_per_sentence() -> float:
+    """Nats per sentence of a long stream of stories; a sentence is what ends with a full stop."""
+    grammar = story_grammar()
+    return grammar.entropy / grammar.expected(lambda rule: rule.text.count("."))
+
+
+def _heroes(probability: float) -> list[Rule]:
+    return [Rule(p * probability, hero, (f"opening {hero}",)) for hero, p in _ranked(HEROES)]
+
+
+def _body(hero: str, topic: str) -> Iterator[Rule]:
+    """The end of the paragraph, or one sentence and the rest of it."""
+    rest = f"body {hero} {topic}"
+    yield Rule(PARAGRAPH_ENDS, f" So {hero} goes home.\n", ("next",))
+    for value in range(10):
+        yield Rule(SUM / 10, f" Now {value} is ", (f"sum {value}", "stop", rest))
+    for number in NUMBERS:
+        then = (f"noun {topic} {number}", f"verb {topic} {number}", "stop", rest)
+        yield Rule((1 - PARAGRAPH_ENDS - SUM) / len(NUMBERS), f" {number.capitalize()}", then)
+
+
+def _sentence(topic: str) -> dict[str, list[Rule]]:
+    words = TOPICS[topic]
+    rules: dict[str, list[Rule]] = {
+        f"object {topic}": [Rule(1 / len(NUMBERS), f" {number}", (f"noun {topic} {number}",)) for number in NUMBERS]
+    }
+    for number, ending in NUMBERS.items():
+        plural = "" if ending else "s"
+        rules[f"noun {topic} {number}"] = [Rule(p, f" {noun}{plural}") for noun, p in _ranked(words.nouns)]
+        acts = [Rule(p, f" {verb}{ending}") for verb, p in _ranked(words.acts)]
+        meets = [Rule(p, f" {verb}{ending}") for verb, p in _ranked(words.meets)]
+        meets_whom = [Rule(rule.probability, rule.text, (f"object {topic}",)) for rule in meets]
+        rules[f"verb {topic} {number}"] = _scaled((1 - CLAUSE) / 2, acts + meets_whom) + _clause(topic, number, "verb")
+        # Inside a clause the object is known, it is the noun before: "many owls that one bear fears".
+        rules[f"meets {topic} {number}"] = _scaled(1 - CLAUSE, meets) + _clause(topic, number, "meets")
+    return rules
+
+
+def _clause(topic: str, number: str, waiting: str) -> list[Rule]:
+    """A relative clause: its noun and verb come first, then the verb that waited for them."""
+    return [
+        Rule(
+            CLAUSE / len(NUMBERS),
+            f" that {inner}",
+            (f"noun {topic} {inner}", f"meets {topic} {inner}", f"{waiting} {topic} {number}"),
+        )
+        for inner in NUMBERS
+    ]
+
+
+def _sum(value: int) -> Iterator[Rule]:
+    """The number itself, or a bracket with a part of it and a sum for what remains."""
+    yield Rule(1 - DEEPER if value else 1.0, str(value))
+    for part in range(1, value + 1):
+        yield Rule(DEEPER / value, f"({part} + ", (f"sum {value - part}", "close"))
+
+
+def _ranked(words: Sequence[str]) -> list[tuple[str, float]]:
+    total = sum(1 / rank for rank in range(1, len(words) + 1))
+    return [(word, 1 / rank / total) for rank, word in enumerate(words, start=1)]
+
+
+def _scaled(factor: float, rules: list[Rule]) -> list[Rule]:
+    return [Rule(factor * rule.probability, rule.text, rule.then) for rule in rules]

@@ -1,0 +1,173 @@
+"""From a long row of tokens to batches: shuffled for training, in order for evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Int
+from torch import Tensor
+
+from lmcourse.data.batch import IGNORED, Batch
+from lmcourse.data.order import WindowOrder
+from lmcourse.data.prefetch import Prefetch
+
+
+class Tokens(Protocol):
+    """A text: a `TokenFile`, or a tensor."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> Int[Tensor, " n"]: ...
+
+
+class Loader(Iterator[Batch]):
+    """Batches for training, without end: take as many as you need with `itertools.islice`.
+
+    The windows of `WindowOrder` are cut into steps of `world · batch`. Of each step, process `rank` gets its `batch`:
+    the batches of all ranks, one under the other, are what a single process would see. A batch at the end of an epoch
+    is filled up from the next epoch. How the windows are cut does not change their order: a run can go on with another
+    batch or another number of processes.
+
+    A thread makes batches in advance. It ends with the `with` block, with `close`, after an error, and when nobody
+    holds the loader any more. The next batch starts a new one, which goes on where the reader stopped.
+
+    Args:
+        tokens: the text.
+        batch: windows per process and step.
+        length: tokens per window.
+        seed: of the shuffling, the same on all ranks.
+        rank, world: which process this is, of how many.
+        prefetch: how many batches wait; with 0 there is no thread and each is made when it is asked for.
+        device: where batches go, for a GPU through pinned memory; None leaves them in main memory.
+
+    Raises:
+        ValueError: the text is shorter than one window, or a number makes no sense.
+    """
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        batch: int,
+        length: int,
+        *,
+        seed: int,
+        rank: int = 0,
+        world: int = 1,
+        prefetch: int = 2,
+        device: torch.device | None = None,
+    ) -> None:
+        if batch < 1 or prefetch < 0:
+            raise ValueError(f"batch must be at least 1 and prefetch at least 0, not {batch} and {prefetch}")
+        if not 0 <= rank < world:
+            raise ValueError(f"there is no rank {rank} among {world} processes: ranks count from 0")
+        self.tokens, self.order = tokens, WindowOrder(len(tokens), length, seed)
+        self.batch, self.rank, self.world, self.prefetch = batch, rank, world, prefetch
+        self.device = _with_index(device)
+        self._windows = 0
+        self._batches: Iterator[Batch] | None = None
+
+    @property
+    def epoch(self) -> float:
+        """How many epochs all ranks together have read."""
+        return self._windows / self.order.per_epoch
+
+    def __next__(self) -> Batch:
+        if self._batches is None:
+            self._batches = self._start()
+        try:
+            batch = next(self._batches)
+            if self.device is not None:
+                batch = batch.to(self.device)
+        except BaseException:
+            self.close()
+            raise
+        self._windows += self.world * self.batch
+        return batch
+
+    def _start(self) -> Iterator[Batch]:
+        """This rank's batches from here on; the thread must not know the loader, or it would keep it alive."""
+        first = self._windows + self.rank * self.batch
+        made = _make(self.tokens, self.order, first, self.batch, self.world * self.batch, self.device)
+        return Prefetch(made, self.prefetch) if self.prefetch else made
+
+    def state_dict(self) -> dict[str, int]:
+        """The position: how many windows all ranks together were given, and of which order. The same on all ranks."""
+        order = self.order
+        return {"tokens": order.tokens, "length": order.length, "seed": order.seed, "windows": self._windows}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go on where another loader was.
+
+        Raises:
+            ValueError: its order of windows was another one.
+        """
+        mine = self.state_dict()
+        if state.keys() != mine.keys():
+            raise ValueError(f"a loader's position has {', '.join(mine)}; this has {', '.join(state) or 'nothing'}")
+        changed = [name for name in mine if name != "windows" and state[name] != mine[name]]
+        if changed:
+            what = ", ".join(f"{name} {state[name]} instead of {mine[name]}" for name in changed)
+            raise ValueError(f"the position belongs to another order of windows: {what}")
+        self.close()
+        self._windows = state["windows"]
+
+    def close(self) -> None:
+        """End the thread."""
+        if isinstance(self._batches, Prefetch):
+            self._batches.close()
+        self._batches = None
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def _make(
+    tokens: Tokens, order: WindowOrder, first: int, batch: int, stride: int, device: torch.device | None
+) -> Iterator[Batch]:
+    """Batches whose first windows are number `first`, `first + stride`, …"""
+    while True:
+        starts = order.starts(first, batch)
+        windows = torch.stack([tokens[start : start + order.length + 1] for start in starts]).long()
+        made = Batch(windows[:, :-1].contiguous(), windows[:, 1:].contiguous())
+        yield made.pinned_for(device) if device is not None and device.type == "cuda" else made
+        first += stride
+
+
+def _with_index(device: torch.device | None) -> torch.device | None:
+    """Which GPU "cuda" means here: in another thread it means another one."""
+    return torch.device("cuda", torch.cuda.current_device()) if device == torch.device("cuda") else device
+
+
+def evaluation_batches(
+    tokens: Tokens, batch: int, length: int, *, device: torch.device | None = None
+) -> Iterator[Batch]:
+    """Windows side by side, in order: every token but the first is a target exactly once.
+
+    The last batch may have fewer rows. The last row is filled up with inputs 0 and targets IGNORED; they stand behind
+    the text, where a causal model does not look.
+
+    Raises:
+        ValueError: there is nothing to predict, or a number makes no sense.
+    """
+    if batch < 1 or length < 1:
+        raise ValueError(f"batch and length must be at least 1, not {batch} and {length}")
+    if len(tokens) < 2:
+        raise ValueError(f"the text has {len(tokens)} tokens: there is nothing to predict")
+    return _in_order(tokens, batch, length, device)
+
+
+def _in_order(tokens: Tokens, batch: int, length: int, device: torch.device | None) -> Iterator[Batch]:
+    for start in range(0, len(tokens) - 1, batch * length):
+        text = tokens[start : start + batch * length + 1].long()
+        missing = -(len(text) - 1) % length
+        inputs, targets = F.pad(text[:-1], (0, missing)), F.pad(text[1:], (0, missing), value=IGNORED)
+        rows = Batch(*(rearrange(part, "(b s) -> b s", s=length) for part in (inputs, targets)))
+        yield rows if device is None else rows.to(device)

@@ -1,0 +1,58 @@
+"""In which order a text is read in training: shuffled windows, epoch after epoch, on any number of processes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class WindowOrder:
+    """An endless sequence of windows; the n-th is a function of the seed and n alone.
+
+    In an epoch, windows lie side by side and come in random order, each once. An epoch starts them at its own random
+    token, so that their borders are elsewhere in the next one. All epochs have as many windows: the fewer than two
+    windows' worth of tokens that this leaves out are others each time.
+
+    Args:
+        tokens: length of the text.
+        length: inputs per window; a window is one token longer, for the last input's target.
+        seed: of the shuffling. A newer NumPy may shuffle otherwise.
+
+    Attributes:
+        per_epoch: how many windows an epoch has.
+
+    Raises:
+        ValueError: the text is shorter than one window.
+    """
+
+    def __init__(self, tokens: int, length: int, seed: int) -> None:
+        if length < 1 or seed < 0:
+            raise ValueError(f"windows need a length of at least 1 and a seed of at least 0, not {length} and {seed}")
+        if tokens < length + 1:
+            raise ValueError(
+                f"the text has {tokens} tokens, and a window of {length} needs {length + 1}: take a longer text or "
+                "shorter windows"
+            )
+        self.tokens, self.length, self.seed = tokens, length, seed
+        # (tokens − length) // length windows fit wherever the first one starts, if that is below `length`.
+        self.per_epoch = max(1, (tokens - length) // length)
+        self._first_tokens = min(length, tokens - self.per_epoch * length)
+        self._epoch = -1
+        self._starts: NDArray[np.int64] = np.empty(0, np.int64)
+
+    def starts(self, first: int, count: int) -> list[int]:
+        """Where the windows number `first` to `first + count − 1` begin in the text."""
+        found: list[int] = []
+        while len(found) < count:
+            epoch, index = divmod(first + len(found), self.per_epoch)
+            found.extend(self._shuffled(epoch)[index : index + count - len(found)].tolist())
+        return found
+
+    def _shuffled(self, epoch: int) -> NDArray[np.int64]:
+        """An epoch's windows. The last epoch asked for is kept, as the next question is most likely about it."""
+        if epoch != self._epoch:
+            generator = np.random.default_rng([self.seed, epoch])
+            offset = generator.integers(self._first_tokens)
+            self._starts = offset + self.length * generator.permutation(self.per_epoch)
+            self._epoch = epoch
+        return self._starts

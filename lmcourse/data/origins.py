@@ -1,0 +1,102 @@
+"""How the texts of each named corpus are read or made."""
+
+from __future__ import annotations
+
+import platform
+import random
+import sysconfig
+import tokenize
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+from lmcourse.data.downloads import Download, fetch
+from lmcourse.data.grammar import story_grammar
+from lmcourse.data.text_files import read_text
+from lmcourse.errors import CourseError
+
+PYTHON = ".".join(platform.python_version_tuple()[:2])
+
+TINY_SHAKESPEARE = Download(
+    "tiny-shakespeare.txt",
+    "https://raw.githubusercontent.com/karpathy/char-rnn/6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e"
+    "/data/tinyshakespeare/input.txt",
+    "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+    1_115_394,
+)
+
+TINY_STORIES = Download(
+    "tinystories-valid.txt",
+    "https://huggingface.co/datasets/roneneldan/TinyStories/resolve/f54c09fd23315a6f9c86f9dc80f725de7d8f9c64"
+    "/TinyStories-valid.txt",
+    "94e431816c4cce81ff71e4408ff8d3bda9a42e8d2663986697c3954288cb38b4",
+    19_447_282,
+)
+"""The data of Eldan and Li (2023)."""
+
+_NOT_LIBRARY = {"site-packages", "dist-packages", "test", "tests", "idle_test"}
+
+
+def stories(count: int = 20_000, seed: int = 0) -> Iterator[str]:
+    """Texts of `story_grammar()`, some 670 bytes each; their entropy is known, see there.
+
+    Args:
+        count: how many.
+        seed: other seeds give other texts of the same language.
+    """
+    source = random.Random(seed)
+    return (story_grammar().generate(source) for _ in range(count))
+
+
+def python_docs() -> Iterator[str]:
+    """The help topics that come with Python, half a megabyte, in the order of their names.
+
+    Raises:
+        CourseError: this Python came without them.
+    """
+    try:
+        topics: dict[str, str] = import_module("pydoc_data.topics").topics
+    except ImportError:
+        raise CourseError("This Python came without its help topics; take another corpus.") from None
+    return (topics[name] for name in sorted(topics))
+
+
+def python_code() -> Iterator[str]:
+    """The modules of the standard library that are written in Python, in the order of their paths.
+
+    Tests are left out, some of which are broken files on purpose.
+
+    Raises:
+        CourseError: this Python keeps its library in a way that cannot be read.
+    """
+    library = Path(sysconfig.get_path("stdlib"))
+    modules = ((path.relative_to(library).parts, path) for path in library.rglob("*.py"))
+    paths = [path for parts, path in sorted(modules) if _NOT_LIBRARY.isdisjoint(parts)]
+    if not paths:
+        raise CourseError(f"There are no sources of Python's standard library in {library}; take another corpus.")
+    return filter(None, map(_source, paths))
+
+
+def tiny_shakespeare() -> Iterator[str]:
+    """The plays as one text.
+
+    Raises:
+        CourseError: they cannot be downloaded.
+    """
+    yield read_text(fetch(TINY_SHAKESPEARE))
+
+
+def tiny_stories() -> Iterator[str]:
+    """One story after the other.
+
+    Raises:
+        CourseError: they cannot be downloaded.
+    """
+    every = read_text(fetch(TINY_STORIES)).split("<|endoftext|>")
+    return (story.strip() for story in every if story.strip())
+
+
+def _source(path: Path) -> str:
+    """A module's text, in the encoding that it declares (PEP 263)."""
+    with tokenize.open(path) as file:
+        return file.read()

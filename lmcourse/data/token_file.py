@@ -1,0 +1,134 @@
+"""Token files: a corpus that has been tokenized once, read from the disk as if it were in memory.
+
+A file is a header (`token_header`) and the tokens, two bytes each if the vocabulary allows, else four. The operating
+system loads the pages that are looked at and drops them again, so a file may be larger than the memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lmcourse.data.token_header import Header, read_header
+
+PIECE = 2**20
+"""Tokens that are checked and written at once."""
+
+Chunk = Sequence[int] | NDArray[np.integer[Any]]
+
+
+def write_tokens(path: Path, chunks: Iterable[Chunk], vocabulary: int, tokenizer: dict[str, Any] | None = None) -> int:
+    """Write a token file, a piece at a time; it appears under its name when it is whole and on the disk.
+
+    Args:
+        path: the file. One that is there already is replaced.
+        chunks: the tokens, in as many parts as is convenient.
+        vocabulary: how many different tokens there can be, at most 2³².
+        tokenizer: what its `to_json` gives, so that the file can be turned back into text.
+
+    Returns:
+        How many tokens were written.
+
+    Raises:
+        ValueError: a token is not in the vocabulary, or there are no tokens.
+    """
+    if not 1 <= vocabulary <= 2**32:
+        raise ValueError(f"a token file can have a vocabulary of 1 to 2³² tokens, not {vocabulary}")
+    text = json.dumps(tokenizer).encode("ascii")
+    header = Header(2 if vocabulary <= 2**16 else 4, 0, vocabulary, len(text))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with temporary.open("wb") as file:
+            file.write((header.pack() + text).ljust(header.start))
+            count = _write(file, chunks, header)
+            file.seek(0)
+            file.write(replace(header, count=count).pack())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return count
+
+
+def _write(file: BinaryIO, chunks: Iterable[Chunk], header: Header) -> int:
+    """Write the tokens and count them."""
+    count = 0
+    for piece in _pieces(chunks):
+        _check(piece, header.vocabulary, count)
+        file.write(piece.astype(header.dtype).tobytes())
+        count += len(piece)
+    if not count:
+        raise ValueError("there are no tokens to write")
+    return count
+
+
+def _pieces(chunks: Iterable[Chunk]) -> Iterator[NDArray[Any]]:
+    """The chunks as arrays, long ones in parts: a chunk may itself be a file as large as the disk."""
+    for chunk in chunks:
+        for start in range(0, len(chunk), PIECE):
+            yield np.asarray(chunk[start : start + PIECE])
+
+
+def _check(piece: NDArray[Any], vocabulary: int, before: int) -> None:
+    """Refuse what is no token. `before` tokens were fine."""
+    if piece.ndim != 1 or piece.dtype.kind not in "iu":
+        raise ValueError(f"a chunk is a row of integers, not {piece.dtype} of shape {piece.shape}")
+    wrong = np.flatnonzero((piece < 0) | (piece >= vocabulary))
+    if len(wrong):
+        at = int(wrong[0])
+        raise ValueError(f"token {piece[at]} at position {before + at} is not in a vocabulary of {vocabulary}")
+
+
+class TokenFile:
+    """The tokens of a file, as a sequence whose slices are tensors.
+
+    `tokens[a:b]` is an int64 tensor that reads only those tokens. A file that is open cannot be replaced on Windows:
+    close it, or use it in a `with`.
+
+    Attributes:
+        path: the file.
+        count: how many tokens there are.
+        vocabulary: they are 0 to vocabulary − 1.
+        tokenizer: the JSON of the tokenizer that made them; None if nobody said.
+
+    Raises:
+        CourseError: there is no such file, it is no token file, it was cut off, or its format is newer than this code.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        header, self.tokenizer = read_header(path)
+        self.count, self.vocabulary = header.count, header.vocabulary
+        self._tokens: NDArray[Any] | None = np.memmap(path, header.dtype, "r", header.start, (header.count,))
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, part: slice) -> Int[Tensor, " n"]:
+        if self._tokens is None:
+            raise ValueError(f"{self.path} was closed: open it again")
+        # A copy, of these tokens only: no tensor then keeps the file open.
+        return torch.from_numpy(np.asarray(self._tokens[part]).astype(np.int64))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._tokens = None
+
+    def __enter__(self) -> TokenFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,14 @@
+"""Three ways to cut text into tokens: `bytes`, `characters`, and byte pairs, plain (`bpe`) and fast (`fast_bpe`).
+
+`load` makes a tokenizer again from what `to_json` gave.
+"""
+
+from __future__ import annotations
+
+from lmcourse.data.tokenizers.bpe import BPETokenizer
+from lmcourse.data.tokenizers.bytes import ByteTokenizer
+from lmcourse.data.tokenizers.characters import CharacterTokenizer
+from lmcourse.data.tokenizers.fast_bpe import FastBPETokenizer
+from lmcourse.data.tokenizers.load import load_tokenizer
+
+__all__ = ["BPETokenizer", "ByteTokenizer", "CharacterTokenizer", "FastBPETokenizer", "load_tokenizer"]

@@ -1,0 +1,32 @@
+"""What all tokenizers share: text to UTF-8, and tokens to the pieces that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+Piece = TypeVar("Piece")
+
+
+def to_utf8(text: str) -> bytes:
+    """The text's bytes.
+
+    Raises:
+        ValueError: it has half of a surrogate pair, which Python allows in a str and UTF-8 has no bytes for.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        half = f"U+{ord(text[error.start]):04X}"
+        raise ValueError(f"character {error.start} of the text, {half}, is half of a character") from None
+
+
+def look_up(pieces: Sequence[Piece], tokens: Sequence[int]) -> list[Piece]:
+    """The piece of every token.
+
+    Raises:
+        ValueError: there is no such token. (A list would take a negative one from its end.)
+    """
+    if wrong := [token for token in tokens if not 0 <= token < len(pieces)]:
+        raise ValueError(f"there is no token {wrong[0]}: the vocabulary has 0 to {len(pieces) - 1}")
+    return [pieces[token] for token in tokens]

@@ -1,0 +1,85 @@
+"""What all optimisers share: go through the parameters, and change each by a rule."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+Group = dict[str, Any]
+"""Parameters that share their settings: {"params": [...], "lr": ..., ...}."""
+
+
+class Rule(Optimizer):
+    """An optimiser that treats parameters one by one. A subclass says how in `update`, and what it accepts in `check`.
+
+    Parameters without a gradient are left as they are, and so is their state.
+
+    Raises:
+        ValueError: a setting is out of range, or a gradient is sparse.
+    """
+
+    @abstractmethod
+    def update(self, w: Tensor, gradient: Tensor, state: dict[str, Any], group: Group) -> None:
+        """Change one parameter in place.
+
+        Args:
+            w: the parameter.
+            gradient: of the loss with respect to it; not to be changed.
+            state: what the rule remembers about this parameter; empty at first, saved by `state_dict`.
+            group: the settings.
+        """
+
+    @staticmethod
+    def check(group: Group) -> None:
+        """Refuse settings that make no sense.
+
+        Raises:
+            ValueError: one is out of range.
+        """
+        for name in ("lr", "weight_decay", "eps"):
+            if not group.get(name, 0.0) >= 0:
+                raise ValueError(f"{name} must be at least 0, not {group[name]}")
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Add parameters with settings of their own; those they do not name are the optimiser's."""
+        self.check({**self.defaults, **param_group})
+        super().add_param_group(param_group)
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Update every parameter that has a gradient.
+
+        Args:
+            closure: computes the loss and its gradients, and is called first.
+
+        Returns:
+            What the closure returned.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for w in group["params"]:
+                if w.grad is None:
+                    continue
+                if w.grad.layout != torch.strided:
+                    raise ValueError(f"{type(self).__name__} needs dense gradients: make embeddings with sparse=False")
+                self.update(w, w.grad, self.state[w], group)
+        return loss
+
+
+def with_decay(gradient: Tensor, w: Tensor, group: Group) -> Tensor:
+    """∇f(w) + λ w, the gradient of f(w) + λ/2 ‖w‖²."""
+    return gradient.add(w, alpha=group["weight_decay"]) if group["weight_decay"] else gradient

@@ -1,0 +1,121 @@
+"""The course's language: true to its entropy in a long sample, and really with what its description promises."""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import lzma
+import math
+import random
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmcourse.data.grammar import entropy_per_sentence, story_grammar
+from lmcourse.data.grammar.words import HEROES, TOPICS
+
+STORIES = 3000
+
+
+@pytest.fixture(scope="module")
+def stories() -> list[str]:
+    source = random.Random(0)
+    return [story_grammar().generate(source) for _ in range(STORIES)]
+
+
+def standard_error(values: list[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
+
+
+def test_a_long_sample_has_the_entropy_that_is_computed(stories: list[str]) -> None:
+    grammar = story_grammar()
+    surprise = [-grammar.log_probability(story) for story in stories]
+    assert abs(math.fsum(surprise) / STORIES - grammar.entropy) < 5 * standard_error(surprise)
+    # What a stream's mean differs by from the rate: each text's nats beyond its fair share, of mean zero.
+    beyond = [nats - grammar.entropy_per_byte * len(story) for nats, story in zip(surprise, stories, strict=True)]
+    assert abs(math.fsum(beyond) / STORIES) < 5 * standard_error(beyond)
+    assert standard_error(beyond) < 0.02 * grammar.entropy, "the sample is too small to say anything"
+
+
+def test_a_long_sample_has_the_sentences_that_are_computed(stories: list[str]) -> None:
+    counts = [float(story.count(".")) for story in stories]
+    expected = story_grammar().expected(lambda rule: rule.text.count("."))
+    assert abs(math.fsum(counts) / STORIES - expected) < 5 * standard_error(counts)
+    assert expected == pytest.approx(4 * (1 + 1 / 0.2)), "4 paragraphs: an opening, 4 sentences, an end"
+    assert entropy_per_sentence() == pytest.approx(story_grammar().entropy / expected)
+
+
+@pytest.mark.parametrize("compress", [bz2.compress, lzma.compress])
+def test_no_compressor_gets_below_the_entropy(stories: list[str], compress: Callable[[bytes], bytes]) -> None:
+    """A compressor is a model of what comes next, and n bytes of it are 8 n ln 2 nats of loss."""
+    text = "".join(stories).encode()
+    nats = 8 * math.log(2) * len(compress(text)) / len(text)
+    assert story_grammar().entropy_per_byte < nats < 3 * story_grammar().entropy_per_byte
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=30, deadline=None)
+def test_its_probability_is_the_sum_of_its_choices(seed: int) -> None:
+    grammar = story_grammar()
+    story = grammar.generate(random.Random(seed))
+    choices = list(grammar.parse(story))
+    assert "".join(rule.text for rule in choices) == story
+    assert grammar.log_probability(story) == pytest.approx(sum(math.log(rule.probability) for rule in choices))
+
+
+def test_the_same_seed_gives_the_same_stories_everywhere() -> None:
+    source = random.Random(1)
+    text = "".join(story_grammar().generate(source) for _ in range(100))
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "d2c73dff0e837674"
+
+
+def test_a_paragraph_keeps_its_hero_and_its_topic(stories: list[str]) -> None:
+    own = {word: name for name, topic in TOPICS.items() for word in (*topic.nouns, *topic.acts, *topic.meets)}
+    for paragraph in "".join(stories[:500]).splitlines():
+        if paragraph:
+            hero, place = re.match(r"(\w+) is ([a-z ]+)\.", paragraph).groups()
+            assert hero in HEROES
+            assert paragraph.endswith(f" So {hero} goes home.")
+            (topic,) = (name for name, words in TOPICS.items() if words.place == place)
+            words = " ".join(re.findall(r"(?:One|Many) [^.]*", paragraph)).lower().split()
+            topics = {own.get(word, own.get(word.removesuffix("s"))) for word in words if word not in FRAME}
+            assert topics <= {topic}
+
+
+FRAME = {"one", "many", "that"}
+
+
+def agrees(sentence: str) -> bool:
+    """Whether every verb has its subject's number; with a stack of subjects, knowing nothing of the grammar."""
+    verbs = {verb for topic in TOPICS.values() for verb in (*topic.acts, *topic.meets)}
+    waiting: list[str] = []
+    words = sentence.lower().split()
+    for number, noun_or_verb in zip(["", *words], words, strict=False):
+        if number in ("one", "many"):
+            if noun_or_verb.endswith("s") != (number == "many"):
+                return False
+            waiting.append(number)
+        elif {noun_or_verb, noun_or_verb.removesuffix("s")} & verbs:
+            singular = noun_or_verb not in verbs
+            if singular != (waiting.pop() == "one"):
+                return False
+    return True
+
+
+def test_verbs_agree_with_their_subjects(stories: list[str]) -> None:
+    assert agrees("Many owls that one bear that many hunters see fears sleep")
+    assert not agrees("Many owls that one bear fears sleeps")
+    sentences = re.findall(r"(?:One|Many) [^.]*", "".join(stories))
+    assert all(agrees(sentence) for sentence in sentences)
+    assert max(sentence.count("that") for sentence in sentences) >= 4, "clauses one in another"
+
+
+def test_sums_are_true_and_brackets_closed(stories: list[str]) -> None:
+    sums = re.findall(r"Now (\d) is ([^.]*)\.", "".join(stories))
+    assert len(sums) > 1000
+    assert all(re.fullmatch(r"[\d+() ]+", right) and int(left) == eval(right) for left, right in sums)
+    assert max(right.count("(") for _, right in sums) >= 4

@@ -1,0 +1,82 @@
+"""Where the named corpora come from."""
+
+from __future__ import annotations
+
+import hashlib
+import sysconfig
+import tokenize
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from lmcourse.data import origins
+from lmcourse.data.downloads import Download
+from lmcourse.data.grammar import story_grammar
+from lmcourse.errors import CourseError
+
+
+def test_the_synthetic_corpus_is_of_the_language_whose_entropy_is_known() -> None:
+    for text in islice(origins.stories(), 20):
+        assert story_grammar().log_probability(text) < 0
+    assert list(origins.stories(3, seed=1)) != list(origins.stories(3))
+    assert len(set(origins.stories(3))) == 3
+
+
+def test_the_help_topics_are_those_of_help() -> None:
+    from pydoc_data.topics import topics
+
+    assert set(origins.python_docs()) == set(topics.values())
+
+
+def test_the_standard_library_is_there_without_tests() -> None:
+    texts = set(origins.python_code())
+    with tokenize.open(tokenize.__file__) as file:
+        assert file.read() in texts
+    assert Path(hashlib.__file__).read_text(encoding="utf-8") in texts
+    assert Path(pytest.__file__).read_text(encoding="utf-8") not in texts
+
+
+def test_downloaded_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they do with a file once it is there; the downloads have tests of their own."""
+    path = tmp_path / "stories.txt"
+    path.write_text("\nOne day.\n<|endoftext|>\nTwo days.\n<|endoftext|>\n\n")
+    asked: list[Download] = []
+    monkeypatch.setattr(origins, "fetch", lambda download: asked.append(download) or path)
+    assert list(origins.tiny_stories()) == ["One day.", "Two days."]
+    assert list(origins.tiny_shakespeare()) == [path.read_text()]
+    assert asked == [origins.TINY_STORIES, origins.TINY_SHAKESPEARE]
+
+
+def library(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]) -> None:
+    """Put these files in place of Python's standard library."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+    monkeypatch.setattr(sysconfig, "get_path", {"stdlib": str(folder)}.__getitem__)
+
+
+def test_modules_come_in_the_order_of_their_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"m{number:02}.py" for number in range(40)]
+    library(tmp_path, monkeypatch, {name: name.encode() for name in reversed(names)})
+    assert list(origins.python_code()) == names
+
+
+def test_modules_are_read_in_the_encoding_that_they_declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    latin = "# coding: latin-1\n'café'\n"
+    others = {"test/broken.py": b"\xff", "site-packages/other.py": b"other", "data.txt": b"text", "empty.py": b""}
+    library(tmp_path, monkeypatch, {"latin.py": latin.encode("latin-1"), **others})
+    assert list(origins.python_code()) == [latin]
+
+
+def test_a_python_without_sources_or_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library(tmp_path, monkeypatch, {"module.pyc": b"compiled"})
+    with pytest.raises(CourseError, match="no sources of Python's standard library"):
+        origins.python_code()
+
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(origins, "import_module", missing)
+    with pytest.raises(CourseError, match="without its help topics"):
+        origins.python_docs()

@@ -1,0 +1,129 @@
+"""Tokenizers: every text comes back, saved ones too; mistakes are one line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import example, given, settings
+
+from lmcourse.data.tokenizer import Tokenizer
+from lmcourse.data.tokenizers import (
+    BPETokenizer,
+    ByteTokenizer,
+    CharacterTokenizer,
+    FastBPETokenizer,
+    load_tokenizer,
+)
+from lmcourse.errors import CourseError
+from tests.data.texts import ENGLISH, EVERY, ODD
+
+
+@pytest.fixture(scope="module")
+def kinds() -> dict[str, Tokenizer]:
+    plain = BPETokenizer.train(ENGLISH, 600)
+    return {
+        "bytes": ByteTokenizer(),
+        "characters": CharacterTokenizer.train([*ENGLISH, ODD]),
+        "plain": plain,
+        "fast": FastBPETokenizer(plain.merges),
+    }
+
+
+@pytest.mark.parametrize("kind", ["bytes", "characters", "plain", "fast"])
+@pytest.mark.parametrize("text", ["", " ", "🐈", "e\u0301", ODD, ENGLISH[-1]], ids=range(6))
+def test_a_text_comes_back(kinds: dict[str, Tokenizer], kind: str, text: str) -> None:
+    tokenizer = kinds[kind]
+    if kind == "characters":
+        text = "".join(character for character in text if character in tokenizer.to_json()["characters"])
+    tokens = tokenizer.encode(text)
+    assert tokenizer.decode(tokens) == text
+    assert all(0 <= token < tokenizer.vocabulary for token in tokens)
+    again = load_tokenizer(json.loads(json.dumps(tokenizer.to_json())))
+    assert again.encode(text) == tokens
+    assert again.to_json() == tokenizer.to_json()
+
+
+@given(text=EVERY)
+@example(text=ODD)
+@settings(deadline=None)
+def test_every_text_comes_back(kinds: dict[str, Tokenizer], text: str) -> None:
+    for kind in ("bytes", "plain", "fast"):
+        tokenizer = kinds[kind]
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+    if text:
+        characters = CharacterTokenizer.train([text])
+        assert characters.decode(characters.encode(text)) == text
+        assert characters.vocabulary == len(set(text))
+
+
+def test_a_token_cut_out_of_a_character() -> None:
+    for tokenizer in (ByteTokenizer(), BPETokenizer([]), FastBPETokenizer([])):
+        cat = tokenizer.encode("🐈")
+        assert len(cat) == 4
+        assert tokenizer.decode(cat[:2]) == "\ufffd"
+        assert tokenizer.decode([*cat, *cat[1:2], 97]) == "🐈\ufffda"
+
+
+@pytest.mark.parametrize("kind", ["bytes", "characters", "plain", "fast"])
+def test_there_is_no_such_token(kinds: dict[str, Tokenizer], kind: str) -> None:
+    tokenizer = kinds[kind]
+    for token in (-1, tokenizer.vocabulary):
+        with pytest.raises(ValueError, match=f"there is no token {token}: the vocabulary has 0 to"):
+            tokenizer.decode([0, token])
+
+
+@pytest.mark.parametrize("kind", ["bytes", "plain", "fast"])
+def test_half_a_character(kinds: dict[str, Tokenizer], kind: str) -> None:
+    with pytest.raises(ValueError, match=r"character 2 of the text, U\+D83D, is half of a character"):
+        kinds[kind].encode("ab\ud83d")
+
+
+def test_half_a_character_to_learn_from() -> None:
+    for kind in (BPETokenizer, FastBPETokenizer):
+        with pytest.raises(ValueError, match="half of a character"):
+            kind.train(["\ud83d"], 300)
+
+
+def test_an_unknown_character() -> None:
+    with pytest.raises(
+        ValueError, match=r"does not know 'é' \(character 3 of the text\): make it from a text"
+    ) as error:
+        CharacterTokenizer.train(["cafe"]).encode("café")
+    assert "\n" not in str(error.value)
+
+
+def test_characters_are_numbered_in_the_order_of_unicode() -> None:
+    tokenizer = CharacterTokenizer.train(["bé", "a"])
+    assert (tokenizer.characters, tokenizer.vocabulary) == ("abé", 3)
+    assert tokenizer.encode("éab") == [2, 0, 1]
+
+
+def test_tokenizers_that_are_none() -> None:
+    for characters in ("", "aba"):
+        with pytest.raises(ValueError, match="each of them once"):
+            CharacterTokenizer(characters)
+    with pytest.raises(ValueError, match="each of them once"):
+        CharacterTokenizer.train([])
+    with pytest.raises(ValueError, match="bytes alone are 256"):
+        BPETokenizer.train([], 255)
+    with pytest.raises(ValueError, match="no token 256"):
+        BPETokenizer([(97, 256)])
+    with pytest.raises(ValueError, match="the same piece"):
+        BPETokenizer([(97, 97), (97, 97)])
+
+
+@pytest.mark.parametrize(
+    ("saved", "message"),
+    [
+        ({"kind": "words"}, "no tokenizer of the kind 'words'"),
+        ({}, "no tokenizer that the course has saved: KeyError"),
+        ({"kind": "bpe"}, "no tokenizer that the course has saved: KeyError"),
+        ({"kind": "bpe", "merges": [[97, 300]]}, "ValueError, there is no token 300"),
+        ({"kind": "bpe", "merges": 3}, "TypeError"),
+        ({"kind": "characters", "characters": "aa"}, "ValueError"),
+    ],
+)
+def test_a_saved_tokenizer_that_is_none(saved: dict[str, object], message: str) -> None:
+    with pytest.raises(CourseError, match=message):
+        load_tokenizer(saved)
