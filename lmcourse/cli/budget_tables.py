@@ -47,6 +47,8 @@ def _tables(found: Budget) -> Iterable[RenderableType]:
 def _heading(found: Budget) -> str:
     job, layout = found.job, found.job.layout
     lines = [f"[bold]{escape(found.model)}[/]  batch {job.batch:,} × {job.length:,} tokens, recipe {job.recipe.name}"]
+    if job.config.context is not None and job.length > job.config.context:
+        lines.append(f"the texts are longer than the {job.config.context:,} tokens that it was made for")
     if job.checkpoint == "blocks":
         lines.append("blocks are recomputed in the backward pass")
     if found.accelerator is not None:

@@ -118,6 +118,12 @@ def test_without_hardware(capsys: pytest.CaptureFixture[str]) -> None:
     assert "124,439,808" in out
     assert "fits" not in out
     assert "time at best" not in out
+    assert "made for" not in out
+
+
+def test_a_text_too_long_for_the_model_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", "--model", "gpt-2", "--seq", "1025"]) == 0
+    assert "longer than the 1,024 tokens that it was made for" in capsys.readouterr().out
 
 
 def test_tables_say_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
