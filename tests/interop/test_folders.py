@@ -89,7 +89,6 @@ def test_a_smaller_model_leaves_nothing_of_the_larger_one(pairs, tmp_path) -> No
 
 
 def test_a_failure_leaves_the_folder_as_it_was(pairs, tmp_path, monkeypatch) -> None:
-    import safetensors.torch
 
     to_hugging_face(pairs("gpt2").ours, tmp_path)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
@@ -97,7 +96,7 @@ def test_a_failure_leaves_the_folder_as_it_was(pairs, tmp_path, monkeypatch) -> 
     def full_disk(*args, **kwargs):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(safetensors.torch, "save_file", full_disk)
+    monkeypatch.setattr("lmcourse.models.interop.folder.save_file", full_disk)
     with pytest.raises(OSError, match="no space"):
         to_hugging_face(pairs("llama2").ours, tmp_path)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import Any
 
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from lmcourse.errors import CourseError
@@ -29,13 +29,12 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             f"{folder} is no folder with a config.json: download a model first (hf download NAME --local-dir)"
         )
     settings = _read_json(folder / "config.json")
-    safetensors = _safetensors()
     weights: dict[str, Tensor] = {}
     for name in _files(folder):
         if not (folder / name).is_file():
             raise CourseError(f"{folder} has no {name}")
         try:
-            weights.update(safetensors.load_file(folder / name))
+            weights.update(load_file(folder / name))
         except Exception as error:  # it has an error of its own, and OSError for others
             raise CourseError(f"{folder / name} cannot be read: {error}") from None
     return settings, weights
@@ -54,7 +53,6 @@ def write_folder(folder: Path, settings: Mapping[str, Any], weights: Mapping[str
     Everything is written beside its place first and then moved, config.json last, so an interrupted call leaves no
     half-written file under a name that means something. Weight files of an earlier model there are removed.
     """
-    safetensors = _safetensors()
     folder.mkdir(parents=True, exist_ok=True)
     shards = list(_shards(weights, shard_bytes))
     count = len(shards)
@@ -64,7 +62,7 @@ def write_folder(folder: Path, settings: Mapping[str, Any], weights: Mapping[str
         for name, shard in zip(names, shards, strict=True):
             # Clones: a file takes no two names for one storage, and no views.
             whole = {key: weight.detach().clone().contiguous() for key, weight in shard.items()}
-            safetensors.save_file(whole, aside / name, metadata={"format": "pt"})
+            save_file(whole, aside / name, metadata={"format": "pt"})
         if count > 1:
             places = {key: name for name, shard in zip(names, shards, strict=True) for key in shard}
             total = sum(weight.nbytes for weight in weights.values())
@@ -102,12 +100,3 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-
-
-def _safetensors() -> ModuleType:
-    try:
-        import safetensors.torch
-    except ImportError:
-        raise CourseError("files of weights need the package safetensors: pip install 'lmcourse[parity]'") from None
-    module: ModuleType = safetensors.torch
-    return module

@@ -1,0 +1,120 @@
+"""One checkpoint: a folder that is there as a whole or not at all.
+
+model.safetensors   the weights
+state.pt            what else has to go on: optimiser, generators, position in the text
+checkpoint.json     format version, step, configuration, and the SHA-256 of the other two
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_model, save_model
+from torch import nn
+
+from lmcourse.errors import CourseError
+
+VERSION = 1
+MODEL, STATE, FACTS = "model.safetensors", "state.pt", "checkpoint.json"
+
+
+class DamagedCheckpointError(CourseError):
+    """A checkpoint of which something is missing or was changed."""
+
+
+def write_checkpoint(place: Path, model: nn.Module, state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Write a checkpoint; it appears under its name when all of it is on the disk.
+
+    Args:
+        place: the folder. One that is there already is replaced.
+        model: whose weights are saved.
+        state: tensors and plain values, such as optimisers' states.
+        facts: what can be read without torch, as JSON.
+    """
+    aside = place.with_name(f".{place.name}.new")
+    shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed while it wrote
+    aside.mkdir(parents=True)
+    save_model(model, str(aside / MODEL))
+    torch.save(dict(state), aside / STATE)
+    digests = {name: _digest(aside / name) for name in (MODEL, STATE)}
+    text = json.dumps({"version": VERSION, **facts, "sha256": digests}, indent=2, allow_nan=False)
+    (aside / FACTS).write_text(text + "\n", encoding="utf-8")
+    for file in (MODEL, STATE, FACTS):
+        _sync(aside / file)
+    _sync_folder(aside)
+    if place.exists():
+        shutil.rmtree(place)
+    aside.replace(place)
+    _sync_folder(place.parent)
+
+
+def read_facts(place: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself, after a look whether it is whole.
+
+    Raises:
+        DamagedCheckpointError: a file is missing, or is not what was written.
+        CourseError: its format is another one than this code's.
+    """
+    facts = _read_json(place / FACTS)
+    if facts.get("version") != VERSION:
+        raise CourseError(
+            f"{place} has format {facts.get('version')}, this code reads format {VERSION}: go on with the version of "
+            "lmcourse that wrote it, or train in another folder"
+        )
+    for name, digest in facts["sha256"].items():
+        try:
+            damaged = _digest(place / name) != digest
+        except OSError as error:
+            raise DamagedCheckpointError(f"{place / name} cannot be read: {error.strerror}") from None
+        if damaged:
+            raise DamagedCheckpointError(f"{place / name} is damaged: it is not what was written")
+    return facts
+
+
+def load_weights(place: Path, model: nn.Module) -> None:
+    """Give a model the weights of a checkpoint."""
+    load_model(model, place / MODEL)
+
+
+def load_state(place: Path) -> dict[str, Any]:
+    """The other state of a checkpoint, in main memory. No code in the file is run."""
+    state: dict[str, Any] = torch.load(place / STATE, map_location="cpu", weights_only=True)
+    return state
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DamagedCheckpointError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise DamagedCheckpointError(f"{path} is damaged: it is not what was written") from None
+    return facts
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    """Return when a file is on the disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    """Return when the names in a folder are on the disk. Windows cannot be asked for that."""
+    if os.name == "posix":
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

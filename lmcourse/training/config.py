@@ -1,0 +1,117 @@
+"""What a training run is: every choice that changes its result, and how long it goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from lmcourse.nn.checks import check_choice
+from lmcourse.training.precision import Precision
+from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStableDecay
+
+ScheduleName = Literal["constant", "cosine", "wsd"]
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """One run on one device. A step is one update of the weights.
+
+    Attributes:
+        steps: of the whole run.
+        batch: windows per micro-batch, which are on the device at once.
+        length: tokens per window.
+        accumulate: micro-batches per step, whose gradients are added up.
+        seed: of the order of windows and of every generator.
+        learning_rate: at the peak of the schedule.
+        schedule: "constant", "cosine" or "wsd" (warm-up, stable, decay); see `lmcourse.training.schedules`.
+        warmup: steps until the peak.
+        decay: steps at the end in which "wsd" falls.
+        floor: the share of the peak to which "cosine" and "wsd" fall.
+        weight_decay: AdamW's λ, for matrices only (`lmcourse.training.decay`).
+        betas, eps: AdamW's.
+        clip: the largest norm that the gradient may have; None lets it be.
+        z_loss: the factor of (log Z)² in the loss.
+        precision: "fp32"; "bf16" and "fp16" are mixed with it.
+        recompute: whether the backward pass computes every block a second time instead of keeping what is in it.
+        compile: whether torch compiles the model, which takes a minute and then makes steps faster.
+        spike: how many times the usual gradient norm is reported as a spike.
+        evaluate_every: steps between evaluations, if there is a validation text; None evaluates at the end only.
+        checkpoint_every: steps between checkpoints; None saves at the end and where validation is best so far.
+        keep: how many of the last checkpoints stay; the one with the best validation loss stays too.
+        max_seconds: stops after the step in which this time is over, whatever the steps; all sittings count.
+        max_tokens: stops before the step that would go beyond it.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    steps: int
+    batch: int
+    length: int
+    accumulate: int = 1
+    seed: int = 0
+    learning_rate: float = 1e-3
+    schedule: ScheduleName = "cosine"
+    warmup: int = 0
+    decay: int = 0
+    floor: float = 0.0
+    weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.95)
+    eps: float = 1e-8
+    clip: float | None = 1.0
+    z_loss: float = 0.0
+    precision: Precision = "fp32"
+    recompute: bool = False
+    compile: bool = False
+    spike: float = 5.0
+    evaluate_every: int | None = None
+    checkpoint_every: int | None = None
+    keep: int = 2
+    max_seconds: float | None = None
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("schedule", self.schedule, ScheduleName)
+        check_choice("precision", self.precision, Precision)
+        for name in ("steps", "batch", "length", "accumulate", "keep", "evaluate_every", "checkpoint_every"):
+            self._check(name, 1)
+        for name in ("seed", "weight_decay", "z_loss"):
+            self._check(name, 0)
+        for name in ("learning_rate", "eps", "clip", "spike", "max_seconds"):
+            self._check(name, 0, above=True)
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(f"betas must be at least 0 and below 1, not {self.betas}")
+        if self.decay and self.schedule != "wsd":
+            raise ValueError(f"only 'wsd' has a number of steps to decay, not {self.schedule!r}")
+        if self.max_tokens is not None and self.max_tokens < self.tokens_per_step:
+            raise ValueError(f"max_tokens {self.max_tokens} is less than the {self.tokens_per_step} tokens of one step")
+        self.make_schedule()
+
+    def _check(self, name: str, least: float, *, above: bool = False) -> None:
+        """Refuse a number that is too small; `not >=` refuses NaN too."""
+        value = getattr(self, name)
+        if value is not None and not (value > least if above else value >= least):
+            raise ValueError(f"{name} must be {'above' if above else 'at least'} {least}, not {value}")
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens that one update learns from."""
+        return self.accumulate * self.batch * self.length
+
+    def make_schedule(self) -> Schedule:
+        """The factor of `learning_rate` at every step, from step 0.
+
+        Raises:
+            ValueError: its phases do not fit into the run.
+        """
+        if self.schedule == "constant":
+            return Constant(self.warmup)
+        if self.schedule == "cosine":
+            return Cosine(self.steps, self.warmup, self.floor)
+        return WarmupStableDecay(self.steps, self.warmup, self.decay, floor=self.floor)
+
+
+def changes(before: dict[str, object], after: dict[str, object]) -> str:
+    """The settings that differ, as "learning_rate 0.1 → 0.2"; an empty text if none does."""
+    names = (field.name for field in fields(TrainingConfig))
+    return ", ".join(f"{name} {before.get(name)} → {after[name]}" for name in names if before.get(name) != after[name])

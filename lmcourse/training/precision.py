@@ -1,0 +1,35 @@
+"""Mixed precision: matrix products in 16 bits, weights and their updates in 32 (Micikevicius et al., 2018)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+Precision = Literal["fp32", "bf16", "fp16"]
+
+_DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class MixedPrecision:
+    """In which format a model computes; its weights stay fp32.
+
+    bf16 has the range of fp32. fp16 does not: small gradients would become 0. So the loss is multiplied by a large
+    number before the backward pass and gradients are divided by it before the update. Where that overflows, the update
+    is left out and the number halved.
+
+    Args:
+        precision: of matrix products.
+        device: where the model is.
+
+    Attributes:
+        scaler: multiplies and divides; does nothing unless the precision is "fp16".
+    """
+
+    def __init__(self, precision: Precision, device: torch.device) -> None:
+        self.precision, self.device = precision, device
+        self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+
+    def autocast(self) -> torch.autocast:
+        """The context in which a model goes forward."""
+        return torch.autocast(self.device.type, _DTYPES[self.precision], enabled=self.precision != "fp32")

@@ -1,0 +1,73 @@
+"""A small run that every test of the trainer can make, in this process or in one that is killed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.models.initialise import initialise
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.course import modern
+from lmcourse.training.checkpoint import MODEL
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.metrics import read_metrics
+from lmcourse.training.trainer import Trainer
+
+BASE = TrainingConfig(
+    steps=40, batch=2, length=16, accumulate=2, seed=3, warmup=4, evaluate_every=10, checkpoint_every=3, z_loss=1e-4
+)
+
+CLOCKS = ("tokens_per_second",)
+
+
+def text(tokens: int = 4000) -> Tensor:
+    """Bytes that can be learned: a square wave with noise."""
+    noise = torch.randint(0, 8, (tokens,), generator=torch.Generator().manual_seed(1))
+    return noise + 65 + 32 * (torch.arange(tokens) // 5 % 2)
+
+
+def model(dropout: float = 0.1) -> Transformer:
+    """The shape of "nano", smaller; its dropout needs random numbers in every step."""
+    config = modern(2, 32, 2, 64)
+    built = Transformer(config.with_(block=replace(config.block, dropout=dropout)))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        initialise(built)
+    return built
+
+
+def trainer(folder: Path, *, dropout: float = 0.1, listeners: Any = (), **changes: Any) -> Trainer:
+    """A trainer of that model and text."""
+    config = replace(BASE, **changes)
+    return Trainer(model(dropout), config, text(), folder, validation=text(200), listeners=listeners)
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    """The metrics, without what a clock says."""
+    return [
+        {name: value for name, value in record.items() if name not in CLOCKS}
+        for record in read_metrics(folder / "metrics.jsonl")
+    ]
+
+
+def losses(folder: Path) -> list[float]:
+    """Of every step."""
+    return [record["loss"] for record in records(folder)]
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    """Whether two runs ended, bit for bit, with the same model."""
+    name = Path("checkpoints") / f"step-{BASE.steps:08}" / MODEL
+    return (one / name).read_bytes() == (other / name).read_bytes()
+
+
+def resume_and_run(folder: Path) -> None:
+    """What a process does that may be killed."""
+    torch.set_num_threads(1)
+    run = trainer(folder)
+    run.resume()
+    run.run()

@@ -1,0 +1,44 @@
+"""The validation loss: of every token once, without dropout."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lmcourse.training.evaluation import evaluate
+from lmcourse.training.precision import MixedPrecision
+from tests.training import runs
+
+FULL = MixedPrecision("fp32", torch.device("cpu"))
+
+
+@pytest.mark.parametrize("tokens", [2, 17, 32, 33, 34, 150])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_it_is_the_mean_over_all_tokens(tokens: int, batch: int) -> None:
+    """Windows of 16, one at a time; batches and rows of different sizes must not weigh alike."""
+    model, text = runs.model(dropout=0.3), runs.text(tokens)
+    found = evaluate(model, text, batch, 16, FULL)
+    assert model.training
+    model.eval()
+    total = 0.0
+    with torch.no_grad():
+        for start in range(0, tokens - 1, 16):
+            window = text[start : start + 17]
+            total += F.cross_entropy(model(window[None, :-1])[0], window[1:], reduction="sum").item()
+    assert found == pytest.approx(total / (tokens - 1), rel=1e-6)
+
+
+def test_it_draws_no_random_number_and_leaves_no_gradient() -> None:
+    model = runs.model(dropout=0.3)
+    before = torch.get_rng_state()
+    evaluate(model, runs.text(40), 2, 16, FULL)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_an_error_leaves_the_model_as_it_was() -> None:
+    model = runs.model()
+    with pytest.raises(ValueError, match="there is nothing to predict"):
+        evaluate(model, runs.text(1), 2, 16, FULL)
+    assert model.training

@@ -1,0 +1,187 @@
+"""Nothing that happens to a process changes the losses of its run."""
+
+from __future__ import annotations
+
+import logging
+import math
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lmcourse.errors import CourseError
+from lmcourse.training.checkpoint import FACTS, MODEL, STATE
+from lmcourse.training.metrics import read_metrics
+from lmcourse.training.trainer import Trainer
+from tests.training import runs
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def wait_for_lines(path: Path, lines: int, process: Any) -> None:
+    """Wait until a process has written so many lines, or has ended."""
+    while process.is_alive() and (path.read_bytes().count(b"\n") if path.exists() else 0) < lines:
+        time.sleep(0.001)
+
+
+def wait_for_checkpoint(folder: Path, process: Any) -> None:
+    """Wait until a process is writing a checkpoint, or has ended."""
+    while process.is_alive() and not list(folder.glob("checkpoints/.step-*")):
+        pass
+
+
+def test_a_killed_run_loses_nothing(whole: Path, tmp_path: Path) -> None:
+    """SIGKILL at random moments, every other time while a checkpoint is written; the run is the one never stopped."""
+    context, chance = multiprocessing.get_context("forkserver"), random.Random(0)
+    context.set_forkserver_preload(["torch._dynamo", "tests.training.runs"])  # slow imports, once for all processes
+    kills = writing = 0
+    while True:
+        process = context.Process(target=runs.resume_and_run, args=(tmp_path,))
+        process.start()
+        done = len(read_metrics(tmp_path / "metrics.jsonl")) if (tmp_path / "metrics.jsonl").exists() else 0
+        wait_for_lines(tmp_path / "metrics.jsonl", done // 3 * 3 + chance.randint(1, 6), process)
+        if kills % 2:
+            wait_for_checkpoint(tmp_path, process)
+        time.sleep(chance.uniform(0, 0.005))
+        process.kill()
+        process.join()
+        if process.exitcode == 0:
+            break
+        assert process.exitcode == -signal.SIGKILL
+        kills += 1
+        writing += bool(list(tmp_path.glob("checkpoints/.step-*")))
+    assert kills >= 3
+    assert writing >= 1
+    assert runs.records(tmp_path) == runs.records(whole)
+    assert runs.same_weights(tmp_path, whole)
+    assert not list(tmp_path.glob("checkpoints/.step-*"))
+
+
+def test_all_is_on_the_disk_before_a_checkpoint_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a crash of the whole machine could undo; metrics before their checkpoint too."""
+    events: list[int | str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def watched_fsync(descriptor: int) -> None:
+        events.append(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    def watched_replace(path: Path, target: Path) -> Path:
+        events.append("moved")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", watched_fsync)
+    monkeypatch.setattr(Path, "replace", watched_replace)
+    runs.trainer(tmp_path, max_tokens=64).run()
+    place = tmp_path / "checkpoints" / "step-00000001"
+    moved = events.index("moved")
+    written = [tmp_path / "metrics.jsonl", place / MODEL, place / STATE, place / FACTS, place]
+    assert events[:moved] == [path.stat().st_ino for path in written]
+    assert events[moved + 1 :] == [place.parent.stat().st_ino]
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(
+    whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    runs.trainer(tmp_path, max_tokens=13 * 64).run()
+    newest = tmp_path / "checkpoints" / "step-00000013"
+    (newest / MODEL).write_bytes((newest / MODEL).read_bytes()[:-1])
+    run = runs.trainer(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        assert run.resume() == 12
+    assert str(newest) in caplog.messages[0]
+    assert "max_tokens 832 → None" in caplog.messages[1]
+    run.run()
+    assert runs.records(tmp_path) == runs.records(whole)
+    assert runs.same_weights(tmp_path, whole)
+
+
+def test_budgets_end_a_run_and_it_can_go_on(whole: Path, tmp_path: Path) -> None:
+    assert runs.trainer(tmp_path, max_tokens=7 * 64 + 63).run() == "tokens"
+    assert [record["step"] for record in runs.records(tmp_path)] == list(range(1, 8))
+    assert "validation_loss" in runs.records(tmp_path)[-1]
+    run = runs.trainer(tmp_path, max_seconds=1e-9)
+    assert run.resume() == 7
+    assert run.run() == "time"
+    assert len(runs.records(tmp_path)) == 7
+    run = runs.trainer(tmp_path)
+    assert run.resume() == 7
+    assert run.run() == "steps"
+    assert runs.losses(tmp_path) == runs.losses(whole)
+
+
+def test_a_resumed_run_follows_its_own_settings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Also those that the saved optimiser had: with such a decay, weights are 0 after a step of rate 0.01."""
+    runs.trainer(tmp_path, max_tokens=2 * 64).run()
+    changes = {"weight_decay": 100.0, "schedule": "constant", "learning_rate": 0.01, "warmup": 0}
+    run = runs.trainer(tmp_path, steps=3, precision="fp16", **changes)
+    with caplog.at_level(logging.WARNING):
+        run.resume()
+    assert "learning_rate 0.001 → 0.01" in caplog.messages[0]
+    assert "weight_decay 0.1 → 100.0" in caplog.messages[0]
+    run.run()
+    assert run.state.model.get_parameter("head.linear.weight").abs().max() < 0.05
+
+
+def break_at(run: Trainer, step: int) -> None:
+    """Let the loss be NaN from a step on."""
+
+    def hook(module: Any, inputs: Any, output: torch.Tensor) -> torch.Tensor:
+        return output * math.nan if run.state.step + 1 >= step else output
+
+    run.state.model.register_forward_hook(hook)
+
+
+def test_a_loss_that_is_not_finite_stops_and_loses_nothing(whole: Path, tmp_path: Path) -> None:
+    run = runs.trainer(tmp_path)
+    break_at(run, 15)
+    with pytest.raises(CourseError) as caught:
+        run.run()
+    place = tmp_path / "checkpoints" / "step-00000014"
+    line = f"step 15, windows 56 to 59: the loss is nan; the last good checkpoint, of step 14, is {place}"
+    assert str(caught.value) == line
+    assert [record["step"] for record in runs.records(tmp_path)] == list(range(1, 15))
+
+    same = place.stat().st_ino
+    run = runs.trainer(tmp_path)
+    break_at(run, 15)
+    run.resume()
+    with pytest.raises(CourseError, match="step 15, windows 56 to 59: the loss is nan"):
+        run.run()
+    assert place.stat().st_ino == same  # it was not written again: there would be a moment without it
+
+    run = runs.trainer(tmp_path)
+    assert run.resume() == 14
+    run.run()
+    assert runs.records(tmp_path) == runs.records(whole)
+    assert runs.same_weights(tmp_path, whole)
+
+
+def test_a_run_is_not_overwritten(whole: Path) -> None:
+    with pytest.raises(CourseError, match="has a run already: resume it, or choose another folder"):
+        runs.trainer(whole).run()
+
+
+def test_a_finished_run_resumes_to_its_end(whole: Path) -> None:
+    before = runs.records(whole)
+    run = runs.trainer(whole)
+    assert run.resume() == 40
+    assert run.run() == "steps"
+    assert runs.records(whole) == before
+    assert list(run.state.spikes.norms) == [record["gradient_norm"] for record in before]
+    best = min(before, key=lambda record: record.get("validation_loss", math.inf))
+    assert (run.state.best_loss, run.state.best_step) == (best["validation_loss"], best["step"])
+    assert run.state.seconds > 0
+
+
+def test_a_checkpoint_of_another_model_or_text_is_refused_in_one_line(whole: Path) -> None:
+    with pytest.raises(CourseError, match="is of another model"):
+        runs.trainer(whole, dropout=0.2).resume()
+    with pytest.raises(CourseError, match="length 16 instead of 8"):
+        runs.trainer(whole, length=8).resume()

@@ -1,0 +1,166 @@
+"""One update against what torch does in plain fp32 with one large batch."""
+
+from __future__ import annotations
+
+import math
+from copy import deepcopy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lmcourse.data.batch import IGNORED, Batch
+from lmcourse.device import best_device
+from lmcourse.models.transformer import Transformer
+from lmcourse.training.precision import MixedPrecision, Precision
+from lmcourse.training.recompute import recompute_blocks
+from lmcourse.training.step import NotFiniteError, accumulate, training_step
+from tests.training import runs
+
+CPU = torch.device("cpu")
+FULL = MixedPrecision("fp32", CPU)
+
+
+def batch(rows: int = 6, ignored: bool = False) -> Batch:
+    generator = torch.Generator().manual_seed(rows)
+    windows = torch.randint(0, 256, (rows, 17), generator=generator)
+    targets = windows[:, 1:].clone()
+    if ignored:  # rows count differently: a mean of means would be wrong
+        targets[torch.rand(targets.shape, generator=generator) < torch.linspace(0, 0.9, rows)[:, None]] = IGNORED
+    return Batch(windows[:, :-1], targets)
+
+
+def parts(whole: Batch, size: int) -> list[Batch]:
+    return [Batch(*pair) for pair in zip(whole.inputs.split(size), whole.targets.split(size), strict=True)]
+
+
+def gradients(model: nn.Module) -> list[Tensor]:
+    found = [p.grad for p in model.parameters() if p.grad is not None]
+    assert found
+    return found
+
+
+def by_torch(model: Transformer, whole: Batch, z_loss: float = 0.0) -> Tensor:
+    """The loss of one large batch, with its gradients."""
+    logits = model(whole.inputs).flatten(0, 1)
+    counts = whole.targets.flatten() != IGNORED
+    loss = F.cross_entropy(logits, whole.targets.flatten(), ignore_index=IGNORED)
+    loss = loss + z_loss * logits[counts].logsumexp(-1).square().mean()
+    loss.backward()  # type: ignore[no-untyped-call]
+    return loss
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("ignored", [False, True])
+@pytest.mark.parametrize("z_loss", [0.0, 0.1])
+def test_micro_batches_give_the_gradient_of_one_large_batch(size: int, ignored: bool, z_loss: float) -> None:
+    whole, model = batch(ignored=ignored), runs.model(dropout=0.0)
+    other = deepcopy(model)
+    loss = accumulate(model, parts(whole, size), FULL, z_loss)
+    torch.testing.assert_close(loss, by_torch(other, whole, z_loss).detach(), rtol=1e-6, atol=0)
+    for ours, theirs in zip(gradients(model), gradients(other), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6 * theirs.abs().max().item())
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 2.0, None])
+def test_an_update_is_torchs_with_torchs_clipping(share: float | None) -> None:
+    """`share` is where clipping begins, as a part of the norm."""
+    whole, model = batch(), runs.model(dropout=0.0)
+    other = deepcopy(model)
+    loss = by_torch(other, whole)
+    norm = nn.utils.get_total_norm(gradients(other)).item()
+    clip = None if share is None else share * norm
+    if clip is not None:
+        nn.utils.clip_grad_norm_(other.parameters(), clip)
+    torch.optim.SGD(other.parameters(), 0.1).step()
+
+    result = training_step(model, [whole], torch.optim.SGD(model.parameters(), 0.1), FULL, clip=clip)
+    assert result.loss == pytest.approx(loss.item(), rel=1e-6)
+    assert result.gradient_norm == pytest.approx(norm, rel=1e-5)
+    assert not result.skipped
+    for ours, theirs in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-7)
+
+
+def test_gradients_of_an_earlier_step_do_not_count() -> None:
+    model = runs.model(dropout=0.0)
+    optimiser = torch.optim.SGD(model.parameters(), 0.0)
+    first, second = (training_step(model, [batch()], optimiser, FULL) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("what", ["loss", "gradient"])
+def test_what_is_not_finite_changes_no_weight(what: str) -> None:
+    model = runs.model(dropout=0.0)
+    if what == "loss":
+        model.head.scale = math.inf
+    else:
+        model.norm.weight.register_hook(lambda gradient: gradient * math.nan)
+    before = deepcopy(model.state_dict())
+    optimiser = torch.optim.AdamW(model.parameters(), fused=True)
+    with pytest.raises(NotFiniteError, match="the loss is nan" if what == "loss" else "norm of the gradient is nan"):
+        training_step(model, [batch()], optimiser, FULL, clip=1.0)
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    assert not optimiser.state
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_mixed_precision_is_near_full_precision(precision: Precision) -> None:
+    """Matrix products are in 16 bits, weights and their updates stay in 32."""
+    device, whole = best_device(), batch()
+    model = runs.model(dropout=0.0).to(device)
+    other = deepcopy(model)
+    seen = []
+    model.head.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    there = whole.to(device)
+    full = training_step(other, [there], torch.optim.SGD(other.parameters(), 0.1), MixedPrecision("fp32", device))
+    mixed = training_step(model, [there], torch.optim.SGD(model.parameters(), 0.1), MixedPrecision(precision, device))
+    assert seen == [torch.bfloat16 if precision == "bf16" else torch.float16]
+    assert all(p.dtype == torch.float32 for p in model.parameters())
+    assert mixed.loss == pytest.approx(full.loss, rel=2**-8)
+    assert mixed.gradient_norm == pytest.approx(full.gradient_norm, rel=0.02)
+    assert mixed.gradient_norm != full.gradient_norm
+
+
+def test_an_overflow_in_fp16_leaves_out_the_update_and_halves_the_scale() -> None:
+    model, precision = runs.model(dropout=0.0), MixedPrecision("fp16", CPU)
+    precision.scaler.load_state_dict({**precision.scaler.state_dict(), "scale": 2.0**40})
+    before = deepcopy(model.state_dict())
+    optimiser = torch.optim.AdamW(model.parameters(), fused=True)
+    result = training_step(model, [batch()], optimiser, precision, clip=1.0)
+    assert result.skipped
+    assert math.isfinite(result.loss)
+    assert precision.scaler.get_scale() == 2.0**39
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+def saved_bytes(model: nn.Module, whole: Batch) -> int:
+    """Of what one forward pass keeps for its backward pass outside of recomputed blocks."""
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        model(whole.inputs)
+    return sum(kept.values())
+
+
+def test_recomputed_blocks_give_the_same_gradients_and_keep_less() -> None:
+    """Dropout too is drawn twice alike; parameters keep their names."""
+    whole, model = batch(), runs.model(dropout=0.3)
+    other = deepcopy(model)
+    recompute_blocks(model)
+    assert list(model.state_dict()) == list(other.state_dict())
+    for each in (model, other):
+        torch.manual_seed(5)
+        accumulate(each, parts(whole, 3), FULL, 0.0)
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(gradients(model), gradients(other), strict=True))
+    assert saved_bytes(model, whole) < 0.5 * saved_bytes(other, whole)
+
+
+def test_a_model_without_blocks_cannot_recompute_them() -> None:
+    with pytest.raises(ValueError, match="Linear has no blocks to compute again"):
+        recompute_blocks(nn.Linear(1, 1))

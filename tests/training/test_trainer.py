@@ -1,0 +1,138 @@
+"""A run: it learns, ends in time, and tells what it does."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lmcourse.data.loader import Loader
+from lmcourse.training import trainer
+from lmcourse.training.checkpoint import FACTS, read_facts
+from lmcourse.training.metrics import read_metrics
+from lmcourse.training.schedules import WarmupStableDecay
+from tests.training import runs
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_it_learns_and_tells_every_step(whole: Path) -> None:
+    told = read_metrics(whole / "metrics.jsonl")
+    assert [record["step"] for record in told] == list(range(1, 41))
+    assert told[0]["loss"] == pytest.approx(math.log(256), rel=0.05)
+    assert told[-1]["loss"] < 0.85 * told[0]["loss"]
+    schedule = runs.BASE.make_schedule()
+    for record in told:
+        assert record["tokens"] == record["step"] * 2 * 2 * 16
+        assert record["learning_rate"] == 1e-3 * schedule(record["step"] - 1)
+        assert record["gradient_norm"] > 0
+        assert record["tokens_per_second"] > 0
+    assert [record["step"] for record in told if "validation_loss" in record] == [10, 20, 30, 40]
+
+
+@pytest.mark.parametrize("clip", [0.5, None])
+def test_it_does_what_a_loop_written_by_hand_does(tmp_path: Path, clip: float | None) -> None:
+    """torch's AdamW, clipping and LambdaLR, on one large batch; only matrices decay."""
+    settings = {"weight_decay": 0.5, "betas": (0.8, 0.9), "eps": 1e-3, "z_loss": 0.1, "schedule": "wsd", "decay": 3}
+    run = runs.trainer(tmp_path, dropout=0.0, steps=12, clip=clip, learning_rate=0.01, **settings)
+    run.run()
+
+    model = runs.model(dropout=0.0)
+    matrices = [p for p in model.parameters() if p.dim() == 2]
+    others = [p for p in model.parameters() if p.dim() == 1]
+    groups = [{"params": matrices, "weight_decay": 0.5}, {"params": others, "weight_decay": 0.0}]
+    optimiser = torch.optim.AdamW(groups, lr=0.01, betas=(0.8, 0.9), eps=1e-3, foreach=False)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, WarmupStableDecay(12, 4, 3))
+    losses, norms = [], []
+    for batch in islice(Loader(runs.text(), 4, 16, seed=3, prefetch=0), 12):
+        optimiser.zero_grad()
+        logits = model(batch.inputs).flatten(0, 1)
+        loss = F.cross_entropy(logits, batch.targets.flatten()) + 0.1 * logits.logsumexp(-1).square().mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), clip or math.inf).item())
+        optimiser.step()
+        scheduler.step()
+        losses.append(loss.item())
+    assert runs.losses(tmp_path) == pytest.approx(losses, rel=1e-4)
+    assert [record["gradient_norm"] for record in runs.records(tmp_path)] == pytest.approx(norms, rel=1e-2)
+
+
+def test_recomputed_blocks_change_no_loss(whole: Path, tmp_path: Path) -> None:
+    run = runs.trainer(tmp_path, recompute=True, max_tokens=5 * 64)
+    calls: list[int] = []
+    run.state.model.blocks[0].attention.register_forward_hook(lambda *_: calls.append(run.state.step))  # type: ignore[union-attr,index]
+    run.run()
+    assert runs.losses(tmp_path) == [record["loss"] for record in runs.records(whole)[:5]]
+    assert calls.count(3) == 2 * runs.BASE.accumulate
+
+
+def test_the_model_goes_forward_as_the_configuration_says(tmp_path: Path) -> None:
+    run = runs.trainer(tmp_path, steps=1, warmup=0, precision="bf16")
+    seen: set[torch.dtype] = set()
+    run.state.model.register_forward_hook(lambda module, inputs, output: seen.add(output.dtype))
+    run.run()
+    assert seen == {torch.bfloat16}
+    compiled = runs.trainer(tmp_path / "compiled", compile=True).state.model
+    assert compiled._compiled_call_impl is not None
+    assert list(compiled.state_dict()) == list(runs.model().state_dict())
+
+
+def test_the_last_checkpoints_and_the_best_stay(whole: Path) -> None:
+    told = [record for record in runs.records(whole) if "validation_loss" in record]
+    best = min(told, key=lambda record: record["validation_loss"])["step"]
+    kept = sorted(int(path.name[5:]) for path in (whole / "checkpoints").iterdir())
+    assert kept == sorted({best, 39, 40})
+    facts = read_facts(whole / "checkpoints" / "step-00000040")
+    assert facts["training"]["learning_rate"] == 1e-3
+    assert facts["model"]["d_model"] == 32
+
+
+def test_the_best_is_saved_when_it_is_found_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    losses = {2: 3.0, 4: 2.0, 6: 5.0, 8: 2.5, 10: math.nan}
+    run = runs.trainer(tmp_path, steps=10, evaluate_every=2, checkpoint_every=None, keep=1)
+    monkeypatch.setattr(trainer, "evaluate", lambda *_: losses[run.state.step])
+    saved: set[str] = set()
+    run.listeners = [lambda _: saved.update(path.name for path in tmp_path.glob("checkpoints/step-*"))]
+    run.run()
+    assert sorted(saved) == ["step-00000002", "step-00000004"]
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["step-00000004", "step-00000010"]
+    assert (run.state.best_loss, run.state.best_step) == (2.0, 4)
+
+
+def test_listeners_hear_what_is_written(tmp_path: Path) -> None:
+    heard: list[Mapping[str, Any]] = []
+    runs.trainer(tmp_path, steps=4, listeners=[heard.append]).run()
+    assert heard == read_metrics(tmp_path / "metrics.jsonl")
+
+
+def test_time_ends_a_run_after_the_step_in_which_it_is_over(tmp_path: Path) -> None:
+    assert runs.trainer(tmp_path, max_seconds=1e-9).run() == "time"
+    assert [record["step"] for record in runs.records(tmp_path)] == [1]
+    assert (tmp_path / "checkpoints" / "step-00000001" / FACTS).is_file()
+
+
+def test_a_spike_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = runs.trainer(tmp_path, steps=24, dropout=0.0, clip=None, schedule="constant", learning_rate=1e-6)
+    weight = run.state.model.get_parameter("norm.weight")
+    weight.register_hook(lambda gradient: gradient * (1e4 if run.state.step == 21 else 1))
+    with caplog.at_level(logging.WARNING):
+        run.run()
+    (spike,) = [record for record in runs.records(tmp_path) if "spike" in record]
+    assert spike["step"] == 22
+    assert spike["spike"] > 5
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith("step 22: the gradient norm is ")
+
+
+def test_facts_are_json_that_a_person_can_read(whole: Path) -> None:
+    text = (whole / "checkpoints" / "step-00000040" / FACTS).read_text(encoding="utf-8")
+    assert json.loads(text)["step"] == 40
+    assert text.count("\n") > 20
