@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-import torch._inductor.config
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch._dynamo.exc import BackendCompilerFailed
 
 from lmcourse.inference.reader import Model, Reader, next_logits
 
@@ -51,6 +49,10 @@ class CompiledStep:
             ValueError: the reader is another model's, or cannot settle. What is returned raises RuntimeError if
                 there is no compiler.
         """
+        # Here and not above: the compiler takes longer to import than a short text to write.
+        from torch._dynamo.exc import BackendCompilerFailed
+        from torch._inductor import config
+
         if reader.model is not self.model:
             raise ValueError("this step was compiled for another model: make a CompiledStep of this one")
         store, memory = reader.cache.settle(), reader.memory
@@ -58,7 +60,7 @@ class CompiledStep:
         @torch.inference_mode()
         def read(tokens: Int[Tensor, "b 1"]) -> Float[Tensor, "b v"]:
             try:
-                with torch._inductor.config.patch(freezing=self._freezing):
+                with config.patch(freezing=self._freezing):
                     return self._run(self.model, tokens, None, store, memory)
             except BackendCompilerFailed as error:
                 raise RuntimeError(NO_COMPILER) from error

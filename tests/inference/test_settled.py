@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -88,6 +90,12 @@ def test_a_step_is_of_its_own_model() -> None:
 @pytest.mark.parametrize(("tokens", "expected"), [(1, 256), (256, 256), (257, 512), (1000, 1024), (1024, 1024)])
 def test_texts_of_similar_lengths_share_a_program(tokens: int, expected: int) -> None:
     assert room(tokens) == expected
+
+
+def test_who_does_not_compile_does_not_load_the_compiler() -> None:
+    program = "import sys, lmcourse.inference.generate; print('torch._dynamo' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert told.strip() == "False"
 
 
 @pytest.mark.usefixtures("cpp_compiler")
