@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from lmcourse.nn.checks import check_choice
+from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.precision import Precision
 from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStableDecay
 
@@ -14,11 +15,12 @@ ScheduleName = Literal["constant", "cosine", "wsd"]
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """One run on one device. A step is one update of the weights.
+    """One run. A step is one update of the weights.
 
     Attributes:
         steps: of the whole run.
-        batch: windows per micro-batch, which are on the device at once.
+        batch: windows per micro-batch, divided evenly among the processes that see different windows: a run is the same
+            on any number of processes.
         length: tokens per window.
         accumulate: micro-batches per step, whose gradients are added up.
         seed: of the order of windows and of every generator.
@@ -40,6 +42,7 @@ class TrainingConfig:
         keep: how many of the last checkpoints stay; the one with the best validation loss stays too.
         max_seconds: stops after the step in which this time is over, whatever the steps; all sittings count.
         max_tokens: stops before the step that would go beyond it.
+        parallel: how processes share the work.
 
     Raises:
         ValueError: a setting is out of range.
@@ -69,6 +72,7 @@ class TrainingConfig:
     keep: int = 2
     max_seconds: float | None = None
     max_tokens: int | None = None
+    parallel: Parallelism = ONE_PROCESS
 
     def __post_init__(self) -> None:
         check_choice("schedule", self.schedule, ScheduleName)
@@ -85,6 +89,8 @@ class TrainingConfig:
             raise ValueError(f"only 'wsd' has a number of steps to decay, not {self.schedule!r}")
         if self.max_tokens is not None and self.max_tokens < self.tokens_per_step:
             raise ValueError(f"max_tokens {self.max_tokens} is less than the {self.tokens_per_step} tokens of one step")
+        if self.batch % self.parallel.readers:
+            raise ValueError(f"a batch of {self.batch} does not divide among {self.parallel.readers} processes")
         self.make_schedule()
 
     def _check(self, name: str, least: float, *, above: bool = False) -> None:

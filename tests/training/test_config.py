@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lmcourse.training.config import TrainingConfig, changes
+from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.schedules import Constant, Cosine, WarmupStableDecay
 
 PLAIN = TrainingConfig(steps=10, batch=2, length=8)
@@ -52,7 +53,29 @@ def test_it_is_frozen_and_plain() -> None:
     with pytest.raises(FrozenInstanceError):
         PLAIN.steps = 3  # type: ignore[misc]
     read = json.loads(json.dumps(asdict(PLAIN), allow_nan=False))
-    assert TrainingConfig(**{**read, "betas": tuple(read["betas"])}) == PLAIN
+    settings = {**read, "betas": tuple(read["betas"]), "parallel": Parallelism(**read["parallel"])}
+    assert TrainingConfig(**settings) == PLAIN
+
+
+def test_a_batch_divides_among_the_processes_that_read() -> None:
+    halves = replace(PLAIN, batch=8, parallel=Parallelism(replicate=2, shard=2, tensor=3))
+    assert halves.parallel.readers == 4
+    assert halves.parallel.processes == 12
+    with pytest.raises(ValueError, match="a batch of 6 does not divide among 4 processes"):
+        replace(halves, batch=6)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"shard": 0}, "shard must be at least 1, not 0"),
+        ({"sequence": True}, "set tensor above 1"),
+        ({"schedule": "zero"}, "schedule"),
+    ],
+)
+def test_what_cannot_be_parallel_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Parallelism(**wrong)
 
 
 def test_the_schedule_is_the_one_that_is_named() -> None:
