@@ -11,25 +11,25 @@ others join.
 What is measured: 6 layers, width 384, 6 heads, fp32. "llama" has RMSNorm, RoPE and SwiGLU of 1,024; "gpt2" LayerNorm,
 learned positions, GELU of 1,536 and biases. All heads are tied, but litgpt's and gpt-fast's when decoding. Decoding is
 greedy: 200 tokens after a prompt of 16, with a cache. A training step is forward, loss, backward and AdamW on 12 texts
-of 256 tokens; its share is that of the machine's own rate at products of 2048 × 2048 matrices, in the same rounds, with
-6 N + 12 L d T FLOPs per token, N without embeddings and with the head.
+of 256 tokens: ours is the trainer's, with clipping and a look at the loss, the others' a bare loop. Its share is of the
+machine's own rate at products of 2048 × 2048 matrices, in the same rounds, with 6 N + 12 L d T FLOPs per token, N
+without embeddings and with the head. "kept" is what autograd keeps of the eager forward pass, in MiB.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import json
-import statistics
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import peers
 import torch
 from peers import GPT_FF, HEADS, LAYERS, LLAMA_FF, WIDTH
+from race import Contest, race, rows
 from torch import nn
 
+from lmcourse.accounting.saved import saved_tensors
+from lmcourse.data.batch import Batch
 from lmcourse.inference.compiled import CompiledStep
 from lmcourse.inference.generate import generate
 from lmcourse.models.config import TransformerConfig
@@ -41,26 +41,11 @@ from lmcourse.nn.embedding import EmbeddingConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.rotary import RotaryConfig
+from lmcourse.training.precision import MixedPrecision
+from lmcourse.training.step import training_step
 
 PROMPT, NEW = 16, 200
 TEXTS, LENGTH = 12, 256
-
-
-@dataclass(frozen=True)
-class Contest:
-    """One row of the table: the same work done by several models.
-
-    Attributes:
-        name: of the work.
-        tokens: how many it processes.
-        run: per contender, a function that does it once. Ours is the first.
-        yardstick: FLOPs per token, and a function that does some of known number: (FLOPs per token, FLOPs, function).
-    """
-
-    name: str
-    tokens: int
-    run: dict[str, Callable[[], object]]
-    yardstick: tuple[float, float, Callable[[], object]] | None = None
 
 
 def ours(family: str, vocabulary: int) -> Transformer:
@@ -96,73 +81,52 @@ def decoding(family: str, vocabulary: int, batch: int, compiled: bool) -> Contes
 def training(vocabulary: int, compiled: bool) -> Contest:
     """All models at once: the goal is the fastest peer, whatever its family."""
     tokens = torch.randint(vocabulary, (TEXTS, LENGTH + 1), generator=torch.Generator().manual_seed(0))
-    inputs, targets = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
-
-    trainees: dict[str, tuple[nn.Module, peers.Loss]] = {}
-    for family in ("llama", "gpt2"):
-        our = ours(family, vocabulary)
-        trainees[f"lmcourse {family}"] = our, lambda x, y, m=our: next_token_loss(m(x), y)
-    trainees |= peers.trainees(vocabulary, LENGTH)
-
-    def step(optimiser: torch.optim.Optimizer, loss: peers.Loss) -> None:
-        optimiser.zero_grad(set_to_none=True)
-        loss(inputs, targets).backward()
-        optimiser.step()
-
+    batch = Batch(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
     run: dict[str, Callable[[], object]] = {}
-    for name, (model, loss) in trainees.items():
-        optimiser = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
-        run[name] = lambda o=optimiser, f=loss: step(o, f)
+    kept: dict[str, int] = {}
+
+    for family in ("llama", "gpt2"):
+        for name in (f"lmcourse {family}", f"lmcourse {family} compiled")[: 1 + compiled]:
+            our = ours(family, vocabulary)
+            kept.setdefault(f"lmcourse {family}", count_kept(our, lambda x, y, m=our: next_token_loss(m(x), y), batch))
+            run[name] = trainer_step(our, batch, compiled=name.endswith("compiled"))
+    for name, (model, loss) in peers.trainees(vocabulary, LENGTH).items():
+        kept[name] = count_kept(model, loss, batch)
+        run[name] = bare_step(model, loss, batch)
         if compiled:
-            fast = torch.compile(loss)
-            run[f"{name} compiled"] = lambda o=optimiser, f=fast: step(o, f)
+            run[f"{name} compiled"] = bare_step(model, torch.compile(loss), batch)
     a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
     # Both families have the same number of weights in a layer.
     weights = LAYERS * (4 * WIDTH**2 + 3 * WIDTH * LLAMA_FF) + WIDTH * vocabulary
     yardstick = 6 * weights + 12 * LAYERS * WIDTH * LENGTH, 2 * 2048**3, lambda: a @ b
-    return Contest(f"train V={vocabulary}", TEXTS * LENGTH, run, yardstick)
+    return Contest(f"train V={vocabulary}", TEXTS * LENGTH, run, kept, yardstick)
 
 
-def race(contest: Contest, rounds: int) -> dict[str, list[float]]:
-    """Seconds of every contender in every round; those of the yardstick under the empty name."""
-    runs = dict(contest.run)
-    if contest.yardstick is not None:
-        runs[""] = contest.yardstick[2]
-    for run in runs.values():
-        run()
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    gc.disable()
-    for number in range(rounds):
-        names = list(runs)
-        for name in names if number % 2 == 0 else reversed(names):
-            gc.collect()
-            start = time.perf_counter()
-            runs[name]()
-            times[name].append(time.perf_counter() - start)
-    gc.enable()
-    return times
+def trainer_step(model: nn.Module, batch: Batch, compiled: bool) -> Callable[[], object]:
+    """What the trainer does in every step: it also looks at the loss and the gradient's norm, and clips."""
+    if compiled:
+        model.compile()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+    precision = MixedPrecision("fp32", torch.device("cpu"))
+    return lambda: training_step(model, [batch], optimiser, precision, clip=1.0)
 
 
-def rows(contest: Contest, times: dict[str, list[float]]) -> list[dict[str, object]]:
-    yardstick = times.pop("", None)
-    first = next(iter(times))
-    result = []
-    for name, seconds in times.items():
-        ratios = [mine / his for mine, his in zip(times[first], seconds, strict=True)]
-        rate, best = contest.tokens / statistics.median(seconds), contest.tokens / min(seconds)
-        row: dict[str, object] = {
-            "work": contest.name,
-            "who": name,
-            "tokens_per_second": round(rate, 1),
-            "best": round(best, 1),
-            "relative_to_first": round(statistics.median(ratios), 3),
-            "share": None,
-        }
-        if contest.yardstick is not None and yardstick is not None:
-            per_token, flops, _ = contest.yardstick
-            row["share"] = round(rate * per_token / (flops / statistics.median(yardstick)), 3)
-        result.append(row)
-    return result
+def bare_step(model: nn.Module, loss: peers.Loss, batch: Batch) -> Callable[[], object]:
+    """The least that training needs."""
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+
+    def step() -> None:
+        optimiser.zero_grad(set_to_none=True)
+        loss(batch.inputs, batch.targets).backward()
+        optimiser.step()
+
+    return step
+
+
+def count_kept(model: nn.Module, loss: peers.Loss, batch: Batch) -> int:
+    """Bytes that autograd keeps for the backward pass of a step."""
+    known = (batch.inputs, batch.targets)
+    return saved_tensors(lambda: loss(*known), model, without=known).total
 
 
 def main() -> None:
@@ -188,13 +152,17 @@ def main() -> None:
             contests.append(lambda v=vocabulary: training(v, arguments.compile))
 
     results = []
-    print(f"{'work':28} {'who':28} {'tok/s':>9} {'best':>9} {'relative to the first':>22} {'share':>6}", flush=True)
+    print(
+        f"{'work':28} {'who':28} {'tok/s':>9} {'best':>9} {'relative to the first':>22} {'share':>6} {'kept':>7}",
+        flush=True,
+    )
     for make in contests:
         contest = make()
         for row in rows(contest, race(contest, arguments.rounds)):
-            work, who, rate, best, relative, share = row.values()
-            shown = "" if share is None else f"{share:6.0%}"
-            print(f"{work:28} {who:28} {rate:9.0f} {best:9.0f} {relative:22.2f} {shown:>6}", flush=True)
+            work, who, rate, best, relative, share, kept = row.values()
+            shown = "" if share is None else f"{share:6.0%}", "" if kept is None else f"{kept / 2**20:7.1f}"
+            line = f"{work:28} {who:28} {rate:9.0f} {best:9.0f} {relative:13.2f} {shown[0]:>6} {shown[1]:>7}"
+            print(line, flush=True)
             results.append(row)
     print(json.dumps({"threads": arguments.threads, "rounds": arguments.rounds, "results": results}))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -100,6 +101,8 @@ class Attention(nn.Module):
     def forward(self, x: Float[Tensor, "b s d"], step: Pass) -> Float[Tensor, "b s d"]:
         qk, v = self.project(x)
         q, k = self.place(qk, step)
+        if self.place.copies and torch.is_grad_enabled():
+            v = v.clone()  # a view would keep the whole product of `project` until the backward pass, for its last part
         keys = step.positions
         if step.store is not None:
             k, v, keys = step.store.append(self.layer, k, v)

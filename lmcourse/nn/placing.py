@@ -57,6 +57,9 @@ class Placing(nn.Module):
         heads: how many heads of queries there are, and how many of keys.
         d_head: a head's width.
         qk_norm, rotary, temperature: what happens; None leaves it out.
+
+    Attributes:
+        copies: whether neither queries nor keys nor the backward pass need what came in any more.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Placing(nn.Module):
         self.temperature = temperature
         self.early = qk_norm is not None and not qk_norm.after_rotary
         self.late = qk_norm is not None and qk_norm.after_rotary
+        self.copies = rotary is not None and not self.early
         self.norm_q, self.norm_k = (head_norm(qk_norm, count, d_head) for count in heads)
 
     def forward(self, qk: Float[Tensor, "b h s d"], step: Pass) -> tuple[Tensor, Tensor]:

@@ -26,6 +26,8 @@ def attention(ledger: Ledger, setting: Setting, model: TransformerConfig, config
     with ledger.part("placing"):
         q, k = rules.place(Heads(qkv, config.heads + config.key_heads, d))
     v = Heads(qkv, config.key_heads, d)
+    if config.rotary is not None and (config.qk_norm is None or config.qk_norm.after_rotary):
+        v = v.new(setting, v.box.width, by_head=True)  # on its own, so that nothing else of the product is kept
     with ledger.part("attention"):
         mixed = rules.attend(q, k, v)
     with ledger.part("attention out"):
