@@ -75,7 +75,7 @@ class EncoderDecoder(nn.Module):
         """Logits for the token after each target token, given what was read."""
         step = begin_pass(self.embedding, self.position_bias, target, positions, None, store)
         step.prepare(layer.attention.sight for layer in self.config.decoder.layers)
-        x = self.embedding(target, step.positions)
+        x = self.embedding(target, step.places)
         for block, remembered in zip(self.blocks, memory.layers, strict=True):
             x = block(x, step, remembered, memory.visible)
         logits: Tensor = self.head(self.norm(x))

@@ -67,7 +67,7 @@ class Transformer(nn.Module):
         """The vectors that the head reads; for an encoder, the result."""
         step = begin_pass(self.embedding, self.position_bias, tokens, positions, prefix, store)
         step.prepare(layer.attention.sight for layer in self.config.layers)
-        x = self.embedding(tokens, step.positions)
+        x = self.embedding(tokens, step.places)
         for block in self.blocks:
             x = block(x, step)
         result: Tensor = self.norm(x)

@@ -95,8 +95,8 @@ class Embedding(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.scale, self.offset, self.longest = config.scale, config.offset, config.longest
 
-    def forward(self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"]) -> Float[Tensor, "b s d"]:
-        """The tokens' vectors.
+    def forward(self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b_or_1 s"]) -> Float[Tensor, "b s d"]:
+        """The tokens' vectors. A single row of positions is that of every text.
 
         Raises:
             ValueError: a position is beyond the learned ones. On a CPU only: to look at numbers on a GPU means to wait

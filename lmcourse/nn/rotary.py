@@ -96,7 +96,7 @@ class Rotary(nn.Module):
     def turn(
         self,
         x: Float[Tensor, "b h s d"],
-        turns: tuple[Float[Tensor, "b 1 s width"], Float[Tensor, "b 1 s width"]],
+        turns: tuple[Float[Tensor, "b_or_1 1 s width"], Float[Tensor, "b_or_1 1 s width"]],
     ) -> Float[Tensor, "b h s d"]:
         """x turned to the positions that `turns` was made for."""
         cos, sin = turns

@@ -50,11 +50,16 @@ class Pass:
     _masks: dict[tuple[Sight, int], tuple[Tensor, Tensor | None]] = field(default_factory=dict)
     _turns: dict[tuple[RotaryConfig, int], tuple[Tensor, Tensor]] = field(default_factory=dict)
 
-    def turns(self, rotary: Rotary) -> tuple[Float[Tensor, "b 1 s width"], Float[Tensor, "b 1 s width"]]:
+    @property
+    def places(self) -> Int[Tensor, "b_or_1 s"]:
+        """The positions, in a single row if all rows are alike: what is computed from them is computed once."""
+        return self.positions[:1] if self.plain else self.positions
+
+    def turns(self, rotary: Rotary) -> tuple[Float[Tensor, "b_or_1 1 s width"], Float[Tensor, "b_or_1 1 s width"]]:
         """How far the tokens are turned: computed once for all layers that turn alike."""
         name = (rotary.config, rotary.width)
         if name not in self._turns:
-            self._turns[name] = rotary.turns(self.positions)
+            self._turns[name] = rotary.turns(self.places)
         return self._turns[name]
 
     def mask(

@@ -227,12 +227,12 @@ def test_random_models(config: TransformerConfig, batch: int, length: int, form:
 
 
 def test_layers_that_turn_alike_share_their_tables() -> None:
-    """RoPE's two tables are kept once, however many layers there are."""
+    """RoPE's two tables are kept once, however many layers and texts there are."""
     config = TINY["llama-7b"]
     layers = [config.layers[:1] * count for count in (1, 2, 3)]
     one, two, three = (predict_saved_bytes(config.with_(layers=chosen), 2, 21).total for chosen in layers)
     assert three - two == two - one
-    tables = 2 * 2 * 21 * config.layers[0].attention.head_width(config.d_model) * 4
+    tables = 2 * 21 * config.layers[0].attention.head_width(config.d_model) * 4
     assert predict_block_bytes(config, 2, 21).total == two - one + tables
 
 

@@ -86,7 +86,7 @@ class _Attention:
         width = config.width(x.d)
 
         def tables() -> tuple[Box, Box]:
-            return Box(self.setting.tokens * width, STATISTIC), Box(self.setting.tokens * width, STATISTIC)
+            return Box(self.setting.length * width, STATISTIC), Box(self.setting.length * width, STATISTIC)
 
         self.ledger.keep(*self.ledger.shared((config, width), tables))
         partial = width < x.d  # joining the turned features and the others writes head by head

@@ -116,7 +116,7 @@ def _embedding(ledger: Ledger, setting: Setting, config: TransformerConfig) -> B
     if width != d:
         x = linear(ledger, setting, x, width, d)
     if embedding.positions == "learned":
-        ledger.keep(Box(setting.tokens, INDEX))
+        ledger.keep(Box(setting.length, INDEX))  # the same for every text
         x = Box(x.numbers, setting.stored)  # autocast projects in bf16, positions are in fp32, and so is the sum
     return dropout(ledger, _norm(ledger, setting, embedding.norm, x, d), embedding.dropout)
 
