@@ -1,7 +1,8 @@
 """What the machine before you can do, measured: an `Accelerator` like those of the table.
 
 Peaks of data sheets are never reached. What is measured here is the best that torch's own matrix product and copy do,
-so shares of it say how good a model's code is, not how good the libraries are.
+so shares of it say how good a model's code is, not how good the libraries are. The shortest of several times counts: a
+busy neighbour makes the others longer, and a peak is what can be done.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def matmul_rates(
     seconds: float = SECONDS,
     stopwatch: Stopwatch | None = None,
 ) -> dict[int, float]:
-    """FLOP/s of the product of two square matrices, by their width n: 2·n³ FLOPs in the median time.
+    """FLOP/s of the product of two square matrices, by their width n: 2·n³ FLOPs in the shortest time.
 
     Args:
         number: their format. "tf32" multiplies fp32 matrices with torch's precision "high".
@@ -87,7 +88,7 @@ def matmul_rates(
             out = torch.empty_like(left)
             product = partial(torch.mm, left, right, out=out)
             timing = time_it(product, warmup=2, repeats=3, seconds=seconds, device=device, stopwatch=stopwatch)
-            rates[width] = 2 * width**3 / timing.median
+            rates[width] = 2 * width**3 / timing.fastest
     return rates
 
 
@@ -102,7 +103,7 @@ def copy_bandwidth(
     source = torch.ones(size, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     timing = time_it(lambda: target.copy_(source), repeats=3, seconds=seconds, device=device, stopwatch=stopwatch)
-    return 2 * size / timing.median
+    return 2 * size / timing.fastest
 
 
 def _identity(device: torch.device) -> tuple[str, int]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+import torch
+
+from lmcourse import device as hardware
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.accelerators import find_accelerator
 
@@ -82,3 +85,11 @@ def caveats(name: str, found: Accelerator | None, *, power_limit: float | None =
     if power_limit is not None and found.power is not None and power_limit < FULL_POWER * found.power:
         return (f"{found.title} may draw {power_limit:g} W here, not {found.power:g} W: its peak may not be reached.",)
     return ()
+
+
+def present_gpu(device: torch.device) -> tuple[Accelerator | None, tuple[str, ...]]:
+    """The accelerator that a CUDA device is, as far as it is in the table, and the caveats."""
+    index = torch.cuda.current_device() if device.index is None else device.index
+    gpu = hardware.accelerators()[index]
+    found = recognise(gpu.name, memory=gpu.memory)
+    return found, caveats(gpu.name, found, power_limit=hardware.power_limit(index))

@@ -20,7 +20,7 @@ from lmcourse.accounting.formats import BYTES, DTYPES, Format
 from lmcourse.accounting.machine import FORMATS, has_units, measure_machine
 from lmcourse.accounting.mfu import mfu
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.accounting.recognise import caveats, recognise
+from lmcourse.accounting.recognise import present_gpu
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.accounting.timing import Stopwatch, time_it
 from lmcourse.bench.steps import WARMUP, Work, decoding_work, training_work
@@ -115,7 +115,7 @@ def bench(
     saved = saved_tensors(lambda: next_token_loss(network(tokens), tokens), network, without=[tokens]).total
     training = training_work(network, tokens, known, number, watch)
     decoding = decoding_work(network, tokens, known, number, watch, steps)
-    whole, notes = _whole(where)
+    whole, notes = present_gpu(where) if where.type == "cuda" else (None, ())
     return Bench(
         machine=known,
         whole=whole,
@@ -173,12 +173,3 @@ def _check_memory(entry: Entry, machine: Accelerator, number: Format) -> None:
             f"Training {entry.name} takes {hardware.gib(int(needed))} for weights, gradients and moments; "
             f"{machine.title} has {hardware.gib(machine.memory)}. Take a smaller model."
         )
-
-
-def _whole(device: torch.device) -> tuple[Accelerator | None, tuple[str, ...]]:
-    """The GPU of the table, and what keeps this one below it."""
-    if device.type != "cuda":
-        return None, ()
-    gpu = hardware.accelerators()[device.index or 0]
-    found = recognise(gpu.name, memory=gpu.memory)
-    return found, caveats(gpu.name, found, power_limit=hardware.power_limit(device.index or 0))

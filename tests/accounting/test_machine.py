@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -52,6 +53,17 @@ def test_fp32_means_fp32_and_torch_is_left_as_it_was(number: machine.Format, pre
 
 def test_a_copy_reads_and_writes() -> None:
     assert copy_bandwidth(1000, seconds=0, stopwatch=one_second) == 2000
+
+
+def test_a_busy_neighbour_does_not_lower_a_peak() -> None:
+    times = itertools.cycle([5.0, 3.0, 2.0])
+
+    def disturbed(function: Callable[[], object]) -> float:
+        function()
+        return next(times)
+
+    assert copy_bandwidth(1000, seconds=0, stopwatch=disturbed) == 2000 / 2.0
+    assert matmul_rates("fp32", (8,), seconds=0, stopwatch=disturbed) == {8: 2 * 8**3 / 2.0}
 
 
 @pytest.fixture
