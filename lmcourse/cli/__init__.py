@@ -1,8 +1,9 @@
-"""The command line: `lmcourse lab | doctor | list | status | build | grade | matrix | account | bench`.
+"""The command line: `lmcourse lab | doctor | list | status | build | grade | matrix`, about the course, and
+`account | bench | train | generate`, about models.
 
-Parse (`parser`), call (`commands`), print (`tables`). Every command prints for a person and, with `--json`,
-one JSON document for a program. Exit status: 0; 1 if what was asked about does not hold; 2 with one line on
-stderr for a mistake in what was typed or written. What a command needs is imported when it runs, so
+Parse (`parser`), call (`commands`, `model_commands`), print (`tables`). Every command prints for a person and, with
+`--json`, one JSON document for a program. Exit status: 0; 1 if what was asked about does not hold; 2 with one line on
+stderr for a mistake in what was typed or written; 130 after Ctrl-C. What a command needs is imported when it runs, so
 `lmcourse --help` answers at once.
 """
 

@@ -1,21 +1,17 @@
-"""The commands: each calls what does the work, and prints what it gave. Returns the exit status."""
+"""The commands about the course: each calls what does the work, and prints what it gave. Returns the exit status."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from contextlib import nullcontext, redirect_stdout
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lmcourse.cli.output import print_json, quiet
 from lmcourse.errors import CourseError
 from lmcourse.root import find_root
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from lmcourse.course import Chapter
 
 
@@ -52,7 +48,7 @@ def list_chapters(options: Namespace) -> int:
         if chapter.available
     ]
     if options.json:
-        _print_json(rows)
+        print_json(rows)
     else:
         from lmcourse.cli import tables
 
@@ -66,7 +62,7 @@ def status(options: Namespace) -> int:
 
     progress = read_progress(find_root(options.course) / "notebooks")
     if options.json:
-        _print_json(progress.to_json())
+        print_json(progress.to_json())
     else:
         from lmcourse.cli import tables
 
@@ -80,17 +76,17 @@ def build(options: Namespace) -> int:
     from lmcourse import authoring
 
     if options.check:
-        with _quiet(options):
+        with quiet(options):
             stale = authoring.check_built(chapters, root)
         if options.json:
-            _print_json({"stale": stale})
+            print_json({"stale": stale})
         else:
             print("\n".join(stale) or "Every notebook is up to date.")
         return 1 if stale else 0
-    with _quiet(options):
+    with quiet(options):
         built = authoring.build(chapters, root, force=options.force)
     if options.json:
-        _print_json([{"id": item.chapter.id, "changed": item.changed} for item in built])
+        print_json([{"id": item.chapter.id, "changed": item.changed} for item in built])
     else:
         print("\n".join(f"{item.chapter.id}  {'built' if item.changed else 'up to date'}" for item in built))
     return 0
@@ -100,10 +96,10 @@ def grade(options: Namespace) -> int:
     """Grade notebooks."""
     from lmcourse import grading
 
-    with _quiet(options):
+    with quiet(options):
         results = grading.grade(options.paths, course=find_root(options.course))
     if options.json:
-        _print_json([result.to_json() for result in results])
+        print_json([result.to_json() for result in results])
     else:
         from lmcourse.cli import tables
 
@@ -117,45 +113,15 @@ def matrix(options: Namespace) -> int:
     from lmcourse import authoring
     from lmcourse.exercises.matrix import prove
 
-    with _quiet(options):
+    with quiet(options):
         proof = prove(chapters, *authoring.answers(chapters, root))
     if options.json:
-        _print_json(proof.to_json())
+        print_json(proof.to_json())
     else:
         from lmcourse.cli import tables
 
         tables.show(tables.matrix(proof), tables.verdict(proof))
     return 0 if proof.proved else 1
-
-
-def account(options: Namespace) -> int:
-    """Show what a model costs, by arithmetic: nothing is built or run."""
-    from lmcourse.cli.budget import make_budget
-
-    budget = make_budget(options)
-    if options.json:
-        _print_json(budget.to_json())
-    else:
-        from lmcourse.cli import budget_tables, tables
-
-        tables.show(*budget_tables.budget(budget))
-    return 0
-
-
-def bench(options: Namespace) -> int:
-    """Measure this machine, and a model on it."""
-    from lmcourse.bench.bench import bench as measure
-
-    sizes = {"batch": options.batch, "length": options.seq, "steps": options.steps}
-    with _quiet(options):
-        found = measure(options.model, **sizes, number=options.dtype)
-    if options.json:
-        _print_json(found.to_json())
-    else:
-        from lmcourse.cli import tables
-
-        tables.show(tables.bench(found))
-    return 0
 
 
 def _chapters(names: Sequence[str]) -> list[Chapter]:
@@ -167,13 +133,3 @@ def _chapters(names: Sequence[str]) -> list[Chapter]:
         if not chapter.available:
             raise CourseError(f"Notebook {chapter.id} is planned, not written yet: no {chapter.module}.")
     return chapters
-
-
-def _quiet(options: Namespace) -> AbstractContextManager[Any]:
-    """With --json stdout is the document's alone: what code prints on the way goes to stderr."""
-    return redirect_stdout(sys.stderr) if options.json else nullcontext()
-
-
-def _print_json(data: object) -> None:
-    # ASCII, so that no console's encoding can break the document.
-    print(json.dumps(data, indent=2))

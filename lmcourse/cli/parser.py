@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lmcourse import __version__
-from lmcourse.cli import commands
+from lmcourse.cli import commands, model_commands
+from lmcourse.cli.flags import add_account, add_bench, add_generate
 from lmcourse.errors import CourseError
 
 Command = Callable[[argparse.Namespace], int]
@@ -26,7 +27,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """
     parser = make_parser()
     options, rest = parser.parse_known_args(arguments)
-    if options.run is commands.lab:
+    if options.run in (commands.lab, model_commands.train):
         options.rest = rest[1:] if rest[:1] == ["--"] else rest
     elif rest:
         command = options.command
@@ -49,6 +50,14 @@ def make_parser() -> argparse.ArgumentParser:
             new.add_argument("--json", action="store_true", help="print one JSON document")
         return new
 
+    _add_about_course(add)
+    _add_about_models(add)
+    train = group.add_parser("train", help="Train a model, or go on with a run", add_help=False, allow_abbrev=False)
+    train.set_defaults(run=model_commands.train)  # reads its flags itself, `--help` included
+    return parser
+
+
+def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     lab = add("lab", commands.lab, "Open the course in JupyterLab", "Options go to JupyterLab.", json=False)
     lab.usage = "lmcourse lab [-h] [--course FOLDER] [JUPYTERLAB OPTIONS]"
     add("doctor", commands.doctor, "Say whether everything is in place, or what to do")
@@ -69,36 +78,18 @@ def make_parser() -> argparse.ArgumentParser:
     matrix = add("matrix", commands.matrix, "Prove the checks: submit every known wrong answer", proof)
     matrix.add_argument("chapters", nargs="*", metavar="NN", help=WHICH)
 
+
+def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:
     about = "By arithmetic: nothing is built or run. docs/accounting.md explains every number."
-    _add_account(add("account", commands.account, "Account for a model: parameters, FLOPs, memory, time", about))
+    add_account(add("account", model_commands.account, "Account for a model: parameters, FLOPs, memory, time", about))
 
     what = "Matrix products, copies, a training step and decoding; about half a minute on a quiet machine."
-    _add_bench(add("bench", commands.bench, "Measure this machine and a model on it, beside what was predicted", what))
-    return parser
+    add_bench(
+        add("bench", model_commands.bench, "Measure this machine and a model on it, beside what was predicted", what)
+    )
 
-
-def _add_account(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--model", required=True, metavar="NAME", help="of the zoo, such as llama-3-8b")
-    add("--gpu", metavar="NAME", help="such as h100; without it all that depends on no hardware")
-    add("--gpus", type=int, default=1, metavar="N", help="how many; 1 by default")
-    add("--batch", type=int, default=1, metavar="N", help="texts that a copy of the model reads at once; 1 by default")
-    add("--seq", type=int, metavar="N", help="tokens of each text; by default the longest that the model was made for")
-    add("--recipe", default="mixed", metavar="NAME", help="how numbers are stored: mixed by default, fp32, autocast, …")
-    add("--checkpoint", choices=("nothing", "blocks"), default="nothing", help="what is recomputed to save memory")
-    add("--tensor-parallel", type=int, default=1, metavar="T", help="GPUs that share each matrix; 1 by default")
-    add("--zero", type=int, default=0, choices=range(4), help="the stage of ZeRO among the copies; 0 by default")
-    add("--tokens", type=float, metavar="N", help="of a whole training run, such as 15e12")
-    add("--mfu", type=float, default=0.4, metavar="SHARE", help="of the peak that training reaches; 0.4 by default")
-
-
-def _add_bench(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--model", metavar="NAME", help="of the zoo; by default mini, on a GPU course-124m")
-    add("--batch", type=int, default=4, metavar="N", help="texts; 4 by default")
-    add("--seq", type=int, default=256, metavar="N", help="tokens of each; 256 by default")
-    add("--steps", type=int, default=5, metavar="N", help="how many are timed, of each kind; 5 by default")
-    add("--dtype", metavar="FORMAT", help="fp32, bf16, fp16 or fp64; by default fp32, on NVIDIA's newer GPUs bf16")
+    how = "The text goes to stdout as it is written, the speed to stderr."
+    add_generate(add("generate", model_commands.generate, "Let a model that was trained go on with a text", how))
 
 
 def _add_course(parser: argparse.ArgumentParser, default: str | None) -> None:

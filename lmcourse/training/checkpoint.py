@@ -2,7 +2,9 @@
 
 model.safetensors   the weights
 state.pt            what else has to go on: optimiser, generators, position in the text
-checkpoint.json     format version, step, configuration, and the SHA-256 of the other two
+checkpoint.json     format version, step, configuration, and the SHA-256 of the other two and of itself
+
+Of many processes see `lmcourse.training.parallel.sharded_checkpoint`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from torch import nn
 
 from lmcourse.errors import CourseError
 
-VERSION = 1
+VERSION = 2
 MODEL, STATE, FACTS = "model.safetensors", "state.pt", "checkpoint.json"
 
 
@@ -38,15 +40,33 @@ def write_checkpoint(place: Path, model: nn.Module, state: Mapping[str, Any], fa
         state: tensors and plain values, such as optimisers' states.
         facts: what can be read without torch, as JSON.
     """
+    aside = set_aside(place)
+    save_model(model, str(aside / MODEL))
+    torch.save(dict(state), aside / STATE)
+    digests = {name: digest(aside / name) for name in (MODEL, STATE)}
+    publish(aside, place, facts, digests)
+
+
+def set_aside(place: Path) -> Path:
+    """An empty folder beside the place of a checkpoint, to write it in."""
     aside = place.with_name(f".{place.name}.new")
     shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed while it wrote
     aside.mkdir(parents=True)
-    save_model(model, str(aside / MODEL))
-    torch.save(dict(state), aside / STATE)
-    digests = {name: _digest(aside / name) for name in (MODEL, STATE)}
-    text = json.dumps({"version": VERSION, **facts, "sha256": digests}, indent=2, allow_nan=False)
+    return aside
+
+
+def publish(aside: Path, place: Path, facts: Mapping[str, Any], digests: Mapping[str, str]) -> None:
+    """Add what a checkpoint says of itself, and give it its name when all of it is on the disk.
+
+    Args:
+        aside: where its files are.
+        place: where it is to be.
+        facts: as in `write_checkpoint`.
+        digests: SHA-256 of all files.
+    """
+    text = json.dumps(_with_digest({"version": VERSION, **facts, "sha256": dict(digests)}), indent=2, allow_nan=False)
     (aside / FACTS).write_text(text + "\n", encoding="utf-8")
-    for file in (MODEL, STATE, FACTS):
+    for file in (*digests, FACTS):
         _sync(aside / file)
     _sync_folder(aside)
     if place.exists():
@@ -68,9 +88,11 @@ def read_facts(place: Path) -> dict[str, Any]:
             f"{place} has format {facts.get('version')}, this code reads format {VERSION}: go on with the version of "
             "lmcourse that wrote it, or train in another folder"
         )
-    for name, digest in facts["sha256"].items():
+    if _with_digest(facts) != facts:
+        raise DamagedCheckpointError(f"{place / FACTS} is damaged: it is not what was written")
+    for name in facts["sha256"].keys() - {FACTS}:
         try:
-            damaged = _digest(place / name) != digest
+            damaged = digest(place / name) != facts["sha256"][name]
         except OSError as error:
             raise DamagedCheckpointError(f"{place / name} cannot be read: {error.strerror}") from None
         if damaged:
@@ -79,14 +101,32 @@ def read_facts(place: Path) -> dict[str, Any]:
 
 
 def load_weights(place: Path, model: nn.Module) -> None:
-    """Give a model the weights of a checkpoint."""
-    load_model(model, place / MODEL)
+    """Give a model on one device the weights of a checkpoint. If many processes wrote it, it must be one to trust."""
+    if (place / MODEL).exists():
+        load_model(model, place / MODEL)
+    else:
+        from lmcourse.training.parallel.sharded_checkpoint import load_sharded  # slow to import, and seldom needed
+
+        load_sharded(place, model)
 
 
 def load_state(place: Path) -> dict[str, Any]:
     """The other state of a checkpoint, in main memory. No code in the file is run."""
     state: dict[str, Any] = torch.load(place / STATE, map_location="cpu", weights_only=True)
     return state
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _with_digest(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts with their own SHA-256 among the others: that of their JSON without it."""
+    others = {name: value for name, value in dict(facts.get("sha256") or {}).items() if name != FACTS}
+    plain = json.dumps({**facts, "sha256": others}, sort_keys=True, allow_nan=False)
+    return {**facts, "sha256": {**others, FACTS: hashlib.sha256(plain.encode()).hexdigest()}}
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -97,11 +137,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     except ValueError:
         raise DamagedCheckpointError(f"{path} is damaged: it is not what was written") from None
     return facts
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync(path: Path) -> None:

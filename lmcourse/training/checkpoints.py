@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
 from lmcourse.errors import CourseError
-from lmcourse.training.checkpoint import DamagedCheckpointError, read_facts, write_checkpoint
+from lmcourse.training.checkpoint import DamagedCheckpointError, read_facts
+from lmcourse.training.team import ALONE, Team
 
 log = logging.getLogger(__name__)
 
@@ -25,10 +24,11 @@ class Checkpoints:
     Args:
         folder: where they are; it is made with the first.
         keep: how many of the last ones stay. The one with the lowest validation loss stays too.
+        team: whose processes all call `save` and `newest`; the leader looks and removes for all.
     """
 
-    def __init__(self, folder: Path, keep: int) -> None:
-        self.folder, self.keep = folder, keep
+    def __init__(self, folder: Path, keep: int, team: Team = ALONE) -> None:
+        self.folder, self.keep, self.team = folder, keep, team
 
     def place(self, step: int) -> Path:
         """The folder of a step's checkpoint."""
@@ -39,17 +39,17 @@ class Checkpoints:
         names = (_NAME.fullmatch(path.name) for path in self.folder.glob("step-*"))
         return sorted(int(name[1]) for name in names if name)
 
-    def save(
-        self, step: int, model: nn.Module, state: Mapping[str, Any], facts: Mapping[str, Any], best: int | None = None
-    ) -> None:
+    def save(self, step: int, write: Callable[[Path], None], best: int | None = None) -> None:
         """Write a checkpoint, then remove those that are not to be kept.
 
         Args:
             step: whose checkpoint it is.
-            model, state, facts: as in `write_checkpoint`.
+            write: writes it at a place.
             best: the step with the lowest validation loss; None if nothing was evaluated.
         """
-        write_checkpoint(self.place(step), model, state, {"step": step, **facts})
+        write(self.place(step))
+        if not self.team.leader:
+            return
         # Checkpoints of later steps are damaged ones that a resumed run will replace: they do not count.
         past = [other for other in self.steps() if other <= step]
         for other in past[: -self.keep]:
@@ -64,6 +64,18 @@ class Checkpoints:
         Raises:
             CourseError: all are damaged, or the format is another one.
         """
+        found, problem = None, ""
+        if self.team.leader:
+            try:
+                found = self._newest()
+            except CourseError as error:
+                problem = str(error)
+        found, problem = self.team.decide((found, problem))
+        if problem:
+            raise self.team.stop(problem)
+        return found
+
+    def _newest(self) -> tuple[Path, dict[str, Any]] | None:
         damage = ""
         for step in reversed(self.steps()):
             try:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
-from lmcourse.data.batch import IGNORED
+from lmcourse.data.batch import IGNORED, Batch
 from lmcourse.data.loader import Tokens, evaluation_batches
-from lmcourse.models.loss import next_token_loss
 from lmcourse.training.precision import MixedPrecision
+from lmcourse.training.step import mean_loss
+from lmcourse.training.team import ALONE, Team
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, tokens: Tokens, batch: int, length: int, precision: MixedPrecision) -> float:
+def evaluate(
+    model: nn.Module, tokens: Tokens, batch: int, length: int, precision: MixedPrecision, team: Team = ALONE
+) -> float:
     """Mean −log p(token | those before it in its window), in nats; every token but the first is predicted once.
 
     Dropout is off meanwhile, and no random number is drawn.
@@ -20,9 +24,10 @@ def evaluate(model: nn.Module, tokens: Tokens, batch: int, length: int, precisio
     Args:
         model: from tokens to logits.
         tokens: the text.
-        batch: windows at once.
+        batch: windows at once, divided among the readers.
         length: tokens per window.
         precision: of the forward pass; its device is the model's.
+        team: who else evaluates the same model. All get the same result.
 
     Raises:
         ValueError: there is nothing to predict.
@@ -31,12 +36,20 @@ def evaluate(model: nn.Module, tokens: Tokens, batch: int, length: int, precisio
     model.eval()
     total, count = 0.0, 0
     try:
-        for part in evaluation_batches(tokens, batch, length, device=precision.device):
-            with precision.autocast():
-                logits = model(part.inputs)
+        for whole in evaluation_batches(tokens, batch, length, device=precision.device):
+            part = _part(whole, team)
             targets = int((part.targets != IGNORED).sum())
-            total += next_token_loss(logits, part.targets).item() * targets
+            total += mean_loss(model, part, precision).item() * targets
             count += targets
     finally:
         model.train(training)
-    return total / count
+    sums = team.total(torch.tensor([total, count], dtype=torch.float64))
+    return (sums[0] / sums[1]).item()
+
+
+def _part(batch: Batch, team: Team) -> Batch:
+    """This reader's rows. Whoever has none left goes on with empty ones: parts of a model are fetched from all."""
+    missing = -len(batch.inputs) % team.readers
+    inputs = F.pad(batch.inputs, (0, 0, 0, missing))
+    targets = F.pad(batch.targets, (0, 0, 0, missing), value=IGNORED)
+    return Batch(inputs.chunk(team.readers)[team.reader], targets.chunk(team.readers)[team.reader])

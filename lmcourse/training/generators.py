@@ -9,8 +9,15 @@ import numpy as np
 import torch
 
 
-def seed_all(seed: int) -> None:
-    """Seed Python's, NumPy's and torch's generators, the latter on every device."""
+def seed_all(seed: int, *more: int) -> None:
+    """Seed Python's, NumPy's and torch's generators, the latter on every device.
+
+    Args:
+        seed: of the run.
+        more: what tells apart those that must not draw the same; all 0 is as if there were none.
+    """
+    if any(more):
+        seed = int(np.random.SeedSequence([seed, *more]).generate_state(1, np.uint64)[0]) >> 1
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)

@@ -7,9 +7,11 @@ from functools import partial
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from lmcourse.training.blocks import blocks_of
+
 
 def recompute_blocks(model: nn.Module) -> None:
-    """Let every block of a model be computed a second time in its backward pass, in place.
+    """Let every block of a model be computed a second time in its backward pass, in place. Twice is as once.
 
     Between the two passes only the blocks' inputs are kept. The second pass draws the same dropout as the first. Names
     of parameters stay as they are.
@@ -17,9 +19,9 @@ def recompute_blocks(model: nn.Module) -> None:
     Raises:
         ValueError: the model has no list of blocks.
     """
-    lists = [getattr(module, "blocks", None) for module in model.modules()]
-    blocks = [block for found in lists if isinstance(found, nn.ModuleList) for block in found]
+    blocks = blocks_of(model)
     if not blocks:
         raise ValueError(f"{type(model).__name__} has no blocks to compute again: train it with recompute=False")
     for block in blocks:
-        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+        if getattr(block.forward, "func", None) is not checkpoint:
+            block.forward = partial(checkpoint, block.forward, use_reentrant=False)

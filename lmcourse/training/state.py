@@ -6,6 +6,7 @@ import json
 import logging
 import math
 from dataclasses import asdict, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,14 +14,15 @@ import torch
 from torch import nn
 
 from lmcourse.data.loader import Loader, Tokens
-from lmcourse.errors import CourseError
-from lmcourse.training.checkpoint import load_state, load_weights
+from lmcourse.training.checkpoint import load_state, load_weights, write_checkpoint
 from lmcourse.training.checkpoints import Checkpoints
 from lmcourse.training.config import TrainingConfig, changes
 from lmcourse.training.decay import parameter_groups
-from lmcourse.training.generators import generator_states, load_generator_states
+from lmcourse.training.generators import generator_states, load_generator_states, seed_all
+from lmcourse.training.moments import get_moments, set_moments
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.spikes import SpikeWatch
+from lmcourse.training.team import ALONE, Team
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +37,11 @@ class TrainingState:
         model: on the device where it is trained.
         config: the run.
         tokens: the text to learn.
+        team: who trains the model; `model` is then this process's part of it.
 
     Attributes:
         step: how many steps are done.
+        skipped: how many of the last ones had no update, one after the other.
         seconds: how long they took, with evaluations and checkpoints.
         best_loss, best_step: the lowest validation loss, in nats per token, and after which step it was measured.
         optimiser, precision, loader, spikes: the parts that remember something themselves.
@@ -46,15 +50,20 @@ class TrainingState:
         ValueError: the text is shorter than one window.
     """
 
-    def __init__(self, model: nn.Module, config: TrainingConfig, tokens: Tokens) -> None:
-        self.model, self.config = model, config
-        self.step, self.seconds = 0, 0.0
+    def __init__(self, model: nn.Module, config: TrainingConfig, tokens: Tokens, team: Team = ALONE) -> None:
+        self.model, self.config, self.team = model, config, team
+        self.step, self.seconds, self.skipped = 0, 0.0, 0
         self.best_loss = math.inf
         self.best_step: int | None = None
         device = next(model.parameters()).device
-        self.loader = Loader(tokens, config.batch, config.length, seed=config.seed, device=device)
+        batch, rank, world = config.batch // team.readers, team.reader, team.readers
+        self.loader = Loader(tokens, batch, config.length, seed=config.seed, rank=rank, world=world, device=device)
         self.precision = MixedPrecision(config.precision, device)
-        groups = parameter_groups(model, config.weight_decay)
+        groups = [
+            {**group, "params": parameters}
+            for group in parameter_groups(model, config.weight_decay)
+            for parameters in team.lists(group["params"])
+        ]
         self.optimiser = torch.optim.AdamW(groups, config.learning_rate, config.betas, config.eps, fused=True)
         self.spikes = SpikeWatch(config.spike)
 
@@ -77,15 +86,22 @@ class TrainingState:
     def save(self, checkpoints: Checkpoints) -> None:
         """Write a checkpoint."""
         state = {
-            "optimiser": self.optimiser.state_dict()["state"],
             "scaler": self.precision.scaler.state_dict(),
             "loader": self.loader.state_dict(),
-            "generators": generator_states(),
+            "generators": self.team.gather(generator_states()),
             "norms": list(self.spikes.norms),
-            "progress": {name: getattr(self, name) for name in ("seconds", "best_loss", "best_step")},
+            "progress": {name: getattr(self, name) for name in ("seconds", "best_loss", "best_step", "skipped")},
         }
-        facts = {"training": asdict(self.config), "model": _describe(self.model)}
-        checkpoints.save(self.step, self.model, state, facts, self.best_step)
+        facts = {"step": self.step, "training": asdict(self.config), "model": _describe(self.model)}
+        checkpoints.save(self.step, partial(self._write, state, facts), self.best_step)
+
+    def _write(self, state: dict[str, Any], facts: dict[str, Any], place: Path) -> None:
+        if self.team is ALONE:
+            write_checkpoint(place, self.model, {**state, "optimiser": get_moments(self.optimiser, self.model)}, facts)
+        else:
+            from lmcourse.training.parallel.sharded_checkpoint import write_sharded
+
+            write_sharded(place, self.model, self.optimiser, state, facts, self.team)
 
     def load(self, place: Path, facts: dict[str, Any]) -> None:
         """Take over the state of a checkpoint. If it was made with other settings, a line says with which.
@@ -94,24 +110,43 @@ class TrainingState:
             CourseError: it is of another model, or its text was read in another order.
         """
         if facts["model"] != json.loads(json.dumps(_describe(self.model))):
-            raise CourseError(f"{place} is of another model: build the one that its checkpoint.json describes")
+            raise self.team.stop(f"{place} is of another model: build the one that its checkpoint.json describes")
         if changed := changes(facts["training"], json.loads(json.dumps(asdict(self.config)))):
             log.warning("%s was made with other settings: %s", place, changed)
         state = load_state(place)
         try:
             self.loader.load_state_dict(state["loader"])
         except ValueError as error:
-            raise CourseError(f"{place}: {error}") from None
-        load_weights(place, self.model)
-        # Its settings are those of this run, which may decay weights otherwise than the one that was saved.
-        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state["optimiser"]})
+            raise self.team.stop(f"{place}: {error}") from None
+        self._load_tensors(place, state)
         if state["scaler"]:  # empty unless the precision was fp16
             self.precision.scaler.load_state_dict(state["scaler"])
-        load_generator_states(state["generators"])
         self.spikes = SpikeWatch(self.config.spike, state["norms"])
         self.step = facts["step"]
         for name, value in state["progress"].items():
             setattr(self, name, value)
+        self._load_generators(place, state["generators"])
+
+    def _load_tensors(self, place: Path, state: dict[str, Any]) -> None:
+        """Weights, and what the optimiser remembers: it stays with the settings of this run."""
+        if self.team is ALONE and "optimiser" in state:
+            load_weights(place, self.model)
+            set_moments(self.optimiser, self.model, state["optimiser"])
+            return
+        from lmcourse.training.parallel.sharded_checkpoint import load_sharded, load_together
+
+        if self.team is ALONE:
+            load_sharded(place, self.model, self.optimiser)
+        else:
+            load_together(place, self.model, self.optimiser, self.team)
+
+    def _load_generators(self, place: Path, states: list[dict[str, Any]]) -> None:
+        """Each process goes on with its own random numbers, if there are as many processes as there were."""
+        if len(states) == len(self.team.gather(None)):
+            load_generator_states(states[self.team.rank])
+        else:
+            log.warning("%s was made by %d processes: dropout, if there is any, draws anew", place, len(states))
+            seed_all(self.config.seed, self.team.stream, self.step)
 
 
 def _describe(model: nn.Module) -> dict[str, Any] | None:

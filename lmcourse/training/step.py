@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from lmcourse.data.batch import IGNORED, Batch
 from lmcourse.models.loss import next_token_loss
 from lmcourse.training.precision import MixedPrecision
+from lmcourse.training.team import ALONE, Team
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ def training_step(
     *,
     clip: float | None = None,
     z_loss: float = 0.0,
+    team: Team = ALONE,
 ) -> StepResult:
     """Update a model once.
 
@@ -55,15 +58,16 @@ def training_step(
         precision: of the forward pass.
         clip: if the norm of the gradient is larger, it is scaled down to this (Pascanu et al., 2013).
         z_loss: as in `next_token_loss`.
+        team: who else takes part in the step, with other micro-batches or another part of the model. All get the same
+            result.
 
     Raises:
         NotFiniteError: the loss is not finite, or the gradient is not, unless it overflowed in fp16.
     """
     optimiser.zero_grad(set_to_none=True)
-    loss = accumulate(model, batches, precision, z_loss)
+    loss = accumulate(model, batches, precision, z_loss, team)
     precision.scaler.unscale_(optimiser)
-    parameters = [p for group in optimiser.param_groups for p in group["params"]]
-    norm = nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip)
+    norm = team.clip([p for group in optimiser.param_groups for p in group["params"]], clip)
     # To look at numbers is to wait for the device. It must be before the update: afterwards the weights are lost.
     result = StepResult(loss.item(), norm.item())
     if not math.isfinite(result.loss):
@@ -75,15 +79,34 @@ def training_step(
     return result
 
 
-def accumulate(model: nn.Module, batches: Sequence[Batch], precision: MixedPrecision, z_loss: float) -> Tensor:
-    """Add the gradient of the mean loss over all batches to that of the parameters; return the loss."""
-    counts = torch.stack([(batch.targets != IGNORED).sum() for batch in batches])
-    shares = counts / counts.sum().clamp(min=1)
+@singledispatch
+def accumulate(
+    model: nn.Module, batches: Sequence[Batch], precision: MixedPrecision, z_loss: float, team: Team = ALONE
+) -> Tensor:
+    """Add the gradient of the mean loss over all batches to that of the parameters; return the loss.
+
+    A model that is cut into stages has a way of its own (`lmcourse.training.parallel.pipeline`).
+    """
+    shares = shares_of(batches, team)
     whole = torch.zeros((), device=shares.device)
-    for batch, share in zip(batches, shares, strict=True):
-        with precision.autocast():
-            logits = model(batch.inputs)
-        loss = share * next_token_loss(logits, batch.targets, z_loss=z_loss)
-        precision.scaler.scale(loss).backward()
+    for number, (batch, share) in enumerate(zip(batches, shares, strict=True), start=1):
+        with team.waiting(model, last=number == len(batches)):
+            loss = share * mean_loss(model, batch, precision, z_loss)
+            # What is shared is the mean over the readers; their sum is wanted.
+            precision.scaler.scale(loss * team.readers).backward()
         whole += loss.detach()
-    return whole
+    return team.total(whole)
+
+
+@singledispatch
+def mean_loss(model: nn.Module, batch: Batch, precision: MixedPrecision, z_loss: float = 0.0) -> Tensor:
+    """The mean loss of a batch, in nats per target."""
+    with precision.autocast():
+        logits = model(batch.inputs)
+    return next_token_loss(logits, batch.targets, z_loss=z_loss)
+
+
+def shares_of(batches: Sequence[Batch], team: Team) -> Tensor:
+    """What each micro-batch contributes to the targets of the step, those of all readers together."""
+    counts = torch.stack([(batch.targets != IGNORED).sum() for batch in batches])
+    return counts / team.total(counts.sum()).clamp(min=1)

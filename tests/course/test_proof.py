@@ -16,7 +16,7 @@ from tests.course.chapters import ROOT
 def proof() -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         printed: list[str] = []
-        patch.setattr("lmcourse.cli.commands._print_json", lambda data: printed.append(json.dumps(data)))
+        patch.setattr("lmcourse.cli.commands.print_json", lambda data: printed.append(json.dumps(data)))
         status = main(["matrix", "--json", "--course", str(ROOT)])
     return {**json.loads(printed[0]), "status": status}
 

@@ -21,7 +21,7 @@ BASE = TrainingConfig(
     steps=40, batch=2, length=16, accumulate=2, seed=3, warmup=4, evaluate_every=10, checkpoint_every=3, z_loss=1e-4
 )
 
-CLOCKS = ("tokens_per_second",)
+CLOCKS = ("tokens_per_second", "mfu", "mfu_of")
 
 
 def text(tokens: int = 4000) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def save(folder: Path, steps: range | list[int], keep: int, best: int | None = N
     checkpoints = Checkpoints(folder, keep)
     for step in steps:
         reached = best if best is not None and best <= step else None
-        checkpoints.save(step, nn.Linear(2, 2), STATE_VALUES, {"note": "x"}, reached)
+        write = partial(write_checkpoint, model=nn.Linear(2, 2), state=STATE_VALUES, facts={"step": step})
+        checkpoints.save(step, write, reached)
     return checkpoints
 
 
@@ -49,7 +51,7 @@ def test_what_was_written_comes_back(tmp_path: Path) -> None:
     write_checkpoint(place, model, STATE_VALUES, {"step": 3, "note": "×"})
     assert {path.name for path in place.parent.iterdir()} == {"a"}
     facts = read_facts(place)
-    assert (facts["version"], facts["step"], facts["note"]) == (1, 3, "×")
+    assert (facts["version"], facts["step"], facts["note"]) == (2, 3, "×")
     load_weights(place, other)
     assert all(torch.equal(weight, other.state_dict()[name]) for name, weight in model.state_dict().items())
     assert other["head"].weight is other["embedding"].weight
@@ -77,11 +79,22 @@ def test_damage_is_noticed_in_one_line(tmp_path: Path, name: str, damage: str) -
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("written", "flipped"), [('"step": 31', '"step": 33'), ("0.001", "0.009"), ("null", "true")])
+def test_a_changed_fact_is_noticed(tmp_path: Path, written: str, flipped: str) -> None:
+    """Also where the file is good JSON still."""
+    write_checkpoint(tmp_path / "a", tied(), STATE_VALUES, {"step": 31, "training": {"rate": 0.001, "clip": None}})
+    file = tmp_path / "a" / FACTS
+    assert file.read_text(encoding="utf-8").count(written) == 1
+    file.write_text(file.read_text(encoding="utf-8").replace(written, flipped), encoding="utf-8")
+    with pytest.raises(DamagedCheckpointError, match="is damaged: it is not what was written"):
+        read_facts(tmp_path / "a")
+
+
 def test_another_format_is_refused(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "a", tied(), {}, {})
     facts = json.loads((tmp_path / "a" / FACTS).read_text(encoding="utf-8"))
-    (tmp_path / "a" / FACTS).write_text(json.dumps({**facts, "version": 2}), encoding="utf-8")
-    with pytest.raises(CourseError, match="has format 2, this code reads format 1") as caught:
+    (tmp_path / "a" / FACTS).write_text(json.dumps({**facts, "version": 3}), encoding="utf-8")
+    with pytest.raises(CourseError, match="has format 3, this code reads format 2") as caught:
         read_facts(tmp_path / "a")
     assert not isinstance(caught.value, DamagedCheckpointError)
 

@@ -161,6 +161,16 @@ def test_recomputed_blocks_give_the_same_gradients_and_keep_less() -> None:
     assert saved_bytes(model, whole) < 0.5 * saved_bytes(other, whole)
 
 
+def test_to_recompute_twice_is_to_recompute_once() -> None:
+    whole, model = batch(), runs.model(dropout=0.0)
+    calls: list[int] = []
+    recompute_blocks(model)
+    recompute_blocks(model)
+    model.blocks[0].attention.register_forward_hook(lambda *_: calls.append(1))  # type: ignore[operator,union-attr]
+    accumulate(model, [whole], FULL, 0.0)
+    assert len(calls) == 2
+
+
 def test_a_model_without_blocks_cannot_recompute_them() -> None:
     with pytest.raises(ValueError, match="Linear has no blocks to compute again"):
         recompute_blocks(nn.Linear(1, 1))

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from lmcourse.data.loader import Loader
+from lmcourse.errors import CourseError
 from lmcourse.training import trainer
 from lmcourse.training.checkpoint import FACTS, read_facts
 from lmcourse.training.metrics import read_metrics
@@ -130,6 +131,21 @@ def test_a_spike_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert spike["spike"] > 5
     assert len(caplog.messages) == 1
     assert caplog.messages[0].startswith("step 22: the gradient norm is ")
+
+
+def test_overflow_without_end_ends_the_run(tmp_path: Path) -> None:
+    """Some overflow in a row is how fp16 finds its scale; twenty are a mistake."""
+    run = runs.trainer(tmp_path, precision="fp16", steps=60, evaluate_every=None, checkpoint_every=None)
+    weight = run.state.model.get_parameter("norm.weight")
+    weight.register_hook(lambda gradient: gradient * (1 if run.state.step in (15, 16) else math.inf))
+    with pytest.raises(CourseError, match="step 37: gradients overflowed in fp16 20 times in a row") as caught:
+        run.run()
+    assert "\n" not in str(caught.value)
+    assert "step-00000037: go on with bf16 or fp32, or with a lower learning rate" in str(caught.value)
+    assert [record["step"] for record in runs.records(tmp_path) if "skipped" not in record] == [16, 17]
+    again = runs.trainer(tmp_path, steps=39)
+    assert again.resume() == 37
+    assert again.run() == "steps"
 
 
 def test_facts_are_json_that_a_person_can_read(whole: Path) -> None:

@@ -1,0 +1,23 @@
+"""What every command that has `--json` needs to print."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from contextlib import nullcontext, redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+
+def quiet(options: Namespace) -> AbstractContextManager[Any]:
+    """With --json stdout is the document's alone: what code prints on the way goes to stderr."""
+    return redirect_stdout(sys.stderr) if options.json else nullcontext()
+
+
+def print_json(data: object) -> None:
+    """The document."""
+    # ASCII, so that no console's encoding can break the document.
+    print(json.dumps(data, indent=2))

@@ -1,0 +1,17 @@
+"""`torchrun --nproc-per-node N -m lmcourse.training …`: `lmcourse train`, by several processes."""
+
+from __future__ import annotations
+
+import sys
+
+from lmcourse.errors import CourseError
+from lmcourse.training.command import main
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main.main(sys.argv[1:], program="lmcourse.training"))
+    except CourseError as error:
+        print(f"lmcourse: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(main.INTERRUPTED)

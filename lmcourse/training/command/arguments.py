@@ -1,0 +1,152 @@
+"""The flags of `lmcourse train`, the same for `torchrun -m lmcourse.training`: one per setting, and a few more."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lmcourse.data.corpora import CORPORA
+from lmcourse.errors import CourseError
+from lmcourse.training.command.choices import DEFAULTS
+from lmcourse.training.command.settings import SETTINGS, Setting, has_default
+
+DESCRIPTION = (
+    "Train a model on a text, or go on with a run. The folder gets its settings, the text as tokens, a line per step "
+    "in metrics.jsonl, and checkpoints."
+)
+EPILOG = "Every setting may stand in a TOML file too (--config); what is typed here wins. docs/training.md has more."
+
+TITLES = {
+    "run": "what is trained",
+    "training": "how it is trained",
+    "parallel": "how processes share the work (started by torchrun; docs/training.md)",
+}
+
+HELP = {
+    "preset": "a decoder of the zoo: nano, micro, mini, course-124m, gpt-2, …",
+    "corpus": f"{', '.join(CORPORA)}, or the path of a text file or folder",
+    "tokenizer": "how text is cut into tokens",
+    "vocabulary": "tokens that bpe makes, at most",
+    "held_out": "share of the text to validate on; 0 for none",
+    "validation_tokens": "most tokens that an evaluation reads",
+    "steps": "updates of the weights",
+    "batch": "windows per micro-batch, of all processes together",
+    "length": "tokens per window, the longest text that the model will read; by default the preset's context",
+    "accumulate": "micro-batches per step",
+    "seed": "of the weights, the order of the text and all chance",
+    "learning_rate": "at the peak of the schedule",
+    "schedule": "how the learning rate falls",
+    "warmup": "steps until the peak; by default a twentieth of all",
+    "decay": "steps at the end in which wsd falls",
+    "floor": "share of the peak to which the learning rate falls",
+    "weight_decay": "of AdamW, for matrices",
+    "betas": "of AdamW",
+    "eps": "of AdamW",
+    "clip": "the largest norm of the gradient; none lets it be",
+    "z_loss": "factor of the squared log-normaliser in the loss",
+    "precision": "of matrix products; weights stay fp32",
+    "recompute": "compute blocks again in the backward pass, to save memory",
+    "compile": "let torch compile the model: a minute, then faster steps",
+    "spike": "a gradient so many times the usual is reported",
+    "evaluate_every": "steps between evaluations; by default a tenth of all; none for the end only",
+    "checkpoint_every": "steps between checkpoints; by default a tenth of all; none for the best and the last only",
+    "keep": "how many of the last checkpoints stay; the best stays too",
+    "max_seconds": "stop after this time",
+    "max_tokens": "stop before reading more",
+    "replicate": "copies of the model that see different windows (DDP)",
+    "shard": "processes that see different windows and divide the weights among them (FSDP2)",
+    "tensor": "processes that divide every matrix",
+    "sequence": "let these divide the tokens between the matrices too",
+    "pipeline": "stages with some of the blocks each",
+    "pipeline_schedule": "the order in which the stages work",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells a mistake in one line, without the usage: that would fill the screen."""
+
+    def error(self, message: str) -> NoReturn:
+        """Give up.
+
+        Raises:
+            CourseError: always.
+        """
+        raise CourseError(f"{message} ({self.prog} --help)")
+
+
+def parse(arguments: Sequence[str], program: str) -> argparse.Namespace:
+    """What was typed; `given` has the settings among it, by name.
+
+    Raises:
+        CourseError: a flag that is unknown or has a wrong value.
+        SystemExit: help was asked for; it is printed.
+    """
+    parser = make_parser(program)
+    options, rest = parser.parse_known_args(arguments)
+    if rest:
+        parser.error(_unknown(rest[0], parser))
+    options.given = {name: setting.check(vars(options)[name]) for name, setting in SETTINGS.items() if name in options}
+    return options
+
+
+def make_parser(program: str) -> Parser:
+    """The parser; `program` is what it calls itself."""
+    parser = Parser(prog=program, description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the run; it must not have one yet")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --out, whose settings are kept")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+    what = "say what the run would cost: parameters, FLOPs, bytes, minutes; nothing is written or trained"
+    parser.add_argument("--dry-run", action="store_true", help=what)
+    parser.add_argument("--tensorboard", action="store_true", help="write scalars for TensorBoard into the folder too")
+    parser.add_argument("--json", action="store_true", help="print one JSON document at the end; progress to stderr")
+    groups = {table: parser.add_argument_group(title) for table, title in TITLES.items()}
+    for setting in SETTINGS.values():
+        _add(groups[setting.table], setting)
+    return parser
+
+
+def _add(group: argparse._ArgumentGroup, setting: Setting) -> None:
+    flag = f"--{setting.name.replace('_', '-')}"
+    options: dict[str, Any] = {"default": argparse.SUPPRESS, "help": HELP[setting.name] + _default(setting)}
+    if setting.kind is bool:
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, **options)
+        return
+    if setting.count > 1:
+        options["nargs"] = setting.count
+    options["metavar"] = f"{{{','.join(setting.choices)}}}" if setting.choices else _metavar(setting)
+    group.add_argument(flag, type=_reader(setting), **options)
+
+
+def _reader(setting: Setting) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            return setting.parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def _metavar(setting: Setting) -> str:
+    return {int: "N", float: "X"}.get(setting.kind, "NAME")
+
+
+def _default(setting: Setting) -> str:
+    """What is taken if nothing is said, for the help; "" if that follows from other settings."""
+    if "by default" in HELP[setting.name] or not (setting.name in DEFAULTS or has_default(setting)):
+        return ""
+    value = DEFAULTS.get(setting.name, setting.default)
+    if value is None or value is False:
+        return ""
+    return f"; {' '.join(f'{x:g}' for x in value) if setting.count > 1 else value} by default"
+
+
+def _unknown(word: str, parser: Parser) -> str:
+    name = word.partition("=")[0]
+    if not name.startswith("-"):
+        return f"{word!r} belongs to no flag"
+    flags = [flag for flag in parser._option_string_actions if flag.startswith("--")]
+    return f"there is no flag {name}; the nearest is {get_close_matches(name, flags, n=1, cutoff=0.0)[0]}"

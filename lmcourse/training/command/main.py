@@ -1,0 +1,94 @@
+"""`lmcourse train`, and `torchrun -m lmcourse.training`: from what was typed to a run and what is printed about it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+
+from rich.console import Console
+
+from lmcourse.device import best_device
+from lmcourse.errors import CourseError
+from lmcourse.training.command import summary
+from lmcourse.training.command.arguments import parse
+from lmcourse.training.command.choices import changed_run, new_run, read_choices
+from lmcourse.training.command.folder import load_run
+from lmcourse.training.command.forecast import forecast
+from lmcourse.training.command.run import Run
+from lmcourse.training.command.session import train
+from lmcourse.training.listeners.progress_bar import ProgressBar
+from lmcourse.training.listeners.tensorboard import TensorBoard
+from lmcourse.training.parallel.processes import processes
+
+INTERRUPTED = 130
+"""The exit status of a program that was ended by Ctrl-C: 128 + SIGINT."""
+
+
+def main(arguments: Sequence[str], program: str) -> int:
+    """Do what was typed; returns the exit status.
+
+    Args:
+        arguments: the flags.
+        program: what stood before them.
+
+    Raises:
+        CourseError: a mistake, told in one line.
+        SystemExit: help was asked for.
+    """
+    options = parse(arguments, program)
+    run = choose(options)
+    if options.dry_run:
+        return _predict(run, options)
+    if options.out is None:
+        raise CourseError("say where the run is to be: --out FOLDER")
+    return _train(run, options)
+
+
+def choose(options: Namespace) -> Run:
+    """The run that was asked for: the command line wins over the file, both over what a run had before.
+
+    Raises:
+        CourseError: settings that cannot be, or do not go together.
+    """
+    given = (read_choices(options.config) if options.config else {}) | options.given
+    if not options.resume:
+        return new_run(given)
+    if options.out is None:
+        raise CourseError("say which run is to go on: --resume --out FOLDER")
+    return changed_run(load_run(options.out), given)
+
+
+def _predict(run: Run, options: Namespace) -> int:
+    found = forecast(run)
+    if options.json:
+        print(json.dumps(found.to_json(), indent=2))
+    else:
+        Console(highlight=False).print(summary.costs(run, found))
+    return 0
+
+
+def _train(run: Run, options: Namespace) -> int:
+    console = Console(stderr=options.json, highlight=False)
+    with processes(run.training.parallel, best_device()) as process, ExitStack() as stack:
+        told = listeners(run, options, console) if process.leader else []
+        for listener in told:
+            stack.enter_context(listener)
+        outcome = train(run, options.out, resume=options.resume, listeners=told, process=process)
+    if process.leader and options.json:
+        print(json.dumps(asdict(outcome), indent=2))
+    elif process.leader:
+        console.print(summary.end(outcome, options.out), soft_wrap=True)
+    return INTERRUPTED if outcome.reason == "interrupted" else 0
+
+
+def listeners(run: Run, options: Namespace, console: Console) -> list[ProgressBar | TensorBoard]:
+    """Who is told of every step. The bar also shows what the course logs, from INFO on."""
+    logging.getLogger("lmcourse").setLevel(logging.INFO)
+    made: list[ProgressBar | TensorBoard] = [ProgressBar(run.training, console=console)]
+    if options.tensorboard:
+        made.append(TensorBoard(options.out / "tensorboard"))
+    return made

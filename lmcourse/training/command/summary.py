@@ -1,0 +1,82 @@
+"""What a person reads about a run: its costs before, and how it ended."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from lmcourse.training.command.forecast import Forecast
+from lmcourse.training.command.run import Run
+from lmcourse.training.command.session import Outcome
+
+ENDS = {
+    "steps": "All steps are done",
+    "tokens": "The budget of tokens is spent",
+    "time": "The time is over",
+    "interrupted": "Stopped by Ctrl-C",
+}
+
+MORE = {"steps": "--steps N", "tokens": "--max-tokens N", "time": "--max-seconds N"}
+"""What lets a run that ended go on."""
+
+
+def costs(run: Run, found: Forecast) -> RenderableType:
+    """The forecast as a table."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(justify="right", no_wrap=True)
+    table.add_row("parameters", f"{found.parameters.total:,}")
+    for part, size in found.parameters:
+        table.add_row(f"  {part}", f"{size:,}")
+    table.add_row("memory of a step, MiB", f"{found.memory.total / 2**20:,.1f}")
+    for part, size in found.memory:
+        table.add_row(f"  {part}", f"{size / 2**20:,.1f}")
+    table.add_row("tokens of the text", f"{found.corpus_tokens:,}")
+    table.add_row("steps", f"{found.steps:,}")
+    table.add_row(f"tokens, {run.training.tokens_per_step:,} a step", f"{found.tokens:,}")
+    table.add_row("epochs", f"{found.epochs:,.2f}")
+    table.add_row("FLOPs of a step", f"{found.flops_per_step:.3g}")
+    table.add_row("FLOPs of the run", f"{found.steps * found.flops_per_step:.3g}")
+    heading = f"[bold]{escape(run.preset)}[/] on {escape(run.corpus)}, a vocabulary of {found.vocabulary:,} tokens"
+    return Group(heading, table, _time(found))
+
+
+def _time(found: Forecast) -> str:
+    if found.seconds is None or found.peak is None:
+        return "How long it takes is not known: there is no peak for this device."
+    each = f" by each of {found.devices} devices" if found.devices > 1 else ""
+    return (
+        f"About {found.seconds / 60:,.1f} minutes if {found.mfu:.0%} of the peak is reached{each}: "
+        f"{found.peak.flops / 1e9:,.0f} GFLOP/s, {escape(found.peak.source)}. Evaluations come on top."
+    )
+
+
+def end(outcome: Outcome, folder: Path) -> str:
+    """How a sitting ended, and what can be done next; after Ctrl-C in one line."""
+    spent = timedelta(seconds=round(outcome.seconds))
+    done = f"{ENDS[outcome.reason]}: step {outcome.step:,}, {outcome.tokens:,} tokens, {spent}."
+    again = f"Go on: lmcourse train --resume --out {folder}"
+    if outcome.reason == "interrupted":
+        return escape(f"{done} {again}")
+    lines = [done, f"{again} {MORE[outcome.reason]}"]
+    lines[1:1] = _reached(outcome)
+    lines.append(f'Let it write: lmcourse generate --checkpoint {folder} --prompt "The"')
+    return escape("\n".join(lines))
+
+
+def _reached(outcome: Outcome) -> list[str]:
+    """The lowest validation loss, and how far it is from the best there can be."""
+    if outcome.best_loss is None or outcome.yardstick is None:
+        return []
+    found, best = outcome.yardstick.per_byte(outcome.best_loss), outcome.yardstick.best_possible
+    at = f"at step {outcome.best_step:,}"
+    lines = [f"The lowest validation loss: {outcome.best_loss:.3f} nats per token, {found:.4f} per byte, {at}."]
+    if best is not None:
+        above = f"{found / best - 1:.1%} above"
+        lines.append(f"Nobody can do better on this text than {best:.4f} per byte: you are {above}.")
+    return lines

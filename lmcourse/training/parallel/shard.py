@@ -1,0 +1,37 @@
+"""Data parallelism: every reader has the whole model (DDP), or a share of every weight (FSDP2), or both (HSDP).
+
+In all of them gradients are averaged over the readers.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+from lmcourse.training.blocks import blocks_of
+
+
+def share_gradients(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    """What to call in place of a model, whose gradients are then those of all readers.
+
+    With DDP it is a module around the model. With FSDP2 it is the model itself, changed in place: a block's weights are
+    gathered before it is computed, and let go of afterwards. What is no block is one more such unit.
+
+    Args:
+        model: the model or a stage of it, already cut by tensor parallelism.
+        mesh: of all processes.
+    """
+    replicate, shard, tensor = (mesh[side].size() for side in ("replicate", "shard", "tensor"))
+    if replicate * shard == 1:
+        return model
+    if shard * tensor == 1:
+        return DistributedDataParallel(model, process_group=mesh.get_group("replicate"))
+    readers = mesh["replicate", "shard"] if replicate > 1 else mesh["shard"]
+    for block in blocks_of(model):
+        fully_shard(block, mesh=readers)
+    # torch would keep the rest whole until the backward pass. After an evaluation there is none, and a checkpoint has
+    # to find the shares.
+    fully_shard(model, mesh=readers, reshard_after_forward=True)
+    return model

@@ -1,0 +1,238 @@
+"""`lmcourse generate`: a model that was trained goes on with a text."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmcourse.cli import main
+from lmcourse.cli.generating import as_text
+from lmcourse.data.tokenizers import ByteTokenizer
+from lmcourse.training.checkpoint import FACTS, MODEL
+from lmcourse.training.command.trained import load_trained
+from tests.cli.tiny import FLAGS, STEPS, typed, write_corpus
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run with several checkpoints."""
+    folder = tmp_path_factory.mktemp("generate")
+    corpus = write_corpus(folder / "stories")
+    often = ["--checkpoint-every", "2", "--evaluate-every", "3", "--keep", "9", "--json"]
+    assert main(["train", "--corpus", str(corpus), "--out", str(folder / "run"), *FLAGS, *often]) == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def copy(run: Path, tmp_path: Path) -> Path:
+    """A run that a test may spoil."""
+    return Path(shutil.copytree(run, tmp_path / "copy"))
+
+
+def answer(capsys: pytest.CaptureFixture[str], folder: Path, *words: str, prompt: str = "One ") -> dict[str, Any]:
+    """The JSON document about a text."""
+    assert main(["generate", "--checkpoint", str(folder), "--prompt", prompt, *words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def place(folder: Path, step: int) -> Path:
+    return folder / "checkpoints" / f"step-{step:08}"
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
+    """The one line about a mistake."""
+    assert main(["generate", *map(str, words)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    return err
+
+
+# What is written
+
+
+def test_a_seed_gives_the_same_text(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, again, other = (answer(capsys, run, "--seed", seed) for seed in ("1", "1", "2"))
+    assert first["text"] == again["text"] != other["text"]
+    drawn = answer(capsys, run)
+    assert drawn["text"] == answer(capsys, run, "--seed", str(drawn["seed"]))["text"]
+
+
+def test_a_person_sees_the_same_text_as_a_program(course: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The text of an untrained model of bytes is full of broken characters."""
+    words = ["--seed", "3", "--tokens", "12"]
+    found = answer(capsys, run, *words)
+    shown = typed(course, "generate", "--checkpoint", run, "--prompt", "One ", *words)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout == "One " + found["text"] + "\n"
+    assert shown.stderr.startswith("12 tokens in ")
+    assert "tokens/s; seed 3, model of step " in shown.stderr
+    assert found["tokens"] == 12
+    assert found["tokens_per_second"] == found["tokens"] / found["seconds"] > 0
+
+
+@pytest.mark.parametrize("flags", [["--temperature", "0"], ["--top-k", "1"], ["--top-p", "1e-9"], ["--min-p", "1"]])
+def test_without_chance_it_is_the_likeliest_token(
+    flags: list[str], run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found without a cache, token by token."""
+    trained = load_trained(run)
+    tokens = trained.tokenizer.encode("One ")
+    for _ in range(8):
+        tokens.append(int(trained.model(torch.tensor([tokens]))[0, -1].argmax()))
+    found = answer(capsys, run, *flags, "--tokens", "8")
+    assert found["text"] == trained.tokenizer.decode(tokens[4:])
+
+
+def test_it_writes_until_the_context_is_full(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(capsys, run)["tokens"] == 16 - len("One ")
+
+
+def test_the_prompt_may_come_from_stdin(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Two é"))
+    assert answer(capsys, run, "--temperature", "0", prompt="-")["prompt"] == "Two é"
+    expected = answer(capsys, run, "--temperature", "0", prompt="Two é")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Two é"))
+    assert answer(capsys, run, "--temperature", "0", prompt="-")["text"] == expected["text"]
+
+
+# Pieces of a text
+
+
+@given(st.binary(max_size=40))
+def test_pieces_together_are_the_text(text: bytes) -> None:
+    """Also of bytes that are no UTF-8."""
+    tokenizer = ByteTokenizer()
+    assert "".join(as_text(tokenizer, list(text))) == tokenizer.decode(list(text))
+
+
+@given(st.text(max_size=20))
+def test_a_character_is_shown_as_a_whole(text: str) -> None:
+    tokenizer = ByteTokenizer()
+    wanted = [character for character in text if character != "\ufffd"]
+    assert list(as_text(tokenizer, tokenizer.encode("".join(wanted)))) == wanted
+
+
+def test_a_piece_does_not_wait_for_the_next_token() -> None:
+    asked: list[int] = []
+
+    def tokens() -> Iterator[int]:
+        for token in "aé".encode():
+            asked.append(token)
+            yield token
+
+    pieces = as_text(ByteTokenizer(), tokens())
+    assert (next(pieces), len(asked)) == ("a", 1)
+    assert (next(pieces), len(asked)) == ("é", 3)
+
+
+# Which checkpoint
+
+
+def test_the_best_checkpoint_the_last_or_a_named_one(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The losses of the run are replaced, so that the best is not the last."""
+    metrics = copy / "metrics.jsonl"
+    records = [json.loads(line) for line in metrics.read_text().splitlines()]
+    for record in records:
+        if "validation_loss" in record:
+            record["validation_loss"] = abs(record["step"] - 6) + 1.0
+    metrics.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert answer(capsys, copy)["step"] == 6
+    assert answer(capsys, copy, "--last")["step"] == STEPS
+    assert answer(capsys, place(copy, 4))["step"] == 4
+    shutil.rmtree(place(copy, 6))
+    assert answer(capsys, copy)["step"] == STEPS
+    metrics.unlink()
+    assert answer(capsys, copy)["step"] == STEPS
+
+
+def test_a_run_can_be_moved_without_its_text(copy: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("train.tokens", "validation.tokens"):
+        (copy / name).unlink()
+    assert answer(capsys, copy, "--seed", "1")["text"] == answer(capsys, run, "--seed", "1")["text"]
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--prompt", ""], "prompt 0 is empty"),
+        (["--prompt", "x" * 16], "the prompt has 16 tokens, which leaves no room in the model's context of 16"),
+        (["--prompt", "x", "--tokens", "16"], "longer than the model's context of 16"),
+        (["--prompt", "x", "--tokens", "0"], "must be at least 1, not 0"),
+        (["--prompt", "x", "--temperature", "-1"], "a temperature must be positive, not -1"),
+        (["--prompt", "x", "--top-k", "0"], "k cannot be 0"),
+        (["--prompt", "x", "--top-p", "2"], "not 2"),
+        (["--prompt", "x", "--seed", "-1"], "a seed is from 0 to 2⁶³ − 1, not -1"),
+        (["--prompt", "x", "--seed", str(2**63)], "a seed is from 0 to 2⁶³ − 1"),
+    ],
+)
+def test_a_request_that_cannot_be(words: list[str], line: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert line in told(capsys, "--checkpoint", run, *words)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        (f"checkpoints/step-{STEPS:08}/{MODEL}", "is damaged: it is not what was written"),
+        (f"checkpoints/step-{STEPS:08}/{FACTS}", "is damaged"),
+        ("tokenizer.json", "is damaged"),
+        ("run.json", "is damaged"),
+    ],
+)
+def test_a_damaged_file_is_named(name: str, line: str, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (copy / name).write_bytes((copy / name).read_bytes()[:-9])
+    err = told(capsys, "--checkpoint", place(copy, STEPS), "--prompt", "x")
+    assert str(copy / name) in err
+    assert line in err
+
+
+def test_one_bit_is_enough(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = place(copy, STEPS) / MODEL
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert f"{MODEL} is damaged" in told(capsys, "--checkpoint", place(copy, STEPS), "--prompt", "x")
+
+
+@pytest.mark.parametrize("name", [MODEL, FACTS, "tokenizer.json", "run.json"])
+def test_a_missing_file_is_named(name: str, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in copy.rglob(name):
+        path.unlink()
+    assert name in told(capsys, "--checkpoint", copy, "--prompt", "x")
+
+
+def test_what_is_no_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nowhere = tmp_path / "nowhere"
+    assert f"there is no folder {nowhere}" in told(capsys, "--checkpoint", nowhere, "--prompt", "x")
+    assert "is neither a run nor a checkpoint" in told(capsys, "--checkpoint", tmp_path, "--prompt", "x")
+    shutil.copy(run / "run.json", tmp_path)
+    assert "has no checkpoint yet" in told(capsys, "--checkpoint", tmp_path, "--prompt", "x")
+
+
+def test_settings_of_another_model(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = json.loads((copy / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps(settings | {"preset": "micro"}))
+    assert "is of another model than" in told(capsys, "--checkpoint", copy, "--prompt", "x")
+
+
+def test_a_character_that_the_model_has_never_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = write_corpus(tmp_path / "stories")
+    words = ["train", "--corpus", str(corpus), "--out", str(tmp_path / "run"), *FLAGS]
+    assert main([*words, "--tokenizer", "characters", "--steps", "2"]) == 0
+    capsys.readouterr()
+    assert "does not know 'ß'" in told(capsys, "--checkpoint", tmp_path / "run", "--prompt", "Fuß")

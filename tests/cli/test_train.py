@@ -1,0 +1,312 @@
+"""`lmcourse train`, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmcourse.accounting.counter import counted_flops
+from lmcourse.cli import main
+from lmcourse.training.checkpoint import MODEL
+from lmcourse.training.command.trained import load_trained
+from tests.cli.tiny import FLAGS, STEPS, command, environment, losses, settings, typed, write_corpus
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of stories."""
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "stories")
+
+
+@pytest.fixture(scope="module")
+def whole(course: Path, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The folder of a run that was never stopped, and what it printed."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    often = ["--checkpoint-every", "3", "--evaluate-every", "4", "--keep", "9"]
+    run = typed(course, "train", "--corpus", corpus, "--out", folder, *FLAGS, *often, "--json")
+    assert run.returncode == 0, run.stderr
+    return folder, json.loads(run.stdout)
+
+
+def checkpoint(folder: Path, step: int) -> Path:
+    return folder / "checkpoints" / f"step-{step:08}"
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
+    """The JSON document of a command that succeeds."""
+    status = main([*map(str, words), "--json"])
+    out, err = capsys.readouterr()
+    assert status == 0, err
+    return json.loads(out)
+
+
+# A run
+
+
+def test_a_run_leaves_what_docs_training_says(whole: tuple[Path, dict[str, Any]]) -> None:
+    folder, told = whole
+    names = {"run.json", "tokenizer.json", "train.tokens", "validation.tokens", "metrics.jsonl", "checkpoints"}
+    assert {path.name for path in folder.iterdir()} == names
+    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [record["step"] for record in records] == list(range(1, STEPS + 1))
+    assert all(record["loss"] > 0 and record["tokens_per_second"] > 0 for record in records)
+    assert {path.name for path in (folder / "checkpoints").iterdir()} == {
+        f"step-{step:08}" for step in (3, 4, 6, STEPS)
+    }
+    assert (told["step"], told["tokens"], told["reason"]) == (STEPS, STEPS * 2 * 16, "steps")
+    validation = {record["step"]: record["validation_loss"] for record in records if "validation_loss" in record}
+    assert told["best_loss"] == min(validation.values()) == validation[told["best_step"]]
+    assert Path(told["checkpoint"]) == checkpoint(folder, STEPS)
+
+
+def test_a_run_that_goes_on_equals_one_that_was_not_stopped(
+    course: Path, whole: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    """It is killed after step 3: what came later is lost. `--out` alone says how it goes on."""
+    folder, killed = whole[0], tmp_path / "killed"
+    shutil.copytree(folder, killed)
+    for step in (4, 6, STEPS):
+        shutil.rmtree(checkpoint(killed, step))
+    run = typed(course, "train", "--resume", "--out", killed)
+    assert run.returncode == 0, run.stderr
+    assert "going on after step 3" in run.stdout
+    assert losses(killed) == losses(folder)
+    weights = [(checkpoint(one, STEPS) / MODEL).read_bytes() for one in (folder, killed)]
+    assert weights[0] == weights[1]
+
+
+def test_ctrl_c_saves_and_loses_nothing(course: Path, corpus: Path, tmp_path: Path) -> None:
+    base = ["train", "--corpus", corpus, "--schedule", "constant", "--held-out", "0", *FLAGS, "--out"]
+    stopped, straight = tmp_path / "stopped", tmp_path / "straight"
+    metrics = stopped / "metrics.jsonl"
+    process = subprocess.Popen(
+        command(*base, stopped, "--steps", "1000000"),
+        cwd=course,
+        env=environment(course),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while process.poll() is None and not (metrics.exists() and metrics.stat().st_size > 0):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err == ""
+    assert "stopping after this step" in out
+    assert "Stopped by Ctrl-C: step " in out.splitlines()[-1]
+    last = losses(stopped)[-1][0]
+    assert checkpoint(stopped, last).is_dir()
+    more = str(last + 2)
+    assert typed(course, "train", "--resume", "--out", stopped, "--steps", more).returncode == 0
+    assert typed(course, *base, straight, "--steps", more).returncode == 0
+    assert losses(stopped) == losses(straight)
+
+
+def test_module_takes_the_same_flags(course: Path, corpus: Path, tmp_path: Path) -> None:
+    """`torchrun -m lmcourse.training` starts this."""
+    words = ["--corpus", str(corpus), *FLAGS, "--out", str(tmp_path), "--steps", "0"]
+    run = subprocess.run(
+        [sys.executable, "-m", "lmcourse.training", *words],
+        capture_output=True,
+        text=True,
+        env=environment(course),
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (2, "", "lmcourse: steps must be at least 1, not 0\n")
+
+
+@pytest.mark.parametrize("name", ["train", "generate"])
+def test_the_commands_explain_themselves(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([name, "--help"])
+    assert stop.value.code == 0
+    assert f"usage: lmcourse {name}" in capsys.readouterr().out
+
+
+# Settings
+
+
+def test_a_file_says_the_same_as_flags(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is typed wins."""
+    file = tmp_path / "run.toml"
+    file.write_text(
+        f'corpus = "{corpus.as_posix()}"\ntokenizer = "bytes"\nlength = 16\nclip = "none"\n'
+        "[training]\nbatch = 2\nsteps = 50\nbetas = [0.8, 0.9]\nschedule = 'wsd'\ndecay = 1\n"
+        "[parallel]\nschedule = 'gpipe'\n"
+    )
+    told = printed(capsys, "train", "--config", file, "--steps", "2", "--out", tmp_path / "run")
+    assert told["step"] == 2
+    saved = settings(tmp_path / "run")
+    wanted = {"steps": 2, "batch": 2, "betas": [0.8, 0.9], "schedule": "wsd", "decay": 1, "clip": None}
+    assert {name: saved[name] for name in wanted} == wanted
+    assert saved["pipeline_schedule"] == "gpipe"
+
+
+def test_a_run_can_be_made_longer(
+    whole: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    longer = tmp_path / "longer"
+    shutil.copytree(whole[0], longer)
+    assert printed(capsys, "train", "--resume", "--out", longer, "--steps", "10")["step"] == 10
+    assert settings(longer)["steps"] == 10
+    assert printed(capsys, "train", "--resume", "--out", longer)["step"] == 10
+
+
+@pytest.mark.parametrize("kind", ["bpe", "characters"])
+def test_other_tokenizers(kind: str, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the run needs, the model gets: a token for each of the tokenizer's."""
+    words = ["--corpus", corpus, *FLAGS, "--tokenizer", kind, "--vocabulary", "300", "--steps", "2", "--held-out", "0"]
+    told = printed(capsys, "train", *words, "--out", tmp_path / "run")
+    assert (told["step"], told["best_loss"]) == (2, None)
+    trained = load_trained(tmp_path / "run")
+    assert trained.model.config.vocabulary == trained.tokenizer.vocabulary
+    assert trained.tokenizer.decode(trained.tokenizer.encode("One 漢 or é.")) == "One 漢 or é."
+
+
+# Before a run
+
+
+def test_a_dry_run_is_right_and_writes_nothing(
+    corpus: Path, whole: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    words = ["train", "--corpus", corpus, *FLAGS, "--accumulate", "3", "--out", tmp_path / "run", "--dry-run"]
+    told = printed(capsys, *words)
+    assert sorted(tmp_path.iterdir()) == before
+    trained = load_trained(whole[0])
+    parameters = sum(parameter.numel() for parameter in trained.model.parameters())
+    assert told["parameters"]["total"] == parameters
+    assert told["memory"]["weights"] == 4 * parameters
+    assert told["memory"]["optimiser moments"] == 8 * parameters
+    counted = counted_flops(trained.model.config, 6, 16, backward=True).total
+    assert told["flops_per_step"] == counted
+    assert told["flops"] == STEPS * counted
+    assert told["tokens"] == STEPS * 3 * 2 * 16
+    assert told["epochs"] == told["tokens"] / told["corpus_tokens"]
+    assert told["seconds"] == pytest.approx(told["flops"] / (told["mfu"] * told["peak"]["flops"]))
+    assert main(list(map(str, words))) == 0
+    assert f"{parameters:,}" in capsys.readouterr().out
+
+
+def test_the_text_of_a_forecast_is_that_of_the_run(
+    corpus: Path, whole: tuple[Path, dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bytes: each file that is not held out, and the empty line that ends it."""
+    told = printed(capsys, "train", "--corpus", corpus, *FLAGS, "--dry-run")
+    held_out = (whole[0] / "validation.tokens").stat().st_size
+    texts = [path.read_text(encoding="utf-8").rstrip("\n").encode() for path in corpus.iterdir()]
+    everything = sum(len(text) + 2 for text in texts)
+    assert 0 < told["corpus_tokens"] < everything
+    assert everything - told["corpus_tokens"] in {len(text) + 2 for text in texts}
+    assert held_out > 2 * (everything - told["corpus_tokens"])
+
+
+# Mistakes
+
+
+MISTAKES = [
+    ([], "say what is to be learned: --corpus"),
+    (["--corpus", "CORPUS"], "say where the run is to be: --out"),
+    (["--resume"], "say which run is to go on: --resume --out FOLDER"),
+    (["--resume", "--out", "OUT"], "has no run"),
+    (["--corpus", "sinthetic", "--out", "OUT"], "Did you mean 'synthetic'?"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--preset", "nanno"], "Did you mean 'nano'?"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--preset", "t5-small"], "does not predict the next token"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--stepz", "5"], "there is no flag --stepz; the nearest is --steps"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--step", "5"], "there is no flag --step; the nearest is --steps"),
+    (["--corpus", "CORPUS", "--out", "OUT", "5"], "'5' belongs to no flag"),
+    (["--corpus"], "expected one argument"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--steps", "ten"], "steps must be a whole number, not 'ten'"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--steps", "1.5"], "steps must be a whole number, not '1.5'"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--steps", "0"], "steps must be at least 1, not 0"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--seed", str(2**63)], "seed must be below 2⁶³"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--learning-rate", "nan"], "learning_rate must be above 0"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--schedule", "cos"], "must be one of constant, cosine, wsd"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--decay", "5"], "only 'wsd' has a number of steps to decay"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--warmup", "9"], "a warm-up of 9 steps do not fit into a run of 8"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--max-tokens", "31"], "is less than the 32 tokens of one step"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--betas", "1", "0.9"], "betas must be at least 0 and below 1"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--vocabulary", "255"], "vocabulary must be at least 256"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--held-out", "1"], "held_out is a share"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--validation-tokens", "1"], "validation_tokens must be at least 2"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--length", "100000"], "take a longer text or shorter windows"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--replicate", "3"], "does not divide among 3 processes"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--shard", "2"], "the run is for 2 processes"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--sequence"], "set tensor above 1"),
+    (["--corpus", "CORPUS", "--out", "CORPUS/00.txt"], "cannot be made"),
+    (["--corpus", "CORPUS", "--config", "/nowhere.toml"], "/nowhere.toml cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), MISTAKES, ids=lambda item: " ".join(item) if isinstance(item, list) else "")
+def test_a_mistake_is_one_line_and_leaves_no_run(
+    words: list[str], told: str, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {"CORPUS": str(corpus), "OUT": str(tmp_path / "run")}
+    for name, place in places.items():
+        words = [word.replace(name, place) for word in words]
+    assert main(["train", *FLAGS, *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("lmcourse: ")
+    assert err.count("\n") == 1
+    assert told in err
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("stepz = 5", "there is no setting 'stepz'; the nearest is steps"),
+        ("[training]\nshard = 5", "there is no setting 'shard'; the nearest is"),
+        ("[paralel]\nshard = 5", "there is no setting 'paralel'"),
+        ("training = 5", "there is no setting 'training'"),
+        ("steps = 'ten'", "steps must be a whole number, not 'ten'"),
+        ("steps = true", "steps must be a whole number, not True"),
+        ("steps = 'none'", "steps must be a whole number, not 'none'"),
+        ("clip = 'much'", "clip must be a number or none, not 'much'"),
+        ("recompute = 1", "recompute must be true or false, not 1"),
+        ("betas = [0.9]", "betas must be 2 numbers, not [0.9]"),
+        ("precision = 'fp8'", "precision must be one of fp32, bf16, fp16, not 'fp8'"),
+        ("steps = ", "run.toml: Invalid value (at end of document)"),
+    ],
+)
+def test_a_mistake_in_the_file_is_one_line(
+    text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run.toml").write_text(text)
+    assert main(["train", "--config", str(tmp_path / "run.toml"), "--dry-run"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert told in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "has a run already: go on with it by --resume"),
+        (["--resume", "--length", "8"], "length cannot change in a run that goes on: it is 16, not 8"),
+        (["--resume", "--seed", "1"], "seed cannot change"),
+        (["--resume", "--preset", "micro"], "preset cannot change"),
+        (["--resume", "--steps", "1"], "do not fit into a run of 1"),
+    ],
+)
+def test_a_run_that_is_there_is_not_spoiled(
+    words: list[str], told: str, whole: tuple[Path, dict[str, Any]], corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = whole[0]
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    new = [] if "--resume" in words else ["--corpus", str(corpus), *FLAGS]
+    assert main(["train", "--out", str(folder), *new, *words]) == 2
+    assert told in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before

@@ -1,0 +1,58 @@
+"""A run so small that every test of the commands can afford one."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from lmcourse.data.grammar import story_grammar
+from lmcourse.training.metrics import read_metrics
+
+STEPS = 8
+FLAGS = ["--tokenizer", "bytes", "--length", "16", "--batch", "2", "--warmup", "2", "--steps", str(STEPS)]
+ONE_CPU = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+"""Sums in another order are other sums: runs that are compared use one thread, and no GPU."""
+
+
+def write_corpus(folder: Path) -> Path:
+    """Some stories, a file each; one has letters of two, three and four bytes."""
+    folder.mkdir()
+    source = random.Random(1)
+    for index in range(12):
+        (folder / f"{index:02}.txt").write_text(story_grammar().generate(source), encoding="utf-8")
+    (folder / "unicode.txt").write_text("é ñ – € 漢字 😀 " * 8, encoding="utf-8")
+    return folder
+
+
+def command(*words: str | Path) -> list[str]:
+    """How `lmcourse words...` is started by this Python."""
+    return [sys.executable, "-m", "lmcourse", *map(str, words)]
+
+
+def environment(course: Path) -> dict[str, str]:
+    """In which it finds the package, wherever it is started."""
+    return os.environ | ONE_CPU | {"PYTHONPATH": str(course), "COLUMNS": "80"}
+
+
+def typed(course: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """What a person gets who types `lmcourse words...`."""
+    start = command(*words)
+    return subprocess.run(
+        start, capture_output=True, text=True, cwd=course, env=environment(course), timeout=120, check=False
+    )
+
+
+def losses(folder: Path) -> list[tuple[int, float]]:
+    """Step and loss of every step."""
+    return [(record["step"], record["loss"]) for record in read_metrics(folder / "metrics.jsonl")]
+
+
+def settings(folder: Path) -> dict[str, Any]:
+    """What a run has saved of itself."""
+    found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    return found

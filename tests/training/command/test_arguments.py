@@ -1,0 +1,142 @@
+"""Flags and settings: none forgotten, each of its kind."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from lmcourse.errors import CourseError
+from lmcourse.training.command.arguments import HELP, make_parser, parse
+from lmcourse.training.command.choices import new_run
+from lmcourse.training.command.run import Run
+from lmcourse.training.command.settings import SETTINGS, find_setting, make_run, settings_of
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.parallelism import Parallelism
+
+OTHER: dict[str, Any] = {
+    "preset": "micro",
+    "corpus": "synthetic",
+    "tokenizer": "characters",
+    "vocabulary": 300,
+    "held_out": 0.25,
+    "validation_tokens": 77,
+    "steps": 50,
+    "batch": 12,
+    "length": 24,
+    "accumulate": 2,
+    "seed": 2**60 + 1,
+    "learning_rate": 0.25,
+    "schedule": "wsd",
+    "warmup": 3,
+    "decay": 4,
+    "floor": 0.5,
+    "weight_decay": 0.0,
+    "betas": (0.5, 0.75),
+    "eps": 1e-6,
+    "clip": None,
+    "z_loss": 1e-4,
+    "precision": "bf16",
+    "recompute": True,
+    "compile": True,
+    "spike": 9.0,
+    "evaluate_every": 5,
+    "checkpoint_every": 6,
+    "keep": 7,
+    "max_seconds": 8.5,
+    "max_tokens": 10**6,
+    "replicate": 2,
+    "shard": 3,
+    "tensor": 4,
+    "sequence": True,
+    "pipeline": 5,
+    "pipeline_schedule": "gpipe",
+}
+"""A value for every setting that is not its default."""
+
+
+def words(values: dict[str, Any]) -> list[str]:
+    """How they are typed."""
+    typed = []
+    for name, value in values.items():
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            typed.append(flag if value else flag.replace("--", "--no-", 1))
+        else:
+            typed += [flag, *(map(str, value) if isinstance(value, tuple) else [str(value)])]
+    return typed
+
+
+def test_every_field_has_a_flag_and_a_help() -> None:
+    names = [field.name for owner in (Run, TrainingConfig, Parallelism) for field in fields(owner)]
+    assert len(SETTINGS) == len(names) - 2  # `training` and `parallel` hold the others
+    assert {(s.table, s.field) for s in SETTINGS.values()} == {
+        (table, field.name)
+        for table, owner in (("run", Run), ("training", TrainingConfig), ("parallel", Parallelism))
+        for field in fields(owner)
+        if field.name not in ("training", "parallel")
+    }
+    assert HELP.keys() == SETTINGS.keys() == OTHER.keys()
+    text = make_parser("train").format_help()
+    assert all(f"--{name.replace('_', '-')}" in text for name in SETTINGS)
+
+
+def test_what_is_typed_arrives() -> None:
+    given = parse(words(OTHER), "train").given
+    assert given == OTHER
+    assert {name: type(value) for name, value in given.items()} == {n: type(v) for n, v in OTHER.items()}
+    assert settings_of(new_run(given)) == OTHER
+    assert make_run(settings_of(make_run(OTHER))) == make_run(OTHER)
+
+
+def test_what_is_not_typed_is_not_given() -> None:
+    assert parse(["--out", "x"], "train").given == {}
+    assert parse(["--no-compile", "--clip", "none", "--max-tokens", "1e6"], "train").given == {
+        "compile": False,
+        "clip": None,
+        "max_tokens": 10**6,
+    }
+
+
+def test_defaults_are_those_of_the_classes() -> None:
+    """But for those that have to be known before, and those that follow from others."""
+    found = settings_of(new_run({"corpus": "x", "steps": 60}))
+    ours = {"corpus", "preset", "steps", "batch", "length", "learning_rate", "floor"}
+    follow = {"warmup": 3, "evaluate_every": 6, "checkpoint_every": 6}
+    assert found | follow == found
+    for setting in SETTINGS.values():
+        if setting.name not in ours | follow.keys():
+            assert found[setting.name] == setting.default
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "field"),
+    [
+        ("learning-rate", None, "learning_rate"),
+        ("schedule", "training", "schedule"),
+        ("schedule", "parallel", "schedule"),
+        ("pipeline_schedule", "parallel", "schedule"),
+        ("schedule", None, "schedule"),
+    ],
+)
+def test_a_setting_is_found_in_its_table(name: str, table: str | None, field: str) -> None:
+    found = find_setting(name, table)
+    assert found.field == field
+    assert found.table == ("parallel" if "parallel" in (table or "") else "training")
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (["--learning-rte", "1"], "there is no flag --learning-rte; the nearest is --learning-rate"),
+        (["--clip=much"], "argument --clip: clip must be a number or none, not 'much' (train --help)"),
+        (["--steps", "inf"], "steps must be a whole number, not 'inf'"),
+        (["--betas", "0.9"], "argument --betas: expected 2 arguments (train --help)"),
+    ],
+)
+def test_a_mistake_is_one_line(typed: list[str], told: str) -> None:
+    with pytest.raises(CourseError) as error:
+        parse(typed, "train")
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,90 @@
+"""What cannot be divided is refused in one line before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from torch import nn
+
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.styles import gpt_like, llama_like
+from lmcourse.nn.bias import AlibiConfig, BucketsConfig
+from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
+from lmcourse.nn.placing import QKNormConfig
+from lmcourse.nn.shaw import ShawConfig
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.parallel.checks import check_divisible
+from lmcourse.training.parallelism import Parallelism
+
+TENSOR, SEQUENCE = Parallelism(tensor=4), Parallelism(tensor=4, sequence=True)
+STAGES = Parallelism(pipeline=2)
+UNTIED = HeadConfig(tied=False)
+
+
+def gpt(**changes: Any) -> TransformerConfig:
+    sizes = {"layers": 4, "d_model": 32, "heads": 4, "vocabulary": 256, "context": 16} | changes
+    return gpt_like(**sizes)
+
+
+def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
+    config = TrainingConfig(1, 4, 16, accumulate=4, parallel=parallel)
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  # the caller looks at the message
+        check_divisible(model, replace(config, **changes))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "parallel", "said"),
+    [
+        (gpt(kv_heads=2), TENSOR, "layer 0: the key heads, 2, cannot be divided among 4 processes"),
+        (gpt(vocabulary=255), TENSOR, "the vocabulary, 255, cannot be divided among 4 processes"),
+        (gpt(feed_forward={"width": 50}), TENSOR, "layer 0: the feed-forward width, 50, cannot"),
+        (gpt(shaw=ShawConfig(4)), TENSOR, "Shaw's vectors are shared by all of them"),
+        (gpt(qk_norm=QKNormConfig(over="width")), TENSOR, "a QK-norm must be over 'head'"),
+        (gpt(qk_norm=QKNormConfig(over="heads")), TENSOR, "a QK-norm must be over 'head'"),
+        (gpt(embedding=EmbeddingConfig(width=16)), TENSOR, "an embedding with a width of its own"),
+        (gpt().with_(position_bias=AlibiConfig()), TENSOR, "a position bias is made for all of them"),
+        (gpt(head=UNTIED).with_(position_bias=BucketsConfig()), STAGES, "a learned position bias is shared"),
+        (gpt(layers=1, head=UNTIED), STAGES, "1 layers are too few for 2 stages"),
+    ],
+)
+def test_models_that_cannot_be_cut(config: TransformerConfig, parallel: Parallelism, said: str) -> None:
+    assert said in refused(Transformer(config), parallel)
+
+
+@pytest.mark.parametrize(
+    ("parallel", "changes", "said"),
+    [
+        (SEQUENCE, {"length": 18}, "a length of 18 does not divide among 4 processes"),
+        (STAGES, {"accumulate": 1}, "set accumulate to at least 2, or use gpipe"),
+        (TENSOR, {"precision": "fp16"}, "use bf16, or only replicate"),
+        (Parallelism(shard=2), {"precision": "fp16"}, "use bf16, or only replicate"),
+        (STAGES, {"compile": True}, "leave it out with tensor and pipeline"),
+    ],
+)
+def test_runs_that_cannot_be_divided(parallel: Parallelism, changes: dict[str, Any], said: str) -> None:
+    assert said in refused(Transformer(gpt(head=UNTIED)), parallel, **changes)
+
+
+@pytest.mark.parametrize("parallel", [TENSOR, STAGES], ids=str)
+def test_other_models_are_shared_but_not_cut(parallel: Parallelism) -> None:
+    model = nn.Linear(4, 4)
+    assert "divide a Transformer, not a Linear" in refused(model, parallel)
+    check_divisible(model, TrainingConfig(1, 4, 16, parallel=Parallelism(replicate=2, shard=2)))
+
+
+@pytest.mark.parametrize(
+    ("parallel", "changes"),
+    [
+        (Parallelism(replicate=2), {"precision": "fp16", "compile": True}),
+        (Parallelism(pipeline=2, schedule="gpipe"), {"accumulate": 1}),
+        (Parallelism(pipeline=4, tensor=2, sequence=True, shard=2), {"precision": "bf16", "recompute": True}),
+    ],
+)
+def test_what_can_be_divided_is_let_through(parallel: Parallelism, changes: dict[str, Any]) -> None:
+    model = Transformer(llama_like(4, 32, 4, 96, vocabulary=256, context=16, kv_heads=2))
+    check_divisible(model, replace(TrainingConfig(1, 4, 16, accumulate=4, parallel=parallel), **changes))

@@ -1,0 +1,150 @@
+"""However a step is divided, losses and gradients are those of one process, to rounding."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+from lmcourse.training.parallel.fused import find_cuts, pieces
+from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
+from lmcourse.training.trainer import Trainer
+from tests.training import runs
+from tests.training.parallel.together import all_returned, together, trainer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+CLIP = 0.5
+"""Below the norms of these runs, so that a step depends on all gradients."""
+
+SMALL = 0.15
+"""The share of weights that tensor parallelism does not divide: norms, biases, learned positions."""
+
+WAYS = {
+    "DDP on 2": Parallelism(replicate=2),
+    "DDP on 4": Parallelism(replicate=4),
+    "FSDP2 on 2": Parallelism(shard=2),
+    "FSDP2 on 4": Parallelism(shard=4),
+    "HSDP on 2 × 2": Parallelism(replicate=2, shard=2),
+    "tensor on 2": Parallelism(tensor=2),
+    "tensor and sequence on 2": Parallelism(tensor=2, sequence=True),
+    "replicated tensor on 2 × 2": Parallelism(replicate=2, tensor=2),
+    "FSDP2 × tensor on 2 × 2": Parallelism(shard=2, tensor=2),
+    "FSDP2 × tensor and sequence on 2 × 2": Parallelism(shard=2, tensor=2, sequence=True),
+    "GPipe on 2": Parallelism(pipeline=2, schedule="gpipe"),
+    "GPipe on 4": Parallelism(pipeline=4, schedule="gpipe"),
+    "1F1B on 2": Parallelism(pipeline=2),
+    "1F1B on 4": Parallelism(pipeline=4),
+    "1F1B × DDP on 2 × 2": Parallelism(pipeline=2, replicate=2),
+    "1F1B × FSDP2 on 2 × 2": Parallelism(pipeline=2, shard=2),
+    "1F1B × tensor and sequence on 2 × 2": Parallelism(pipeline=2, tensor=2, sequence=True),
+}
+
+
+def whole(value: Tensor) -> Tensor:
+    """All of a tensor, from all processes."""
+    return (value.full_tensor() if isinstance(value, DTensor) else value).detach().clone()
+
+
+def first_gradients(run: Trainer) -> dict[str, Tensor]:
+    """A dictionary that has the clipped gradients of the first step, once it is done."""
+    found: dict[str, Tensor] = {}
+    weights = run.state.model
+
+    def look(*_: Any) -> None:
+        if not found:
+            cuts = find_cuts(weights)
+            for name, p in weights.named_parameters():
+                assert p.grad is not None
+                found.update(pieces(name, whole(p.grad), cuts))
+
+    run.state.optimiser.register_step_pre_hook(look)
+    return found
+
+
+def work(folder: Path, parallel: Parallelism, name: str) -> tuple[dict[str, Tensor], int]:
+    """Train; the gradients of the first step, and how many weights this process keeps."""
+    run = trainer(folder, parallel, name, clip=CLIP, accumulate=4 if name.startswith("four") else 2)
+    gradients = first_gradients(run)
+    run.run()
+    own = (p.to_local() if isinstance(p, DTensor) else p for p in run.state.model.parameters())
+    return gradients, sum(p.numel() for p in own)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Any:
+    """The same run on one process: its metrics, the gradients of its first step, and its number of weights."""
+
+    @cache
+    def run(name: str) -> tuple[list[dict[str, Any]], dict[str, Tensor], int]:
+        folder = tmp_path_factory.mktemp("alone")
+        gradients, weights = work(folder, ONE_PROCESS, name)
+        return runs.records(folder), gradients, weights
+
+    return run
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_it_is_the_run_of_one_process(way: str, alone: Any, tmp_path: Path) -> None:
+    parallel = WAYS[way]
+    compare("four layers" if parallel.pipeline > 1 else "modern", parallel, alone, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Qwen 3", "Gemma 2", "GPT-NeoX", "post-norm"])
+def test_matrices_of_every_kind_are_cut(name: str, alone: Any, tmp_path: Path) -> None:
+    compare(name, Parallelism(tensor=2, sequence=True), alone, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["untied GPT-2", "Gemma 2", "post-norm"])
+def test_stages_of_every_kind_are_cut(name: str, alone: Any, tmp_path: Path) -> None:
+    compare(name, Parallelism(pipeline=2), alone, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        Parallelism(pipeline=2),
+        Parallelism(pipeline=4),
+        Parallelism(pipeline=2, shard=2),
+        Parallelism(pipeline=2, tensor=2, sequence=True),
+    ],
+    ids=str,
+)
+def test_an_embedding_that_is_the_head_is_at_both_ends(way: Parallelism, alone: Any, tmp_path: Path) -> None:
+    compare("four tied layers", way, alone, tmp_path, twins=1)
+
+
+def compare(name: str, parallel: Parallelism, alone: Any, folder: Path, *, twins: int = 0) -> None:
+    """Whether the run of a model is that of one process, and whether its weights are really divided.
+
+    `twins` is how many embeddings there are more than in the whole model.
+    """
+    records, gradients, weights = alone(name)
+    results = all_returned(together(parallel, folder, work, folder / "run", parallel, name))
+
+    same_records(runs.records(folder / "run"), records)
+    for found, _ in results:
+        for part, gradient in found.items():
+            # The norm of all is CLIP. That of a key's bias is 0: a softmax does not see what all scores have in common.
+            atol = max(2e-6 * gradients[part].abs().max().item(), 1e-9)
+            torch.testing.assert_close(gradient, gradients[part], rtol=1e-5, atol=atol)
+    assert set().union(*(found for found, _ in results)) == gradients.keys()
+
+    copies = sum(own for _, own in results) / (weights + twins * 256 * 32)
+    assert copies == pytest.approx(parallel.replicate, rel=SMALL if parallel.tensor > 1 else 0)
+
+
+def same_records(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
+    """Whether two runs told the same, to rounding."""
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.keys() == other.keys()
+        assert one["loss"] == pytest.approx(other["loss"], rel=1e-6)
+        assert one["gradient_norm"] == pytest.approx(other["gradient_norm"], rel=1e-5)
+        assert one["gradient_norm"] > CLIP
+        assert one.get("validation_loss", 0) == pytest.approx(other.get("validation_loss", 0), rel=1e-6)

@@ -1,0 +1,147 @@
+"""What goes wrong on many processes ends all of them, in one line."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lmcourse.errors import CourseError
+from lmcourse.training.parallel.process_team import ProcessTeam
+from lmcourse.training.parallel.processes import processes
+from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
+from tests.training import runs
+from tests.training.parallel.together import Ended, all_returned, together, trainer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+TWO = Parallelism(replicate=2)
+CPU = torch.device("cpu")
+
+
+def die(folder: Path, parallel: Parallelism) -> None:
+    run = trainer(folder, parallel, steps=10_000, evaluate_every=None)
+
+    def look(*_: Any) -> None:
+        if run.team.rank == 1 and run.state.step == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    run.state.optimiser.register_step_pre_hook(look)
+    run.run()
+
+
+@pytest.mark.parametrize("parallel", [TWO, Parallelism(shard=2), Parallelism(tensor=2)], ids=str)
+def test_a_killed_process_ends_the_others(parallel: Parallelism, tmp_path: Path) -> None:
+    first, second = together(parallel, tmp_path, die, tmp_path / "run", parallel)
+    assert str(first) == "CourseError: process 0 stops: another one has ended, and says above why"
+    assert str(second) == f"exit code {-signal.SIGKILL}"
+
+
+def break_one(folder: Path, parallel: Parallelism, rank: int) -> None:
+    run = trainer(folder, parallel)
+
+    def hook(module: Any, inputs: Any, output: torch.Tensor) -> torch.Tensor:
+        return output * math.nan if run.state.step == 2 and run.team.rank == rank else output
+
+    run.state.model.blocks[-1].register_forward_hook(hook)  # type: ignore[index,union-attr]
+    run.run()
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_loss_that_is_not_finite_on_one_ends_all_and_one_says_so(rank: int, tmp_path: Path) -> None:
+    first, second = together(TWO, tmp_path, break_one, tmp_path / "run", TWO, rank)
+    line = f"CourseError: step 3, windows 16 to 23: the loss is nan; the last good checkpoint, of step 2, is {tmp_path}"
+    assert str(first).startswith(line)
+    assert str(second) == "SystemExit: 2"
+    again = trainer(tmp_path / "run", ONE_PROCESS)
+    assert again.resume() == 2
+    again.run()
+    alone = trainer(tmp_path / "alone", ONE_PROCESS)
+    alone.run()
+    assert runs.losses(tmp_path / "run") == pytest.approx(runs.losses(tmp_path / "alone"), rel=1e-6)
+
+
+def interrupt(folder: Path) -> str:
+    run = trainer(folder, TWO)
+
+    def listener(record: Any) -> None:
+        if record["step"] == 2:
+            raise KeyboardInterrupt
+
+    run.listeners = [listener]
+    try:
+        run.run()
+    except KeyboardInterrupt:
+        run.state.save(run.checkpoints)
+        return f"interrupted after step {run.state.step}"
+    return "not interrupted"
+
+
+def test_a_listener_that_raises_ends_all_at_the_same_step(tmp_path: Path) -> None:
+    assert all_returned(together(TWO, tmp_path, interrupt, tmp_path / "run")) == ["interrupted after step 2"] * 2
+    assert trainer(tmp_path / "run", ONE_PROCESS).resume() == 2
+
+
+def take_time(folder: Path) -> tuple[str, float]:
+    run = trainer(folder, TWO, steps=10_000, max_seconds=0.3, evaluate_every=None)
+    return run.run(), run.state.seconds
+
+
+def test_time_ends_all_after_the_same_step(tmp_path: Path) -> None:
+    first, second = all_returned(together(TWO, tmp_path, take_time, tmp_path / "run"))
+    assert first == second
+    assert first[0] == "time"
+
+
+def cannot_be_cut(folder: Path) -> None:
+    trainer(folder, Parallelism(tensor=2), "Qwen 3", precision="fp16").run()
+
+
+def test_one_process_says_what_cannot_be_divided(tmp_path: Path) -> None:
+    first, second = together(Parallelism(tensor=2), tmp_path, cannot_be_cut, tmp_path / "run")
+    assert str(first).startswith("ValueError: fp16 on many processes needs whole gradients on each")
+    assert str(second) == "SystemExit: 2"
+
+
+def run_again(folder: Path) -> None:
+    trainer(folder, TWO).run()
+
+
+def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
+    all_returned(together(TWO, tmp_path, run_again, tmp_path / "run"))
+    first, second = together(TWO, tmp_path, run_again, tmp_path / "run")
+    assert str(first).endswith("has a run already: resume it, or choose another folder")
+    assert str(second) == "SystemExit: 2"
+
+
+@pytest.mark.parametrize(("parallel", "started"), [(Parallelism(replicate=2, shard=2), 2), (ONE_PROCESS, 2)])
+def test_another_number_of_processes_is_told(parallel: Parallelism, started: int, tmp_path: Path) -> None:
+    results = together(parallel, tmp_path, run_again, tmp_path / "run", started=started)
+    for result in results:
+        assert isinstance(result, Ended)
+        assert f"the run is for {parallel.processes} process" in str(result)
+        assert "2 were started" in str(result)
+        assert "\n" not in str(result)
+
+
+def test_without_torchrun_it_says_how_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with pytest.raises(CourseError, match="torchrun --nproc-per-node 2"), processes(TWO, CPU):
+        pass
+    with pytest.raises(CourseError, match="for 2 processes, and 1 were started"):
+        ProcessTeam(TWO, CPU)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(CourseError, match="no communication between mps devices"), processes(TWO, torch.device("mps")):
+        pass
+
+
+def test_one_process_needs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with processes(ONE_PROCESS, CPU) as process:
+        assert (process.leader, process.device) == (True, CPU)
+        assert not torch.distributed.is_initialized()

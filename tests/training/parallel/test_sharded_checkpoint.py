@@ -1,0 +1,173 @@
+"""What many processes saved, any number of them can go on with."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lmcourse.errors import CourseError
+from lmcourse.models.transformer import Transformer
+from lmcourse.training.checkpoint import DamagedCheckpointError, load_weights, read_facts
+from lmcourse.training.parallel import sharded_checkpoint
+from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
+from tests.training import runs
+from tests.training.parallel.together import MODELS, Ended, all_returned, together, trainer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+Settings = dict[str, Any]
+
+
+def begin(folder: Path, parallel: Parallelism, settings: Settings) -> None:
+    """The first 3 of 6 steps."""
+    trainer(folder, parallel, steps=6, max_tokens=3 * settings["accumulate"] * 64, **settings).run()
+
+
+def go_on(folder: Path, parallel: Parallelism, settings: Settings) -> int:
+    """The other steps; from where they went on."""
+    run = trainer(folder, parallel, steps=6, **settings)
+    begun = run.resume()
+    run.run()
+    return begun
+
+
+def anyhow(parallel: Parallelism, folder: Path, work: Any, *args: Any) -> list[Any]:
+    """On as many processes as it takes."""
+    return [work(*args)] if parallel == ONE_PROCESS else all_returned(together(parallel, folder, work, *args))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (Parallelism(shard=2, tensor=2), Parallelism(shard=2)),
+        (Parallelism(shard=2, tensor=2), ONE_PROCESS),
+        (Parallelism(replicate=2), Parallelism(shard=2)),
+        (ONE_PROCESS, Parallelism(shard=2, tensor=2)),
+        (ONE_PROCESS, Parallelism(replicate=2)),
+    ],
+    ids=str,
+)
+def test_it_goes_on_with_another_number_of_processes(before: Parallelism, after: Parallelism, tmp_path: Path) -> None:
+    change(before, after, tmp_path, {"accumulate": 2})
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (Parallelism(pipeline=4), Parallelism(pipeline=2, schedule="gpipe")),
+        (Parallelism(pipeline=2), ONE_PROCESS),
+        (ONE_PROCESS, Parallelism(pipeline=2, shard=2)),
+    ],
+    ids=str,
+)
+def test_stages_go_on_with_another_number_of_processes(before: Parallelism, after: Parallelism, tmp_path: Path) -> None:
+    change(before, after, tmp_path, {"accumulate": 4, "name": "four tied layers"})
+
+
+def change(before: Parallelism, after: Parallelism, folder: Path, settings: Settings) -> None:
+    whole, parted = folder / "whole", folder / "parted"
+    trainer(whole, ONE_PROCESS, steps=6, **settings).run()
+    anyhow(before, folder / "before", begin, parted, before, settings)
+    assert len(runs.losses(parted)) == 3
+    assert set(anyhow(after, folder / "after", go_on, parted, after, settings)) == {3}
+    assert runs.losses(parted) == pytest.approx(runs.losses(whole), rel=2e-6)
+    norms = [[record["gradient_norm"] for record in runs.records(run)] for run in (parted, whole)]
+    assert norms[0] == pytest.approx(norms[1], rel=1e-4)
+    assert not list(parted.glob("checkpoints/.*"))
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
+    """The folder of a run of which two processes saved steps 2 and 3."""
+    folder = tmp_path_factory.mktemp("saved")
+    all_returned(together(Parallelism(shard=2), folder, save_often, folder / "run"))
+    return folder / "run"
+
+
+def save_often(folder: Path) -> None:
+    trainer(folder, Parallelism(shard=2), checkpoint_every=1).run()
+
+
+def test_a_whole_model_can_be_had_from_it(saved: Path) -> None:
+    """As a program does that only wants to use the model."""
+    place = saved / "checkpoints" / "step-00000003"
+    model = Transformer(MODELS["modern"])
+    load_weights(place, model)
+    run = trainer(saved, ONE_PROCESS)
+    assert run.resume() == 3
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), run.state.model.parameters(), strict=True))
+    assert all(run.state.optimiser.state[p]["step"] == 3 for p in run.state.model.parameters())
+
+
+def test_damage_to_any_file_is_noticed(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
+    place = saved / "checkpoints" / "step-00000003"
+    names = sorted(path.name for path in place.iterdir())
+    assert names == [".metadata", "__0_0.distcp", "__1_0.distcp", "checkpoint.json", "state.pt"]
+    for name in names:
+        content = (place / name).read_bytes()
+        (place / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(DamagedCheckpointError, match=name):
+            read_facts(place)
+        with caplog.at_level(logging.WARNING):
+            (found, place_used, facts) = both(saved)
+        assert (found, place_used.name, facts["step"]) == (2, "step-00000002", 2)
+        (place / name).write_bytes(content)
+    assert read_facts(place)["step"] == 3
+
+
+def both(folder: Path) -> tuple[int, Path, dict[str, Any]]:
+    """From where one process would go on."""
+    run = trainer(folder, ONE_PROCESS)
+    newest = run.checkpoints.newest()
+    assert newest is not None
+    run.state.load(*newest)
+    return run.state.step, *newest
+
+
+def die_while_saving(folder: Path, step: int) -> None:
+    run = trainer(folder, Parallelism(shard=2), checkpoint_every=1)
+    publish = sharded_checkpoint.publish
+
+    def die(*args: Any) -> None:
+        if run.state.step == step:
+            os._exit(1)
+        publish(*args)
+
+    sharded_checkpoint.publish = die
+    run.run()
+
+
+def test_a_leader_that_dies_while_it_writes_leaves_the_checkpoint_before(tmp_path: Path) -> None:
+    first, second = together(Parallelism(shard=2), tmp_path, die_while_saving, tmp_path / "run", 3)
+    assert str(first) == "exit code 1"
+    assert str(second) == "CourseError: process 1 stops: another one has ended, and says above why"
+    assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == [
+        ".step-00000003.new",
+        "step-00000001",
+        "step-00000002",
+    ]
+    parallel = Parallelism(shard=2)
+    settings = {"accumulate": 2, "checkpoint_every": 1}
+    assert all_returned(together(parallel, tmp_path, go_on, tmp_path / "run", parallel, settings)) == [2, 2]
+    assert not list((tmp_path / "run").glob("checkpoints/.*"))
+
+
+def resume_damaged(folder: Path) -> int:
+    return trainer(folder, Parallelism(replicate=2)).resume()
+
+
+def test_if_none_is_whole_one_process_says_so(tmp_path: Path) -> None:
+    begin(tmp_path / "run", ONE_PROCESS, {"accumulate": 2})
+    for place in (tmp_path / "run" / "checkpoints").iterdir():
+        (place / "state.pt").unlink()
+    first, second = together(Parallelism(replicate=2), tmp_path, resume_damaged, tmp_path / "run")
+    assert str(first).startswith("CourseError: no checkpoint in ")
+    assert str(second) == "SystemExit: 2"
+    assert isinstance(first, Ended)
+    with pytest.raises(CourseError, match=r"no checkpoint in .* is whole"):
+        trainer(tmp_path / "run", ONE_PROCESS).resume()

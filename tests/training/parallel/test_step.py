@@ -1,0 +1,186 @@
+"""A step of many processes: what they add up, and what they draw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from torch.distributed.tensor import DTensor
+from torch.futures import Future
+from torch.nn.parallel import DistributedDataParallel
+
+from lmcourse.data.batch import IGNORED, Batch
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.evaluation import evaluate
+from lmcourse.training.generators import seed_all
+from lmcourse.training.parallel.fused import find_cuts, pieces
+from lmcourse.training.parallel.process_team import ProcessTeam
+from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
+from lmcourse.training.precision import MixedPrecision, Precision
+from lmcourse.training.step import accumulate
+from lmcourse.training.team import assemble
+from tests.training import runs
+from tests.training.parallel.together import all_returned, model, together, trainer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+CPU = torch.device("cpu")
+TWO = Parallelism(replicate=2)
+
+
+def uneven_batches(reader: int, readers: int) -> list[Batch]:
+    """Four micro-batches of four rows; rows differ in how many of their targets count, and some have none."""
+    generator = torch.Generator().manual_seed(4)
+    windows = torch.randint(0, 256, (16, 17), generator=generator)
+    ignored = torch.rand(16, 16, generator=generator) < torch.linspace(0, 1.1, 16)[:, None]
+    targets = windows[:, 1:].masked_fill(ignored, IGNORED)
+    batches = zip(windows[:, :-1].split(4), targets.split(4), strict=True)
+    return [Batch(inputs.chunk(readers)[reader], outputs.chunk(readers)[reader]) for inputs, outputs in batches]
+
+
+def uneven(parallel: Parallelism) -> tuple[float, dict[str, Tensor]]:
+    """The loss and this process's gradients."""
+    team = assemble(parallel, CPU)
+    part, call = team.divide(model("four layers"), TrainingConfig(1, 4, 16, accumulate=4, parallel=parallel))
+    loss = accumulate(call, uneven_batches(team.reader, team.readers), MixedPrecision("fp32", CPU), 0.01, team)
+    cuts, found = find_cuts(part), {}
+    for name, p in part.named_parameters():
+        assert p.grad is not None
+        whole = p.grad.full_tensor() if isinstance(p.grad, DTensor) else p.grad
+        found.update(pieces(name, whole.clone(), cuts))
+    return loss.item(), found
+
+
+@pytest.mark.parametrize(
+    "parallel",
+    [
+        TWO,
+        Parallelism(shard=2),
+        Parallelism(tensor=2, sequence=True),
+        Parallelism(pipeline=2),
+        Parallelism(pipeline=2, replicate=2),
+    ],
+    ids=str,
+)
+def test_every_target_counts_alike(parallel: Parallelism, tmp_path: Path) -> None:
+    """A mean of the readers' means would be another number: their targets differ in how many count."""
+    loss, gradients = uneven(ONE_PROCESS)
+    for ours, found in all_returned(together(parallel, tmp_path, uneven, parallel)):
+        assert ours == pytest.approx(loss, rel=1e-6)
+        for name, gradient in found.items():
+            scale = gradients[name].abs().max().item()
+            torch.testing.assert_close(gradient, gradients[name], rtol=1e-5, atol=2e-6 * scale)
+
+
+def count_exchanges(folder: Path) -> int:
+    run = trainer(folder, TWO, accumulate=4)
+    assert isinstance(run.model, DistributedDataParallel)
+    exchanges = []
+
+    def exchange(group: dist.ProcessGroup, bucket: dist.GradBucket) -> Future[Tensor]:
+        exchanges.append(bucket.is_last())
+        return allreduce_hook(group, bucket)
+
+    run.model.register_comm_hook(run.model.process_group, lambda group, bucket: exchange(group, bucket))
+    run.run()
+    return sum(exchanges)
+
+
+def test_copies_exchange_their_gradients_once_a_step(tmp_path: Path) -> None:
+    """And not after every micro-batch."""
+    assert all_returned(together(TWO, tmp_path, count_exchanges, tmp_path / "run")) == [3, 3]
+
+
+def read_the_same(folder: Path) -> None:
+    ProcessTeam.total = lambda team, value: value * 2  # type: ignore[method-assign]
+    run = trainer(folder, TWO)
+    run.state.loader.rank = 0
+    run.run()
+
+
+def test_processes_that_read_the_same_are_found_out(tmp_path: Path) -> None:
+    """That the other tests would notice if windows were not divided."""
+    all_returned(together(TWO, tmp_path, read_the_same, tmp_path / "run"))
+    trainer(tmp_path / "alone", ONE_PROCESS).run()
+    ours, theirs = (runs.losses(tmp_path / name) for name in ("run", "alone"))
+    assert all(one != pytest.approx(other, rel=1e-3) for one, other in zip(ours, theirs, strict=True))
+
+
+def validate(parallel: Parallelism, lengths: list[int]) -> list[float]:
+    team = assemble(parallel, CPU)
+    config = TrainingConfig(1, 4, 16, accumulate=4, parallel=parallel)
+    _, call = team.divide(model("four layers"), config)
+    return [evaluate(call, runs.text(length), 4, 16, MixedPrecision("fp32", CPU), team) for length in lengths]
+
+
+@pytest.mark.parametrize(
+    "parallel", [Parallelism(shard=4), Parallelism(replicate=2, shard=2), Parallelism(pipeline=2, replicate=2)], ids=str
+)
+def test_evaluation_reads_every_token_once(parallel: Parallelism, tmp_path: Path) -> None:
+    """Also where the last batch has fewer rows than there are readers."""
+    lengths = [2, 17, 50, 66, 82, 150]
+    losses = validate(ONE_PROCESS, lengths)
+    for found in all_returned(together(parallel, tmp_path, validate, parallel, lengths)):
+        assert found == pytest.approx(losses, rel=1e-6)
+
+
+def start_unlike(parallel: Parallelism) -> float:
+    team, built = assemble(parallel, CPU), model()
+    if not team.leader:
+        torch.nn.init.normal_(built.embedding.tokens.weight)
+    _, call = team.divide(built, TrainingConfig(1, 4, 16, parallel=parallel))
+    return evaluate(call, runs.text(100), 4, 16, MixedPrecision("fp32", CPU), team)
+
+
+@pytest.mark.parametrize("parallel", [TWO, Parallelism(shard=2)], ids=str)
+def test_all_begin_with_the_leaders_weights(parallel: Parallelism, tmp_path: Path) -> None:
+    expected = start_unlike(ONE_PROCESS)
+    assert all_returned(together(parallel, tmp_path, start_unlike, parallel)) == pytest.approx([expected] * 2, rel=1e-6)
+
+
+def draw(parallel: Parallelism) -> float:
+    team = assemble(parallel, CPU)
+    seed_all(7, team.stream)
+    return torch.rand(()).item()
+
+
+def test_readers_and_stages_draw_other_numbers_and_those_who_cut_a_matrix_the_same(tmp_path: Path) -> None:
+    """The first draws what a single process does."""
+    torch.manual_seed(7)
+    alone = torch.rand(()).item()
+    for parallel in (TWO, Parallelism(shard=2), Parallelism(pipeline=2)):
+        first, second = all_returned(together(parallel, tmp_path, draw, parallel))
+        assert first == alone
+        assert second != alone
+    assert all_returned(together(Parallelism(tensor=2), tmp_path, draw, Parallelism(tensor=2))) == [alone, alone]
+
+
+def train_in(precision: Precision, parallel: Parallelism, folder: Path, recompute: bool) -> None:
+    trainer(folder, parallel, "untied GPT-2", precision=precision, recompute=recompute).run()
+
+
+@pytest.mark.parametrize(
+    ("precision", "parallel"),
+    [
+        ("bf16", TWO),
+        ("fp16", TWO),
+        ("bf16", Parallelism(shard=2)),
+        ("bf16", Parallelism(tensor=2, sequence=True)),
+        ("bf16", Parallelism(pipeline=2)),
+    ],
+)
+def test_mixed_precision_with_blocks_computed_again(
+    precision: Precision, parallel: Parallelism, tmp_path: Path
+) -> None:
+    """As near to one process as 16 bits are: products of parts are rounded before they are added up."""
+    all_returned(together(parallel, tmp_path, train_in, precision, parallel, tmp_path / "run", True))
+    train_in(precision, ONE_PROCESS, tmp_path / "alone", False)
+    ours, theirs = (runs.records(tmp_path / name) for name in ("run", "alone"))
+    close = 1e-6 if parallel.tensor == 1 else 2**-9
+    assert [record["loss"] for record in ours] == pytest.approx([record["loss"] for record in theirs], rel=2**-9)
+    assert ours[0]["loss"] == pytest.approx(theirs[0]["loss"], rel=close)
+    assert ours[0]["gradient_norm"] == pytest.approx(theirs[0]["gradient_norm"], rel=2**-7)

@@ -1,0 +1,130 @@
+"""Real processes that talk through gloo, started in a few hundredths of a second."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import lmcourse.training.parallel.process_team
+import lmcourse.training.parallel.sharded_checkpoint  # noqa: F401  # slow imports, once for all processes
+from lmcourse.models.initialise import initialise
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.course import modern
+from lmcourse.models.zoo.styles import gpt_like, llama_like, window
+from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
+from lmcourse.nn.placing import QKNormConfig
+from lmcourse.nn.rotary import RotaryConfig
+from lmcourse.training.parallel.processes import processes
+from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.trainer import Trainer
+from tests.training import runs
+
+PATIENCE = 60.0
+"""Seconds until a process that waits for another gives up: far longer than any test takes."""
+
+Work = Callable[..., Any]
+
+
+class Ended(Exception):  # noqa: N818  # it need not be an error
+    """A process did not return; the message is how it ended."""
+
+
+def together(parallel: Parallelism, folder: Path, work: Work, *args: Any, started: int | None = None) -> list[Any]:
+    """What a function returns in each process: a value of tensors and plain things, or how the process ended.
+
+    Args:
+        parallel: what the run is for.
+        folder: where they meet.
+        work: the function.
+        args: of the function.
+        started: how many processes there are, if not as many as the run is for.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "meeting").unlink(missing_ok=True)
+    number = parallel.processes if started is None else started
+    context = multiprocessing.get_context("fork")
+    children = [
+        context.Process(target=_child, args=(parallel, folder, rank, number, work, args)) for rank in range(number)
+    ]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(2 * PATIENCE)
+        assert child.exitcode is not None, "a process hangs"
+    return [_result(folder / f"result-{rank}.pt", child.exitcode) for rank, child in enumerate(children)]
+
+
+def _child(parallel: Parallelism, folder: Path, rank: int, number: int, work: Work, args: tuple[Any, ...]) -> None:
+    torch.set_num_threads(1)
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(number))
+    meeting, patience = (folder / "meeting").as_uri(), timedelta(seconds=PATIENCE)
+    (folder / f"result-{rank}.pt").unlink(missing_ok=True)
+    try:
+        with processes(parallel, torch.device("cpu"), meeting=meeting, patience=patience):
+            result = work(*args)
+    except BaseException as error:
+        result = Ended(f"{type(error).__name__}: {error}")
+        if not isinstance(error, SystemExit):
+            traceback.print_exc()
+    torch.save(result, folder / f"result-{rank}.pt")
+
+
+def _result(path: Path, code: int) -> Any:
+    return torch.load(path, weights_only=False) if path.exists() else Ended(f"exit code {code}")
+
+
+def all_returned(results: list[Any]) -> list[Any]:
+    """The results, if every process has one."""
+    assert not [result for result in results if isinstance(result, Ended)], results
+    return results
+
+
+SIZES: dict[str, Any] = {"vocabulary": 256, "context": 64}
+
+MODELS = {
+    "modern": modern(2, 32, 4, 64),
+    "four layers": modern(4, 32, 4, 64).with_(head=HeadConfig(tied=False)),
+    "four tied layers": modern(4, 32, 4, 64),
+    "GPT-2": gpt_like(2, 32, 4, **SIZES),
+    "untied GPT-2": gpt_like(2, 32, 4, head=HeadConfig(tied=False, bias=True), **SIZES),
+    "Qwen 3": llama_like(2, 32, 4, 96, kv_heads=2, qk_norm=QKNormConfig(), tied=True, **SIZES),
+    "Gemma 2": llama_like(
+        2,
+        32,
+        4,
+        96,
+        kv_heads=2,
+        soft_cap=5.0,
+        pattern=window(8, 2),
+        block={"placement": "double"},
+        head=HeadConfig(tied=False, soft_cap=3.0),
+        embedding=EmbeddingConfig(scale=6.0),
+        **SIZES,
+    ),
+    "GPT-NeoX": gpt_like(2, 32, 4, block={"branches": "parallel_two_norms"}, rotary=RotaryConfig(), **SIZES),
+    "post-norm": gpt_like(2, 32, 4, block={"placement": "post"}, head=HeadConfig(tied=False), **SIZES),
+}
+
+
+def model(name: str = "modern") -> Transformer:
+    """A small model without dropout: random numbers cannot be the same on another number of processes."""
+    built = Transformer(MODELS[name])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        initialise(built)
+    return built
+
+
+def trainer(folder: Path, parallel: Parallelism, name: str = "modern", **changes: Any) -> Trainer:
+    """A run of a few steps that move the weights far."""
+    plain = {"steps": 3, "batch": 4, "learning_rate": 0.01, "warmup": 0, "evaluate_every": 2, "checkpoint_every": None}
+    config = replace(runs.BASE, parallel=parallel, **{**plain, **changes})
+    return Trainer(model(name), config, runs.text(), folder, validation=runs.text(180))
