@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from lmcourse.nn.checks import check_choice
@@ -118,6 +118,14 @@ class TrainingConfig:
 
 
 def changes(before: dict[str, object], after: dict[str, object]) -> str:
-    """The settings that differ, as "learning_rate 0.1 → 0.2"; an empty text if none does."""
-    names = (field.name for field in fields(TrainingConfig))
-    return ", ".join(f"{name} {before.get(name)} → {after[name]}" for name in names if before.get(name) != after[name])
+    """The settings that differ, as "learning_rate 0.1 → 0.2, parallel.shard 1 → 2"; an empty text if none does."""
+    was, now = _flat(before), _flat(after)
+    return ", ".join(f"{name} {was.get(name)} → {value}" for name, value in now.items() if was.get(name) != value)
+
+
+def _flat(settings: dict[str, object]) -> dict[str, object]:
+    """The settings by name, those of `parallel` one by one."""
+    flat: dict[str, object] = {}
+    for name, value in settings.items():
+        flat |= {f"{name}.{part}": each for part, each in value.items()} if isinstance(value, dict) else {name: value}
+    return flat

@@ -111,8 +111,8 @@ class Trainer:
             What came first.
 
         Raises:
-            CourseError: there is a run in the folder already; or a loss was not finite, or too many steps had no
-                update. Then the last good state is in a checkpoint, and the message says where.
+            CourseError: there is a run in the folder already; or a loss was not finite, or fp16 overflowed without end.
+                Then the last good state is in a checkpoint, and the message says where.
         """
         if self._report.exists() and not self._resumed:
             raise self.team.stop(f"{self.folder} has a run already: resume it, or choose another folder")
@@ -162,16 +162,9 @@ class Trainer:
         }
 
     def _update(self, batches: list[Batch]) -> StepResult:
-        state, config = self.state, self.config
-        return training_step(
-            self.model,
-            batches,
-            state.optimiser,
-            state.precision,
-            clip=config.clip,
-            z_loss=config.z_loss,
-            team=self.team,
-        )
+        optimiser, precision = self.state.optimiser, self.state.precision
+        clip, z_loss = self.config.clip, self.config.z_loss
+        return training_step(self.model, batches, optimiser, precision, clip=clip, z_loss=z_loss, team=self.team)
 
     def _finish(self, record: dict[str, Any], *, last: bool) -> None:
         """What follows a step: evaluate, tell, save; each when it is due."""

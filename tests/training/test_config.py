@@ -93,3 +93,5 @@ def test_changes_are_named() -> None:
     after = asdict(replace(PLAIN, steps=20, clip=None))
     assert changes(asdict(PLAIN), asdict(PLAIN)) == ""
     assert changes(asdict(PLAIN), after) == "steps 10 → 20, clip 1.0 → None"
+    divided = asdict(replace(PLAIN, parallel=Parallelism(shard=2, tensor=4)))
+    assert changes(asdict(PLAIN), divided) == "parallel.shard 1 → 2, parallel.tensor 1 → 4"

@@ -132,8 +132,8 @@ class Pipeline(nn.Module):
         if twin is None:
             return
         add_up(twin)
-        assert twin.grad is not None
-        dist.all_reduce(twin.grad.to_local() if isinstance(twin.grad, DTensor) else twin.grad, group=self._ends)
+        if twin.grad is not None:
+            dist.all_reduce(twin.grad.to_local() if isinstance(twin.grad, DTensor) else twin.grad, group=self._ends)
 
     def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """What a micro-batch contributes to the mean over all; readers' gradients are averaged, their sum is wanted."""

@@ -72,7 +72,7 @@ def processes(
     except (RuntimeError, dist.DistError) as error:
         if not _is_farewell(error):
             raise
-        raise CourseError(f"process {rank} stops: another one has ended, and says above why") from None
+        raise CourseError(f"process {rank} stops: another one has ended; if it said why, that is above") from None
     finally:
         dist.destroy_process_group()
 

@@ -100,9 +100,9 @@ def test_matrices_of_every_kind_are_cut(name: str, alone: Any, tmp_path: Path) -
     compare(name, Parallelism(tensor=2, sequence=True), alone, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["untied GPT-2", "Gemma 2", "post-norm"])
+@pytest.mark.parametrize("name", ["untied GPT-2", "Gemma 2", "post-norm", "BLOOM"])
 def test_stages_of_every_kind_are_cut(name: str, alone: Any, tmp_path: Path) -> None:
-    compare(name, Parallelism(pipeline=2), alone, tmp_path)
+    compare(name, Parallelism(pipeline=2), alone, tmp_path, twins=int(name == "BLOOM"))
 
 
 @pytest.mark.parametrize(

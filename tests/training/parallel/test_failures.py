@@ -38,7 +38,7 @@ def die(folder: Path, parallel: Parallelism) -> None:
 @pytest.mark.parametrize("parallel", [TWO, Parallelism(shard=2), Parallelism(tensor=2)], ids=str)
 def test_a_killed_process_ends_the_others(parallel: Parallelism, tmp_path: Path) -> None:
     first, second = together(parallel, tmp_path, die, tmp_path / "run", parallel)
-    assert str(first) == "CourseError: process 0 stops: another one has ended, and says above why"
+    assert str(first) == "CourseError: process 0 stops: another one has ended; if it said why, that is above"
     assert str(second) == f"exit code {-signal.SIGKILL}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.precision import MixedPrecision, Precision
 from lmcourse.training.step import accumulate
 from lmcourse.training.team import assemble
+from lmcourse.training.trainer import Trainer
 from tests.training import runs
 from tests.training.parallel.together import all_returned, model, together, trainer
 
@@ -184,3 +186,17 @@ def test_mixed_precision_with_blocks_computed_again(
     assert [record["loss"] for record in ours] == pytest.approx([record["loss"] for record in theirs], rel=2**-9)
     assert ours[0]["loss"] == pytest.approx(theirs[0]["loss"], rel=close)
     assert ours[0]["gradient_norm"] == pytest.approx(theirs[0]["gradient_norm"], rel=2**-7)
+
+
+def train_bigrams(folder: Path, parallel: Parallelism) -> None:
+    torch.manual_seed(0)
+    config = replace(runs.BASE, steps=3, warmup=0, batch=4, parallel=parallel)
+    bigrams = torch.nn.Sequential(torch.nn.Embedding(256, 16), torch.nn.Linear(16, 256))
+    Trainer(bigrams, config, runs.text(), folder).run()
+
+
+@pytest.mark.parametrize("parallel", [TWO, Parallelism(shard=2)], ids=str)
+def test_models_without_blocks_are_shared_too(parallel: Parallelism, tmp_path: Path) -> None:
+    all_returned(together(parallel, tmp_path, train_bigrams, tmp_path / "run", parallel))
+    train_bigrams(tmp_path / "alone", ONE_PROCESS)
+    assert runs.losses(tmp_path / "run") == pytest.approx(runs.losses(tmp_path / "alone"), rel=1e-6)

@@ -18,7 +18,8 @@ import lmcourse.training.parallel.sharded_checkpoint  # noqa: F401  # slow impor
 from lmcourse.models.initialise import initialise
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.course import modern
-from lmcourse.models.zoo.styles import gpt_like, llama_like, window
+from lmcourse.models.zoo.styles import LAYER_NORM, gpt_like, llama_like, window
+from lmcourse.nn.bias import AlibiConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.placing import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
@@ -110,6 +111,7 @@ MODELS = {
         **SIZES,
     ),
     "GPT-NeoX": gpt_like(2, 32, 4, block={"branches": "parallel_two_norms"}, rotary=RotaryConfig(), **SIZES),
+    "BLOOM": gpt_like(2, 32, 4, embedding=EmbeddingConfig(norm=LAYER_NORM), **SIZES).with_(position_bias=AlibiConfig()),
     "post-norm": gpt_like(2, 32, 4, block={"placement": "post"}, head=HeadConfig(tied=False), **SIZES),
 }
 
