@@ -24,7 +24,7 @@ from lmcourse.exercises.matrix import Matrix, Row
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading import Result
 
-COMMANDS = ["lab", "doctor", "list", "status", "build", "grade", "matrix", "account", "bench"]
+COMMANDS = ["lab", "doctor", "list", "status", "build", "grade", "matrix", "account", "bench", "train", "generate"]
 HEAVY = ["torch", "nbgrader", "nbformat", "IPython", "rich", "matplotlib", "jupyterlab"]
 
 

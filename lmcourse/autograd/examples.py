@@ -1,0 +1,65 @@
+"""Small graphs to draw and to play: each a result and the parameters it is trained by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lmcourse.autograd.graph import Graph, graph_of
+from lmcourse.autograd.value import Value
+
+
+def linear_regression(x: float = 3.0, y: float = 10.0, w0: float = 0.0, w1: float = 2.0) -> Graph:
+    """The squared error of a straight line at one point: (w1·x + w0 − y)²."""
+    weight, bias = Value(w1, "w₁"), Value(w0, "w₀")
+    u = _named(weight * Value(x, "x"), "u")
+    prediction = _named(bias + u, "ŷ")
+    z = _named(prediction - Value(y, "y"), "z")
+    return _done(_named(z**2, "L"), weight, bias)
+
+
+def fan_out(x: float = 2.0) -> Graph:
+    """One node used twice: y = x², u = 3y, v = y², L = u + v."""
+    y = _named(Value(x, "x") ** 2, "y")
+    u, v = _named(3 * y, "u"), _named(y**2, "v")
+    return _done(_named(u + v, "L"))
+
+
+def neuron(x1: float = 1.0, x2: float = -2.0) -> Graph:
+    """tanh(w1·x1 + w2·x2 + b)."""
+    w1, w2, b = Value(0.5, "w₁"), Value(-0.25, "w₂"), Value(0.1, "b")
+    first, second = _named(w1 * Value(x1, "x₁"), "p"), _named(w2 * Value(x2, "x₂"), "q")
+    total = _named(_named(first + second, "s") + b, "h")
+    return _done(_named(total.tanh(), "y"), w1, w2, b)
+
+
+def surprise(logit: float = 2.0, other: float = 1.0) -> Graph:
+    """The loss of a language model with two words: −log softmax, a graph in which one node is used three times."""
+    a, b = Value(logit, "a"), Value(other, "b")
+    right, wrong = _named(a.exp(), "eᵃ"), _named(b.exp(), "eᵇ")
+    p = _named(right / _named(right + wrong, "Σ"), "p")
+    return _done(_named(-_named(p.log(), "ℓ"), "L"), a, b)
+
+
+EXAMPLES: dict[str, Callable[[], Graph]] = {
+    "linear regression": linear_regression,
+    "fan-out": fan_out,
+    "neuron": neuron,
+    "two-word softmax": surprise,
+}
+
+
+def example(name: str) -> Graph:
+    """A graph by its name. ValueError, with the names, for an unknown one."""
+    if name not in EXAMPLES:
+        raise ValueError(f"unknown graph {name!r}; there are {', '.join(EXAMPLES)}")
+    return EXAMPLES[name]()
+
+
+def _named(node: Value, name: str) -> Value:
+    node.name = name
+    return node
+
+
+def _done(end: Value, *parameters: Value) -> Graph:
+    end.backward()
+    return graph_of(end, parameters)

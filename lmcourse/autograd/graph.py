@@ -1,0 +1,132 @@
+"""A computation graph as plain data: nodes in layers, edges with their local derivatives.
+
+A drawing reads nothing but this, so it needs no live objects, and what is drawn can be compared in a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from lmcourse.autograd.order import topological_order
+from lmcourse.autograd.value import Value
+
+SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+SUPERSCRIPT = str.maketrans("0123456789-.", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻·")
+
+Kind: TypeAlias = Literal["input", "parameter", "compute"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a graph.
+
+    Attributes:
+        label: its name. A leaf without one is a constant and is called by its number; operations are v₁, v₂ and so on.
+        formula: how it is computed from the labels of its parents: "u + w0"; "" for a leaf.
+        kind: data and constants are inputs, what is trained is a parameter, all else is computed.
+        layer: its column. A node stands right of its parents, a leaf just left of the first node that uses it.
+        row: its place in the column, from 0 at the top.
+    """
+
+    label: str
+    formula: str
+    kind: Kind
+    data: float
+    grad: float
+    layer: int
+    row: int
+
+
+@dataclass(frozen=True)
+class Edge:
+    """`parent` is used by `child` (positions in `Graph.nodes`); `local` is ∂child/∂parent."""
+
+    parent: int
+    child: int
+    local: float
+
+
+@dataclass(frozen=True)
+class Graph:
+    """All that the last node depends on. Nodes stand in topological order, edges in the order of the forward pass."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+    @property
+    def layers(self) -> tuple[tuple[int, ...], ...]:
+        """The positions of the nodes of each layer, from top to bottom."""
+        columns: list[list[int]] = [[] for _ in range(1 + max(node.layer for node in self.nodes))]
+        for index in sorted(range(len(self.nodes)), key=lambda index: self.nodes[index].row):
+            columns[self.nodes[index].layer].append(index)
+        return tuple(map(tuple, columns))
+
+
+def graph_of(end: Value, parameters: Collection[Value] = ()) -> Graph:
+    """The graph that ends in `end`, with the values and gradients it holds now.
+
+    Args:
+        end: the result, usually a loss.
+        parameters: the leaves that are trained; all other leaves are inputs.
+    """
+    order = topological_order(end)
+    place = {node: index for index, node in enumerate(order)}
+    label, layer = _labels(order), _layers(order)
+    row = _rows(order, layer)
+    nodes = tuple(
+        Node(label[node], _formula(node, label), _kind(node, parameters), node.data, node.grad, layer[node], row[node])
+        for node in order
+    )
+    edges = tuple(
+        Edge(place[parent], place[node], local)
+        for node in order
+        for parent, local in zip(node.parents, node.locals, strict=True)
+    )
+    return Graph(nodes, edges)
+
+
+def _kind(node: Value, parameters: Collection[Value]) -> Kind:
+    if node.parents:
+        return "compute"
+    return "parameter" if node in parameters else "input"
+
+
+def _labels(order: list[Value]) -> dict[Value, str]:
+    unnamed = [node for node in order if node.parents and not node.name]
+    numbered = {node: f"v{number}".translate(SUBSCRIPT) for number, node in enumerate(unnamed, 1)}
+    return {node: node.name or numbered.get(node) or f"{node.data:g}" for node in order}
+
+
+def _formula(node: Value, label: dict[Value, str]) -> str:
+    labels = [label[parent] for parent in node.parents]
+    if not labels:
+        return ""
+    if len(labels) == 2:
+        return f" {node.op} ".join(labels)
+    if node.op == "neg":
+        return f"−{labels[0]}"
+    if node.op.startswith("**"):
+        return labels[0] + node.op[2:].translate(SUPERSCRIPT)
+    return f"{node.op}({labels[0]})"
+
+
+def _layers(order: list[Value]) -> dict[Value, int]:
+    layer: dict[Value, int] = {}
+    first_use: dict[Value, int] = {}
+    for node in order:
+        layer[node] = 1 + max((layer[parent] for parent in node.parents), default=-1)
+        for parent in node.parents:
+            first_use[parent] = min(first_use.get(parent, layer[node]), layer[node])
+    return {node: depth if node.parents else first_use.get(node, 1) - 1 for node, depth in layer.items()}
+
+
+def _rows(order: list[Value], layer: dict[Value, int]) -> dict[Value, int]:
+    """In each layer the nodes stand in topological order, which puts most of them near their parents."""
+    used = [0] * (1 + max(layer.values()))
+    row: dict[Value, int] = {}
+    for node in order:
+        row[node] = used[layer[node]]
+        used[layer[node]] += 1
+    return row

@@ -1,0 +1,177 @@
+"""The exercise on what attention costs: FLOPs, and bytes that move."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import EXACT
+from lmcourse.exercises.exercise import Exercise
+
+
+def _measured(
+    batch: int, new: int, context: int, d_model: int, heads: int, kv_heads: int, fused: bool = True
+) -> tuple[int, int]:
+    """Run the layer on tensors without memory: torch counts the FLOPs, and the tensors know their bytes."""
+    width = d_model // heads
+
+    def tensor(*shape: int) -> Tensor:
+        return torch.empty(shape, dtype=torch.bfloat16, device="meta")
+
+    x, w_q, w_out = tensor(batch, new, d_model), tensor(d_model, heads * width), tensor(heads * width, d_model)
+    w_k, w_v = tensor(d_model, kv_heads * width), tensor(d_model, kv_heads * width)
+    keys, values = tensor(batch, kv_heads, context, width), tensor(batch, kv_heads, context, width)
+    counter = FlopCounterMode(display=False)
+    with counter:
+        q = (x @ w_q).reshape(batch, new, heads, width).transpose(1, 2)
+        x @ w_k, x @ w_v
+        scores = q @ keys.repeat_interleave(heads // kv_heads, dim=1).mT
+        mixed = scores.softmax(dim=-1) @ values.repeat_interleave(heads // kv_heads, dim=1)
+        out = mixed.transpose(1, 2).flatten(2) @ w_out
+    moved = sum(part.nbytes for part in (x, w_q, w_k, w_v, w_out, keys, values, out))
+    return counter.get_total_flops(), moved if fused else moved + 2 * scores.nbytes
+
+
+def _cases(random: Random) -> list[Case]:
+    width, groups, times = random.choice([16, 32, 64]), random.randint(2, 4), random.randint(2, 4)
+    heads = groups * times
+    d_model, batch, length = heads * width, random.randint(2, 9), random.randint(100, 900)
+    return [
+        case("other layers", batch, length, length, d_model, heads, groups),
+        case("other layers", batch, 1, length, d_model, heads, groups),
+        case("one key head (MQA)", batch, 1, length, d_model, heads, 1),
+        case("a key head each (MHA)", batch, length, length, d_model, heads, heads),
+        case("several new tokens", batch, random.randint(2, 9), length, d_model, heads, groups),
+        case("a score matrix that is written", batch, length, length, d_model, heads, groups, fused=False),
+        case("a score matrix that is written", batch, 1, length, d_model, heads, groups, fused=False),
+    ]
+
+
+attention_flops_bytes = Exercise(
+    "attention_flops_bytes",
+    points=3,
+    minutes=12,
+    difficulty=3,
+    reference=_measured,
+    tolerance=EXACT,
+    cases=[
+        case("training: 2 texts of 8 tokens", 2, 8, 8, 16, 4, 4),
+        case("decoding: 2 texts, 1 new token, 8 in all", 2, 1, 8, 16, 4, 4),
+        case("decoding with one key head", 2, 1, 8, 16, 4, 1),
+        case("training with a score matrix", 2, 8, 8, 16, 4, 2, fused=False),
+        case("Llama-3 8B's layer, decoding", 16, 1, 8192, 4096, 32, 8),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "A product of an m × k and a k × n matrix takes 2·m·k·n FLOPs. List the six products, each with its shapes.",
+        "Projections: batch·new rows times 2·d² weights for q and out, and 2·d·kv_heads·width for k and v. Scores and "
+        "values: batch·heads·new·context·width each.",
+        "Bytes, at 2 per number: all weights once; x and the result; 2·batch·kv_heads·context·width of keys and "
+        "values; without fusing, twice the batch·heads·new·context scores.",
+    ],
+    forbid=["torch.utils.flop_counter"],
+)
+
+
+def _wrong(
+    *args: int,
+    fused: bool,
+    per_product: int = 2,
+    number: int = 2,
+    projected_heads: int | None = None,
+    scored_heads: int | None = None,
+    cached_heads: int | None = None,
+    cached_tokens: int | None = None,
+    weight_reads: int = 1,
+    outputs: int = 1,
+    score_moves: int = 2,
+) -> tuple[int, int]:
+    """The count with one mistake switched on."""
+    batch, new, context, d_model, heads, kv_heads = args
+    width = d_model // heads
+    shared = kv_heads if projected_heads is None else projected_heads
+    weights = (1 + outputs) * d_model**2 + 2 * d_model * shared * width
+    pairs = batch * new * context
+    products = batch * new * weights + 2 * pairs * width * (heads if scored_heads is None else scored_heads)
+    cached = batch * context if cached_tokens is None else cached_tokens
+    moved = weight_reads * weights + 2 * batch * new * d_model
+    moved += 2 * cached * width * (kv_heads if cached_heads is None else cached_heads)
+    if not fused:
+        moved += score_moves * pairs * heads
+    return per_product * products, number * moved
+
+
+@attention_flops_bytes.misconception("You count a multiplication and the addition that goes with it as one FLOP.")
+def multiply_adds(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, per_product=1)
+
+
+@attention_flops_bytes.misconception("You count numbers, not bytes: each takes two in bf16.")
+def numbers_for_bytes(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, number=1)
+
+
+@attention_flops_bytes.misconception("Your numbers take four bytes each. In bf16 they take two.")
+def four_bytes_each(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, number=4)
+
+
+@attention_flops_bytes.misconception(
+    "Your keys and values are kept for every query head. Only kv_heads of them are stored: that is the whole point."
+)
+def cache_for_every_query_head(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, cached_heads=args[4])
+
+
+@attention_flops_bytes.misconception(
+    "The projections to keys and values are only kv_heads · width wide; yours are as wide as the model."
+)
+def wide_key_projections(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, projected_heads=args[4])
+
+
+@attention_flops_bytes.misconception(
+    "Sharing keys saves bytes, not FLOPs: every query head still multiplies its own queries with every key."
+)
+def scores_of_key_heads_only(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, scored_heads=args[5])
+
+
+@attention_flops_bytes.misconception(
+    "Your cache holds batch · batch numbers per feature, the slip of the lecture: it holds batch · context."
+)
+def batch_squared(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, cached_tokens=args[0] ** 2)
+
+
+@attention_flops_bytes.misconception(
+    "You read keys and values of the new tokens only. A step reads those of the whole context."
+)
+def new_keys_only(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, cached_tokens=args[0] * args[1])
+
+
+@attention_flops_bytes.misconception("The weights are read once for the whole batch, not once for every text.")
+def weights_for_every_text(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, weight_reads=args[0])
+
+
+@attention_flops_bytes.misconception("The output projection is missing, in the FLOPs and in the weights.")
+def no_output_projection(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, outputs=0)
+
+
+@attention_flops_bytes.misconception(
+    "A score matrix in memory moves twice: it is written by one kernel and read by the next."
+)
+def scores_moved_once(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, score_moves=1)
+
+
+@attention_flops_bytes.misconception("You count the score matrix always. A fused kernel never writes it.")
+def scores_always_written(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=False)

@@ -1,0 +1,107 @@
+"""The exercise on the mask that hides the future."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _mask(s: int, t: int) -> Tensor:
+    """Pair by pair: query i stands at position t − s + i."""
+    if s > t:
+        raise ValueError(f"{s} queries cannot be the last of {t} tokens")
+    return torch.tensor([[key <= t - s + query for key in range(t)] for query in range(s)])
+
+
+def _mask_cases(random: Random) -> list[Case]:
+    n, m = random.randint(5, 12), random.randint(2, 9)
+    return [
+        case("other lengths", n, n),
+        case("other lengths", m, m),
+        case("the last few queries", m, m + n),
+        case("the last few queries", n, n + random.randint(1, 4)),
+        case("one query", 1, n),
+        case("more queries than tokens", n + m, n),
+    ]
+
+
+causal_mask = Exercise(
+    "causal_mask",
+    points=2,
+    minutes=4,
+    difficulty=1,
+    reference=_mask,
+    cases=[
+        case("four tokens", 4, 4),
+        case("the last two of five tokens", 2, 5),
+        case("one new token", 1, 4),
+        case("three queries, two tokens", 3, 2),
+    ],
+    hidden_cases=_mask_cases,
+    hints=[
+        "Write the positions down: the keys are at 0 … t − 1, and the queries are the last s of them.",
+        "Query i stands at position t − s + i. It may look at every key whose position is not larger.",
+        "Compare a column of query positions with a row of key positions, or use torch.tril with the right `diagonal`.",
+    ],
+    forbid=["torch.nn"],
+)
+
+
+def _checked(s: int, t: int) -> Tensor:
+    if s > t:
+        raise ValueError("more queries than tokens")
+    return torch.ones(s, t, dtype=torch.bool)
+
+
+@causal_mask.misconception(
+    "Your mask is upside down, like the notes' formula: the first token sees everything and the last only itself."
+)
+def upside_down(s: int, t: int) -> Tensor:
+    return _checked(s, t).triu(t - s)
+
+
+@causal_mask.misconception("A token may look at itself, too: your diagonal is hidden, and the first token sees nobody.")
+def itself_hidden(s: int, t: int) -> Tensor:
+    return _checked(s, t).tril(t - s - 1)
+
+
+@causal_mask.misconception(
+    "Off by one: each token also sees the next one, which is the very token it is asked to predict."
+)
+def next_token_seen(s: int, t: int) -> Tensor:
+    return _checked(s, t).tril(t - s + 1)
+
+
+@causal_mask.misconception(
+    "Your first query is at position 0. The queries are the last s of the t tokens, so the first is at t − s."
+)
+def queries_at_the_start(s: int, t: int) -> Tensor:
+    return _checked(s, t).tril()
+
+
+@causal_mask.misconception(
+    "True and False are exchanged: here True means 'may look', as in scaled_dot_product_attention."
+)
+def true_means_hidden(s: int, t: int) -> Tensor:
+    return ~_checked(s, t).tril(t - s)
+
+
+@causal_mask.misconception("You return numbers to add to the scores; a mask of True and False is asked for.")
+def zeros_and_infinities(s: int, t: int) -> Tensor:
+    return torch.zeros(s, t).masked_fill(~_checked(s, t).tril(t - s), -torch.inf)
+
+
+@causal_mask.misconception("Your mask has a row for every token; only the last s of them ask.")
+def always_square(s: int, t: int) -> Tensor:
+    _checked(s, t)
+    return torch.ones(t, t, dtype=torch.bool).tril()
+
+
+@causal_mask.misconception("More queries than tokens cannot be: raise a ValueError.")
+def anything_goes(s: int, t: int) -> Tensor:
+    return torch.ones(s, t, dtype=torch.bool).tril(t - s)

@@ -1,0 +1,129 @@
+"""The exercise on how far information travels through several layers."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _field(masks: list[Tensor]) -> Tensor:
+    """Walk down from the last layer: which tokens of the layer below does each token's answer need?"""
+    length = masks[0].shape[0]
+    counts = []
+    for token in range(length):
+        needed = {token}
+        for mask in reversed(masks):
+            needed = {key for query in needed for key in range(length) if mask[query, key]}
+        counts.append(len(needed))
+    return torch.tensor(counts)
+
+
+def _window(length: int, size: int) -> Tensor:
+    ones = torch.ones(length, length, dtype=torch.bool)
+    return ones.tril() & ones.triu(1 - size)
+
+
+def _stride(length: int, stride: int) -> Tensor:
+    back = torch.arange(length)[:, None] - torch.arange(length)
+    return (back >= 0) & ((back % stride == 0) | (back == 0))
+
+
+def _any(random: Random, length: int) -> Tensor:
+    """Any causal mask in which a token sees itself."""
+    return torch.tensor([[j == i or (j < i and random.random() < 0.3) for j in range(length)] for i in range(length)])
+
+
+def _cases(random: Random) -> list[Case]:
+    n, w, depth = random.randint(16, 24), random.randint(3, 4), random.randint(3, 4)
+    window, stride, causal = _window(n, w), _stride(n, w + 1), _window(n, n)
+    return [
+        case("deeper stacks of windows", [window] * depth),
+        case("deeper stacks of windows", [_window(2 * n, w + 2)] * (depth + 1)),
+        case("one layer", [window]),
+        case("different layers", [window, stride]),
+        case("different layers", [_stride(n, 5), _window(n, 3), _window(n, 2)]),
+        case("a layer that sees everything", [window, window, causal]),
+        case("any masks", [_any(random, 12), _any(random, 12)]),
+        case("any masks", [_any(random, 15) for _ in range(3)]),
+    ]
+
+
+_SHIFT = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]).bool()
+_SKIP = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]).bool()
+
+receptive_field = Exercise(
+    "receptive_field",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_field,
+    cases=[
+        case("one layer, a window of three", [_window(6, 3)]),
+        case("two layers, a window of three", [_window(8, 3)] * 2),
+        case("four layers, a window of three", [_window(8, 3)] * 4),
+        case("two layers, the order matters", [_SHIFT, _SKIP]),
+        case("a window, then a stride", [_window(8, 2), _stride(8, 2)]),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "One layer is easy: count the True in each row. For two layers: a token sees all that those it sees have seen.",
+        "That is a matrix product: (mask of the upper layer) @ (what the lower layer has seen) is above zero where "
+        "there is a way.",
+        "Start with the identity (each token has seen itself), and for each mask from the bottom up: "
+        "seen = (mask.float() @ seen) > 0. In the end, count the row.",
+    ],
+    forbid=["torch.nn", "torch.linalg"],
+)
+
+
+def _product(masks: list[Tensor]) -> Tensor:
+    """How many ways lead from each token to each token below."""
+    ways = torch.eye(len(masks[0]))
+    for mask in masks:
+        ways = mask.float() @ ways
+    return ways
+
+
+@receptive_field.misconception("That is one layer. Every further layer lets a token see what its neighbours have seen.")
+def top_layer_only(masks: list[Tensor]) -> Tensor:
+    return masks[-1].sum(dim=-1)
+
+
+@receptive_field.misconception(
+    "You join the layers' masks. Layers work one after the other: it takes a product, not an 'or'."
+)
+def union_of_masks(masks: list[Tensor]) -> Tensor:
+    return torch.stack(masks).any(dim=0).sum(dim=-1)
+
+
+@receptive_field.misconception("You count ways, not tokens: a token that is reached twice still counts once.")
+def ways_counted(masks: list[Tensor]) -> Tensor:
+    return _product(masks).sum(dim=-1).long()
+
+
+@receptive_field.misconception("Your layers are in the wrong order: masks[0] is the bottom layer, the first to work.")
+def upside_down(masks: list[Tensor]) -> Tensor:
+    return (_product(masks[::-1]) > 0).sum(dim=-1)
+
+
+@receptive_field.misconception("You count who can hear a token, not whom it can hear: sum over keys, the last axis.")
+def columns_counted(masks: list[Tensor]) -> Tensor:
+    return (_product(masks) > 0).sum(dim=0)
+
+
+@receptive_field.misconception(
+    "You add up the windows of the layers. They overlap by the token itself, so L layers reach L·(W − 1) + 1."
+)
+def windows_added(masks: list[Tensor]) -> Tensor:
+    total = torch.stack([mask.sum(dim=-1) for mask in masks]).sum(dim=0)
+    return total.clamp(max=torch.arange(1, len(masks[0]) + 1))
+
+
+@receptive_field.misconception("You give the field of the last token alone; every token has one.")
+def last_token_alone(masks: list[Tensor]) -> Tensor:
+    return (_product(masks) > 0).sum(dim=-1)[-1]

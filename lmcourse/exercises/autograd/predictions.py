@@ -1,0 +1,87 @@
+"""The predictions of notebook 03."""
+
+from lmcourse.exercises.prediction import Prediction
+
+PREDICTIONS = (
+    Prediction(
+        "price_of_all_gradients",
+        "A model has 175 billion parameters. Computing the loss once costs one unit. What do the derivatives of the "
+        "loss with respect to all of them cost?",
+        options=("about 2 units", "about 96 units, one for each layer", "175 billion units"),
+        answer="about 2 units",
+        because="The backward pass does two matrix products where the forward pass does one. How many parameters there "
+        "are does not matter.",
+    ),
+    Prediction(
+        "which_grads",
+        "After loss.backward() in the cell above: which of x, w, pred and loss have a .grad that is not None?",
+        options=("all four", "w, pred and loss", "x and w", "only w"),
+        answer="only w",
+        because="PyTorch keeps gradients for leaves that require one. x does not ask for any; pred and loss are "
+        "computed, and their gradients are dropped as soon as they have been used.",
+    ),
+    Prediction(
+        "gaussian_slope",
+        "Let p be a Gaussian of standard deviation 1 around the prediction. How does the gradient of −log p compare "
+        "with that of (ŷ − y)²?",
+        options=("they are equal", "half as large", "twice as large", "it points elsewhere"),
+        answer="half as large",
+        because="−log p = (ŷ − y)²/2 + ½ log 2π. The constant has no gradient, and the factor ½ stays.",
+    ),
+    Prediction(
+        "both_paths",
+        "x = 2, y = x² = 4, u = 3y, v = y², L = u + v. What is dL/dx?",
+        options=("12", "32", "44", "384"),
+        answer="44",
+        because="Through u it is 1 · 3 · 4 = 12, through v 1 · 8 · 4 = 32. Along a path multiply, over paths add.",
+    ),
+    Prediction(
+        "smaller_step",
+        "In fp64 you take the derivative of x³ by central differences with h = 1e-5. Then with h = 1e-10. What happens "
+        "to the error?",
+        options=("10 billion times smaller", "100,000 times smaller", "it stays", "thousands of times larger"),
+        answer="thousands of times larger",
+        because="At 1e-5 the formula is off by about h², 1e-10. At 1e-10 the formula is perfect and rounding is all "
+        "there is: about 1e-16 / h, and it grows as h shrinks.",
+    ),
+    Prediction(
+        "index_of_the_slope",
+        "z' = φ(zW) with indices: z'_dj = φ(Σ_i z_di W_ij). Which index does φ' carry beside d in ∂L/∂W_ij?",
+        options=("i", "j", "both", "neither"),
+        answer="j",
+        because="φ' is taken at zW, which has one entry for each output j. The input index i has been summed over.",
+    ),
+    Prediction(
+        "backward_over_forward",
+        "A layer φ(zW) in the middle of a network: how many FLOPs in matrix products does its backward pass take, "
+        "measured in forward passes?",
+        options=("1", "2", "2.5", "3"),
+        answer="2",
+        because="One product for the weight, one for the input, each as large as the forward one. Multiplying by φ' "
+        "is element by element and does not count beside them.",
+    ),
+    Prediction(
+        "twice_the_batch",
+        "The loss is the mean over the batch. You double the batch. What happens, roughly, to the gradient of a "
+        "weight?",
+        options=("it doubles", "it stays about the same", "it halves"),
+        answer="it stays about the same",
+        because="Twice as many terms, each divided by twice as much. It becomes less noisy, not longer.",
+    ),
+    Prediction(
+        "norm_row_sum",
+        "LayerNorm turns a row x into y, and dy comes back. What is the sum of dx over the row?",
+        options=("0", "1", "the sum of dy", "it depends on the row"),
+        answer="0",
+        because="Adding the same number to every feature changes nothing in y, so the gradient has no part in that "
+        "direction.",
+    ),
+    Prediction(
+        "kept_for_backward",
+        "h = xW₁, z = σ(h), ŷ = zW₂, f = mean of (ŷ − y)². Beside the weights, what does PyTorch keep for the backward "
+        "pass?",
+        options=("h, z and ŷ", "x, z and ŷ − y", "x, h, z and ŷ", "nothing, it recomputes"),
+        answer="x, z and ŷ − y",
+        because="dW₁ needs x, dW₂ needs z, σ' = z(1 − z) needs z again, and the square needs what was squared.",
+    ),
+)

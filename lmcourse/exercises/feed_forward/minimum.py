@@ -1,0 +1,111 @@
+"""The exercise on the dip of GELU and SiLU below zero."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import torch
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+
+def _at_scale_one(kind: str) -> tuple[float, float]:
+    """Where the function has its minimum, and its value there."""
+    if kind == "silu":
+        # 0 = 1 + x·(1 − σ(x)) is solved by x = −1 − W(1/e), and then x·σ(x) = x + 1. W(1/e) is the fixed point below.
+        w = 0.3
+        for _ in range(200):
+            w = math.exp(-1 - w)
+        return -1 - w, -w
+    low, high = -2.0, 0.0
+    for _ in range(100):
+        x = (low + high) / 2
+        slope = math.erfc(-x / math.sqrt(2)) / 2 + x * math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+        low, high = (x, high) if slope < 0 else (low, x)
+    return low, low * math.erfc(-low / math.sqrt(2)) / 2
+
+
+def _minimum(kind: str, scale: float = 1.0) -> list[float]:
+    x, value = _at_scale_one(kind)
+    return [x / scale, value / scale]  # f_scale(x) = f_1(scale · x) / scale
+
+
+def _minimum_cases(random: Random) -> list[Case]:
+    kinds = ("silu", "gelu")
+    return [
+        *(case("gates that open slowly", kind, scale=round(random.uniform(0.2, 0.8), 3)) for kind in kinds),
+        *(case("gates that open fast", kind, scale=round(random.uniform(1.5, 6.0), 3)) for kind in kinds),
+    ]
+
+
+activation_minimum = Exercise(
+    "activation_minimum",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_minimum,
+    tolerance=Tolerance(1e-4),
+    cases=[
+        case("SiLU", "silu"),
+        case("GELU", "gelu"),
+        case("x·σ(1.702x), which stands in for GELU", "silu", scale=1.702),
+        case("a GELU that opens half as fast", "gelu", scale=0.5),
+    ],
+    hidden_cases=_minimum_cases,
+    hints=[
+        "Plainly: a fine grid of negative x (torch.linspace in float64), the function on it, argmin.",
+        "How far to the left must the grid reach when the scale is 0.2? Let it reach to −5 / scale.",
+        "With bisection: the slope is negative left of the minimum and positive right of it. Halve 50 times.",
+    ],
+    forbid=["numpy"],
+    seconds=20.0,
+)
+
+
+@activation_minimum.misconception("You return the value first. Asked for is [x, f(x)].")
+def value_first(kind: str, scale: float = 1.0) -> list[float]:
+    return _minimum(kind, scale)[::-1]
+
+
+@activation_minimum.misconception("You find the minimum for scale 1 whatever the scale.")
+def scale_ignored(kind: str, scale: float = 1.0) -> list[float]:
+    return _minimum(kind)
+
+
+@activation_minimum.misconception(
+    "The place is right, but the value belongs to scale 1. A gate that opens faster makes a shallower dip."
+)
+def value_not_scaled(kind: str, scale: float = 1.0) -> list[float]:
+    return [_minimum(kind, scale)[0], _minimum(kind)[1]]
+
+
+@activation_minimum.misconception("You found the minimum of SiLU for both kinds. GELU dips less, and nearer to zero.")
+def always_silu(kind: str, scale: float = 1.0) -> list[float]:
+    return _minimum("silu", scale)
+
+
+@activation_minimum.misconception("Your grid is too coarse: a step of 0.1 cannot give four digits of x.")
+def coarse_grid(kind: str, scale: float = 1.0) -> list[float]:
+    xs = [step / 10 for step in range(-300, 1)]
+    values = [x * _open(kind, scale * x) for x in xs]
+    lowest = min(range(len(xs)), key=values.__getitem__)
+    return [xs[lowest], values[lowest]]
+
+
+@activation_minimum.misconception(
+    "That is where the slope is lowest, further left. At the minimum of the function the slope is zero."
+)
+def lowest_slope(kind: str, scale: float = 1.0) -> list[float]:
+    x = torch.linspace(-5, 0, 50_001, dtype=torch.float64, requires_grad=True)
+    y = x * (x.sigmoid() if kind == "silu" else torch.special.ndtr(x))
+    (slope,) = torch.autograd.grad(y.sum(), x)
+    at = int(slope.argmin())
+    return [x[at].item() / scale, y[at].item() / scale]
+
+
+def _open(kind: str, z: float) -> float:
+    """How far the gate is open: Φ(z) or σ(z)."""
+    return math.erfc(-z / math.sqrt(2)) / 2 if kind == "gelu" else 1 / (1 + math.exp(-z))

@@ -1,0 +1,76 @@
+"""The predictions of notebook 15."""
+
+from lmcourse.exercises.prediction import Prediction
+
+PREDICTIONS = (
+    Prediction(
+        "flops_or_rate",
+        "A job needs 3 · 10^18 FLOPs. A data sheet says '312 teraFLOPs'. Can you say how long the job takes at best?",
+        options=("yes: about 10,000 seconds", "no: that is an amount, too", "no: it depends on the memory"),
+        answer="yes: about 10,000 seconds",
+        because="The sheet means 312 · 10^12 per second, although it writes an amount. 3 · 10^18 divided by it is "
+        "9,615 seconds.",
+    ),
+    Prediction(
+        "twice_as_wide",
+        "You double d_model and d_ff of a model and keep its layers and its short text. How many more FLOPs does a "
+        "token take?",
+        options=("the same", "about twice as many", "about four times as many", "about eight times as many"),
+        answer="about four times as many",
+        because="A weight matrix has both an input and an output width, so it has four times as many weights; and "
+        "each takes 2 FLOPs per token.",
+    ),
+    Prediction(
+        "head_share",
+        "GPT-2 small reads 1024 tokens. It has 12 layers and one head, to 50,257 tokens. How much of the forward pass "
+        "is the head?",
+        options=("1 %", "9 %", "27 %", "43 %"),
+        answer="27 %",
+        because="A head of 768 × 50,257 has 38.6M weights, nearly half as many as all twelve layers together. Who "
+        "also counts the embedding as a product gets 43 %.",
+    ),
+    Prediction(
+        "two_layers_back",
+        "Two layers, 128 × 128 and then 128 × 32, are trained on a batch that itself needs no gradient. How much more "
+        "than the forward pass does the backward pass take?",
+        options=("0.5 times", "exactly as much", "1.2 times", "2 times", "2.5 times"),
+        answer="1.2 times",
+        because="The second layer has two gradients, the first only one, that of its weights: (4·32 + 2·128) / "
+        "(2·32 + 2·128) = 1.2.",
+    ),
+    Prediction(
+        "as_long_as_wide",
+        "A text is as long as the model is wide, S = D. How much of a layer's forward FLOPs goes into scores and "
+        "values?",
+        options=("one half", "one third", "one seventh", "one hundredth"),
+        answer="one seventh",
+        because="Scores and values take 4·S·D per token, the matrices 24·D². With S = D these are 4 of 28.",
+    ),
+    Prediction(
+        "more_gpus",
+        "A run takes 144 days on 1024 GPUs. You get 2048, and MFU falls from 0.5 to 0.4. What happens to the bill, "
+        "paid per GPU-hour?",
+        options=("it halves", "it stays", "it grows by a quarter", "it doubles"),
+        answer="it grows by a quarter",
+        because="The number of GPUs cancels: GPU-hours are FLOPs / (peak · MFU). Only MFU counts, 0.5 / 0.4 = 1.25. "
+        "The run is done after 90 days.",
+    ),
+    Prediction(
+        "writing_a_text",
+        "'Transformers have quadratic runtime.' A GPT-2-like model of width 4096 writes 2048 tokens with a KV cache. "
+        "How much of its layers' work is the part that grows with the square?",
+        options=("4 %", "33 %", "67 %", "96 %"),
+        answer="4 %",
+        because="At step t attention takes 4·t·d and the matrices 24·d². On average t is 1024, a quarter of d: a "
+        "twenty-fourth of the matrices' work.",
+    ),
+    Prediction(
+        "which_is_faster",
+        "The same training on the same H100: in fp32 it reaches 70 % of the fp32 peak, in bf16 only 35 % of the bf16 "
+        "peak. Which is faster?",
+        options=("fp32, twice", "both alike", "bf16, twice", "bf16, seven times"),
+        answer="bf16, seven times",
+        because="0.70 · 67 = 47 TFLOP/s, and 0.35 · 989 = 346 TFLOP/s. A share says how well you use a peak, not how "
+        "high it is.",
+    ),
+)

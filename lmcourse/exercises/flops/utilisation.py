@@ -1,0 +1,107 @@
+"""The exercise on MFU."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _mfu(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
+    """How long a step takes at this rate, and what the GPUs could have done in that time."""
+    seconds = step_tokens / tokens_per_second
+    possible = seconds * gpus * peak
+    if step_flops > possible:
+        raise ValueError("more than the peak cannot be")
+    return step_flops / possible
+
+
+def _cases(random: Random) -> list[Case]:
+    def run(share: float) -> list[float]:
+        step_tokens, parameters = random.randint(1000, 10**6), random.uniform(1e8, 1e12)
+        gpus, peak = random.randint(2, 5000), random.uniform(1e14, 1e15)
+        rate = share * gpus * peak / (6 * parameters)
+        return [6 * parameters * step_tokens, step_tokens, rate, gpus, peak]
+
+    return [
+        *(case("other runs", *run(random.uniform(0.1, 0.9))) for _ in range(5)),
+        case("a hardly used machine", *run(random.uniform(1e-6, 1e-4))),
+        *(case("rates that cannot be", *run(random.uniform(1.01, 3.0))) for _ in range(2)),
+    ]
+
+
+mfu = Exercise(
+    "mfu",
+    points=3,
+    minutes=6,
+    difficulty=2,
+    reference=_mfu,
+    cases=[
+        case("half the peak", 1000.0, 10, 5.0, 1, 1000.0),
+        case("a 7B model on 32 A100s, the case of the notes", 42e9 * 65_536, 65_536, 1e5, 32, 312e12),
+        case("LLaMA 65B on 2048 A100s", 391.7e9 * 4_000_000, 4_000_000, 380.0 * 2048, 2048, 312e12),
+        case("a rate that cannot be", 42e9 * 65_536, 65_536, 1e5, 1, 312e12),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "tokens_per_second counts tokens, step_flops is about a whole step. Bring both to one token or step.",
+        "FLOPs per token, times tokens per second, are the useful FLOP/s of all GPUs together.",
+        "Divide by gpus · peak. If the share is above 1, raise ValueError instead of returning it.",
+    ],
+)
+
+
+def _share(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
+    return step_flops / step_tokens * tokens_per_second / (gpus * peak)
+
+
+@mfu.misconception(
+    "You multiply the FLOPs of a whole step with a rate in tokens: the formula of the notes, which gives 27,569. "
+    "Divide by the step's tokens first."
+)
+def step_for_token(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
+    return step_flops * tokens_per_second / (gpus * peak)
+
+
+@mfu.misconception("All GPUs work: what they could have done is gpus · peak, not the peak of one.")
+def one_gpu(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
+    return _mfu(step_flops, step_tokens, tokens_per_second, 1, peak)
+
+
+@mfu.misconception("You return per cent. A share lies between 0 and 1.")
+def per_cent(*run: float) -> float:
+    return 100 * _checked(*run)
+
+
+def _checked(*run: float) -> float:
+    step_flops, step_tokens, tokens_per_second, gpus, peak = run
+    return _mfu(step_flops, int(step_tokens), tokens_per_second, int(gpus), peak)
+
+
+@mfu.misconception(
+    "A share above 1 cannot be. Somebody counted or looked up wrongly: raise ValueError, do not return it."
+)
+def above_one(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
+    return _share(step_flops, step_tokens, tokens_per_second, gpus, peak)
+
+
+@mfu.misconception("You cap the share at 1. That hides the mistake behind it: raise ValueError.")
+def capped(*run: float) -> float:
+    step_flops, step_tokens, tokens_per_second, gpus, peak = run
+    return min(1.0, _share(step_flops, int(step_tokens), tokens_per_second, int(gpus), peak))
+
+
+@mfu.misconception("That is the inverse: the work that was possible, divided by the work that was done.")
+def inverse(*run: float) -> float:
+    return 1 / _checked(*run)
+
+
+@mfu.misconception("You count what is done forward only. step_flops holds forward and backward: take all of it.")
+def a_third(*run: float) -> float:
+    return _checked(*run) / 3
+
+
+@mfu.misconception("You take the peak for half: it is dense already.")
+def peak_halved(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
+    return _mfu(step_flops, step_tokens, tokens_per_second, gpus, peak / 2)

@@ -1,0 +1,129 @@
+"""The exercise on what each device holds when several share every matrix."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lmcourse.accounting.activation_rules import korthikanti
+from lmcourse.accounting.recipes import find_recipe
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.models.zoo.styles import gpt_like
+
+MIXED = find_recipe("mixed-fp32-gradients")
+
+Sizes = dict[str, float]
+
+
+def _tensor_parallel(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> Sizes:
+    if A % T:
+        raise ValueError(f"{T} devices cannot share {A} heads evenly")
+    model = gpt_like(L, D, A, vocabulary=1, context=S)
+    states = MIXED.memory(N).total / T
+    return {"states": states, "activations": korthikanti(model, B, S, tensor=T)}
+
+
+def _tensor_parallel_cases(random: Random) -> list[Case]:
+    def sizes(T: int) -> tuple[int, ...]:
+        heads = T * random.randint(2, 9)
+        layers, batch, length = random.randint(2, 40), random.randint(1, 9), random.randint(5, 999)
+        return T, random.randint(10**6, 10**9), layers, batch, length, heads * random.randint(3, 9), heads
+
+    T, N, L, B, S, D, A = sizes(4)
+    return [
+        *(case("other sizes", *sizes(T)) for T in (2, 3, 8)),
+        case("one device", *sizes(1)),
+        case("heads that cannot be shared", T + A, N, L, B, S, D, A),
+    ]
+
+
+tensor_parallel_bytes = Exercise(
+    "tensor_parallel_bytes",
+    points=3,
+    minutes=8,
+    difficulty=3,
+    reference=_tensor_parallel,
+    cases=[
+        case("one device", 1, 1000, 3, 2, 5, 4, 2),
+        case("two devices", 2, 1000, 3, 2, 5, 4, 2),
+        case("GPT-3 on 8, one text", 8, 175_000_000_000, 96, 1, 2048, 12_288, 96),
+        case("GPT-3 on 96, one text", 96, 175_000_000_000, 96, 1, 2048, 12_288, 96),
+        case("5 devices for 96 heads", 5, 1000, 96, 1, 2048, 12_288, 96),
+    ],
+    hidden_cases=_tensor_parallel_cases,
+    hints=[
+        "A device has whole token vectors before and after each half, and its share of everything inside: heads in "
+        "attention, hidden numbers in the feed-forward layer.",
+        "In bytes per token and feature, p = 2 and E = 4. Whole: two inputs of norms 4, two inputs of the halves 4, "
+        "two masks 2. Shared: q, k, v 6, input of the output matrix 2, two hidden tensors 16.",
+        "states: 18·N/T. activations: L·B·S·((10 + 24/T)·D + 5·A·S/T). And if A % T: raise ValueError.",
+    ],
+    forbid=["torch"],
+)
+
+
+def _wrong_parallel(
+    T: int,
+    *sizes: int,
+    whole: int = 10,
+    shared: int = 24,
+    scores: float | None = None,
+    per_parameter: float = 18,
+    copies: int = 1,
+) -> Sizes:
+    """The count with one mistake switched on; `copies` is on how many devices the states lie whole."""
+    N, L, B, S, D, A = sizes
+    if A % T:
+        raise ValueError("heads")
+    tables = 5 / T if scores is None else scores
+    activations = L * B * S * ((whole + shared / T) * D + tables * A * S)
+    return {"states": per_parameter * N / T * copies, "activations": activations}
+
+
+@tensor_parallel_bytes.misconception(
+    "You divide everything by T. Norms, their results and the dropout of each half see whole vectors on every device."
+)
+def everything_shared(T: int, *sizes: int) -> Sizes:
+    return _wrong_parallel(T, *sizes, whole=0, shared=34)
+
+
+@tensor_parallel_bytes.misconception("Your activations do not depend on T. What lies inside a half is shared.")
+def nothing_shared(T: int, *sizes: int) -> Sizes:
+    return _wrong_parallel(T, *sizes, whole=34, shared=0, scores=5)
+
+
+@tensor_parallel_bytes.misconception(
+    "Your scores are whole on every device. Each device has its own heads, so it has A/T tables of scores."
+)
+def whole_scores(T: int, *sizes: int) -> Sizes:
+    return _wrong_parallel(T, *sizes, scores=5)
+
+
+@tensor_parallel_bytes.misconception(
+    "Your input of q, k and v, and that of up, are shared. Each device multiplies the whole vector with its columns."
+)
+def shared_inputs(T: int, *sizes: int) -> Sizes:
+    return _wrong_parallel(T, *sizes, whole=6, shared=28)
+
+
+@tensor_parallel_bytes.misconception(
+    "Weights, gradients and optimiser are whole on each device. That is data parallelism; here every matrix is cut."
+)
+def whole_states(T: int, *sizes: int) -> Sizes:
+    return _wrong_parallel(T, *sizes, copies=T)
+
+
+@tensor_parallel_bytes.misconception("That is one layer: the formula of the notes lost its L on the way to T devices.")
+def one_layer(T: int, *sizes: int) -> Sizes:
+    states, activations = _wrong_parallel(T, *sizes).values()
+    return {"states": states, "activations": activations / sizes[1]}
+
+
+@tensor_parallel_bytes.misconception("A parameter takes 18 bytes in mixed precision. You count 16.")
+def sixteen(T: int, *sizes: int) -> Sizes:
+    return _wrong_parallel(T, *sizes, per_parameter=16)
+
+
+@tensor_parallel_bytes.misconception("Heads cannot be cut: if T does not divide A, raise a ValueError.")
+def heads_cut(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> Sizes:
+    return _wrong_parallel(T, N, L, B, S, D, A) if A % T == 0 else {"states": 18 * N / T, "activations": 0.0}

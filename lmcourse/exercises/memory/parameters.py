@@ -1,0 +1,170 @@
+"""The exercise on how many parameters a model has."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from lmcourse.accounting.parameters import count_parameters
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.models.config import TransformerConfig, repeat
+from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.block import BlockConfig, LayerConfig
+from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
+from lmcourse.nn.feed_forward import FeedForwardConfig
+from lmcourse.nn.norm import NormConfig
+
+Sizes = dict[str, Any]
+
+
+def gpt(layers: int, d_model: int, heads: int, vocabulary: int, positions: int) -> Sizes:
+    """A model after GPT-2."""
+    sizes = {"layers": layers, "d_model": d_model, "heads": heads, "kv_heads": heads, "d_ff": 4 * d_model}
+    return sizes | {"vocabulary": vocabulary, "positions": positions, "gated": False, "biases": True, "tied": True}
+
+
+def llama(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, vocabulary: int) -> Sizes:
+    """A model after Llama."""
+    sizes = {"layers": layers, "d_model": d_model, "heads": heads, "kv_heads": kv_heads, "d_ff": d_ff}
+    return sizes | {"vocabulary": vocabulary, "positions": 0, "gated": True, "biases": False, "tied": False}
+
+
+def _count(config: Sizes) -> int:
+    biases, positions = config["biases"], config["positions"]
+    norm = NormConfig("layer", bias=True) if biases else NormConfig("rms")
+    attention = AttentionConfig(config["heads"], config["kv_heads"], bias=biases, out_bias=biases)
+    layer = LayerConfig(attention, FeedForwardConfig(config["d_ff"], gated=config["gated"], bias=biases))
+    model = TransformerConfig(
+        config["vocabulary"],
+        config["d_model"],
+        repeat([layer], config["layers"]),
+        BlockConfig(norm),
+        EmbeddingConfig("learned", longest=positions) if positions else EmbeddingConfig(),
+        HeadConfig(tied=config["tied"]),
+        final_norm=norm,
+    )
+    return count_parameters(model).total
+
+
+def _cases(random: Random) -> list[Case]:
+    def sizes(**changes: Any) -> Sizes:
+        kv_heads, group, width = random.randint(2, 4), random.randint(2, 4), random.randint(3, 9)
+        heads, layers = kv_heads * group, random.randint(2, 9)
+        d_ff, vocabulary = random.randint(20, 900), random.randint(90, 999)
+        return llama(layers, heads * width, heads, kv_heads, d_ff, vocabulary) | changes
+
+    return [
+        case("other sizes", sizes()),
+        case("other sizes", sizes(gated=False, biases=True, positions=random.randint(9, 99), tied=True)),
+        case("one key head", sizes(kv_heads=1, biases=True)),
+        case("tied or not", sizes(tied=True)),
+        case("tied or not", sizes(gated=False, positions=random.randint(9, 99))),
+        case("gated with biases", sizes(biases=True)),
+    ]
+
+
+parameter_count = Exercise(
+    "parameter_count",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    reference=_count,
+    cases=[
+        case("one layer, all by hand: d = 4", gpt(1, 4, 2, 10, 8)),
+        case("GPT-2", gpt(12, 768, 12, 50_257, 1024)),
+        case("GPT-3", gpt(96, 12_288, 96, 50_257, 2048)),
+        case("a head of its own", gpt(1, 4, 2, 10, 8) | {"tied": False}),
+        case("Llama 3 8B", llama(32, 4096, 32, 8, 14_336, 128_256)),
+        case("Llama 3.1 405B", llama(126, 16_384, 128, 8, 53_248, 128_256)),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "Go through the model from the bottom: embedding, positions, and for each layer attention, feed-forward and "
+        "two norms; then the last norm and the head.",
+        "Keys and values are kv_heads · d / heads wide. A bias has as many numbers as its matrix has outputs.",
+        "A layer: 2·d² + 2·d·kv + (3 if gated else 2)·d·d_ff. With biases another 2·d + 2·kv + d_ff + d, and d_ff once "
+        "more for a gate. A norm has d numbers, or 2·d with biases.",
+    ],
+    forbid=["torch"],
+)
+
+
+def _parts(config: Sizes) -> dict[str, int]:
+    """The count part by part, for answers that forget one."""
+    d, d_ff, biases = config["d_model"], config["d_ff"], config["biases"]
+    kv, matrices = d // config["heads"] * config["kv_heads"], 3 if config["gated"] else 2
+    layer = {
+        "queries, output": 2 * d**2,
+        "keys, values": 2 * d * kv,
+        "feed-forward": matrices * d * d_ff,
+        "norms": 2 * (1 + biases) * d,
+        "biases": biases * (2 * d + 2 * kv + (matrices - 1) * d_ff + d),
+    }
+    return {part: config["layers"] * size for part, size in layer.items()} | {
+        "embedding": config["vocabulary"] * d,
+        "positions": config["positions"] * d,
+        "last norm": (1 + biases) * d,
+        "head": 0 if config["tied"] else config["vocabulary"] * d,
+    }
+
+
+def _without(config: Sizes, *parts: str) -> int:
+    return sum(size for part, size in _parts(config).items() if part not in parts)
+
+
+@parameter_count.misconception(
+    "The norms are missing: each has a scale per feature, and a shift where there are biases."
+)
+def norms_forgotten(config: Sizes) -> int:
+    return _without(config, "norms", "last norm")
+
+
+@parameter_count.misconception("The last norm is missing, the one between the last layer and the head.")
+def last_norm_forgotten(config: Sizes) -> int:
+    return _without(config, "last norm")
+
+
+@parameter_count.misconception("The biases of the matrices are missing.")
+def biases_forgotten(config: Sizes) -> int:
+    return _without(config, "biases")
+
+
+@parameter_count.misconception("The learned positions are missing: one vector of d numbers for each position.")
+def positions_forgotten(config: Sizes) -> int:
+    return _without(config, "positions")
+
+
+@parameter_count.misconception("A tied head is the embedding once more, not a second matrix. You count it twice.")
+def tied_head_counted(config: Sizes) -> int:
+    return _count(config | {"tied": False})
+
+
+@parameter_count.misconception("A head that is not tied has a matrix of its own, as large as the embedding.")
+def head_forgotten(config: Sizes) -> int:
+    return _without(config, "head")
+
+
+@parameter_count.misconception(
+    "Your keys and values are as wide as the model. They have kv_heads heads, and heads that share are stored once."
+)
+def four_d_squared(config: Sizes) -> int:
+    return _count(config | {"kv_heads": config["heads"]})
+
+
+@parameter_count.misconception("A gated feed-forward layer has three matrices: gate, value and down.")
+def gate_forgotten(config: Sizes) -> int:
+    return _count(config | {"gated": False})
+
+
+@parameter_count.misconception("That is one layer with the two ends. The model has `layers` of them.")
+def one_layer(config: Sizes) -> int:
+    return _count(config | {"layers": 1})
+
+
+@parameter_count.misconception(
+    "That is 12·L·d², the rule for the matrices of GPT's blocks. Embedding, norms and biases come on top, and other "
+    "models have other blocks."
+)
+def twelve_l_d_squared(config: Sizes) -> int:
+    return 12 * int(config["layers"]) * int(config["d_model"]) ** 2

@@ -1,0 +1,73 @@
+"""The predictions of notebook 14."""
+
+from lmcourse.exercises.prediction import Prediction
+
+PREDICTIONS = (
+    Prediction(
+        "linear_model_memory",
+        "36 parameters, 36 gradients, 36 numbers of AdaGrad, 16 activations, all in fp32. A program of the notes says "
+        "4·36 + 16 + 36 + 36 = 232 bytes. What is right?",
+        options=("232 bytes", "124 bytes", "496 bytes", "992 bytes"),
+        answer="496 bytes",
+        because="Every one of the 124 numbers takes 4 bytes. The program lost a pair of brackets and multiplies the "
+        "first term only.",
+    ),
+    Prediction(
+        "mixed_states",
+        "Mixed precision multiplies 16-bit weights and sums gradients in fp32. Beside fp32, what do all states take "
+        "together?",
+        options=("half", "three quarters", "the same", "more"),
+        answer="more",
+        because="The fp32 weights are still there, as master weights, and the 16-bit ones come on top: 18 bytes per "
+        "parameter in place of 16. What gets smaller are the activations.",
+    ),
+    Prediction(
+        "train_or_write",
+        "A card of 80 GB can hold a model of 40 billion parameters in 16 bits, to write with. How large a model can it "
+        "train with AdamW in mixed precision, before any activation?",
+        options=("40 billion", "20 billion", "10 billion", "4.4 billion"),
+        answer="4.4 billion",
+        because="Training takes 18 bytes a parameter, nine times as much: gradients, master weights and two moments.",
+    ),
+    Prediction(
+        "keeps_nothing",
+        "For which of these does autograd keep nothing?",
+        options=("x + y", "x · y", "GELU(x)", "LayerNorm(x)"),
+        answer="x + y",
+        because="Both inputs of a sum get the gradient as it is, whatever they were. All others need a number from the "
+        "forward pass.",
+    ),
+    Prediction(
+        "twice_the_length",
+        "GPT-3 reads a text of 2048 tokens, then one of 4096. By how much do its activations grow?",
+        options=("2 times", "3.4 times", "4 times", "16 times"),
+        answer="3.4 times",
+        because="34·D numbers of bytes per token do not depend on the length, 5·A·S do. At 2048 tokens scores are 70 % "
+        "already, so the growth is nearer to 4 than to 2.",
+    ),
+    Prediction(
+        "fourteen_or_sixteen",
+        "Two sets of notes count the numbers a layer keeps, without masks: 16·S·D + 2·A·S² and 14·S·D + 2·A·S². Which "
+        "two tensors does the second leave out?",
+        options=("queries and keys", "the inputs of the two norms", "the two sums", "the hidden layer, twice"),
+        answer="the inputs of the two norms",
+        because="Their results are counted, as inputs of the products behind them. But a norm needs its own input to "
+        "go backward.",
+    ),
+    Prediction(
+        "activations_of_gpt3",
+        "GPT-3 trains on one text of 2048 tokens, in mixed precision and with nothing recomputed. How large are the "
+        "activations, beside weights, gradients and optimiser?",
+        options=("0.9 %", "9 %", "20 %", "more than all the rest"),
+        answer="9 %",
+        because="256.5 GiB beside 2,916 GiB of the blocks. The notes find 20 % because their states are half of what "
+        "they are. With a batch of 12 texts, activations take the lead.",
+    ),
+    Prediction(
+        "eight_devices",
+        "Eight devices share every matrix of GPT-3. What is left of the activations on each, at 2048 tokens?",
+        options=("one eighth", "a fifth", "a half", "all of them"),
+        answer="a fifth",
+        because="10 of the 114 bytes per token and feature are whole on every device: (10 + 24/8 + 80/8)/114 = 0.20.",
+    ),
+)

@@ -1,0 +1,104 @@
+"""The exercise on ALiBi's penalty on distance."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _penalties(slopes: Tensor, queries: int, keys: int, shift: int = 0, ahead: float = -math.inf) -> Tensor:
+    """Entry by entry. `shift` moves the queries, `ahead` is what later keys get."""
+    first = keys - queries + shift
+    rows = [[(j - i) if j <= i else ahead for j in range(keys)] for i in range(first, first + queries)]
+    steps = torch.tensor(rows, dtype=torch.float64).reshape(queries, keys)
+    return torch.stack([torch.where(steps > 0, ahead, steps * slope) for slope in slopes.tolist()]).to(slopes.dtype)
+
+
+def _bias(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    if queries > keys:
+        raise ValueError(f"{queries} queries cannot be the last of {keys} tokens")
+    return _penalties(slopes, queries, keys)
+
+
+def _bias_cases(random: Random) -> list[Case]:
+    slopes = torch.tensor([random.uniform(0.01, 1.0) for _ in range(random.randint(3, 6))])
+    keys = random.randint(5, 9)
+    return [
+        case("other shapes", slopes, keys, keys),
+        case("one query at the end", slopes, 1, keys),
+        case("some queries at the end", slopes[:2], random.randint(2, 4), keys),
+        case("other precisions", slopes.double(), keys, keys),
+        case("bad input", slopes, keys + random.randint(1, 3), keys),
+    ]
+
+
+_TWO = torch.tensor([0.5, 0.25])
+
+alibi_bias = Exercise(
+    "alibi_bias",
+    points=2,
+    minutes=6,
+    difficulty=2,
+    reference=_bias,
+    cases=[
+        case("one head, three tokens", torch.tensor([0.5]), 3, 3),
+        case("two heads, four tokens", _TWO, 4, 4),
+        case("the last two of five tokens", _TWO, 2, 5),
+        case("more queries than tokens", _TWO, 4, 3),
+    ],
+    hidden_cases=_bias_cases,
+    hints=[
+        "Where do the queries stand? At keys − queries, …, keys − 1. The keys stand at 0, …, keys − 1.",
+        "offset = key − query, with query[:, None]: it is 0 on the diagonal of a square, negative for the past.",
+        "slopes[:, None, None] * offset is the bias. Where offset > 0, .masked_fill(offset > 0, -math.inf).",
+    ],
+    forbid=["torch.nn", "transformers"],
+)
+
+
+@alibi_bias.misconception("You reward distance. The bias is slope · (j − i), and for the past j − i is negative.")
+def far_is_better(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    return _bias(slopes, queries, keys).abs() * torch.where(_bias(slopes, queries, keys).isinf(), -1, 1)
+
+
+@alibi_bias.misconception("Later keys are open: in causal attention their bias is −∞.")
+def future_open(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    _bias(slopes, queries, keys)
+    offset = torch.arange(keys) - torch.arange(keys - queries, keys)[:, None]
+    return -(slopes[:, None, None] * offset.abs())
+
+
+@alibi_bias.misconception("Later keys get 0. That is not a mask but the best place of all: they need −∞.")
+def future_at_zero(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    return _bias(slopes, queries, keys).nan_to_num(neginf=0.0)
+
+
+@alibi_bias.misconception("Your queries start at position 0. They are the last tokens of the text.")
+def queries_from_zero(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    _bias(slopes, queries, keys)
+    return _penalties(slopes, queries, keys, shift=queries - keys)
+
+
+@alibi_bias.misconception("You count the token itself as one step away. Its distance is 0.")
+def from_one(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    return _bias(slopes, queries, keys) - slopes[:, None, None]
+
+
+@alibi_bias.misconception(
+    "You add slope · j, the key's position. A softmax would not see the difference, since a whole row moves by the "
+    "same; here the bias itself is asked for."
+)
+def by_position_of_the_key(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    last = torch.arange(keys - queries, keys, dtype=slopes.dtype)[:, None]
+    return _bias(slopes, queries, keys) + slopes[:, None, None] * last
+
+
+@alibi_bias.misconception("More queries than tokens cannot be: raise ValueError.")
+def too_many_queries(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    return _penalties(slopes, queries, keys)

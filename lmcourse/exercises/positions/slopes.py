@@ -1,0 +1,112 @@
+"""The exercise on ALiBi's slopes, one per head."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _list(heads: int) -> list[float]:
+    """As the authors' code: a power of two is one geometric series, other numbers borrow from the next one."""
+    power = 1 << (heads.bit_length() - 1)
+    if heads != power:
+        return _list(power) + _list(2 * power)[::2][: heads - power]
+    ratio: float = 2.0 ** (-8 / heads)
+    return [ratio**head for head in range(1, heads + 1)]
+
+
+def _slopes(heads: int) -> Tensor:
+    return torch.tensor(_list(heads))
+
+
+def _slope_cases(random: Random) -> list[Case]:
+    return [
+        case("other powers of two", 2 ** random.choice([1, 5, 6, 7])),
+        case("other numbers", random.randint(17, 31)),
+        case("other numbers", random.randint(33, 120)),
+        case("few heads", random.choice([3, 5, 7])),
+    ]
+
+
+alibi_slopes = Exercise(
+    "alibi_slopes",
+    points=2,
+    minutes=7,
+    difficulty=2,
+    reference=_slopes,
+    cases=[
+        case("eight heads", 8),
+        case("one head", 1),
+        case("four heads", 4),
+        case("twelve heads", 12),
+        case("six heads", 6),
+    ],
+    hidden_cases=_slope_cases,
+    hints=[
+        "For a power of two: 2 ** (-8 / heads * torch.arange(1, heads + 1)).",
+        "Otherwise find the largest power of two below: 2 ** math.floor(math.log2(heads)). Its slopes come first.",
+        "What is missing comes from the series for twice as many heads: its first, third, fifth … slope.",
+    ],
+    forbid=["torch.nn", "transformers"],
+)
+
+
+def _between(heads: int, borrowed: list[float]) -> Tensor:
+    power = 1 << (heads.bit_length() - 1)
+    return torch.tensor(_list(power) + borrowed[: heads - power])
+
+
+def _next(heads: int) -> list[float]:
+    """The slopes of twice the largest power of two that is not above."""
+    return _list(2 << (heads.bit_length() - 1))
+
+
+@alibi_slopes.misconception(
+    "You use 2^(−8h/n) for every n. That is right for powers of two; other numbers follow the rule in the text."
+)
+def one_formula_for_all(heads: int) -> Tensor:
+    return torch.tensor([2.0 ** (-8 / heads * head) for head in range(1, heads + 1)])
+
+
+@alibi_slopes.misconception("Your first slope is 1. The series starts at its own ratio, 2^(−8/n).")
+def from_zero(heads: int) -> Tensor:
+    ratio = 2.0 ** (-8 / (1 << (heads.bit_length() - 1)))
+    return torch.tensor([slope / ratio for slope in _list(heads)])
+
+
+@alibi_slopes.misconception("Your slopes go up. The first head is the steepest, and the series goes down to 2^−8.")
+def going_up(heads: int) -> Tensor:
+    return _slopes(heads).flip(0)
+
+
+@alibi_slopes.misconception(
+    "You borrow the second, fourth, … slope of the larger series. Those are there already: take the first, third, …"
+    " slope."
+)
+def the_ones_that_are_there(heads: int) -> Tensor:
+    return _between(heads, _next(heads)[1::2])
+
+
+@alibi_slopes.misconception("You borrow the first slopes of the larger series. Take every other one of them.")
+def the_first_of_the_larger(heads: int) -> Tensor:
+    return _between(heads, _next(heads))
+
+
+@alibi_slopes.misconception("You cut off the series of the next larger power of two: no slope is as flat as 2^−8.")
+def larger_series_cut_off(heads: int) -> Tensor:
+    return torch.tensor(_next(heads)[:heads]) if heads & (heads - 1) else _slopes(heads)
+
+
+@alibi_slopes.misconception("You halve from head to head, whatever n is. The ratio is 2^(−8/n): ½ for n = 8 only.")
+def always_halved(heads: int) -> Tensor:
+    return torch.tensor([0.5**head for head in range(1, heads + 1)])
+
+
+@alibi_slopes.misconception("You sort the slopes. The borrowed ones are appended: weights were trained in that order.")
+def sorted_slopes(heads: int) -> Tensor:
+    return _slopes(heads).sort(descending=True).values

@@ -1,0 +1,138 @@
+"""The exercise on finding spikes in the norm of the gradient."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from statistics import fmean, median
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _spikes(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    found, seen = [], list[float]()
+    for step, norm in enumerate(norms):
+        if not math.isfinite(norm):
+            found.append(step)
+            continue
+        if len(seen) >= fewest and norm > factor * median(seen[-window:]):
+            found.append(step)
+        seen.append(norm)
+    return found
+
+
+def _quiet(random: Random, count: int, level: float = 1.0) -> list[float]:
+    return [round(level * random.uniform(0.8, 1.25), 3) for _ in range(count)]
+
+
+def _spike_cases(random: Random) -> list[Case]:
+    run = _quiet(random, 60, random.uniform(0.5, 3))
+    for step in random.sample(range(10, 60), 5):
+        run[step] *= random.uniform(8, 400)
+    falling = [round(50 / (1 + step), 3) for step in range(30)] + [random.uniform(9, 12)]
+    broken = _quiet(random, 12)
+    broken[random.randrange(6, 12)] = random.choice([math.inf, math.nan])
+    rows = [*_quiet(random, 8), 1000.0, 900.0, 800.0, *_quiet(random, 6), random.uniform(7, 9), *_quiet(random, 2)]
+    return [
+        case("other runs", run, 5.0, 20, 6),
+        case("norms that fall", falling, 4.0, 8, 4),
+        case("infinite or NaN", broken, 4.0, 8, 3),
+        case("several in a row", rows, 5.0, 10, 4),
+        case("a new level", [*_quiet(random, 12), *_quiet(random, 12, 10.0)], 4.0, 8, 4),
+        case(
+            "early steps", [100.0 * random.uniform(1, 2), *_quiet(random, 2), 50.0, *_quiet(random, 9), 40.0], 5.0, 9, 6
+        ),
+    ]
+
+
+spike_detector = Exercise(
+    "spike_detector",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_spikes,
+    cases=[
+        case("one spike", [1.0, 1.1, 0.9, 1.0, 8.0, 1.0], 5.0, 10, 3),
+        case("a second one in the shadow of the first", [1.0, 1.0, 1.0, 1.0, 1000.0, 20.0, 1.0], 5.0, 10, 3),
+        case("too early to tell", [9.0, 1.0, 30.0, 1.0, 1.0], 5.0, 10, 4),
+        case("a window of three", [10.0, 10.0, 10.0, 1.0, 1.0, 1.0, 7.0], 5.0, 3, 3),
+        case("exactly five times", [1.0, 1.0, 1.0, 5.0], 5.0, 10, 3),
+        case("infinite", [1.0, math.inf, 1.0, 1.0, 2.0], 1.5, 10, 3),
+    ],
+    hidden_cases=_spike_cases,
+    hints=[
+        "Walk through the norms with a list of those seen before. A step is compared with them, not with itself.",
+        "median(seen[-window:]) once there are `fewest`; then append the norm, spike or not.",
+        "math.isfinite first: what is infinite or NaN is a spike at any time, and never enters the list.",
+    ],
+    forbid=["lmcourse.training"],
+)
+
+
+def _wrong_spikes(
+    norms: list[float],
+    factor: float,
+    window: int,
+    fewest: int,
+    *,
+    usual: object = median,
+    first: bool = False,
+    tie: bool = False,
+    keep_spikes: bool = True,
+) -> list[int]:
+    """A detector with one mistake switched on."""
+    found, seen = [], list[float]()
+    for step, norm in enumerate(norms):
+        if not math.isfinite(norm):
+            found.append(step)
+            continue
+        before = [*seen, norm] if first else seen
+        limit = factor * usual(before[-window:]) if len(seen) >= max(fewest, 1) else math.inf  # type: ignore[operator]
+        spike = norm >= limit if tie else norm > limit
+        if spike:
+            found.append(step)
+        if keep_spikes or not spike:
+            seen.append(norm)
+    return found
+
+
+@spike_detector.misconception(
+    "You compare with the mean. One spike lifts it so far that the next ones hide: the median hardly moves."
+)
+def mean_instead_of_median(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, window, fewest, usual=fmean)
+
+
+@spike_detector.misconception("You compare with the step before. After a spike everything looks small, or normal.")
+def last_step_only(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, 1, fewest)
+
+
+@spike_detector.misconception("You compare with all steps of the past. Norms fall during training: use the window.")
+def no_window(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, len(norms), fewest)
+
+
+@spike_detector.misconception("You judge from the start. With fewer than `fewest` norms nothing is usual yet.")
+def from_the_start(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, window, 1)
+
+
+@spike_detector.misconception("A spike is *more* than factor times the median. Exactly that much is not one yet.")
+def ties_count(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, window, fewest, tie=True)
+
+
+@spike_detector.misconception(
+    "You leave spikes out of the window. If the norms move to a new level, every step from there on is a spike."
+)
+def spikes_forgotten(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, window, fewest, keep_spikes=False)
+
+
+@spike_detector.misconception(
+    "You miss infinite or NaN norms. NaN is not above any limit, and it may come early: such a norm is always a spike."
+)
+def not_finite_missed(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return [step for step in _spikes(norms, factor, window, fewest) if math.isfinite(norms[step])]

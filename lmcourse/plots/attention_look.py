@@ -1,0 +1,175 @@
+"""Who looks at whom: queries, keys and values set by hand, and patterns that heads are known for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+
+Array = NDArray[np.float64]
+Pair = tuple[float, float]
+
+SENTENCE = ("Susan", "thanked", "Tom", "because", "he", "helped")
+
+
+@dataclass(frozen=True)
+class HandSet:
+    """A query, a key and a value for each token, two numbers each."""
+
+    queries: tuple[Pair, ...]
+    keys: tuple[Pair, ...]
+    values: tuple[Pair, ...]
+
+    def weights(self) -> Array:
+        """softmax(q kᵀ / √2): a row for each query."""
+        scores = np.asarray(self.queries) @ np.asarray(self.keys).T / math.sqrt(2)
+        raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights: Array = raised / raised.sum(axis=-1, keepdims=True)
+        return weights
+
+
+_FEATURES: tuple[Pair, ...] = ((-2, 1), (0, -2), (2, 1), (-3, -3), (0.5, 3), (0, -2))
+_VALUES: tuple[Pair, ...] = ((-3, 2), (-2.5, -2), (3, 2), (0, -3.5), (0, 0.5), (2.5, -2))
+_ASLEEP: Pair = (0, 0)
+
+
+def _around(start: int) -> tuple[Pair, ...]:
+    """Six points on a circle."""
+    angles = (math.pi / 3 * (start + place) for place in range(6))
+    return tuple((round(4 * math.cos(angle), 1), round(4 * math.sin(angle), 1)) for angle in angles)
+
+
+PRESETS: dict[str, HandSet] = {
+    "he finds Tom": HandSet((*[_ASLEEP] * 4, (2, 0.5), _ASLEEP), _FEATURES, _VALUES),
+    "she would find Susan": HandSet((*[_ASLEEP] * 4, (-2, 0.5), _ASLEEP), _FEATURES, _VALUES),
+    "nobody asks": HandSet((_ASLEEP,) * 6, _FEATURES, _VALUES),
+    "each asks for the previous": HandSet(_around(-1), _around(0), _VALUES),
+}
+"""Starting points for playing. In these keys the first number says who: −2 is a woman, 2 a man."""
+
+
+def attention_playground(hand: HandSet = PRESETS["he finds Tom"], asking: int = 4) -> Figure:
+    """One head on one sentence: all weights, the query of a token among the keys, and the average of the values.
+
+    ValueError if no token has the index `asking`.
+    """
+    if not 0 <= asking < len(SENTENCE):
+        raise ValueError(f"the sentence has tokens 0 to {len(SENTENCE) - 1}, not {asking}")
+    weights = hand.weights()
+    result = weights[asking] @ np.asarray(hand.values)
+    figure = new_figure(8.0, 3.6)
+    grid = figure.add_gridspec(1, 3)
+    titles = "Who looks at whom", f"What “{SENTENCE[asking]}” asks for", "What it gets"
+    panels = [new_axes(figure, title) for title in titles]
+    for place, panel in enumerate(panels):
+        panel.set_subplotspec(grid[place])
+    _draw_weights(panels[0], weights, SENTENCE, asking)
+    _draw_plane(panels[1], hand.keys, weights[asking], PALETTE["blue"], "keys")
+    panels[1].annotate(
+        "", hand.queries[asking], (0, 0), arrowprops={"arrowstyle": "-|>", "color": PALETTE["vermilion"], "lw": 2.2}
+    )
+    panels[1].plot([], [], color=PALETTE["vermilion"], linewidth=2.2, label="its query")
+    _draw_hull(panels[2], hand.values)
+    _draw_plane(panels[2], hand.values, weights[asking], PALETTE["green"], "values")
+    panels[2].plot(
+        *result, "*", color=PALETTE["vermilion"], markersize=15, markeredgecolor="white", zorder=5, label="its result"
+    )
+    for panel in panels[1:]:
+        panel.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2)
+    caption = (
+        "Left: a row per query, darker is more, rows sum to one. Middle and right: a larger dot has more weight. "
+        "The result is an average, so it never leaves the grey shape that the values span."
+    )
+    listed = ", ".join(f"{token} {weight:.2f}" for token, weight in zip(SENTENCE, weights[asking], strict=True))
+    reached = " ".join(f"{number + 0.0:.2f}" for number in np.round(result, 2))
+    return describe(
+        figure, caption=caption, alt=f"Attention set by hand: {SENTENCE[asking]} looks at {listed}; result ({reached})"
+    )
+
+
+STORY = ("the", "cat", "saw", "the", "dog", "and", "the", "cat", "ran")
+
+
+def head_patterns() -> dict[str, Array]:
+    """Four hand-made causal heads on STORY: weights by letter, in the order of the gallery."""
+    n = len(STORY)
+    past = np.tril(np.ones((n, n)))
+    same = np.array([[float(STORY[i] == STORY[j] and j < i) for j in range(n)] for i in range(n)])
+    same += np.diag((same.sum(axis=1) == 0).astype(float))
+    previous = np.eye(n, k=-1)
+    previous[0, 0] = 1
+    first = 0.85 * np.eye(n)[:, [0]].T.repeat(n, axis=0) + 0.15 * past / past.sum(axis=1, keepdims=True)
+    shares = {"A": same, "B": first, "C": previous, "D": past}
+    return {letter: share / share.sum(axis=1, keepdims=True) for letter, share in shares.items()}
+
+
+def head_gallery() -> Figure:
+    """Four patterns that heads of trained models are known for, side by side."""
+    figure = new_figure(8.0, 2.9)
+    grid = figure.add_gridspec(1, 4)
+    for place, (letter, weights) in enumerate(head_patterns().items()):
+        panel = new_axes(figure, letter)
+        panel.set_subplotspec(grid[place])
+        _draw_weights(panel, weights, STORY, None)
+        if letter != "A":
+            panel.set_yticklabels([])
+    caption = (
+        "Four heads on one sentence, drawn by hand after patterns found in trained models. Rows ask, columns are "
+        "looked at, darker is more."
+    )
+    alt = (
+        "Four 9 × 9 weight matrices. A: each word looks at its earlier copies, or itself; B: nearly all at the first "
+        "token; C: each at the token before it; D: equal weight on all tokens so far"
+    )
+    return describe(figure, caption=caption, alt=alt)
+
+
+def _draw_weights(axes: Axes, weights: Array, tokens: Sequence[str], outlined: int | None) -> None:
+    axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+    ticks = range(len(tokens))
+    axes.set_xticks(ticks, tokens, rotation=90, fontsize=8)
+    axes.set_yticks(ticks, tokens, fontsize=8)
+    axes.grid(visible=False)
+    if outlined is not None:
+        edges = -0.5, outlined - 0.5
+        axes.add_patch(_outline(edges, len(tokens)))
+
+
+def _outline(corner: Pair, width: float) -> Rectangle:
+    return Rectangle(corner, width, 1, fill=False, edgecolor=PALETTE["vermilion"], linewidth=2, clip_on=False)
+
+
+def _draw_plane(axes: Axes, points: Sequence[Pair], weights: Array, colour: str, label: str) -> None:
+    """The points with their tokens; those in one place share a label."""
+    x, y = np.asarray(points, dtype=float).T
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.scatter(x, y, s=12 + 260 * weights, color=colour, edgecolors="white", linewidths=0.8, zorder=3, label=label)
+    together: dict[Pair, list[str]] = {}
+    for point, token in zip(points, SENTENCE, strict=True):
+        together.setdefault(point, []).append(token)
+    for point, tokens in together.items():
+        side = "right" if point[0] > 1.5 else "left" if point[0] < -1.5 else "center"
+        axes.annotate(
+            ", ".join(tokens), point, xytext=(0, 9), textcoords="offset points", ha=side, fontsize=8, zorder=4
+        )
+    axes.set_xlim(-5, 5)
+    axes.set_ylim(-5, 5)
+    axes.set_aspect("equal")
+    axes.set_xticks([-4, 0, 4])
+    axes.set_yticks([-4, 0, 4])
+
+
+def _draw_hull(axes: Axes, points: Sequence[Pair]) -> None:
+    """The convex hull, as all triangles between three of the points."""
+    for corners in combinations(points, 3):
+        axes.fill(*zip(*corners, strict=True), color="#E3E5E8", linewidth=0.8)

@@ -1,0 +1,155 @@
+"""How wide feed-forward layers are, and what the width costs."""
+
+from __future__ import annotations
+
+import math
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from lmcourse.accounting.matrices import feed_forward_matrices
+from lmcourse.models.zoo import find_model
+from lmcourse.nn.feed_forward import FeedForwardConfig
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+
+MODELS = (
+    "transformer-base",
+    "gpt-3",
+    "nemotron-4-340b",
+    "t5-11b",
+    "t5-v1.1-xxl",
+    "palm-540b",
+    "llama-7b",
+    "llama-2-70b",
+    "mistral-7b",
+    "deepseek-67b",
+    "yi-6b",
+    "qwen2.5-14b",
+    "qwen2-7b",
+    "gemma-2-9b",
+    "gemma-2-27b",
+    "llama-3.1-405b",
+)
+"""Shown by `width_ratios`, plain ones first, about in the order of their publication."""
+
+_BAR_COLOURS = {"gate": PALETTE["orange"], "value or up": PALETTE["blue"], "down": PALETTE["green"]}
+
+
+def matched_parameters(d_model: int = 4096, multiple: int = 256) -> Figure:
+    """Parameters of a plain layer of width 4d beside gated ones of width 4d and of 8/3 d, rounded up to a multiple.
+
+    ValueError for sizes below 1.
+    """
+    if d_model < 1 or multiple < 1:
+        raise ValueError(f"d_model and multiple are at least 1, not {d_model} and {multiple}")
+    matched = -(-8 * d_model // (3 * multiple)) * multiple
+    layers = {
+        f"plain, {4 * d_model:,} wide": FeedForwardConfig(4 * d_model, gated=False),
+        f"gated, {4 * d_model:,} wide": FeedForwardConfig(4 * d_model),
+        f"gated, {matched:,} wide": FeedForwardConfig(matched),
+    }
+    plain = 8 * d_model**2
+    figure = new_figure(8.0, 3.4)
+    axes = new_axes(figure, f"One feed-forward layer, d = {d_model:,}", "parameters (millions)")
+    told = []
+    for row, (name, config) in enumerate(layers.items()):
+        weights = [matrix.weights for matrix in feed_forward_matrices(config, d_model)]
+        left = 0.0
+        for part, size in zip(list(_BAR_COLOURS)[-len(weights) :], weights, strict=True):
+            axes.barh(row, size / 1e6, left=left, color=_BAR_COLOURS[part], edgecolor="white", height=0.6)
+            left += size / 1e6
+        ratio = sum(weights) / plain
+        axes.text(left, row, f"  {left:,.1f} M = {100 * ratio:.1f} %", va="center", fontsize=9, color=GREY)
+        told.append(f"{name} {left:,.1f} M ({100 * ratio:.1f} %)")
+    axes.axvline(plain / 1e6, color="black", linewidth=1.2, linestyle="--")
+    axes.set_yticks(range(len(layers)), list(layers))
+    axes.set_xlim(0, plain / 1e6 * 1.95)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    handles = [Line2D([], [], color=colour, linewidth=8, label=part) for part, colour in _BAR_COLOURS.items()]
+    axes.legend(handles=handles, frameon=False, fontsize=9, loc="upper right")
+    caption = (
+        "At the same width a gate makes the layer half as large again. Two thirds of the width bring it back to the "
+        "dashed line, up to the rounding."
+    )
+    return describe(
+        figure, caption=caption, alt=f"Parameters of a feed-forward layer, d = {d_model}: {'; '.join(told)}"
+    )
+
+
+def width_ratios() -> Figure:
+    """d_ff / d of published models, gated or not, on a logarithmic scale."""
+    figure = new_figure(8.0, 5.4)
+    axes = new_axes(figure, "How wide is the feed-forward layer?", "d_ff / d")
+    told = []
+    for row, name in enumerate(MODELS):
+        decoder = find_model(name).decoder
+        layer = decoder.layers[0].feed_forward
+        ratio = layer.width / decoder.d_model
+        colour, marker = (PALETTE["blue"], "o") if layer.gated else (PALETTE["vermilion"], "s")
+        axes.plot([ratio], [row], marker, color=colour, markersize=9)
+        axes.annotate(f"{ratio:.3g}", (ratio, row), (8, 0), textcoords="offset points", va="center", fontsize=9)
+        told.append(f"{name} {ratio:.3g}{'' if layer.gated else ' (plain)'}")
+    for ratio, label in ((8 / 3, "8/3"), (4.0, "4")):
+        axes.axvline(ratio, color=GREY, linewidth=1.2, linestyle="--", zorder=0)
+        axes.text(ratio, -0.75, f" {label}", va="center", fontsize=10, color=GREY)
+    axes.set_yticks(range(len(MODELS)), MODELS)
+    axes.set_ylim(len(MODELS) - 0.4, -1.2)
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(1.8, 100)
+    axes.set_xticks([2, 4, 8, 16, 32, 64], ["2", "4", "8", "16", "32", "64"])
+    marks = [("o", PALETTE["blue"], "gated"), ("s", PALETTE["vermilion"], "plain")]
+    handles = [Line2D([], [], linestyle="", marker=m, color=c, markersize=9, label=label) for m, c, label in marks]
+    axes.legend(handles=handles, frameon=False, fontsize=10, loc="lower right")
+    caption = (
+        "Plain layers are 4 d wide. Gated ones began at 8/3 d, which has as many parameters; many have grown since. "
+        "T5-11B is the outlier; its successor went back."
+    )
+    return describe(figure, caption=caption, alt=f"Ratio of feed-forward width to model width: {', '.join(told)}")
+
+
+def ratio_trade(ratio: float = 4.0, d_model: int = 768) -> Figure:
+    """At a fixed number of parameters and width d: how many layers fit for each d_ff / d, and how wide they are.
+
+    A plain layer has (4 + 2·ratio)·d² parameters, attention included; the budget is that of 12 layers at ratio 4.
+    ValueError unless the ratio is positive.
+    """
+    if not ratio > 0:
+        raise ValueError(f"the ratio of d_ff to d is a positive number, not {ratio:g}")
+    ratios = [2 ** (step / 8) for step in range(-16, 49)]
+    layers = 12 * _depth(ratio)
+    budget = 144 * d_model**2
+    figure = new_figure(8.0, 4.2)
+    title = f"{budget / 1e6:.0f} M parameters, d_ff / d = {ratio:.3g}: {layers:.1f} layers, {ratio * d_model:,.0f} wide"
+    axes = new_axes(figure, title, "d_ff / d", "relative to d_ff / d = 4")
+    axes.axvspan(1, 10, color="#EEF3F7", linewidth=0)
+    axes.text(math.sqrt(10), 0.052, "1 to 10: little change in loss", ha="center", fontsize=9, color=GREY)
+    curves = {
+        "width of the largest matrix: work side by side": (PALETTE["blue"], "-", _width),
+        "layers: steps one after the other": (PALETTE["vermilion"], "--", _depth),
+    }
+    for label, (colour, dashes, curve) in curves.items():
+        axes.plot(ratios, [curve(r) for r in ratios], color=colour, linestyle=dashes, linewidth=2.5, label=label)
+        axes.plot([ratio], [curve(ratio)], "o", color=colour, markersize=9, markeredgecolor="white", clip_on=False)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.set_xlim(0.25, 64)
+    axes.set_ylim(1 / 24, 32)
+    axes.set_xticks([0.25, 1, 4, 16, 64], ["1/4", "1", "4", "16", "64"])
+    axes.set_yticks([1 / 16, 1 / 4, 1, 4, 16], ["1/16", "1/4", "1", "4", "16"])
+    axes.legend(frameon=False, fontsize=10, loc="upper left")
+    caption = (
+        "Wider layers leave parameters for fewer of them: large products that fill a machine, but less depth. Shaded: "
+        "the range in which Kaplan et al. (2020, Fig. 5) saw the loss hardly change."
+    )
+    return describe(figure, caption=caption, alt=f"Depth against width at fixed parameters: {title}")
+
+
+def _width(ratio: float) -> float:
+    """Of the feed-forward layer, in units of that at ratio 4."""
+    return ratio / 4
+
+
+def _depth(ratio: float) -> float:
+    """How many layers the same parameters make, in units of those at ratio 4: a block has (4 + 2·ratio)·d²."""
+    return 12 / (4 + 2 * ratio)

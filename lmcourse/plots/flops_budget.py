@@ -1,0 +1,146 @@
+"""What a training run takes: FLOPs, days and money."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.fleet import Fleet
+from lmcourse.accounting.formats import Format
+from lmcourse.accounting.training_flops import training_flops
+from lmcourse.models.zoo import find_model
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
+
+LONGEST_TEXT = 4096
+"""Tokens in a text of the calculator, or as many as the model can read: attention's share depends on it."""
+
+_USUAL = (0.3, 0.6)
+"""MFU of most published runs."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A model, how much it reads, and what computes it.
+
+    Attributes:
+        flops: model FLOPs of all tokens, scores and values included.
+        fleet: what they are computed on.
+    """
+
+    flops: float
+    fleet: Fleet
+
+    @property
+    def days(self) -> float:
+        return self.fleet.days(self.flops)
+
+    @property
+    def gpu_hours(self) -> float:
+        return self.fleet.device_hours(self.flops)
+
+
+def best_format(accelerator: Accelerator) -> Format:
+    """That of training: bf16, or fp16 on cards that have no bf16."""
+    return "bf16" if "bf16" in accelerator.peaks else "fp16"
+
+
+def planned(model: str, accelerator: str, gpus: int, tokens: float, mfu: float) -> Run:
+    """The run of a model of the zoo, all pairs of its texts counted."""
+    machine, length = find_accelerator(accelerator), text_length(model)
+    per_text = training_flops(find_model(model).decoder, 1, length).model.total
+    return Run(per_text / length * tokens, Fleet(machine, gpus, mfu, best_format(machine)))
+
+
+def text_length(model: str) -> int:
+    """Tokens in a text of the calculator."""
+    return min(LONGEST_TEXT, find_model(model).decoder.context or LONGEST_TEXT)
+
+
+def training_budget(
+    model: str = "llama-3-70b",
+    accelerator: str = "h100-sxm",
+    gpus: int = 1024,
+    tokens_in_billions: int = 16_384,
+    mfu: float = 0.4,
+    dollars_per_gpu_hour: float = 2.0,
+) -> Figure:
+    """Days and cost of a training run, step by step, and the days with more GPUs or fewer.
+
+    ValueError for a number of tokens or a price that is not positive, and as in `Fleet`.
+    """
+    if tokens_in_billions <= 0 or dollars_per_gpu_hour <= 0:
+        raise ValueError("tokens and price must be positive")
+    run = planned(model, accelerator, gpus, tokens_in_billions * 1e9, mfu)
+    machine, cost = run.fleet.accelerator, run.gpu_hours * dollars_per_gpu_hour
+    figure = new_figure(8.0, 4.0)
+    places = figure.add_gridspec(1, 2, width_ratios=[1.08, 1])
+    steps = new_canvas(figure, f"{model} on {amount(tokens_in_billions * 1e9)} tokens")
+    steps.set_subplotspec(places[0])
+    _write_steps(steps, run, cost)
+    curve = new_axes(figure, "More GPUs, fewer days", "GPUs", "days")
+    curve.set_subplotspec(places[1])
+    _draw_days(curve, run)
+    caption = (
+        f"Texts of {text_length(model):,} tokens, all pairs counted. The band is an MFU of {_USUAL[0]:g} to "
+        f"{_USUAL[1]:g}, where most published runs lie. More GPUs shorten the run; the bill stays, if MFU does."
+    )
+    alt = (
+        f"{model}, {tokens_in_billions:,} billion tokens: {run.flops:.3g} FLOPs, {run.days:.4g} days on {gpus:,} "
+        f"{machine.title} at MFU {mfu:g}, {run.gpu_hours:.4g} GPU-hours, {cost:.4g} dollars"
+    )
+    return describe(figure, caption=caption, alt=alt)
+
+
+def _write_steps(axes: Axes, run: Run, cost: float) -> None:
+    """The recipe, a line per step."""
+    fleet = run.fleet
+    peak = fleet.accelerator.peak(fleet.number)
+    lines = [
+        ("FLOPs of all tokens", f"{run.flops:.3g}"),
+        (f"dense {fleet.number} peak, one", f"{peak / 1e12:,.4g} TFLOP/s"),
+        (f"of it model FLOPs (MFU {fleet.mfu:.2f})", f"{peak * fleet.mfu / 1e12:,.4g} TFLOP/s"),
+        (f"all {fleet.devices:,}, in one day", f"{fleet.rate * 86_400:.3g}"),
+        ("days", f"{run.days:,.4g}"),
+        ("GPU-hours", amount(run.gpu_hours)),
+        ("cost", f"${amount(cost)}"),
+    ]
+    axes.text(0.0, 0.97, fleet.accelerator.title.split(",")[0], fontsize=10, color=GREY, transform=axes.transAxes)
+    for place, (what, number) in enumerate(lines):
+        strong = what in ("days", "cost")
+        style = {"fontsize": 11 if strong else 10, "fontweight": "bold" if strong else "normal"}
+        height = 0.84 - 0.13 * place
+        axes.text(0.0, height, what, transform=axes.transAxes, **style)  # type: ignore[arg-type]
+        axes.text(0.97, height, number, ha="right", transform=axes.transAxes, **style)  # type: ignore[arg-type]
+
+
+def _draw_days(axes: Axes, run: Run) -> None:
+    fleet = run.fleet
+    counts = 2.0 ** np.arange(0, 17.1, 0.5)
+    alone = run.days * fleet.devices * fleet.mfu
+    low, high = _USUAL
+    axes.fill_between(
+        counts, alone / counts / high, alone / counts / low, color=PALETTE["sky"], alpha=0.35, linewidth=0
+    )
+    axes.plot(counts, alone / counts / fleet.mfu, color=PALETTE["blue"], linewidth=2)
+    axes.plot([fleet.devices], [run.days], "o", color=PALETTE["vermilion"], markersize=9, zorder=3)
+    for days, name in ((1, "a day"), (30, "a month"), (365, "a year")):
+        axes.axhline(days, color=GREY, linestyle=":", linewidth=1)
+        axes.text(1.15, days * 1.12, name, fontsize=8.5, color=GREY)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlim(1, 2**17)
+    ticks = 4 ** np.arange(0, 9, 2)
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+
+
+def amount(number: float) -> str:
+    """Three digits and a word: "16.4 trillion"."""
+    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
+        if number >= size:
+            return f"{number / size:.3g} {word}"
+    return f"{number:.3g}"

@@ -1,0 +1,89 @@
+"""How much compute published models took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.fleet import Fleet
+from lmcourse.accounting.rules import six_n_d
+from lmcourse.models.zoo import find_model
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+
+
+@dataclass(frozen=True)
+class Landmark:
+    """A model and the tokens it was trained on, as its authors say.
+
+    Attributes:
+        name: in the zoo.
+        year: of publication.
+        tokens: seen in training.
+    """
+
+    name: str
+    year: int
+    tokens: float
+
+    @property
+    def flops(self) -> float:
+        """6 · N · D with the published N."""
+        entry = find_model(self.name)
+        return float(six_n_d(entry.published or entry.parameters, round(self.tokens)))
+
+
+LANDMARKS = (
+    Landmark("gpt-3", 2020, 300e9),
+    Landmark("gopher-280b", 2021, 300e9),
+    Landmark("chinchilla-70b", 2022, 1.4e12),
+    Landmark("palm-540b", 2022, 780e9),
+    Landmark("opt-175b", 2022, 180e9),
+    Landmark("llama-7b", 2023, 1e12),
+    Landmark("llama-65b", 2023, 1.4e12),
+    Landmark("llama-2-70b", 2023, 2e12),
+    Landmark("falcon-180b", 2023, 3.5e12),
+    Landmark("llama-3-8b", 2024, 15e12),
+    Landmark("llama-3-70b", 2024, 15e12),
+    Landmark("llama-3.1-405b", 2024, 15.6e12),
+)
+"""Tokens from the papers of the models."""
+
+GPT_4 = 2e25
+"""Nobody at its maker has said: an estimate from outside (Epoch AI, 2023)."""
+
+
+def training_landmarks(accelerator: str = "h100-sxm", gpus: int = 1024, mfu: float = 0.4) -> Figure:
+    """Training FLOPs of published models by 6·N·D, and the days that a fleet would need for each.
+
+    ValueError as in `Fleet`.
+    """
+    machine = find_accelerator(accelerator)
+    fleet = Fleet(machine, gpus, mfu, "bf16" if "bf16" in machine.peaks else "fp16")
+    points = sorted(((mark.flops, f"{mark.name} ({mark.year})") for mark in LANDMARKS), reverse=True)
+    points = sorted([*points, (GPT_4, "GPT-4 (2023), a guess")], reverse=True)
+    figure = new_figure(8.0, 4.6)
+    axes = new_axes(figure, "Compute of training", "FLOPs")
+    for place, (flops, name) in enumerate(points):
+        guess = name.endswith("guess")
+        axes.plot([1e22, flops], [place, place], color=GREY, linewidth=1)
+        axes.plot([flops], [place], "D" if guess else "o", color=PALETTE["orange" if guess else "blue"], markersize=8)
+        days = fleet.days(flops)
+        axes.text(flops * 1.25, place, f"{flops:.3g}   {_whole(days)} days", va="center", fontsize=9)
+    axes.set_yticks(range(len(points)), [name for _, name in points])
+    axes.set_ylim(len(points) - 0.4, -0.7)
+    axes.set_xscale("log")
+    axes.set_xlim(1e22, 1e27)
+    axes.grid(visible=False, axis="y")
+    caption = (
+        f"6·N·D, and the days on {gpus:,} × {machine.title} at MFU {mfu:g}. From GPT-3 to Llama 3.1 "
+        "405B it is four years and a factor of 120."
+    )
+    told = "; ".join(f"{name} {flops:.3g} FLOPs, {_whole(fleet.days(flops))} days" for flops, name in points)
+    return describe(figure, caption=caption, alt=f"Training compute and days on {gpus} {machine.title}: {told}")
+
+
+def _whole(number: float) -> str:
+    """Two digits at least, and no power of ten."""
+    return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"

@@ -1,0 +1,167 @@
+"""The same word at every position: what each scheme makes of it, and whether a shift of the text can be seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from lmcourse.nn.bias import BucketsConfig, alibi_slopes, bucket
+from lmcourse.nn.embedding import sinusoidal
+from lmcourse.nn.rotary import Rotary, RotaryConfig
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+
+_D = 16
+_TOKENS = 10
+_CLIP = 3
+_PLACES = 128
+"""How many positions the learned scheme has."""
+
+
+class _Words(NamedTuple):
+    """Queries and keys, one for all positions or one for each, and what a model would have learned."""
+
+    q: Float[Tensor, "words d"]
+    k: Float[Tensor, "words d"]
+    table: Float[Tensor, "positions d"]
+    vectors: Float[Tensor, "offsets d"]
+    buckets: Float[Tensor, " buckets"]
+    matrix: Float[Tensor, "d d"]
+
+
+def _words(count: int) -> _Words:
+    random = torch.Generator().manual_seed(9)
+    sizes = ((count, _D), (count, _D), (_PLACES, _D), (2 * _CLIP + 1, _D), (32,), (_D, _D))
+    return _Words(*(torch.randn(*size, generator=random, dtype=torch.float64) for size in sizes))
+
+
+Positions = Int[Tensor, " s"]
+Scores = Float[Tensor, "s s"]
+
+
+def _none(at: Positions, words: _Words) -> Scores:
+    return (words.q @ words.k.T).expand(len(at), len(at))
+
+
+def _sinusoidal(at: Positions, words: _Words) -> Scores:
+    waves = sinusoidal(at, _D).double()
+    return torch.matmul(words.q + waves, (words.k + waves).T)
+
+
+def _learned(at: Positions, words: _Words) -> Scores:
+    return torch.matmul(words.q + words.table[at], (words.k + words.table[at]).T)
+
+
+def _shaw(at: Positions, words: _Words) -> Scores:
+    index = (at - at[:, None]).clamp(-_CLIP, _CLIP) + _CLIP
+    return _none(at, words) + (words.q @ words.vectors.T).expand(len(at), -1).gather(-1, index)
+
+
+def _transformer_xl(at: Positions, words: _Words) -> Scores:
+    """(q + u)·k + (q + v)·Wr, with r the waves of the distance; rows of the table stand in for u and v."""
+    waves = sinusoidal(at[:, None] - at, _D).double() @ words.matrix.T
+    u, v = words.table[:2]
+    return torch.matmul(words.q + u, words.k.T) + torch.sum(waves * (words.q + v)[:, None], dim=-1)
+
+
+def _t5(at: Positions, words: _Words) -> Scores:
+    return _none(at, words) + words.buckets[bucket(at[:, None] - at, BucketsConfig())]
+
+
+def _alibi(at: Positions, words: _Words) -> Scores:
+    return torch.sub(_none(at, words), alibi_slopes(8)[0] * (at[:, None] - at).abs())
+
+
+def _rope(at: Positions, words: _Words) -> Scores:
+    rotary = Rotary(RotaryConfig(layout="interleaved"), _D)
+    q, k = (rotary(each.expand(1, 1, len(at), _D), at[None])[0, 0] for each in (words.q, words.k))
+    return torch.matmul(q, k.T)
+
+
+SCHEMES: dict[str, Callable[[Positions, _Words], Scores]] = {
+    "none": _none,
+    "sinusoidal": _sinusoidal,
+    "learned": _learned,
+    "Shaw": _shaw,
+    "Transformer-XL": _transformer_xl,
+    "T5": _t5,
+    "ALiBi": _alibi,
+    "RoPE": _rope,
+}
+
+
+def scheme_scores(
+    scheme: str, shift: int = 0, tokens: int = _TOKENS, same_words: bool = True
+) -> Float[Tensor, "tokens tokens"]:
+    """Scores of one query and one key put at every position, `shift` words into a text; without scale and mask.
+
+    The words (with `same_words=False` others at each position) and what would be learned are random numbers of a fixed
+    seed. ValueError for an unknown scheme, or for positions beyond the 128 that the learned scheme has.
+    """
+    if scheme not in SCHEMES:
+        raise ValueError(f"unknown scheme {scheme!r}; there are {', '.join(SCHEMES)}")
+    if not 0 <= shift <= _PLACES - tokens:
+        raise ValueError(f"the learned scheme has {_PLACES} positions: a shift of {shift} is beyond them")
+    return SCHEMES[scheme](torch.arange(shift, shift + tokens), _words(1 if same_words else tokens))
+
+
+def position_scores(scheme: str = "RoPE", shift: int = 0) -> Figure:
+    """A heatmap of the scores of one word at ten positions, and how much of it is not a function of the offset."""
+    scores = scheme_scores(scheme, shift)
+    moved = (scores - scheme_scores(scheme)).abs().max().item()
+    spread = max(
+        (diagonal.max() - diagonal.min()).item()
+        for diagonal in (scores.diagonal(offset) for offset in range(1 - _TOKENS, _TOKENS))
+    )
+    figure = new_figure(8.0, 4.6)
+    verdict = "relative" if max(spread, moved) < 1e-3 else "absolute"
+    axes = new_axes(figure, f"{scheme}, {shift} words in: {verdict}", "position of the key", "position of the query")
+    middle = scores.mean().item()
+    reach = max((scores - middle).abs().max().item(), 1.0)
+    image = axes.imshow(scores.numpy(), cmap="cividis", vmin=middle - reach, vmax=middle + reach)
+    ticks = np.arange(_TOKENS)
+    axes.set_xticks(ticks, [str(shift + tick) for tick in ticks])
+    axes.set_yticks(ticks, [str(shift + tick) for tick in ticks])
+    axes.grid(visible=False)
+    figure.colorbar(image, ax=axes, label="score q·k")
+    facts = f"Largest difference along a diagonal: {_three(spread)}; against a shift of 0: {_three(moved)}."
+    caption = (
+        f"The same two words at every position. {facts} A relative scheme has stripes parallel to the main diagonal, "
+        "and moving the text changes nothing."
+    )
+    alt = f"Scores of {scheme} for ten positions from {shift}: {verdict}. {facts[:-1]}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def nope_estimate(features: int = 64, texts: int = 200, length: int = 64) -> Figure:
+    """How well a causal average of noise tells its own position: 1 / mean square, over many texts."""
+    random = torch.Generator().manual_seed(0)
+    noise = torch.randn(texts, length, features, generator=random, dtype=torch.float64)
+    position = torch.arange(1, length + 1)
+    signal = 1 / (noise.cumsum(dim=1) / position[:, None]).square().mean(dim=-1)
+    low, middle, high = (signal.quantile(share, dim=0).numpy() for share in (0.1, 0.5, 0.9))
+    figure = new_figure(8.0, 3.8)
+    axes = new_axes(figure, f"No positions, {features} features", "token (1 is the first)", "1 / mean square")
+    axes.fill_between(position.numpy(), low, high, color=PALETTE["sky"], alpha=0.45, label="8 of 10 texts")
+    axes.plot(position.numpy(), middle, color=PALETTE["blue"], linewidth=2, label="median text")
+    axes.plot([1, length], [1, length], color=GREY, linestyle=":", linewidth=1.5, label="the true position")
+    axes.set_xlim(1, length)
+    axes.set_ylim(0, 2 * length)
+    axes.legend(frameon=False, fontsize=10, loc="upper left")
+    last = f"at token {length}: median {middle[-1]:.0f}, 8 of 10 texts from {low[-1]:.0f} to {high[-1]:.0f}"
+    caption = (
+        "A causal head that attends to all its past equally returns an average, and averages of more tokens are "
+        "smaller. The more features, the narrower the band."
+    )
+    return describe(figure, caption=caption, alt=f"1 / mean square against position, {features} features; {last}")
+
+
+def _three(value: float) -> str:
+    """Three decimals, without a −0.000 or the noise of rounding."""
+    return f"{0.0 if math.isclose(value, 0, abs_tol=5e-4) else value:.3f}"

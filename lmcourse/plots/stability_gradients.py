@@ -1,0 +1,136 @@
+"""Gradients that spike, loss scales that move, and weights too large to hear an update."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from lmcourse.numerics import BF16, FP16, FP32, stall_point, ulp
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.training.spikes import SpikeWatch
+
+_STEPS = 400
+_SPIKES = {70: 12.0, 131: 40.0, 132: 25.0, 133: 9.0, 210: 6.5, 222: 90.0, 300: 3.2, 301: 30.0, 355: 200.0}
+"""Step and factor: not measured, but the shape of OLMo's spiky run (OLMo Team, 2025, 2 OLMo 2 Furious, figure 2)."""
+
+
+def _spiky() -> NDArray[np.float64]:
+    steps = np.arange(_STEPS)
+    norms = (0.25 + 2 * np.exp(-steps / 25)) * np.exp(np.random.default_rng(0).normal(0, 0.12, _STEPS))
+    for step, factor in _SPIKES.items():
+        norms[step] *= factor
+    result: NDArray[np.float64] = norms
+    return result
+
+
+def gradient_spikes(factor: float = 5.0, clip: float = 1.0) -> Figure:
+    """A run with spikes: its gradient norms, those that a detector finds, and what clipping leaves.
+
+    ValueError unless both are positive.
+    """
+    if not (factor > 0 and clip > 0):
+        raise ValueError("the factor of a spike and the limit of a norm are positive")
+    norms, watch = _spiky(), SpikeWatch(factor)
+    found = [step for step, norm in enumerate(norms.tolist()) if watch.see(norm) is not None]
+    cut = int((norms > clip).sum())
+    figure = new_figure(8.0, 4.0)
+    title = f"{len(found)} spikes above {factor:g} × the median; {cut} of {_STEPS} steps are clipped"
+    axes = new_axes(figure, title, "step", "norm of the gradient")
+    axes.semilogy(norms, color=PALETTE["blue"], linewidth=1.2, label="as it comes")
+    axes.semilogy(np.minimum(norms, clip), color=PALETTE["orange"], linewidth=1.4, label=f"clipped to {clip:g}")
+    axes.semilogy(found, norms[found], "v", color=PALETTE["vermilion"], markersize=8, label="found")
+    axes.axvspan(0, 20, color="#ECEFF1", linewidth=0)
+    axes.legend(frameon=False, fontsize=9, loc="upper right", bbox_to_anchor=(0.9, 1.0))
+    caption = (
+        "A made-up run, in the manner of OLMo's. Shaded: 20 steps in which nothing is usual yet. The detector "
+        "is the trainer's; it compares with the median of the last 100 norms."
+    )
+    return describe(figure, caption=caption, alt=f"{title}; found at steps {', '.join(map(str, found)) or 'none'}")
+
+
+class Scaling(NamedTuple):
+    """A run with a dynamic loss scale.
+
+    Attributes:
+        largest: the largest gradient of each step, before scaling.
+        scales: the scale of each step.
+        skipped: the steps that overflowed.
+    """
+
+    largest: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    skipped: list[int]
+
+
+def scale_run(start: float, interval: int) -> Scaling:
+    """1000 steps of a made-up run whose gradients shrink: the scale halves on overflow, doubles after good steps."""
+    count = 1000
+    shrink = 0.3 * np.exp(-np.arange(count) / 300) + 0.01
+    largest = shrink * np.exp(np.random.default_rng(1).normal(0, 0.3, count))
+    scale, good, scales, skipped = start, 0, [], []
+    for step, gradient in enumerate(largest):
+        scales.append(scale)
+        if scale * gradient > FP16.max_finite:
+            skipped.append(step)
+            scale, good = scale / 2, 0
+        else:
+            good += 1
+            if good == interval:
+                scale, good = scale * 2, 0
+    return Scaling(largest, np.array(scales), skipped)
+
+
+def loss_scale_history(start: float = 2.0**24, interval: int = 100) -> Figure:
+    """The loss scale over 1000 steps, the largest that fp16 would bear, and the steps that were skipped.
+
+    ValueError unless the start is positive and the interval at least 1.
+    """
+    if not start > 0 or interval < 1:
+        raise ValueError("a scale is positive, and it grows after 1 step or more")
+    run = scale_run(start, interval)
+    figure = new_figure(8.0, 4.0)
+    title = f"From 2^{math.log2(start):.3g}, growing after {interval} good steps: {len(run.skipped)} steps skipped"
+    axes = new_axes(figure, title, "step", "loss scale")
+    axes.semilogy(FP16.max_finite / run.largest, color=GREY, linewidth=0.8, label="65,504 / largest gradient")
+    axes.step(range(len(run.scales)), run.scales, where="post", color=PALETTE["blue"], linewidth=2, label="scale")
+    axes.semilogy(run.skipped, run.scales[run.skipped], "x", color=PALETTE["vermilion"], markersize=9, label="skipped")
+    axes.set_yscale("log", base=2)
+    axes.legend(frameon=False, fontsize=9, loc="lower right")
+    caption = (
+        "A made-up run whose gradients shrink. The scale falls until nothing overflows, then feels its way up along "
+        "the grey limit. PyTorch starts at 2^16 and waits for 2,000 good steps."
+    )
+    alt = f"{title}; the scale ends at 2^{math.log2(run.scales[-1]):.3g}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def deaf_weights(rate: float = 1e-3, decay: float = 0.1) -> Figure:
+    """Half a gap of bf16 and fp32 against the size of a weight, and where an update of size `rate` is lost.
+
+    ValueError unless both are positive.
+    """
+    if not (rate > 0 and decay > 0):
+        raise ValueError("an update and a weight decay are positive")
+    figure = new_figure(8.0, 4.0)
+    lost = {format.name: stall_point(rate, format) for format in (BF16, FP32)}
+    title = f"An update of {rate:.2g} is lost on a bf16 weight of {lost['bf16']:g} or more"
+    axes = new_axes(figure, title, "size of the weight", "half a gap")
+    sizes = 2.0 ** np.arange(-12, 13)
+    for format, colour in ((BF16, PALETTE["vermilion"]), (FP32, PALETTE["blue"])):
+        gaps = [ulp(size, format) / 2 for size in sizes]
+        axes.step(sizes, gaps, where="post", color=colour, linewidth=2, label=format.name)
+    axes.axhline(rate, color="black", linewidth=1.5, label="the update")
+    axes.axvline(1 / decay, color=GREY, linestyle="--", linewidth=1.5, label=f"1/λ = {1 / decay:g}")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.legend(frameon=False, fontsize=9, loc="center right")
+    caption = (
+        "Where a staircase is above the line, the sum rounds back to the weight. A weight pushed one way by every "
+        "update stops growing at 1/λ, whatever the rate: decay keeps it where gaps are finer."
+    )
+    alt = f"{title}, on an fp32 weight of {lost['fp32']:g} or more; decay {decay:g} keeps weights below {1 / decay:g}"
+    return describe(figure, caption=caption, alt=alt)

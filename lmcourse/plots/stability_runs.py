@@ -1,0 +1,98 @@
+"""Runs side by side: what a treatment does to the loss, to scores, to log Z and to the gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+
+Curves = Sequence[Sequence[float]]
+"""A curve per seed; a run that died is shorter than the others."""
+
+_ACROSS = 3
+_OFF_THE_CHART = 1e30
+
+
+def side_by_side(runs: Mapping[str, Curves], verdicts: Mapping[str, str], title: str, highest: float = 7.0) -> Figure:
+    """A panel per treatment with the losses of all seeds; the first treatment is grey in all panels.
+
+    Args:
+        runs: losses by treatment; the first is "untreated".
+        verdicts: a word for each panel's title; all that the alt text tells, since curves differ between machines.
+        title: of the figure.
+        highest: the end of the axis; curves that leave it end in a cross.
+
+    ValueError if a treatment has no verdict.
+    """
+    if missing := [name for name in runs if name not in verdicts]:
+        raise ValueError(f"no verdict on {', '.join(missing)}")
+    rows = -(-len(runs) // _ACROSS)
+    figure = new_figure(8.0, 2.0 * rows + 0.8)
+    grid = figure.add_gridspec(rows, _ACROSS)
+    longest = max(len(curve) for curves in runs.values() for curve in curves)
+    untreated = next(iter(runs.values()))
+    for place, (name, curves) in enumerate(runs.items()):
+        across = place % _ACROSS
+        panel = new_axes(figure, f"{name}: {verdicts[name]}", "step", "loss (nats)" if across == 0 else "")
+        panel.set_subplotspec(grid[place // _ACROSS, across])
+        panel.set_title(f"{name}: {verdicts[name]}", loc="left", fontsize=9, fontweight="bold")
+        _draw(panel, untreated, GREY, highest, faint=True)
+        if place:
+            _draw(panel, curves, PALETTE["blue"], highest)
+        panel.set_xlim(0, longest)
+        panel.set_ylim(0, highest)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    seeds = len(untreated)
+    caption = f"Grey: untreated. Blue: treated. {seeds} seeds each. A cross: the loss left the chart, or was NaN."
+    told = ", ".join(f"{name}: {verdict}" for name, verdict in verdicts.items() if name in runs)
+    return describe(figure, caption=caption, alt=f"{title}. {told}")
+
+
+def _draw(panel: Axes, curves: Curves, colour: str, highest: float, *, faint: bool = False) -> None:
+    for curve in curves:
+        values = np.nan_to_num(np.asarray(curve, dtype=float), nan=_OFF_THE_CHART, posinf=_OFF_THE_CHART)
+        out = np.flatnonzero(values > highest)
+        end = int(out[0]) if len(out) else len(values)
+        panel.plot(values[:end], color=colour, linewidth=1.0 if faint else 1.6, alpha=0.8)
+        if end < len(values):
+            panel.plot([end], [0.97 * highest], "x", color=PALETTE["vermilion"], markersize=7, clip_on=False)
+
+
+def vital_signs(signs: Mapping[str, Mapping[str, Sequence[float]]], limits: Mapping[str, float], title: str) -> Figure:
+    """A dot per seed: rows are treatments, panels are what was measured, on logarithmic axes.
+
+    Args:
+        signs: by what is measured and treatment, a number per seed; what is not finite stands at the right edge.
+        limits: for each, a line; the alt text tells who is above it for every seed.
+        title: of the figure.
+
+    ValueError if something measured has no limit.
+    """
+    if missing := [what for what in signs if what not in limits]:
+        raise ValueError(f"no limit for {', '.join(missing)}")
+    treatments = list(next(iter(signs.values())))
+    figure = new_figure(8.0, 0.34 * len(treatments) + 1.7)
+    grid = figure.add_gridspec(1, len(signs))
+    told = []
+    for place, (what, measured) in enumerate(signs.items()):
+        panel = new_axes(figure, what)
+        panel.set_subplotspec(grid[place])
+        panel.set_title(what, loc="left", fontsize=9.5, fontweight="bold")
+        for row, values in enumerate(measured.values()):
+            shown = [value if math.isfinite(value) else _OFF_THE_CHART for value in values]
+            high = min(values) > limits[what]
+            panel.plot(shown, [row] * len(shown), "o", color=PALETTE["vermilion" if high else "blue"], markersize=6)
+        panel.axvline(limits[what], color=GREY, linestyle="--", linewidth=1.2)
+        panel.set_xscale("log")
+        panel.set_yticks(range(len(treatments)), treatments if place == 0 else [""] * len(treatments))
+        panel.set_ylim(len(treatments) - 0.5, -0.5)
+        above = [name for name, values in measured.items() if min(values) > limits[what]]
+        told.append(f"{what} above {limits[what]:g}: {', '.join(above) or 'nobody'}")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    caption = "A dot is a run. Red: beyond the dashed line for every seed."
+    return describe(figure, caption=caption, alt=f"{title}. {'; '.join(told)}")

@@ -1,0 +1,156 @@
+"""How a training run went: loss, learning rate and the norm of the gradient, against the tokens that were seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethodFormatter
+
+from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
+from lmcourse.training.metrics import Record, read_metrics
+from lmcourse.training.smoothing import running_mean
+
+SMOOTHING = 50
+"""Over how many steps the loss of a long run is averaged; of a short one, over a tenth of its steps."""
+
+_HEIGHTS = (3.2, 1.2, 1.4)
+"""Of the panels, relative to each other: loss, learning rate, norm of the gradient."""
+
+_FEW = 40
+"""Steps of which each gets a point; of one step a line would show nothing."""
+
+
+def training_curves(records: Sequence[Record], *, entropy: float | None = None, smoothing: int | None = None) -> Figure:
+    """The curves of a run, from its metrics.
+
+    Args:
+        records: of its steps, as the trainer tells them.
+        entropy: of the text, if it is known: no model's loss on new text can be below it, nats per token.
+        smoothing: over how many steps the training loss is averaged, as `running_mean` does it; by default over a tenth
+            of them, at most 50.
+
+    Raises:
+        ValueError: there is no step, or smoothing is below 1.
+    """
+    if not records:
+        raise ValueError("there is no step to draw: train for at least one")
+    steps = max(1, min(SMOOTHING, len(records) // 10)) if smoothing is None else smoothing
+    smooth = running_mean([record["loss"] for record in records], steps).tolist()
+    result = _result(records, smooth[-1], entropy)
+    figure = new_figure(8.0, 6.8)
+    loss, rate, norm = _panels(figure, result)
+    _draw_loss(loss, records, smooth, f"mean of {steps} steps around it", entropy)
+    rates = [record["learning_rate"] for record in records]
+    rate.plot(_tokens(records), rates, _dots(records), color=PALETTE["green"])
+    rate.set_ylim(bottom=0)
+    _draw_norm(norm, records)
+    return describe(figure, caption=_caption(entropy), alt=f"Curves of a training run. {result}.{_odd(records)}")
+
+
+def run_curves(folder: Path, *, entropy: float | None = None, smoothing: int | None = None) -> Figure:
+    """The curves of the run in a folder.
+
+    Raises:
+        FileNotFoundError: there is no run.
+        ValueError: as in `training_curves`.
+    """
+    return training_curves(read_metrics(folder / "metrics.jsonl"), entropy=entropy, smoothing=smoothing)
+
+
+def _panels(figure: Figure, title: str) -> list[Axes]:
+    """Axes one below the other, with the same tokens from left to right."""
+    grid = figure.add_gridspec(len(_HEIGHTS), 1, height_ratios=_HEIGHTS)
+    labels = ("loss (nats/token)", "learning rate", "gradient norm")
+    panels = [new_axes(figure, "", ylabel=label) for label in labels]
+    for row, panel in enumerate(panels):
+        panel.set_subplotspec(grid[row])
+        panel.sharex(panels[0])
+        panel.tick_params(labelbottom=panel is panels[-1])
+    panels[0].set_title(title, loc="left", fontsize=11, fontweight="bold", pad=26)
+    panels[0].xaxis.set_major_formatter(EngFormatter())
+    panels[-1].set_xlabel("tokens seen", fontsize=10)
+    figure.align_ylabels(panels)
+    return panels
+
+
+def _draw_loss(
+    axes: Axes, records: Sequence[Record], smooth: Sequence[float], name: str, entropy: float | None
+) -> None:
+    """The training loss with its mean, the validation loss, and the line that they can approach."""
+    losses = [record["loss"] for record in records]
+    axes.plot(_tokens(records), losses, _dots(records), color=PALETTE["sky"], linewidth=0.8, label="training loss")
+    axes.plot(_tokens(records), smooth, color=PALETTE["blue"], linewidth=2, label=name)
+    if measured := _evaluated(records):
+        values = [record["validation_loss"] for record in measured]
+        axes.plot(_tokens(measured), values, "o--", color=PALETTE["vermilion"], markersize=5, label="validation loss")
+    if entropy is not None:
+        axes.axhline(entropy, color="black", linestyle=":", linewidth=1.4, label=f"entropy {entropy:.3f}")
+    axes.legend(fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, ncols=4, frameon=False)
+
+
+def _draw_norm(axes: Axes, records: Sequence[Record]) -> None:
+    """Norms on a log scale, with a gap where one is not finite; spikes and steps without an update are marked."""
+    norms = [_finite(record["gradient_norm"]) for record in records]
+    axes.plot(_tokens(records), [math.nan if n is None else n for n in norms], _dots(records), color="black", lw=0.8)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    if spikes := [record for record in records if "spike" in record]:
+        heights = [record["gradient_norm"] for record in spikes]
+        axes.plot(_tokens(spikes), heights, "v", color=PALETTE["vermilion"], label="spike")
+    if skipped := [record for record in records if "skipped" in record]:
+        lowest = min((norm for norm in norms if norm is not None), default=1.0)
+        axes.plot(_tokens(skipped), [lowest] * len(skipped), "x", color=PALETTE["orange"], label="no update: overflow")
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(fontsize=9, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0, ncols=2, frameon=False)
+
+
+def _result(records: Sequence[Record], smooth: float, entropy: float | None) -> str:
+    """What the run came to, in a sentence without its full stop."""
+    measured = _evaluated(records)
+    value, name = (measured[-1]["validation_loss"], "Validation") if measured else (smooth, "Mean training")
+    steps = (measured or records)[-1]["step"]
+    text = f"{name} loss {value:.3f} nats/token after {steps:,} step{'s' * (steps > 1)}"
+    if entropy is None:
+        return text
+    return f"{text}, {abs(value - entropy):.3f} {'above' if value >= entropy else 'below'} the entropy"
+
+
+def _caption(entropy: float | None) -> str:
+    line = (
+        "" if entropy is None else " No model stays below the dotted line on new text: what is above it can be learned."
+    )
+    return (
+        f"The loss of a single step depends on its batch; the mean shows the way.{line} "
+        "The gradient norm is that of all gradients together, before clipping, on a log scale."
+    )
+
+
+def _odd(records: Sequence[Record]) -> str:
+    """How many steps were unusual, for the alt text."""
+    names = {"spike": "Spikes of the gradient norm", "skipped": "Steps without an update"}
+    counts = {text: sum(name in record for record in records) for name, text in names.items()}
+    return "".join(f" {text}: {count}." for text, count in counts.items() if count)
+
+
+def _evaluated(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if _finite(record.get("validation_loss")) is not None]
+
+
+def _tokens(records: Sequence[Record]) -> list[int]:
+    return [record["tokens"] for record in records]
+
+
+def _dots(records: Sequence[Record]) -> str:
+    """How a curve is drawn, as Matplotlib abbreviates it."""
+    return ".-" if len(records) <= _FEW else "-"
+
+
+def _finite(value: float | None) -> float | None:
+    """None for what is not finite, as the file of a run says it."""
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,129 @@
+"""A training run that draws itself in a notebook while it goes on."""
+
+from __future__ import annotations
+
+import base64
+import html
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+import ipywidgets
+from IPython.display import display
+from matplotlib.figure import Figure
+
+from lmcourse.plots import mimebundle
+from lmcourse.plots.style import PALETTE
+from lmcourse.plots.training import SMOOTHING, training_curves
+from lmcourse.training.listeners.told import Told
+from lmcourse.training.metrics import Record
+from lmcourse.training.smoothing import running_mean
+from lmcourse.widgets.live import image_html
+
+TEXT = "Curves of a training run"
+"""What a terminal shows. Losses differ a little between machines, so they are in the picture's description only."""
+
+WIDTH, HEIGHT, EDGE = 640, 200, 16
+"""Of the sketch, in pixels; the edge has room for a line of text."""
+
+POINTS = 320
+"""Of the curve in the sketch, at most."""
+
+
+class LivePlot:
+    """A listener that shows a run, between `with` and its end.
+
+        with LivePlot(entropy=0.62) as plot:
+            Trainer(model, config, tokens, folder, listeners=[plot]).run()
+
+    Meanwhile it is a sketch of the mean loss, with a line of numbers, renewed every second: Matplotlib takes longer
+    than ten steps of a small model. At the end, also of a run that was stopped, it is `training_curves`. All is one
+    display: where there is no widget (GitHub, a PDF), the picture at the end is all that is seen.
+
+    Args:
+        entropy: of the text, if it is known, nats per token.
+        seconds: between two sketches, at least.
+        clock: tells the time, in seconds.
+
+    Attributes:
+        view: the widget.
+    """
+
+    def __init__(
+        self, *, entropy: float | None = None, seconds: float = 1.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.view = ipywidgets.HTML("Waiting for the first step …")
+        self._entropy, self._seconds, self._clock = entropy, seconds, clock
+        self._records: list[Record] = []
+        self._told = Told()
+        self._drawn: float | None = None
+        self._still: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        self._display: Any = None
+
+    @property
+    def figure(self) -> Figure:
+        """The curves up to now. ValueError before the first step."""
+        return training_curves(self._records, entropy=self._entropy)
+
+    def __call__(self, record: Record) -> None:
+        """Take a step into account, and show it if it is time to."""
+        self._records.append(record)
+        self._told.hear(record)
+        if self._drawn is None or self._clock() - self._drawn >= self._seconds:
+            self.view.value = self._sketch()
+            self._drawn = self._clock()
+
+    def __enter__(self) -> LivePlot:
+        self._display = display(self, display_id=True)  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if not self._records:
+            return
+        figure = self.figure
+        self.view.value = image_html(figure)
+        self._still = mimebundle(figure)
+        if self._display is not None:  # None where nothing can be displayed, in a plain Python process
+            self._display.update(self)
+
+    def __repr__(self) -> str:
+        return TEXT
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What Jupyter shows: (data, metadata) with the widget and, at the end, `image/png`."""
+        data, metadata = self._still
+        return {**self.view._repr_mimebundle_(), **data, "text/plain": TEXT}, metadata
+
+    def _sketch(self) -> str:
+        """The mean loss as an <img>, with the numbers of the last step below it."""
+        losses = [record["loss"] for record in self._records]
+        numbers = f"step {self._records[-1]['step']:,} · {self._told.line(self._records[-1])}"
+        picture = base64.b64encode(sketch(running_mean(losses, SMOOTHING).tolist(), self._entropy).encode()).decode()
+        alt = html.escape(f"Sketch of the loss. {numbers}", quote=True)
+        return f'<img alt="{alt}" src="data:image/svg+xml;base64,{picture}"><div>{html.escape(numbers)}</div>'
+
+
+def sketch(values: Sequence[float], floor: float | None = None) -> str:
+    """A curve as SVG, in equal steps from left to right, with its highest and lowest value in numbers.
+
+    Args:
+        values: at least one; of many, some are left out.
+        floor: a value that gets a dotted line.
+    """
+    shown = [*values[:: len(values) // POINTS + 1], values[-1]]
+    known = [*shown] if floor is None else [*shown, floor]
+    low, high = min(known), max(known)
+
+    def place(value: float) -> float:
+        return EDGE + (HEIGHT - 2 * EDGE) * (high - value) / ((high - low) or 1)
+
+    points = " ".join(f"{WIDTH * i / (len(shown) - 1):.1f},{place(v):.1f}" for i, v in enumerate(shown))
+    line = "" if floor is None else f'<path d="M0 {place(floor):.1f}H{WIDTH}" stroke="black" stroke-dasharray="2 4"/>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif">'
+        f'<rect width="100%" height="100%" fill="white"/>{line}'
+        f'<polyline points="{points}" fill="none" stroke="{PALETTE["blue"]}" stroke-width="2"/>'
+        f'<text x="{WIDTH}" y="12" font-size="12" text-anchor="end">{high:.3f}</text>'
+        f'<text x="0" y="{HEIGHT - 3}" font-size="12">{low:.3f}</text></svg>'
+    )

@@ -1,0 +1,916 @@
+# %% [markdown]
+# # 03 · Autograd
+#
+# **120 min · 10 exercises · 30 points**
+#
+# Training asks the same question of every parameter: if you were a little larger, would the loss go up or down, and how
+# fast? You could try it out, one parameter at a time. GPT-3 has 175 billion, and each try is a pass through the whole
+# model. Yet all the answers together cost about as much as two such passes. In this notebook you find out why, and build the
+# machine that does it.
+#
+# **You will be able to**
+#
+# - draw a computation graph and push gradients through it by hand, also where a value is used twice;
+# - write a reverse-mode engine that survives a chain of 10,000 nodes, and check any gradient without trusting it;
+# - derive the backward pass of a matrix product, of a network with a batch, and of LayerNorm;
+# - say what a backward pass costs in FLOPs and what it makes you keep in memory.
+#
+# **You need** the derivative of a product and of a chain of functions, matrix products, and a little PyTorch. Notebook 01 helps in
+# section 5. No GPU.
+
+# %%
+import math
+from collections import Counter
+
+import torch
+from einops import einsum
+from jaxtyping import Float
+from torch import Tensor
+
+from lmcourse import autograd, plots
+from lmcourse.accounting.saved import saved_tensors
+from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.widgets import GraphPlayer, Log
+
+start("03-autograd")
+
+# %% [markdown]
+# ## 1 · Who gets a gradient?
+#
+# A number to start with. What would you bet?
+
+# %%
+predict("price_of_all_gradients")
+
+# %% [markdown]
+# Now the smallest model there is: three inputs, three weights, one squared error.
+#
+# $$\text{loss} = \tfrac12\,(x \cdot w - 5)^2$$
+#
+# PyTorch computes it forward. Then `loss.backward()` goes back through the computation and leaves gradients behind. Where?
+
+# %%
+x = torch.tensor([1.0, 2.0, 3.0])
+w = torch.tensor([1.0, 1.0, 1.0], requires_grad=True)
+pred = x @ w
+loss = 0.5 * (pred - 5).pow(2)
+loss.backward()
+
+# %%
+predict("which_grads")
+
+# %%
+for name, tensor in {"x": x, "w": w, "pred": pred, "loss": loss}.items():
+    kept = tensor.grad if tensor.is_leaf else None  # asking anything but a leaf only brings a warning
+    print(f"{name:5} is leaf: {tensor.is_leaf!s:6} requires grad: {tensor.requires_grad!s:6} grad: {kept}")
+
+# %% [markdown]
+# By hand: the prediction is $1 + 2 + 3 = 6$, the error is 1, and the gradient with respect to $w$ is the error times $x$: $[1, 2, 3]$.
+#
+# A **leaf** is a tensor that no operation made. Gradients stay on leaves that require one, because those are what an
+# optimiser changes. The gradients of everything in between were computed as well, used, and dropped. If you want to look at one, say so
+# *before* the backward pass:
+
+# %%
+w.grad = None
+pred = x @ w
+pred.retain_grad()
+loss = 0.5 * (pred - 5).pow(2)
+loss.backward()
+print("pred.grad =", pred.grad.item(), "  w.grad =", w.grad.tolist())
+
+# %% [markdown]
+# ### The graph
+#
+# What did PyTorch go back through? While it computed, it took notes: each operation, what went in, what came out. These notes are a
+# **computation graph**. It cuts a formula into atomic assignments, each so simple that you know its derivative by heart.
+# It has three kinds of nodes:
+#
+# - **inputs**: data, which nobody changes;
+# - **parameters**: what training changes;
+# - **compute nodes**: the results of operations, the loss last.
+#
+# Here is a straight line fitted to the single point $x = 3$, $y = 10$:
+#
+# $$u = w_1 x, \qquad \hat y = w_0 + u, \qquad z = \hat y - y, \qquad L = z^2.$$
+#
+# Find the inputs, the parameters and the assignments, then look at the other graphs. (Leave the box `gradients` for later: the next section is about
+# it, and asks you first.)
+
+# %%
+explore(plots.computation_graph, graph=list(autograd.EXAMPLES), gradients=False)
+
+# %% [markdown]
+# ### Why a square?
+#
+# A language model's loss is $-\log p_\text{model}(y \mid x, w)$: small where the model gave the right answer a high
+# probability. So where does the $z^2$ come from? Suppose the model's answer is a Gaussian around $\hat y$ with standard
+# deviation $\sigma$. Then
+#
+# $$-\log p(y) = \frac{(\hat y - y)^2}{2\sigma^2} + \log\big(\sigma\sqrt{2\pi}\big).$$
+
+# %%
+predict("gaussian_slope")
+
+# %%
+explore(plots.gaussian_loss, error=(-2.0, 2.0, 0.1), sigma=(0.6, 2.0, 0.01))
+
+# %% [markdown]
+# > **A slip to know.** A set of lecture notes introduces the loss as $-\log p_\text{model}$ and goes on with $(\hat y - y)^2$, as if they
+# > were the same. For a Gaussian they are, *up to* a factor $1/2\sigma^2$ and a constant. For which $\sigma$ does the factor disappear?
+# > (Move the slider until both slopes agree: $\sigma = 1/\sqrt2 \approx 0.71$.) For a language model, which chooses among words, $-\log p$ is no square at
+# > all: that is the graph "two-word softmax" above.
+
+# %% [markdown]
+# ## 2 · Back along every edge
+#
+# How does $w_1$ far at the left learn what it does to $L$ far at the right?
+#
+# By the **chain rule**. If $L$ depends on $y$ and $y$ depends on $x$, then
+#
+# $$\frac{dL}{dx} = \frac{dL}{dy}\,\frac{dy}{dx}.$$
+#
+# The smallest case: $y = x^2$ and $L = 2y$. Going back from the end, $\partial L/\partial L = 1$, then $\partial L/\partial y = 1 \cdot 2$, then
+# $\partial L/\partial x = 2 \cdot 2x = 4x$. And indeed $L = 2x^2$ has the slope $4x$.
+#
+# Nothing in this needed the whole formula. Each step took the gradient that had arrived and multiplied it by one **local derivative**, which
+# only knows its own operation. Walk through the line fit now, forward and then backward; the slider also moves with the arrow keys.
+
+# %%
+GraphPlayer("linear regression")
+
+# %% [markdown]
+# ### Exercise 1 · By hand, once  (2 points · 6 min · ●)
+#
+# For $u = w_1 x$, $\hat y = w_0 + u$, $z = \hat y - y$, $L = z^2$, return the gradient of $L$ with respect to `z`, `y_hat`, `u`, `w0` and
+# `w1`, as a dictionary with these names.
+
+# %% exercise="linear_regression_grads"
+def linear_regression_grads(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
+    """∂L/∂(each node): {"z": -8.0, ..., "w1": -24.0} for x = 3, y = 10, w0 = 0, w1 = 2."""
+    ### BEGIN SOLUTION
+    z = 2 * (w0 + w1 * x - y)
+    y_hat = z
+    u = y_hat
+    return {"z": z, "y_hat": y_hat, "u": u, "w0": y_hat, "w1": u * x}
+    ### END SOLUTION
+
+
+# %% check="linear_regression_grads"
+check(linear_regression_grads)
+### BEGIN HIDDEN TESTS
+check(linear_regression_grads, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Two ways to the end
+#
+# So far each node was used once. What if a node is used twice? That is called **fan-out**, and it is the normal case: a weight is used by
+# every token, a residual stream by every layer.
+
+# %%
+predict("both_paths")
+
+# %% [markdown]
+# A small push on $y$ moves $u$ *and* $v$, and both move $L$. Their effects add up. That is the chain rule in several variables:
+#
+# $$\frac{d}{dx} f\big(g_1(x), \dots, g_M(x)\big) = \sum_{m=1}^{M} \frac{\partial f}{\partial g_m}\,\frac{d g_m}{dx}.$$
+#
+# **Along a path multiply, over paths add.** In code the sum is a single character: gradients start at 0 and arrive with `+=`.
+
+# %%
+GraphPlayer("fan-out")
+
+# %% [markdown]
+# In the player, stop at $y$: its gradient changes twice, from 0 to 8 and then to 11, and only then is it handed on to $x$. The order
+# matters, and the notes give it by numbers: (1) is $y(x)$, (2) are $u(y)$ and $v(y)$, (3) is $L(u, v)$. Backward it is (3), (2), (1).
+#
+# > **A slip to know.** There the last backward step, $\partial L/\partial x = \partial L/\partial y \cdot \partial y/\partial x$, is labelled (3), a second time.
+# > It undoes assignment (1).
+#
+# (Go back to the graphs of section 1 and tick `gradients`. In the softmax of two words, the gradients of the scores $a$ and $b$ are $p - 1$ and $1 - p$, for $p$ the
+# probability of the right word. You will meet this pair again.)
+#
+# What does an engine draw that forgets the plus sign? One of the two wrong lines below. Where do all three agree?
+
+# %%
+explore(plots.two_paths, x=(-2.0, 2.0, 0.1))
+
+# %% [markdown]
+# ## 3 · An order that always works
+#
+# With eight nodes you see in which order to go. A model has millions. What is the rule?
+#
+# A node may hand on its gradient once it is **complete**: when every node that uses it has handed on its own. Look at this
+# graph, in which $a$ reaches the end $L$ directly and by a detour:
+#
+# ```
+# x ──▶ a ──▶ b ──▶ c ──▶ L
+#       └─────────────────▲
+# ```
+#
+# If you go back from $L$ to everybody at distance one, $a$ comes first, hands its half-finished gradient to $x$, and what
+# arrives later through $b$ is lost. An order in which every node comes after all its parents is called **topological**; the
+# backward pass needs one, read from its end. Two ways to find it:
+#
+# - **count the uses**: each node knows how many others use it; when a node hands on, its parents' counts go down by one; who reaches 0 is
+#   ready. PyTorch's engine works like this;
+# - **go deep first**: from the end, follow each parent as far as it goes, and list a node once all its parents are listed.
+#
+# Both visit every edge once. So the backward pass costs a small constant times the forward pass, however many parameters there are
+# (Griewank & Walther, 2008, call it the cheap gradient principle).
+#
+# ### Exercise 2 · The backward pass of any graph  (3 points · 10 min · ●●●)
+#
+# Now without any mathematics left in it: the graph is data. `graph[node]` holds the node's parents, each with the local derivative
+# $\partial\,\text{node}/\partial\,\text{parent}$; a leaf has an empty dictionary. **The nodes are listed in no particular order.** Return the gradient
+# of `end` with respect to every node of the graph; it is 0 for a node that `end` does not depend on.
+#
+# A function that calls itself would stop at Python's recursion limit. Use a loop.
+
+# %% exercise="backward_sweep"
+def backward_sweep(graph: dict[str, dict[str, float]], end: str) -> dict[str, float]:
+    """The gradient of `end` for every node: {"L": 1.0, "y": 2.0, "x": 12.0} for {"x": {}, "y": {"x": 6.0}, "L": {"y": 2.0}}."""
+    ### BEGIN SOLUTION
+    grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
+    uses = Counter(parent for parents in graph.values() for parent in parents)
+    ready = [node for node in graph if uses[node] == 0]
+    while ready:
+        node = ready.pop()
+        for parent, local in graph[node].items():
+            grads[parent] += grads[node] * local
+            uses[parent] -= 1
+            if uses[parent] == 0:
+                ready.append(parent)
+    return grads
+    ### END SOLUTION
+
+
+# %% check="backward_sweep"
+check(backward_sweep)
+### BEGIN HIDDEN TESTS
+check(backward_sweep, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 4 · An engine
+#
+# Who writes down the graph? Nobody wants to. The trick is to let the *computation* write it, with a number that is a bit more than a
+# number: when two of them are added, the result remembers its parents.
+#
+# Each operation knows its local derivatives at the moment it runs:
+#
+# | operation | result | local derivatives |
+# | --- | --- | --- |
+# | $a + b$ | $a + b$ | $1$ and $1$ |
+# | $a \cdot b$ | $ab$ | $b$ and $a$: the *other* one |
+# | $a^n$ | $a^n$ | $n\,a^{n-1}$ |
+# | $\exp a$ | $e^a$ | $e^a$, the result again |
+# | $\tanh a$ | $\tanh a$ | $1 - \tanh^2 a$: of the result |
+# | $\text{relu}\,a$ | $\max(a, 0)$ | 1 if $a > 0$, else 0 |
+#
+# The pattern of the backward pass is always the same, in five lines for a whole graph: set all gradients to 0, that of the end to 1, and for each
+# node in turn, for each of its parents: `parent.grad += node.grad * local`.
+#
+# ### Exercise 3 · Value  (5 points · 18 min · ●●●)
+#
+# Write the engine. The frame is there, and so are the operations that follow from others. `other` may be a `Value` or a number; the
+# exponent of `**` is a number. Gradients are 0 until `backward` is called, and are those of all nodes the end depends on, afterwards. A
+# chain of 10,000 nodes must work.
+
+# %% exercise="Value"
+class Value:
+    """A number that remembers its parents and the derivative of itself with respect to each."""
+
+    def __init__(self, data: float, parents: tuple["Value", ...] = (), locals: tuple[float, ...] = ()):
+        self.data, self.grad = float(data), 0.0
+        self.parents, self.locals = parents, locals
+
+    def __add__(self, other: "Value | float") -> "Value":
+        ### BEGIN SOLUTION
+        other = as_value(other)
+        return Value(self.data + other.data, (self, other), (1.0, 1.0))
+        ### END SOLUTION
+
+    def __mul__(self, other: "Value | float") -> "Value":
+        ### BEGIN SOLUTION
+        other = as_value(other)
+        return Value(self.data * other.data, (self, other), (other.data, self.data))
+        ### END SOLUTION
+
+    def __pow__(self, exponent: float) -> "Value":
+        ### BEGIN SOLUTION
+        return Value(self.data**exponent, (self,), (exponent * self.data ** (exponent - 1),))
+        ### END SOLUTION
+
+    def exp(self) -> "Value":
+        ### BEGIN SOLUTION
+        result = math.exp(self.data)
+        return Value(result, (self,), (result,))
+        ### END SOLUTION
+
+    def tanh(self) -> "Value":
+        ### BEGIN SOLUTION
+        result = math.tanh(self.data)
+        return Value(result, (self,), (1 - result**2,))
+        ### END SOLUTION
+
+    def relu(self) -> "Value":
+        ### BEGIN SOLUTION
+        return Value(max(self.data, 0.0), (self,), (float(self.data > 0),))
+        ### END SOLUTION
+
+    def backward(self) -> None:
+        """Fill in `grad` for this node and all that it depends on."""
+        ### BEGIN SOLUTION
+        order, seen, stack = [], set(), [(self, False)]
+        while stack:
+            node, parents_are_done = stack.pop()
+            if parents_are_done:
+                order.append(node)
+            elif node not in seen:
+                seen.add(node)
+                stack += [(node, True), *((parent, False) for parent in node.parents)]
+        self.grad = 1.0
+        for node in reversed(order):
+            for parent, local in zip(node.parents, node.locals, strict=True):
+                parent.grad += node.grad * local
+        ### END SOLUTION
+
+    # What follows from the above.
+    def __neg__(self) -> "Value":
+        return self * -1
+
+    def __sub__(self, other: "Value | float") -> "Value":
+        return self + as_value(other) * -1
+
+    def __truediv__(self, other: "Value | float") -> "Value":
+        return self * as_value(other) ** -1
+
+    def __rsub__(self, other: float) -> "Value":
+        return as_value(other) - self
+
+    def __rtruediv__(self, other: float) -> "Value":
+        return as_value(other) / self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def as_value(number: "Value | float") -> "Value":
+    """A number as a leaf; a Value as it is."""
+    return number if isinstance(number, Value) else Value(number)
+
+
+# %% check="Value"
+check(Value)
+### BEGIN HIDDEN TESTS
+check(Value, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# That is the heart of PyTorch. Compare your class with the course's own, `lmcourse/autograd/value.py`, which has a few more
+# operations. It agrees with torch to the last digits, also where a node is used again and again:
+
+# %%
+a, b = autograd.Value(0.7), autograd.Value(-1.3)
+c = (a * b).tanh() + a.exp() / (b**2 + 1)
+c = c * c - c.relu() * a
+c.backward()
+
+s, t = torch.tensor(0.7, dtype=torch.float64, requires_grad=True), torch.tensor(-1.3, dtype=torch.float64, requires_grad=True)
+r = (s * t).tanh() + s.exp() / (t**2 + 1)
+r = r * r - r.relu() * s
+r.backward()
+print(f"course  dc/da = {a.grad:.12f}   dc/db = {b.grad:.12f}")
+print(f"torch   dc/da = {s.grad.item():.12f}   dc/db = {t.grad.item():.12f}")
+
+# %% [markdown]
+# The course's `Value` can also be drawn and played. Change the formula, name what you like, and walk through it:
+
+# %%
+x = autograd.Value(0.5, "x")
+k = autograd.Value(-2.0, "k")
+h = (x * k).tanh()
+h.name = "h"
+y = h * h + x
+y.name = "y"
+y.backward()
+GraphPlayer(autograd.graph_of(y, parameters=[k]))
+
+# %% [markdown]
+# **In real models.** PyTorch stores no local derivatives while it runs forward. Each operation leaves a *recipe* (`grad_fn`) and the tensors that the
+# recipe will need, and computes the derivatives when the gradient arrives (Paszke et al., 2019). For a matrix product the full table of local derivatives
+# would be far larger than the matrices; the next sections show how it is avoided. What is kept instead is the subject of section 9.
+
+# %% [markdown]
+# ## 5 · How would you know?
+#
+# Your gradient is a number. It may be wrong and look fine, and a network trains with a slightly wrong gradient, only worse. So how do you
+# check one, without trusting anybody's derivation?
+#
+# You try. Nudge one input up by $h$, then down by $h$, and look at what comes out:
+#
+# $$f'(x) \approx \frac{f(x + h) - f(x - h)}{2h}.$$
+#
+# By hand, for $x^3$ at 2 with $h = 0.1$: $(2.1^3 - 1.9^3)/0.2 = (9.261 - 6.859)/0.2 = 12.01$. The truth is 12. This **central difference** is off by a
+# multiple of $h^2$, because the errors of the two sides cancel in first order. The one-sided one, $(f(x+h) - f(x))/h = 12.61$, is off by a multiple of $h$.
+#
+# ### Exercise 4 · Numeric gradient  (3 points · 8 min · ●●)
+#
+# `f` takes a tensor like `x` and returns one number as a tensor. Return the central difference for each element of `x`, in the shape and
+# dtype of `x`. Compute in float64, whatever comes in.
+
+# %% exercise="numeric_gradient"
+def numeric_gradient(f, x: Tensor, step: float = 1e-5) -> Tensor:
+    """The gradient of f at x by central differences, one element at a time."""
+    ### BEGIN SOLUTION
+    point = x.double().flatten()
+    slopes = torch.zeros_like(point)
+    for i in range(len(point)):
+        above, below = point.clone(), point.clone()
+        above[i] += step
+        below[i] -= step
+        slopes[i] = (f(above.reshape(x.shape)) - f(below.reshape(x.shape))) / (2 * step)
+    return slopes.reshape(x.shape).to(x.dtype)
+    ### END SOLUTION
+
+
+# %% check="numeric_gradient"
+check(numeric_gradient)
+### BEGIN HIDDEN TESTS
+check(numeric_gradient, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# The smaller the step, the better the formula. So why not a really small one?
+
+# %%
+predict("smaller_step")
+
+# %%
+explore(plots.gradient_check_error, step=Log(1e-12, 1.0), difference=["central", "forward"])
+
+# %% [markdown]
+# A valley with two slopes. On its right side the *formula* errs, by $h^2$. On its left side *rounding* errs: $f(x+h)$ and $f(x-h)$ agree in almost
+# all their digits, the subtraction leaves the few that differ, and these are the least reliable ones. That error is about $\varepsilon/h$, with the
+# $\varepsilon$ of notebook 01. Both are equal near $h = \sqrt[3]{\varepsilon}$: about 6e-6 in fp64, and 0.005 in fp32, where even the best step leaves
+# an error near one in a hundred thousand (Press et al., 2007, §5.7). Below 6e-8 an fp32 step vanishes completely: $x + h$ rounds back to $x$.
+#
+# So a gradient check runs in fp64. `torch.autograd.gradcheck` warns when it is given anything less, for this reason.
+
+# %%
+for step in (1e-2, 1e-5, 1e-10):
+    above, below = 1.1 + step, 1.1 - step
+    quotient = (above * above * above - below * below * below) / (2 * step)
+    print(f"h = {step:.0e}:  (x³)' at 1.1 is off by {abs(quotient - 3 * 1.1**2):.0e}")
+
+# %% [markdown]
+# Why not train like this? Each parameter needs two forward passes. Reverse mode needs one backward pass for all. Differences are for
+# *checking*, and you will use them on your own gradients below.
+
+# %% [markdown]
+# ## 6 · From numbers to tensors
+#
+# A model does not multiply numbers, it multiplies matrices. Is there anything new to learn? Nothing but bookkeeping. A tensor is a
+# bundle of nodes, and a gradient has the **shape of what it is the gradient of**: each element gets its own answer to "what if you were a
+# little larger?".
+#
+# Take one layer of a network, $u = Ax$ and $y = \sigma(u + b)$, with $\sigma(t) = 1/(1 + e^{-t})$ and $\sigma' = \sigma(1 - \sigma)$, one index at a time:
+#
+# $$u_i = \sum_j A_{ij} x_j \quad\Rightarrow\quad \frac{\partial u_i}{\partial A_{ij}} = x_j, \qquad \frac{\partial u_i}{\partial x_j} = A_{ij}.$$
+#
+# $A_{ij}$ is used once, by $u_i$. But $x_j$ is used by *every* $u_i$: fan-out. So its gradient is a sum over $i$. In loops:
+
+# %%
+A, x, b, y_grad = torch.randn(3, 4), torch.randn(4), torch.randn(3), torch.randn(3)
+s = torch.sigmoid(A @ x + b)
+u_grad, b_grad, A_grad, x_grad = (torch.zeros(n) for n in ((3,), (3,), (3, 4), (4,)))
+for i in range(3):
+    u_grad[i] += y_grad[i] * s[i] * (1 - s[i])
+    b_grad[i] += y_grad[i] * s[i] * (1 - s[i])
+for i in range(A.shape[0]):
+    for j in range(A.shape[1]):
+        A_grad[i, j] += u_grad[i] * x[j]
+        x_grad[j] += u_grad[i] * A[i, j]
+
+A_, x_, b_ = (t.clone().requires_grad_() for t in (A, x, b))
+torch.sigmoid(A_ @ x_ + b_).backward(y_grad)
+for ours, theirs, name in ((A_grad, A_, "A"), (x_grad, x_, "x"), (b_grad, b_, "b")):
+    print(f"{name}.grad: shape {tuple(ours.shape)!s:6} equal to torch's: {torch.allclose(ours, theirs.grad)}")
+
+# %% [markdown]
+# (In the notes this loop runs over `A.shape[0]`, although `A` is a node there, with the fields `value` and `grad`: it must be
+# `A.value.shape[0]`, and a closing bracket is missing too.)
+#
+# Loops are for understanding. Look at what they compute: $A$'s gradient is an outer product, $\nabla_u x^\top$, and $x$'s is a product with the
+# transpose, $A^\top \nabla_u$. With a batch in front the outer products add up, because all examples use the same weight: fan-out again. For
+# rows as examples, $y = xW$ with shapes $(B, D)\,(D, K) \to (B, K)$, and $dy$ for the gradient that arrives:
+#
+# $$dW = x^\top\, dy, \qquad dx = dy\; W^\top.$$
+#
+# You never have to memorise this. Only one product of $x$ and $dy$ has the shape of $W$.
+
+# %%
+explore(plots.three_matmuls, B=(1, 12), D=(1, 12), K=(1, 12))
+
+# %% [markdown]
+# > **Spot the slip.** The notes spell out $dW_2$ for $h_2 = h_1 W_2$, with $B$ rows, $D$ inputs and $K$ outputs, in loops:
+# >
+# > ```python
+# > for b in range(B):
+# >     for k in range(h2.shape[1]):
+# >         for d in range(w2.shape[1]):
+# >             w2.grad[b, d] += h2.grad[b, k] * h1[b, d]
+# > ```
+# >
+# > Two things are wrong. With $B = 3$, $D = 5$, $K = 2$ it does 12 of the 30 steps it should do; with $B = 7$ it crashes. The check of the next
+# > exercise knows both.
+#
+# ### Exercise 5 · The backward pass of a product  (3 points · 8 min · ●●)
+#
+# For `y = x @ w`, given `dy`, return `[dx, dw]`. `x` may have any number of axes in front of the last one, or none.
+
+# %% exercise="backward_matmul"
+def backward_matmul(
+    x: Float[Tensor, "... d"], w: Float[Tensor, "d k"], dy: Float[Tensor, "... k"]
+) -> list[Tensor]:
+    """The gradients [dx, dw] of y = x @ w."""
+    ### BEGIN SOLUTION
+    dx = einsum(dy, w, "... k, d k -> ... d")
+    dw = einsum(x, dy, "... d, ... k -> d k")
+    return [dx, dw]
+    ### END SOLUTION
+
+
+# %% check="backward_matmul"
+check(backward_matmul)
+### BEGIN HIDDEN TESTS
+check(backward_matmul, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Now with a non-linearity around the product, as almost everywhere in a network: $z' = \phi(zW)$, with $z$ of shape $(\dots, I)$ and $W$ of
+# shape $(I, J)$. Before you look: indices are a good place to slip.
+
+# %%
+predict("index_of_the_slope")
+
+# %% [markdown]
+# $$\frac{\partial L}{\partial W_{ij}} = \sum_d \frac{\partial L}{\partial z'_{dj}}\; \phi'\big((zW)_{dj}\big)\; z_{di}, \qquad
+# \frac{\partial L}{\partial z_{di}} = \sum_j \frac{\partial L}{\partial z'_{dj}}\; \phi'\big((zW)_{dj}\big)\; W_{ij}.$$
+#
+# > **Spot the slip.** Another set of notes has $\phi'\big((W z)_{d i}\big)$ in both. $zW$ has no index $i$: its last axis is $J$ long. With $I \ne J$ you
+# > cannot even write this down as code.
+#
+# ### What does it cost?
+#
+# A product of $(B, D)$ with $(D, K)$ takes $2BDK$ FLOPs, a multiplication and an addition for each of the $BDK$ triples. The figure above
+# has three of them: one forward, two backward.
+
+# %%
+predict("backward_over_forward")
+
+# %% [markdown]
+# The same notes count 5 instead of 4 times $DIJ$ for the backward pass (their $D$ is our $B$), "slightly more than double": they let the first two
+# factors, $\partial L/\partial z'_{dj}$ and $\phi'(\cdot)_{dj}$, multiply into something of the size $B \times I \times J$. With the right index both have
+# the size $B \times J$, and their product is as good as free. Torch's own counter agrees:
+
+# %%
+from torch.utils.flop_counter import FlopCounterMode
+
+z = torch.randn(64, 128, requires_grad=True)
+W = torch.randn(128, 256, requires_grad=True)
+with FlopCounterMode(display=False) as forward:
+    out = torch.tanh(z @ W).sum()
+with FlopCounterMode(display=False) as backward:
+    out.backward()
+print(f"forward {forward.get_total_flops():,}   backward {backward.get_total_flops():,}")
+
+# %% [markdown]
+# ### Exercise 6 · The bill  (1 point · 4 min · ●●)
+#
+# Two linear layers: `h1 = x @ w1`, `h2 = h1 @ w2`, `loss = h2.pow(2).mean()`, with $B = 64$ rows, `w1` of shape $(128, 128)$ and `w2` of
+# shape $(128, 32)$. Both weights require a gradient; `x` is data.
+#
+# The notes say: "when we are calculating the gradients for one weight matrix `w2`, we are doing 4 operations: $4 \times B \times D \times K$. Same
+# applies to `w1`: $4 \times B \times D \times D$." One of the two is right. How many FLOPs do the matrix products of the backward pass take in all?
+
+# %% exercise="two_layer_backward_flops"
+two_layer_backward_flops = None  # a number in place of None
+### BEGIN SOLUTION
+two_layer_backward_flops = 4 * 64 * 128 * 32 + 2 * 64 * 128 * 128
+### END SOLUTION
+
+# %% check="two_layer_backward_flops"
+check(two_layer_backward_flops=two_layer_backward_flops)
+### BEGIN HIDDEN TESTS
+check(two_layer_backward_flops=two_layer_backward_flops, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# $4BDK$ is right for the second layer, but half of it is the gradient of `h1`, which is not in the notes' loop. For the first layer there is no such half. With `x.requires_grad_()` it would be there, and the backward pass would take twice the forward one.
+#
+# **In real models.** Forward $2$, backward $4$, together $6$ FLOPs per parameter and token: the famous $6ND$ (Kaplan et al., 2020). The exception
+# you just met, a first layer whose input needs no gradient, is too small to show in a model of 96 layers. Notebook 15 counts the rest.
+
+# %% [markdown]
+# ## 7 · Two layers, then a batch
+#
+# Put it together: a network with one hidden layer, for one example, in the notation of textbooks, where $x$ is a column.
+#
+# | forward | shapes | backward |
+# | --- | --- | --- |
+# | $h = W_1 x$ | $(p, d)\,(d) \to (p)$ | $dW_1 = dh\; x^\top$ |
+# | $z = \sigma(h)$ | $(p)$ | $dh = dz \odot \sigma'(h)$ |
+# | $\hat y = W_2 z$ | $(q, p)\,(p) \to (q)$ | $dW_2 = d\hat y\; z^\top, \quad dz = W_2^\top\, d\hat y$ |
+# | $f = L(\hat y)$ | a number | $d\hat y = \nabla L(\hat y)$ |
+#
+# Read the left column downwards and the right one upwards. (The notes this comes from call it a "linear neural network". With the $\sigma$ it is not
+# linear, and the $\odot\,\sigma'(h)$ is where you would notice.)
+#
+# ### Exercise 7 · One example  (3 points · 8 min · ●●)
+#
+# Here $L(\hat y) = \tfrac12 \lVert \hat y - y \rVert^2$ and $\sigma$ is the sigmoid. Return `[dw1, dw2]`. No autograd.
+
+# %% exercise="backward_two_layer"
+def backward_two_layer(
+    x: Float[Tensor, "d"], w1: Float[Tensor, "p d"], w2: Float[Tensor, "q p"], y: Float[Tensor, "q"]
+) -> list[Tensor]:
+    """The gradients [dw1, dw2] of ½‖w2 σ(w1 x) − y‖²."""
+    ### BEGIN SOLUTION
+    z = torch.sigmoid(w1 @ x)
+    dy_hat = w2 @ z - y
+    dw2 = torch.outer(dy_hat, z)
+    dz = w2.T @ dy_hat
+    dh = dz * z * (1 - z)
+    return [torch.outer(dh, x), dw2]
+    ### END SOLUTION
+
+
+# %% check="backward_two_layer"
+check(backward_two_layer)
+### BEGIN HIDDEN TESTS
+check(backward_two_layer, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Now $B$ of them
+#
+# A loss over a batch is a mean, $f = \frac1B \sum_b L(\hat y_b)$. Each example sends a gradient into the shared weights, and they add
+# up. What does the $\frac1B$ do?
+
+# %%
+predict("twice_the_batch")
+
+# %%
+explore(plots.batch_gradients, batch=(1, 64))
+
+# %% [markdown]
+# > **Spot the slip.** The notes write, for this $f$,
+# >
+# > $$\frac{\partial f}{\partial \hat y_b} = \frac{\partial L}{\partial \hat y_b} \qquad\text{and}\qquad
+# > \frac{\partial f}{\partial W_1} = \frac1B \sum_b \frac{\partial f}{\partial h_b}\, x_b^\top.$$
+# >
+# > The first is too large by a factor $B$: the $\frac1B$ stands in front of $L$. Put it in, and $\partial f/\partial h_b$ inherits it; then the $\frac1B$ of the second is one too
+# > many. **The $1/B$ belongs to the loss. It appears once, at the very end of the network, and everything behind inherits it.**
+#
+# ### Exercise 8 · A batch  (3 points · 7 min · ●●)
+#
+# Examples are rows now: `x` is $(B, d)$ and `y` is $(B, q)$, the weights are as before, $h = x W_1^\top$ and $\hat y = z W_2^\top$. Return a dictionary with the gradients of
+# the *mean* loss: `"y_hat"` of shape $(B, q)$, `"w1"` and `"w2"`.
+
+# %% exercise="backward_batch"
+def backward_batch(
+    x: Float[Tensor, "b d"], w1: Float[Tensor, "p d"], w2: Float[Tensor, "q p"], y: Float[Tensor, "b q"]
+) -> dict[str, Tensor]:
+    """The gradients of the mean over the batch of ½‖ŷ − y‖²."""
+    ### BEGIN SOLUTION
+    z = torch.sigmoid(x @ w1.T)
+    dy_hat = (z @ w2.T - y) / len(x)
+    dw2 = einsum(dy_hat, z, "b q, b p -> q p")
+    dh = einsum(dy_hat, w2, "b q, q p -> b p") * z * (1 - z)
+    dw1 = einsum(dh, x, "b p, b d -> p d")
+    return {"y_hat": dy_hat, "w1": dw1, "w2": dw2}
+    ### END SOLUTION
+
+
+# %% check="backward_batch"
+check(backward_batch)
+### BEGIN HIDDEN TESTS
+check(backward_batch, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **In real models.** A batch that does not fit into memory is cut into micro-batches whose gradients are added up in `.grad`: the `+=` of fan-out,
+# over time. Then the $1/B$ has to be that of the *whole* batch. Several training libraries took the mean over the words of
+# each micro-batch and then the mean of the means, which gives a word more weight the shorter its text is. That was first reported in 2021, and
+# mended in October 2024 (Hugging Face, 2024, *Fixing gradient accumulation*).
+
+# %% [markdown]
+# ## 8 · Through a norm
+#
+# So far each output depended on its inputs through a product. A normalisation is different: *every* feature of a row moves the mean and the
+# spread, and through them every output. How do you differentiate that?
+#
+# As always: in atomic steps. For one row $x$ of $d$ features,
+#
+# $$\mu = \frac1d \sum_i x_i, \quad s = \sqrt{\frac1d \sum_i (x_i - \mu)^2 + \epsilon}, \quad \hat x = \frac{x - \mu}{s}, \quad y = \gamma \odot \hat x + \beta.$$
+#
+# There are three paths from $x_i$ to the outputs: directly, through $\mu$, and through $s$. Write $g = dy \odot \gamma$ for the gradient that reaches $\hat x$.
+
+# %%
+predict("norm_row_sum")
+
+# %% [markdown]
+# Each path contributes one term (Ba et al., 2016, introduce the layer; the gradient follows from the chain rule):
+#
+# $$dx = \frac1s \Big( \underbrace{g}_{\text{directly}} - \underbrace{\operatorname{mean}(g)}_{\text{through } \mu} -
+# \underbrace{\hat x \odot \operatorname{mean}(g \odot \hat x)}_{\text{through } s} \Big).$$
+#
+# The two subtractions say something: a LayerNorm ignores a shift and a stretch of its row, so the gradient has no part along
+# $(1, \dots, 1)$ and (but for $\epsilon$) none along $\hat x$. And $1/s$: a row with a large spread gets a small gradient.
+#
+# $\gamma$ and $\beta$ are shared by all rows of all texts: $d\gamma = \sum dy \odot \hat x$ and $d\beta = \sum dy$ over every axis but the last.
+#
+# ### Exercise 9 · LayerNorm, backwards  (4 points · 14 min · ●●●)
+#
+# Return a dictionary with the gradients of `"x"`, `"gain"` ($\gamma$) and `"bias"` ($\beta$). `x` and `dy` have any number of axes in front of the features. The
+# variance divides by $d$. No autograd, no ready-made LayerNorm. If you want to check it yourself first, you have
+# `numeric_gradient`:
+#
+# ```python
+# x, gain, dy = torch.randn(3, 2, 5, dtype=torch.float64)
+# gain = gain[0]
+# loss = lambda x: (torch.nn.functional.layer_norm(x, (5,), gain) * dy).sum()
+# (numeric_gradient(loss, x) - layernorm_backward(x, gain, dy)["x"]).abs().max()
+# ```
+
+# %% exercise="layernorm_backward"
+def layernorm_backward(
+    x: Float[Tensor, "... d"], gain: Float[Tensor, "d"], dy: Float[Tensor, "... d"], eps: float = 1e-5
+) -> dict[str, Tensor]:
+    """The gradients of y = gain · (x − μ)/s + bias with respect to x, gain and bias, given dy."""
+    ### BEGIN SOLUTION
+    centred = x - x.mean(-1, keepdim=True)
+    s = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    normed = centred / s
+    g = dy * gain
+    dx = (g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)) / s
+    d_gain = einsum(dy, normed, "... d, ... d -> d")
+    d_bias = einsum(dy, "... d -> d")
+    return {"x": dx, "gain": d_gain, "bias": d_bias}
+    ### END SOLUTION
+
+
+# %% check="layernorm_backward"
+check(layernorm_backward)
+### BEGIN HIDDEN TESTS
+check(layernorm_backward, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# What do the two subtractions remove? Below, the gradient that arrives at one row and the one that leaves, at the same scale. Drag the offset: the row
+# moves up as a whole, and nothing happens. Drag the spread, and the gradient shrinks.
+
+# %%
+explore(plots.layernorm_gradient, spread=Log(0.25, 4.0), offset=(-3.0, 3.0, 0.5))
+
+# %% [markdown]
+# ## 9 · What has to be remembered
+#
+# The backward pass asked for values of the forward pass again and again: $x$ for $dW_1$, $z$ for $dW_2$, $\hat x$ and $s$ for the norm. Somebody has to keep
+# them. Who, and how much is it?
+
+# %%
+predict("kept_for_backward")
+
+# %% [markdown]
+# Go through the backward column of section 7, with rows for examples now, and underline what comes from the forward pass:
+#
+# | gradient | needs | keep, in numbers |
+# | --- | --- | --- |
+# | $d\hat y = 2(\hat y - y)/Bq$ | the difference $\hat y - y$ | $Bq$ |
+# | $dW_2 = z^\top d\hat y$ | $z$ | $Bp$ |
+# | $dz = d\hat y\, W_2^\top$ | $W_2$, a parameter | none |
+# | $dh = dz \odot z(1 - z)$ | $z$ again | none |
+# | $dW_1 = x^\top dh$ | **the input $x$** | $Bd$ |
+#
+# > **Spot the slip.** The notes say: "Store $h$, $z$ and $\hat y$", and the gradients of both weights. The input $x$ is missing, without which there is no $dW_1$. And
+# > $h$ is not needed if $\sigma'$ is written as $z(1 - z)$. What an operation keeps is a *choice*: its input or its result, whichever does.
+#
+# So we predict $4(Bd + Bp + Bq)$ bytes in fp32. PyTorch lets us watch: `saved_tensors_hooks` calls a function of yours for every tensor it puts aside.
+#
+# ### Exercise 10 · Measure it  (3 points · 8 min · ●●)
+#
+# `forward` is a function of nothing that runs a forward pass. Run it, and return how many bytes autograd keeps for its backward pass. Count every
+# piece of memory once, in full, even if several saved tensors are views of it or of a part of it; leave out the `parameters`, which are there anyway.
+
+# %% exercise="saved_bytes"
+def saved_bytes(forward, parameters: list[Tensor]) -> int:
+    """The bytes that autograd keeps of a forward pass, beside the parameters."""
+    ### BEGIN SOLUTION
+    sizes, alive = {}, []
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        sizes[storage.data_ptr()] = storage.nbytes()
+        alive.append(tensor)  # so that its address is not used for another one
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        alive.append(forward())
+    known = {parameter.untyped_storage().data_ptr() for parameter in parameters}
+    return sum(size for address, size in sizes.items() if address not in known)
+    ### END SOLUTION
+
+
+# %% check="saved_bytes"
+check(saved_bytes)
+### BEGIN HIDDEN TESTS
+check(saved_bytes, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Predicted and measured, by the course's own tool, for the network of the table with $B = 32$, $d = 64$, $p = 128$, $q = 10$:
+
+# %%
+B, d, p, q = 32, 64, 128, 10
+x, y = torch.randn(B, d), torch.randn(B, q)
+w1, w2 = torch.randn(d, p, requires_grad=True), torch.randn(p, q, requires_grad=True)
+measured = saved_tensors(lambda: ((torch.sigmoid(x @ w1) @ w2 - y) ** 2).mean(), without=[w1, w2])
+print(f"predicted {4 * B * (d + p + q):,} bytes")
+print(f"measured  {measured.total:,} bytes: {', '.join(str(t.shape) for t in measured)}")
+
+# %% [markdown]
+# The activations grow with the batch; parameters do not. Where do they overtake?
+
+# %%
+explore(plots.saved_for_backward, batch=Log(1, 8192), width=Log(16, 1024))
+
+# %% [markdown]
+# **In real models.** For a large model and long texts this is the larger part of the memory. Two ways out trade it for FLOPs: *checkpointing* keeps only some
+# activations and computes the others again on the way back (Chen et al., 2016), and FlashAttention never keeps the $T \times T$ attention weights at all (Dao et al.,
+# 2022). How much it is for a transformer, and what recomputing costs, is the subject of notebook 14.
+
+# %% [markdown]
+# ## What to keep
+#
+# | question | answer |
+# | --- | --- |
+# | what is a computation graph? | inputs, parameters and compute nodes; an edge carries one local derivative |
+# | how does a gradient travel? | along a path multiply, over paths add: `parent.grad += node.grad * local` |
+# | in which order? | every node before its parents; a node hands on once it is complete |
+# | who keeps a gradient? | leaves that require one; others after `retain_grad()` |
+# | how is it checked? | central differences in fp64, with $h \approx \sqrt[3]{\varepsilon} \approx 6 \cdot 10^{-6}$ |
+# | backward of $y = xW$? | $dW = x^\top dy$, $dx = dy\,W^\top$: two products, twice the FLOPs |
+# | where is the $1/B$? | in the loss, once; everything behind inherits it |
+# | backward of LayerNorm? | $\frac1s(g - \operatorname{mean}(g) - \hat x \operatorname{mean}(g \hat x))$ |
+# | what must be kept? | what the local derivatives need: inputs of products, results of sigmoid, tanh and exp |
+#
+# ## Check yourself
+#
+# 1. Forward mode pushes derivatives from the inputs to the outputs, along with the values. For which shape of function would it be the better choice?
+# 2. You call `loss.backward()` twice, on two losses that share a parameter, without clearing `.grad`. What is in it?
+# 3. Why does a residual connection, $y = x + f(x)$, help a gradient through a hundred layers? Draw the graph.
+# 4. `relu` has no derivative at 0. Does that matter?
+# 5. Your gradient check of a float32 layer shows a relative error of 0.1 %. Is the layer wrong?
+# 6. An operation multiplies by a fixed mask (dropout). What must it keep, and how many bytes per element?
+#
+# <details><summary>Answers</summary>
+#
+# 1. For few inputs and many outputs: it needs one pass for each input, as reverse mode needs one for each output. A loss is one output of billions of
+#    inputs, the best case for reverse mode.
+# 2. The sum of both gradients. This is how gradients are accumulated over micro-batches, and why a training loop has `zero_grad()`.
+# 3. $x$ has two paths to $y$, and the local derivative of one is 1. Over a hundred layers there is a path on which nothing is multiplied by anything but 1.
+# 4. Hardly: a float is exactly 0 rarely. But a convention is needed, and PyTorch takes 0. (Where it is *often* exactly 0, as behind another relu, the choice is
+#    part of the model.)
+# 5. You cannot tell. With fp32 a difference quotient is off by up to a thousandth or more if the step is not chosen well. Check it in float64.
+# 6. Only the mask: the local derivative is the mask itself, times $1/(1-p)$. As `torch.bool` it takes one byte per element, as notebook 01 told.
+#
+# </details>
+#
+# ## Further reading
+#
+# - Linnainmaa, 1970, the thesis in which reverse mode first appears; Rumelhart, Hinton & Williams, 1986, *Learning representations by back-propagating
+#   errors*.
+# - Griewank & Walther, 2008, *Evaluating Derivatives*, chapter 3.
+# - Baydin et al., 2018, *Automatic differentiation in machine learning: a survey*.
+# - Paszke et al., 2019, *PyTorch: an imperative style, high-performance deep learning library*.
+# - Press et al., 2007, *Numerical Recipes*, §5.7, on the step of a difference.
+# - In this package: `lmcourse/autograd/value.py`, a complete engine on two screens.
+
+# %% [markdown]
+# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
+
+# %% tags=["hide-input"]
+line, fan = autograd.example("linear regression"), autograd.example("fan-out")
+grads = {node.label: node.grad for node in line.nodes}
+assert (grads["z"], grads["w₁"], len(line.nodes)) == (-8, -24, 8)
+place = {node.label: index for index, node in enumerate(fan.nodes)}
+assert fan.nodes[place["x"]].grad == 44 == 1 * 3 * 4 + 1 * 8 * 4
+assert list(dict.fromkeys(step.grads[place["y"]] for step in autograd.steps_of(fan))) == [0, 8, 11]
+assert round((2.1**3 - 1.9**3) / 0.2, 9) == 12.01 and round((2.1**3 - 8) / 0.1, 9) == 12.61
+assert [f"{eps ** (1 / 3):.0e}" for eps in (2.0**-52, 2.0**-23)] == ["6e-06", "5e-03"]
+assert torch.tensor(1.1) + 5.9e-8 == torch.tensor(1.1) != torch.tensor(1.1) + 6.1e-8
+assert 4 * 64 * 128 * 32 + 2 * 64 * 128 * 128 == 3_145_728 < 4 * 64 * 128 * (32 + 128)
+assert (3 * 2 * 2, 3 * 5 * 2) == (12, 30)  # B·K·K steps of the notes' loop, B·D·K of the right one

@@ -1,0 +1,942 @@
+# %% [markdown]
+# # 08 · Attention
+#
+# **120 min · 10 exercises · 27 points**
+#
+# *Susan thanked Tom because he helped.* You know at once who "he" is. A network that reads one word at a time, each on
+# its own, cannot know: the answer stands three words back. Attention is the layer that goes and looks.
+#
+# **You will be able to**
+#
+# - write attention in all its forms, with one head or many, causal or across two texts, and prove it equal to
+#   PyTorch's;
+# - decode with a cache that gives the same result as a full pass, and say what that cache weighs;
+# - say when attention is limited by arithmetic and when by memory, and what sharing keys or looking at less changes.
+#
+# **You need** tensors and `einsum` (notebook 02), softmax (01), and attention as a soft look-up (06) does not hurt. No
+# GPU.
+#
+# Each exercise has a cell for your answer and a check below it. The check tells you what differs, and often why. Stuck?
+# `hint("name_of_the_exercise")` gives a nudge; run it again for the next one.
+
+# %%
+import torch
+import torch.nn.functional as F
+from einops import einsum, rearrange, repeat
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from lmcourse import plots
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.kv_cache import bytes_per_token
+from lmcourse.models.zoo import find_model
+from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.plots.attention_costs import layer_work
+from lmcourse.widgets import AttentionPlayground, Log
+
+start("08-attention")
+
+# %% [markdown]
+# ## 1 · Who moves information?
+#
+# A transformer is a tower of layers, and nearly all of them work on each token alone: the embedding, the norms, the
+# feed-forward layers, the output. They would do the same if the tokens came from different books.
+
+# %%
+predict("who_changes")
+
+# %% [markdown]
+# Here is a test that works for any layer: change one input token and see which outputs move.
+
+# %%
+torch.manual_seed(0)
+x, w = torch.randn(5, 8), torch.randn(8, 8)
+changed = x.clone()
+changed[1] += 1.0  # the second token
+
+layers = {"feed-forward": lambda x: (x @ w).relu(), "attention": lambda x: F.scaled_dot_product_attention(x, x, x)}
+for name, layer in layers.items():
+    moved = (layer(x) - layer(changed)).abs().amax(dim=-1) > 1e-6
+    print(f"{name:12}  outputs that changed: {[token for token in range(5) if moved[token]]}")
+
+# %% [markdown]
+# Attention is the only layer that carries anything from one position to another. If a model knows who "he" is, it
+# learned it here. A famous pair shows how subtle that can be: *the animal did not cross the street because **it** was
+# too tired*, and *… because **it** was too wide* (Uszkoreit, 2017). One word at the end decides where "it" has to look.
+
+# %% [markdown]
+# ## 2 · Ask, match, fetch
+#
+# You type a *query* into a search engine. It compares the query with a *key* that it keeps for each page, and hands you
+# the page, the *value*. Attention does this with vectors, with one difference: it does not pick the best match but
+# hands you a blend of all values, weighted by how well their keys match. A blend has a gradient, and so the model can
+# learn what to look for.
+#
+# Every token $i$ makes three vectors from its own features $x_i$, with three learned matrices: a query $q_i$ (what am I
+# looking for?), a key $k_i$ (what can I be found by?) and a value $v_i$ (what do I hand over?). When all three come
+# from the same text, we speak of **self-attention**. For one token, the rest is five steps:
+#
+# 1. take its query $q$;
+# 2. **score** every token: $q \cdot k_j$, a dot product, large if the key points where the query points;
+# 3. divide the scores by $\sqrt d$, where $d$ is the number of entries of $q$ and $k$ (section 3 says why);
+# 4. turn them into **weights** with a softmax: positive, and they sum to one;
+# 5. **average** the values under these weights.
+#
+# By hand, with three tokens and $d = 2$:
+
+# %%
+q = torch.tensor([2.0, 0.0])
+k = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+v = torch.tensor([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])
+scores = k @ q
+weights = (scores / 2**0.5).softmax(dim=0)
+print("scores ", scores.tolist())
+print("weights", [round(weight, 3) for weight in weights.tolist()])
+print("result ", [round(number, 2) for number in (weights @ v).tolist()])
+
+# %% [markdown]
+# The first key points where the query points, so the result is mostly the first value. Softmax never gives a weight of
+# exactly zero, so a little of the others is in it, too.
+#
+# > **Spot the slip.** A set of notes writes the result of token $i$ as $o_i = \sum_j \alpha_{ij} v_i$, with weights
+# > $\alpha_{ij}$ that sum to one over $j$. One index is wrong. Would anybody notice?
+
+# %%
+predict("own_value")
+
+# %% [markdown]
+# The right formula is $o_i = \sum_j \alpha_{ij} v_j$: *who* is asked changes with $j$. With weights of 0.3, 0.2, 0.2
+# and 0.3 and the values 10, 0, 5 and 20 it gives $3 + 0 + 1 + 6 = 10$.
+#
+# Now set a head by hand. Pick a token, move its query, its key and its value, and watch. Can you make "he" look at
+# Susan? Can you make every token copy the one before it? (The last starting point does; look at how its keys and
+# queries lie.)
+
+# %%
+AttentionPlayground()
+
+# %% [markdown]
+# The grey shape on the right deserves a second look. The result is an average of the values, so it lies *inside* the
+# shape that they span, whatever the queries and keys. For fixed weights, attention is linear in the values: twice the
+# values, twice the result. A tower of such averages alone would only average averages, and this is one reason why a
+# feed-forward layer follows each. (The weights themselves are a thoroughly nonlinear function of $x$, which "no
+# nonlinearity in attention" forgets to say.)
+#
+# **In real models.** Values have a hundred features, not two, and nobody sets them by hand. But the patterns are real:
+# trained heads were found that look at the previous token, at a verb's object, or from a pronoun to its noun (Clark et
+# al., 2019).
+
+# %% [markdown]
+# ## 3 · Why divide by √d?
+#
+# A score is a sum of $d$ products. What does the width of a head do to it?
+
+# %%
+predict("score_growth")
+
+# %% [markdown]
+# If the entries of $q$ and $k$ have mean 0 and variance 1, as they roughly do at the start of training, then the product
+# of two entries has mean 0 and variance 1 as well. The $d$ products are independent, so their sum has variance $d$, and
+# a typical score is $\sqrt d$.
+
+# %%
+torch.manual_seed(0)
+for d in (16, 64, 256, 1024):
+    q, k = torch.randn(2, 4000, d, dtype=torch.float64)
+    print(f"d = {d:4}   spread of q·k {einsum(q, k, 'n d, n d -> n').std():5.1f}   √d = {d**0.5:4.0f}")
+
+# %% [markdown]
+# A softmax looks at *differences* of scores. At $d = 1024$ two scores are typically $\sqrt2 \cdot 32 \approx 45$ apart,
+# and $e^{45}$ to one is no average any more: one token takes everything, and no gradient reaches the others. Dividing
+# by $\sqrt d$ brings the spread back to 1, whatever the width (Vaswani et al., 2017, §3.2.1).
+#
+# Now for all tokens at once: $s$ queries are the rows of $Q$, $t$ keys the rows of $K$, and their $t$ values the rows
+# of $V$.
+#
+# $$\underbrace{A}_{s \times t} = \text{softmax}\Big(\frac{Q K^\top}{\sqrt d}\Big), \qquad
+# \underbrace{O}_{s \times d} = \underbrace{A}_{s \times t}\ \underbrace{V}_{t \times d}$$
+#
+# The softmax runs along each row: a query shares out its attention among the $t$ keys. Real tensors carry two more axes
+# in front, the texts of the batch and the heads. Both are passengers: every text and head does the same on its own.
+#
+# > **Spot the slip.** Another set of notes writes $s_t = q^\top k_t / d_\text{attn}$ and says in the sentence before it
+# > "normalised by $\sqrt{d_\text{attn}}$". Which of the two would make a 64-wide head nearly blind to what it compares?
+#
+# ### Exercise 1 · Attention weights  (2 points · 6 min · ●●)
+#
+# Return how much each query looks at each key: the softmax, over keys, of the scaled scores. Keep the dtype of `q`.
+# Fused attention functions are off limits here; `softmax` is fine.
+
+# %% exercise="attention_weights"
+def attention_weights(q: Float[Tensor, "b h s d"], k: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h s t"]:
+    """How much each query attends to each key; every row sums to one."""
+    ### BEGIN SOLUTION
+    scores = einsum(q, k, "b h s d, b h t d -> b h s t")
+    return (scores / q.shape[-1] ** 0.5).softmax(dim=-1)
+    ### END SOLUTION
+
+
+# %% check="attention_weights"
+check(attention_weights)
+### BEGIN HIDDEN TESTS
+check(attention_weights, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Move the width and see all three scalings side by side. From which width on does the unscaled head stop averaging?
+# What is left of the differences when you divide by $d$?
+
+# %%
+explore(plots.softmax_saturation, d=Log(1, 1024), keys=[2, 20, 200])
+
+# %% [markdown]
+# **In real models.** Nearly all use $1/\sqrt d$. T5 uses no scale and lets a smaller initialisation of the queries
+# absorb it (Raffel et al., 2020). Gemma 2 27B divides by $\sqrt{144}$ although its heads are 128 wide (Gemma Team,
+# 2024). And dividing by $d$ is not always a slip: µP argues that after some training $q$ and $k$ are *correlated*, so
+# that their product grows like $d$ and not like $\sqrt d$, and takes $1/d$ so that wide models learn at the same rate
+# as narrow ones (Yang et al., 2022).
+
+# %% [markdown]
+# ## 4 · No peeking
+#
+# A language model predicts every token from those before it. In training the whole text lies in front of it, and all
+# tokens are predicted at once. What keeps token 5 from looking at token 6, the very one that it should predict?
+
+# %%
+predict("leaky_mask")
+
+# %% [markdown]
+# A **mask** does. The formula is kept, all scores are computed in one go, and those that point to the future are set to
+# $-\infty$ *before* the softmax. $e^{-\infty} = 0$, so their weight is exactly zero, and the others still sum to one:
+#
+# $$A = \text{softmax}\Big(\frac{Q K^\top}{\sqrt d} + M\Big), \qquad M_{ij} = 0 \text{ if key } j \text{ is not later than query } i, \text{ else } -\infty$$
+#
+# By hand, the third of four tokens, with equal scores: $\text{softmax}(1, 1, 1, -\infty) = (\tfrac13, \tfrac13,
+# \tfrac13, 0)$. Masking *after* the softmax would leave $(\tfrac14, \tfrac14, \tfrac14, 0)$: no longer an average, and
+# the future still had a say in the denominator.
+#
+# One more thing to get right. Soon there will be fewer queries than keys: only the newest $s$ of $t$ tokens ask, and
+# they may look at all $t$. Then query $i$ stands at position $t - s + i$, not at $i$.
+#
+# > **Spot the slip.** Notes on causal attention define, for a query $s$ and a key $s'$, the mask as "$m = 0$ if
+# > $s \le s'$, $-\infty$ if $s > s'$". Write it down for three tokens. Who sees whom?
+#
+# ### Exercise 2 · The causal mask  (2 points · 4 min · ●)
+#
+# `t` tokens, of which the last `s` ask. Return an $s \times t$ tensor of `bool`, `True` where a query may look. Raise
+# `ValueError` if $s > t$.
+
+# %% exercise="causal_mask"
+def causal_mask(s: int, t: int) -> Bool[Tensor, "s t"]:
+    """Which keys each of the last s queries sees: itself and all before it."""
+    ### BEGIN SOLUTION
+    if s > t:
+        raise ValueError(f"{s} queries cannot be the last of {t} tokens")
+    query_positions = torch.arange(t - s, t)
+    return torch.arange(t) <= query_positions[:, None]
+    ### END SOLUTION
+
+
+# %% check="causal_mask"
+check(causal_mask)
+### BEGIN HIDDEN TESTS
+check(causal_mask, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# The printed mask has the letters exchanged: with it the first token sees everything and the last only itself. Right is
+# 0 if $s' \le s$.
+#
+# ### Exercise 3 · Causal attention  (3 points · 8 min · ●●)
+#
+# Scores, mask, softmax, average. The queries are the last `s` of the `t` tokens; the values may be of another width
+# than the keys. You may use your `causal_mask`.
+
+# %% exercise="causal_attention"
+def causal_attention(
+    q: Float[Tensor, "b h s d"], k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t dv"]
+) -> Float[Tensor, "b h s dv"]:
+    """Each query's average of the values that it may see."""
+    ### BEGIN SOLUTION
+    scores = einsum(q, k, "b h s d, b h t d -> b h s t") / q.shape[-1] ** 0.5
+    visible = causal_mask(q.shape[2], k.shape[2])
+    weights = scores.masked_fill(~visible, -torch.inf).softmax(dim=-1)
+    return einsum(weights, v, "b h s t, b h t d -> b h s d")
+    ### END SOLUTION
+
+
+# %% check="causal_attention"
+check(causal_attention)
+### BEGIN HIDDEN TESTS
+check(causal_attention, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# The check holds you to `F.scaled_dot_product_attention`, PyTorch's own. It has a switch `is_causal=True`, and a trap
+# behind it: for fewer queries than keys it puts the first query at position 0. One new token, four keys, and it sees
+# ... only the oldest:
+
+# %%
+torch.manual_seed(0)
+q, k, v = torch.randn(1, 1, 1, 8), torch.randn(1, 1, 4, 8), torch.randn(1, 1, 4, 8)
+mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+print("the result is the first value:", torch.allclose(mixed[0, 0, 0], v[0, 0, 0]))
+
+# %% [markdown]
+# ### One formula, three layers
+#
+# | layer | queries from | keys and values from | mask | found in |
+# | --- | --- | --- | --- | --- |
+# | **encoder** self-attention | the text | the same text | none, so it reads both ways | BERT; T5's encoder |
+# | **decoder** self-attention | the text | the same text | causal, so it reads one way | GPT, Llama |
+# | **cross-attention** | the text that is written | another text, already encoded | none | the decoder of T5 or of a translator |
+#
+# In training some models apply **dropout** to the weights: each is set to 0 with probability $p$, and the rest divided
+# by $1 - p$. On average every weight stays what it was, but a single row no longer sums to one:
+
+# %%
+weights = torch.tensor([0.4, 0.3, 0.2, 0.1])
+for kept in ([1, 1, 1, 0], [0, 1, 1, 1]):
+    row = weights * torch.tensor(kept) / 0.75  # p = 0.25
+    print([round(weight, 2) for weight in row.tolist()], "sum", round(row.sum().item(), 2))
+
+# %% [markdown]
+# **In real models.** Beware of the word *mask*: in `scaled_dot_product_attention` `True` means "may look", in
+# `nn.MultiheadAttention` and `nn.Transformer` it means "is hidden". Both are PyTorch. GPT-2 and BERT used a dropout of
+# 0.1 on the weights, and again on the layer's output; PaLM was trained without any (Chowdhery et al., 2022), as are
+# most large models since.
+
+# %% [markdown]
+# ## 5 · Many heads
+#
+# One softmax gives one answer. But a word needs several at once: its subject, its tense, the word before it. A single
+# average would blur them.
+#
+# So the width is cut into $h$ **heads** of width $d_\text{head} = d / h$. Each asks, matches and fetches on its own
+# slice of the features; the results are laid side by side, and one more matrix $W_O$ mixes them:
+#
+# $$\text{MultiHead}(x) = [\,o^1 \,|\, o^2 \,|\, \dots \,|\, o^h\,]\; W_O, \qquad o^i = \text{Attention}(x W_Q^i,\; x W_K^i,\; x W_V^i)$$
+
+# %%
+predict("cut_into_heads")
+
+# %% [markdown]
+# Nobody loops over heads. The $W_Q^i$ lie side by side in one $d \times d$ matrix, so one product makes all queries at
+# once, and cutting the result into heads is a matter of *reading* it differently. Six features, two heads, by hand:
+#
+# | features of a token | 0 1 2 3 4 5 |
+# | --- | --- |
+# | head 0 | 0 1 2 |
+# | head 1 | 3 4 5 |
+#
+# A head is a block of neighbouring features, for every token. In einops: `"b s (h d) -> b h s d"`. Two famous ways to
+# get it wrong keep all the shapes right, so that only the numbers tell:
+
+# %%
+tokens = torch.tensor([[0, 1, 2, 3, 4, 5], [10, 11, 12, 13, 14, 15]])  # two tokens of six features
+print("right        head 0:", rearrange(tokens, "s (h d) -> h s d", h=2)[0].tolist())
+print("no transpose head 0:", tokens.reshape(2, 2, 3)[0].tolist(), " (the first token twice)")
+print("interleaved  head 0:", rearrange(tokens, "s (d h) -> h s d", h=2)[0].tolist())
+
+# %% [markdown]
+# ### Exercise 4 · Many heads  (3 points · 10 min · ●●)
+#
+# All three layers of the table in one function. Queries come from `x`, keys and values from `source` (the same tensor
+# in self-attention). The weights are as in `nn.Linear`: (out, in), so a projection is `x @ w.T`. `visible`, if given,
+# is `True` where a query may look. You have written attention itself; here you may use
+# `F.scaled_dot_product_attention`. No loop is needed. There are no biases.
+
+# %% exercise="multi_head"
+def multi_head(
+    x: Float[Tensor, "b s d"],
+    source: Float[Tensor, "b t d"],
+    w_q: Float[Tensor, "d d"],
+    w_k: Float[Tensor, "d d"],
+    w_v: Float[Tensor, "d d"],
+    w_out: Float[Tensor, "d d"],
+    heads: int,
+    visible: Bool[Tensor, "s t"] | None = None,
+) -> Float[Tensor, "b s d"]:
+    """Project, cut into heads, attend, lay side by side, mix."""
+    ### BEGIN SOLUTION
+    pairs = (x, w_q), (source, w_k), (source, w_v)
+    q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in pairs)
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+    return rearrange(mixed, "b h s d -> b s (h d)") @ w_out.T
+    ### END SOLUTION
+
+
+# %% check="multi_head"
+check(multi_head)
+### BEGIN HIDDEN TESTS
+check(multi_head, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Your answer was compared with `nn.MultiheadAttention`, which nobody here wrote.
+#
+# Heads specialise. Below are four patterns that people have found in trained models, one to a head. Which of them
+# copies the previous token? Which finds an earlier copy of the same word? One seems to do nothing at all.
+
+# %%
+plots.head_gallery()
+
+# %% [markdown]
+# C looks one back, A looks for earlier copies, D averages over all so far. B puts nearly everything on the first token:
+# a head that has nothing to say still has to spend its attention, all of it, and learns to spend it where it does no
+# harm. Such *attention sinks* are so common that a cache which drops the first tokens breaks the model (Xiao et al.,
+# 2024). A head like C in one layer and one that looks for copies in the next make an *induction head*: "what came after
+# this word last time?" (Olsson et al., 2022).
+#
+# ### What it takes, and where it goes
+#
+# Four $d \times d$ matrices: $4d^2$ weights a layer, or $3d^2$ to make queries, keys and values and $d^2$ to bring them
+# back. The three can be *fused* into one $d \times 3d$ matrix: one large product instead of three small ones, and the
+# result is cut into three. The numbers are the same:
+
+# %%
+torch.manual_seed(0)
+x = torch.randn(6, 16, dtype=torch.float64)
+w_q, w_k, w_v = torch.randn(3, 16, 16, dtype=torch.float64)
+fused = x @ torch.cat([w_q, w_k, w_v]).T
+same = all(torch.allclose(part, x @ w.T) for part, w in zip(fused.chunk(3, dim=-1), (w_q, w_k, w_v), strict=True))
+print("one wide product equals three:", same)
+
+# %% [markdown]
+# In a block the layer reads *normalised* features and adds its result to what was there: $h \leftarrow h +
+# \text{MultiHead}(\text{LN}(h))$. The queries, keys and values of layer $\ell$ are made from $\text{LN}(h_1^{\ell-1}),
+# \dots, \text{LN}(h_t^{\ell-1})$. (Look for the LN when you read the formulas of a block: it gets lost easily between
+# two lines. Notebook 10 is about it.)
+#
+# > **Spot the slip.** On splitting the heads over several GPUs, notes say that each GPU computes its heads' part of the
+# > output projection, and then "concatenating together each such result (via AllReduce)". Half of that sentence is
+# > wrong. Which half?
+
+# %%
+torch.manual_seed(0)
+heads_side_by_side, w_out = torch.randn(3, 8, dtype=torch.float64), torch.randn(8, 8, dtype=torch.float64)
+left, right = heads_side_by_side[:, :4] @ w_out[:4], heads_side_by_side[:, 4:] @ w_out[4:]  # two GPUs, half the rows each
+print("the whole product:", tuple((heads_side_by_side @ w_out).shape))
+print("parts added up:   ", torch.allclose(left + right, heads_side_by_side @ w_out))
+print("parts in a row:   ", tuple(torch.cat([left, right], dim=-1).shape))
+
+# %% [markdown]
+# AllReduce is right, and it *sums*. Each head's part of $W_O$ gives a result of the full width, and the layer's output
+# is their sum: that is another way to read the formula above, $\sum_i o^i W_O^i$.
+#
+# **In real models.** GPT-3 has 96 heads of 128, Llama 3 8B has 32 of 128. The width of a head has hardly moved since
+# 2017, when it was 64; the number has. `lmcourse.nn.attention` is this exercise as one class for every model of the
+# zoo: fused projection, `unflatten`, `transpose`, one call of attention, and back.
+
+# %% [markdown]
+# ## 6 · One token at a time
+#
+# A model writes one token, appends it, and reads everything again to write the next. After a thousand tokens it has
+# read the first one a thousand times. What of that work was new?
+
+# %%
+predict("what_is_kept")
+
+# %% [markdown]
+# Under a causal mask no token sees what comes after it. So nothing about an old token changes when a new one arrives:
+# its key and its value are what they were. Keep them, in a **KV cache**, and a step needs only the new token's own
+# query, key and value:
+#
+# $$o_t = \text{softmax}\Big(\frac{q_t\,[k_1 \dots k_t]^\top}{\sqrt d}\Big)\,[v_1 \dots v_t]$$
+#
+# (Notes that keep "keys, queries and values" keep a third too much: a query is asked once and never again. And KV
+# stands for key and value, not for "key-vector".)
+#
+# Reading the prompt is the **prefill**: many new tokens at once, nothing in the cache yet. Writing is **decoding**: one
+# new token, everything else in the cache. Between the two there is a third case, a chunk of new tokens after an old
+# text, when a user answers in a chat for instance. Its queries must see all of the cache, and of the new tokens only
+# those up to themselves. You have a mask for that.
+#
+# ### Exercise 5 · Attention with a cache  (4 points · 10 min · ●●●)
+#
+# `q`, `k` and `v` belong to `n` new tokens, `past_k` and `past_v` to the `m` before them (`m` may be 0). Return the
+# output of the new tokens, and all keys and all values, ready for the next step. Token by token it must equal the full
+# pass.
+
+# %% exercise="attend_with_cache"
+def attend_with_cache(
+    q: Float[Tensor, "b h n d"],
+    k: Float[Tensor, "b h n d"],
+    v: Float[Tensor, "b h n d"],
+    past_k: Float[Tensor, "b h m d"],
+    past_v: Float[Tensor, "b h m d"],
+) -> tuple[Float[Tensor, "b h n d"], Float[Tensor, "b h m+n d"], Float[Tensor, "b h m+n d"]]:
+    """The new tokens' output, all keys, all values."""
+    ### BEGIN SOLUTION
+    keys = torch.cat([past_k, k], dim=2)
+    values = torch.cat([past_v, v], dim=2)
+    return causal_attention(q, keys, values), keys, values
+    ### END SOLUTION
+
+
+# %% check="attend_with_cache"
+check(attend_with_cache)
+### BEGIN HIDDEN TESTS
+check(attend_with_cache, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# What does the cache weigh? Per token: a key and a value (2), in each layer, for each head that has keys of its own,
+# `d_head` numbers of two bytes. For Llama 2 7B, 32 layers with 32 heads of 128:
+#
+# $$2 \cdot 32 \cdot 32 \cdot 128 \cdot 2 \text{ bytes} = 524{,}288 \text{ bytes, half a MiB for every token of every text.}$$
+#
+# **In real models.** `torch.cat` copies the whole cache at each step. Production code takes memory for the longest text
+# once and writes into it (`lmcourse.inference.slots`), or hands it out in pages like an operating system (vLLM; Kwon
+# et al., 2023).
+
+# %% [markdown]
+# ## 7 · Share the keys
+#
+# Half a MiB per token, and all of it is read again for every new token. Which number in that product can be made
+# smaller without making the model smaller?
+#
+# The number of *key* heads. In **multi-query attention** (MQA; Shazeer, 2019) all query heads share one key head and
+# one value head. In **grouped-query attention** (GQA; Ainslie et al., 2023) there are $g$ of them, and $h / g$ query
+# heads share each. $g = h$ is the attention you know, MHA; $g = 1$ is MQA.
+
+# %%
+predict("sharing_saves")
+
+# %% [markdown]
+# Who shares with whom? Neighbours. With six query heads and two key heads, heads 0, 1, 2 use the first and 3, 4, 5 the
+# second. (One set of notes has "the first 3 heads" and "heads 3–6", which gives head 3 two keys. Another explains that
+# "GQA does not hurt, but multi-head attention hurts"; it means multi-*query*.) The simplest way is to give every query
+# head a copy of its key head:
+#
+# | | query head 0 | 1 | 2 | 3 | 4 | 5 |
+# | --- | --- | --- | --- | --- | --- | --- |
+# | `"b g t d -> b (g group) t d"` | 0 | 0 | 0 | 1 | 1 | 1 |
+# | `k.repeat(1, 3, 1, 1)` | 0 | 1 | 0 | 1 | 0 | 1 |
+#
+# The second row has the right shape and the wrong heads. Weights trained one way give nonsense read the other way.
+#
+# ### Exercise 6 · Grouped-query attention  (3 points · 8 min · ●●)
+#
+# Causal, as before: the queries are the last `s` of `t` tokens. Raise `ValueError` if the query heads cannot be shared
+# out evenly.
+
+# %% exercise="grouped_query_attention"
+def grouped_query_attention(
+    q: Float[Tensor, "b h s d"], k: Float[Tensor, "b g t d"], v: Float[Tensor, "b g t d"]
+) -> Float[Tensor, "b h s d"]:
+    """Causal attention in which h / g neighbouring query heads share a key and value head."""
+    ### BEGIN SOLUTION
+    group, left_over = divmod(q.shape[1], k.shape[1])
+    if left_over:
+        raise ValueError(f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads evenly")
+    k, v = (repeat(y, "b g t d -> b (g group) t d", group=group) for y in (k, v))
+    return causal_attention(q, k, v)
+    ### END SOLUTION
+
+
+# %% check="grouped_query_attention"
+check(grouped_query_attention)
+### BEGIN HIDDEN TESTS
+check(grouped_query_attention, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Slide from MHA over GQA to MQA, and make the text longer. The projections to keys and values shrink as well: from 33.6
+# to 8.4 million weights a layer at eight key heads.
+
+# %%
+explore(plots.shared_keys, kv_heads=Log(1, 32), context=Log(1024, 131072), batch=Log(1, 64))
+
+# %% [markdown]
+# **In real models.** Llama 3 8B has 8 key heads for 32 query heads, groups of 4; the 405B has 8 for 128, groups of 16
+# (Grattafiori et al., 2024). PaLM and Falcon 7B use MQA. Ainslie et al. (2023) found GQA with 8 groups nearly as good
+# as MHA and nearly as fast as MQA, and eight is what many models have taken since.
+
+# %%
+for name in ("llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-7b"):
+    model = find_model(name).decoder
+    heads, key_heads = model.layers[0].attention.heads, model.layers[0].attention.key_heads
+    print(f"{name:15} {heads:4} query heads {key_heads:3} key heads   {bytes_per_token(model):8,} bytes per token")
+
+# %% [markdown]
+# ## 8 · What it costs
+#
+# A product of an $m \times k$ and a $k \times n$ matrix takes $2mkn$ FLOPs: a multiplication and an addition for each
+# of $mkn$ triples. Go through the layer, for $b$ texts of $n$ tokens, width $d$, $h$ heads:
+#
+# | step | FLOPs | numbers that come out |
+# | --- | --- | --- |
+# | to queries, keys, values | $6\,bnd^2$ | $3\,bnd$ |
+# | scores $QK^\top$ | $2\,bn^2d$ | $b\,h\,n^2$ |
+# | softmax | a few per number | $b\,h\,n^2$ |
+# | weights times values | $2\,bn^2d$ | $bnd$ |
+# | output projection | $2\,bnd^2$ | $bnd$ |
+# | **together** | $8\,bnd^2 + 4\,bn^2d$ | $O(bnd + b\,h\,n^2)$, and $4d^2$ weights |
+#
+# Look for $h$. It is in no entry of the FLOPs, and it multiplies the score matrix: cutting into more heads changes the
+# memory, not the work. The quadratic part passes the projections at $n = 2d$, 8,192 tokens at Llama 2 7B's
+# width of 4,096.
+#
+# Work is one side. The other is *traffic*: every number has to come from memory once and go back once. Which of the two
+# takes longer is told by the **arithmetic intensity**, FLOPs divided by bytes. (One lecture defines it as "memory
+# accesses and arithmetic"; it is arithmetic over accesses.) An H100 computes 295 bf16 FLOPs in the time in which it
+# moves one byte. Below that, it waits for memory.
+#
+# **Training, with a score matrix in memory.** For long texts the matrix outweighs all else: it is written and read
+# again, $2 \cdot 2\,b h n^2$ bytes for $4\,b n^2 d$ FLOPs. The intensity then tends to
+#
+# $$\frac{4\,bn^2d}{4\,bhn^2} = \frac dh = d_\text{head}.$$
+#
+# > **Spot the slip.** A lecture derives an intensity of about $(1/k + 1/bn)^{-1}$ for training, with $k = d/h$, and
+# > concludes that a large number of heads is good for it. What is $k$? And what do more heads do?
+
+# %%
+b, n, d = 8, 4096, 4096
+for h in (8, 32, 128):
+    rough, exact = 1 / (h / d + 1 / (b * n)), layer_work(b, n, n, h, h, fused=False).intensity
+    print(f"{h:3} heads of {d // h:3}: the lecture's formula {rough:5.1f}, all products counted {exact:6.1f} FLOPs per byte")
+
+# %% [markdown]
+# $k$ is the *width* of a head. More heads make it smaller: with 128 of them the intensity is far below the H100's 295.
+# Kernels that never write the matrix (section 10) escape from that altogether.
+#
+# **Decoding.** One new token for each of $b$ texts. Every weight is read for $b$ tokens' worth of work, and the whole
+# cache, $2 \cdot b\,t \cdot g \cdot d_\text{head}$ numbers, for a single query per text. A larger batch shares the
+# weights among more texts. It does not share the cache: each text has its own.
+#
+# > **Spot the slip.** To write $n$ tokens with a cache, says the lecture, moves "$b^2 d + n d^2$" numbers (up to
+# > constants), for $bnd^2$ operations. Step by step: the cache of $b$ texts holds $b \cdot n \cdot d$ numbers at the
+# > end, and it is read $n$ times. So it is $b\,n^2 d + n d^2$. Does it matter?
+
+# %%
+b, n, d, h = 32, 2048, 4096, 32
+print(f"as spoken, {b * n * d**2 / (b**2 * d + n * d**2):.1f}; really {b * n * d**2 / (b * n**2 * d + n * d**2):.2f}")
+for name, g in (("MHA", 32), ("GQA", 8), ("MQA", 1)):
+    print(f"{name}: {g:2} key heads, {1 / (1 / d + n * g / (d * h) + 1 / b):5.2f}")
+
+# %% [markdown]
+# It does: the spoken formula promises an intensity of 32, and the truth is 1.88. Simplified, the intensity of decoding
+# is $(n/d + 1/b)^{-1}$: with long texts the first term wins, and no batch size helps. Sharing keys divides exactly that
+# term by $h/g$. "MQA does not change the complexity", say some notes. It changes the only term that hurts.
+#
+# Now count it all, exactly.
+#
+# ### Exercise 7 · FLOPs and bytes  (3 points · 12 min · ●●●)
+#
+# One attention layer, in bf16 (two bytes a number). Each of `batch` texts has `context` tokens, of which the last `new`
+# are new. (Training: `new == context`. Decoding: `new == 1`.) Return two whole numbers:
+#
+# - **FLOPs** of all matrix products: four projections of the new tokens, scores, and weights times values. Count all
+#   pairs, also those that a mask would hide.
+# - **Bytes** that move: the four weight matrices, the layer's input and its output for the new tokens, the keys and the
+#   values of the whole context; each once. If not `fused`, add the score matrix of all query heads, twice: written and
+#   read.
+
+# %% exercise="attention_flops_bytes"
+def attention_flops_bytes(
+    batch: int, new: int, context: int, d_model: int, heads: int, kv_heads: int, fused: bool = True
+) -> tuple[int, int]:
+    """FLOPs of the products, and bytes that move, of an attention layer in bf16."""
+    ### BEGIN SOLUTION
+    d_head = d_model // heads
+    weights = 2 * d_model**2 + 2 * d_model * kv_heads * d_head
+    scores = batch * heads * new * context
+    cache = 2 * batch * kv_heads * context * d_head
+    flops = 2 * batch * new * weights + 2 * 2 * scores * d_head
+    moved = weights + 2 * batch * new * d_model + cache + (0 if fused else 2 * scores)
+    return flops, 2 * moved
+    ### END SOLUTION
+
+
+# %% check="attention_flops_bytes"
+check(attention_flops_bytes)
+### BEGIN HIDDEN TESTS
+check(attention_flops_bytes, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Your FLOPs were compared with what PyTorch's own counter sees when it runs the layer, and your bytes with those of the
+# tensors. Put them on a *roofline*: on the slope memory limits, on the flat part arithmetic does. Which slider moves
+# the circles to the right? Which does not?
+
+# %%
+explore(plots.attention_roofline, batch=Log(1, 256), context=Log(256, 32768), accelerator=["a100-sxm-80gb", "h100-sxm", "h200"])
+
+# %% [markdown]
+# A longer context moves the circles to the left. A larger batch hardly moves the blue one: even 256 texts leave MHA at
+# 5 FLOPs per byte, because each brings its own cache. What
+# helps is to share keys, or to look at less (section 9).
+#
+# The bars on the right are the reason why sharing was invented for inference. In training it saves no more than the
+# narrower projections do. In decoding with 8 key heads the layer takes less than a third of the time, because less than
+# a third of the bytes is left to read.
+#
+# **In real models.** The same sums explain why servers put many requests into one batch, and why reading a token of the
+# prompt costs so much less than writing a token of the answer: the prefill is one pass, like training (Pope et al.,
+# 2022).
+
+# %% [markdown]
+# ## 9 · See less
+#
+# The scores of a text of $n$ tokens are $n^2$ numbers. Does every token really have to look at all of them?
+#
+# Most of what a word needs is close by. A **sliding window** lets each token see itself and the $W - 1$ before it: $nW$
+# pairs instead of $n^2$, and a cache that never holds more than $W$ tokens.
+#
+# ### Exercise 8 · A sliding window  (2 points · 4 min · ●)
+#
+# As `causal_mask`, with a window: each query sees the `window` latest keys up to and including itself. Raise
+# `ValueError` for a window below 1.
+
+# %% exercise="sliding_window_mask"
+def sliding_window_mask(s: int, t: int, window: int) -> Bool[Tensor, "s t"]:
+    """Which keys each of the last s of t tokens sees: itself and the window - 1 before it."""
+    ### BEGIN SOLUTION
+    if window < 1:
+        raise ValueError(f"a window holds at least the token itself, not {window}")
+    distance = torch.arange(t - s, t)[:, None] - torch.arange(t)
+    return (distance >= 0) & (distance < window)
+    ### END SOLUTION
+
+
+# %% check="sliding_window_mask"
+check(sliding_window_mask)
+### BEGIN HIDDEN TESTS
+check(sliding_window_mask, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# What is further back is lost to this layer. **Sparse attention** (Child et al., 2019) adds far-away keys at regular
+# distances: a window of `stride` tokens, and from there on every `stride`-th. With a stride near $\sqrt n$ both parts
+# have about $\sqrt n$ keys, and every token reaches every earlier one in two hops: one to the right column, one within
+# the window.
+#
+# ### Exercise 9 · A strided mask  (2 points · 5 min · ●●)
+#
+# Return the causal `length` × `length` mask in which a query sees a key if their distance is less than `stride`, or a
+# multiple of it.
+
+# %% exercise="strided_mask"
+def strided_mask(length: int, stride: int) -> Bool[Tensor, "t t"]:
+    """A window of `stride` tokens, and every stride-th token before it."""
+    ### BEGIN SOLUTION
+    position = torch.arange(length)
+    distance = position[:, None] - position
+    return (distance >= 0) & ((distance < stride) | (distance % stride == 0))
+    ### END SOLUTION
+
+
+# %% check="strided_mask"
+check(strided_mask)
+### BEGIN HIDDEN TESTS
+check(strided_mask, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Welcome to the zoo. For each mask: how many pairs are left? Which rows stop growing? Which token can a query *not* see
+# under "chunk" although it is its direct neighbour?
+
+# %%
+explore(
+    plots.mask_zoo,
+    kind=["everything", "causal", "prefix", "window", "chunk", "strided", "fixed"],
+    size=(1, 8),
+    query=(0, 19),
+)
+
+# %% [markdown]
+# (The first token of a chunk does not see the one right before it. That is the price of blocks that do not slide.)
+#
+# ### How far does a word carry?
+
+# %%
+predict("window_reach")
+
+# %% [markdown]
+# A window of $W$ does not mean that a model remembers $W$ tokens. In the second layer a token sees $W$ tokens, each of
+# which has already seen $W$ in the first. By hand, with $W = 3$: after one layer token 9 knows of 7, 8 and 9. In the
+# second it looks at 7 again, and by then 7 knows of 5 and 6. Each layer adds $W - 1$:
+#
+# $$\text{receptive field} = L\,(W - 1) + 1.$$
+#
+# For other masks there is no formula, but there is an algorithm. Write each mask as a matrix of zeros and ones. An
+# entry of the product $M_2 M_1$ counts the ways from a token of the upper layer over the middle to one of the input.
+# Where it is not zero, there is a way.
+#
+# ### Exercise 10 · The receptive field  (3 points · 8 min · ●●)
+#
+# `masks` holds one mask per layer, the bottom layer first; row $i$ tells what token $i$ sees in that layer (always
+# itself, too). Return, for each token, how many input tokens its output depends on.
+
+# %% exercise="receptive_field"
+def receptive_field(masks: list[Bool[Tensor, "t t"]]) -> Int[Tensor, "t"]:
+    """How many tokens of the input each token of the top hears of."""
+    ### BEGIN SOLUTION
+    heard = torch.eye(len(masks[0]))
+    for mask in masks:
+        heard = ((mask.float() @ heard) > 0).float()
+    return heard.sum(dim=-1).long()
+    ### END SOLUTION
+
+
+# %% check="receptive_field"
+check(receptive_field)
+### BEGIN HIDDEN TESTS
+check(receptive_field, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+explore(plots.receptive_field, window=(1, 8), layers=(1, 8), full_layers=["none", "every 4th"])
+
+# %% [markdown]
+# A way exists; that does not make it a good one. Over twenty hops a message is averaged twenty times. So current models
+# **interleave**: a few layers with a window, then one that sees everything. Switch "full layers" to "every 4th" above:
+# a single one opens the whole text. And the cache? Only the full layers keep everything.
+
+# %%
+explore(plots.cache_against_context, batch=Log(1, 64))
+
+# %% [markdown]
+# At 131,072 tokens Llama 3 8B keeps 16 GiB per text. With a window of 4,096 in three of four layers it would be 4.4
+# GiB.
+#
+# **In real models.** GPT-3 alternates dense and banded sparse layers (Brown et al., 2020). Mistral 7B has a window of
+# 4,096 in all its 32 layers (Jiang et al., 2023). Command A has three windowed layers with rotary positions for each
+# full layer, which has no positions at all (Cohere, 2025), and Llama 4 does the same with chunks of 8,192 and announces
+# ten million tokens (Meta, 2025). Gemma is often named with them, but Gemma 3 has *five* windows to a full layer, and
+# rotary positions in all of them (Gemma Team, 2025). Positions are the subject of notebook 09.
+
+# %% [markdown]
+# ## 10 · The matrix that is never written
+#
+# Scores and weights are the only tensors of the layer that grow with $n^2$. At 8,192 tokens and 32 heads the weights of
+# one layer and one text are 4 GiB in bf16. All that for numbers that are used once, and averaged away at once. Can the
+# result be had without them?
+#
+# Take the keys in blocks, and carry three things along for each query: the largest score so far, $m$; the sum of
+# $e^{\text{score} - m}$, the softmax's denominator; and the sum of the values, each times its $e^{\text{score} - m}$.
+# When a block brings a larger score, shrink both sums by $e^{m_\text{old} - m_\text{new}}$ and go on. In the end,
+# divide. This is the *online softmax* (Milakov & Gimelshein, 2018):
+
+
+# %%
+def streamed_attention(q: Tensor, k: Tensor, v: Tensor, block: int) -> Tensor:
+    """Attention that holds no more than `block` scores of a query at a time."""
+    top, total, numerator = torch.full((len(q), 1), -torch.inf), torch.zeros(len(q), 1), torch.zeros(len(q), v.shape[1])
+    for k_part, v_part in zip(k.split(block), v.split(block), strict=True):
+        scores = q @ k_part.T / q.shape[-1] ** 0.5
+        new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
+        raised, shrink = (scores - new_top).exp(), (top - new_top).exp()
+        total = total * shrink + raised.sum(dim=-1, keepdim=True)
+        numerator = numerator * shrink + raised @ v_part
+        top = new_top
+    return numerator / total
+
+
+torch.manual_seed(0)
+q, k, v = torch.randn(3, 1000, 64)
+expected = F.scaled_dot_product_attention(q[None], k[None], v[None])[0]
+for block in (1, 64, 1000):
+    close = torch.allclose(streamed_attention(q, k, v, block), expected, atol=1e-5)
+    print(f"{block:4} keys at a time: equal to PyTorch's attention: {close}")
+
+# %% [markdown]
+# **FlashAttention** (Dao et al., 2022) does this inside one GPU kernel, with blocks small enough for the chip's own
+# fast memory. The score matrix never reaches the slow memory. For the backward pass it keeps one number per row and
+# *recomputes* the scores block by block, which is more arithmetic and still faster, because arithmetic was not what the
+# layer was waiting for.
+
+# %%
+explore(plots.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
+
+# %% [markdown]
+# **In real models.** It is what `F.scaled_dot_product_attention` calls where it can, and why texts of a hundred
+# thousand tokens can be trained on at all. It computes the same function, up to rounding. Sliding windows and shared keys
+# change the model; this changes only the way.
+
+# %% [markdown]
+# ## What to keep
+#
+# | question | answer |
+# | --- | --- |
+# | what is attention? | $\text{softmax}(QK^\top/\sqrt d + M)\,V$: an average of values, weighted by how well keys match a query |
+# | why $\sqrt d$? | a dot product of $d$ random numbers has a spread of $\sqrt d$; dividing keeps the softmax an average |
+# | how is the future hidden? | $-\infty$ before the softmax; query $i$ of the last $s$ of $t$ stands at $t - s + i$ |
+# | what is a head? | a block of $d/h$ neighbouring features: `"b s (h d) -> b h s d"`; more heads, same weights, same FLOPs |
+# | what is kept in decoding? | keys and values: 2 · layers · key heads · d_head · bytes, per token |
+# | what does sharing keys save? | bytes that decoding reads, by $h/g$; no FLOPs of the scores |
+# | what limits what? | training: arithmetic. Decoding: memory, at $(n/d + 1/b)^{-1}$ FLOPs per byte or so |
+# | how far does a window reach? | $L(W - 1) + 1$ tokens; one full layer in four reaches everything |
+#
+# ## Check yourself
+#
+# 1. You permute the tokens of a text and run it through self-attention without a mask. What happens to the outputs?
+#    What does that say about word order?
+# 2. Why is masking with $-10^4$ instead of $-\infty$ usually harmless, and when is it not?
+# 3. Someone writes `q.view(b, heads, s, d_head)` for a `q` of shape (b, s, heads · d_head). No error. What is in head
+#    0?
+# 4. A model has 32 layers, 8 key heads of 128 and bf16. How many tokens of context fit into 16 GiB of cache? What if it
+#    is served to 16 users at once?
+# 5. Decoding is limited by memory. You double the batch. By how much does the time of a step grow if the weights
+#    dominate? If the cache dominates?
+# 6. Three layers of a window of 4 and one full layer below them. What is the receptive field of token 100? And with the
+#    full layer on top?
+#
+# <details><summary>Answers</summary>
+#
+# 1. They are permuted in the same way and change in nothing else. Attention knows no order: it has to be told, which is
+#    what positions are for (notebook 09).
+# 2. Because $e^{-10^4}$ is zero in every format. It fails where scores of visible keys are as low as that, or where
+#    *all* keys are hidden: then $-10^4$ gives a plain average, and $-\infty$ gives NaN.
+# 3. The features of the first $s / \text{heads}$ tokens, chopped into pieces: the last axis has to be split first, and
+#    then two axes swapped.
+# 4. $2 \cdot 32 \cdot 8 \cdot 128 \cdot 2 = 131{,}072$ bytes a token, so 131,072 tokens; 8,192 for each of 16 users.
+# 5. Hardly at all: the same weights serve twice the texts. If the cache dominates it doubles, because every text has
+#    its own.
+# 6. 101 in both cases (tokens 0 to 100). On top, the full layer sees every token of the layer below. At the bottom,
+#    token 100 itself has seen them all.
+#
+# </details>
+#
+# ## Further reading
+#
+# - Vaswani et al., 2017, *Attention is all you need*, §3.2.
+# - Shazeer, 2019, *Fast transformer decoding: one write-head is all you need*; Ainslie et al., 2023, *GQA*; Pope et
+#   al., 2022, *Efficiently scaling transformer inference*.
+# - Child et al., 2019, *Generating long sequences with sparse transformers*.
+# - Dao et al., 2022, *FlashAttention*; Milakov & Gimelshein, 2018, *Online normalizer calculation for softmax*.
+# - Clark et al., 2019, *What does BERT look at?*; Olsson et al., 2022, *In-context learning and induction heads*; Xiao
+#   et al., 2024, *Efficient streaming language models with attention sinks*.
+# - In this package: `lmcourse.nn.attend`, `.sight` and `.attention`, about 300 lines for all of the above;
+#   `lmcourse.accounting.kv_cache`.
+
+# %% [markdown]
+# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you
+# like.)
+
+# %% tags=["hide-input"]
+zoo = {name: find_model(name).decoder for name in ("llama-2-7b", "llama-3-8b", "llama-3.1-405b", "gpt-3", "mistral-7b")}
+attention = {name: model.layers[0].attention for name, model in zoo.items()}
+assert round(2**0.5 * 32) == 45 and 0.3 * 10 + 0.2 * 0 + 0.2 * 5 + 0.3 * 20 == 10
+assert bytes_per_token(zoo["llama-2-7b"]) == 2 * 32 * 32 * 128 * 2 == 524_288 == 2**20 // 2
+assert bytes_per_token(zoo["llama-3-8b"]) == 2 * 32 * 8 * 128 * 2 == 131_072
+assert [(a.heads, a.key_heads) for a in (attention["llama-3-8b"], attention["llama-3.1-405b"])] == [(32, 8), (128, 8)]
+assert (attention["gpt-3"].heads, zoo["gpt-3"].d_model // 96) == (96, 128) and zoo["llama-3-8b"].d_model // 32 == 128
+assert [find_model(name).decoder.layers[0].attention.key_heads for name in ("palm-540b", "falcon-7b")] == [1, 1]
+assert find_model("gemma-2-27b").decoder.layers[0].attention.scale == 144**-0.5
+assert find_model("gemma-2-27b").decoder.layers[0].attention.d_head == 128
+assert [2 * 4096 * heads * 128 / 1e6 for heads in (32, 8)] == [33.554432, 8.388608]
+assert 2 * zoo["llama-2-7b"].d_model == 8192 and attention["llama-2-7b"].key_heads == 32
+assert round(find_accelerator("h100-sxm").ridge("bf16")) == 295
+assert (len(zoo["mistral-7b"].layers), attention["mistral-7b"].sight.size) == (32, 4096) and 32 * 4095 + 1 == 131_041
+cache_at_131072 = plots.alt_text(plots.cache_against_context())
+assert "GQA, 8 (Llama 3 8B): 16;" in cache_at_131072 and "3 of 4 layers: 4.375" in cache_at_131072
+assert 32 * 8192**2 * 2 == 4 * 2**30 and 16 * 2**30 // 131_072 == 131_072 == 16 * 8192
+gemma, scout = (find_model(name).decoder.layers for name in ("gemma-3-27b", "llama-4-scout-dense"))
+assert [layer.attention.sight.kind for layer in gemma[:6]] == ["window"] * 5 + ["full"] and gemma[5].attention.rotary
+assert [layer.attention.sight.kind for layer in scout[:4]] == ["chunk"] * 3 + ["full"] and not scout[3].attention.rotary
+assert scout[0].attention.sight.size == 8192
+decoding = [layer_work(32, 1, 2048, 32, g).seconds(find_accelerator("h100-sxm")) for g in (32, 8)]
+assert 0.25 < decoding[1] / decoding[0] < 0.34
+assert round(layer_work(256, 1, 2048, 32, 32).intensity) == 5

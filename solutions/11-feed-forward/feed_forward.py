@@ -1,0 +1,859 @@
+# %% [markdown]
+# # 11 · Feed-forward layers
+#
+# **90 min · 10 exercises · 25 points**
+#
+# Attention carries information from token to token. Then, in every block, each token is left alone with what it has received.
+# That is where two thirds of a block's weights usually are. What do they do, why is there a curve between them, and does it
+# matter which?
+#
+# **You will be able to**
+#
+# - build every feed-forward layer in use today, from the ReLU of 2017 to SwiGLU, and say what it costs;
+# - make two layers of different kinds comparable, and find the width that does it;
+# - tell a better layer from a luckier run.
+#
+# **You need** matrix products, derivatives, and softmax's trouble with large numbers (notebook 01). No GPU.
+#
+# Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")` gives a nudge; run it
+# again for the next one.
+
+# %%
+import math
+import random
+import statistics
+
+import torch
+import torch.nn.functional as F
+from einops import einsum
+from jaxtyping import Float
+from torch import Tensor
+
+from lmcourse import plots
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.matrices import attention_matrices, feed_forward_matrices
+from lmcourse.data.grammar import story_grammar
+from lmcourse.data.loader import Loader
+from lmcourse.models.initialise import initialise
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo import all_models, find_model
+from lmcourse.models.zoo.styles import llama_like
+from lmcourse.nn.feed_forward import FeedForwardConfig, build_feed_forward
+from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.training.evaluation import evaluate
+from lmcourse.training.precision import MixedPrecision
+from lmcourse.training.schedules import Cosine
+from lmcourse.training.step import training_step
+from lmcourse.widgets import Log
+
+start("11-feed-forward")
+
+# %% [markdown]
+# ## 1 · Alone with what it has heard
+#
+# A token has looked at all others. Its vector now holds what it found: perhaps "a capital is asked for" and "France was
+# named". Who turns that into "Paris"?
+#
+# Attention cannot. Given its weights, it takes *averages* of values, and an average of things that are there is not a new
+# thing. So every block has a second part, the **feed-forward layer** (FFN; also called MLP). It takes one token's vector,
+# makes many numbers of it, bends each of them, and makes a vector again.
+
+# %%
+predict("shuffled_tokens")
+
+# %%
+torch.manual_seed(0)
+layer = build_feed_forward(FeedForwardConfig(32, "relu", gated=False, bias=True), d_model=8)
+tokens = torch.randn(5, 8)
+order = torch.tensor([3, 0, 4, 2, 1])
+print("shuffled in, shuffled out:", torch.allclose(layer(tokens[order]), layer(tokens)[order], atol=1e-6))
+
+influence = torch.autograd.functional.jacobian(lambda x: layer(x).sum(dim=-1), tokens).abs().sum(dim=-1)
+print("which input (column) moves which output (row):")
+print((influence > 0).int())
+
+# %% [markdown]
+# The layer is **position-wise**: no token sees another. Everything that goes *between* tokens goes through attention;
+# everything that is *done* with it is done here (Vaswani et al., 2017, §3.3).
+#
+# By hand, with $d = 2$ and three hidden numbers. The token is $x = (1, -2)$, and
+#
+# $$W_1 = \begin{pmatrix} 1 & -1 & 0 \\ 0 & 1 & 1 \end{pmatrix},\quad b_1 = (0, 1, -1),\quad
+# W_2 = \begin{pmatrix} 1 & 0 \\ 0 & 2 \\ 1 & 1 \end{pmatrix},\quad b_2 = (0, 0.5).$$
+#
+# 1. Up: $x W_1 + b_1 = (1, -3, -2) + (0, 1, -1) = (1, -2, -3)$.
+# 2. Bend, with the **ReLU** $\max(0, z)$: $(1, 0, 0)$. Two of the three hidden units stay silent.
+# 3. Down: $(1, 0, 0)\, W_2 + b_2 = (1, 0) + (0, 0.5) = (1, 0.5)$.
+#
+# In general, with $d$ the width of the model and $d_\text{ff}$ that of the hidden layer:
+#
+# $$\text{FFN}(x) = \max(0,\; \underbrace{x}_{d}\underbrace{W_1}_{d \times d_\text{ff}} + \underbrace{b_1}_{d_\text{ff}})\,
+# \underbrace{W_2}_{d_\text{ff} \times d} + \underbrace{b_2}_{d}$$
+#
+# Tokens are *rows* here, as in PyTorch, so the matrix stands on the right. Texts that write $W_2\, f(W_1 x + b_1) + b_2$ have
+# columns, and all shapes are turned round.
+#
+# > **Spot the slip.** A set of lecture notes writes $f(x) = W^{(2)} \max(0, W^{(1)} x + b) + b^{(2)}$ for a column $x$ of $n$
+# > numbers, with $W^{(1)} \in \mathbb{R}^{d_h \times n}$, $b \in \mathbb{R}^{d_h}$ and
+# > $W^{(2)} \in \mathbb{R}^{d_h \times n}$. Follow the shapes: what meets $W^{(2)}$ has $d_h$ numbers, and what comes out
+# > must have $n$ again, to be added to the residual stream. So $W^{(2)}$ is $n \times d_h$, and $b$ should be called
+# > $b^{(1)}$. Shapes beside each step find such slips before PyTorch does.
+#
+# ### Exercise 1 · The feed-forward layer  (2 points · 6 min · ●)
+#
+# `x` holds tokens as rows, with any axes before: `(d,)`, `(s, d)` or `(b, s, d)`. Return what the layer makes of each.
+
+# %% exercise="ffn"
+def ffn(
+    x: Float[Tensor, "*batch d"],
+    w1: Float[Tensor, "d d_ff"],
+    b1: Float[Tensor, " d_ff"],
+    w2: Float[Tensor, "d_ff d"],
+    b2: Float[Tensor, " d"],
+) -> Float[Tensor, "*batch d"]:
+    """max(0, x W1 + b1) W2 + b2."""
+    ### BEGIN SOLUTION
+    hidden = (einsum(x, w1, "... d, d d_ff -> ... d_ff") + b1).clamp(min=0)
+    return einsum(hidden, w2, "... d_ff, d_ff d -> ... d") + b2
+    ### END SOLUTION
+
+
+# %% check="ffn"
+check(ffn)
+### BEGIN HIDDEN TESTS
+check(ffn, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Some texts draw a dropout at the end of this layer. It acts on what is *added* to the residual stream, so here it belongs to
+# the block, not to the layer (notebook 10).
+
+# %% [markdown]
+# ## 2 · Why bend at all?
+#
+# Take the curve away. What is left?
+
+# %%
+predict("wide_but_straight")
+
+# %%
+torch.manual_seed(0)
+up, down = torch.randn(4, 1000, dtype=torch.float64), torch.randn(1000, 4, dtype=torch.float64)
+x = torch.randn(3, 4, dtype=torch.float64)
+together = up @ down  # computed once, before any x is known
+print("two matrices in a row are one:", torch.allclose(x @ up @ down, x @ together))
+print(f"{up.numel() + down.numel():,} weights do what {together.numel()} can do")
+
+# %% [markdown]
+# One bend per hidden unit changes that completely. A ReLU unit is flat on one side and a ramp on the other; the first bias
+# says where the ramp starts, the second matrix how steep it is and whether it goes up or down. Add ramps, and you can follow
+# any curve in pieces. Try one unit, then eight, then 64. Then take the activation away.
+
+# %%
+explore(plots.universal_fit, width=Log(1, 64), activation=["relu", "gelu", "identity"])
+
+# %% [markdown]
+# This is the **universal approximation theorem**: with enough hidden units, a two-layer network comes as close as you like to
+# any *continuous* function on a *compact* set, such as the shaded interval (Cybenko, 1989; Hornik, 1991). Any activation will
+# do that is not a polynomial (Leshno et al., 1993). Notes that say "any function" leave out both conditions: look at what the
+# network does outside the interval.
+#
+# The theorem promises that weights exist. It does not say how many it takes, nor that training finds them. Which curve makes
+# them easy to find is a question for experiments, and that is why there is a zoo.
+
+# %% [markdown]
+# ## 3 · The zoo
+#
+# Which curve?
+#
+# | name | $f(x)$ | used in |
+# | --- | --- | --- |
+# | **sigmoid** $\sigma$ | $1 / (1 + e^{-x})$ | gates, LSTMs |
+# | **ReLU** | $\max(0, x)$ | the first transformer, T5, OPT |
+# | **GELU** | $x\,\Phi(x)$ | GPT-1, 2, 3, GPT-J, BERT |
+# | **SiLU** or **Swish** | $x\,\sigma(x)$, or $x\,\sigma(\beta x)$ | LLaMA, PaLM, inside a gate |
+# | **ReLU²** | $\max(0, x)^2$ | Nemotron-4 340B |
+# | **ELU** | $x$, or $e^x - 1$ below 0 | before transformers |
+# | **SELU** | ELU, stretched to keep variances | before transformers |
+#
+# (GELU: Hendrycks and Gimpel, 2016. Swish: Ramachandran et al., 2017. ReLU²: So et al., 2021. ELU: Clevert et al., 2016.
+# SELU: Klambauer et al., 2017.)
+
+# %%
+explore(plots.activation_zoo)
+
+# %% [markdown]
+# There is one idea in most of them: **multiply $x$ by a gate that depends on $x$.** ReLU is $x \cdot 1[x > 0]$, and its gate
+# is a step, closed or open. GELU's gate is $\Phi(x)$, the chance that a standard normal number is smaller than $x$; SiLU's is
+# the sigmoid. Both open smoothly, so there is a slope to follow also where the unit is nearly closed.
+#
+# The dotted line below is the gate. Move $\beta$, the sharpness, up: what do GELU and SiLU turn into? (And at $\beta$ near
+# 0?)
+
+# %%
+explore(
+    plots.activation_explorer,
+    activation=["relu", "gelu", "silu", "relu2", "elu", "selu"],
+    sharpness=Log(0.1, 20.0),
+    x=(-4.0, 4.0, 0.25),
+)
+
+# %% [markdown]
+# At large $\beta$ they are ReLU; at small $\beta$ the gate is ½ everywhere, and the bend is gone.
+#
+# ### GELU, exactly and nearly
+#
+# $$\text{GELU}(x) = x\,\Phi(x), \qquad \Phi(x) = \tfrac12\Big(1 + \operatorname{erf}\frac{x}{\sqrt2}\Big)$$
+#
+# When an erf was slow, two approximations came into use, and both are in published weights:
+#
+# $$\tfrac12 x \Big(1 + \tanh\big(\sqrt{2/\pi}\,(x + 0.044715\,x^3)\big)\Big) \qquad\text{and}\qquad x\,\sigma(1.702\,x).$$
+
+# %%
+x = torch.linspace(-6, 6, 120_001, dtype=torch.float64)
+exact = F.gelu(x)
+approximations = {"tanh": F.gelu(x, approximate="tanh"), "sigmoid": x * (1.702 * x).sigmoid(), "SiLU": F.silu(x)}
+for name, near in approximations.items():
+    error = (near - exact).abs()
+    print(f"{name:8} at most {error.max():.4f} off, at x = ±{x[error.argmax()].abs():.2f}")
+
+# %% [markdown]
+# The tanh is off by less than bf16 can tell apart near 1; SiLU is another function. GPT-2 and GPT-J were trained with the
+# tanh, BERT with the exact form, CLIP's text model with the sigmoid. Whoever runs the weights must use the same one.
+#
+# One trap is numerical. For $x = -3$, $\operatorname{erf}(x/\sqrt2) = -0.9973$, and in fp16 $1 - 0.9973$ keeps two or three
+# bits. You know the cure from notebook 01: compute in fp32, cast at the end.
+#
+# ### Exercise 2 · GELU  (3 points · 8 min · ●●)
+#
+# The exact GELU of a tensor of any shape, in its own dtype (fp16, bf16, fp32 or fp64). `torch.erf` is allowed; torch's own
+# GELU is not.
+
+# %% exercise="gelu"
+def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """x Φ(x), same shape and dtype as x."""
+    ### BEGIN SOLUTION
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    gate = (1 + (wide / math.sqrt(2)).erf()) / 2
+    return (wide * gate).to(x.dtype)
+    ### END SOLUTION
+
+
+# %% check="gelu"
+check(gelu)
+### BEGIN HIDDEN TESTS
+check(gelu, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ### SiLU, and a gradient that is not a number
+#
+# > **Spot the slip.** The notes define $\text{Swish}(z) = z \cdot \sigma(x)$, and ReLU as $z \cdot \mathbb{K}[x > 0]$. There
+# > is no $x$ on the left. Both gates look at the same $z$ that they multiply: $z\,\sigma(z)$ and $z \cdot 1[z > 0]$. That a
+# > gate looks at *another* number is an idea too, and a good one: section 6.
+#
+# The sigmoid is $1/(1 + e^{-z})$. At $z = -100$ the exponential overflows in fp32, and yet the result is right:
+# $-100/(1 + \infty) = -0$, and the true $-4 \cdot 10^{-42}$ is as good as that. So is all well? Ask for the gradient.
+
+# %%
+z = torch.tensor([-100.0, -1.0], requires_grad=True)
+y = z / (1 + torch.exp(-z))
+y.sum().backward()
+print("values  ", y.detach())
+print("gradient", z.grad)
+
+# %% [markdown]
+# On the way back autograd multiplies the 0 of the fraction by the $\infty$ of the exponential. One such number in a batch,
+# and every weight is NaN after the next step. There are other ways to write the same sigmoid. One of them uses $\tanh$, which
+# goes from −1 to 1 and never overflows: what must be done to $\tanh(z/2)$ to make it a sigmoid?
+#
+# ### Exercise 3 · SiLU  (3 points · 8 min · ●●)
+#
+# $x\,\sigma(\beta x)$ of a tensor of any shape, in its own dtype, with values *and gradients* that are finite wherever the
+# true ones are. Write the sigmoid yourself: torch's is not allowed here.
+
+# %% exercise="silu"
+def silu(x: Float[Tensor, "*shape"], beta: float = 1.0) -> Float[Tensor, "*shape"]:
+    """x σ(βx), same shape and dtype as x."""
+    ### BEGIN SOLUTION
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    gate = (1 + (beta * wide / 2).tanh()) / 2
+    return (wide * gate).to(x.dtype)
+    ### END SOLUTION
+
+
+# %% check="silu"
+check(silu)
+### BEGIN HIDDEN TESTS
+check(silu, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 4 · Squared ReLU  (1 point · 3 min · ●)
+#
+# $\max(0, x)^2$, in the dtype of $x$. Mind the order: in fp16 the square of −300 is infinite. (`relu` is not allowed; there
+# are many ways to write it.)
+
+# %% exercise="squared_relu"
+def squared_relu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """max(0, x)², same shape and dtype as x."""
+    ### BEGIN SOLUTION
+    return x.clamp(min=0).square()
+    ### END SOLUTION
+
+
+# %% check="squared_relu"
+check(squared_relu)
+### BEGIN HIDDEN TESTS
+check(squared_relu, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ReLU² was found by a machine that searched over small changes of the transformer (So et al., 2021). It is a gate as well:
+# $x \cdot \max(0, x)$, open the wider the larger $x$ is.
+
+# %% [markdown]
+# ## 4 · A dip below zero
+#
+# GELU and SiLU do something that ReLU does not: they go *down* first.
+
+# %%
+predict("silu_falls")
+
+# %% [markdown]
+# In the explorer above, look where the dashed slope is negative. For SiLU the minimum can be found on paper. The slope of
+# $x\,\sigma(x)$ is
+#
+# $$\sigma(x) + x\,\sigma(x)\,(1 - \sigma(x)) = \sigma(x)\,\big(1 + x\,(1 - \sigma(x))\big),$$
+#
+# which is zero where $x\,(1 - \sigma(x)) = -1$. Then $x\,\sigma(x) = x + 1$: the value at the minimum is the place plus one.
+# No simple formula gives the place; you need a search. GELU's is nearer to zero and shallower.
+#
+# ### Exercise 5 · Where the dip is  (3 points · 8 min · ●●)
+#
+# Return `[x, f(x)]` at the minimum of $x\,\sigma(s x)$ (`kind="silu"`) or $x\,\Phi(s x)$ (`kind="gelu"`), where $s$ is
+# `scale`. Four correct digits are enough. (Search as you like. Is there a way to search once, for $s = 1$, and know the
+# answer for every $s$?)
+
+# %% exercise="activation_minimum"
+def activation_minimum(kind: str, scale: float = 1.0) -> list[float]:
+    """[x, f(x)] at the minimum: about [-1.278, -0.278] for "silu"."""
+    ### BEGIN SOLUTION
+    z = torch.linspace(-3, 0, 300_001, dtype=torch.float64)  # z = scale · x, and f(x) = z · gate(z) / scale
+    y = F.silu(z) if kind == "silu" else F.gelu(z)
+    lowest = y.argmin()
+    return [z[lowest].item() / scale, y[lowest].item() / scale]
+    ### END SOLUTION
+
+
+# %% check="activation_minimum"
+check(activation_minimum)
+### BEGIN HIDDEN TESTS
+check(activation_minimum, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **A student asks:** "To the left of the dip the slope is negative. Can a unit get trapped there, pushed ever further out?"
+# Look at the numbers. For GELU the slope is never below −0.129, for SiLU never below −0.100, and far to the left it fades to
+# zero: a weak push, which dies away. ReLU's slope is *exactly* zero on that whole side; a ReLU unit that is negative for
+# every input gets no gradient at all and is called **dead**. So the dip does not make things worse than they were. And units
+# do not sit still: their inputs move with every layer below, and with large learning rates and momentum they are carried
+# across dips of a few tenths.
+
+# %%
+for name, f in (("GELU", F.gelu), ("SiLU", F.silu)):
+    x = torch.linspace(-8, 4, 120_001, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(f(x).sum(), x)
+    lowest = slope.argmin()
+    print(f"{name}: steepest fall {slope[lowest]:.3f} at x = {x[lowest]:.2f}; at x = -8 the slope is {slope[0]:.0e}")
+
+# %% [markdown]
+# ## 5 · Does a fancy curve cost time?
+#
+# Another student: "Isn't GELU's derivative slow to compute?"
+
+# %%
+predict("gelu_backward")
+
+# %% [markdown]
+# To answer, count two things: operations, and bytes. An activation reads each number from memory, computes, and writes the
+# result. Their ratio is the **arithmetic intensity**:
+#
+# $$I = \frac{\text{operations}}{\text{bytes read and written}}$$
+#
+# ReLU in bf16: one operation, 2 bytes in, 2 bytes out, so $I = 1/4$. The product of gate and value: one operation, 4 bytes
+# in, 2 out, $I = 1/6$. A GELU of, say, 20 operations: $I = 5$.
+#
+# A chip has a ratio of its own, the **ridge**: peak FLOP/s over bytes per second. Below it, the arithmetic units wait for
+# memory. An H100 reaches 67 TFLOP/s on its ordinary fp32 units and moves 3.35 TB/s, so its ridge for such work is 20. (Its
+# famous 989 TFLOP/s are those of the tensor cores, which only multiply matrices.)
+#
+# ### Exercise 6 · Intensity  (2 points · 5 min · ●)
+#
+# Several elementwise kernels run one after the other on the same number of elements. Each is `[operations, reads, writes]`:
+# operations per element, and how many arrays it reads and writes. A number takes `bytes_each` bytes. Return the intensity of
+# all together.
+
+# %% exercise="elementwise_intensity"
+def elementwise_intensity(kernels: list[list[int]], bytes_each: int) -> float:
+    """Operations per byte: 0.25 for [[1, 1, 1]] (ReLU) at 2 bytes."""
+    ### BEGIN SOLUTION
+    work = sum(operations for operations, _, _ in kernels)
+    arrays = sum(reads + writes for _, reads, writes in kernels)
+    return work / (arrays * bytes_each)
+    ### END SOLUTION
+
+
+# %% check="elementwise_intensity"
+check(elementwise_intensity)
+### BEGIN HIDDEN TESTS
+check(elementwise_intensity, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+explore(plots.elementwise_roofline, accelerator=["v100-sxm-32gb", "a100-sxm-80gb", "h100-sxm", "b200"])
+
+# %% [markdown]
+# Every activation lies on the slope. In bf16 an H100 could spend 80 operations on each number before it noticed. So GELU
+# takes as long as ReLU, and ReLU as long as a copy; their backward passes, which read two arrays, take half as long again.
+#
+# What does cost time is a *chain* of small kernels. A tanh-GELU written in plain PyTorch takes eight (cube, scale, add $x$,
+# scale, tanh, add 1, times $x$, halve), and between any two every number goes to memory and back. **Fusing** them into one
+# kernel makes it several times faster and changes no operation. That is why `F.gelu` exists, why `torch.compile` helps, and
+# why programs that serve LLaMA bring a fused SwiGLU.
+
+# %%
+separate, fused = [[1, 1, 1]] * 6 + [[1, 2, 1]] * 2, [[8, 1, 1]]
+for name, kernels in (("eight kernels", separate), ("one kernel", fused)):
+    moved = sum(reads + writes for _, reads, writes in kernels)
+    print(f"{name:13}  {moved:2} arrays through memory")
+
+# %% [markdown]
+# ## 6 · Gates that look elsewhere
+#
+# In $x \cdot \Phi(x)$ a number decides about itself. Why should it? Let *another* number decide:
+#
+# $$\text{FFN}_\text{GLU}(x) = \big(\underbrace{\sigma(x W_\text{gate})}_{\text{gate}} \odot \underbrace{x W_\text{value}}_{\text{value}}\big)\, W_\text{down}$$
+#
+# Two projections of the same token: one says what, the other how much of it. $\odot$ multiplies number by number. This is the
+# **gated linear unit** (GLU; Dauphin et al., 2017). Shazeer (2020) put it into the transformer and tried other activations on
+# the gate:
+#
+# | layer | gate | used in |
+# | --- | --- | --- |
+# | GLU | $\sigma(z)$ | |
+# | bilinear, or LiGLU | $z$ | |
+# | ReGLU | $\max(0, z)$ | |
+# | GEGLU | $\text{GELU}(z)$ | T5 v1.1, LaMDA, Gemma 1, 2, 3 |
+# | SwiGLU | $\text{SiLU}(z)$ | PaLM, LLaMA 1 to 3, OLMo, Mistral, Qwen |
+#
+# By hand, for ReGLU: a token with $z = (1, -1)$ and $v = (4, 7)$. The gate is $(1, 0)$, the hidden layer $(4, 0)$. The 7 was
+# a strong value, and nobody will hear of it.
+#
+# A gate multiplies two linear functions of $x$. Products of inputs ("France" *and* "capital") are what a plain layer has to
+# assemble from many ramps. Move the two sliders: how does a bilinear layer differ from the others on the left side?
+
+# %%
+explore(
+    plots.gate_surface,
+    layer=["GLU", "Bilinear", "ReGLU", "GEGLU", "SwiGLU"],
+    gate=(-4.0, 4.0, 0.25),
+    value=(-4.0, 4.0, 0.25),
+)
+
+# %% [markdown]
+# ### Exercise 7 · Five gated layers  (3 points · 9 min · ●●)
+#
+# Implement all five, without biases, as they are usually used. `kind` is "glu", "bilinear", "reglu", "geglu" (with the exact
+# GELU) or "swiglu"; anything else raises `ValueError`. The functions of `torch.nn.functional` are allowed (`F.gelu`,
+# `F.silu`, …), except `F.glu`.
+
+# %% exercise="glu_ffn"
+def glu_ffn(
+    x: Float[Tensor, "*batch d"],
+    w_gate: Float[Tensor, "d d_ff"],
+    w_value: Float[Tensor, "d d_ff"],
+    w_down: Float[Tensor, "d_ff d"],
+    kind: str,
+) -> Float[Tensor, "*batch d"]:
+    """(f(x W_gate) ⊙ x W_value) W_down, with the activation f of this kind."""
+    ### BEGIN SOLUTION
+    gates = {"glu": torch.sigmoid, "bilinear": lambda z: z, "reglu": F.relu, "geglu": F.gelu, "swiglu": F.silu}
+    if kind not in gates:
+        raise ValueError(f"unknown kind {kind!r}; there are {', '.join(gates)}")
+    gate = gates[kind](einsum(x, w_gate, "... d, d d_ff -> ... d_ff"))
+    value = einsum(x, w_value, "... d, d d_ff -> ... d_ff")
+    return einsum(gate * value, w_down, "... d_ff, d_ff d -> ... d")
+    ### END SOLUTION
+
+
+# %% check="glu_ffn"
+check(glu_ffn)
+### BEGIN HIDDEN TESTS
+check(glu_ffn, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **In real models.** The two projections are usually *one* matrix product of $d \times 2 d_\text{ff}$, cut in half
+# afterwards: one large product is faster than two small ones. Names differ: what we call value is `up_proj` in Hugging Face's
+# LLaMA and $V$ in Shazeer's paper. (One recorded lecture explains GEGLU as "the GLU for the non-linearity"; it is GELU.) The
+# package's own version is in `lmcourse/nn/feed_forward.py`.
+
+# %% [markdown]
+# ## 7 · A fair comparison
+#
+# A gated layer has a third matrix. If it wins against a plain one of the same width, was it the gate, or the weights? To find
+# out, both must have the same number of parameters.
+
+# %%
+predict("smaller_by_two_thirds")
+
+# %% [markdown]
+# A plain layer of width $4d$ has $2 \cdot d \cdot 4d = 8d^2$ weights. (Attention has $4d^2$, so feed-forward to attention is
+# 2 to 1.) A gated layer of width $w$ has $3dw$. So
+#
+# $$3\, d\, w = 8\, d^2 \quad\Longrightarrow\quad w = \tfrac{8}{3}\, d \approx 2.67\, d.$$
+
+# %%
+d = 4096
+for name, width in (("smaller by a factor of 2/3", 8 / 3 * d), ("smaller by 2/3", 4 / 3 * d)):
+    print(f"{name:27} {width:8,.0f} wide, {3 * d * width:12,.0f} parameters against {8 * d * d:,}")
+
+# %% [markdown]
+# > **Spot the slip.** "The dimensions of a gated layer are smaller by about 2/3", say the notes. That would leave one third.
+# > They are smaller by a *factor* of 2/3, or *by* one third, and that is exact, not "about".
+#
+# Nothing is as inconvenient as 10,922⅔. Matrix units like multiples of 64 or more, so LLaMA rounds up to a multiple of 256:
+# 43 · 256 = 11,008.
+#
+# ### Exercise 8 · The matched width  (3 points · 7 min · ●●)
+#
+# A plain layer has width `expansion` · `d_model`. Return the smallest width of a gated layer that is a multiple of `multiple`
+# and has at least as many weights. Use whole numbers: no rounding error, please.
+
+# %% exercise="matched_d_ff"
+def matched_d_ff(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
+    """2/3 · expansion · d_model, rounded up: 11008 for (4096, 4, 256)."""
+    ### BEGIN SOLUTION
+    return -(-2 * expansion * d_model // (3 * multiple)) * multiple
+    ### END SOLUTION
+
+
+# %% check="matched_d_ff"
+check(matched_d_ff)
+### BEGIN HIDDEN TESTS
+check(matched_d_ff, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+explore(plots.matched_parameters, d_model=Log(512, 16384), multiple=[1, 64, 256, 1024])
+
+# %% [markdown]
+# ### Exercise 9 · Count them  (2 points · 5 min · ●)
+#
+# All parameters of a feed-forward layer, plain or `gated`. With `bias`, every matrix has one, with as many numbers as the
+# matrix has outputs.
+
+# %% exercise="ffn_parameters"
+def ffn_parameters(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
+    """Weights and biases: 12 for (2, 3), 17 with biases."""
+    ### BEGIN SOLUTION
+    inward = 2 if gated else 1
+    weights = (inward + 1) * d_model * d_ff
+    return weights + bias * (inward * d_ff + d_model)
+    ### END SOLUTION
+
+
+# %% check="ffn_parameters"
+check(ffn_parameters)
+### BEGIN HIDDEN TESTS
+check(ffn_parameters, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# The ratio $E = d_\text{ff}/d$ is the **expansion factor**. Three costs of a plain layer grow with it, all in proportion:
+#
+# | per layer | plain | gated |
+# | --- | --- | --- |
+# | parameters | $2 E d^2$ | $3 E d^2$ |
+# | FLOPs for each token, forward | $4 E d^2$ | $6 E d^2$ |
+# | hidden numbers kept for the backward pass, for each token | $2 E d$: before and after the activation | $4 E d$: gate before and after, value, product |
+#
+# What share of a block is feed-forward? Two thirds for the plain $4d$, and of published models:
+
+# %%
+for name in ("gpt-3", "t5-11b", "t5-v1.1-xxl", "llama-7b", "llama-3-8b", "llama-3.1-405b", "gemma-2-27b"):
+    model = find_model(name).decoder
+    first = model.layers[0]
+    forward = sum(matrix.weights for matrix in feed_forward_matrices(first.feed_forward, model.d_model))
+    attention = sum(matrix.weights for matrix in attention_matrices(first.attention, model.d_model))
+    share = forward / (forward + attention)
+    print(f"{name:15} attention {attention / 1e6:7,.1f} M   feed-forward {forward / 1e6:7,.1f} M   share {share:.0%}")
+
+# %% [markdown]
+# Above two thirds the keys and values of attention are shared among heads (notebook 08), so attention is smaller, or the
+# layer is wider than it had to be. (For T5 this is the decoder's attention to itself; its attention to the encoder comes on
+# top.)
+
+# %% [markdown]
+# ## 8 · How wide is wide?
+#
+# Rules are there to be looked at.
+
+# %%
+predict("t5_width")
+
+# %%
+explore(plots.width_ratios)
+
+# %% [markdown]
+# Read the dots.
+#
+# - **Plain: 4.** From the first transformer ($d = 512$, $d_\text{ff} = 2048$) to GPT-3 and Nemotron-4, nearly everybody chose
+#   it. For $d = 768$ that is 3,072, for 16,384 it is 65,536.
+# - **Gated: 8/3 at first.** LLaMA, DeepSeek, Yi and Qwen2.5-14B lie at 2.67 to 2.7, which is 8/3 rounded up. (Some lectures
+#   say 2.6; no rounding goes that way.) Others took more: 3.5 in Llama 2 70B, Llama 3 and Mistral, 4 in PaLM.
+# - **T5-11B: 64.** Its authors said why: matrix units are busiest with large dense products (Raffel et al., 2020). Its
+#   successor, T5 v1.1 of the same size, is at 2.5, with a gate.
+# - **Gemma 2: 4 or 8?** A lecture says "a factor of eight". The 27B model has 36,864 / 4,608 = 8. The 9B model has 14,336 /
+#   3,584 = 4, and you get 8 only if you count gate and value together, as a configuration that fuses them might suggest.
+#   Before you compare ratios, ask what was counted.
+#
+# Does it matter? Kaplan et al. (2020, Figure 5) held the number of parameters fixed and varied the shape. Between ratios of
+# about 1 and 10 the loss hardly moved; a wide basin, and 4 is in it by custom. (Their figure is for small plain models; how
+# far it carries is not known.)
+#
+# **A student asks:** "If the loss is flat, what does the ratio trade?" Time against depth. At a fixed budget a larger ratio
+# means fewer, wider layers: larger products, which fill a machine, and fewer that have to wait for each other. But each layer
+# is also a step of computation, and what needs two steps cannot be done in one, however wide. Slide.
+
+# %%
+explore(plots.ratio_trade, ratio=Log(0.25, 64.0))
+
+# %% [markdown]
+# ## 9 · Does it help?
+#
+# Shazeer (2020) trained the base size of T5 with each layer, at equal parameters, and gave the average of the GLUE tasks. The
+# gated layers, say the notes, were "consistently" and "significantly" better: 84.20, 84.12, 84.36, 84.67.
+#
+# Better than what? The notes leave out the plain ReLU (83.80), and one gated layer, the bilinear (83.79). And one number
+# decides everything else: run the *same* model ten times, and the score scatters with a standard deviation of 0.235 (Raffel
+# et al., 2020). Each number in the table is one run.
+
+# %%
+explore(plots.glue_scores, runs=(1, 16))
+
+# %% [markdown]
+# How surprising is a difference? A mean of $n$ runs scatters with $s/\sqrt n$. The difference of *two* such means is noisier
+# than either, because both are: variances add, $s^2/n + s^2/n$. So measure
+#
+# $$z = \frac{\text{score} - \text{baseline}}{s\,\sqrt{2/n}}.$$
+#
+# By hand, for GLU: $84.20 - 83.80 = 0.40$, and $0.235 \cdot \sqrt2 = 0.332$, so $z = 1.2$. Without any real difference, $|z|$
+# is above 2 in one case of 22.
+#
+# ### Exercise 10 · Is it significant?  (3 points · 7 min · ●●)
+#
+# Return $z$ for every name but the baseline's. Each score is a mean of `runs` runs, and `deviation` is the standard deviation
+# of one run.
+
+# %% exercise="glue_significance"
+def glue_significance(scores: dict[str, float], baseline: str, deviation: float, runs: int = 1) -> dict[str, float]:
+    """How many standard deviations of a difference each score lies above the baseline's."""
+    ### BEGIN SOLUTION
+    noise = deviation * math.sqrt(2 / runs)
+    return {name: (score - scores[baseline]) / noise for name, score in scores.items() if name != baseline}
+    ### END SOLUTION
+
+
+# %% check="glue_significance"
+check(glue_significance)
+### BEGIN HIDDEN TESTS
+check(glue_significance, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# One of five reaches 2: ReGLU, at 2.6. But it is the *best of five*. Who throws five darts should not be praised for the best
+# one alone: take the five as independent, and the chance that none of them strays that far by luck is $(1 - 0.009)^5$. So
+# about 4 of 100 such tables would show a winner where there is none. SwiGLU, which is what everybody uses, is at 1.7; the
+# bilinear layer, which the notes forgot, at 0.
+#
+# What does persuade is repetition. The same paper reports lower pre-training losses for all gated layers, and Narang et al.
+# (2021) retrained dozens of proposed changes in one code base: most did nothing, and GLU variants were among the few that
+# helped. Small, and probably real.
+#
+# ### On the spot
+#
+# Do not believe it, train. Below are four tiny transformers: two layers, $d = 64$, reading our little stories byte by byte.
+# They differ in the feed-forward layers alone, which have the same number of weights up to a fifth of a percent. Each is
+# trained with three seeds, which decide about the first weights and about the order of the texts. We know the entropy of the
+# stories exactly, so we know what nobody can beat.
+
+# %%
+stories = story_grammar()
+source = random.Random(0)
+
+
+def read_stories(count: int) -> Tensor:
+    return torch.tensor(list("".join(stories.generate(source) for _ in range(count)).encode()))
+
+
+text, new_text = read_stories(400), read_stories(20)
+LAYERS = {
+    "no activation": {"width": 256, "activation": "identity", "gated": False},
+    "ReLU": {"width": 256, "activation": "relu", "gated": False},
+    "GELU": {"width": 256, "activation": "gelu", "gated": False},
+    "SwiGLU": {"width": 171, "activation": "silu", "gated": True},
+}
+precision = MixedPrecision("fp32", torch.device("cpu"))
+
+
+def train(layer: dict, seed: int, steps: int = 100, context: int = 32) -> float:
+    """The loss on new text after a short training, nats per byte."""
+    torch.manual_seed(seed)
+    model = Transformer(llama_like(2, 64, 4, 256, vocabulary=128, context=context, tied=True, feed_forward=layer))
+    initialise(model, "fan_in")
+    optimiser = torch.optim.AdamW(model.parameters())
+    rate = Cosine(steps, warmup=10)
+    with Loader(text, batch=8, length=context, seed=seed, prefetch=0) as batches:
+        for step in range(steps):
+            for group in optimiser.param_groups:
+                group["lr"] = 0.01 * rate(step)
+            training_step(model, [next(batches)], optimiser, precision, clip=1.0)
+    return evaluate(model, new_text, batch=64, length=context, precision=precision)
+
+
+# %%
+threads = torch.get_num_threads()
+torch.set_num_threads(1)  # matrices this small are faster on one core
+losses = {name: [train(layer, seed) for seed in range(3)] for name, layer in LAYERS.items()}
+torch.set_num_threads(threads)
+
+means = {name: statistics.mean(values) for name, values in losses.items()}
+print("the highest mean loss is that of:", max(means, key=means.get))
+
+# %% tags=["nbval-ignore-output", "because it shows losses measured on this machine"]
+plots.ablation_losses(losses, stories.entropy_per_byte)
+
+# %% [markdown]
+# Three seeds can show that a bend is needed. Whether ReLU or GELU learns faster, they cannot say: the difference was smaller
+# than the scatter when this was written, and SwiGLU was ahead. Is it in your run? Put the numbers into $z$:
+
+# %% tags=["nbval-ignore-output", "because it shows losses measured on this machine"]
+relu = losses["ReLU"]
+for name in ("GELU", "SwiGLU"):
+    spread = math.sqrt((statistics.variance(relu) + statistics.variance(losses[name])) / 3)
+    print(f"{name:7} against ReLU: z = {(statistics.mean(relu) - statistics.mean(losses[name])) / spread:.1f}")
+
+# %% [markdown]
+# Before you believe a $z$ of 2 or 3 here: the deviation itself is estimated from three numbers, and may easily be wrong by a
+# factor of two. One learning rate served all four, and one of them may have liked it better. And 100 steps on 25,000 bytes
+# tell who *starts* fast. A claim about large models needs large models, or a law that connects the two.
+
+# %%
+predict("falcon_2_activation")
+
+# %% [markdown]
+# **In real models.** A gate helps; it is not necessary. GPT-3 (GELU, 2020), Falcon 2 11B (GELU, 2024) and Nemotron-4 340B
+# (squared ReLU, 2024) are plain, and good. Almost everything else since 2023 is SwiGLU or GEGLU:
+#
+# | layer | models |
+# | --- | --- |
+# | ReLU | transformer (2017), T5, OPT |
+# | GELU | GPT-1 to 3, BERT, GPT-J, BLOOM, Falcon, Falcon 2 |
+# | squared ReLU | Nemotron-4 |
+# | GEGLU | T5 v1.1, LaMDA, Gemma 1 to 3 |
+# | SwiGLU | PaLM, LLaMA 1 to 3, Mistral, Qwen, OLMo, DeepSeek, Yi, Phi-3 |
+#
+# And why does a gate help? Shazeer's paper ends by offering no explanation and attributing the success "to divine
+# benevolence". There is still no accepted one. What would count? Something that predicts, *before* the run, for which tasks
+# and at which sizes a gate wins, and for which it does not.
+
+# %% [markdown]
+# ## What to keep
+#
+# | question | answer |
+# | --- | --- |
+# | what does a feed-forward layer do? | up to $d_\text{ff}$, bend, down again, for each token alone |
+# | why a bend? | without it two matrices are one; with it any continuous function on a compact set is in reach |
+# | GELU, SiLU? | $x\,\Phi(x)$ and $x\,\sigma(x)$: $x$ times a smooth gate; ReLU's gate is a step |
+# | their dips? | −0.170 at −0.752 and −0.278 at −1.278; not monotonically *increasing* |
+# | do they cost time? | no: memory decides, as long as they are one kernel |
+# | a gated layer? | $(f(xW_\text{gate}) \odot xW_\text{value})\,W_\text{down}$; SwiGLU takes SiLU |
+# | how wide? | plain $4d$; gated $\tfrac83 d$ has as many parameters, $8d^2$ |
+# | is a difference real? | divide by $s\sqrt{2/n}$, and mind how many you tried |
+#
+# ## Check yourself
+#
+# 1. A colleague initialises both biases and $W_1$ to zero and trains a ReLU layer. What happens to $W_1$?
+# 2. GPT-2's weights are run with the exact GELU in place of the tanh. How far off can one hidden number be? Is that why the
+#    logits differ in the third digit?
+# 3. At which width does a gated layer have as many parameters as a plain one with $E = 6$?
+# 4. A gated layer has two more elementwise kernels than a plain one, if nothing is fused. Which, and are they worth worrying
+#    about in training? In decoding one token at a time?
+# 5. How many runs of each would it take before GEGLU's lead of 0.32 over ReLU is two deviations?
+#
+# <details><summary>Answers</summary>
+#
+# 1. Every hidden number is 0, where torch takes ReLU's slope to be 0. No gradient reaches $W_1$, nor $b_1$; and as the hidden
+#    layer is 0, none reaches $W_2$ either. Only $b_2$ learns. Weights start random for a reason.
+# 2. By at most 0.0005. That is less than half the spacing of fp16 at 1, but it is repeated in every layer: compare in fp32
+#    before you blame something else.
+# 3. At $4d$: two thirds of 6.
+# 4. The activation acts on half of the hidden numbers, the product is new, and so is cutting the projection in two if it
+#    copies. In training, memory traffic of hidden numbers counts: fuse. When decoding a token, the *weights* are read for one
+#    token, which is thousands of times more, and nobody notices.
+# 5. $0.32 = 2 \cdot 0.235 \sqrt{2/n}$ gives $n = 4.3$: five of each.
+#
+# </details>
+#
+# ## Further reading
+#
+# - Vaswani et al., 2017, *Attention is all you need*, §3.3.
+# - Hendrycks and Gimpel, 2016, *Gaussian error linear units*; Ramachandran et al., 2017, *Searching for activation
+#   functions*.
+# - Shazeer, 2020, *GLU variants improve Transformer*: short, and worth it to the last sentence.
+# - Narang et al., 2021, *Do Transformer modifications transfer across implementations and applications?*
+# - Kaplan et al., 2020, *Scaling laws for neural language models*, Figure 5.
+# - In this package: `lmcourse/nn/feed_forward.py`, a hundred lines.
+
+# %% [markdown]
+# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
+
+# %% tags=["hide-input"]
+hand = torch.tensor([1.0, -2.0]) @ torch.tensor([[1.0, -1, 0], [0, 1, 1]]) + torch.tensor([0.0, 1, -1])
+assert hand.tolist() == [1, -2, -3]
+out = hand.clamp(min=0) @ torch.tensor([[1.0, 0], [0, 2], [1, 1]]) + torch.tensor([0, 0.5])
+assert out.tolist() == [1, 0.5]
+x = torch.linspace(-8, 8, 1_600_001, dtype=torch.float64, requires_grad=True)
+dips = {name: f(x).detach() for name, f in (("gelu", F.gelu), ("silu", F.silu))}
+assert [f"{y.min():.3f} {x[y.argmin()]:.3f}" for y in dips.values()] == ["-0.170 -0.752", "-0.278 -1.278"]
+slopes = [torch.autograd.grad(f(x).sum(), x)[0].min().item() for f in (F.gelu, F.silu)]
+assert [f"{slope:.3f}" for slope in slopes] == ["-0.129", "-0.100"]
+assert f"{-100 * math.exp(-100):.0e}" == "-4e-42"
+assert f"{math.erf(-3 / math.sqrt(2)):.4f}" == "-0.9973"
+h100 = find_accelerator("h100-sxm")
+assert (h100.peak("fp32"), h100.bandwidth, round(h100.peak("bf16") / 1e12)) == (67e12, 3.35e12, 989)
+assert h100.ridge("fp32") == 20 and h100.ridge("fp32") * 4 == 80
+assert 43 * 256 == 11_008 and 8 * 4096 / 3 == 10_922 + 2 / 3
+decoders = {entry.name: entry.decoder for entry in all_models()}
+forwards = {name: decoder.layers[0].feed_forward for name, decoder in decoders.items()}
+ratio = {name: forwards[name].width / decoder.d_model for name, decoder in decoders.items()}
+assert ratio["gemma-2-27b"] == 36_864 / 4_608 == 8 and ratio["gemma-2-9b"] == 14_336 / 3_584 == 4
+assert [ratio[name] for name in ("t5-11b", "t5-v1.1-xxl", "palm-540b")] == [64, 2.5, 4]
+assert {ratio[name] for name in ("mistral-7b", "llama-2-70b", "llama-3-8b", "llama-3-70b")} == {3.5}
+assert all(8 / 3 < ratio[name] <= 2.7 for name in ("llama-7b", "deepseek-67b", "yi-6b", "qwen2.5-14b"))
+assert {ratio[name] for name in ("transformer-base", "gpt-3", "nemotron-4-340b")} == {4}
+plain = {name: forwards[name].activation for name in ("gpt-3", "gpt-j-6b", "bert-base", "falcon-2-11b", "nemotron-4-340b")}
+assert list(plain.values()) == ["gelu_tanh", "gelu_tanh", "gelu", "gelu", "relu2"]
+assert not any(forwards[name].gated for name in plain)
+normal = statistics.NormalDist()
+scores = {"ReLU": 83.80, "GLU": 84.20, "GEGLU": 84.12, "Bilinear": 83.79, "SwiGLU": 84.36, "ReGLU": 84.67}
+z = {name: (score - scores["ReLU"]) / (0.235 * math.sqrt(2)) for name, score in scores.items()}
+assert [f"{z[name]:.1f}" for name in ("GLU", "SwiGLU", "ReGLU")] == ["1.2", "1.7", "2.6"]
+assert [name for name in z if z[name] >= 2] == ["ReGLU"]
+assert round(1 / (2 * normal.cdf(-2))) == 22
+chance = 2 * normal.cdf(-z["ReGLU"])
+assert round(chance, 3) == 0.009 and round(100 * (1 - (1 - chance) ** 5)) == 4
+assert f"{(2 * 0.235) ** 2 * 2 / 0.32**2:.1f}" == "4.3"
+assert abs(3 * 171 / (2 * 256) - 1) < 0.002 and 8 * 32 * 100 == 25_600

@@ -1,0 +1,118 @@
+"""The graph as data, and both passes as steps: what they say is what the engine computed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import torch
+
+from lmcourse.autograd import EXAMPLES, Graph, Value, central_difference, example, graph_of, steps_of
+
+
+def own_graph() -> Graph:
+    x, k = Value(0.5, "x"), Value(-2.0, "k")
+    h = (x * k).tanh()
+    h.name = "h"
+    end = h * h + x
+    end.backward()
+    return graph_of(end, [k])
+
+
+GRAPHS = pytest.mark.parametrize("graph", [*map(example, EXAMPLES), own_graph()], ids=[*EXAMPLES, "own"])
+
+
+def test_the_graph_of_a_linear_regression() -> None:
+    graph = example("linear regression")
+    said = {node.label: (node.kind, node.formula, node.data, node.grad) for node in graph.nodes}
+    assert said == {
+        "w₀": ("parameter", "", 0.0, -8.0),
+        "w₁": ("parameter", "", 2.0, -24.0),
+        "x": ("input", "", 3.0, -16.0),
+        "u": ("compute", "w₁ × x", 6.0, -8.0),
+        "ŷ": ("compute", "w₀ + u", 6.0, -8.0),
+        "y": ("input", "", 10.0, 8.0),
+        "z": ("compute", "ŷ − y", -4.0, -8.0),
+        "L": ("compute", "z²", 16.0, 1.0),
+    }
+    columns = [{graph.nodes[index].label for index in layer} for layer in graph.layers]
+    assert columns == [{"w₁", "x"}, {"w₀", "u"}, {"ŷ", "y"}, {"z"}, {"L"}]
+
+
+def test_nodes_without_a_name_are_numbered_and_constants_called_by_their_number() -> None:
+    graph = own_graph()
+    assert [node.label for node in graph.nodes] == ["x", "k", "v₁", "h", "v₂", "v₃"]
+    assert [node.formula for node in graph.nodes] == ["", "", "x × k", "tanh(v₁)", "h × h", "v₂ + x"]
+    halves = graph_of(-(Value(4.0, "a") ** -0.5) / 2)
+    assert [node.label for node in halves.nodes] == ["a", "v₁", "v₂", "2", "v₃"]
+    assert halves.nodes[1].formula == "a⁻⁰·⁵"
+    assert halves.nodes[2].formula == "−v₁"
+
+
+def test_a_node_that_uses_another_twice_has_two_edges() -> None:
+    graph = own_graph()
+    assert sum((edge.parent, edge.child) == (3, 4) for edge in graph.edges) == 2
+
+
+def test_the_softmax_of_two_words_has_the_gradient_that_torch_finds() -> None:
+    logits = torch.tensor([2.0, 1.0], dtype=torch.float64, requires_grad=True)
+    torch.nn.functional.cross_entropy(logits, torch.tensor(0)).backward()
+    graph = example("two-word softmax")
+    found = {node.label: node.grad for node in graph.nodes}
+    assert [found["a"], found["b"]] == pytest.approx(logits.grad.tolist(), rel=1e-12)
+
+
+@GRAPHS
+def test_edges_lead_to_the_right_and_no_two_nodes_share_a_place(graph: Graph) -> None:
+    assert all(graph.nodes[edge.parent].layer < graph.nodes[edge.child].layer for edge in graph.edges)
+    assert len({(node.layer, node.row) for node in graph.nodes}) == len(graph.nodes)
+    assert sorted(index for layer in graph.layers for index in layer) == list(range(len(graph.nodes)))
+
+
+@GRAPHS
+def test_the_steps_end_with_what_the_engine_computed(graph: Graph) -> None:
+    steps = steps_of(graph)
+    assert steps[-1].values == tuple(node.data for node in graph.nodes)
+    assert steps[-1].grads == pytest.approx([node.grad for node in graph.nodes], rel=1e-12)
+    assert len(steps) == 2 + sum(bool(node.formula) for node in graph.nodes) + len(graph.edges)
+
+
+@GRAPHS
+def test_every_step_changes_one_thing(graph: Graph) -> None:
+    steps = steps_of(graph)
+    assert [i for i, value in enumerate(steps[0].values) if value is None] == [
+        i for i, node in enumerate(graph.nodes) if node.formula
+    ]
+    for before, step in pairwise(steps):
+        values = [i for i, pair in enumerate(zip(before.values, step.values, strict=True)) if pair[0] != pair[1]]
+        assert values == ([step.node] if step.phase == "forward" else [])
+        if step.edge is not None:
+            gain = step.grads[step.edge.parent] - before.grads[step.edge.parent]
+            assert gain == pytest.approx(before.grads[step.edge.child] * step.edge.local, rel=1e-9, abs=1e-12)
+
+
+@GRAPHS
+def test_a_gradient_is_handed_on_only_when_it_is_complete(graph: Graph) -> None:
+    steps = steps_of(graph)
+    for step in steps:
+        if step.edge is not None:
+            assert step.grads[step.edge.child] == steps[-1].grads[step.edge.child]
+
+
+def test_steps_are_told_as_assignments() -> None:
+    texts = [step.text for step in steps_of(example("linear regression"))]
+    assert texts[1] == "u = w₁ × x = 6"
+    assert texts[5] == "L.grad = ∂L/∂L = 1"
+    assert texts[6] == "z.grad += L.grad · ∂L/∂z = 1 · -8  →  -8"
+
+
+def test_an_unknown_example_is_named_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match="unknown graph 'lstm'; there are linear regression, fan-out"):
+        example("lstm")
+
+
+@pytest.mark.parametrize("step", [0.5, 0.01])
+def test_central_differences_of_a_cube_are_off_by_the_step_squared(step: float) -> None:
+    x = torch.tensor([1.0, -2.0], dtype=torch.float64)
+    found = central_difference(lambda x: x**3, x, step)
+    torch.testing.assert_close(found, 3 * x**2 + step**2, rtol=1e-10, atol=0)

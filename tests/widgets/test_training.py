@@ -1,0 +1,157 @@
+"""The plot of a run: a sketch while it goes on, the figure at its end, in one display."""
+
+from __future__ import annotations
+
+import base64
+import html
+import inspect
+import os
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
+
+from lmcourse import plots
+from lmcourse.widgets import LivePlot
+from lmcourse.widgets.live import image_html
+from lmcourse.widgets.training import HEIGHT, POINTS, TEXT, WIDTH, sketch
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Clock:
+    """A clock that is put forward by hand."""
+
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def record(step: int) -> dict[str, Any]:
+    told = {"step": step, "tokens": 512 * step, "loss": 1 + 4 / step, "learning_rate": 1e-3, "gradient_norm": 1.0}
+    return told | {"tokens_per_second": 5130.4}
+
+
+def curve(svg: str) -> list[tuple[float, float]]:
+    (line,) = ElementTree.fromstring(svg).iter(f"{SVG}polyline")
+    return [tuple(map(float, pair.split(","))) for pair in line.attrib["points"].split()]  # type: ignore[misc]
+
+
+def test_it_is_drawn_when_it_is_time_to(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    shown = []
+    with LivePlot(clock=clock) as plot:
+        for step in range(1, 41):
+            clock.seconds = step / 10
+            plot(record(step))
+            shown.append(plot.view.value)
+    changes = [step for step in range(2, 41) if shown[step - 1] != shown[step - 2]]
+    assert changes == [11, 21, 31]
+    assert capsys.readouterr().out == f"{TEXT}\n"
+
+
+def test_the_sketch_has_numbers_and_a_description() -> None:
+    with LivePlot(entropy=0.5) as plot:
+        plot(record(4))
+        alt, source, numbers = re.findall(r'^<img alt="(.*?)" src="(.*?)"><div>(.*)</div>$', plot.view.value)[0]
+    assert html.unescape(numbers) == "step 4 · loss 2.000 (mean of 1 step) · 5,130 tokens/s"
+    assert alt == f"Sketch of the loss. {numbers}"
+    svg = base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode()
+    assert svg == sketch([2.0], 0.5)
+
+
+@pytest.mark.parametrize("count", [1, 2, POINTS, POINTS + 1, 100_000])
+def test_the_sketch_goes_from_the_first_value_to_the_last(count: int) -> None:
+    values = [5.0 - 4 * i / count for i in range(count)]
+    points = curve(sketch(values))
+    assert (points[0][0], points[-1][0]) == (0, WIDTH)
+    assert len(points) <= POINTS + 1
+    heights = [y for _, y in points]
+    assert heights == sorted(heights), "a falling loss falls on the screen: y grows downwards"
+    texts = [text.text for text in ElementTree.fromstring(sketch(values)).iter(f"{SVG}text")]
+    assert texts == [f"{values[0]:.3f}", f"{values[-1]:.3f}"]
+
+
+def test_everything_is_inside_the_sketch() -> None:
+    svg = sketch([3.0, 1.0, 2.0], floor=0.25)
+    (floor,) = ElementTree.fromstring(svg).iter(f"{SVG}path")
+    height = float(floor.attrib["d"].split("H")[0].split()[1])
+    assert all(0 < y < height < HEIGHT for _, y in curve(svg))
+
+
+def test_the_end_is_the_figure_of_the_run() -> None:
+    with LivePlot(entropy=0.5) as plot:
+        for step in range(1, 31):
+            plot(record(step))
+    figure = plots.training_curves([record(step) for step in range(1, 31)], entropy=0.5)
+    assert plot.view.value == image_html(figure)
+    data, metadata = plot._repr_mimebundle_()
+    assert base64.b64decode(data["image/png"]) == plots.png(figure)
+    assert metadata["image/png"]["alt"] == plots.alt_text(figure)
+
+
+def test_a_run_that_fails_is_drawn_and_its_error_is_seen() -> None:
+    plot = LivePlot()
+    plot(record(1))
+    with pytest.raises(ZeroDivisionError), plot:
+        raise ZeroDivisionError
+    assert "after 1 step" in plot.view.value
+
+
+def test_an_error_in_drawing_is_seen() -> None:
+    with pytest.raises(KeyError, match="loss"), LivePlot() as plot:
+        plot({"step": 1})
+
+
+CELL = f"""
+from typing import Any
+from lmcourse.widgets import LivePlot
+{inspect.getsource(record)}
+with LivePlot(entropy=0.5, seconds=0.0) as plot:
+    for step in range(1, 31):
+        plot(record(step))
+"""
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> NotebookNode:
+    """A notebook with a live plot, a plot without a step and one whose run fails, after a real kernel ran it."""
+    cells = [CELL, "with LivePlot():\n    pass", "with LivePlot() as plot:\n    plot(record(1))\n    1 / 0"]
+    notebook = new_notebook(cells=[new_code_cell(cell) for cell in cells])
+    client = NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True)
+    client.execute(env={**os.environ, "IPYTHONDIR": str(tmp_path_factory.mktemp("ipython"))})
+    return notebook
+
+
+def test_in_a_kernel_it_is_one_display_with_widget_and_picture(executed: NotebookNode) -> None:
+    (output,) = executed.cells[0].outputs
+    assert output.output_type == "display_data"
+    assert set(output.data) == {WIDGET, "image/png", "text/plain"}
+    figure = plots.training_curves([record(step) for step in range(1, 31)], entropy=0.5)
+    assert output.metadata["image/png"]["alt"] == plots.alt_text(figure)
+    state = executed.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
+    assert output.metadata["image/png"]["alt"] in state[output.data[WIDGET]["model_id"]]["state"]["value"]
+
+
+def test_the_text_is_the_same_at_the_start_and_at_the_end(executed: NotebookNode) -> None:
+    """nbval sees the first display only, and compares its text with the stored one."""
+    texts = [cell.outputs[0].data["text/plain"] for cell in executed.cells]
+    assert texts == [TEXT] * 3
+    assert "image/png" not in executed.cells[1].outputs[0].data
+
+
+def test_a_run_that_fails_in_a_kernel_shows_picture_and_error(executed: NotebookNode) -> None:
+    picture, error = executed.cells[2].outputs
+    assert "image/png" in picture.data
+    assert (error.output_type, error.ename) == ("error", "ZeroDivisionError")
+
+
+def test_the_notebook_is_valid(executed: NotebookNode) -> None:
+    nbformat.validate(executed)
