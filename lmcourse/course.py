@@ -71,7 +71,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("13-training", "Training", 90, TRANSFORMER),
     Chapter("14-memory", "Memory", 120, SYSTEMS),
     Chapter("15-flops", "FLOPs", 120, SYSTEMS),
-    Chapter("16-stability", "Stability", 75, SYSTEMS),
+    Chapter("16-stability", "Stability", 90, SYSTEMS),
     Chapter("17-inference", "Inference", 75, SYSTEMS),
     Chapter("18-parallelism", "Parallelism", 90, SYSTEMS),
     Chapter("19-gpu-timing", "GPU timing", 60, SYSTEMS),

@@ -44,7 +44,8 @@ def gradient_spikes(factor: float = 5.0, clip: float = 1.0) -> Figure:
     axes.semilogy(np.minimum(norms, clip), color=PALETTE["orange"], linewidth=1.4, label=f"clipped to {clip:g}")
     axes.semilogy(found, norms[found], "v", color=PALETTE["vermilion"], markersize=8, label="found")
     axes.axvspan(0, 20, color="#ECEFF1", linewidth=0)
-    axes.legend(frameon=False, fontsize=9, loc="upper right", bbox_to_anchor=(0.9, 1.0))
+    axes.set_ylim(top=300)
+    axes.legend(frameon=False, fontsize=9, loc="upper left", ncols=3)
     caption = (
         "A made-up run, in the manner of OLMo's. Shaded: 20 steps in which nothing is usual yet. The detector "
         "is the trainer's; it compares with the median of the last 100 norms."
@@ -127,7 +128,7 @@ def deaf_weights(rate: float = 1e-3, decay: float = 0.1) -> Figure:
     axes.axvline(1 / decay, color=GREY, linestyle="--", linewidth=1.5, label=f"1/λ = {1 / decay:g}")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.legend(frameon=False, fontsize=9, loc="center right")
+    axes.legend(frameon=False, fontsize=9, loc="upper left")
     caption = (
         "Where a staircase is above the line, the sum rounds back to the weight. A weight pushed one way by every "
         "update stops growing at 1/λ, whatever the rate: decay keeps it where gaps are finer."

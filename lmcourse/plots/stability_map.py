@@ -12,14 +12,14 @@ from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
 
 SPOTS: tuple[tuple[str, str, str], ...] = (
-    ("softmax of attention", "exp, ÷ Z", "subtract the maximum; QK-norm or a cap keeps scores small"),
-    ("softmax of the output", "exp, ÷ Z, log", "log-softmax in fp32; z-loss keeps log Z near 0"),
+    ("softmax of attention", "exp, ÷ Z", "subtract the maximum; QK-norm, or a cap"),
+    ("softmax of the output", "exp, ÷ Z, log", "log-softmax in fp32; z-loss"),
     ("SiLU, GELU", "exp or erf", "a sigmoid that takes exp of −|x| only"),
     ("every norm", "÷ root of a mean square", "ε under the root; squares in fp32"),
     ("mean over tokens", "÷ number of targets", "at least 1: a batch may be all padding"),
     ("clipping", "÷ norm of the gradient", "min(1, c / norm); stop if it is not finite"),
     ("Adam", "÷ root of the mean square", "ε beside the root; warm-up"),
-    ("fp16 gradients", "below 6e-8: 0; above 65,504: ∞", "loss scaling, or bf16"),
+    ("fp16 gradients", "0 below 6e-8, ∞ above 65,504", "loss scaling, or bf16"),
 )
 """Part of a model or its training, the risky operation, and what makes it safe."""
 
@@ -32,16 +32,16 @@ def hot_spots() -> Figure:
     axes = new_canvas(figure, "Where numbers get out of hand")
     axes.set_xlim(0, 100)
     axes.set_ylim(len(SPOTS), -0.6)
-    for x, head in ((1, "where"), (31, "what it does"), (58, "what makes it safe")):
+    for x, head in ((1, "where"), (33, "what it does"), (65, "what makes it safe")):
         axes.text(x, -0.3, head, fontsize=9, color=GREY, va="center")
     for row, (place, risk, cure) in enumerate(SPOTS):
         colour = "#F6D5C3" if row < _HOTTEST else "#FBEBCB" if "exp" in risk or "fp16" in place else "#E9EEF2"
-        box = FancyBboxPatch((0.5, row + 0.12), 27, 0.76, boxstyle="round,pad=0,rounding_size=0.6", facecolor=colour)
+        box = FancyBboxPatch((0.5, row + 0.12), 30, 0.76, boxstyle="round,pad=0,rounding_size=0.6", facecolor=colour)
         box.set_edgecolor("none")
         axes.add_patch(box)
         axes.text(2, row + 0.5, place, fontsize=10, va="center", fontweight="bold" if row < _HOTTEST else "normal")
-        axes.text(31, row + 0.5, risk, fontsize=9, va="center")
-        axes.text(58, row + 0.5, cure, fontsize=9, va="center")
+        axes.text(33, row + 0.5, risk, fontsize=9, va="center")
+        axes.text(65, row + 0.5, cure, fontsize=9, va="center")
     caption = "The two softmaxes head the list: they exponentiate, and nothing else in the model limits what comes in."
     listed = "; ".join(f"{place}: {risk}" for place, risk, _ in SPOTS)
     return describe(figure, caption=caption, alt=f"Map of risky operations. {listed}")
@@ -52,8 +52,8 @@ _COLUMNS = (
     "before\nattention",
     "queries,\nkeys",
     "after\nattention",
-    "before\nfeed-fwd",
-    "after\nfeed-fwd",
+    "before\nfeed-forward",
+    "after\nfeed-forward",
     "after\nadding",
 )
 

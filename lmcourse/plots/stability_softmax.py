@@ -65,7 +65,7 @@ def softmax_under_attack(scale: float = 1.0, precision: str = "fp32", cap: str =
     figure = new_figure(8.0, 4.0)
     capped = "no cap" if cap == "none" else f"cap {cap}"
     first, passed = found.weights[0].item(), found.slopes.max().item()
-    title = f"Logits {scale:.3g} times as large, {precision}, {capped}: the first gets {first:.1%}"
+    title = f"Logits times {scale:.3g}, {precision}, {capped}: the first gets {first:.1%}"
     axes = new_axes(figure, title, "logit, as it reaches the softmax", "weight, and slope")
     places = np.arange(len(_LOGITS))
     for shift, values, colour, name in (

@@ -1,0 +1,793 @@
+# %% [markdown]
+# # 16 · Stability
+#
+# **90 min · 9 exercises · 24 points**
+#
+# A run has cost a month and a million dollars. At step 41,000 the loss jumps, and an hour later it is NaN. You will make that happen here, in seconds, as often as you like, and then try
+# every cure that papers recommend, side by side, on the same patient.
+#
+# **You will be able to**
+#
+# - tell a sick run from its gradient norms, before its loss does;
+# - write z-loss, QK-norm, soft-capping, clipping and loss scaling, with their gradients, and say what each one bounds;
+# - say which cure fits which disease, and which helps nothing.
+#
+# **You need** attention (notebook 08), norms (10) and the floating-point formats (01). No GPU.
+
+# %%
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import fmean, median
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lmcourse import plots
+from lmcourse.data.grammar import story_grammar
+from lmcourse.data.loader import Loader
+from lmcourse.models.initialise import initialise
+from lmcourse.models.loss import next_token_loss
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.styles import llama_like
+from lmcourse.nn.placing import QKNormConfig
+from lmcourse.notebook import check, explore, predict, start
+from lmcourse.training.precision import MixedPrecision
+from lmcourse.training.step import NotFiniteError, training_step
+from lmcourse.widgets import Log
+
+start("16-stability")
+torch.set_num_threads(1)  # models this small are fastest on one
+
+# %% [markdown]
+# ## 1 · Two ways to die
+#
+# The authors of OLMo 2 (OLMo Team, 2025) show two training runs. The loss of the first looks almost harmless, with a few bad spikes. The norm of its gradient is a row of needles that grow taller with time. In the second run, after many
+# changes, the norm is low and flat. That second curve is what everything in this notebook is for.
+#
+# We need patients. Ours are transformers of two layers, $d = 64$, which read our little stories byte by byte. Everything that will be done to them is a parameter of one function.
+
+# %%
+stories = story_grammar()
+source = random.Random(0)
+text = torch.tensor(list("".join(stories.generate(source) for _ in range(300)).encode()))
+SEEDS = (0, 1, 2)
+
+
+@dataclass
+class Run:
+    """What was seen: the loss and the gradient norm of each step, the largest score, log Z at the end."""
+
+    losses: list[float]
+    norms: list[float]
+    score: float
+    log_z: float
+    model: Transformer
+
+    @property
+    def end(self) -> float:
+        """The mean of the last ten losses; NaN if there was one."""
+        return fmean(self.losses[-10:])
+
+    @property
+    def exploded(self) -> bool:
+        """Whether the loss was ever more than twenty times that of guessing, or no number at all."""
+        return not all(loss < 20 * math.log(128) for loss in self.losses)
+
+
+def watch(model: Transformer) -> tuple[list[float], list[float]]:
+    """Two lists that grow at every step: the largest attention score (before a cap), and the mean |log Z|."""
+    scores, log_zs = [], []
+
+    def see_scores(_: nn.Module, __: object, placed: tuple[Tensor, Tensor]) -> None:
+        q, k = (part.detach() for part in placed)
+        scores.append((q @ k.mT).abs().max().item() / q.shape[-1] ** 0.5)
+
+    def see_logits(_: nn.Module, __: object, logits: Tensor) -> None:
+        log_zs.append(logits.detach().logsumexp(-1).abs().mean().item())
+
+    for block in model.blocks:
+        block.attention.layer.place.register_forward_hook(see_scores)
+    model.head.register_forward_hook(see_logits)
+    return scores, log_zs
+
+
+def make_optimiser(model: nn.Module, kind: str, rate: float, decay: float) -> torch.optim.Optimizer:
+    if kind == "sgd":
+        return torch.optim.SGD(model.parameters(), rate, momentum=0.9)
+    return torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.95), weight_decay=decay, fused=True)
+
+
+def train(
+    seed: int,
+    kind: str,
+    rate: float,
+    *,
+    steps: int = 100,
+    warmup: int = 0,
+    clip: float | None = None,
+    z_factor: float = 0.0,
+    decay: float = 0.0,
+    **architecture: object,
+) -> Run:
+    """Train a tiny LLaMA, with a treatment or without, until the steps are over or the loss is no number."""
+    torch.manual_seed(seed)
+    model = Transformer(llama_like(2, 64, 2, 128, vocabulary=128, context=32, **architecture))
+    initialise(model)
+    scores, log_zs = watch(model)
+    optimiser, precision = make_optimiser(model, kind, rate, decay), MixedPrecision("fp32", torch.device("cpu"))
+    losses, norms = [], []
+    with Loader(text, batch=8, length=32, seed=seed, prefetch=0) as batches:
+        for step in range(steps):
+            for group in optimiser.param_groups:
+                group["lr"] = rate * min(1, (step + 1) / (warmup + 1))
+            try:
+                result = training_step(model, [next(batches)], optimiser, precision, clip=clip, z_loss=z_factor)
+            except NotFiniteError:
+                losses.append(math.nan)
+                break
+            losses.append(result.loss)
+            norms.append(result.gradient_norm)
+    return Run(losses, norms, max(scores), log_zs[-1], model)
+
+
+# %% [markdown]
+# `training_step` is the trainer's own step: it clips if it is told to, adds the z-loss, and refuses to update weights with a loss that is not finite. We catch that refusal, and call it death.
+#
+# How good is good? Two numbers that anybody can count in the text: the entropy of single bytes, and that of a byte when the one before it is known.
+
+# %%
+pairs = torch.bincount(text[:-1] * 128 + text[1:], minlength=128 * 128).reshape(128, 128).double()
+pairs /= pairs.sum()
+letters = -torch.special.xlogy(pairs.sum(0), pairs.sum(0)).sum().item()
+after_one = -torch.special.xlogy(pairs, pairs).sum().item() - letters
+print(f"guessing: {math.log(128):.2f} nats   single bytes: {letters:.2f}   after one byte: {after_one:.2f}")
+
+# %% [markdown]
+# **Patient A** is trained with AdamW at a rate of 0.03, ten times what would be good for it. **Patient B** is trained with SGD and momentum at a rate of 0.5. Each has three seeds, which decide about its first weights and the order of the text.
+
+# %%
+A = {"kind": "adamw", "rate": 0.03}
+B = {"kind": "sgd", "rate": 0.5, "steps": 60}
+sick_a = [train(seed, **A) for seed in SEEDS]
+sick_b = [train(seed, **B) for seed in SEEDS]
+print("A: exploded", sum(run.exploded for run in sick_a), "of 3; worse than counting pairs of bytes:", end=" ")
+print(
+    sum(run.end > after_one for run in sick_a),
+    "of 3; scores above 100:",
+    sum(run.score > 100 for run in sick_a),
+    "of 3",
+)
+print("B: exploded", sum(run.exploded for run in sick_b), "of 3")
+
+# %% [markdown]
+# B dies loudly: its loss is in the hundreds or thousands and then NaN, after a few dozen steps at most. A dies quietly. Its loss falls, as losses do, and stops far above what a *table of byte pairs* would reach. A table like that needs no attention, and A has
+# none any more: its scores are in the hundreds, each softmax looks at one token only, and no gradient can tell it to look elsewhere. Zhai et al. (2023) call this *entropy collapse*, and it is the more dangerous of the two, because nothing rings.
+#
+# Before we treat them, commit yourself.
+
+# %%
+predict("who_saves_whom")
+
+# %% [markdown]
+# ### A bell that rings
+#
+# Look at the loss alone and you learn of a spike when it is over. The norm of the gradient tells earlier. But what is a large norm? Norms fall by a factor of ten during a run, so a fixed limit is wrong at one end or the other. Compare with what was usual *lately*.
+#
+# By hand: the last norms were 1, 1, 1, 1, 1000. Now comes a 20. Their mean is 201, so 20 looks small; their **median** is 1, and 20 is twenty times that. A spike must not hide the next one.
+#
+# ### Exercise 1 · Find the spikes  (3 points · 8 min · ●●)
+#
+# Return the indices of all spikes in `norms`. A norm is a spike if it is *more* than `factor` times the median of the last `window` finite norms before it (spikes among them count too), and if there were at least `fewest` of those. Whatever is infinite or NaN
+# is a spike at any time, and does not count as a norm afterwards.
+
+
+# %% exercise="spike_detector"
+def spike_detector(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    """The steps whose gradient is far larger than usual: [4] for [1, 1, 1, 1, 8, 1] with factor 5 and fewest 3."""
+    ### BEGIN SOLUTION
+    spikes, usual = [], []
+    for step, norm in enumerate(norms):
+        if not math.isfinite(norm):
+            spikes.append(step)
+            continue
+        if len(usual) >= fewest and norm > factor * median(usual[-window:]):
+            spikes.append(step)
+        usual.append(norm)
+    return spikes
+    ### END SOLUTION
+
+
+# %% check="spike_detector"
+check(spike_detector)
+### BEGIN HIDDEN TESTS
+check(spike_detector, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Below is a run in the manner of OLMo's. Which factor finds every spike and no noise? And how many steps would be clipped at a norm of 0.5?
+
+# %%
+explore(plots.gradient_spikes, factor=(1.5, 20.0, 0.5), clip=Log(0.1, 10.0))
+
+# %% [markdown]
+# ## 2 · Clip the gradient
+#
+# Why does B explode? SGD's step is as long as the gradient. One step too far leads to a place where the loss is steeper, the next gradient is longer, and so is the next step. It is a chain reaction, and the oldest cure cuts it (Pascanu et al., 2013): if the gradient is longer than $c$, make it $c$ long, and keep its direction.
+#
+# $$g \leftarrow g \cdot \min\!\Big(1, \frac{c}{\lVert g \rVert}\Big), \qquad \lVert g \rVert = \sqrt{\textstyle\sum_{\text{all weights}} g_i^2}$$
+#
+# The norm is that of *all* gradients of the model, laid end to end. By hand: $(3, 4)$ and $(12)$ have norms 5 and 12, and together $\sqrt{9 + 16 + 144} = 13$. Clipped to 1, they become $(3/13, 4/13)$ and $(12/13)$.
+#
+# ### Exercise 2 · Clip  (3 points · 7 min · ●●)
+#
+# Return the clipped gradients and the norm *before* clipping. Leave the inputs as they are. If the norm is infinite or NaN, raise `ValueError`: there is no direction to keep.
+
+
+# %% exercise="clip_by_global_norm"
+def clip_by_global_norm(gradients: list[Tensor], max_norm: float) -> tuple[list[Tensor], float]:
+    """Gradients whose norm, all together, is at most max_norm; and the norm they had."""
+    ### BEGIN SOLUTION
+    norm = math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
+    if not math.isfinite(norm):
+        raise ValueError(f"the norm of the gradient is {norm}")
+    factor = min(1.0, max_norm / norm) if norm else 1.0
+    return [factor * gradient for gradient in gradients], norm
+    ### END SOLUTION
+
+
+# %% check="clip_by_global_norm"
+check(clip_by_global_norm)
+### BEGIN HIDDEN TESTS
+check(clip_by_global_norm, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+predict("halved_gradients")
+
+# %%
+clipped_b = [train(seed, **B, clip=0.3) for seed in SEEDS]
+print("B, clipped to 0.3: exploded", sum(run.exploded for run in clipped_b), "of 3")
+
+# %% [markdown]
+# Saved. Whether the same helps A, whose optimiser does not care how long a gradient is, we shall see in section 8.
+#
+# **In real models.** GPT-3, LLaMA and OLMo 2 clip to a norm of 1.0 (Brown et al., 2020; Touvron et al., 2023; OLMo Team, 2025). Adam's step hardly depends on the size of its gradients, so in these models clipping is a guard against single bad batches: one
+# giant gradient would otherwise sit in Adam's averages for many steps.
+
+# %% [markdown]
+# ## 3 · The problem child
+#
+# Most of a transformer is sums and products of moderate numbers. Where can one of them run away? Look for two operations: an exponential, and a division.
+
+# %%
+plots.hot_spots()
+
+# %% [markdown]
+# Divisions are easy to guard, and the model's norms, which divide, even limit what follows. The two **softmaxes** head the list. Their inputs come from products of learned weights, and nothing limits those.
+
+# %%
+predict("smallest_z")
+
+# %% [markdown]
+# > **Spot the slip.** A lecture says that the softmax is numerically dangerous because "you're also dividing two numbers, and so you might have a division by zero". Only the naive form can: $e^{-200}$ is 0 in fp32, and a row of such logits gives $0/0$. Every library subtracts the largest
+# > logit first (notebook 01), so that $Z \ge 1$. The arithmetic is safe. It is *learning* that is not.
+
+# %%
+row = torch.tensor([-200.0, -201.0])
+naive = row.exp() / row.exp().sum()
+shifted = (row - row.max()).exp()
+print("naive:", naive.tolist(), "  Z after the subtraction:", round(shifted.sum().item(), 4))
+
+# %% [markdown]
+# See it for yourself. Let the logits grow, and watch the orange bars: they say how much a weight still answers to its logit, $p\,(1-p)$. Which of precision, cap and scale makes them vanish, and which brings them back?
+
+# %%
+explore(
+    plots.softmax_under_attack,
+    scale=Log(0.5, 200.0),
+    precision=["fp32", "bf16", "fp16"],
+    cap=["none", "50", "30", "10"],
+)
+
+# %% [markdown]
+# With logits 20 times as large, one weight is 1 and all slopes are 0: in fp32 just as in fp16. More bits do not help. What helps is to keep logits small in the first place. There is one trick for the output softmax and there are two for attention, and the next four
+# sections take them in turn.
+
+# %% [markdown]
+# ## 4 · z-loss, for the output
+#
+# The cross-entropy of a token is $-\log P = \log Z - x_\text{right}$, where $Z = \sum_j e^{x_j}$.
+
+# %%
+predict("ten_on_top")
+
+# %% [markdown]
+# So nothing holds the logits where they are. They drift, and $\log Z$ with them. Devlin et al. (2014) wanted $Z = 1$ for another reason: a translation system that knows $Z = 1$ need not compute it, which made decoding fast. PaLM (Chowdhery et al., 2022) took the idea for stability: add a
+# penalty that is 0 when $\log Z = 0$.
+#
+# $$L = -\log P + \alpha\,(\log Z)^2, \qquad \alpha = 10^{-4}$$
+#
+# Its gradient is one line, because $\partial \log Z / \partial x_j = p_j$:
+#
+# $$\frac{\partial L}{\partial x_j} = p_j - [j = \text{right}] + 2\alpha \log Z \cdot p_j$$
+#
+# By hand, for logits 5, 4, 3, of which the first is right: $Z = e^5 + e^4 + e^3 = 223.1$, $\log Z = 5.408$, $-\log P = 0.408$. With $\alpha = 0.1$ the z-loss adds $0.1 \cdot 5.408^2 = 2.924$.
+#
+# ### Exercise 3 · z-loss and its gradient  (4 points · 10 min · ●●●)
+#
+# `logits` is `(n, v)`, `targets` is `(n,)`. Return the mean of $L$ over the $n$ tokens, and its gradient with respect to the logits, by hand: autograd is not allowed. It must bear logits of 200.
+
+
+# %% exercise="z_loss"
+def z_loss(logits: Float[Tensor, "n v"], targets: Int[Tensor, " n"], alpha: float) -> tuple[Tensor, Tensor]:
+    """The mean of −log P + α (log Z)², and its gradient (n, v)."""
+    ### BEGIN SOLUTION
+    n = len(targets)
+    log_z = logits.logsumexp(dim=-1, keepdim=True)
+    right = logits.gather(-1, targets[:, None])
+    loss = (log_z - right + alpha * log_z.square()).mean()
+    gradient = (logits - log_z).exp() * (1 + 2 * alpha * log_z)
+    gradient[torch.arange(n), targets] -= 1
+    return loss, gradient / n
+    ### END SOLUTION
+
+
+# %% check="z_loss"
+check(z_loss)
+### BEGIN HIDDEN TESTS
+check(z_loss, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# > **Spot the slip.** The notes print a "loss" $L(x) = \log P_i - \alpha \log^2 Z$, label its first part the *standard softmax loss*, and say that training minimises it. Minimise that, and the right token becomes less likely and $Z$ larger with every step. It is an objective to *maximise*; the loss is its negative.
+#
+# ### Exercise 4 · One step  (1 point · 3 min · ●)
+#
+# Take the logits 5, 4, 3 with the first one right and $\alpha = 0.1$. Do one step of gradient descent of size 0.5 on the *correct* loss, on the logits themselves. What is $\log Z$ afterwards? (Three digits after the point will do.)
+
+# %% exercise="log_z_after"
+log_z_after = None  # a number in place of None
+### BEGIN SOLUTION
+_logits = torch.tensor([[5.0, 4.0, 3.0]], dtype=torch.float64)
+_, _gradient = z_loss(_logits, torch.tensor([0]), 0.1)
+log_z_after = (_logits - 0.5 * _gradient).logsumexp(dim=-1).item()
+### END SOLUTION
+
+# %% check="log_z_after"
+check(log_z_after=log_z_after)
+### BEGIN HIDDEN TESTS
+check(log_z_after=log_z_after, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **In real models.** After PaLM, Baichuan 2 (Yang et al., 2023), DCLM (Li et al., 2024) and OLMo 2 (OLMo Team, 2025) use a z-loss. One could put it on the softmaxes of attention too; nobody does. `next_token_loss` in `lmcourse/models/loss.py` is ours.
+
+# %% [markdown]
+# ## 5 · QK-norm, for attention
+#
+# A score is $q \cdot k / \sqrt d$ with $q = W_q x$ and $k = W_k x$. If both matrices double, scores are four times as large, and a large rate makes matrices grow fast. That is what killed A.
+
+# %%
+predict("doubled_weights")
+
+# %% [markdown]
+# The cure comes from vision, where models met the problem first (Dehghani et al., 2023, a vision transformer of 22 billion parameters), by way of models for text and pictures such as Chameleon and Idefics: normalise queries and keys before they meet.
+#
+# $$\hat q = \gamma_q \odot \frac{q}{\sqrt{\tfrac1d\sum_i q_i^2 + \varepsilon}}, \qquad \hat k \text{ likewise}, \qquad \text{score} = \frac{\hat q \cdot \hat k}{\sqrt d}$$
+#
+# By hand: $q = (3, 4)$ has a mean square of 12.5 and a root mean square of 3.536, so $\hat q = (0.849, 1.131)$. The query $(6, 8)$ becomes the very same vector: only the direction is left.
+#
+# ### Exercise 5 · QK-norm  (3 points · 8 min · ●●)
+#
+# Return the scores `(b, h, s, t)` in the dtype of `q`: RMSNorm on queries and keys, each with its scale, then the scaled product. Queries of 300 in fp16 are among the cases. Do the norm by hand.
+
+
+# %% exercise="qk_norm"
+def qk_norm(
+    q: Float[Tensor, "b h s d"],
+    k: Float[Tensor, "b h t d"],
+    gamma_q: Float[Tensor, " d"],
+    gamma_k: Float[Tensor, " d"],
+    eps: float = 1e-6,
+) -> Float[Tensor, "b h s t"]:
+    """Attention scores of normalised queries and keys."""
+
+    ### BEGIN SOLUTION
+    def normalised(x: Tensor, gamma: Tensor) -> Tensor:
+        wide = x.float()
+        return wide * (wide.square().mean(dim=-1, keepdim=True) + eps).rsqrt() * gamma
+
+    scores = normalised(q, gamma_q) @ normalised(k, gamma_k).mT / q.shape[-1] ** 0.5
+    return scores.to(q.dtype)
+    ### END SOLUTION
+
+
+# %% check="qk_norm"
+check(qk_norm)
+### BEGIN HIDDEN TESTS
+check(qk_norm, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# How large can a score get now? Before their scales, $\hat q$ and $\hat k$ both have length $\sqrt d$. Two such vectors have a product of at most $d$, when they point the same way; divided by $\sqrt d$ that leaves $\sqrt d$: 8 for a head of 64, and 11.3 for one of 128. With the same scale $\gamma$ everywhere it is $\sqrt d\,\gamma^2$.
+
+# %%
+explore(plots.score_growth, growth=Log(0.1, 100.0), d_head=[16, 64, 128], gamma=(0.5, 3.0, 0.25))
+
+# %% [markdown]
+# ### Exercise 6 · The largest score  (2 points · 6 min · ●●●)
+#
+# The scales differ from feature to feature. What is the largest score that *any* two vectors can reach? Take $\varepsilon$ as 0 and let nothing happen between norm and product. (With RoPE in between, features of $q$ and $k$ are mixed in pairs, and this bound is not the last word.)
+
+
+# %% exercise="max_logit_bound"
+def max_logit_bound(gamma_q: Float[Tensor, " d"], gamma_k: Float[Tensor, " d"]) -> float:
+    """The largest |score| under QK-norm: 8.0 for 64 scales of 1."""
+    ### BEGIN SOLUTION
+    return math.sqrt(len(gamma_q)) * (gamma_q * gamma_k).abs().max().item()
+    ### END SOLUTION
+
+
+# %% check="max_logit_bound"
+check(max_logit_bound)
+### BEGIN HIDDEN TESTS
+check(max_logit_bound, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ### May it be left out afterwards?
+#
+# Training is over, the weights are good. A student in a lecture asks whether the norm is still needed when the model writes.
+
+# %%
+predict("norm_left_out")
+
+# %%
+normed_a = [train(seed, **A, qk_norm=QKNormConfig()) for seed in SEEDS]
+
+
+def loss_on(model: Transformer, windows: Iterable[int]) -> float:
+    """The loss on a few windows of the text, nats per byte."""
+    rows = torch.stack([text[32 * at : 32 * at + 33] for at in windows])
+    with torch.no_grad():
+        return next_token_loss(model(rows[:, :-1]), rows[:, 1:]).item()
+
+
+for run in normed_a:
+    kept = loss_on(run.model, range(64))
+    for block in run.model.blocks:
+        block.attention.layer.place.early = False  # queries and keys go past their norms
+    left_out = loss_on(run.model, range(64))
+    print("without its norms the model is worse by more than 0.1 nats:", left_out > kept + 0.1)
+
+# %% [markdown]
+# The norm is not a crutch for training that could be taken off. It is part of the function that the weights were fitted to, learned scales included.
+
+# %% [markdown]
+# ## 6 · Norms everywhere
+#
+# First there was a norm before each branch of a block (notebook 10). Then some put one after the branch as well, or instead. Now they are on queries and keys. It is striking how often the answer to "it is unstable" has been another norm.
+#
+# > **Spot the slip.** The same lecture counts Gemma 2 among those who use QK-norm. Its report (Gemma Team, 2024) and its configuration have soft caps instead, on scores (50) and on logits (30). It is Gemma 3 (Gemma Team, 2025) that has the norms, in place of the caps.
+#
+# ### Exercise 7 · Count the norms  (1 point · 4 min · ●)
+#
+# How many norms does *one block* have in these models? Norms on queries and on keys count as one each. You may look into `lmcourse.models.zoo`.
+
+# %% exercise="norms_per_block"
+norms_per_block = None  # {"gpt-2": ..., "llama-7b": ..., "gemma-2-9b": ..., "olmo-2-7b": ..., "gemma-3-4b": ...}
+### BEGIN SOLUTION
+norms_per_block = {"gpt-2": 2, "llama-7b": 2, "gemma-2-9b": 4, "olmo-2-7b": 4, "gemma-3-4b": 6}
+### END SOLUTION
+
+# %% check="norms_per_block"
+check(norms_per_block=norms_per_block)
+### BEGIN HIDDEN TESTS
+check(norms_per_block=norms_per_block, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+plots.norm_positions()
+
+# %% [markdown]
+# Among others, DCLM (Li et al., 2024), OLMo 2, Qwen3 and Gemma 3 normalise queries and keys. Who counts all norms of a model must not forget the last one, before the head.
+
+# %% [markdown]
+# ## 7 · Soft-capping
+#
+# QK-norm takes the length of *every* query away, small ones too. A gentler way is to leave small scores alone and only bend the large ones:
+#
+# $$\text{capped} = c \cdot \tanh\!\Big(\frac{z}{c}\Big), \qquad \frac{\partial\,\text{capped}}{\partial z} = 1 - \tanh^2\!\Big(\frac{z}{c}\Big)$$
+#
+# By hand, with $c = 50$: a score of 10 becomes 9.87, and 100 becomes 48.2.
+
+# %%
+predict("through_the_cap")
+
+# %%
+explore(plots.soft_cap_curve, cap=[10.0, 30.0, 50.0], logit=(-150.0, 150.0, 5.0))
+
+# %% [markdown]
+# ### Exercise 8 · Soft cap and slope  (3 points · 6 min · ●●)
+#
+# Return the capped logits and the slope at each of them, by hand. Raise `ValueError` for a cap that is not positive.
+
+
+# %% exercise="soft_cap"
+def soft_cap(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
+    """Logits squeezed into ±cap, and the derivative of each by the logit it came from."""
+    ### BEGIN SOLUTION
+    if cap <= 0:
+        raise ValueError(f"a cap must be positive, not {cap}")
+    squeezed = torch.tanh(logits / cap)
+    return cap * squeezed, 1 - squeezed**2
+    ### END SOLUTION
+
+
+# %% check="soft_cap"
+check(soft_cap)
+### BEGIN HIDDEN TESTS
+check(soft_cap, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# A cap bounds the *value* of a score. The gradient through a capped score is small, and behind the cap the weights go on growing unseen. Keep that in mind for section 8.
+#
+# > **Spot the slip.** "Gemma 2, and I think OLMo 2, also do this." Gemma 2 does. OLMo 2's report lists norms after the branches, QK-norm and z-loss, and no cap.
+#
+# **In real models.** A group at NVIDIA (Rybakov et al., 2024) trained a model of 830 million parameters at rising rates until it diverged. In their comparison the baseline has a perplexity of 11.19; capping alone is worse than that, and QK-norm better, because it allows a higher rate. A norm *and* a cap together allowed a rate 1.5 times
+# as high as the norm alone. To get a feeling for such differences: a perplexity of 11.00 instead of 11.19 is 1.7 percent less, or 0.017 nats.
+
+# %%
+for perplexity in (11.19, 11.00):
+    print(f"perplexity {perplexity:.2f} = {math.log(perplexity):.3f} nats")
+
+# %% [markdown]
+# ## 8 · Side by side
+#
+# Now both patients get each treatment alone, with three seeds, and everything else unchanged. For A we draw a line at 2.3 nats: "saved" is who ends below it on average. For B there are three verdicts: exploded, alive, and saved, which is below 2.4. (When this was written, no average was closer to a line than 0.1.)
+
+# %%
+BIASES = {"bias": True, "out_bias": True, "feed_forward": {"bias": True}}
+TREATMENTS = {
+    "rate ÷ 10": {},
+    "warm-up": {"warmup": 50},
+    "clipping": {"clip": 0.3},
+    "z-loss": {"z_factor": 1e-2},
+    "soft cap": {"soft_cap": 50.0},
+    "QK-norm": {"qk_norm": QKNormConfig()},
+    "decay 1": {"decay": 1.0},
+    "with biases": BIASES,
+}
+ward_a = {"untreated": sick_a, "QK-norm": normed_a}
+for name, treatment in TREATMENTS.items():
+    if name not in ward_a:
+        patient = {**A, "rate": A["rate"] / 10} if name == "rate ÷ 10" else A
+        ward_a[name] = [train(seed, **patient, **treatment) for seed in SEEDS]
+
+# %%
+ends_a = {name: fmean(run.end for run in runs) for name, runs in ward_a.items()}
+verdicts_a = {name: "saved" if end < 2.3 else "not saved" for name, end in ends_a.items()}
+ward_a = {name: ward_a[name] for name in ["untreated", *TREATMENTS]}
+plots.side_by_side(
+    {name: [run.losses for run in runs] for name, runs in ward_a.items()},
+    verdicts_a,
+    "Patient A: AdamW, rate 0.03",
+    5.0,
+)
+
+# %% [markdown]
+# Half of the medicine cabinet does nothing for A. Why? Look at two vital signs: the largest score during the run, and $\log Z$ at its end.
+
+# %%
+plots.vital_signs(
+    {
+        "largest |score|": {name: [run.score for run in runs] for name, runs in ward_a.items()},
+        "mean |log Z|": {name: [run.log_z for run in runs] for name, runs in ward_a.items()},
+    },
+    {"largest |score|": 100.0, "mean |log Z|": 3.0},
+    "Patient A: vital signs",
+)
+
+# %% [markdown]
+# Each trick does exactly what it promises, and only that:
+#
+# - **z-loss** brings $\log Z$ down, and $\log Z$ was not the disease.
+# - **Clipping** shortens gradients, and Adam does not care about their length.
+# - **The soft cap** bounds what the softmax sees. The raw scores, which the figure shows, are as large as ever, and most of them are so far behind the cap that no gradient comes back.
+# - **QK-norm** bounds the scores, and the disease was in the scores.
+# - **Decay** of 1, ten times the usual, keeps all matrices small, and scores with them. A **lower rate** cures everything, and makes training slower in the long run. **Warm-up** lets the model find its way before the rate is high.
+# - **Biases** make no difference that three seeds could show. Practitioners report that large models are more stable without (a lecture: "clear empirical observations", and no explanation), and most models since PaLM have none. A tiny model is no evidence against it.
+#
+# The exploding patient next.
+
+# %%
+ward_b = {"untreated": sick_b, "clipping": clipped_b}
+for name in ("rate ÷ 10", "warm-up", "z-loss", "soft cap", "QK-norm", "with biases"):
+    patient = {**B, "rate": B["rate"] / 10} if name == "rate ÷ 10" else B
+    ward_b[name] = [train(seed, **patient, **TREATMENTS[name]) for seed in SEEDS]
+verdicts_b = {
+    name: "exploded" if any(run.exploded for run in runs) else "saved" if fmean(r.end for r in runs) < 2.4 else "alive"
+    for name, runs in ward_b.items()
+}
+plots.side_by_side(
+    {name: [run.losses for run in runs] for name, runs in ward_b.items()}, verdicts_b, "Patient B: SGD, rate 0.5", 7.0
+)
+
+# %% [markdown]
+# Here clipping is the medicine: the disease is the length of the step. QK-norm keeps B alive, because a step that makes $W_q$ huge no longer makes scores huge, but B learns little more than how frequent each letter is. The z-loss does harm, if anything: to a chain reaction it adds the
+# gradient of a square.
+#
+# So there is no best trick. There is a diagnosis: *which number grows?*
+#
+# ### Norms and warm-up
+#
+# Where the norm stands decides how much warm-up a model needs. The first transformers had it *after* the addition ("post"), and everybody used warm-up. Xiong et al. (2020) showed why: at the start, gradients near the output of a post-norm model are large, and with the norm before each branch they are not. Does our patient A agree?
+
+# %%
+POST = {"block": {"placement": "post"}}
+DOUBLE = {"block": {"placement": "double"}}
+GRID = {
+    "post-norm": POST,
+    "post-norm, warm-up": {**POST, "warmup": 50},
+    "before and after": DOUBLE,
+    "before, after, q and k": {**DOUBLE, "qk_norm": QKNormConfig()},
+}
+grid = {name: [train(seed, **A, **changes) for seed in SEEDS[:2]] for name, changes in GRID.items()}
+grid = {"untreated": sick_a, "pre-norm, warm-up": ward_a["warm-up"]} | grid
+ends = {name: fmean(run.end for run in runs) for name, runs in grid.items()}
+plots.side_by_side(
+    {name: [run.losses for run in runs] for name, runs in grid.items()},
+    {name: "saved" if end < 2.4 else "not saved" for name, end in ends.items()},
+    "Patient A, with other norms",
+    5.0,
+)
+
+# %%
+best = min(ends, key=lambda name: ends[name])
+print("post-norm without warm-up knows hardly more than the frequencies:", ends["post-norm"] > 2.8)
+print("warm-up gains more than half a nat with post-norm:", ends["post-norm"] - ends["post-norm, warm-up"] > 0.5)
+print("best of all:", best)
+
+# %% [markdown]
+# It does. Post-norm without warm-up is the sickest of all, and with warm-up among the healthy. And the more norms, the better: before, after, and on queries and keys.
+
+# %% [markdown]
+# ## 9 · Sixteen bits
+#
+# All of this was in fp32. In 16 bits two more things can go wrong, one for each format.
+#
+# **fp16 has no room below.** Gradients under about $3 \cdot 10^{-8}$ round to 0 (notebook 01). The cure: multiply the loss by a large scale $S$ before the backward pass, and divide the gradients by $S$, in fp32, before the update. Which $S$? Too small, and gradients vanish; too large, and they overflow. So let it find out by itself (Micikevicius et al., 2018):
+#
+# - an overflow anywhere: leave this update out, and halve $S$;
+# - so many good steps in a row: double $S$.
+#
+# By hand, with $S = 1024$ and doubling after 2 good steps: good, good ($S = 2048$), overflow ($S = 1024$, no update), good, good ($S = 2048$).
+
+# %%
+explore(plots.loss_scale_history, start=Log(1.0, 2.0**30, 2), interval=(10, 300, 10))
+
+# %% [markdown]
+# ### Exercise 9 · A loss scaler  (4 points · 10 min · ●●●)
+#
+# Write a class with an attribute `scale` and a method `unscale`, which is called once per step with the fp16 gradients of the *scaled* loss. If all are finite it returns them in float32, divided by the scale they were made with; if not, it returns `None`: the update is left out. Either way it then
+# adapts `scale` as above, and after doubling or an overflow it counts from 0.
+
+
+# %% exercise="LossScaler"
+class LossScaler:
+    """A dynamic loss scale: halves on overflow, doubles after `interval` good steps in a row."""
+
+    def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
+        self.scale = scale
+        ### BEGIN SOLUTION
+        self.interval, self.good = interval, 0
+        ### END SOLUTION
+
+    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
+        """The gradients of the loss in float32, or None if one of them is infinite or NaN."""
+        ### BEGIN SOLUTION
+        if not all(gradient.isfinite().all() for gradient in gradients):
+            self.scale, self.good = self.scale / 2, 0
+            return None
+        result = [gradient.float() / self.scale for gradient in gradients]
+        self.good += 1
+        if self.good == self.interval:
+            self.scale, self.good = 2 * self.scale, 0
+        return result
+        ### END SOLUTION
+
+
+# %% check="LossScaler"
+check(LossScaler)
+### BEGIN HIDDEN TESTS
+check(LossScaler, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# > **Spot the slip.** A code example in the notes wraps the forward pass in `autocast(dtype=torch.float16)` and comments "or e.g. torch.bfloat16", with the scaler left as it is. bf16 has the exponent of fp32: $10^{-8}$ stays $10^{-8}$, and there is nothing to scale. With bf16 you leave the scaler out.
+
+# %%
+tiny = torch.tensor(1e-8)
+print("1e-8 in fp16:", tiny.half().item(), "  in bf16:", f"{tiny.bfloat16().item():.1e}")
+
+# %% [markdown]
+# **bf16 has no room beside.** With 8 bits of significand, a weight hears an update only if it is more than half a gap, and gaps grow with the weight. So a weight that is stored in bf16 and grows goes *deaf*. Weight decay works against that: if every update pushes the same way by $\eta$, then $w \leftarrow w - \eta\lambda w + \eta$ comes to rest at $w = 1/\lambda$.
+
+# %%
+explore(plots.deaf_weights, rate=Log(1e-5, 1e-1, 10), decay=[0.01, 0.1, 1.0])
+
+# %% [markdown]
+# With $\eta = 0.001$ and $\lambda = 0.1$, weights may grow to 10, and they are deaf from 0.5 on. So decay alone does not make bf16 weights safe: real runs keep a master copy in fp32 (notebook 14). But D'Angelo et al. (2024) find that in mixed precision with bf16 too, models without decay diverge where those with it do not.
+
+# %% [markdown]
+# ## What to keep
+#
+# | trick | formula | what it bounds | what it does not |
+# | --- | --- | --- | --- |
+# | clipping | $g \cdot \min(1, c/\lVert g\rVert)$ | SGD's step; what enters Adam's averages | Adam's step |
+# | z-loss | $+\,\alpha \log^2 Z$, gradient $2\alpha \log Z \cdot p$ | drift of the output logits | attention |
+# | QK-norm | RMSNorm on $q$, $k$ | scores, by $\sqrt d \max\lvert\gamma_q\gamma_k\rvert$ | output logits |
+# | soft cap | $c \tanh(z/c)$, slope $1 - \tanh^2$ | what the softmax sees | growth behind the cap |
+# | loss scaling | $S$ halves on overflow, doubles after good steps | fp16's underflow | needed in fp16 only |
+# | warm-up, norms, decay, a lower rate | | the first steps; what reaches a branch; weights; everything | |
+# | a bell | norm above 5 × the median of late | nothing, but you know | |
+#
+# ## Check yourself
+#
+# 1. Your run diverges. Which three numbers do you plot first, and which trick belongs to each?
+# 2. QK-norm with $\gamma = 1$ and a head of 64: scores are at most 8. How peaked can a softmax over 1000 tokens become at most? Is that enough?
+# 3. Why does the z-loss pull hardest at the most probable token?
+# 4. Soft-capping cannot be used with most fused attention kernels, QK-norm can. Why?
+# 5. Your loss scaler halves at every step for 30 steps. What is going on?
+#
+# <details><summary>Answers</summary>
+#
+# 1. The norm of the gradient (clipping, a lower rate), the largest attention score (QK-norm, cap), $\log Z$ (z-loss).
+# 2. One score of 8 and 999 of −8: $1/(1 + 999\,e^{-16})$, which is 0.9999. It can still look at one token, if the others all point the opposite way. Against 999 scores of 0 it is $1/(1 + 999\,e^{-8})$, or 0.75. Learned scales raise the bound where that is needed.
+# 3. Its gradient is $2\alpha\log Z \cdot p_j$: lowering the largest logit lowers $Z$ most.
+# 4. The cap acts on each score, inside the kernel, where scores never leave the chip. The norm acts on $q$ and $k$ before the kernel sees them.
+# 5. The gradients are infinite or NaN whatever the scale: an overflow in the forward pass, or a NaN. Halving is no cure; our trainer gives up after 20 such steps.
+#
+# </details>
+#
+# ## Further reading
+#
+# - Wortsman et al., 2023, *Small-scale proxies for large-scale transformer training instabilities*: this notebook, done properly.
+# - Zhai et al., 2023, *Stabilizing transformer training by preventing attention entropy collapse*.
+# - Dehghani et al., 2023, *Scaling vision transformers to 22 billion parameters*, on QK-norm.
+# - OLMo Team, 2025, *2 OLMo 2 Furious*, section 3, on spikes and what was changed against them.
+# - Rybakov et al., 2024, *Methods of improving LLM training stability*.
+# - In this package: `lmcourse/training/spikes.py`, `lmcourse/nn/placing.py` and `lmcourse/models/loss.py`, which are short.
+
+# %% [markdown]
+# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
+
+# %% tags=["hide-input"]
+assert all(run.exploded for run in sick_b) and not any(run.exploded for run in sick_a + clipped_b)
+assert all(run.end > after_one + 0.2 and run.score > 200 for run in sick_a)
+saved_a = {name for name, verdict in verdicts_a.items() if verdict == "saved"}
+assert saved_a == {"rate ÷ 10", "warm-up", "QK-norm", "decay 1"}, ends_a
+assert verdicts_b["clipping"] == "saved" and {verdicts_b[name] for name in ("QK-norm", "warm-up", "rate ÷ 10")} == {
+    "alive"
+}
+assert {verdicts_b[name] for name in ("untreated", "z-loss", "soft cap", "with biases")} == {"exploded"}
+assert all(abs(end - 2.3) > 0.05 for end in ends_a.values()), ends_a
+assert median([1, 1, 1, 1, 1000]) == 1 and round(fmean([1, 1, 1, 1, 1000])) == 201
+z_by_hand = sum(math.exp(x) for x in (5, 4, 3))
+assert [round(z_by_hand, 1), round(math.log(z_by_hand), 3)] == [223.1, 5.408]
+assert [round(math.log(z_by_hand) - 5, 3), round(0.1 * math.log(z_by_hand) ** 2, 3)] == [0.408, 2.924]
+assert round(math.sqrt(12.5), 3) == 3.536 and [round(x / math.sqrt(12.5), 3) for x in (3, 4)] == [0.849, 1.131]
+assert [round(50 * math.tanh(x / 50), 2) for x in (10, 100)] == [9.87, 48.2] and round(1 - math.tanh(2) ** 2, 2) == 0.07
+assert (
+    round(math.sqrt(128), 1) == 11.3
+    and round(math.log(11.19 / 11), 3) == 0.017
+    and round(100 * (1 - 11 / 11.19), 1) == 1.7
+)
+assert round(1 / (1 + 999 * math.exp(-16)), 4) == 0.9999 and round(1 / (1 + 999 * math.exp(-8)), 2) == 0.75
+assert torch.tensor(-200.0).exp() == 0 and torch.tensor(2.9e-8).half() == 0 and torch.tensor(3.1e-8).half() > 0
+assert torch.tensor(0.5).bfloat16() + torch.tensor(0.001).bfloat16() == 0.5
+assert torch.tensor(0.25).bfloat16() + torch.tensor(0.001).bfloat16() > 0.25
