@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import ipywidgets
 
-from lmcourse.plots.attention_look import PRESETS, SENTENCE, HandSet, Pair, attention_playground
+from lmcourse.plots.attention.look import PRESETS, SENTENCE, HandSet, Pair, attention_playground
 from lmcourse.widgets.live import LiveFigure, image_html
 
 _ROLES = {"queries": "query", "keys": "key", "values": "value"}

@@ -7,7 +7,7 @@ import html
 import ipywidgets
 
 from lmcourse.autograd import Graph, example, steps_of
-from lmcourse.plots.autograd_graph import computation_graph, graph_step
+from lmcourse.plots.autograd.graph import computation_graph, graph_step
 from lmcourse.widgets.live import LiveFigure, image_html
 
 _MILLISECONDS = 1500

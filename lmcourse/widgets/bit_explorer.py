@@ -9,7 +9,7 @@ from decimal import Decimal
 import ipywidgets
 
 from lmcourse.numerics import FORMATS, FloatFormat, decode, encode, fields, find_format, neighbours
-from lmcourse.plots.bits import FIELD_COLOURS, bit_pattern, field_of_bit, hexadecimal, is_written_exactly
+from lmcourse.plots.floating_point.bits import FIELD_COLOURS, bit_pattern, field_of_bit, hexadecimal, is_written_exactly
 from lmcourse.widgets.live import LiveFigure, error_html
 
 _MAX_DECIMAL = 40

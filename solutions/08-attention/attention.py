@@ -31,7 +31,7 @@ from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.kv_cache import bytes_per_token
 from lmcourse.models.zoo import find_model
 from lmcourse.notebook import check, explore, hint, predict, start
-from lmcourse.plots.attention_costs import layer_work
+from lmcourse.plots.attention.costs import layer_work
 from lmcourse.widgets import AttentionPlayground, Log
 
 start("08-attention")

@@ -23,7 +23,6 @@ import time
 from itertools import pairwise
 
 import torch
-from torch import Tensor
 
 from lmcourse import plots
 from lmcourse.accounting import flops as count
@@ -58,9 +57,9 @@ start("15-flops")
 predict("flops_or_rate")
 
 # %% [markdown]
-# > **Spot the slip.** A set of notes lists "H100: 1979 teraFLOPs". As an amount it says nothing. The rate, 1979 TFLOP/s, is printed on the data
-# > sheet, and comes with an asterisk: it holds for matrices in which two of every four weights are zero (*sparse*). Nobody trains
-# > with those. The *dense* rate is half: 989.4 TFLOP/s.
+# > **Spot the slip.** A set of notes lists "H100: 1979 teraFLOPs". As an amount it says nothing. The rate, 1979 TFLOP/s, is printed on
+# > the data sheet, and comes with an asterisk: it holds for matrices in which two of every four weights are zero (*sparse*). Nobody
+# > trains with those. The *dense* rate is half: 989.4 TFLOP/s.
 #
 # Three rates to remember, all dense (NVIDIA, data sheets of 2021 and 2023):
 
@@ -99,8 +98,8 @@ explore(plots.matmul_cube, m=(1, 8), k=(1, 8), n=(1, 8))
 # %% [markdown]
 # ### Exercise 1 · A matrix product  (1 point · 3 min · ●)
 #
-# Return the FLOPs of an $m \times k$ times a $k \times n$ matrix. One of the checks is the example of the notes: 16,384 points
-# with 32,768 features each, mapped to 8192 outputs.
+# Return the FLOPs of an $m \times k$ times a $k \times n$ matrix. One of the checks is the example of the notes: 16,384 points with
+# 32,768 features each, mapped to 8192 outputs.
 
 # %% exercise="matmul_flops"
 def matmul_flops(m: int, k: int, n: int) -> int:
@@ -119,16 +118,16 @@ check(matmul_flops, hidden=True)
 # %% [markdown]
 # ### And everything else?
 #
-# An activation, a norm or a sum of two tensors does a few operations *per number*. A product does thousands per number of its result. Take a
-# feed-forward layer: its activation works on $4d$ numbers per token, and the products before and after take
+# An activation, a norm or a sum of two tensors does a few operations *per number*. A product does thousands per number of its result.
+# Take a feed-forward layer: its activation works on $4d$ numbers per token, and the products before and after take
 # $2 \cdot d \cdot 4d + 2 \cdot 4d \cdot d = 16 d^2$ FLOPs. Even a GELU, at twenty operations each, comes to $80\,d$.
 
 # %%
 explore(plots.elementwise_share, operations=(1, 60))
 
 # %% [markdown]
-# So we count products and nothing else, as everybody does. Keep in mind that this is a statement about *FLOPs*. Element-wise operations can
-# still take much *time*, because they wait for memory (notebooks 11 and 19).
+# So we count products and nothing else, as everybody does. Keep in mind that this is a statement about *FLOPs*. Element-wise operations
+# can still take much *time*, because they wait for memory (notebooks 11 and 19).
 
 # %% [markdown]
 # ## 3 · A product of any two tensors
@@ -147,13 +146,14 @@ scores = count_flops(lambda: torch.einsum("bhsd,bhtd->bhst", first, second))
 print(f"b h s d, b h t d -> b h s t   torch counts {scores.total:,}   2 · 2 · 4 · 5 · 6 · 8 = {2 * 2 * 4 * 5 * 6 * 8:,}")
 
 # %% [markdown]
-# These tensors live on the *meta* device: they have shapes and no numbers, so they weigh nothing, and counting is all one can do with them.
+# These tensors live on the *meta* device: they have shapes and no numbers, so they weigh nothing, and counting is all one can do with
+# them.
 #
 # ### Exercise 2 · Any product  (3 points · 8 min · ●●)
 #
-# `pattern` is written as for einops, with names between spaces: `"b s d, d f -> b s f"`. `first` and `second` are the two shapes.
-# Return the FLOPs. Where nothing is summed there is no matrix product: return 0. Raise `ValueError` if one name has two sizes. (An axis that is summed stands in both
-# tensors; you need not look for others.)
+# `pattern` is written as for einops, with names between spaces: `"b s d, d f -> b s f"`. `first` and `second` are the two shapes. Return
+# the FLOPs. Where nothing is summed there is no matrix product: return 0. Raise `ValueError` if one name has two sizes. (An axis that is
+# summed stands in both tensors; you need not look for others.)
 
 # %% exercise="einsum_flops"
 def einsum_flops(pattern: str, first: list[int], second: list[int]) -> int:
@@ -178,18 +178,20 @@ check(einsum_flops, hidden=True)
 
 # %% [markdown]
 # ## 4 · Forward through a model
+#
+# You know what one product costs. What is a whole model made of, and what grows how fast when it gets larger?
 
 # %%
 predict("twice_as_wide")
 
 # %% [markdown]
-# A linear layer with $n$ weights takes $2n$ FLOPs for each token that passes: every weight multiplies once and adds once. Add up all layers and you
-# have the first rule of thumb:
+# A linear layer with $n$ weights takes $2n$ FLOPs for each token that passes: every weight multiplies once and adds once. Add up all
+# layers and you have the first rule of thumb:
 #
 # $$\text{forward} \approx 2 \cdot \text{tokens} \cdot N.$$
 #
-# Now without the "≈". Take $B$ texts of $S$ tokens, a model of width $D$ with $L$ layers, a feed-forward layer of width $F = E \cdot D$, and $V$ tokens in the
-# vocabulary. Every layer does this:
+# Now without the "≈". Take $B$ texts of $S$ tokens, a model of width $D$ with $L$ layers, a feed-forward layer of width $F = E \cdot D$,
+# and $V$ tokens in the vocabulary. Every layer does this:
 #
 # | part | product | FLOPs per layer |
 # | --- | --- | --- |
@@ -199,21 +201,24 @@ predict("twice_as_wide")
 # | out | $(BS, D) \cdot (D, D)$ | $2\,B S D^2$ |
 # | feed-forward | $(BS, D) \cdot (D, F)$, $(BS, F) \cdot (F, D)$ | $4\,B S D F = 4\,E\,B S D^2$ |
 #
-# and once, at the end, the head: $2\,B S D V$. How many heads attention has does not matter: $h$ heads of width $D/h$ make $h \cdot S^2 \cdot D/h$. With *shared* key
-# heads (GQA) the matrices for keys and values are only $D_{kv}$ wide. A *gated* feed-forward layer has three matrices of $D \cdot F$.
+# and once, at the end, the head: $2\,B S D V$. How many heads attention has does not matter: $h$ heads of width $D/h$ make
+# $h \cdot S^2 \cdot D/h$. With *shared* key heads (GQA) the matrices for keys and values are only $D_{kv}$ wide. A *gated* feed-forward
+# layer has three matrices of $D \cdot F$.
 
 # %%
 predict("head_share")
 
 # %% [markdown]
-# > **Spot the slip.** Another set of notes counts $3\,\big(b\,l\,(24 s h^2 + 4 s^2 h) + 4\,b s v h\big)$ for forward and backward, with width $h$, $l$ layers and a vocabulary of $v$. The layers
-# > are right: with $E = 4$ our table adds up to $24\,BSD^2 + 4\,BS^2D$. The vocabulary is not. The logits are one product, $2\,bsvh$. The other $2\,bsvh$ would be
-# > the embedding as a product with one-hot vectors, and it is a *look-up*. For GPT-3 that is 0.69 % in place of 0.34 %; for GPT-2 small 43 % in place of 27 %.
+# > **Spot the slip.** Another set of notes counts $3\,\big(b\,l\,(24 s h^2 + 4 s^2 h) + 4\,b s v h\big)$ for forward and backward, with
+# > width $h$, $l$ layers and a vocabulary of $v$. The layers are right: with $E = 4$ our table adds up to $24\,BSD^2 + 4\,BS^2D$. The
+# > vocabulary is not. The logits are one product, $2\,bsvh$. The other $2\,bsvh$ would be the embedding as a product with one-hot
+# > vectors, and it is a *look-up*. For GPT-3 that is 0.69 % in place of 0.34 %; for GPT-2 small 43 % in place of 27 %.
 #
 # ### Exercise 3 · A forward pass  (3 points · 10 min · ●●)
 #
-# Return a dict with the FLOPs of the six parts, `"qkv"`, `"scores"`, `"values"`, `"out"`, `"ffn"` and `"head"`, of all layers together. `d_kv` is the width of all key heads together; `None` means `d_model`.
-# All $S^2$ pairs of tokens count, also those that a causal mask hides: that is what torch counts and most papers report.
+# Return a dict with the FLOPs of the six parts, `"qkv"`, `"scores"`, `"values"`, `"out"`, `"ffn"` and `"head"`, of all layers together.
+# `d_kv` is the width of all key heads together; `None` means `d_model`. All $S^2$ pairs of tokens count, also those that a causal mask
+# hides: that is what torch counts and most papers report.
 
 # %% exercise="forward_flops"
 def forward_flops(
@@ -249,8 +254,8 @@ check(forward_flops, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Do not believe the formula, count. Torch runs whole models on the meta device and adds up every product that is really made. Beside
-# it, the package's own count from the configuration, and the rule of thumb:
+# Do not believe the formula, count. Torch runs whole models on the meta device and adds up every product that is really made. Beside it,
+# the package's own count from the configuration, and the rule of thumb:
 
 # %%
 print("model           tokens      torch counts          predicted             2·tokens·N, N with head")
@@ -262,23 +267,24 @@ for name, length in (("gpt-2", 1024), ("llama-3.2-1b", 2048), ("llama-3-8b", 204
     print(f"{name:13}  {length:7,}  {counted:20,}  {predicted:20,}  {rule:20,} ({rule / counted - 1:+.1%})")
 
 # %% [markdown]
-# What is missing to the rule is scores and values: they are products of activations, and no weight stands for them. Slide the length, and watch red and
-# orange grow (past what some of these models can read; the arithmetic does not mind). Which models does the head weigh on?
+# What is missing to the rule is scores and values: they are products of activations, and no weight stands for them. Slide the length, and
+# watch red and orange grow (past what some of these models can read; the arithmetic does not mind). Which models does the head weigh on?
 
 # %%
 explore(plots.flops_by_part, length=Log(128, 131072), pairs=["all", "visible"])
 
 # %% [markdown]
-# With `visible`, only pairs that the causal mask lets through count. Fused kernels skip the others, nearly (Dao, 2023, §3.1), so *time* is closer to that; published FLOPs
-# mostly count all pairs. When you compare two numbers, ask which.
+# With `visible`, only pairs that the causal mask lets through count. Fused kernels skip the others, nearly (Dao, 2023, §3.1), so *time*
+# is closer to that; published FLOPs mostly count all pairs. When you compare two numbers, ask which.
 #
-# On $T$ devices with tensor parallelism each does a $T$-th of these FLOPs. (Sequence parallelism, often named in the same breath, divides activations and not one weight.)
+# On $T$ devices with tensor parallelism each does a $T$-th of these FLOPs. (Sequence parallelism, often named in the same breath, divides
+# activations and not one weight.)
 
 # %% [markdown]
 # ## 5 · The way back
 #
-# Two layers and a loss: $h_1 = x w_1$, $h_2 = h_1 w_2$, with $x$ of shape $(B, D)$, $w_1$ of $(D, D)$ and $w_2$ of $(D, K)$. Forward is easy by now:
-# $2BD^2 + 2BDK$. And back?
+# Two layers and a loss: $h_1 = x w_1$, $h_2 = h_1 w_2$, with $x$ of shape $(B, D)$, $w_1$ of $(D, D)$ and $w_2$ of $(D, K)$. Forward is
+# easy by now: $2BD^2 + 2BDK$. And back?
 
 # %%
 predict("two_layers_back")
@@ -288,11 +294,13 @@ predict("two_layers_back")
 #
 # $$\underbrace{dw}_{(D, K)} = \underbrace{x^\top}_{(D, B)} \underbrace{dz}_{(B, K)} \qquad\qquad \underbrace{dx}_{(B, D)} = \underbrace{dz}_{(B, K)} \underbrace{w^\top}_{(K, D)}$$
 #
-# Both take $2BDK$ FLOPs, exactly as many as $z$ did. The first updates $w$, the second goes on to the layer before. So backward takes twice the forward, with one exception: nobody needs the
-# gradient of something that is not learned and has nothing learned before it. For the first layer on raw data, $dx$ is left out.
+# Both take $2BDK$ FLOPs, exactly as many as $z$ did. The first updates $w$, the second goes on to the layer before. So backward takes
+# twice the forward, with one exception: nobody needs the gradient of something that is not learned and has nothing learned before it. For
+# the first layer on raw data, $dx$ is left out.
 #
-# > **Spot the slip.** A set of notes looks at the loop for $w_2$ below, sees "4 operations in three nested loops", and concludes: $4BDK$ for one weight matrix, and "the same applies" to $w_1$, $4BD^2$. Then
-# > it prints the loop. Both are wrong. Let us run it as printed, with $B=3$, $D=5$, $K=2$:
+# > **Spot the slip.** A set of notes looks at the loop for $w_2$ below, sees "4 operations in three nested loops", and concludes: $4BDK$
+# > for one weight matrix, and "the same applies" to $w_1$, $4BD^2$. Then it prints the loop. The count and the loop are both wrong. Let us run it as printed,
+# > with $B=3$, $D=5$, $K=2$:
 
 # %%
 torch.manual_seed(0)
@@ -317,11 +325,12 @@ print(f"as printed: {steps} of {B * D * K} steps, equal to h1ᵀ dh2: {torch.all
 print(f"corrected:  {B * D * K} steps, equal to h1ᵀ dh2: {torch.allclose(right, h1.T @ dh2)}")
 
 # %% [markdown]
-# The corrected loop makes $2BDK$ operations, a multiplication and an addition per step. That is $dw_2$ alone. The other $2BDK$ belong to $dh_1 = dh_2\,w_2^\top$, which the loop does not show; and $x$ needs no gradient, so $w_1$ costs
-# $2BD^2$ and not $4BD^2$.
+# The corrected loop makes $2BDK$ operations, a multiplication and an addition per step. That is $dw_2$ alone. The other $2BDK$ belong to
+# $dh_1 = dh_2\,w_2^\top$, which the loop does not show; and $x$ needs no gradient, so $w_1$ costs $2BD^2$ and not $4BD^2$.
 #
-# A second slip, from another set: with an activation in between, $z' = \varphi(z w)$, it counts $5DIJ$ for the way back, "slightly more than double": one $DIJ$ for the
-# "broadcasted multiply" of the incoming gradient with $\varphi'$. But both have the shape $(D, J)$ (and so the index of $\varphi'$ is $j$, not $i$ as printed). Multiplying them is element-wise, $DJ$ operations. What is left is $4DIJ$:
+# A second slip, from another set: with an activation in between, $z' = \varphi(z w)$, it counts $5DIJ$ for the way back, "slightly more
+# than double": one $DIJ$ for the "broadcasted multiply" of the incoming gradient with $\varphi'$. But both have the shape $(D, J)$ (and
+# so the index of $\varphi'$ is $j$, not $i$ as printed). Multiplying them is element-wise, $DJ$ operations. What is left is $4DIJ$:
 
 # %%
 x, w = (torch.empty(*shape, device="meta", requires_grad=True) for shape in ((64, 256), (256, 256)))
@@ -331,8 +340,9 @@ print(f"forward {two['forward']:,}   backward {two['backward']:,}   ratio {two['
 # %% [markdown]
 # ### Exercise 4 · The way back  (3 points · 8 min · ●●)
 #
-# A batch of `batch` rows passes a chain of linear layers; `widths` are the widths from input to output, so `[128, 128, 32]` are two layers. All weights are trained. Return the FLOPs of the
-# backward pass alone. `input_grad` says whether the gradient of the input is wanted, too.
+# A batch of `batch` rows passes a chain of linear layers; `widths` are the widths from input to output, so `[128, 128, 32]` are two
+# layers. All weights are trained. Return the FLOPs of the backward pass alone. `input_grad` says whether the gradient of the input is
+# wanted, too.
 
 # %% exercise="backward_flops"
 def backward_flops(batch: int, widths: list[int], input_grad: bool = False) -> int:
@@ -354,8 +364,9 @@ check(backward_flops, hidden=True)
 explore(plots.backward_bars, batch=Log(1, 1024), width=Log(16, 4096), outputs=Log(16, 4096), input_grad=False)
 
 # %% [markdown]
-# **In real models.** A language model's "raw data" is a look-up in a table that is learned, so the first layer's $dx$ is needed, and backward is twice the forward *exactly*. Torch's counter says so for every model of this
-# course. The ratio falls when you fine-tune: weights that are frozen have no $dw$, but the gradient still passes through them.
+# **In real models.** A language model's "raw data" is a look-up in a table that is learned, so the first layer's $dx$ is needed, and
+# backward is twice the forward *exactly*. Torch's counter says so for every model of this course. The ratio falls when you fine-tune:
+# weights that are frozen have no $dw$, but the gradient still passes through them.
 
 # %% [markdown]
 # ## 6 · Six N D
@@ -364,7 +375,8 @@ explore(plots.backward_bars, batch=Log(1, 1024), width=Log(16, 4096), outputs=Lo
 #
 # $$C \approx 6 \cdot N \cdot D \quad\text{FLOPs}$$
 #
-# (Kaplan et al., 2020, §2.1; be warned that $D$ means tokens here, and width elsewhere). It is the most useful line of this notebook. What does it give?
+# (Kaplan et al., 2020, §2.1; be warned that $D$ means tokens here, and width elsewhere). It is the most useful line of this notebook.
+# What does it give?
 
 # %%
 for name, tokens in (("gpt-3", 300e9), ("llama-3-8b", 15e12), ("llama-3.1-405b", 15.6e12)):
@@ -372,12 +384,14 @@ for name, tokens in (("gpt-3", 300e9), ("llama-3-8b", 15e12), ("llama-3.1-405b",
     print(f"{name:15}  6 · {N / 1e9:6.1f}e9 · {tokens:.3g} = {six_n_d(N, int(tokens)):.2e} FLOPs")
 
 # %% [markdown]
-# The first is what Brown et al. (2020, appendix D) report, 3.14e23; the last is what Grattafiori et al. (2024) do, 3.8e25. (One set of notes states the rule as "FLOPs = 6 · B · parameters" for *any* network on $B$
-# points. You know the exception: 6 becomes less where the input has no gradient.)
+# The first is what Brown et al. (2020, appendix D) report, 3.14e23; the last is what Grattafiori et al. (2024) do, 3.8e25. (One set of
+# notes states the rule as "FLOPs = 6 · B · parameters" for *any* network on $B$ points. You know the exception: 6 becomes less where the
+# input has no gradient.)
 #
 # ### The table behind it
 #
-# What exactly is $N$? Kaplan et al. printed a table, per **token**, for a model of `layers` layers of width $d$, with all heads together $d_{attn}$ wide, a feed-forward layer of $d_{ff}$ and a context of $n_{ctx}$ tokens:
+# What exactly is $N$? Kaplan et al. printed a table, per **token**, for a model of `layers` layers of width $d$, with all heads together
+# $d_{attn}$ wide, a feed-forward layer of $d_{ff}$ and a context of $n_{ctx}$ tokens:
 #
 # | row | parameters | forward FLOPs per token |
 # | --- | --- | --- |
@@ -391,8 +405,10 @@ for name, tokens in (("gpt-3", 300e9), ("llama-3-8b", 15e12), ("llama-3.1-405b",
 #
 # The total leaves out both ends, embedding and de-embedding. The head uses the embedding's weights, so it has no parameters of its own.
 #
-# > **Spot the slip.** Notes that explain this table go wrong three times. (1) "`qkv`: 3 matrices per token". Per *layer*: all tokens share them. (2) The $4d$ of `embed` would be two products with one-hot vectors, "$2d$ each". Such a
-# > product takes $2 \cdot n_{vocab} \cdot d$; a look-up and an addition take about $d$, and nobody minds the 4. (3) `mask` is said to be $QK^\top$ alone, with $A V$ "disregarded". Count with a causal mask:
+# > **Spot the slip.** Notes that explain this table go wrong three times. (1) "`qkv`: 3 matrices per token". Per *layer*: all tokens
+# > share them. (2) The $4d$ of `embed` would be two products with one-hot vectors, "$2d$ each". Such a product takes
+# > $2 \cdot n_{vocab} \cdot d$; a look-up and an addition take about $d$, and nobody minds the 4. (3) `mask` is said to be $QK^\top$
+# > alone, with $A V$ "disregarded". Count with a causal mask:
 
 # %%
 context, width = 2048, 1600
@@ -400,7 +416,8 @@ both = sum(4 * width * (query + 1) for query in range(context)) / context
 print(f"scores and values of a token, causal mean {both:,.0f}; the table's 2·n_ctx·d {2 * context * width:,}")
 
 # %% [markdown]
-# Scores and values take $4\,d_{attn}$ per pair, and a query sees $(n_{ctx}+1)/2$ keys on average. So `mask` holds *both*, for the half of the pairs that a causal mask lets through. (Our count of section 4, all pairs, is twice as much.)
+# Scores and values take $4\,d_{attn}$ per pair, and a query sees $(n_{ctx}+1)/2$ keys on average. So `mask` holds *both*, for the half of
+# the pairs that a causal mask lets through. (Our count of section 4, all pairs, is twice as much.)
 #
 # ### Exercise 5 · Kaplan's table  (3 points · 9 min · ●●)
 #
@@ -435,19 +452,22 @@ check(kaplan_table, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# When may one forget `mask`? With $d_{attn} = d$ and $d_{ff} = 4d$ we have $2N = 24 \cdot layers \cdot d^2$, so `mask` is $n_{ctx} / (12\,d)$ of it: more than ten per cent once the context is longer than $1.2\,d$. For GPT-3, 2048 tokens
-# and $d = 12{,}288$, it is 1.4 %.
+# When may one forget `mask`? With $d_{attn} = d$ and $d_{ff} = 4d$ we have $2N = 24 \cdot layers \cdot d^2$, so `mask` is
+# $n_{ctx} / (12\,d)$ of it: more than ten per cent once the context is longer than $1.2\,d$. For GPT-3, 2048 tokens and $d = 12{,}288$,
+# it is 1.4 %.
 #
 # ### How good is the rule?
 #
-# Hoffmann et al. (2022, appendix F) counted every product of their Chinchilla models and found 6·N·D close enough. Here are all decoders of the zoo. What $N$ is matters as much as the rule: try all three.
+# Hoffmann et al. (2022, appendix F) counted every product of their Chinchilla models and found 6·N·D close enough. Here are all decoders
+# of the zoo. What $N$ is matters as much as the rule: try all three.
 
 # %%
 explore(plots.six_n_gap, length=Log(128, 131072), N=["all parameters", "layers only", "layers and head"])
 
 # %% [markdown]
-# Large models on short texts: within a few per cent. Small models: the head, and attention, are too large to be left out. With "all parameters" two mistakes sometimes cancel: an embedding that is
-# counted although it is only looked up, and scores that are not counted although they are computed.
+# Large models on short texts: within a few per cent. Small models: the head, and attention, are too large to be left out. With "all
+# parameters" two mistakes sometimes cancel: an embedding that is counted although it is only looked up, and scores that are not counted
+# although they are computed.
 
 # %% [markdown]
 # ## 7 · A training step, to the last digit
@@ -456,12 +476,14 @@ explore(plots.six_n_gap, length=Log(128, 131072), N=["all parameters", "layers o
 #
 # $$12 \cdot B D L S \cdot \big(S + (2 + E)\,D\big), \qquad\text{and the head}\qquad 6 \cdot B S D V.$$
 #
-# These are the **model FLOPs** of a step: what has to be computed, whatever the implementation does. Take $D \gg S$, and $12 (2 + E) L D^2$ is six times the weights of the layers: the rule of 6·N·D is the first term, and
-# the correction is of the order $S/D$.
+# These are the **model FLOPs** of a step: what has to be computed, whatever the implementation does. Take $D \gg S$, and
+# $12 (2 + E) L D^2$ is six times the weights of the layers: the rule of 6·N·D is the first term, and the correction is of the order
+# $S/D$.
 #
 # ### Exercise 6 · Model FLOPs  (3 points · 7 min · ●●)
 #
-# Return the model FLOPs of a training step on `batch` texts of `length` tokens, with all pairs counted, and with the head. `expansion` is $E$.
+# Return the model FLOPs of a training step on `batch` texts of `length` tokens, with all pairs counted, and with the head. `expansion` is
+# $E$.
 
 # %% exercise="model_flops"
 def model_flops(batch: int, length: int, layers: int, d_model: int, expansion: int, vocabulary: int) -> int:
@@ -485,11 +507,13 @@ check(model_flops, hidden=True)
 predict("as_long_as_wide")
 
 # %% [markdown]
-# "Attention is quadratic" is true and says little: what matters is how large the factor is. Notes like to say that attention is negligible for $S \lesssim D$.
+# "Attention is quadratic" is true and says little: what matters is how large the factor is. Notes like to say that attention is
+# negligible for $S \lesssim D$.
 #
 # ### Exercise 7 · Attention's share  (2 points · 5 min · ●●)
 #
-# Return the share (0 to 1) of a layer's forward FLOPs that goes into scores and values. Count all pairs, and leave out the head. Then ask it: at which $S$ is the share one half?
+# Return the share (0 to 1) of a layer's forward FLOPs that goes into scores and values. Count all pairs, and leave out the head. Then ask
+# it: at which $S$ is the share one half?
 
 # %% exercise="attention_share"
 def attention_share(length: int, d_model: int, expansion: int = 4) -> float:
@@ -512,18 +536,21 @@ check(attention_share, hidden=True)
 explore(plots.attention_by_length, length=Log(128, 1048576), pairs=["all", "visible"])
 
 # %% [markdown]
-# So the crossover lies at 4608 tokens for GPT-2 small, at 24,576 for a width of 4096, and at 73,728 for GPT-3. Wide models can read long texts before attention is what they pay for.
+# So the crossover lies at 4608 tokens for GPT-2 small, at 24,576 for a width of 4096, and at 73,728 for GPT-3. Wide models can read long
+# texts before attention is what they pay for.
 #
 # ### Computed twice
 #
-# To save memory, activations are often thrown away and computed again on the way back (notebooks 13 and 14). What is done then are **hardware FLOPs**, more than the model FLOPs; a run's HFU
-# counts them, its MFU does not (Chowdhery et al., 2022, appendix B). Recomputing every layer is a second forward pass: 8 in place of 6, but for the head.
+# To save memory, activations are often thrown away and computed again on the way back (notebooks 13 and 14). What is done then are
+# **hardware FLOPs**, more than the model FLOPs; a run's HFU counts them, its MFU does not (Chowdhery et al., 2022, appendix B).
+# Recomputing every layer is a second forward pass: 8 in place of 6, but for the head.
 
 # %%
 explore(plots.recompute_bars, model=["gpt-2", "llama-3-8b", "gpt-3"], length=Log(512, 131072))
 
 # %% [markdown]
-# Fused attention always computes its scores again, because it never stored them (Dao et al., 2022). On long texts that is what you see in the middle bar.
+# Fused attention always computes its scores again, because it never stored them (Dao et al., 2022). On long texts that is what you see in
+# the middle bar.
 
 # %% [markdown]
 # ## 8 · How long, and what does it cost?
@@ -532,8 +559,8 @@ explore(plots.recompute_bars, model=["gpt-2", "llama-3-8b", "gpt-3"], length=Log
 #
 # $$\underbrace{\text{GPUs} \cdot \text{peak} \cdot \text{MFU}}_{\text{model FLOP/s}} \cdot \;\text{time} \;=\; 6 \cdot N \cdot \text{tokens}$$
 #
-# **MFU** is the share of the peak that becomes model FLOPs; section 10 measures it. The recipe in five steps: (1) the FLOPs in all; (2) the peak of a GPU, in the right format, dense; (3) MFU; (4) the FLOPs of all GPUs on one day, 86,400 s;
-# (5) divide.
+# **MFU** is the share of the peak that becomes model FLOPs; section 10 measures it. The recipe in five steps: (1) the FLOPs in all; (2)
+# the peak of a GPU, in the right format, dense; (3) MFU; (4) the FLOPs of all GPUs on one day, 86,400 s; (5) divide.
 #
 # ### Exercise 8 · The question from the start  (2 points · 5 min · ●●)
 #
@@ -557,7 +584,8 @@ predict("more_gpus")
 # %% [markdown]
 # ### Exercise 9 · GPU-hours  (2 points · 5 min · ●)
 #
-# What is paid for is hours of *one* GPU, times their number. Return the GPU-hours of a training run by 6·N·D; `peak` is that of one GPU, dense, in FLOP/s. Raise `ValueError` unless $0 < \text{mfu} \le 1$.
+# What is paid for is hours of *one* GPU, times their number. Return the GPU-hours of a training run by 6·N·D; `peak` is that of one GPU,
+# dense, in FLOP/s. Raise `ValueError` unless $0 < \text{mfu} \le 1$.
 
 # %% exercise="gpu_hours"
 def gpu_hours(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
@@ -576,10 +604,11 @@ check(gpu_hours, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# A reality check. Touvron et al. (2023, table 15) report 82,432 A100-hours for LLaMA 7B on a trillion tokens. With 6·N·D that is an MFU of 0.44, right where good runs lie. And GPT-3, at an MFU of 0.4, would be
-# 29,100 GPU-days on A100s or 9,200 on H100s.
+# A reality check. Touvron et al. (2023, table 15) report 82,432 A100-hours for LLaMA 7B on a trillion tokens. With 6·N·D that is an MFU
+# of 0.44, right where good runs lie. And GPT-3, at an MFU of 0.4, would be 29,100 GPU-days on A100s or 9,200 on H100s.
 #
-# Here is a whole budget, with models of the zoo and GPUs of the table. It counts scores and values, too. Which costs more: ten times the tokens, or half the MFU? How many GPUs do you need to be done within a month?
+# Here is a whole budget, with models of the zoo and GPUs of the table. It counts scores and values, too. Which costs more: ten times the
+# tokens, or half the MFU? How many GPUs do you need to be done within a month?
 
 # %%
 explore(
@@ -593,7 +622,8 @@ explore(
 )
 
 # %% [markdown]
-# Prices change by the month; slide to yours. The other way round works as well: so many days on so many GPUs are $\text{days} \cdot 86{,}400 \cdot \text{GPUs} \cdot \text{peak} \cdot \text{MFU} / 6N$ tokens.
+# Prices change by the month; slide to yours. The other way round works as well: so many days on so many GPUs are
+# $\text{days} \cdot 86{,}400 \cdot \text{GPUs} \cdot \text{peak} \cdot \text{MFU} / 6N$ tokens.
 
 # %%
 fleet = Fleet(find_accelerator("h100"), devices=64, mfu=0.4)
@@ -607,7 +637,8 @@ print(f"a month of 64 H100s at MFU 0.4 takes a model of 1B parameters through {t
 explore(plots.training_landmarks, accelerator=["a100-sxm-80gb", "h100-sxm", "b200"], gpus=Log(1, 65536), mfu=(0.05, 0.7, 0.01))
 
 # %% [markdown]
-# GPT-4 is drawn differently, because 2e25 is a guess from outside; notes often print it like a fact. Here are the other worked examples of the notes, computed again. The last one is section 10's:
+# GPT-4 is drawn differently, because 2e25 is a guess from outside; notes often print it like a fact. Here are the other worked examples
+# of the notes, computed again. The last one is section 10's:
 
 # %%
 for case in training_cases():
@@ -618,7 +649,8 @@ for case in training_cases():
 #
 # Reading is one pass over all tokens. Writing is a pass *per token*: each needs the one before. What does step $t$ cost?
 #
-# With a KV cache (notebooks 08 and 17) only the new token passes the matrices, $24 d^2$ per layer with a feed-forward layer of $4d$, and its query meets $t$ keys and values, $4\,t\,d$. Over a text of $T$ tokens:
+# With a KV cache (notebooks 08 and 17) only the new token passes the matrices, $24 d^2$ per layer with a feed-forward layer of $4d$, and
+# its query meets $t$ keys and values, $4\,t\,d$. Over a text of $T$ tokens:
 #
 # $$\sum_{t=1}^{T} L\,\big(24\,d^2 + 4\,t\,d\big) \;\approx\; L\,\big(24\,T d^2 + 2\,T^2 d\big).$$
 
@@ -626,8 +658,9 @@ for case in training_cases():
 predict("writing_a_text")
 
 # %% [markdown]
-# > **Spot the slip.** Notes sum this up as "quadratic runtime, linear memory", add that $d$ is "often larger than $T$", so that time is dominated by "the $O(td^2)$ portion", and that memory is "at most $O(T)$". The portion is
-# > $O(Td^2)$: $t$ was the index of the sum. The cache takes $O(T d)$ *per layer*, and all of it has a factor $L$. And two matrices per feed-forward layer are three with SwiGLU.
+# > **Spot the slip.** Notes sum this up as "quadratic runtime, linear memory", add that $d$ is "often larger than $T$", so that time is
+# > dominated by "the $O(td^2)$ portion", and that memory is "at most $O(T)$". The portion is $O(Td^2)$: $t$ was the index of the sum. The
+# > cache takes $O(T d)$ *per layer*, and all of it has a factor $L$. And two matrices per feed-forward layer are three with SwiGLU.
 #
 # Without a cache, step $t$ reads all $t$ tokens again: $24\,t\,d^2 + 4\,t^2 d$ per layer.
 
@@ -639,9 +672,11 @@ explore(plots.generation_cost, d_model=Log(256, 16384), tokens=Log(128, 131072))
 #
 # ### Exercise 10 · A text, token by token  (3 points · 9 min · ●●●)
 #
-# A model of `layers` layers, width `d_model`, feed-forward layers of $4d$ (not gated) and its own keys for every head reads a prompt and writes `new` tokens. Return the FLOPs.
+# A model of `layers` layers, width `d_model`, feed-forward layers of $4d$ (not gated) and its own keys for every head reads a prompt and
+# writes `new` tokens. Return the FLOPs.
 #
-# - The first pass reads the whole prompt and gives the first new token. Every later pass reads the token that was just written. The last token is never read.
+# - The first pass reads the whole prompt and gives the first new token. Every later pass reads the token that was just written. The last
+#   token is never read.
 # - A token that is read sees itself. All pairs of a pass count.
 # - Logits are only needed for the *last* token of each pass.
 # - Without `cache`, every pass reads prompt and all new tokens so far.
@@ -666,12 +701,14 @@ check(generation_flops, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **In real models.** Writing takes few FLOPs, and is slow all the same: a step uses every weight once for a single token, so the GPU spends its time fetching weights (notebook 17). FLOPs say how much work there is, not what it waits for.
+# **In real models.** Writing takes few FLOPs, and is slow all the same: a step uses every weight once for a single token, so the GPU
+# spends its time fetching weights (notebook 17). FLOPs say how much work there is, not what it waits for.
 
 # %% [markdown]
 # ## 10 · How much of the peak?
 #
-# **Model FLOPs utilisation** is model FLOP/s achieved, divided by the peak (Chowdhery et al., 2022). So take a stopwatch. A set of notes does it like this:
+# **Model FLOPs utilisation** is model FLOP/s achieved, divided by the peak (Chowdhery et al., 2022). So take a stopwatch. A set of notes
+# does it like this:
 #
 # ```python
 # def run():
@@ -683,15 +720,16 @@ check(generation_flops, hidden=True)
 # mfu = 2 * B * D * K / actual_time / 67e12  # FP32 Promised flop/s for H100
 # ```
 #
-# > **Spot the slip.** It gets the hard part right: a GPU takes orders and returns at once, so without `synchronize` you time the ordering. But `a` and `b` do not exist (the model has `x` and `w`); the first run, which loads
-# > and sets up, is averaged in; and what comes out is how well *one product* uses the *fp32* peak, not the MFU "of our model".
+# > **Spot the slip.** It gets the hard part right: a GPU takes orders and returns at once, so without `synchronize` you time the
+# > ordering. But `a` and `b` do not exist (the model has `x` and `w`); the first run, which loads and sets up, is averaged in; and what
+# > comes out is how well *one product* uses the *fp32* peak, not the MFU "of our model".
 
 # %%
 explore(plots.clock_mistakes, synchronise=False, warm_up=False)
 
 # %% [markdown]
-# Here is a stopwatch to keep. It times a product of two 512 × 512 matrices on your processor; add a cell with `rate / 1e9` below it, and you see the
-# GFLOP/s that your machine does in fp32:
+# Here is a stopwatch to keep. It times a product of two 512 × 512 matrices on your processor; add a cell with `rate / 1e9` below it, and
+# you see the GFLOP/s that your machine does in fp32:
 
 # %%
 def seconds_per_run(run, device: str = "cpu", warm_up: int = 2, runs: int = 5) -> float:
@@ -716,14 +754,15 @@ assert 0 < rate < 1e15
 predict("which_is_faster")
 
 # %% [markdown]
-# A rule of thumb says that an MFU of 0.5 or more is good, and that it tends to be lower in bf16, whose promised rate is the more optimistic one. Both are shares of *a* peak, so ask which. One and the same rate, against every peak of the data sheet:
+# A rule of thumb says that an MFU of 0.5 or more is good, and that it tends to be lower in bf16, whose promised rate is the more
+# optimistic one. Both are shares of *a* peak, so ask which. One and the same rate, against every peak of the data sheet:
 
 # %%
 explore(plots.one_rate_many_peaks, tflops=(10, 1200, 10), accelerator=["a100-sxm-80gb", "h100-sxm", "rtx-4090"])
 
 # %% [markdown]
-# Whoever divides a bf16 rate by the fp32 peak finds more than 100 %, and that is lucky, because they notice. Dividing by the sparse peak halves the result, and nobody
-# notices.
+# Whoever divides a bf16 rate by the fp32 peak finds more than 100 %, and that is lucky, because they notice. Dividing by the sparse peak
+# halves the result, and nobody notices.
 #
 # Logs of training runs print tokens per second, $\tau$. Then
 #
@@ -731,11 +770,14 @@ explore(plots.one_rate_many_peaks, tflops=(10, 1200, 10), accelerator=["a100-sxm
 #
 # with $F$ the model FLOPs of a *step* on $B$ texts of $S$ tokens, and so $F/BS$, about $6N$, those of a *token*.
 #
-# > **Spot the slip.** A set of notes prints $F \cdot \tau$ above the line, with the same $F$ "for the whole batch". Check the units: FLOPs per step times tokens per second. For a 7B model at $10^5$ tokens per second on 32 A100s, in batches of 32 texts of 2048, that is an MFU of 27,569.
+# > **Spot the slip.** A set of notes prints $F \cdot \tau$ above the line, with the same $F$ "for the whole batch". Check the units:
+# > FLOPs per step times tokens per second. For a 7B model at $10^5$ tokens per second on 32 A100s, in batches of 32 texts of 2048, that
+# > is an MFU of 27,569.
 #
 # ### Exercise 11 · MFU  (3 points · 6 min · ●●)
 #
-# Return MFU as a share. `tokens_per_second` is of all GPUs together, `peak` of one. If the share is above 1, somebody counted wrongly: raise `ValueError`.
+# Return MFU as a share. `tokens_per_second` is of all GPUs together, `peak` of one. If the share is above 1, somebody counted wrongly:
+# raise `ValueError`.
 
 # %% exercise="mfu"
 def mfu(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
@@ -767,8 +809,10 @@ share = throughput_mfu(380 * 2048, per_token, find_accelerator("a100"), "bf16", 
 print(f"LLaMA 65B, 380 tokens/s on each of 2048 A100s:  {share:.1%}")
 
 # %% [markdown]
-# The first is the 46.2 % that Chowdhery et al. (2022, table 3) report; in the same table stand 21.3 % for GPT-3, 32.5 % for Gopher and 30.2 % for Megatron-Turing NLG. LLaMA's rate is from Touvron et al. (2023, §2.4). Llama 3 405B reached 38 to 43 % on up to 16,384 H100s
-# (Grattafiori et al., 2024, table 4). If your own number is far above these, look for a mistake; if it is far below, there is something to gain, and notebook 19 shows where.
+# The first is the 46.2 % that Chowdhery et al. (2022, table 3) report; in the same table stand 21.3 % for GPT-3, 32.5 % for Gopher and
+# 30.2 % for Megatron-Turing NLG. LLaMA's rate is from Touvron et al. (2023, §2.4). Llama 3 405B reached 38 to 43 % on up to 16,384 H100s
+# (Grattafiori et al., 2024, table 4). If your own number is far above these, look for a mistake; if it is far below, there is something
+# to gain, and notebook 19 shows where.
 
 # %% [markdown]
 # ## What to keep
@@ -788,7 +832,8 @@ print(f"LLaMA 65B, 380 tokens/s on each of 2048 A100s:  {share:.1%}")
 #
 # ## Check yourself
 #
-# 1. A colleague trains with LoRA: all weights of the model are frozen, small ones are added. About how many FLOPs per weight and token are left of the 6?
+# 1. A colleague trains with LoRA: all weights of the model are frozen, small ones are added. About how many FLOPs per weight and token
+#    are left of the 6?
 # 2. GPT-3 was trained on texts of 2048 tokens. By how much would a training token get more expensive with 8192, all pairs counted?
 # 3. A paper reports an HFU of 0.60 and recomputes all layers. What is its MFU, about?
 # 4. You have 30 days and 512 A100s at an MFU of 0.45. On how many tokens can you train a 13B model?
@@ -797,10 +842,12 @@ print(f"LLaMA 65B, 380 tokens/s on each of 2048 A100s:  {share:.1%}")
 # <details><summary>Answers</summary>
 #
 # 1. About 4: forward 2, and 2 for the gradient that passes through. The 2 for the weights' own gradients are gone.
-# 2. Per token and layer, scores and values grow from $4 \cdot 2048 \cdot d$ to $4 \cdot 8192 \cdot d$ beside $24 d^2$ with $d = 12{,}288$: from 2.8 to 11.1 per cent of the matrices. So 8 % more.
+# 2. Per token and layer, scores and values grow from $4 \cdot 2048 \cdot d$ to $4 \cdot 8192 \cdot d$ beside $24 d^2$ with
+#    $d = 12{,}288$: from 2.8 to 11.1 per cent of the matrices. So 8 % more.
 # 3. About 0.45, six eighths of it.
 # 4. $30 \cdot 86{,}400 \cdot 512 \cdot 312 \cdot 10^{12} \cdot 0.45 / (6 \cdot 13 \cdot 10^9)$ = 2.4 trillion tokens.
-# 5. GPT-2: its head is a quarter of the work already. The head grows with $D$, the layers with $L D^2$, so in large models it is a small part.
+# 5. GPT-2: its head is a quarter of the work already. The head grows with $D$, the layers with $L D^2$, so in large models it is a small
+#    part.
 #
 # </details>
 #
@@ -809,7 +856,8 @@ print(f"LLaMA 65B, 380 tokens/s on each of 2048 A100s:  {share:.1%}")
 # - Kaplan et al., 2020, *Scaling laws for neural language models*, §2.1 and table 1.
 # - Hoffmann et al., 2022, *Training compute-optimal large language models*, appendix F.
 # - Chowdhery et al., 2022, *PaLM*, appendix B: what MFU is, and what it is not.
-# - Narayanan et al., 2021, *Efficient large-scale language model training on GPU clusters using Megatron-LM*, §5.1 and appendix: the formula with recomputation.
+# - Narayanan et al., 2021, *Efficient large-scale language model training on GPU clusters using Megatron-LM*, §5.1 and appendix: the
+#   formula with recomputation.
 # - Korthikanti et al., 2022, *Reducing activation recomputation in large transformer models*: model and hardware FLOPs.
 # - In this package: `lmcourse/accounting/`, and `lmcourse account --model llama-3-8b --gpu h100` on the command line.
 

@@ -102,22 +102,49 @@ def test_the_way_back_through_the_notes_layers(input_grad: bool, expected: int) 
     assert backward_flops.reference(64, [128, 128, 32], input_grad) == counter.get_total_flops() == expected
 
 
-def test_kaplans_parameters_and_flops_are_those_of_gpt_2() -> None:
+ROWS = {
+    "qkv": (".attn.c_attn",),
+    "project": (".attn.c_proj",),
+    "ffn": (".mlp.c_fc", ".mlp.c_proj"),
+    "de-embed": ("lm_head",),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_kaplans_rows_are_those_of_gpt_2(row: str) -> None:
     model = gpt_2()
-    table = kaplan_table.reference(LAYERS, WIDTH, WIDTH, 4 * WIDTH, CONTEXT, VOCABULARY)
-    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
-    matrices = [size for name, size in sizes.items() if ".h." in name and parameter_is_matrix(model, name)]
-    assert table["total"][0] == sum(matrices)
-    assert table["embed"][0] == sizes["transformer.wte.weight"] + sizes["transformer.wpe.weight"]
     with FlopCounterMode(display=False) as counter:
         model(tokens(1, CONTEXT))
+    flops = {name: sum(count.values()) for name, count in counter.get_flop_counts().items()}
+    weights = {name.removesuffix(".weight"): size.numel() for name, size in model.named_parameters() if size.ndim == 2}
+    found = kaplan_table.reference(LAYERS, WIDTH, WIDTH, 4 * WIDTH, CONTEXT, VOCABULARY)[row]
+    assert found[0] == sum(size for name, size in weights.items() if name.endswith(ROWS[row]))
+    assert found[1] * CONTEXT == sum(count for name, count in flops.items() if name.endswith(ROWS[row]))
+
+
+def test_every_part_of_a_forward_pass_is_that_of_gpt_2() -> None:
+    model = gpt_2()
+    with FlopCounterMode(display=False) as counter:
+        model(tokens(2, 16))
+    flops = {name: sum(count.values()) for name, count in counter.get_flop_counts().items()}
+    counted = {row: sum(n for name, n in flops.items() if name.endswith(ends)) for row, ends in ROWS.items()}
+    parts = forward_flops.reference(2, 16, LAYERS, WIDTH, 4 * WIDTH, VOCABULARY)
+    assert [parts["qkv"], parts["out"], parts["ffn"], parts["head"]] == list(counted.values())
+    assert parts["scores"] == parts["values"] == (counter.get_total_flops() - sum(counted.values())) / 2
+
+
+def test_kaplans_totals_are_those_of_gpt_2_without_its_ends() -> None:
+    model = gpt_2()
+    table = kaplan_table.reference(LAYERS, WIDTH, WIDTH, 4 * WIDTH, CONTEXT, VOCABULARY)
+    with FlopCounterMode(display=False) as counter:
+        model(tokens(1, CONTEXT))
+    sizes = {name: size.numel() for name, size in model.named_parameters() if size.ndim == 2}
+    assert table["embed"][0] == sizes["transformer.wte.weight"] + sizes["transformer.wpe.weight"]
+    assert table["total"][0] == sum(sizes.values()) - table["embed"][0]
     all_pairs = 2 * table["mask"][1]
     assert CONTEXT * (2 * table["total"][0] + all_pairs + table["de-embed"][1]) == counter.get_total_flops()
     assert table["total"][1] == 2 * table["total"][0] + table["mask"][1]
-
-
-def parameter_is_matrix(model: GPT2LMHeadModel, name: str) -> bool:
-    return model.get_parameter(name).ndim == 2
+    assert table["mask"][0] == 0
 
 
 def test_model_flops_are_forward_and_backward_of_gpt_2() -> None:

@@ -18,7 +18,7 @@ from lmcourse.exercises.checking import SEED
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.memory.parameters import gpt, llama
 from lmcourse.models.zoo import find_model
-from lmcourse.plots.memory_tensors import kept_by_block
+from lmcourse.plots.memory.tensors import kept_by_block
 from tests.accounting.test_activation_rules import MaskedBlock
 
 BY_NAME = {exercise.name: exercise for exercise in exercises.EXERCISES}

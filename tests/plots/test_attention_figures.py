@@ -20,10 +20,10 @@ from lmcourse import plots
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.exercises.attention.costs import attention_flops_bytes
 from lmcourse.exercises.attention.reach import receptive_field
-from lmcourse.plots.attention_costs import D_MODEL, kept_bytes, layer_work
-from lmcourse.plots.attention_look import PRESETS, SENTENCE, STORY, head_patterns
-from lmcourse.plots.attention_masks import RULES, heard_by_last, zoo_mask
-from lmcourse.plots.attention_scale import largest_weight
+from lmcourse.plots.attention.costs import D_MODEL, kept_bytes, layer_work
+from lmcourse.plots.attention.look import PRESETS, SENTENCE, STORY, head_patterns
+from lmcourse.plots.attention.masks import RULES, heard_by_last, zoo_mask
+from lmcourse.plots.attention.scale import largest_weight
 
 DRAWINGS: list[Callable[..., Figure]] = [
     plots.attention_playground,

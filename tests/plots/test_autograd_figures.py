@@ -11,9 +11,9 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from lmcourse import plots
 from lmcourse.autograd import EXAMPLES, example, steps_of
-from lmcourse.plots.autograd_curves import difference_error
-from lmcourse.plots.autograd_graph import KIND_COLOURS
-from lmcourse.plots.autograd_tensors import example_gradients
+from lmcourse.plots.autograd.curves import difference_error
+from lmcourse.plots.autograd.graph import KIND_COLOURS
+from lmcourse.plots.autograd.tensors import example_gradients
 
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     **{f"graph: {name}": (lambda name=name: plots.computation_graph(name)) for name in EXAMPLES},

@@ -32,7 +32,7 @@ DRAWINGS: list[Callable[..., Figure]] = [
     partial(plots.matched_parameters, 16_384, 1024),
     partial(plots.glue_scores, 16),
 ]
-NAMES = [getattr(draw, "__name__", str(draw)[:60]) for draw in DRAWINGS]
+NAMES = [f"{draw.func.__name__} {draw.args[-1]}" if isinstance(draw, partial) else draw.__name__ for draw in DRAWINGS]
 TORCHS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "elu": F.elu, "selu": F.selu}
 
 

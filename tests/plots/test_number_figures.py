@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from lmcourse import plots
 from lmcourse.numerics import BF16, FORMATS, FP16, FP32, FloatFormat, encode
-from lmcourse.plots.bits import field_of_bit, formula
+from lmcourse.plots.floating_point.bits import field_of_bit, formula
 
 DRAWINGS: list[Callable[..., Figure]] = [
     plots.bit_pattern,

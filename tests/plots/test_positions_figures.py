@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from lmcourse import plots
-from lmcourse.plots.positions_history import MODELS
-from lmcourse.plots.positions_scores import SCHEMES
+from lmcourse.plots.positions.history import MODELS
+from lmcourse.plots.positions.scores import SCHEMES
 
 DRAWINGS: list[Callable[..., Figure]] = [
     plots.alibi_heads,

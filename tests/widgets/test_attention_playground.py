@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmcourse import plots
-from lmcourse.plots.attention_look import PRESETS, SENTENCE
+from lmcourse.plots.attention.look import PRESETS, SENTENCE
 from lmcourse.widgets import AttentionPlayground
 from lmcourse.widgets.live import image_html
 

@@ -6,7 +6,7 @@ from random import Random
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.plots.memory_tensors import kept_by_block
+from lmcourse.plots.memory.tensors import kept_by_block
 
 
 def _attention(B: int, S: int, D: int, A: int, p: int = 2) -> int:

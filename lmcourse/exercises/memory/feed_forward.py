@@ -6,7 +6,7 @@ from random import Random
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.plots.memory_tensors import kept_by_block
+from lmcourse.plots.memory.tensors import kept_by_block
 
 
 def _mlp(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:

@@ -13,17 +13,19 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
+Clipped = tuple[list[Tensor], float]
+
 
 def _norm(gradients: list[Tensor]) -> Tensor:
     return torch.linalg.vector_norm(torch.cat([gradient.flatten() for gradient in gradients]))
 
 
-def _clipped(gradients: list[Tensor], largest: float) -> list[object]:
+def _clipped(gradients: list[Tensor], largest: float) -> Clipped:
     norm = _norm(gradients).item()
     if not math.isfinite(norm):
         raise ValueError(f"the norm of the gradient is {norm}")
     factor = largest / max(norm, largest)
-    return [[factor * gradient for gradient in gradients], norm]
+    return [factor * gradient for gradient in gradients], norm
 
 
 def _clip_cases(random: Random) -> list[Case]:
@@ -69,57 +71,57 @@ clip_by_global_norm = Exercise(
 @clip_by_global_norm.misconception(
     "You clip each tensor by its own norm. That changes the direction of the step: one norm counts for all tensors."
 )
-def each_on_its_own(gradients: list[Tensor], max_norm: float) -> list[object]:
+def each_on_its_own(gradients: list[Tensor], max_norm: float) -> Clipped:
     norm = _clipped(gradients, max_norm)[1]
-    return [[_clipped([gradient], max_norm)[0][0] for gradient in gradients], norm]  # type: ignore[index]
+    return [_clipped([gradient], max_norm)[0][0] for gradient in gradients], norm
 
 
 @clip_by_global_norm.misconception(
     "You clamp every entry. The direction changes, and the norm may still be far above the limit."
 )
-def clamped(gradients: list[Tensor], max_norm: float) -> list[object]:
+def clamped(gradients: list[Tensor], max_norm: float) -> Clipped:
     norm = _clipped(gradients, max_norm)[1]
-    return [[gradient.clamp(-max_norm, max_norm) for gradient in gradients], norm]
+    return [gradient.clamp(-max_norm, max_norm) for gradient in gradients], norm
 
 
 @clip_by_global_norm.misconception("You scale short gradients up. Clipping only ever makes a gradient shorter.")
-def always_normalised(gradients: list[Tensor], max_norm: float) -> list[object]:
-    norm = float(_clipped(gradients, max_norm)[1])  # type: ignore[arg-type]
-    return [[max_norm / (norm or 1.0) * gradient for gradient in gradients], norm]
+def always_normalised(gradients: list[Tensor], max_norm: float) -> Clipped:
+    norm = _clipped(gradients, max_norm)[1]
+    return [max_norm / (norm or 1.0) * gradient for gradient in gradients], norm
 
 
 @clip_by_global_norm.misconception("You add up the norms of the tensors. Squares add up; the root comes last.")
-def norms_added(gradients: list[Tensor], max_norm: float) -> list[object]:
+def norms_added(gradients: list[Tensor], max_norm: float) -> Clipped:
     _clipped(gradients, max_norm)
     norm = sum(_norm([gradient]).item() for gradient in gradients)
     factor = max_norm / max(norm, max_norm)
-    return [[factor * gradient for gradient in gradients], norm]
+    return [factor * gradient for gradient in gradients], norm
 
 
 @clip_by_global_norm.misconception("The root is missing: that is the square of the norm.")
-def squared(gradients: list[Tensor], max_norm: float) -> list[object]:
+def squared(gradients: list[Tensor], max_norm: float) -> Clipped:
     _clipped(gradients, max_norm)
     norm = _norm(gradients).item() ** 2
     factor = max_norm / max(norm, max_norm)
-    return [[factor * gradient for gradient in gradients], norm]
+    return [factor * gradient for gradient in gradients], norm
 
 
 @clip_by_global_norm.misconception("You return the norm after clipping. The one before is what tells of a spike.")
-def norm_afterwards(gradients: list[Tensor], max_norm: float) -> list[object]:
+def norm_afterwards(gradients: list[Tensor], max_norm: float) -> Clipped:
     parts, norm = _clipped(gradients, max_norm)
-    return [parts, min(norm, max_norm)]  # type: ignore[type-var]
+    return parts, min(norm, max_norm)
 
 
 @clip_by_global_norm.misconception("You divide by the norm, to length 1. Long gradients end at max_norm.")
-def to_length_one(gradients: list[Tensor], max_norm: float) -> list[object]:
-    norm = float(_clipped(gradients, max_norm)[1])  # type: ignore[arg-type]
-    return [[gradient / norm if norm > max_norm else gradient for gradient in gradients], norm]
+def to_length_one(gradients: list[Tensor], max_norm: float) -> Clipped:
+    norm = _clipped(gradients, max_norm)[1]
+    return [gradient / norm if norm > max_norm else gradient for gradient in gradients], norm
 
 
 @clip_by_global_norm.misconception(
     "An infinite norm gives a factor of 0, and 0 · ∞ is NaN. No clipping repairs that: raise ValueError."
 )
-def infinity_let_through(gradients: list[Tensor], max_norm: float) -> list[object]:
+def infinity_let_through(gradients: list[Tensor], max_norm: float) -> Clipped:
     norm = _norm(gradients).item()
     factor = min(1.0, max_norm / norm) if norm else 1.0
-    return [[factor * gradient for gradient in gradients], norm]
+    return [factor * gradient for gradient in gradients], norm

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lmcourse.nn.bias import BucketsConfig, alibi_slopes, bucket
-from lmcourse.plots.positions_waves import SIGNED
+from lmcourse.plots.positions.waves import SIGNED
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 _HEAD_COLOURS = (*(PALETTE[name] for name in PALETTE if name != "yellow"), GREY)

@@ -11,7 +11,7 @@ from lmcourse.accounting.memory import largest_batch, training_memory
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.models.zoo import find_model
-from lmcourse.plots.memory_states import STATE_COLOURS
+from lmcourse.plots.memory.states import STATE_COLOURS
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 GIB = 2**30

@@ -13,7 +13,7 @@ from matplotlib.patches import Arc, Circle, FancyArrowPatch, Rectangle
 from torch import Tensor
 
 from lmcourse.nn.rotary_stretch import Stretch
-from lmcourse.plots.positions_waves import frequency
+from lmcourse.plots.positions.waves import frequency
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
 
 _WE, _KNOW = 90.0, 35.0

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from lmcourse.numerics import BF16, FP16, FP32, FloatFormat, find_format, running_sum
-from lmcourse.plots.ranges import FORMAT_COLOURS
+from lmcourse.plots.floating_point.ranges import FORMAT_COLOURS
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 _SAMPLES = 100_000

@@ -1,0 +1,1 @@
+"""Figures of notebook 03: computation graphs, gradients, what is kept for them."""

@@ -1,0 +1,1 @@
+"""Figures of notebook 11: activations, gates, widths."""

@@ -1,0 +1,1 @@
+"""Figures of notebook 01: bits, ranges, rounding, softmax."""
