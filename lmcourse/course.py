@@ -74,7 +74,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("16-stability", "Stability", 90, SYSTEMS),
     Chapter("17-inference", "Inference", 75, SYSTEMS),
     Chapter("18-parallelism", "Parallelism", 90, SYSTEMS),
-    Chapter("19-gpu-timing", "GPU timing", 60, SYSTEMS),
+    Chapter("19-gpu-timing", "GPU timing", 90, SYSTEMS),
     Chapter("20-capstone", "Capstone", 120, SYSTEMS),
 )
 

@@ -15,29 +15,37 @@ class SimulatedDevice:
     Args:
         seconds: how long the device works on the first run, the second, …; further runs take as long as the last.
         launch: seconds of the CPU to hand over a run.
+        room: how many runs its queue holds; the CPU waits at a full one. A GPU's holds about a thousand.
 
     Raises:
-        ValueError: there is no run, or a time is negative.
+        ValueError: there is no run or no room, or a time is negative.
     """
 
-    def __init__(self, seconds: Sequence[float], launch: float = 0.0) -> None:
-        if not seconds or min(*seconds, launch, 0.0) < 0:
-            raise ValueError("a simulated device needs the time of at least one run, and no time is negative")
+    def __init__(self, seconds: Sequence[float], launch: float = 0.0, room: int = 1024) -> None:
+        if not seconds or min(*seconds, launch, 0.0) < 0 or room < 1:
+            raise ValueError("a simulated device needs the time of a run and room for one, and no time is negative")
         self._seconds = list(seconds)
         self._launch = launch
+        self._room = room
         self._now = 0.0
-        self._done = 0.0
-        self.runs = 0
+        self._done: list[float] = []
 
     def run(self) -> None:
         """Hand over one run. The CPU is held up for `launch` only; the device begins when it has done all before."""
+        if self.runs >= self._room:
+            self._now = max(self._now, self._done[-self._room])
         self._now += self._launch
-        self._done = max(self._done, self._now) + self._seconds[min(self.runs, len(self._seconds) - 1)]
-        self.runs += 1
+        before = self._done[-1] if self._done else 0.0
+        self._done.append(max(before, self._now) + self._seconds[min(self.runs, len(self._seconds) - 1)])
+
+    @property
+    def runs(self) -> int:
+        """How many runs it was given."""
+        return len(self._done)
 
     def synchronise(self) -> None:
         """Let the CPU wait until the device has done all it was given."""
-        self._now = max(self._now, self._done)
+        self._now = max([self._now, *self._done[-1:]])
 
     def clock(self) -> float:
         """Seconds since the start, as the CPU sees them."""

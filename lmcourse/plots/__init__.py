@@ -23,14 +23,14 @@ from lmcourse.plots.floating_point.memory import dtype_bytes
 from lmcourse.plots.floating_point.precision import gradient_histogram, quantisation_error, running_sums
 from lmcourse.plots.floating_point.ranges import number_line, range_precision_map, significant_digits, spacing
 from lmcourse.plots.floating_point.softmax import naive_softmax_outcome, softmax_bars, softmax_overflow
-from lmcourse.plots.flops_backward import backward_bars, recompute_bars
-from lmcourse.plots.flops_budget import training_budget
-from lmcourse.plots.flops_generation import generation_cost
-from lmcourse.plots.flops_landmarks import training_landmarks
-from lmcourse.plots.flops_parts import attention_by_length, flops_by_part
-from lmcourse.plots.flops_peaks import clock_mistakes, one_rate_many_peaks
-from lmcourse.plots.flops_products import elementwise_share, matmul_cube
-from lmcourse.plots.flops_rules import six_n_gap
+from lmcourse.plots.flops.backward import backward_bars, recompute_bars
+from lmcourse.plots.flops.budget import training_budget
+from lmcourse.plots.flops.generation import generation_cost
+from lmcourse.plots.flops.landmarks import training_landmarks
+from lmcourse.plots.flops.parts import attention_by_length, flops_by_part
+from lmcourse.plots.flops.peaks import clock_mistakes, one_rate_many_peaks
+from lmcourse.plots.flops.products import elementwise_share, matmul_cube
+from lmcourse.plots.flops.rules import six_n_gap
 from lmcourse.plots.gpu_timing.chips import moving_time, ridge_points
 from lmcourse.plots.gpu_timing.clock import launch_queue, timing_spread
 from lmcourse.plots.gpu_timing.roofline import measured_roofline, product_intensity

@@ -15,7 +15,7 @@ from lmcourse.training.spikes import SpikeWatch
 
 _STEPS = 400
 _SPIKES = {70: 12.0, 131: 40.0, 132: 25.0, 133: 9.0, 210: 6.5, 222: 90.0, 300: 3.2, 301: 30.0, 355: 200.0}
-"""Step and factor: not measured, but the shape of OLMo's spiky run (OLMo Team, 2025, 2 OLMo 2 Furious, figure 2)."""
+"""Step and factor: not measured, but the shape of the spiky run in OLMo Team (2025), 2 OLMo 2 Furious."""
 
 
 def _spiky() -> NDArray[np.float64]:

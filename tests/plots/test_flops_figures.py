@@ -15,13 +15,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from lmcourse import plots
 from lmcourse.accounting.counter import counted_flops
 from lmcourse.models.zoo import find_model
-from lmcourse.plots.flops_budget import amount, planned
-from lmcourse.plots.flops_generation import total_cost
-from lmcourse.plots.flops_landmarks import LANDMARKS
-from lmcourse.plots.flops_parts import crossing, layer_share
-from lmcourse.plots.flops_peaks import measured
-from lmcourse.plots.flops_products import relative_cost
-from lmcourse.plots.flops_rules import rule_gaps
+from lmcourse.plots.flops.budget import amount, planned
+from lmcourse.plots.flops.generation import total_cost
+from lmcourse.plots.flops.landmarks import LANDMARKS
+from lmcourse.plots.flops.parts import crossing, layer_share
+from lmcourse.plots.flops.peaks import measured
+from lmcourse.plots.flops.products import relative_cost
+from lmcourse.plots.flops.rules import rule_gaps
 
 DRAWINGS: list[Callable[..., Figure]] = [
     plots.attention_by_length,

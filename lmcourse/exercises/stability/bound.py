@@ -18,7 +18,7 @@ def _largest(gamma_q: Tensor, gamma_k: Tensor) -> float:
     """q̂ = γ_q x and k̂ = γ_k y with |x| = |y| = √d: the largest xᵀ diag(γ_q γ_k) y is d times a spectral norm."""
     d = len(gamma_q)
     norm = torch.linalg.matrix_norm(torch.diag(gamma_q.double() * gamma_k.double()), ord=2)
-    return d * norm.item() / math.sqrt(d)
+    return d * float(norm) / math.sqrt(d)
 
 
 def _bounds(random: Random) -> list[Case]:

@@ -16,12 +16,12 @@ from lmcourse.exercises.exercise import Exercise
 Clipped = tuple[list[Tensor], float]
 
 
-def _norm(gradients: list[Tensor]) -> Tensor:
-    return torch.linalg.vector_norm(torch.cat([gradient.flatten() for gradient in gradients]))
+def _norm(gradients: list[Tensor]) -> float:
+    return float(torch.linalg.vector_norm(torch.cat([gradient.flatten() for gradient in gradients])))
 
 
 def _clipped(gradients: list[Tensor], largest: float) -> Clipped:
-    norm = _norm(gradients).item()
+    norm = _norm(gradients)
     if not math.isfinite(norm):
         raise ValueError(f"the norm of the gradient is {norm}")
     factor = largest / max(norm, largest)
@@ -93,7 +93,7 @@ def always_normalised(gradients: list[Tensor], max_norm: float) -> Clipped:
 @clip_by_global_norm.misconception("You add up the norms of the tensors. Squares add up; the root comes last.")
 def norms_added(gradients: list[Tensor], max_norm: float) -> Clipped:
     _clipped(gradients, max_norm)
-    norm = sum(_norm([gradient]).item() for gradient in gradients)
+    norm = sum(_norm([gradient]) for gradient in gradients)
     factor = max_norm / max(norm, max_norm)
     return [factor * gradient for gradient in gradients], norm
 
@@ -101,7 +101,7 @@ def norms_added(gradients: list[Tensor], max_norm: float) -> Clipped:
 @clip_by_global_norm.misconception("The root is missing: that is the square of the norm.")
 def squared(gradients: list[Tensor], max_norm: float) -> Clipped:
     _clipped(gradients, max_norm)
-    norm = _norm(gradients).item() ** 2
+    norm = _norm(gradients) ** 2
     factor = max_norm / max(norm, max_norm)
     return [factor * gradient for gradient in gradients], norm
 
@@ -122,6 +122,6 @@ def to_length_one(gradients: list[Tensor], max_norm: float) -> Clipped:
     "An infinite norm gives a factor of 0, and 0 · ∞ is NaN. No clipping repairs that: raise ValueError."
 )
 def infinity_let_through(gradients: list[Tensor], max_norm: float) -> Clipped:
-    norm = _norm(gradients).item()
+    norm = _norm(gradients)
     factor = min(1.0, max_norm / norm) if norm else 1.0
     return [factor * gradient for gradient in gradients], norm

@@ -87,7 +87,7 @@ def _stack(axes: Axes, sizes: dict[str, float], room: float) -> None:
     axes.set_xlim(0, end)
     axes.set_ylim(-1.5, 0.55)
     axes.set_yticks([])
-    axes.xaxis.set_major_formatter(lambda size, _: f"{size:,.5g}")
+    axes.xaxis.set_major_formatter(lambda size, _: f"{size:,.0f}" if size >= 10 else f"{size:g}")
     axes.grid(visible=False, axis="y")
     axes.legend(frameon=False, fontsize=10, loc="lower left", ncols=2)
 

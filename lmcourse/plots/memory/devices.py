@@ -48,12 +48,13 @@ def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel
     last = (states + totals[-1]) / devices[-1]
     title = f"{batch} × {length:,} tokens: {states + one:,.0f} GiB on one device, {last:,.0f} GiB on each of 32"
     axes = new_axes(figure, title, "devices that share every matrix, T", "on all devices together (GiB)")
+    rest = "shared by sequence parallelism" if sequence_parallel else "activations that each device has whole"
     names = [str(T) for T in devices]
     height = [0.0] * len(devices)
     for label, sizes, colour in (
         ("weights, gradients, optimiser", [states] * len(devices), PALETTE["blue"]),
         ("activations that are shared", [one - whole] * len(devices), PALETTE["orange"]),
-        ("activations that each device has whole", copies, PALETTE["vermilion"]),
+        (rest, copies, PALETTE["vermilion"]),
     ):
         axes.bar(names, sizes, bottom=height, color=colour, edgecolor="white", width=0.7, label=label)
         height = [below + size for below, size in zip(height, sizes, strict=True)]

@@ -1,0 +1,1 @@
+"""Figures of notebook 15: where FLOPs go, and how long they take."""
