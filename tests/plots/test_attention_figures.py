@@ -24,6 +24,7 @@ from lmcourse.plots.attention.costs import D_MODEL, kept_bytes, layer_work
 from lmcourse.plots.attention.look import PRESETS, SENTENCE, STORY, head_patterns
 from lmcourse.plots.attention.masks import RULES, heard_by_last, zoo_mask
 from lmcourse.plots.attention.scale import largest_weight
+from tests.plots.figures import check_described, check_room
 
 DRAWINGS: list[Callable[..., Figure]] = [
     plots.attention_playground,
@@ -40,12 +41,7 @@ DRAWINGS: list[Callable[..., Figure]] = [
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__)
 def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
-    figure = draw()
-    assert all(axes.get_title(loc="left") for axes in figure.axes)
-    assert len(figure._supxlabel.get_text()) > 40
-    assert len(plots.alt_text(figure)) > 20
-    assert "\n" not in plots.alt_text(figure)
-    assert plots.png(figure) == plots.png(draw())
+    check_described(draw)
 
 
 EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
@@ -67,13 +63,7 @@ EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("draw", "arguments"), [*((draw, {}) for draw in DRAWINGS), *EXTREMES])
 def test_no_caption_or_title_overlaps_or_leaves_the_figure(draw: Callable[..., Figure], arguments: Any) -> None:
-    figure = draw(**arguments)
-    figure.draw_without_rendering()
-    caption = figure._supxlabel.get_window_extent()
-    assert caption.x1 <= figure.bbox.x1
-    for axes in figure.axes:
-        assert caption.y1 <= axes.get_tightbbox().y0
-        assert axes._left_title.get_window_extent().x1 <= figure.bbox.x1
+    check_room(draw(**arguments))
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -14,6 +14,7 @@ from lmcourse.autograd import EXAMPLES, example, steps_of
 from lmcourse.plots.autograd.curves import difference_error
 from lmcourse.plots.autograd.graph import KIND_COLOURS
 from lmcourse.plots.autograd.tensors import example_gradients
+from tests.plots.figures import check_described, check_room
 
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     **{f"graph: {name}": (lambda name=name: plots.computation_graph(name)) for name in EXAMPLES},
@@ -40,25 +41,12 @@ EACH = pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
 
 @EACH
 def test_every_figure_is_described_and_draws_alike_twice(draw: Callable[[], Figure]) -> None:
-    figure = draw()
-    assert figure.axes[0].get_title(loc="left")
-    assert len(figure._supxlabel.get_text()) > 40
-    assert len(plots.alt_text(figure)) > 20
-    assert "\n" not in plots.alt_text(figure)
-    assert plots.png(figure, 40) == plots.png(draw(), 40)
+    check_described(draw)
 
 
 @EACH
 def test_nothing_leaves_the_figure(draw: Callable[[], Figure]) -> None:
-    figure = draw()
-    figure.draw_without_rendering()
-    axes = figure.axes[0]
-    caption, title = figure._supxlabel.get_window_extent(), axes._left_title.get_window_extent()
-    assert caption.y1 <= axes.get_tightbbox().y0 + 1
-    assert max(caption.x1, title.x1) <= figure.bbox.x1
-    for text in axes.texts:
-        box = text.get_window_extent()
-        assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1, text.get_text()
+    check_room(draw())
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

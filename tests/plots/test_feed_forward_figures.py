@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from lmcourse import plots
+from tests.plots.figures import check_described, check_room
 
 LOSSES = {"none": [1.2, 1.3, 1.25], "ReLU": [1.0, 1.1, 1.2]}
 DRAWINGS: list[Callable[..., Figure]] = [
@@ -43,24 +44,12 @@ def lines(axes: Axes) -> dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, A
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=NAMES)
 def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
-    figure = draw()
-    assert figure.axes[0].get_title(loc="left")
-    assert len(figure._supxlabel.get_text()) > 40
-    assert len(plots.alt_text(figure)) > 20
-    assert "\n" not in plots.alt_text(figure)
-    assert plots.png(figure) == plots.png(draw())
+    check_described(draw)
 
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=NAMES)
 def test_no_caption_overlaps_or_leaves_the_figure(draw: Callable[..., Figure]) -> None:
-    figure = draw()
-    figure.draw_without_rendering()
-    caption = figure._supxlabel.get_window_extent()
-    assert caption.y1 <= figure.axes[0].get_tightbbox().y0
-    assert caption.x1 <= figure.bbox.x1
-    assert figure.axes[0]._left_title.get_window_extent().x1 <= figure.bbox.x1
-    for text in figure.axes[0].texts:
-        assert text.get_window_extent().x1 <= figure.bbox.x1, text.get_text()
+    check_room(draw())
 
 
 def test_the_zoo_draws_torchs_functions() -> None:

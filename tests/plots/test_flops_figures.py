@@ -22,6 +22,7 @@ from lmcourse.plots.flops.parts import crossing, layer_share
 from lmcourse.plots.flops.peaks import measured
 from lmcourse.plots.flops.products import relative_cost
 from lmcourse.plots.flops.rules import rule_gaps
+from tests.plots.figures import check_described, check_room
 
 DRAWINGS: list[Callable[..., Figure]] = [
     plots.attention_by_length,
@@ -41,12 +42,7 @@ DRAWINGS: list[Callable[..., Figure]] = [
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__)
 def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
-    figure = draw()
-    assert all(axes.get_title(loc="left") for axes in figure.axes)
-    assert len(figure._supxlabel.get_text()) > 40
-    assert len(plots.alt_text(figure)) > 20
-    assert "\n" not in plots.alt_text(figure)
-    assert plots.png(figure) == plots.png(draw())
+    check_described(draw)
 
 
 BUDGET_OF_A_TOY = {"model": "nano", "accelerator": "t4", "gpus": 1, "tokens_in_billions": 1, "mfu": 0.05}
@@ -72,13 +68,7 @@ EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("draw", "arguments"), [*((draw, {}) for draw in DRAWINGS), *EXTREMES])
 def test_no_caption_or_title_overlaps_or_leaves_the_figure(draw: Callable[..., Figure], arguments: Any) -> None:
-    figure = draw(**arguments)
-    figure.draw_without_rendering()
-    caption = figure._supxlabel.get_window_extent()
-    assert caption.x1 <= figure.bbox.x1
-    for axes in figure.axes:
-        assert caption.y1 <= axes.get_tightbbox().y0
-        assert axes._left_title.get_window_extent().x1 <= figure.bbox.x1
+    check_room(draw(**arguments))
 
 
 @pytest.mark.parametrize("sizes", [(3, 4, 5), (1, 8, 1), (2, 1, 6)])

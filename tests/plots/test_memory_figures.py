@@ -20,6 +20,7 @@ from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import RECIPES, find_recipe
 from lmcourse.exercises.memory import gpt3_case, min_batch_for_mixed, total_activations
 from lmcourse.models.zoo import find_model
+from tests.plots.figures import check_described, check_room
 
 GIB = 2**30
 
@@ -53,22 +54,12 @@ EVERY = [(draw, {}) for draw in DRAWINGS] + EXTREMES
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__)
 def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
-    figure = draw()
-    assert figure.axes[0].get_title(loc="left")
-    assert len(figure._supxlabel.get_text()) > 40
-    assert len(plots.alt_text(figure)) > 20
-    assert "\n" not in plots.alt_text(figure)
-    assert plots.png(figure) == plots.png(draw())
+    check_described(draw)
 
 
 @pytest.mark.parametrize(("draw", "arguments"), EVERY)
 def test_no_text_leaves_the_figure(draw: Callable[..., Figure], arguments: dict[str, Any]) -> None:
-    figure = draw(**arguments)
-    figure.draw_without_rendering()
-    axes, caption = figure.axes[0], figure._supxlabel.get_window_extent()
-    assert caption.y1 <= axes.get_tightbbox().y0
-    for text in (figure._supxlabel, axes._left_title, *axes.texts):
-        assert text.get_window_extent().x1 <= figure.bbox.x1, text.get_text()
+    check_room(draw(**arguments))
 
 
 def widths(axes: Axes) -> list[float]:

@@ -12,6 +12,7 @@ from matplotlib.patches import Rectangle
 from lmcourse import plots
 from lmcourse.numerics import BF16, FORMATS, FP16, FP32, FloatFormat, encode
 from lmcourse.plots.floating_point.bits import field_of_bit, formula
+from tests.plots.figures import check_described, check_room
 
 DRAWINGS: list[Callable[..., Figure]] = [
     plots.bit_pattern,
@@ -33,23 +34,12 @@ DRAWINGS: list[Callable[..., Figure]] = [
 def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(
     draw: Callable[..., Figure],
 ) -> None:
-    figure = draw()
-    assert figure.axes[0].get_title(loc="left")
-    assert len(figure._supxlabel.get_text()) > 40
-    assert len(plots.alt_text(figure)) > 20
-    assert "\n" not in plots.alt_text(figure)
-    assert plots.png(figure) == plots.png(draw())
+    check_described(draw)
 
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__)
 def test_no_caption_overlaps_or_leaves_the_figure(draw: Callable[..., Figure]) -> None:
-    figure = draw()
-    figure.draw_without_rendering()
-    caption = figure._supxlabel.get_window_extent()
-    assert caption.y1 <= figure.axes[0].get_tightbbox().y0
-    assert caption.x1 <= figure.bbox.x1
-    title = figure.axes[0]._left_title.get_window_extent()
-    assert title.x1 <= figure.bbox.x1
+    check_room(draw())
 
 
 @pytest.mark.parametrize("name", FORMATS)

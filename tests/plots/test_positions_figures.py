@@ -15,6 +15,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from lmcourse import plots
 from lmcourse.plots.positions.history import MODELS
 from lmcourse.plots.positions.scores import SCHEMES
+from tests.plots.figures import check_described, check_room
 
 DRAWINGS: list[Callable[..., Figure]] = [
     plots.alibi_heads,
@@ -38,23 +39,12 @@ DRAWINGS: list[Callable[..., Figure]] = [
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__)
 def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
-    figure = draw()
-    assert figure.axes[0].get_title(loc="left")
-    assert len(figure._supxlabel.get_text()) > 40
-    assert len(plots.alt_text(figure)) > 20
-    assert "\n" not in plots.alt_text(figure)
-    assert plots.png(figure) == plots.png(draw())
+    check_described(draw)
 
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__)
 def test_no_caption_overlaps_or_leaves_the_figure(draw: Callable[..., Figure]) -> None:
-    figure = draw()
-    figure.draw_without_rendering()
-    caption = figure._supxlabel.get_window_extent()
-    assert caption.y1 <= min(axes.get_tightbbox().y0 for axes in figure.axes)
-    assert caption.x1 <= figure.bbox.x1
-    title = figure.axes[0]._left_title.get_window_extent()
-    assert title.x1 <= figure.bbox.x1
+    check_room(draw())
 
 
 def test_the_heatmap_is_marians_table() -> None:
