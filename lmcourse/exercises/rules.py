@@ -64,7 +64,7 @@ def _own(answer: Any) -> Iterator[FunctionType | type]:
         done.add(id(item))
         if isinstance(item, FunctionType):
             yield item
-            waiting += [item.__globals__[name] for name in _loaded(item.__code__) if name in item.__globals__]
+            waiting += [item.__globals__[name] for name in global_names(item.__code__) if name in item.__globals__]
             waiting += [cell.cell_contents for cell in item.__closure__ or () if _is_filled(cell)]
         elif isinstance(item, type):
             yield item
@@ -89,14 +89,14 @@ def _parts(member: Any) -> list[Any]:
     return [part for part in (member, *(getattr(member, name, None) for name in names)) if part is not None]
 
 
-def _loaded(code: CodeType) -> Iterator[str]:
+def global_names(code: CodeType) -> Iterator[str]:
     """The global names that a function, or one inside it, looks up. Its parameters and variables are not among them."""
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             yield str(instruction.argval)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from _loaded(inner)
+            yield from global_names(inner)
 
 
 def _names_used(item: FunctionType | type) -> Iterator[str]:
@@ -110,10 +110,10 @@ def _names_used(item: FunctionType | type) -> Iterator[str]:
         yield from (_torch_name(part) or full_name(part) for part in borrowed)
         return
     for definition in _definitions(item.__code__):
-        nodes = list(_walk(definition))
+        nodes = list(computed(definition))
         imported = _imported(nodes)
         outside = [*_decorators(definition), *definition.args.defaults, *filter(None, definition.args.kw_defaults)]
-        loaded = {*_loaded(item.__code__)}
+        loaded = {*global_names(item.__code__)}
         loaded |= {node.id for part in outside for node in ast.walk(part) if isinstance(node, ast.Name)}
         known = {name: item.__globals__.get(name, getattr(builtins, name, None)) for name in loaded}
         for node in nodes:
@@ -149,14 +149,14 @@ def _parsed(text: str) -> ast.Module:
         return ast.Module([], [])
 
 
-def _walk(node: ast.AST) -> Iterator[ast.AST]:
+def computed(node: ast.AST) -> Iterator[ast.AST]:
     """A node and all below it but annotations, which compute nothing."""
     yield node
     for field, value in ast.iter_fields(node):
         if field not in ("annotation", "returns"):
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    yield from _walk(child)
+                    yield from computed(child)
 
 
 def _imported(nodes: Iterable[ast.AST]) -> dict[str, str]:

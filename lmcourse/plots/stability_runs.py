@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
@@ -25,7 +26,7 @@ def side_by_side(runs: Mapping[str, Curves], verdicts: Mapping[str, str], title:
         runs: losses by treatment; the first is "untreated".
         verdicts: a word for each panel's title; all that the alt text tells, since curves differ between machines.
         title: of the figure.
-        highest: the end of the axis; curves that leave it end in a cross.
+        highest: the end of the axis; a curve that leaves it and does not come back ends in a cross.
 
     ValueError if a treatment has no verdict.
     """
@@ -48,19 +49,19 @@ def side_by_side(runs: Mapping[str, Curves], verdicts: Mapping[str, str], title:
         panel.set_ylim(0, highest)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     seeds = len(untreated)
-    caption = f"Grey: untreated. Blue: treated. {seeds} seeds each. A cross: the loss left the chart, or was NaN."
-    told = ", ".join(f"{name}: {verdict}" for name, verdict in verdicts.items() if name in runs)
+    caption = f"Grey: untreated. Blue: treated. {seeds} seeds each. A cross: the loss left the chart for good."
+    told = ", ".join(f"{name}: {verdicts[name]}" for name in runs)
     return describe(figure, caption=caption, alt=f"{title}. {told}")
 
 
 def _draw(panel: Axes, curves: Curves, colour: str, highest: float, *, faint: bool = False) -> None:
     for curve in curves:
         values = np.nan_to_num(np.asarray(curve, dtype=float), nan=_OFF_THE_CHART, posinf=_OFF_THE_CHART)
-        out = np.flatnonzero(values > highest)
-        end = int(out[0]) if len(out) else len(values)
+        inside = np.flatnonzero(values <= highest)
+        end = int(inside[-1]) + 1 if len(inside) else 0
         panel.plot(values[:end], color=colour, linewidth=1.0 if faint else 1.6, alpha=0.8)
         if end < len(values):
-            panel.plot([end], [0.97 * highest], "x", color=PALETTE["vermilion"], markersize=7, clip_on=False)
+            panel.plot([end], [0.95 * highest], "x", color=PALETTE["vermilion"], markersize=7, clip_on=False)
 
 
 def vital_signs(signs: Mapping[str, Mapping[str, Sequence[float]]], limits: Mapping[str, float], title: str) -> Figure:
@@ -89,6 +90,9 @@ def vital_signs(signs: Mapping[str, Mapping[str, Sequence[float]]], limits: Mapp
             panel.plot(shown, [row] * len(shown), "o", color=PALETTE["vermilion" if high else "blue"], markersize=6)
         panel.axvline(limits[what], color=GREY, linestyle="--", linewidth=1.2)
         panel.set_xscale("log")
+        panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_formatter(NullFormatter())
         panel.set_yticks(range(len(treatments)), treatments if place == 0 else [""] * len(treatments))
         panel.set_ylim(len(treatments) - 0.5, -0.5)
         above = [name for name, values in measured.items() if min(values) > limits[what]]

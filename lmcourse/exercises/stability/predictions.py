@@ -5,9 +5,8 @@ from lmcourse.exercises.prediction import Prediction
 PREDICTIONS = (
     Prediction(
         "who_saves_whom",
-        "A small model is trained by SGD with momentum, at ten times a good rate. Its loss is NaN after a few steps. "
-        "Which trick alone makes it learn?",
-        options=("z-loss", "soft-capped scores", "clipping the gradient", "biases in every layer"),
+        "Patient B explodes after a few dozen steps of SGD. Nothing else is changed: which trick makes it learn?",
+        options=("z-loss", "soft-capped scores", "QK-norm", "clipping the gradient"),
         answer="clipping the gradient",
         because="SGD moves as far as the gradient is long. A longer step makes a longer gradient, and so on. Clipping "
         "limits the step itself.",

@@ -1,1 +1,1 @@
-"""The figures of notebook 19: timing, rooflines, and what makes a step faster."""
+"""Figures of notebook 19: clocks, rooflines, and what makes a step faster."""

@@ -11,15 +11,15 @@ CHIPS = ("v100-sxm-32gb", "a100-sxm-40gb", "a100-sxm-80gb", "h100-sxm", "h200", 
 TB_PER_TIB = 2**40 / 1e12
 
 PATHS = {
-    "main memory of a server (Dao et al., 2022)": 12.8e9,
-    "PCIe 4.0, 16 lanes, one way": 32e9,
-    "PCIe 5.0, 16 lanes, one way": 64e9,
+    "a server's main memory": 12.8e9,
+    "PCIe 4.0, one way": 32e9,
+    "PCIe 5.0, one way": 64e9,
     "NVLink of an H100, one way": 450e9,
     "memory of an A100 40 GB": 1555e9,
     "memory of an H100": 3350e9,
-    "on-chip memory of an A100 (Dao et al., 2022)": 19e12,
+    "on the chip of an A100": 19e12,
 }
-"""Bytes/s."""
+"""Bytes/s. Main memory and on-chip memory as in Dao et al., 2022, figure 1; PCIe with 16 lanes."""
 
 
 def ridge_points(sparse: bool = False, binary: bool = False) -> Figure:
@@ -70,15 +70,19 @@ def moving_time(parameters_in_billions: float = 7.0, bytes_each: int = 2) -> Fig
     for place, (path, speed) in enumerate(PATHS.items()):
         milliseconds = 1000 * size / speed
         axes.barh(place, milliseconds, color=PALETTE["sky"], height=0.6)
-        axes.text(milliseconds * 1.15, place, f"{milliseconds:,.3g} ms", va="center", fontsize=10)
-        told.append(f"{path} {milliseconds:.3g} ms")
-    axes.set_yticks(range(len(PATHS)), [f"{path}: {speed / 1e9:,.4g} GB/s" for path, speed in PATHS.items()])
+        axes.text(milliseconds * 1.15, place, _short(milliseconds), va="center", fontsize=10)
+        told.append(f"{path} {_short(milliseconds)}")
+    axes.set_yticks(range(len(PATHS)), [f"{path}: {speed / 1e9:,.5g} GB/s" for path, speed in PATHS.items()])
     axes.set_ylim(len(PATHS) - 0.4, -0.6)
     axes.set_xscale("log")
     axes.set_xlim(size / 19e12 * 1000 / 3, size / 12.8e9 * 1000 * 12)
     axes.grid(visible=False, axis="y")
     caption = (
         "Every step towards the arithmetic is faster and smaller. Decoding reads all weights from the GPU's memory for "
-        "each token; weights that lie outside come over PCIe first."
+        "each token; weights that lie outside come over PCIe first. Main and on-chip memory: Dao et al., 2022."
     )
     return describe(figure, caption=caption, alt=f"Time to move {size / 1e9:g} GB: {'; '.join(told)}")
+
+
+def _short(milliseconds: float) -> str:
+    return f"{milliseconds:,.0f} ms" if milliseconds >= 100 else f"{milliseconds:.3g} ms"

@@ -7,6 +7,7 @@ import statistics
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
@@ -23,8 +24,8 @@ def drawn_runs(runs: int, disturbed: float, warm_up_counts: bool) -> list[float]
     """
     if runs < 1 or not 0 <= disturbed <= 1:
         raise ValueError("at least one run counts, and a share of them lies between 0 and 1")
-    random = np.random.default_rng(0)
-    jitter = random.gamma(2.0, 0.15, 200)
+    random = np.random.default_rng(2)
+    jitter = random.gamma(2.0, 0.5, 200)
     noise = np.where(random.random(200) < disturbed, random.uniform(15, 45, 200), 0.0)
     times: list[float] = (TRUE + jitter + noise)[:runs].tolist()
     first = [FIRST * 0.45**place + TRUE for place in range(WARM_UP)] if warm_up_counts else []
@@ -38,13 +39,17 @@ def timing_spread(runs: int = 20, disturbed: float = 0.15, warm_up_counts: bool 
     low, high = np.quantile(times, [0.25, 0.75])
     figure = new_figure(8.0, 3.8)
     axes = new_axes(figure, f"Mean {numbers['mean']:.1f} ms, median {numbers['median']:.1f} ms", "run", "time (ms)")
-    axes.axhspan(low, high, color=PALETTE["sky"], alpha=0.3, linewidth=0, label="middle half of the runs")
+    axes.axhspan(low, high, color=PALETTE["sky"], alpha=0.3, linewidth=0, label="middle half")
     axes.plot(range(1, runs + 1), times, "o", color=GREY, markersize=5)
     for (name, value), colour in zip(numbers.items(), ("vermilion", "blue", "green"), strict=True):
         axes.axhline(value, color=PALETTE[colour], linewidth=1.8, label=f"{name} {value:.1f} ms")
-    axes.set_ylim(0, 75)
+    axes.set_yscale("log")
+    axes.set_ylim(8, 200)
+    axes.set_yticks([10, 20, 50, 100], ["10", "20", "50", "100"])
+    axes.minorticks_off()
     axes.set_xlim(0, runs + 1)
-    axes.legend(frameon=False, fontsize=9, loc="upper right", ncols=2)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(frameon=False, fontsize=9, loc="upper right", ncols=4)
     caption = (
         f"A model of a measurement: an undisturbed run takes {TRUE:g} ms and a little. Disturbed runs and a cold start "
         "only ever add. The median stays with most runs as long as fewer than half are disturbed."

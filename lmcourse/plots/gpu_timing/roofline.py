@@ -53,7 +53,8 @@ def measured_roofline(peak: float, bandwidth: float, dots: Sequence[Dot], title:
     _draw_roof(axes, peak, bandwidth, [dot.intensity for dot in dots])
     for dot, colour, marker in zip(dots, COLOURS * len(dots), "osD^vP*X" * len(dots), strict=False):
         reach = min(peak, dot.intensity * bandwidth)
-        label = f"{dot.name}: {dot.rate / reach:.0%} of what is possible"
+        share = dot.rate / reach
+        label = f"{dot.name}: {f'{share:.0%}' if share >= 0.01 else 'below 1%'} of the roof"
         axes.plot(dot.intensity, dot.rate / 1e9, marker, color=colour, markersize=8, linestyle="", label=label)
         axes.plot([dot.intensity] * 2, [dot.rate / 1e9, reach / 1e9], color=colour, linewidth=0.8, linestyle=":")
     axes.legend(frameon=False, fontsize=8.5, loc="lower right")
@@ -86,7 +87,7 @@ def product_intensity(tokens: int = 512, width: int = 8192) -> Figure:
     if tokens < 1 or width < 1:
         raise ValueError("a product has at least one token and a width of at least 1")
     figure = new_figure(8.0, 4.2)
-    axes = new_axes(figure, f"Intensity of a product with a {width} × {width} matrix", "tokens", "FLOPs per byte")
+    axes = new_axes(figure, f"Intensity of x · W, W of {width} × {width}", "tokens", "FLOPs per byte")
     many = np.geomspace(1, 2**20, 200)
     limit = width / BYTES["bf16"]
     axes.plot(many, [matmul_intensity(n, width, width) for n in many], color=PALETTE["blue"], linewidth=2.5)

@@ -14,7 +14,7 @@ Free = Literal["nothing", "normalisation", "element-wise", "both"]
 
 PARTS = {
     "matrix products": (99.80, 61.0, PALETTE["blue"]),
-    "normalisation": (0.17, 25.5, PALETTE["orange"]),
+    "normalisation": (0.17, 25.5, PALETTE["vermilion"]),
     "element-wise": (0.03, 13.5, PALETTE["green"]),
 }
 """Per cent of the FLOPs and of the time, of a BERT encoder layer in training: Ivanov et al., 2021, table 1."""
@@ -64,7 +64,7 @@ def utilisation_by_batch(shares: Mapping[tuple[int, int], float], title: str = "
 
 
 def speed_ladder(rungs: Sequence[Rung], title: str = "This machine") -> Figure:
-    """Tokens per second after each change, those taken back in grey.
+    """How many times as fast each change made a step, and those that were taken back in grey.
 
     The alt text names the changes and not what they brought, so that it is the same on every machine of a kind.
 
@@ -74,27 +74,26 @@ def speed_ladder(rungs: Sequence[Rung], title: str = "This machine") -> Figure:
     if not rungs:
         raise ValueError("a ladder has at least one rung")
     figure = new_figure(8.0, 1.4 + 0.5 * len(rungs))
-    axes = new_axes(figure, title, "tokens per second")
-    steps = [("the slow way", rungs[0].before, "", PALETTE["sky"])]
+    axes = new_axes(figure, title, "speed (the slow way = 1)")
+    speed, steps = 1.0, [("the slow way", 1.0, "", PALETTE["sky"])]
     for rung in rungs:
         colour = PALETTE["blue"] if rung.kept else GREY
-        verdict = f"  × {rung.ratio:.2f}" + ("" if rung.kept else ", taken back")
-        steps.append((f"+ {rung.name}", rung.after, verdict, colour))
-    for place, (_, rate, verdict, colour) in enumerate(steps):
-        axes.barh(place, rate, color=colour, height=0.6)
-        axes.text(rate, place, f" {rate:,.0f}{verdict}", va="center", fontsize=9.5)
+        verdict = f"(× {rung.ratio:.2f})" if rung.kept else f"(× {rung.ratio:.2f}, taken back)"
+        steps.append((f"+ {rung.name}", speed * rung.ratio, verdict, colour))
+        speed *= rung.ratio if rung.kept else 1.0
+    for place, (_, length, verdict, colour) in enumerate(steps):
+        axes.barh(place, length, color=colour, height=0.6)
+        axes.text(length, place, f"  {length:.2f}  {verdict}", va="center", fontsize=9.5)
     axes.set_yticks(range(len(steps)), [step[0] for step in steps])
     axes.set_ylim(len(steps) - 0.4, -0.6)
-    axes.set_xlim(0, 1.4 * max(step[1] for step in steps))
+    axes.set_xlim(0, 1.35 * max(step[1] for step in steps))
     axes.grid(visible=False, axis="y")
     caption = (
-        "Measured, one change at a time, in turns with the fastest step so far; the factor is of that pair. "
-        "What did not help was taken back before the next."
+        "Measured in tokens per second, one change at a time, in turns with the fastest step so far: the factor in "
+        "brackets. What did not help was taken back before the next."
     )
     names = ", ".join(rung.name for rung in rungs)
-    return describe(
-        figure, caption=caption, alt=f"Tokens per second, measured, of a slow training step and after {names}"
-    )
+    return describe(figure, caption=caption, alt=f"Speed, measured, of a slow training step and after {names}")
 
 
 def runtime_shares(free: Free = "nothing") -> Figure:
@@ -107,19 +106,20 @@ def runtime_shares(free: Free = "nothing") -> Figure:
     gone = {"nothing": (), "both": ("normalisation", "element-wise")}.get(free, (free,))
     left = sum(time for name, (_, time, _) in PARTS.items() if name not in gone)
     figure = new_figure(8.0, 2.9)
-    axes = new_axes(figure, f"If {free} were free: {100 / left:.2f} times as fast", "share (%)")
+    axes = new_axes(figure, f"Free: {free}. {100 / left:.2f} times as fast", "share (%)")
     rows = [0.0, 0.0, 0.0]
     for name, (flops, time, colour) in PARTS.items():
         for place, share in enumerate((flops, time, 0.0 if name in gone else time)):
             axes.barh(place, share, left=rows[place], color=colour, height=0.62, label=name if place == 0 else None)
             if share > 8:
-                axes.text(rows[place] + share / 2, place, f"{share:g} %", ha="center", va="center", fontsize=9)
+                axes.text(rows[place] + share / 2, place, f"{share:g} %", ha="center", va="center", color="white")
             rows[place] += share
     axes.set_yticks([0, 1, 2], ["FLOPs", "time", "time left"])
     axes.set_ylim(2.6, -0.6)
-    axes.set_xlim(0, 100)
+    axes.set_xlim(0, 130)
+    axes.set_xticks(range(0, 101, 20))
     axes.grid(visible=False, axis="y")
-    axes.legend(frameon=False, fontsize=9, loc="lower right", ncols=1)
+    axes.legend(frameon=False, fontsize=9, loc="center right")
     caption = (
         "A BERT encoder layer in training on a V100 (Ivanov et al., 2021, table 1). Two per mille of the FLOPs take "
         "39 % of the time, because each number is fetched, touched and put back."

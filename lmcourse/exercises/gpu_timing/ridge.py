@@ -1,0 +1,100 @@
+"""The exercise on the ridge point, from the numbers as data sheets print them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from random import Random
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+UNITS = {"GB/s": 10**9, "TB/s": 10**12, "GiB/s": 2**30, "TiB/s": 2**40}
+
+
+def _ridge(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    """In exact fractions."""
+    if unit not in UNITS:
+        raise ValueError(f"{unit} is no unit of bandwidth that is known here")
+    peak = Fraction(tflops) * 10**12 / (2 if sparse else 1)
+    return float(peak / (Fraction(bandwidth) * UNITS[unit]))
+
+
+def _cases(random: Random) -> list[Case]:
+    def tflops() -> float:
+        return round(random.uniform(50, 3000), 1)
+
+    return [
+        *(case("other chips", tflops(), random.randint(300, 9000)) for _ in range(3)),
+        case("sparse peaks", tflops(), random.randint(300, 9000), sparse=True),
+        *(case("terabytes", tflops(), round(random.uniform(0.3, 9), 2), unit="TB/s") for _ in range(2)),
+        case("powers of two", tflops(), round(random.uniform(0.3, 9), 2), unit="TiB/s"),
+        case("powers of two", tflops(), random.randint(300, 9000), unit="GiB/s", sparse=True),
+        *(case("unknown units", tflops(), random.randint(300, 9000), unit=unit) for unit in ("Gbit/s", "gb")),
+    ]
+
+
+ridge_point = Exercise(
+    "ridge_point",
+    points=2,
+    minutes=5,
+    difficulty=1,
+    reference=_ridge,
+    cases=[
+        case("a toy: 1 TFLOP/s and 100 GB/s", 1.0, 100.0),
+        case("A100 80 GB, from its data sheet", 312.0, 2039.0),
+        case("the same bandwidth in TiB/s", 312.0, 1.8545, unit="TiB/s"),
+        case("H100, from the sparse figure", 1978.9, 3.35, unit="TB/s", sparse=True),
+        case("gigabits", 312.0, 600.0, unit="Gbit/s"),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "Bring both to plain units first: FLOP/s and bytes/s. A tera is 10¹², a giga 10⁹.",
+        'A dict holds what each unit is worth: {"GB/s": 1e9, "TB/s": 1e12, "GiB/s": 2**30, "TiB/s": 2**40}.',
+        "Peak divided by bandwidth; half the peak if it is the sparse one. An unknown unit is a ValueError.",
+    ],
+)
+
+
+@ridge_point.misconception(
+    "You take TiB for TB (and GiB for GB). A TiB is 2⁴⁰ bytes, a tenth more: that is how notes came to print 1.4 TiB/s "
+    "beside ridges that hold for TB."
+)
+def binary_for_decimal(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    return _ridge(tflops, bandwidth, unit.replace("i", "") if unit in UNITS else unit, sparse)
+
+
+@ridge_point.misconception("You take TB for TiB. Data sheets count in powers of ten: a TB/s is 10¹² bytes/s.")
+def decimal_for_binary(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    return _ridge(tflops, bandwidth, {"GB/s": "GiB/s", "TB/s": "TiB/s"}.get(unit, unit), sparse)
+
+
+@ridge_point.misconception("You use the sparse peak. Weights in training are dense: half of it.")
+def sparse_peak(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    return _ridge(tflops, bandwidth, unit)
+
+
+@ridge_point.misconception("You halve every peak. Only the figure for sparse matrices needs that.")
+def always_halved(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    return _ridge(tflops, bandwidth, unit, sparse=True)
+
+
+@ridge_point.misconception("That is bandwidth / peak, bytes per FLOP. The ridge is FLOPs per byte.")
+def bytes_per_flop(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    return 1 / _ridge(tflops, bandwidth, unit, sparse)
+
+
+@ridge_point.misconception("You divide tera by giga, so the result is a thousand times too small. Bring both to units.")
+def tera_over_giga(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    return _ridge(tflops, bandwidth, unit, sparse) / (1000 if unit.startswith("G") else 1)
+
+
+@ridge_point.misconception("That is FLOPs per number in bf16. The ridge is per byte, whatever a number takes.")
+def per_number(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    return 2 * _ridge(tflops, bandwidth, unit, sparse)
+
+
+@ridge_point.misconception(
+    "You guess what an unknown unit means. A gigabit is an eighth of a gigabyte: raise ValueError."
+)
+def guesses_units(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    return _ridge(tflops, bandwidth, unit if unit in UNITS else "GB/s", sparse)

@@ -1,0 +1,102 @@
+"""The exercise on the roofline: how long kernels take at best, one after the other."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.latency import Operation
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+Kernels = list[list[float]]
+"""FLOPs and bytes of each."""
+
+
+def _by_the_course(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    chip = Accelerator("chip", "a chip", {"bf16": peak}, bandwidth, 1, None, None, ())
+    # Whole numbers of FLOPs and bytes; the package counts in nothing smaller.
+    return sum(Operation(int(flops), int(moved)).seconds(chip, "bf16") for flops, moved in kernels)
+
+
+def _cases(random: Random) -> list[Case]:
+    def kernels(count: int) -> Kernels:
+        return [[float(random.randint(10**9, 10**12)), float(random.randint(10**7, 10**9))] for _ in range(count)]
+
+    def chip() -> list[float]:
+        return [random.uniform(1e14, 3e14), random.uniform(5e11, 9e11)]
+
+    mixed = [[9e12, 1e7], [1e8, 8e9]]
+    return [
+        *(case("other kernels", kernels(count), *chip()) for count in (3, 5, 8)),
+        *(case("both kinds", mixed, *chip()) for _ in range(2)),
+        case("a copy", [[0.0, float(random.randint(10**8, 10**9))]], *chip()),
+        case("no kernels", [], *chip()),
+    ]
+
+
+roofline = Exercise(
+    "roofline",
+    points=3,
+    minutes=6,
+    difficulty=2,
+    reference=_by_the_course,
+    cases=[
+        case("arithmetic takes longer", [[1000.0, 20.0]], peak=100.0, bandwidth=10.0),
+        case("memory takes longer", [[100.0, 50.0]], peak=100.0, bandwidth=10.0),
+        case("one of each", [[1000.0, 20.0], [100.0, 50.0]], peak=100.0, bandwidth=10.0),
+        case("a copy computes nothing", [[0.0, 40.0]], peak=100.0, bandwidth=10.0),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "Computing takes flops/peak, moving takes moved/bandwidth. Both go on at the same time within a kernel.",
+        "So a kernel takes the longer of the two: max, not the sum.",
+        "Kernels run one after the other. Take the max for each, and then add up.",
+    ],
+)
+
+
+def _parts(kernels: Kernels, peak: float, bandwidth: float) -> list[tuple[float, float]]:
+    return [(flops / peak, moved / bandwidth) for flops, moved in kernels]
+
+
+@roofline.misconception(
+    "You add the time of arithmetic and of memory. A kernel loads the next numbers while it computes with the last: "
+    "the longer of the two counts."
+)
+def sum_of_both(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    return sum(map(sum, _parts(kernels, peak, bandwidth)))
+
+
+@roofline.misconception(
+    "You add up all FLOPs and all bytes, and then compare. One kernel's bytes do not move while another computes: "
+    "compare for each kernel."
+)
+def one_roof_for_all(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    parts = _parts(kernels, peak, bandwidth)
+    return max(sum(part[0] for part in parts), sum(part[1] for part in parts))
+
+
+@roofline.misconception("You take the shorter of the two times. The work is done when both are.")
+def shorter_of_both(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    return sum(map(min, _parts(kernels, peak, bandwidth)))
+
+
+@roofline.misconception("You look at FLOPs alone. A kernel that computes little still waits for its bytes.")
+def arithmetic_alone(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    return sum(part[0] for part in _parts(kernels, peak, bandwidth))
+
+
+@roofline.misconception("You look at bytes alone. A large product waits for arithmetic.")
+def memory_alone(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    return sum(part[1] for part in _parts(kernels, peak, bandwidth))
+
+
+@roofline.misconception("You return the slowest kernel. They run one after the other: add them up.")
+def slowest_kernel(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    return max((max(part) for part in _parts(kernels, peak, bandwidth)), default=0.0)
+
+
+@roofline.misconception("You count a byte twice. `moved` holds what is read and what is written.")
+def moved_twice(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    return sum(max(part[0], 2 * part[1]) for part in _parts(kernels, peak, bandwidth))

@@ -1,0 +1,192 @@
+"""The exercise on timing a device that answers before it is done.
+
+No real clock decides a point: a `SimulatedDevice` keeps the time, and every mistake gives another number.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from random import Random
+
+from lmcourse.accounting.timing import stopwatch_for
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.exercise import Exercise
+
+Work = Callable[[], object]
+Clock = Callable[[], float]
+
+SCRIPT = """\
+from lmcourse.accounting.simulated import SimulatedDevice
+device = SimulatedDevice({seconds}, launch={launch}{room})
+time_it(device.run, device.synchronise, device.clock, warmup={warmup}, repeats={repeats})
+device.runs
+"""
+
+
+def _timed(
+    name: str, seconds: list[float], launch: float = 0.0, *, warmup: int, repeats: int, room: int | None = None
+) -> Case:
+    queue = "" if room is None else f", room={room}"
+    return script(name, SCRIPT.format(seconds=seconds, launch=launch, room=queue, warmup=warmup, repeats=repeats))
+
+
+def _by_the_course(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    """The package's stopwatch for a device without a queue, which waits by itself before and after."""
+    if warmup < 0 or repeats < 1:
+        raise ValueError("at least 0 runs to warm up, and 1 that counts")
+    for _ in range(warmup):
+        run()
+
+    def run_to_the_end() -> None:
+        run()
+        synchronise()
+
+    synchronise()
+    watch = stopwatch_for("cpu", clock)
+    return statistics.median([watch(run_to_the_end) for _ in range(repeats)])
+
+
+def _cases(random: Random) -> list[Case]:
+    def some(count: int) -> list[float]:
+        return [round(random.uniform(1.0, 9.0), 3) for _ in range(count)]
+
+    launch = round(random.uniform(0.01, 0.2), 3)
+    return [
+        *(_timed("other times", some(warmup + 5), launch, warmup=warmup, repeats=5) for warmup in (1, 2, 4)),
+        _timed("an even number of runs", some(6), launch, warmup=2, repeats=4),
+        _timed("a single run", some(4), launch, warmup=3, repeats=1),
+        _timed("no warm-up", some(7), launch, warmup=0, repeats=7),
+        _timed("slow to launch", some(7), launch=round(random.uniform(10.0, 20.0), 2), warmup=2, repeats=5),
+        _timed("a short queue", some(8), launch, warmup=2, repeats=6, room=random.choice([1, 2, 3])),
+        _timed("bad input", some(2), warmup=random.randint(0, 3), repeats=0),
+        _timed("bad input", some(2), warmup=-random.randint(1, 3), repeats=3),
+    ]
+
+
+time_it = Exercise(
+    "time_it",
+    points=4,
+    minutes=10,
+    difficulty=3,
+    reference=_by_the_course,
+    cases=[
+        _timed("every run takes 2 s", [2.0], warmup=1, repeats=3),
+        _timed("the first takes 9 s", [9.0, 2.0, 2.0, 2.0], warmup=1, repeats=3),
+        _timed("a neighbour disturbs one run", [2.0, 2.0, 8.0, 2.0, 3.0, 2.5], 0.1, warmup=1, repeats=5),
+        _timed("only one run counts", [9.0, 5.0, 2.0], 0.1, warmup=2, repeats=1),
+        _timed("four runs count", [3.0, 1.0, 2.0, 4.0, 8.0], 0.1, warmup=1, repeats=4),
+        _timed("a queue with room for two", [2.0], 0.1, warmup=1, repeats=5, room=2),
+        _timed("nothing counts", [2.0], warmup=1, repeats=0),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "First call run() warmup times and throw that away. Then, repeats times: clock, run, clock.",
+        "The device may still be busy when you start the clock, and is surely busy when run() returns. Synchronise "
+        "before both looks at the clock.",
+        "Keep the time of each run in a list. statistics.median gives its middle; of four, the mean of the middle two.",
+    ],
+    forbid=["lmcourse.accounting.timing", "lmcourse.accounting.machine", "lmcourse.bench"],
+    may_use_package=True,
+)
+
+
+def _times(run: Work, before: Work, after: Work, clock: Clock, repeats: int) -> list[float]:
+    """Seconds of each run, with something done before each look at the clock."""
+    times = []
+    for _ in range(repeats):
+        before()
+        start = clock()
+        run()
+        after()
+        times.append(clock() - start)
+    return times
+
+
+def _nothing() -> None:
+    """In place of waiting."""
+
+
+def _warm(run: Work, warmup: int, repeats: int) -> None:
+    if warmup < 0 or repeats < 1:
+        raise ValueError("at least 0 runs to warm up, and 1 that counts")
+    for _ in range(warmup):
+        run()
+
+
+@time_it.misconception(
+    "You never wait for the device. That is how long it takes to hand the work over, not to do it: synchronise before "
+    "you look at the clock."
+)
+def never_synchronised(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, warmup, repeats)
+    return statistics.median(_times(run, _nothing, _nothing, clock, repeats))
+
+
+@time_it.misconception(
+    "You wait before you start the clock and not before you stop it, so you time the launch. Synchronise once more, "
+    "after run()."
+)
+def stopped_too_early(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, warmup, repeats)
+    return statistics.median(_times(run, synchronise, _nothing, clock, repeats))
+
+
+@time_it.misconception(
+    "You start the clock while the device still works on the warm-up. Synchronise before the first look, too."
+)
+def started_too_early(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, warmup, repeats)
+    return statistics.median(_times(run, _nothing, synchronise, clock, repeats))
+
+
+@time_it.misconception("The runs that warm up are among your times. Run them, and throw their times away.")
+def warm_up_timed(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, 0 if warmup >= 0 else -1, repeats)
+    return statistics.median(_times(run, synchronise, synchronise, clock, warmup + repeats))
+
+
+@time_it.misconception("You do not warm up: the first runs, which load and allocate, count like all others.")
+def no_warm_up(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, 0 if warmup >= 0 else -1, repeats)
+    return statistics.median(_times(run, synchronise, synchronise, clock, repeats))
+
+
+@time_it.misconception("You take the mean, and one disturbed run moves it. Take the median.")
+def mean_of_the_runs(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, warmup, repeats)
+    return statistics.mean(_times(run, synchronise, synchronise, clock, repeats))
+
+
+@time_it.misconception(
+    "You take the fastest run. That is right for a peak, what can be done; how long something takes is the median."
+)
+def fastest_run(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, warmup, repeats)
+    return min(_times(run, synchronise, synchronise, clock, repeats))
+
+
+@time_it.misconception(
+    "One look at the clock before all runs and one after gives their mean, and hides the launches behind the work. "
+    "Time each run by itself."
+)
+def all_at_once(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, warmup, repeats)
+    synchronise()
+    start = clock()
+    for _ in range(repeats):
+        run()
+    synchronise()
+    return (clock() - start) / repeats
+
+
+@time_it.misconception("Of an even number of times you take the upper middle one. The median is between the two.")
+def upper_middle(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, warmup, repeats)
+    return sorted(_times(run, synchronise, synchronise, clock, repeats))[repeats // 2]
+
+
+@time_it.misconception("That is the time of all runs together. How long does one take?")
+def all_together(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
+    _warm(run, warmup, repeats)
+    return sum(_times(run, synchronise, synchronise, clock, repeats))

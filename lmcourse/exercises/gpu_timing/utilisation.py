@@ -1,0 +1,153 @@
+"""The exercise on MFU from a log: the right peak or none."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from random import Random
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+Peaks = dict[str, dict[str, float]]
+"""Dense FLOP/s by the driver's name and by format."""
+
+PEAKS: Peaks = {
+    "NVIDIA A100-SXM4-80GB": {"fp32": 19.5e12, "tf32": 156e12, "bf16": 312e12},
+    "NVIDIA H100 PCIe": {"fp32": 51e12, "tf32": 378e12, "bf16": 756e12},
+    "NVIDIA H100 80GB HBM3": {"fp32": 67e12, "tf32": 494.7e12, "bf16": 989.4e12},
+    "Tesla V100-SXM2-32GB": {"fp32": 15.7e12, "fp16": 125e12},
+}
+A100, H100_PCIE, H100, V100 = PEAKS
+
+
+def _mfu(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    """How long the work would take at the peak, as a share of how long it took."""
+    if device not in peaks or number not in peaks[device]:
+        raise ValueError("no peak is known for this")
+    share = flops / peaks[device][number] / statistics.median(seconds)
+    if share > 1:
+        raise ValueError("more than the peak cannot be")
+    return share
+
+
+def _cases(random: Random) -> list[Case]:
+    def log(share: float, device: str, number: str) -> list[object]:
+        seconds = [random.uniform(0.09, 0.11) for _ in range(4)] + [random.uniform(0.3, 0.5)]
+        random.shuffle(seconds)
+        flops = share * PEAKS[device][number] * statistics.median(seconds)
+        return [flops, seconds, device, number, PEAKS]
+
+    first = [random.uniform(1e12, 1e13), [random.uniform(0.1, 0.2)]]
+    return [
+        *(case("other steps", *log(random.uniform(0.2, 0.6), name, "bf16")) for name in (A100, H100_PCIE, H100)),
+        case("other formats", *log(random.uniform(0.2, 0.6), H100, "tf32")),
+        case("other formats", *log(random.uniform(0.2, 0.6), V100, "fp16")),
+        case("fp32", *log(random.uniform(0.2, 0.6), A100, "fp32")),
+        *(case("unknown GPUs", *first, name, "bf16", PEAKS) for name in ("NVIDIA H100 NVL", "NVIDIA A100-SXM4-40GB")),
+        case("formats it does not have", *first, V100, "bf16", PEAKS),
+        *(case("rates that cannot be", *log(random.uniform(1.05, 1.9), name, "bf16")) for name in (A100, H100)),
+    ]
+
+
+mfu_of_step = Exercise(
+    "mfu_of_step",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_mfu,
+    cases=[
+        case("half the bf16 peak", 49.47e12, [0.1, 0.1, 0.1], H100, "bf16", PEAKS),
+        case("one disturbed step", 15.6e12, [0.1, 0.4, 0.1, 0.09, 0.11], A100, "bf16", PEAKS),
+        case("the same name, another variant", 18.9e12, [0.05, 0.05], H100_PCIE, "bf16", PEAKS),
+        case("a GPU that is not listed", 15.6e12, [0.1], "NVIDIA H100 NVL", "bf16", PEAKS),
+        case("a V100 has no bf16", 1.0e12, [0.1], V100, "bf16", PEAKS),
+        case("more than the peak", 40.0e12, [0.1], A100, "bf16", PEAKS),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "The typical step is the median of seconds. flops divided by it is the achieved rate.",
+        "peaks[device][number] is the peak to divide by. What is not in the table is unknown: ValueError, no guess.",
+        "And if the share comes out above 1, something was counted or timed wrongly: ValueError.",
+    ],
+)
+
+
+def _share(flops: float, seconds: list[float], peak: float) -> float:
+    share = flops / statistics.median(seconds) / peak
+    if share > 1:
+        raise ValueError("cannot be")
+    return share
+
+
+def _known(device: str, number: str, peaks: Peaks) -> None:
+    if device not in peaks or number not in peaks[device]:
+        raise ValueError("unknown")
+
+
+@mfu_of_step.misconception(
+    "For a GPU that is not listed you take one with a similar name. Variants of an H100 differ by a third: refuse."
+)
+def nearest_name(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    family = device.split("-")[0].split()[1][:4]
+    listed = device if device in peaks else next(name for name in peaks if family in name)
+    _known(listed, number, peaks)
+    return _share(flops, seconds, peaks[listed][number])
+
+
+@mfu_of_step.misconception("You divide by the fp32 peak, whatever the products ran in: notes do that with 67e12.")
+def single_precision_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    _known(device, number, peaks)
+    return _share(flops, seconds, peaks[device]["fp32"])
+
+
+@mfu_of_step.misconception(
+    "Where a GPU has no such format you take its highest peak. A V100 has no bf16 units: refuse."
+)
+def highest_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    if device not in peaks:
+        raise ValueError("unknown")
+    return _share(flops, seconds, peaks[device].get(number, max(peaks[device].values())))
+
+
+@mfu_of_step.misconception("You double the peak. The table is dense already, and sparse peaks are not for training.")
+def sparse_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    _known(device, number, peaks)
+    return _share(flops, seconds, 2 * peaks[device][number])
+
+
+@mfu_of_step.misconception("You take the mean of the steps, so one disturbed step lowers the result. Take the median.")
+def mean_step(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    return _mfu(flops, [statistics.mean(seconds)], device, number, peaks)
+
+
+@mfu_of_step.misconception("You take the fastest step. A run is made of all of them: take the median.")
+def fastest_step(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    return _mfu(flops, [min(seconds)], device, number, peaks)
+
+
+def _without_limit(
+    flops: float, seconds: list[float], device: str, number: str, peaks: Peaks, cure: Callable[[float], float]
+) -> float:
+    _known(device, number, peaks)
+    return cure(flops / statistics.median(seconds) / peaks[device][number])
+
+
+@mfu_of_step.misconception("A share above 1 cannot be. Raise ValueError, so that somebody looks for the mistake.")
+def above_one(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    return _without_limit(flops, seconds, device, number, peaks, lambda share: share)
+
+
+@mfu_of_step.misconception("You cap the share at 1, which hides the mistake behind it. Raise ValueError.")
+def capped(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    return _without_limit(flops, seconds, device, number, peaks, lambda share: min(share, 1.0))
+
+
+@mfu_of_step.misconception("These are per cent. A share lies between 0 and 1.")
+def per_cent(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    return 100 * _mfu(flops, seconds, device, number, peaks)
+
+
+@mfu_of_step.misconception("You divide by the time of all steps together. `flops` are those of one step.")
+def all_steps(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
+    return _mfu(flops, [sum(seconds)], device, number, peaks)

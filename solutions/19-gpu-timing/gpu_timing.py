@@ -1,0 +1,699 @@
+# %% [markdown]
+# # 19 · GPU timing
+#
+# **90 min · 10 exercises · 27 points**
+#
+# Two people time the same product on the same GPU. One finds 0.01 ms, the other 4 ms. Both have a clock that works. This notebook is
+# about the number you can trust, about what to compare it with, and about what to change when it is too large.
+#
+# **You will be able to**
+#
+# - time anything on a CPU or a GPU, and say how sure you are;
+# - measure what your machine can do at best, and place any operation under its roofline;
+# - say whether arithmetic, memory or neither limits it, and make a training step faster by one change at a time.
+#
+# **You need** FLOPs and MFU (notebook 15). No GPU: everything runs on whatever device is there. On a GPU the same cells show the GPU.
+#
+# Each exercise has a cell for your answer and a check below it. The checks use a simulated device, so nobody's busy machine costs a point.
+# Stuck? `hint("name_of_the_exercise")` gives a nudge; run it again for the next one.
+
+# %%
+import math
+import statistics
+from collections.abc import Callable
+
+import torch
+
+from lmcourse import plots
+from lmcourse.accounting import machine, timing
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.formats import BYTES, DTYPES
+from lmcourse.accounting.intensity import decode_attention_intensity, matmul_intensity, saturating_tokens
+from lmcourse.accounting.latency import forward_operations
+from lmcourse.accounting.mfu import throughput_mfu
+from lmcourse.accounting.recognise import present_gpu, recognise
+from lmcourse.accounting.simulated import SimulatedDevice
+from lmcourse.accounting.training_flops import training_flops
+from lmcourse.bench.ladder import Setup, climb, training_step
+from lmcourse.device import best_device, cpu_name
+from lmcourse.models.zoo import find_model
+from lmcourse.models.zoo.course import modern
+from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.plots.gpu_timing.roofline import Dot
+
+start("19-gpu-timing")
+
+# %% [markdown]
+# ## 1 · What does the clock see?
+
+# %%
+predict("who_waits")
+
+# %% [markdown]
+# A GPU takes orders. `a @ b` puts a product into its queue and returns, long before the product is there. That is good: the CPU can prepare what comes next.
+# But a clock on the CPU sees only the ordering. To see the work, wait until the queue is empty: `torch.cuda.synchronize()`. On a CPU there
+# is nothing to wait for, because it does the work itself.
+#
+# To practise without a GPU, and without luck, here is a simulated one. It needs 4 s for a run, and 9 s for the first, in which a real one would load its kernels. Handing over takes 0.01 s.
+
+# %%
+device_of_paper = SimulatedDevice([9.0, 4.0], launch=0.01)
+for run in range(3):
+    begin = device_of_paper.clock()
+    device_of_paper.run()
+    ordered = device_of_paper.clock()
+    device_of_paper.synchronise()
+    print(f"run {run}: ordered after {ordered - begin:.2f} s, done after {device_of_paper.clock() - begin:.2f} s")
+
+# %% [markdown]
+# > **Spot the slip.** A set of notes times like this, and calls the result the MFU "of our model":
+# >
+# > ```python
+# > def run():
+# >     a @ b
+# >     if torch.cuda.is_available():
+# >         torch.cuda.synchronize()
+# >
+# > actual_time = timeit.timeit(run, number=5) / 5
+# > mfu = 2 * B * D * K / actual_time / 67e12
+# > ```
+# >
+# > It waits, which is the hard part. But `a` and `b` do not exist: the model has `x` and `w`. The first run counts like the others. And what comes out is how well *one product* uses the *fp32* peak of an H100, which is
+# > not what a model does. What do the five runs give on our device, where the truth is 4.01 s?
+
+# %%
+device_of_paper = SimulatedDevice([9.0, 4.0], launch=0.01)
+for _ in range(5):
+    device_of_paper.run()
+    device_of_paper.synchronise()
+print(f"as in the notes: {device_of_paper.clock() / 5:.2f} s, a quarter too much")
+
+# %% [markdown]
+# So run a few times first, and throw these runs away. What is left scatters all the same, because a machine is never alone.
+
+# %%
+predict("one_slow_run")
+
+# %%
+explore(plots.timing_spread, runs=(5, 60), disturbed=(0.0, 0.6, 0.05), warm_up_counts=False)
+
+# %% [markdown]
+# Disturbances only ever *add*. So the mean is pulled up, and by how much depends on who else was there. The median forgets a disturbed run altogether, until half of them are. Tell it
+# together with the quartiles, between which the middle half of the runs lies: 11.2 ms (10.7 to 12.0) is a measurement, 11.2 ms is a rumour. The fastest run is an answer to another question:
+# what *can* be done?
+#
+# ### Exercise 1 · A stopwatch  (4 points · 10 min · ●●●)
+#
+# Run `warmup` times, then `repeats` times with the clock. Return the median time of a run. `synchronise()` returns when the device has
+# nothing left to do; `clock()` tells the time in seconds. Time every run by itself: the device must have nothing to do when the clock starts, and be done when it stops.
+# Fewer than 1 run that counts, or fewer than 0 before, is a `ValueError`.
+
+
+# %% exercise="time_it"
+def time_it(
+    run: Callable[[], object],
+    synchronise: Callable[[], object],
+    clock: Callable[[], float],
+    warmup: int = 3,
+    repeats: int = 5,
+) -> float:
+    """The median time of a run in seconds, on a device that answers before it is done."""
+    ### BEGIN SOLUTION
+    if warmup < 0 or repeats < 1:
+        raise ValueError(f"{warmup} runs to warm up and {repeats} that count cannot be")
+    times = []
+    for number in range(warmup + repeats):
+        synchronise()
+        begin = clock()
+        run()
+        synchronise()
+        if number >= warmup:
+            times.append(clock() - begin)
+    return statistics.median(times)
+    ### END SOLUTION
+
+
+# %% check="time_it"
+check(time_it)
+### BEGIN HIDDEN TESTS
+check(time_it, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# `lmcourse.accounting.timing` has a stopwatch like yours. It also holds the garbage collector off, and on a CUDA GPU reads the GPU's own clock between two events in its queue, so that launching is not in the
+# time. Let us meet your device. On a CPU we use a single core from here on: threads that wait for each other on a busy machine would be all that we measure. (Cells like the next one show a clock or a name, so on your machine they say something else than here.)
+
+# %% tags=["nbval-ignore-output", "because it shows the device and a measured time"]
+device = best_device()
+on_gpu = device.type != "cpu"
+if not on_gpu:
+    torch.set_num_threads(1)
+number = "bf16" if device.type == "cuda" and machine.has_units("bf16", device) else "fp32"
+known, caveats = present_gpu(device) if device.type == "cuda" else (None, ())
+title = torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
+
+a = torch.randn(512, 512, device=device)
+product = timing.time_it(lambda: a @ a, warmup=3, repeats=20, device=device)
+low, high = product.quartiles
+print(f"{title}: products in {number}", *caveats, sep="\n")
+print(f"512 × 512 in fp32: {product.median * 1e6:,.0f} µs ({low * 1e6:,.0f} to {high * 1e6:,.0f})")
+
+# %% [markdown]
+# **In real models.** Three things that no stopwatch can mend. *Frequency*: a GPU that was idle runs faster for a moment than one that is warm; go on for some seconds. *Caches*: a small tensor that was just used is still in the
+# cache; flush it if the model would find it cold. *Neighbours*: to compare two versions, take turns (A, B, B, A, …), so that a busy minute hits both. `timing.compare` does that.
+
+# %% [markdown]
+# ## 2 · What can this machine do?
+#
+# A time means little without the best that could be. For a GPU the maker cites a peak. For your CPU nobody does, so measure it.
+#
+# Which operation comes nearest to the peak? A large product of square matrices: it uses every number thousands of times. How large? Too small, and starting costs more than computing; too large, and it does not fit into the caches. Try several, and take the
+# best. And since we ask what *can* be done, the shortest time counts here, not the median.
+#
+# ### Exercise 2 · The peak, measured  (3 points · 6 min · ●●)
+#
+# `seconds` maps a width $n$ to the times of runs of a product of two $n \times n$ matrices: `{512: [0.011, 0.009], 1024: [0.08]}`. Return the highest FLOP/s. If nothing was measured, raise `ValueError`.
+
+
+# %% exercise="matmul_peak"
+def matmul_peak(seconds: dict[int, list[float]]) -> float:
+    """The best rate of all runs, in FLOP/s."""
+    ### BEGIN SOLUTION
+    rates = [2 * width**3 / min(runs) for width, runs in seconds.items() if runs]
+    if not rates:
+        raise ValueError("nothing was measured")
+    return max(rates)
+    ### END SOLUTION
+
+
+# %% check="matmul_peak"
+check(matmul_peak)
+### BEGIN HIDDEN TESTS
+check(matmul_peak, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# The other thing a machine does is move numbers. Copy a large tensor: every byte is read once and written once, and *both* cross the bus.
+# "Large" matters. What fits into a cache of some megabytes stays there, and you measure the cache, which is ten times as fast.
+#
+# ### Exercise 3 · The bandwidth, measured  (3 points · 6 min · ●●)
+#
+# `seconds` maps the bytes of a tensor to the times of copying it; `cache` is how many bytes the cache holds. Return the best bytes/s over all tensors *larger* than the cache.
+# If there is none, raise `ValueError`.
+
+
+# %% exercise="copy_bandwidth"
+def copy_bandwidth(seconds: dict[int, list[float]], cache: int) -> float:
+    """Bytes per second to and from memory, at best."""
+    ### BEGIN SOLUTION
+    rates = [2 * size / min(runs) for size, runs in seconds.items() if size > cache]
+    if not rates:
+        raise ValueError("no copy was larger than the cache")
+    return max(rates)
+    ### END SOLUTION
+
+
+# %% check="copy_bandwidth"
+check(copy_bandwidth)
+### BEGIN HIDDEN TESTS
+check(copy_bandwidth, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Now yours, with the package's functions. On a GPU of the table the cited, dense peak stands beside what was measured. One that is *not* in the table gets no peak: H100s alone come as SXM, PCIe and NVL, and differ by a third.
+
+# %% tags=["nbval-ignore-output", "because it shows measured rates"]
+widths, copied = ((2048, 4096, 8192), 2**30) if on_gpu else ((128, 256, 512, 1024), 2**27)
+rates = machine.matmul_rates(number, widths, device=device, seconds=0.2)
+bandwidth = machine.copy_bandwidth(copied, device=device, seconds=0.2)
+for width, rate in rates.items():
+    print(f"{width:5} × {width:<5} {number}: {rate / 1e9:10,.1f} GFLOP/s")
+print(f"copy of {copied / 2**20:.0f} MiB:   {bandwidth / 1e9:10,.1f} GB/s")
+peak = max(rates.values())
+if known is not None:
+    print(f"cited: {known.peak(number) / 1e9:,.0f} GFLOP/s dense, {known.bandwidth / 1e9:,.0f} GB/s ({known.sources[0]})")
+    peak, bandwidth = known.peak(number), known.bandwidth
+
+# %%
+for name in ("NVIDIA H100 PCIe", "NVIDIA H100 80GB HBM3", "NVIDIA H100"):
+    found = recognise(name)
+    print(f"{name:22}", "unknown: no peak, no MFU" if found is None else f"{found.peak('bf16') / 1e12:,.1f} TFLOP/s")
+
+# %% [markdown]
+# ## 3 · The ridge
+#
+# Divide the peak by the bandwidth, and you have the machine's character in one number: how many FLOPs it can do in the time that it takes to fetch a byte.
+#
+# $$\lambda = \frac{\text{peak}}{\text{bandwidth}} \quad \left[\frac{\text{FLOP/s}}{\text{byte/s}} = \text{FLOPs per byte}\right]$$
+
+# %%
+predict("ridge_over_time")
+
+# %%
+print("                          16-bit TFLOP/s    GB/s   TiB/s   ridge")
+for name in ("v100-sxm", "v100s", "a100-40gb", "a100-80gb", "h100"):
+    chip = find_accelerator(name)
+    best = chip.peaks.get("bf16", chip.peaks["fp16"])
+    row = f"{best / 1e12:14,.1f}  {chip.bandwidth / 1e9:6,.0f}  {chip.bandwidth / 2**40:6.2f}  {best / chip.bandwidth:6.1f}"
+    print(f"{chip.title:26}{row}")
+
+# %% [markdown]
+# > **Spot the slip.** A set of notes prints this table with 1.6, 2.0 and 1.1 *TiB/s* for the two A100s and a V100, and ridges of 195, 156 and 118. Those are 312/1.6, 312/2.0 and 130/1.1, so they hold for *TB/s*. With TiB they would be 177, 142 and 107.
+# > The V100 of the notes is really a V100**S**, the PCIe card: 130 TFLOP/s and 1.1 TB/s. It has no bf16, although the column says so. And its link of 16 GB/s is PCIe; NVLink, as in the A100's row, would be 300.
+#
+# ### Exercise 4 · The ridge point  (2 points · 5 min · ●)
+#
+# From the numbers as data sheets print them: `tflops` in TFLOP/s (`sparse` says that it is the figure for sparse matrices, twice the dense one) and `bandwidth` in `unit`, one of `"GB/s"`, `"TB/s"`, `"GiB/s"`, `"TiB/s"`. Return FLOPs per
+# byte. Another unit is a `ValueError`.
+
+
+# %% exercise="ridge_point"
+def ridge_point(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    """FLOPs per byte from which on arithmetic limits: 10.0 for 1 TFLOP/s and 100 GB/s."""
+    ### BEGIN SOLUTION
+    units = {"GB/s": 1e9, "TB/s": 1e12, "GiB/s": 2**30, "TiB/s": 2**40}
+    if unit not in units:
+        raise ValueError(f"{unit} is not one of {', '.join(units)}")
+    peak = tflops * 1e12 / (2 if sparse else 1)
+    return peak / (bandwidth * units[unit])
+    ### END SOLUTION
+
+
+# %% check="ridge_point"
+check(ridge_point)
+### BEGIN HIDDEN TESTS
+check(ridge_point, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+explore(plots.ridge_points, sparse=False, binary=False)
+
+# %% [markdown]
+# **In real models.** The bandwidth is that of the memory on the card. Every step further away is slower: another GPU over NVLink, the main memory over PCIe. And one step nearer, on the chip itself, it is ten times faster, but there are only some megabytes. How long
+# does it take to move all weights of a 7B model?
+
+# %%
+explore(plots.moving_time, parameters_in_billions=(1.0, 70.0, 1.0), bytes_each=[1, 2, 4])
+
+# %% [markdown]
+# Weights that lie in main memory (*offloading*) cost nearly half a second per pass over PCIe 4, for 4 ms of reading from an H100's own memory. The last row is why *fusing* and *tiling* pay: what stays on the chip between two operations need not
+# move at all. FlashAttention is that idea, applied to attention (Dao et al., 2022).
+
+# %% [markdown]
+# ## 4 · The roofline
+
+# %%
+predict("kernel_time")
+
+# %% [markdown]
+# A kernel computes $F$ FLOPs and moves $M$ bytes. Alone, the first would take $F/\text{peak}$ and the second $M/\text{bandwidth}$. A good kernel does both at once: while one tile is multiplied, the next is on its way. So at best
+#
+# $$t = \max\left(\frac{F}{\text{peak}},\; \frac{M}{\text{bandwidth}}\right).$$
+#
+# Divide $F$ by that time and you have the **roofline** (Williams et al., 2009): attainable FLOP/s $= \min(\text{peak},\; I \cdot \text{bandwidth})$, where $I = F/M$ is the **arithmetic intensity**. Below the ridge memory limits, above it arithmetic.
+#
+# By hand, with a peak of 100 FLOP/s and 10 bytes/s. A product of 1000 FLOPs and 20 bytes: 10 s or 2 s, so 10 s. A sum of 100 FLOPs and 50 bytes: 1 s or 5 s, so 5 s. One after the other, 15 s.
+#
+# ### Exercise 5 · At best  (3 points · 6 min · ●●)
+#
+# `kernels` is a list of `[flops, bytes]`. They run one after the other. Return the seconds they take at best.
+
+
+# %% exercise="roofline"
+def roofline(kernels: list[list[float]], peak: float, bandwidth: float) -> float:
+    """Seconds of kernels that run one after the other, each as fast as the machine allows."""
+    ### BEGIN SOLUTION
+    return sum(max(flops / peak, moved / bandwidth) for flops, moved in kernels)
+    ### END SOLUTION
+
+
+# %% check="roofline"
+check(roofline)
+### BEGIN HIDDEN TESTS
+check(roofline, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Now put real operations under the roof of the machine before you: a weight matrix that is multiplied with few and with many vectors, element-wise operations on a large tensor, and a tiny product. The cache is flushed before each run, because in a model
+# hundreds of megabytes pass between two uses of a matrix.
+
+# %% tags=["nbval-ignore-output", "because it shows a roofline measured on this machine"]
+dtype, size = DTYPES[number], BYTES[number]
+flush = timing.cache_flusher(device)
+
+
+def dot(name: str, flops: float, moved: float, run: Callable[[], object], repeats: int = 5) -> Dot:
+    """Time a run, and place it."""
+    taken = timing.time_it(run, warmup=2, repeats=repeats, device=device, before=flush).median
+    return Dot(name, flops / moved, flops / taken)
+
+
+def product_dot(tokens: int, width: int, name: str) -> Dot:
+    x, w = (torch.randn(rows, width, device=device).to(dtype) for rows in (tokens, width))
+    out = torch.empty_like(x)
+    flops, moved = 2 * tokens * width**2, size * (width**2 + 2 * tokens * width)
+    return dot(name, flops, moved, lambda: torch.mm(x, w, out=out))
+
+
+width = 8192 if on_gpu else 1536
+dots = [product_dot(n, width, f"{n} × {width} · W") for n in ((1, 32, 256, 4096) if on_gpu else (1, 8, 64, 512))]
+x = torch.randn(2**26 if on_gpu else 2**23, device=device).to(dtype)
+y = torch.empty_like(x)
+dots.append(dot("add 1 to each", x.numel(), 2 * size * x.numel(), lambda: torch.add(x, 1, out=y)))
+dots.append(dot("GELU, as 20 FLOPs", 20 * x.numel(), 2 * size * x.numel(), lambda: torch.ops.aten.gelu.out(x, out=y)))
+dots.append(product_dot(16, 16, "16 × 16 · W"))
+plots.measured_roofline(peak, bandwidth, dots, title=f"{title}, {number}")
+
+# %% [markdown]
+# Follow the products from left to right: more vectors lift them along the slope until arithmetic takes over. Adding 1 hangs low whatever you do: it has nothing to compute. And the tiny product is far below *both* roofs. It waits for neither; its time goes into Python, into the
+# launch, into waking threads. (A dot a little above the slope is possible: a matrix that is only read moves faster than a copy, which also writes.)
+
+# %% [markdown]
+# ## 5 · How many tokens are enough?
+
+# %%
+predict("one_token_more")
+
+# %% [markdown]
+# $n$ tokens pass a $D \times D$ matrix: $2nD^2$ FLOPs. The matrix moves once, $D^2$ numbers, and so do inputs and outputs, $2nD$, at $p$ bytes each:
+#
+# $$I = \frac{2nD^2}{p\,(D^2 + 2nD)} = \frac{2}{p} \cdot \frac{nD}{2n + D}$$
+#
+# With $n = BS$ this is a formula of the notes, but for one thing.
+#
+# > **Spot the slip.** The notes print $\frac{1}{p} \cdot \frac{BS\,D}{2BS + D}$. A multiplication *and* an addition: the factor is 2. Then they call products "essentially always compute-bound". Check both for $D = 8192$ in bf16:
+
+# %%
+for n in (1, 200, 2048, 4_000_000):
+    print(f"{n:9,} tokens: {matmul_intensity(n, 8192, 8192):7.1f} FLOPs per byte")
+
+# %% [markdown]
+# One token: 1 FLOP per byte, on a machine that could do 150. That is decoding, and it is memory-bound through and through. When is a product compute-bound?
+#
+# ### Exercise 6 · Enough tokens  (2 points · 5 min · ●●)
+#
+# An A100 with 312 TFLOP/s and 2.0 TB/s has a ridge of 156 FLOPs per byte. From how many tokens on does arithmetic limit a product with an $8192 \times 8192$ matrix in bf16? (Any precision; within half a per cent counts.)
+
+# %% exercise="enough_tokens"
+enough_tokens = None  # a number or formula in place of None
+### BEGIN SOLUTION
+enough_tokens = 156 * 8192 / (8192 - 2 * 156)
+### END SOLUTION
+
+# %% check="enough_tokens"
+check(enough_tokens=enough_tokens)
+### BEGIN HIDDEN TESTS
+check(enough_tokens=enough_tokens, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+explore(plots.product_intensity, tokens=[1, 16, 162, 512, 4096, 65536, 1048576], width=[256, 512, 1024, 4096, 8192, 12288])
+
+# %% [markdown]
+# Make the matrix narrow. With a width of 512 the highest intensity, $D/p = 256$, stays below an H100's ridge: no number of tokens makes it compute-bound.
+#
+# > **Spot the slip.** For whole models the notes say: training moves $O(N)$ bytes, so its intensity is $O(BS)$. That is the dashed line, and it holds while $BS$ is small beside $D$. Training is on the other side: with four million tokens in a batch and $D = 12{,}288$ the dashed line promises
+# > four million FLOPs per byte, and there are 6135, about $D/2$. More tokens bring nothing more.
+#
+# Decoding is $O(B)$, as they say, but only for the weights. Each text reads its *own* keys and values: 1 FLOP per byte in bf16 if every head has its own, whatever the batch. Here are reading and writing, for all of Llama 3 8B, with texts of 2048 tokens:
+
+# %%
+llama = find_model("llama-3-8b").decoder
+works = {"reading 4 texts": forward_operations(llama, 4, 2048, logits="all")}
+works |= {f"one more token, batch of {B}": forward_operations(llama, B, 1, past=2047) for B in (1, 16, 256)}
+for name, groups in works.items():
+    flops, moved = (sum(getattr(group, what) for group in groups.values()) for what in ("flops", "moved"))
+    attention = groups["attention"].intensity
+    print(f"{name:28} {flops / moved:7.1f} FLOPs per byte, scores and values alone {attention:6.1f}")
+print(f"a cached key that 4 heads share: {decode_attention_intensity(4):.0f} FLOPs per byte at most; not shared: 1")
+
+# %% [markdown]
+# **In real models.** Servers therefore decode many texts together, and designers let heads share keys (notebook 08), which lifts the part that no batch can lift. Notebook 17 turns this into latencies.
+
+# %% [markdown]
+# ## 6 · Many small things
+#
+# An element-wise operation reads a number, does $C$ operations on it, and writes it back:
+#
+# $$I = \frac{C}{2p}$$
+#
+# > **Spot the slip.** The notes have $C/p$. They count the reading and forget the writing.
+#
+# ReLU in bf16: $1/4$. Even a GELU at 20 operations: 5. A residual sum reads *two* numbers and writes one, $1/6$. A LayerNorm or a softmax does some five operations per number, $5/4$ at best, if it reads its input only once. The ridge is 150 to 300. These all wait for memory, on every GPU there is. A faster chip does not help; moving
+# less does. **Fusing** means: one kernel that reads once, does everything, and writes once.
+#
+# ### Exercise 7 · One by one, or fused  (2 points · 5 min · ●●)
+#
+# `operations` holds how many operations each step of a chain does on every number, `size` the bytes of a number. Every kernel reads its input and writes its output; `fused` makes one kernel of all. Return FLOPs per byte. No operations: `ValueError`.
+
+
+# %% exercise="chain_intensity"
+def chain_intensity(operations: list[int], size: int, fused: bool) -> float:
+    """FLOPs per byte of a chain of element-wise operations: 0.25 for [1] in bf16."""
+    ### BEGIN SOLUTION
+    if not operations:
+        raise ValueError("a chain needs at least one operation")
+    kernels = 1 if fused else len(operations)
+    return sum(operations) / (2 * size * kernels)
+    ### END SOLUTION
+
+
+# %% check="chain_intensity"
+check(chain_intensity)
+### BEGIN HIDDEN TESTS
+check(chain_intensity, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+predict("free_flops")
+
+# %% [markdown]
+# The measurements are by Ivanov et al. (2021), *Data movement is all you need*. (A lecture dates it 2023. It appeared in 2020, and at MLSys in 2021.)
+#
+# ### Exercise 8 · If normalisation were free  (2 points · 4 min · ●)
+#
+# Normalisation takes 0.17 % of the FLOPs and 25.5 % of the time. Somebody invents one that takes no time at all. How many times as fast does the layer become?
+
+# %% exercise="free_norms"
+free_norms = None  # a number or formula in place of None
+### BEGIN SOLUTION
+free_norms = 1 / (1 - 0.255)
+### END SOLUTION
+
+# %% check="free_norms"
+check(free_norms=free_norms)
+### BEGIN HIDDEN TESTS
+check(free_norms=free_norms, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+explore(plots.runtime_shares, free=["nothing", "normalisation", "element-wise", "both"])
+
+# %% [markdown]
+# That is **Amdahl's law** (1967): what you make faster can save its own share of the time, and no more. So measure shares of *time* before you optimise, and stop believing in shares of FLOPs.
+#
+# ## 7 · When neither limits
+#
+# The tiny product of section 4 was far below both roofs. On a GPU the most common reason is this:
+
+# %%
+explore(plots.launch_queue, work=(1.0, 20.0, 0.5), launch=(2.0, 20.0, 1.0), fused=[1, 2, 4, 8])
+
+# %% [markdown]
+# A launch takes some microseconds of the CPU. If the kernels are shorter, the GPU waits for the next order, and no faster GPU changes that. Longer kernels (larger batches) or fewer of them (fused, compiled, recorded as a CUDA graph) do.
+#
+# So three answers are possible, and a measurement decides. Compute what share of the peak was reached, and what share of the bandwidth:
+#
+# $$\frac{F}{t \cdot \text{peak}} \qquad \frac{M}{t \cdot \text{bandwidth}}$$
+#
+# ### Exercise 9 · What limits it?  (3 points · 6 min · ●●)
+#
+# A kernel of `flops` FLOPs that moves `moved` bytes took `seconds`. Return `"arithmetic"` or `"memory"`, whichever share is the larger, if that is at least one half. If not, return `"neither"`. A share above 1 cannot be: `ValueError`.
+
+
+# %% exercise="bound_by"
+def bound_by(flops: float, moved: float, seconds: float, peak: float, bandwidth: float) -> str:
+    """What a kernel that was timed waits for: "arithmetic", "memory" or "neither"."""
+    ### BEGIN SOLUTION
+    shares = {"arithmetic": flops / seconds / peak, "memory": moved / seconds / bandwidth}
+    limit = max(shares, key=shares.get)
+    if shares[limit] > 1:
+        raise ValueError(f"{shares[limit]:.0%} of what {limit} allows cannot be")
+    return limit if shares[limit] >= 0.5 else "neither"
+    ### END SOLUTION
+
+
+# %% check="bound_by"
+check(bound_by)
+### BEGIN HIDDEN TESTS
+check(bound_by, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8 · A whole training step
+#
+# Thousands of kernels, some on the slope, some under the roof, some waiting for a launch. MFU sums it up: model FLOPs of the step, divided by what the machine could have done in that time (notebook 15). Most of what goes wrong with it goes wrong in the *peak*. Which GPU exactly? Which format? Dense? One and the same rate, as a share of what an H100 promises:
+
+# %%
+h100 = find_accelerator("h100")
+for promised in ("fp32", "tf32", "bf16"):
+    print(f"40 TFLOP/s are {40e12 / h100.peak(promised):5.1%} of its {promised} peak, {h100.peak(promised) / 1e12:.1f} TFLOP/s")
+per_token = 6 * 7e9
+share = throughput_mfu(1e5, per_token, find_accelerator("a100"), "bf16", devices=32)
+print(f"7B parameters, 100,000 tokens/s on 32 A100s: {share:.0%} of the bf16 peak")
+
+# %% [markdown]
+# A rule of thumb calls 0.5 or more good, and expects less in bf16, whose promise is the more optimistic one. The last line has a rate in *tokens*, from a log; so it takes the FLOPs of a token, $6N$, and not those of a whole batch.
+#
+# ### Exercise 10 · MFU from a log  (3 points · 8 min · ●●)
+#
+# `flops` are the model FLOPs of a step, `seconds` the times of several steps; take their median. `device` is what the driver calls the GPU, `number` the format of the products. `peaks` is a table of dense peaks, `peaks["NVIDIA H100 PCIe"]["bf16"]`. Return MFU as a share. Raise `ValueError` if the GPU is not in the
+# table or has no such format (do not guess), and if the share comes out above 1.
+
+
+# %% exercise="mfu_of_step"
+def mfu_of_step(
+    flops: float, seconds: list[float], device: str, number: str, peaks: dict[str, dict[str, float]]
+) -> float:
+    """The share of the dense peak that model FLOPs are."""
+    ### BEGIN SOLUTION
+    if number not in peaks.get(device, {}):
+        raise ValueError(f"no {number} peak is known for {device}: measure it")
+    share = flops / statistics.median(seconds) / peaks[device][number]
+    if share > 1:
+        raise ValueError(f"{share:.0%} of the peak cannot be")
+    return share
+    ### END SOLUTION
+
+
+# %% check="mfu_of_step"
+check(mfu_of_step)
+### BEGIN HIDDEN TESTS
+check(mfu_of_step, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Here are small models of growing width, trained with batches of growing size on your device. On a GPU the peak is the cited one; on a CPU that of one core, from section 2, so 100 % would mean that a step is one perfect product. Where does MFU rise, and why?
+
+# %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
+widths, batches, length = ((256, 1024, 2048), (1, 8, 64), 512) if on_gpu else ((64, 128, 256), (1, 4, 16), 64)
+shares = {}
+for width in widths:
+    config = modern(2, width, 4, length)
+    for batch in batches:
+        fast = Setup(batch, fused_optimiser=True, fused_attention=True, bf16=number == "bf16")
+        step = training_step(config, fast, length, device)
+        taken = timing.time_it(step, warmup=1, repeats=3, device=device).median
+        shares[width, batch] = training_flops(config, batch, length).model.total / taken / peak
+plots.utilisation_by_batch(shares, title=f"{title}: MFU of training steps, texts of {length}")
+
+# %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
+for (width, batch), share in shares.items():
+    print(f"width {width:5}, batch {batch:3}: MFU {share:6.1%}", "  above 100 %: measure the peak again" * (share > 1))
+
+# %% [markdown]
+# **In real models.** PaLM reached 46 % (Chowdhery et al., 2022), Llama 3 405B 38 to 43 % on up to 16,384 H100s (Grattafiori et al., 2024, table 4). If your log says 81 %, look up the peak before you celebrate. A GPT trained on an A100 whose "peak" was taken as 78 TFLOP/s shows four times its MFU: 78 is what the ordinary units do in fp16, and the
+# products ran on tensor cores, at 312. Keep $\text{MFU} > 1$ an error, and you will notice the worst of these mistakes.
+
+# %% [markdown]
+# ## 9 · One change, one measurement
+#
+# Now make a step faster. The rule is in the title: change one thing, measure it in turns with what you had, keep it only if it helped. Whoever changes five things and finds a factor of three does not know which of them to thank, or which of them hurt.
+
+# %%
+predict("bf16_on_a_cpu")
+
+# %% [markdown]
+# | change | what it does |
+# | --- | --- |
+# | more texts at once | longer kernels, the weights are fetched once for all of them |
+# | fused optimiser | AdamW in one kernel, not a dozen for each of a hundred tensors |
+# | fused attention | the matrix of scores never goes to memory (FlashAttention; Dao et al., 2022) |
+# | bf16 | half the bytes, and units that are 8 to 16 times as fast, where there are any |
+# | compiled | `torch.compile` fuses element-wise operations, and cuts launches |
+
+# %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
+config, length = (find_model("course-124m").decoder, 512) if on_gpu else (modern(2, 128, 4, 128), 64)
+rungs = climb(config, length, batch=8, device=device, warmup=1, repeats=5)
+plots.speed_ladder(rungs, title=f"{title}: a training step")
+
+# %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
+for rung in rungs:
+    verdict = "kept" if rung.kept else "taken back"
+    print(f"{rung.name:20} {rung.before:10,.0f} → {rung.after:10,.0f} tokens/s  × {rung.ratio:.2f}  {verdict}")
+
+# %% [markdown]
+# Read your ladder with section 1 in mind: on a busy machine a factor of 0.95 or 1.05 is noise. Run the cell again, and see which rungs stay.
+#
+# On a CPU the last rung is missing: compiling takes 40 seconds, more than all of this notebook. Set `compiled=True` in a `Setup` to try it yourself. Fused attention brings little at 64 tokens, because the matrix of scores is small; it grows with the square. And bf16 depends on your processor: recent ones have instructions for it, others
+# turn every number into fp32 and back. On a GPU with tensor cores it is the largest rung of all.
+#
+# **In real models.** The same few changes, in the same order of size, make up most of what separates a first script from a production trainer. What comes after them is parallelism (notebook 18).
+#
+# ## What to keep
+#
+# | question | answer |
+# | --- | --- |
+# | how do I time a GPU? | warm up, synchronise before *and* after, each run by itself, median and quartiles |
+# | and a peak? | the shortest of many times, over several sizes |
+# | and two versions? | in turns |
+# | what is the ridge? | dense peak / bandwidth, in FLOPs per byte: 150 to 300 |
+# | how long does a kernel take at best? | $\max(F/\text{peak}, M/\text{bandwidth})$, and kernels add up |
+# | a product of $n$ tokens? | $(2/p) \cdot nD/(2n + D)$: about $n$ in bf16 for few, $D/2$ for many |
+# | an element-wise operation? | $C/(2p)$: always limited by memory, so fuse |
+# | far below both roofs? | launches, Python, small batches |
+# | what can a change save at most? | its share of the *time* (Amdahl) |
+# | more than 100 %? | impossible: wrong GPU, wrong format, no synchronise |
+#
+# ## Check yourself
+#
+# 1. Your loop prints `loss.item()` after every step. Does its timing need a `synchronize`? And what does the line cost?
+# 2. A kernel reaches 5 % of the peak and 92 % of the bandwidth. Would a GPU with twice the peak help? One with twice the bandwidth?
+# 3. You decode with a batch of 8 on an A100 and double the batch. How much longer does a step take, as far as weights are concerned?
+# 4. A step takes 300 ms, 60 of them in the optimiser. Somebody makes the optimiser three times as fast. How many per cent faster is the step?
+# 5. The same code shows an MFU of 52 % on an H100 PCIe, and somebody computed it with the peak of the SXM version. What is the right one?
+#
+# <details><summary>Answers</summary>
+#
+# 1. `.item()` waits for the result, so it synchronises, and the clock is right at that point. The cost: the CPU cannot run ahead, so every step begins with an empty queue.
+# 2. Twice the peak: no. Twice the bandwidth: nearly twice as fast.
+# 3. Hardly: 8 and 16 tokens are both far below 160, so the time is that of fetching the weights. (The caches of the texts double.)
+# 4. It saves 40 of 300 ms: 300/260 = 1.15 times as fast.
+# 5. 0.52 · 989.4/756 = 68 %.
+#
+# </details>
+#
+# ## Further reading
+#
+# - Williams, Waterman, Patterson, 2009, *Roofline: an insightful visual performance model for multicore architectures*.
+# - Ivanov et al., 2021, *Data movement is all you need: a case study on optimizing transformers*.
+# - Dao et al., 2022, *FlashAttention: fast and memory-efficient exact attention with IO-awareness*, §2.1 on memory.
+# - Pope et al., 2022, *Efficiently scaling transformer inference*: the same arithmetic for decoding.
+# - Chowdhery et al., 2022, *PaLM*, appendix B: MFU.
+# - In this package: `lmcourse/accounting/timing.py`, `machine.py` and `recognise.py`, and `lmcourse bench` on the command line; [docs/gpu.md](../../docs/gpu.md) for running the course on a GPU.
+
+# %% [markdown]
+# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
+
+# %% tags=["hide-input"]
+v100, v100s = find_accelerator("v100"), find_accelerator("v100s")
+a100_40, a100_80, h100 = (find_accelerator(name) for name in ("a100-40gb", "a100-80gb", "h100"))
+assert [round(peak / speed) for peak, speed in ((312, 1.6), (312, 2.0), (130, 1.1))] == [195, 156, 118]
+tib = 2**40 / 1e12
+assert [round(peak / speed / tib) for peak, speed in ((312, 1.6), (312, 2.0), (130, 1.1))] == [177, 142, 107]
+assert (v100s.peak("fp16"), v100s.link, a100_80.link) == (130e12, 32e9, 600e9) and "bf16" not in v100.peaks
+assert [round(v100.ridge("fp16")), round(h100.ridge("bf16"))] == [139, 295]
+assert round(h100.peak("bf16") / v100.peak("fp16")) == 8 and round(h100.bandwidth / v100.bandwidth, 1) == 3.7
+assert round(7e9 * 2 / 32e9, 1) == 0.4 and round(7e9 * 2 / h100.bandwidth * 1000) == 4
+assert round(156 * 8192 / (8192 - 312)) == 162 and f"{((9.0 + 4 * 4.0) / 5 + 0.01) / 4.01:.2f}" == "1.25"
+assert [round(matmul_intensity(n, 8192, 8192), 1) for n in (200, 2048)] == [190.7, 1365.3]
+assert round(matmul_intensity(2**22, 12_288, 12_288)) == 6135
+assert math.isinf(saturating_tokens(512, h100)) and 512 / 2 == 256
+assert [round(saturating_tokens(8192, chip)) for chip in (a100_80, a100_40)] == [159, 211]
+assert round(100 / 74.5, 2) == 1.34 and round(0.52 * 989.4 / 756, 2) == 0.68 and round(300 / 260, 2) == 1.15
+assert [5 / 4, 20 / 4, round(1 / 6, 3)] == [1.25, 5.0, 0.167] and 312 / 78 == 4
+assert round(h100.peak("bf16") / find_accelerator("h100-pcie").peak("bf16"), 1) == 1.3
+assert [round(v100.peak("fp16") / v100.peak("fp32")), a100_80.peak("bf16") / a100_80.peak("fp32")] == [8, 16]
+times = plots.alt_text(plots.timing_spread())
+assert "median 11.2 ms" in times and "middle half 10.7 to 12.0 ms" in times
+

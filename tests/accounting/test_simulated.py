@@ -1,0 +1,61 @@
+"""The simulated device against what a queue does, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmcourse.accounting.simulated import SimulatedDevice
+from lmcourse.accounting.timing import stopwatch_for
+
+
+def test_the_cpu_is_held_up_by_the_launch_only_and_waits_when_told() -> None:
+    device = SimulatedDevice([4.0, 1.0], launch=0.5)
+    device.run()
+    assert device.clock() == 0.5
+    device.run()
+    device.run()
+    assert (device.clock(), device.runs) == (1.5, 3)
+    device.synchronise()
+    assert device.clock() == 0.5 + 4.0 + 1.0 + 1.0
+    device.synchronise()
+    assert device.clock() == 6.5
+
+
+def test_a_device_without_work_begins_when_it_is_told_to() -> None:
+    device = SimulatedDevice([1.0], launch=3.0)
+    for runs in (1, 2, 3):
+        device.run()
+        device.synchronise()
+        assert device.clock() == pytest.approx(runs * 4.0)
+
+
+def test_a_full_queue_holds_the_cpu_up() -> None:
+    device, seen = SimulatedDevice([2.0], launch=0.5, room=2), []
+    for _ in range(4):
+        device.run()
+        seen.append(device.clock())
+    assert seen == [0.5, 1.0, 3.0, 5.0], "the third waits until the first is done, at 2.5"
+
+
+def test_the_packages_stopwatch_finds_the_time_of_a_run() -> None:
+    device = SimulatedDevice([4.0], launch=0.25)
+
+    def run_to_the_end() -> None:
+        device.run()
+        device.synchronise()
+
+    assert stopwatch_for("cpu", device.clock)(run_to_the_end) == 4.25
+
+
+def test_nothing_to_do_costs_no_time() -> None:
+    device = SimulatedDevice([1.0])
+    device.synchronise()
+    assert (device.clock(), device.runs) == (0.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "launch", "room"), [([], 0.0, 1), ([-1.0], 0.0, 1), ([1.0], -1.0, 1), ([1.0], 0.0, 0)]
+)
+def test_what_cannot_be_is_refused(seconds: list[float], launch: float, room: int) -> None:
+    with pytest.raises(ValueError, match="needs the time"):
+        SimulatedDevice(seconds, launch, room)
