@@ -215,7 +215,7 @@ def test_the_text_of_a_forecast_is_that_of_the_run(
 
 
 MISTAKES = [
-    ([], "say what is to be learned: --corpus"),
+    ([], "say where the run is to be: --out"),
     (["--corpus", "CORPUS"], "say where the run is to be: --out"),
     (["--resume"], "say which run is to go on: --resume --out FOLDER"),
     (["--resume", "--out", "OUT"], "has no run"),
@@ -243,7 +243,7 @@ MISTAKES = [
     (["--corpus", "CORPUS", "--out", "OUT", "--replicate", "3"], "does not divide among 3 processes"),
     (["--corpus", "CORPUS", "--out", "OUT", "--shard", "2"], "the run is for 2 processes"),
     (["--corpus", "CORPUS", "--out", "OUT", "--sequence"], "set tensor above 1"),
-    (["--corpus", "CORPUS", "--out", "CORPUS/00.txt"], "cannot be made"),
+    (["--corpus", "CORPUS", "--out", "CORPUS/00.txt"], "cannot be written: File exists"),
     (["--corpus", "CORPUS", "--config", "/nowhere.toml"], "/nowhere.toml cannot be read"),
 ]
 
@@ -310,3 +310,8 @@ def test_a_run_that_is_there_is_not_spoiled(
     assert main(["train", "--out", str(folder), *new, *words]) == 2
     assert told in capsys.readouterr().err
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_run_that_cannot_begin_leaves_no_trace(course: Path, tmp_path: Path) -> None:
+    assert typed(course, "train", "--corpus", tmp_path / "nowhere", "--out", tmp_path / "run").returncode == 2
+    assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,14 @@ from lmcourse.errors import CourseError
 from lmcourse.training.command.run import Run, find_decoder
 from lmcourse.training.command.settings import find_setting, make_run, settings_of
 
-DEFAULTS: dict[str, Any] = {"preset": "nano", "steps": 600, "batch": 32, "learning_rate": 5e-3, "floor": 0.1}
+DEFAULTS: dict[str, Any] = {
+    "preset": "nano",
+    "corpus": "python-docs",
+    "steps": 600,
+    "batch": 32,
+    "learning_rate": 5e-3,
+    "floor": 0.1,
+}
 """What is taken where nobody says anything: a model of the size of nano learns fast."""
 
 FIXED = ("preset", "corpus", "tokenizer", "vocabulary", "held_out", "validation_tokens", "length", "seed")
@@ -25,10 +32,8 @@ def new_run(given: Mapping[str, Any]) -> Run:
     """A run with these settings.
 
     Raises:
-        CourseError: there is no corpus among them, or they do not go together.
+        CourseError: they do not go together.
     """
-    if "corpus" not in given:
-        raise CourseError("say what is to be learned: --corpus synthetic, --corpus python-docs or a path")
     values = {**DEFAULTS, **given}
     values.setdefault("length", find_decoder(values["preset"]).context or LONGEST)
     values.setdefault("warmup", values["steps"] // 20)

@@ -19,17 +19,13 @@ VERSION = 1
 
 
 def claim(folder: Path) -> None:
-    """Make the folder of a new run.
+    """See that a folder is free for a new run; it need not be there yet.
 
     Raises:
-        CourseError: a run is in it already, or it cannot be made.
+        CourseError: a run is in it already.
     """
     if any((folder / name).exists() for name in (SETTINGS_FILE, "metrics.jsonl", "checkpoints")):
         raise CourseError(f"{folder} has a run already: go on with it by --resume, or choose another --out")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CourseError(f"{folder} cannot be made: {error.strerror}") from None
 
 
 def save_run(run: Run, folder: Path) -> None:

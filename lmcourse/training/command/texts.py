@@ -107,12 +107,13 @@ def _documents(corpus: Corpus) -> Iterator[str]:
 
 
 def write_texts(run: Run, folder: Path) -> None:
-    """Make the files of a run's text; each appears under its name when it is whole.
+    """Make the files of a run's text, and their folder; each appears under its name when it is whole.
 
     Raises:
         CourseError: the corpus cannot be found or is too short.
     """
     parts = cut(run)
+    folder.mkdir(parents=True, exist_ok=True)  # only now: a corpus that is not there leaves no trace
     saved, vocabulary = parts.tokenizer.to_json(), parts.tokenizer.vocabulary
     write_json(folder / TOKENIZER, saved)
     for name, part in ((TRAINING, parts.training), (VALIDATION, parts.validation)):
