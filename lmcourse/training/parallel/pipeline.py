@@ -68,7 +68,7 @@ class Stage(nn.Module):
         step = Pass(torch.arange(length, device=x.device).expand(rows, length), position_bias=self.position_bias)
         if isinstance(self.embedding, Embedding):
             self.embedding.check_length(length)
-            x = self.embedding(x, step.positions)
+            x = self.embedding(x, step.places)
         for block in self.blocks.values():
             x = block(x, step)
         if self.norm is not None and self.head is not None:
