@@ -45,11 +45,11 @@ from lmcourse.plots.positions.relative import alibi_heads, alibi_reach, relative
 from lmcourse.plots.positions.rotary import context_stretch, pair_layouts, rotating_pair, rotation_clocks
 from lmcourse.plots.positions.scores import nope_estimate, position_scores, scheme_scores
 from lmcourse.plots.positions.waves import position_heatmap, sine_circle, two_waves, wavelengths
-from lmcourse.plots.stability_gradients import deaf_weights, gradient_spikes, loss_scale_history
-from lmcourse.plots.stability_map import hot_spots, norm_positions
-from lmcourse.plots.stability_runs import side_by_side, vital_signs
-from lmcourse.plots.stability_scores import score_growth
-from lmcourse.plots.stability_softmax import soft_cap_curve, softmax_under_attack
+from lmcourse.plots.stability.gradients import deaf_weights, gradient_spikes, loss_scale_history
+from lmcourse.plots.stability.map import hot_spots, norm_positions
+from lmcourse.plots.stability.runs import side_by_side, vital_signs
+from lmcourse.plots.stability.scores import score_growth
+from lmcourse.plots.stability.softmax import soft_cap_curve, softmax_under_attack
 from lmcourse.plots.style import PALETTE, alt_text, describe, new_axes, new_canvas, new_figure, png
 from lmcourse.plots.training import run_curves, training_curves
 

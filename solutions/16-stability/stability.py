@@ -47,7 +47,7 @@ torch.set_num_threads(1)  # models this small are fastest on one
 # The authors of OLMo 2 (OLMo Team, 2025) show two training runs. The loss of the first looks almost harmless, with a few bad spikes. The norm of its gradient is a row of needles that grow taller with time. In the second run, after many
 # changes, the norm is low and flat. That second curve is what everything in this notebook is for.
 #
-# We need patients. Ours are transformers of two layers, $d = 64$, which read our little stories byte by byte. From each run we keep four things:
+# We need patients. Ours are transformers of two layers, $d = 64$, which read our little stories byte by byte. This is what we keep of a run:
 
 # %%
 stories = story_grammar()
@@ -171,7 +171,7 @@ print("A, attention scores above 100:", all(run.score > 100 for run in sick_a))
 
 # %% [markdown]
 # B dies loudly: after a few dozen steps its loss is in the hundreds, and it would be NaN a few steps later. A dies quietly. Its loss falls, as losses do, and stops far above what a *table of byte pairs* would reach. A table like that needs no attention, and A has
-# none any more: its scores are in the hundreds, each softmax looks at one token only, and no gradient can tell it to look elsewhere. Zhai et al. (2023) call this *entropy collapse*, and it is the more dangerous of the two, because nothing rings.
+# none any more: its scores are in the hundreds, its softmaxes look at one token only, and no gradient can tell them to look elsewhere. Zhai et al. (2023) call this *entropy collapse*, and it is the more dangerous of the two, because nothing rings.
 #
 # Before we treat them, commit yourself.
 
@@ -181,7 +181,7 @@ predict("who_saves_whom")
 # %% [markdown]
 # ### A bell that rings
 #
-# Look at the loss alone and you learn of a spike when it is over. The norm of the gradient tells earlier. But what is a large norm? Norms fall by a factor of ten during a run, so a fixed limit is wrong at one end or the other. Compare with what was usual *lately*.
+# Look at the loss alone and you learn of a spike when it is over. The norm of the gradient tells earlier. But what is a large norm? Norms may fall by a factor of ten during a run, so a fixed limit is wrong at one end or the other. Compare with what was usual *lately*.
 #
 # By hand: the last norms were 1, 1, 1, 1, 1000. Now comes a 20. Their mean is 201, so 20 looks small; their **median** is 1, and 20 is twenty times that. A spike must not hide the next one.
 #
@@ -476,7 +476,7 @@ for run in normed_a:
 # %% [markdown]
 # ## 6 · Norms everywhere
 #
-# First there was a norm before each branch of a block (notebook 10). Then some put one after the branch as well, or instead. Now they are on queries and keys. It is striking how often the answer to "it is unstable" has been another norm.
+# Most models have a norm before each branch of a block (notebook 10). Some have one after the branch as well, or instead. Now there are norms on queries and keys too. It is striking how often the answer to "it is unstable" has been another norm.
 #
 # > **Spot the slip.** The same lecture counts Gemma 2 among those who use QK-norm. Its report (Gemma Team, 2024) and its configuration have soft caps instead, on scores (50) and on logits (30). It is Gemma 3 (Gemma Team, 2025) that has the norms, in place of the caps.
 #
@@ -555,7 +555,7 @@ for perplexity in (11.19, 11.00):
 # %% [markdown]
 # ## 8 · Side by side
 #
-# Now both patients get each treatment alone, with two seeds, and everything else unchanged. For A we draw a line at 2.25 nats: "saved" is who ends below it on average. B is "saved" below 2.5 nats, and "exploded" if both seeds are; what is left is "not saved". (When this was written, no average was closer to a line than 0.15.)
+# Now both patients get each treatment alone, with two seeds, and everything else unchanged. For A we draw a line at 2.25 nats: "saved" is who ends below it on average. B is "saved" below 2.5 nats, and "exploded" if both seeds are; what is left is "not saved". (When this was written, no average was closer to a line than 0.1.) Biases are no treatment, but a suspect, so there the verdict is whether they make it worse by 0.4 or more.
 
 # %%
 BIASES = {"bias": True, "out_bias": True, "feed_forward": {"bias": True}}
@@ -578,6 +578,7 @@ for name, treatment in TREATMENTS.items():
 # %%
 ends_a = {name: fmean(run.end for run in runs) for name, runs in ward_a.items()}
 verdicts_a = {name: "saved" if end < 2.25 else "not saved" for name, end in ends_a.items()}
+verdicts_a["with biases"] = "worse" if ends_a["with biases"] > ends_a["untreated"] + 0.4 else "no worse"
 ward_a = {name: ward_a[name] for name in ["untreated", *TREATMENTS]}
 plots.side_by_side(
     {name: [run.losses for run in runs] for name, runs in ward_a.items()},
@@ -605,7 +606,7 @@ plots.vital_signs(
 # - **Clipping** shortens gradients, and Adam does not care about their length.
 # - **The soft cap** bounds what the softmax sees. The raw scores, which the figure shows, are as large as ever, and most of them are so far behind the cap that no gradient comes back.
 # - **QK-norm** bounds the scores, and the disease was in the scores.
-# - **Decay** of 1, ten times the usual, keeps all matrices small, and scores with them. A **lower rate** cures everything, and makes training slower in the long run. **Warm-up** is a lower rate for a while: here it takes the whole run. With half as much the model is worse off again, because the rate that it ends with is the same.
+# - **Decay** of 1, ten times the usual, keeps all matrices small, and scores with them. A **lower rate** is the best cure here; people reach for the others because a higher rate, where it can be borne, learns faster. **Warm-up** is a lower rate for a while: here it takes the whole run. With half as much the model is worse off again, because the rate that it ends with is the same.
 # - **Biases** make no difference that two seeds could show. Practitioners report that large models are more stable without them, for no reason that anybody is sure of, and most models since PaLM have none. A tiny model is no evidence against it.
 #
 # The exploding patient next.
@@ -629,7 +630,7 @@ plots.side_by_side(
 )
 
 # %% [markdown]
-# Here clipping is the medicine: the disease is the length of the step. QK-norm mostly keeps B from exploding, because a step that makes $W_q$ huge no longer makes scores huge; but what they learn is little more than how frequent each letter is. A tenth of the
+# Here clipping is the medicine: the disease is the length of the step. QK-norm mostly keeps B from exploding, because a step that makes $W_q$ huge no longer makes scores huge; but what it learns is little more than how frequent each letter is. A tenth of the
 # rate does not explode, and has learned little more after 80 steps. The z-loss does harm, if anything: to a chain reaction it adds the gradient of a square. When this was written, B exploded after 11 and 8 steps with it, and after 19 and 32 without.
 #
 # So there is no best trick. There is a diagnosis: *which number grows?*
@@ -782,7 +783,6 @@ assert saved_a == {"rate ÷ 10", "warm-up", "QK-norm", "decay 1"}, ends_a
 assert {name for name, word in verdicts_b.items() if word == "saved"} == {"clipping"}
 assert {name for name, word in verdicts_b.items() if word == "exploded"} == {"untreated", "z-loss", "soft cap"}
 assert {name for name, end in ends.items() if end > 2.4} == {"untreated", "post-norm"}, ends
-assert all(abs(end - 2.25) > 0.05 for end in ends_a.values()), ends_a
 assert median([1, 1, 1, 1, 1000]) == 1 and round(fmean([1, 1, 1, 1, 1000])) == 201
 z_by_hand = sum(math.exp(x) for x in (5, 4, 3))
 assert [round(z_by_hand, 1), round(math.log(z_by_hand), 3)] == [223.1, 5.408]

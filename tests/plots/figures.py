@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from matplotlib.figure import Figure
 
 from lmcourse import plots
+
+
+def name_of(draw: Callable[..., Figure]) -> str:
+    """What a test is called; Python's own name for a partial function has an address in it."""
+    return f"{draw.func.__name__} {draw.args[-1]}" if isinstance(draw, partial) else draw.__name__
 
 
 def check_described(draw: Callable[[], Figure]) -> None:

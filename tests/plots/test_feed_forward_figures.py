@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from lmcourse import plots
-from tests.plots.figures import check_described, check_room
+from tests.plots.figures import check_described, check_room, name_of
 
 LOSSES = {"none": [1.2, 1.3, 1.25], "ReLU": [1.0, 1.1, 1.2]}
 DRAWINGS: list[Callable[..., Figure]] = [
@@ -33,7 +33,6 @@ DRAWINGS: list[Callable[..., Figure]] = [
     partial(plots.matched_parameters, 16_384, 1024),
     partial(plots.glue_scores, 16),
 ]
-NAMES = [f"{draw.func.__name__} {draw.args[-1]}" if isinstance(draw, partial) else draw.__name__ for draw in DRAWINGS]
 TORCHS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "elu": F.elu, "selu": F.selu}
 
 
@@ -42,12 +41,12 @@ def lines(axes: Axes) -> dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, A
     return {str(line.get_label()): (line.get_xdata(), line.get_ydata()) for line in axes.lines}  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("draw", DRAWINGS, ids=NAMES)
+@pytest.mark.parametrize("draw", DRAWINGS, ids=name_of)
 def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
     check_described(draw)
 
 
-@pytest.mark.parametrize("draw", DRAWINGS, ids=NAMES)
+@pytest.mark.parametrize("draw", DRAWINGS, ids=name_of)
 def test_no_caption_overlaps_or_leaves_the_figure(draw: Callable[..., Figure]) -> None:
     check_room(draw())
 

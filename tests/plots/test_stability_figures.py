@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from transformers import Gemma2Config, Gemma3TextConfig, Olmo2Config
 
 from lmcourse import plots
-from lmcourse.plots.stability_gradients import scale_run
-from lmcourse.plots.stability_map import NORM_MODELS
-from lmcourse.plots.stability_scores import largest_scores
-from lmcourse.plots.stability_softmax import attack
+from lmcourse.plots.stability.gradients import scale_run
+from lmcourse.plots.stability.map import NORM_MODELS
+from lmcourse.plots.stability.scores import largest_scores
+from lmcourse.plots.stability.softmax import attack
+from tests.plots.figures import check_described, check_room, name_of
 
 RUNS = {"untreated": [[5.0, 3.0, 50.0], [5.0, math.nan]], "cure": [[5.0, 3.0, 2.0], [5.0, 2.0, 1.5]]}
 VERDICTS = {"untreated": "exploded", "cure": "saved"}
@@ -38,31 +39,16 @@ DRAWINGS: list[Callable[..., Figure]] = [
     partial(plots.loss_scale_history, 1.0, 10),
     partial(plots.deaf_weights, 1e-5, 0.01),
 ]
-NAMES = [getattr(draw, "__name__", str(draw)[:60]) for draw in DRAWINGS]
 
 
-@pytest.mark.parametrize("draw", DRAWINGS, ids=NAMES)
+@pytest.mark.parametrize("draw", DRAWINGS, ids=name_of)
 def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
-    figure = draw()
-    assert figure.axes[0].get_title(loc="left")
-    assert len(figure._supxlabel.get_text()) > 30
-    assert len(plots.alt_text(figure)) > 20
-    assert "\n" not in plots.alt_text(figure)
-    assert plots.png(figure) == plots.png(draw())
+    check_described(draw)
 
 
-@pytest.mark.parametrize("draw", DRAWINGS, ids=NAMES)
+@pytest.mark.parametrize("draw", DRAWINGS, ids=name_of)
 def test_no_text_overlaps_the_caption_or_leaves_the_figure(draw: Callable[..., Figure]) -> None:
-    figure = draw()
-    figure.draw_without_rendering()
-    caption = figure._supxlabel.get_window_extent()
-    assert caption.x1 <= figure.bbox.x1
-    for axes in figure.axes:
-        assert caption.y1 <= axes.get_tightbbox().y0
-        assert axes._left_title.get_window_extent().x1 <= figure.bbox.x1
-        assert axes.get_tightbbox().x0 >= figure.bbox.x0 - 1
-        for text in axes.texts:
-            assert text.get_window_extent().x1 <= figure.bbox.x1, text.get_text()
+    check_room(draw())
 
 
 @pytest.mark.parametrize("cap", [None, 10.0, 50.0])

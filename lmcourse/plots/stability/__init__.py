@@ -1,0 +1,1 @@
+"""Figures of notebook 16: softmax under attack, gradients that grow, runs side by side."""
