@@ -609,9 +609,9 @@ def turn(x: Tensor, position: Tensor) -> Tensor:
     return rope8(x[None, None, None], position[None])[0, 0, 0]
 
 
-print(f"(R_m W_q x_m)·(R_n W_k x_n)       {turn(w_q @ x_m, m) @ turn(w_k @ x_n, n):.4f}")
-print(f"x_mᵀ W_qᵀ R_(n−m) W_k x_n         {(w_q @ x_m) @ turn(w_k @ x_n, n - m):.4f}")
-print(f"x_mᵀ W_q  R_(n−m) W_k x_n, slip   {(x_m @ w_q) @ turn(w_k @ x_n, n - m):.4f}")
+print(f"(R_m W_q x_m)·(R_n W_k x_n)       {turn(w_q @ x_m, m) @ turn(w_k @ x_n, n):.2f}")
+print(f"x_mᵀ W_qᵀ R_(n−m) W_k x_n         {(w_q @ x_m) @ turn(w_k @ x_n, n - m):.2f}")
+print(f"x_mᵀ W_q  R_(n−m) W_k x_n, slip   {(x_m @ w_q) @ turn(w_k @ x_n, n - m):.2f}")
 
 # %% [markdown]
 # ### Without a matrix

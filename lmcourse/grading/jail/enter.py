@@ -1,0 +1,76 @@
+"""The first program inside the jail: it gives up what is left to give up, then becomes the learner's program.
+
+It runs before anything of a learner does, as a file of its own (`python -I -S enter.py SETTINGS PROGRAM …`), and so
+imports nothing of this package. What it sets, no later program can take back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from typing import Any
+
+PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, FILTER_MODE = 22, 38, 2
+
+
+class FilterProgram(ctypes.Structure):
+    """struct sock_fprog: a seccomp filter and its length in instructions of 8 bytes."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def enter(settings: dict[str, Any], program: list[str]) -> None:
+    """Limit this process and turn it into the program.
+
+    Args:
+        settings: `limits` (soft and hard, by their names in the module `resource`), `keep` (file descriptors),
+            `uid` (None: stay) and `filter` (of system calls, in hexadecimal).
+        program: a path and its arguments.
+
+    Raises:
+        OSError: the kernel refused; then nothing is run.
+    """
+    close_all_but(settings["keep"])
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what it ignores would stay ignored
+        signal.signal(number, signal.SIG_DFL)
+    for name, (soft, hard) in settings["limits"].items():
+        lower(getattr(resource, name), soft, hard)
+    if settings["uid"] is not None:
+        os.setgroups([])
+        os.setresgid(*[settings["uid"]] * 3)
+        os.setresuid(*[settings["uid"]] * 3)
+    bytecode = bytes.fromhex(settings["filter"])
+    control(PR_SET_NO_NEW_PRIVS, 1)
+    control(PR_SET_SECCOMP, FILTER_MODE, ctypes.byref(FilterProgram(len(bytecode) // 8, bytecode)))
+    os.execv(program[0], program)
+
+
+def close_all_but(keep: list[int]) -> None:
+    """Close what was inherited, except the standard streams and the descriptors to keep."""
+    start = 3
+    for number in sorted(set(keep) | {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}):
+        os.closerange(start, number)
+        start = max(start, number + 1)
+
+
+def lower(kind: int, soft: int, hard: int) -> None:
+    """Set a limit, unless the grader itself runs under a lower one, which nobody inside may raise."""
+    ours = resource.getrlimit(kind)[1]
+    if ours != resource.RLIM_INFINITY:
+        soft, hard = min(soft, ours), min(hard, ours)
+    resource.setrlimit(kind, (soft, hard))
+
+
+def control(option: int, value: int, argument: Any = 0) -> None:
+    """prctl(2), with an exception where it fails."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, ctypes.c_ulong(value), argument, 0, 0):
+        raise OSError(ctypes.get_errno(), f"prctl {option} failed")
+
+
+if __name__ == "__main__":
+    enter(json.loads(sys.argv[1]), sys.argv[2:])

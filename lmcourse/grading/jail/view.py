@@ -1,0 +1,69 @@
+"""What a jailed program may read: the system, Python, this package and the assignment's data files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import lmcourse
+from lmcourse.errors import CourseError
+from lmcourse.root import is_root
+
+PACKAGE = Path(lmcourse.__file__).resolve().parent
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
+"""Programs and shared libraries. Of /etc only where they are found: no users, no host names, no passwords."""
+
+
+def system() -> Iterator[str]:
+    """bubblewrap's arguments for the system; today /bin and /lib are mostly links into /usr."""
+    for path in map(Path, SYSTEM):
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), str(path))
+        elif path.exists():
+            yield from ("--ro-bind", str(path), str(path))
+
+
+def python(package: Path = PACKAGE, prefixes: Iterable[str] = (sys.prefix, sys.base_prefix)) -> tuple[Path, ...]:
+    """The folders of this Python: its environment, the interpreter that it points to, and our package.
+
+    Of a package installed from a checkout (`pip install --editable`) only the folder `lmcourse` is named:
+    solutions, notebooks and the gradebook lie next to it.
+
+    Raises:
+        CourseError: the course lies inside a folder that has to be readable.
+    """
+    # An environment may reach its interpreter through a link, so both names of a folder have to lead there.
+    spelled = [Path(prefix) for prefix in prefixes]
+    folders = _outermost([Path("/usr"), *spelled, *(folder.resolve() for folder in spelled)])
+    around = [folder for folder in folders if package.is_relative_to(folder)]
+    if around and is_root(package.parent):
+        raise CourseError(
+            f"The course lies inside {around[0]}, which submissions have to read, and so would be its solutions. "
+            "Move the course's folder elsewhere."
+        )
+    return tuple(folder for folder in _outermost([*folders, package]) if folder != Path("/usr"))
+
+
+def data(files: Iterable[Path], work: str) -> Iterator[str]:
+    """bubblewrap's arguments that show files and folders, read-only, in the working folder.
+
+    Raises:
+        CourseError: one does not exist, is a link (it would show what it points to), or has another's name.
+    """
+    names: set[str] = set()
+    for path in files:
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise CourseError(f"{path} cannot be an assignment's data: it is missing, a link, or no file or folder.")
+        name = path.resolve().name  # that of `folder/..` would lead out of the working folder
+        if not name or name in names:
+            raise CourseError(f"Each data file of an assignment needs a name of its own, and {path} has not.")
+        names.add(name)
+        yield from ("--ro-bind", str(path.resolve()), f"{work}/{name}")
+
+
+def _outermost(folders: Iterable[Path]) -> list[Path]:
+    """The folders without those that lie in another one."""
+    distinct = sorted(set(folders))
+    return [one for one in distinct if not any(one != other and one.is_relative_to(other) for other in distinct)]
