@@ -38,19 +38,31 @@ class Jail:
     limits: Limits = field(default_factory=Limits)
 
     def command(self, program: Sequence[str], keep: Collection[int] = ()) -> list[str]:
-        """The whole command, without a shell: bubblewrap, `enter`, the program.
+        """The whole command, without a shell: `prefix`, and the program.
 
         Args:
             program: a path, as seen from inside (`sys.executable` is there), and its arguments.
+            keep: as in `prefix`.
+
+        Raises:
+            CourseError: as `prefix` does.
+            ValueError: the program is no path from the root.
+        """
+        if not program or not Path(program[0]).is_absolute():
+            raise ValueError(f"a jailed program is named by a path from the root, not {list(program[:1])}")
+        return [*self.prefix(keep), *program]
+
+    def prefix(self, keep: Collection[int] = ()) -> list[str]:
+        """What is put in front of a program to jail it: bubblewrap, and `enter`. Started by root, what
+        one call jails is of one user, whom nobody else is.
+
+        Args:
             keep: the file descriptors from 3 on that stay open; all others are closed.
 
         Raises:
             CourseError: there is no bubblewrap, a data file cannot be shown, or the course lies where
                 submissions have to read.
-            ValueError: the program is no path from the root.
         """
-        if not program or not Path(program[0]).is_absolute():
-            raise ValueError(f"a jailed program is named by a path from the root, not {list(program[:1])}")
         tools = [shutil.which(name) for name in ("env", "bwrap")]
         if None in tools:
             raise CourseError("There is no bubblewrap here: the program bwrap was not found.")
@@ -60,7 +72,7 @@ class Jail:
         start = [env, "-i", *self._environment(), bwrap, *_apart(), *self._view()]
         settings = json.dumps(self._settings(keep), separators=(",", ":"))
         enter = [sys.executable, "-I", "-S", str(view.PACKAGE / "grading" / "jail" / "enter.py"), settings]
-        return [*start, "--", *enter, *program]
+        return [*start, "--", *enter]
 
     def _environment(self) -> Iterator[str]:
         yield f"PATH={Path(sys.executable).parent}:/usr/bin:/bin"

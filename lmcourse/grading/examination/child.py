@@ -1,0 +1,89 @@
+"""The program that runs a notebook and answers for it: the only one that holds a learner's objects.
+
+It gets requests over the socket that is its standard input, one at a time: to run the text of a cell, or to put a case
+to something that the cells defined. It knows neither what is right nor what a case is for. Nothing that it says is
+believed beyond being an outcome, because everything here may have been changed by the code that it runs.
+
+The cells are run by `exec` in one namespace; `texts` says why not by IPython.
+
+`serve` may also be called in a fork of a process that has torch loaded already.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import linecache
+import os
+import socket
+import sys
+from types import ModuleType
+from typing import Any
+
+from lmcourse.exercises.failure import Failure, failure_of
+from lmcourse.exercises.outcome import Outcome, evaluate
+from lmcourse.exercises.values import Plain
+from lmcourse.exercises.wire import pack
+from lmcourse.exercises.wire_limits import WireError
+from lmcourse.exercises.wire_records import case_from_plain, failure_to_plain, outcome_to_plain
+from lmcourse.grading.examination.channel import Channel
+
+
+def serve(channel: Channel) -> None:
+    """Answer requests until the other end hangs up. The notebook's namespace becomes this process's `__main__`."""
+    notebook = sys.modules["__main__"] = ModuleType("__main__")
+    while True:
+        try:
+            request = channel.receive()
+        except OSError:
+            return
+        if "text" in request:
+            result = _run(request["text"], request["place"], vars(notebook))
+        else:
+            result = _evaluate(request, vars(notebook))
+        channel.send({"nonce": request["nonce"], "result": result})
+
+
+def _run(text: str, place: int, names: dict[str, Any]) -> Plain:
+    """Run a cell; the failure it ended with, if any."""
+    file = f"<cell {place}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    try:
+        code = compile(text, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        waiting = eval(code, names)
+        if inspect.iscoroutine(waiting):
+            asyncio.run(waiting)
+    except BaseException as error:  # a cell that calls sys.exit() has ended, not the notebook
+        return failure_to_plain(failure_of(error))
+    return None
+
+
+def _evaluate(request: dict[str, Any], names: dict[str, Any]) -> Plain:
+    """Put a case to what the notebook calls by this name; the outcome."""
+    name = request["name"]
+    if name not in names:
+        return outcome_to_plain(Outcome(failure=Failure(("NameError",), f"name '{name}' is not defined")))
+    answer = (lambda: names[name]) if request["value"] else names[name]
+    case, forbid = case_from_plain(request["case"]), tuple(request["forbid"])
+    outcome = evaluate(answer, case, name=name, seconds=request["seconds"], forbid=forbid)
+    try:
+        sent = outcome_to_plain(outcome)
+        pack(sent)
+    except WireError as error:
+        failure = Failure(("NotPlainError",), f"returned what cannot be graded: {error}")
+        return outcome_to_plain(Outcome(failure=failure))
+    return sent
+
+
+def main() -> None:
+    """Serve on the socket that is the standard input, and leave the notebook none of the standard streams."""
+    end = socket.socket(fileno=os.dup(0))
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+    serve(Channel(end))
+
+
+if __name__ == "__main__":
+    main()
