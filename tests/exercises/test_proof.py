@@ -99,7 +99,7 @@ def test_a_stub_that_earns_points_breaks_the_proof(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("exercise", ALL, ids=lambda exercise: exercise.name)
-@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_the_proof_holds_for_other_hidden_cases(exercise: Exercise, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SEED, str(seed))
     assert check_exercise(exercise, exercise.reference, hidden=True, enforce=False).passed
