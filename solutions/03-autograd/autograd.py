@@ -334,7 +334,7 @@ class Value:
         self.grad = 1.0
         for node in reversed(order):
             for parent, local in zip(node.parents, node.locals, strict=True):
-                parent.grad += node.grad * local
+                parent.grad += local * node.grad
         ### END SOLUTION
 
     # What follows from the above.

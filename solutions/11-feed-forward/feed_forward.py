@@ -497,7 +497,7 @@ check(glu_ffn, hidden=True)
 # **In real models.** The two projections are usually *one* matrix product of $d \times 2 d_\text{ff}$, cut in half
 # afterwards: one large product is faster than two small ones. Names differ: what we call value is `up_proj` in Hugging Face's
 # LLaMA and $V$ in Shazeer's paper. (One recorded lecture explains GEGLU as "the GLU for the non-linearity"; it is GELU.) The
-# package's own version is in `lmcourse/nn/feed_forward.py`.
+# package's own version is in `lmcourse.nn.feed_forward`.
 
 # %% [markdown]
 # ## 7 · A fair comparison
@@ -815,7 +815,7 @@ predict("falcon_2_activation")
 # - Shazeer, 2020, *GLU variants improve Transformer*: short, and worth it to the last sentence.
 # - Narang et al., 2021, *Do Transformer modifications transfer across implementations and applications?*
 # - Kaplan et al., 2020, *Scaling laws for neural language models*, Figure 5.
-# - In this package: `lmcourse/nn/feed_forward.py`, a hundred lines.
+# - In this package: `lmcourse.nn.feed_forward`, a hundred lines.
 
 # %% [markdown]
 # The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
