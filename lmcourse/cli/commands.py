@@ -92,21 +92,6 @@ def build(options: Namespace) -> int:
     return 0
 
 
-def grade(options: Namespace) -> int:
-    """Grade notebooks."""
-    from lmcourse import grading
-
-    with quiet(options):
-        results = grading.grade(options.paths, course=find_root(options.course))
-    if options.json:
-        print_json([result.to_json() for result in results])
-    else:
-        from lmcourse.cli import tables
-
-        tables.show(*[tables.result(result) for result in results])
-    return 0
-
-
 def matrix(options: Namespace) -> int:
     """Submit every known wrong answer, every printed solution and every stub."""
     root, chapters = find_root(options.course), _chapters(options.chapters)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lmcourse import __version__
-from lmcourse.cli import commands, model_commands
+from lmcourse.cli import commands, grading, model_commands
 from lmcourse.cli.flags import add_account, add_bench, add_generate
 from lmcourse.errors import CourseError
 
@@ -70,9 +70,7 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     build.add_argument("--check", action="store_true", help="only say what is not up to date; exit 1 if any")
     build.add_argument("--force", action="store_true", help="build all, also over a copy that holds work")
 
-    grade = add("grade", commands.grade, "Grade notebooks, hidden checks included", "Changes no file.")
-    what = "your notebook, or a folder of student/assignment/notebook.ipynb"
-    grade.add_argument("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER", help=what)
+    grading.add_grade(add("grade", grading.grade, "Grade notebooks, hidden checks included", grading.MORE))
 
     proof = "Exit 1 unless each loses points and is named, solutions earn everything and stubs nothing."
     matrix = add("matrix", commands.matrix, "Prove the checks: submit every known wrong answer", proof)

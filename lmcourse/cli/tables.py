@@ -74,6 +74,16 @@ def result(graded: Result) -> RenderableType:
     return Group(table, escape(graded.reason), "")
 
 
+def results(graded: Sequence[Result]) -> RenderableType:
+    """Many submissions: a line each."""
+    table = _table("student", "assignment", right=("points",))
+    table.add_column("why")
+    for one in graded:
+        points = _points(one.score, one.max_score)
+        table.add_row(escape(one.student), escape(one.assignment), points, escape(one.reason))
+    return table
+
+
 def matrix(proof: Matrix) -> RenderableType:
     """Exercise × misconception: what it earned in public and in the grade, and whether it was caught."""
     table = _table("exercise", "wrong answer", right=("public", "grade"))

@@ -44,6 +44,11 @@ class Failure:
     def kind(self) -> str:
         return self.kinds[0]
 
+    def __str__(self) -> str:
+        """One line: "ValueError: no bits, in line 3: `return x / y`"."""
+        message = f": {self.message}" if self.message else ""
+        return f"{self.kind}{message}, in line {self.number}: `{self.line}`" if self.line else f"{self.kind}{message}"
+
 
 def failure_of(error: BaseException) -> Failure:
     """What to tell about an exception that came out of an answer. Never raises, whatever the exception does."""

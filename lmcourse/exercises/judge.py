@@ -6,8 +6,9 @@ process, under plain nbgrader, or in a locked room that sent its results back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from lmcourse.exercises.cases import Case
 from lmcourse.exercises.diagnosis import diagnose
 from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.outcome import Outcome, evaluate
@@ -16,8 +17,17 @@ from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.exercises.values import one_line
 
 
+Guess = Callable[[Misconception, Case], Outcome]
+"""What a known wrong answer gives on a case."""
+
+
 def judge(
-    exercise: Exercise, trials: Sequence[Trial], *, hidden: bool = False, forbidden: Sequence[str] = ()
+    exercise: Exercise,
+    trials: Sequence[Trial],
+    *,
+    hidden: bool = False,
+    forbidden: Sequence[str] = (),
+    guess: Guess | None = None,
 ) -> Report:
     """The report on an answer.
 
@@ -26,11 +36,13 @@ def judge(
         trials: its cases with their outcomes, public ones first.
         hidden: whether this is the run of a grade, with the hidden cases among the trials.
         forbidden: ruled-out names found in the answer's source; those called at run time are in the outcomes.
+        guess: for whoever knows already what the wrong answers give; by default they are run.
     """
+    guess = guess or (lambda wrong, case: evaluate(wrong.answer, case, name=exercise.name, seconds=exercise.seconds))
     broken = list(dict.fromkeys([*forbidden, *(name for trial in trials for name in trial.outcome.forbidden)]))
     results = [_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
-    named = _misconception(exercise, trials, failing) if failing and not broken else None
+    named = _misconception(exercise, trials, failing, guess) if failing and not broken else None
     return Report(
         exercise=exercise.name,
         points=0.0 if broken else earned(exercise.points, len(trials) - len(failing), len(trials)),
@@ -67,24 +79,29 @@ def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
     return exercise.value and outcome.value is None
 
 
-def _misconception(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> Misconception | None:
+def _misconception(
+    exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], guess: Guess
+) -> Misconception | None:
     """The known wrong answer that gives the same results on every case that failed, if there is one.
 
     Where several do, the one that also agrees on most of the others.
     """
-    candidates = [wrong for wrong in exercise.misconceptions if all(_agrees(exercise, wrong, t) for t in failing)]
+
+    def agrees(wrong: Misconception, trial: Trial) -> bool:
+        return _agree(exercise, guess(wrong, trial.case), trial.outcome)
+
+    candidates = [wrong for wrong in exercise.misconceptions if all(agrees(wrong, trial) for trial in failing)]
     if len(candidates) < 2:
         return candidates[0] if candidates else None
-    return max(candidates, key=lambda wrong: sum(_agrees(exercise, wrong, trial) for trial in trials))
+    return max(candidates, key=lambda wrong: sum(agrees(wrong, trial) for trial in trials))
 
 
-def _agrees(exercise: Exercise, candidate: Misconception, trial: Trial) -> bool:
-    guess = evaluate(candidate.answer, trial.case, name=exercise.name, seconds=exercise.seconds)
-    if trial.outcome.changed or guess.changed:
-        return bool(trial.outcome.changed) and trial.outcome.changed == guess.changed
-    if trial.outcome.failure and trial.outcome.failure.kind == "NotImplementedError":
+def _agree(exercise: Exercise, guess: Outcome, outcome: Outcome) -> bool:
+    if outcome.changed or guess.changed:
+        return bool(outcome.changed) and outcome.changed == guess.changed
+    if outcome.failure and outcome.failure.kind == "NotImplementedError":
         return False
-    return verdict(exercise, guess, trial.outcome) is None
+    return verdict(exercise, guess, outcome) is None
 
 
 def _notes(exercise: Exercise, outcomes: Sequence[Outcome], *, stuck: bool) -> tuple[str, ...]:

@@ -20,9 +20,9 @@ ENOUGH = 10_000
 class Paper(io.StringIO):
     """Takes what is printed and keeps the first of it: a loop that prints must not fill the memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = ENOUGH) -> None:
         super().__init__()
-        self.room = ENOUGH
+        self.room = room
 
     def write(self, text: str) -> int:
         super().write(text[: self.room])

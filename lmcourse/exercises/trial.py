@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import difference
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
 
 NEVER_RIGHT = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", "NotPlainError")
@@ -37,13 +36,8 @@ def verdict(exercise: Exercise, expected: Outcome, outcome: Outcome, *, labels: 
         wanted = expected.failure.kind
         if outcome.failure:
             right = wanted in outcome.failure.kinds and outcome.failure.kind not in NEVER_RIGHT
-            return None if right else f"expected {wanted}, but it raises {outcome.failure.kind}{_told(outcome.failure)}"
+            return None if right else f"expected {wanted}, but it raises {outcome.failure}"
         return f"expected {wanted} to be raised, but it returns a value"
     if outcome.failure:
-        return f"{outcome.failure.kind}{_told(outcome.failure)}"
+        return str(outcome.failure)
     return difference(expected.value, outcome.value, exercise.tolerance, reveal=not exercise.value, labels=labels)
-
-
-def _told(failure: Failure) -> str:
-    message = f": {failure.message}" if failure.message else ""
-    return f"{message}, in line {failure.number}: `{failure.line}`" if failure.line else message

@@ -5,8 +5,3 @@ submission: `reading` (from the disk) → `restore` (the course's cells as they 
 code) → `scores` (what counts as a score) → the gradebook → `display` and `hide` (what a page may show).
 `grader` does all of it in a temporary course for `lmcourse grade`.
 """
-
-from lmcourse.grading.grader import grade
-from lmcourse.grading.result import Result
-
-__all__ = ["Result", "grade"]

@@ -24,6 +24,11 @@ def new_markdown_cell(source: str = "", **parts: Any) -> NotebookNode:
     return cast(NotebookNode, _v4.new_markdown_cell(source, **parts))
 
 
+def new_raw_cell(source: str = "", **parts: Any) -> NotebookNode:
+    """A cell that is neither run nor rendered."""
+    return cast(NotebookNode, _v4.new_raw_cell(source, **parts))
+
+
 def new_output(kind: str, **parts: Any) -> NotebookNode:
     """An output: "stream", "error", "display_data" or "execute_result"."""
     return cast(NotebookNode, _v4.new_output(kind, **parts))

@@ -50,9 +50,9 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
 
     from lmcourse.exercises.stubs import STUB
     from lmcourse.grading.display import CleanForDisplay
+    from lmcourse.grading.examine_notebook import ExamineNotebook, LockedExporter
     from lmcourse.grading.hide import HideTests
     from lmcourse.grading.html import clean_html, markdown_to_html
-    from lmcourse.grading.reading import SubmissionExporter
     from lmcourse.grading.restore import RestoreCells
     from lmcourse.grading.run import RunNotebook
     from lmcourse.grading.scores import StrictScores
@@ -72,7 +72,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.Execute.iopub_timeout = 10
     c.Execute.shutdown_kernel = "immediate"
 
-    c.Autograde.exporter_class = SubmissionExporter
+    c.Autograde.exporter_class = LockedExporter
     c.Autograde.sanitize_preprocessors = [
         RestoreCells,
         ClearOutput,
@@ -81,7 +81,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         CheckCellMetadata,
     ]
     c.Autograde.autograde_preprocessors = [
-        RunNotebook,  # the part that a sandbox replaces
+        ExamineNotebook,
         StrictScores,
         IgnorePattern,
         LimitOutput,

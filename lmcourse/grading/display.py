@@ -6,7 +6,6 @@ code chose freely, down to the fields of the notebook's JSON.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from nbconvert.exporters.exporter import ResourcesDict
@@ -16,11 +15,24 @@ from traitlets import Bool
 
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook, new_output
 from lmcourse.grading.html import clean_html
+from lmcourse.grading.pictures import PICTURES, attached_pictures, is_picture
 from lmcourse.grading.reports import MIME, read_report
 
 PYTHON = {"name": "python", "pygments_lexer": "ipython3"}
-BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
-PICTURES = ("image/png", "image/jpeg")
+
+MOST = 200
+"""Outputs of one cell that are shown."""
+
+TEXT = 500_000
+"""Characters of plain output on one page."""
+
+RICH = 100_000
+"""Characters of HTML, Markdown and LaTeX in the outputs of one page; the parser of HTML can take 10 s for 100,000."""
+
+PIECE = 25_000
+"""Characters of one piece of these: twice as many can take four times as long."""
+
+TOO_LARGE = "… too large to be shown here"
 
 
 class CleanForDisplay(Preprocessor):
@@ -30,62 +42,91 @@ class CleanForDisplay(Preprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """The notebook with texts, pictures, tables and reports only."""
-        cells = [_clean_cell(cell) for cell in nb.cells]
-        return new_notebook(cells=cells, metadata={"language_info": PYTHON}), resources
+        page = _Page()
+        return new_notebook(cells=[page.cell(cell) for cell in nb.cells], metadata={"language_info": PYTHON}), resources
 
 
-def _clean_cell(cell: NotebookNode) -> NotebookNode:
-    marks = cell.metadata.get("nbgrader")
-    metadata = {"nbgrader": marks} if marks else {}
-    if cell.cell_type == "code":
-        count = cell.get("execution_count")
-        outputs = [_clean_output(output) for output in cell.outputs]
-        return new_code_cell(
-            cell.source,
-            metadata=metadata,
-            outputs=[output for output in outputs if output is not None],
-            execution_count=count if isinstance(count, int) else None,
-        )
-    source = cell.source if cell.cell_type == "markdown" else "".join(f"    {x}\n" for x in cell.source.splitlines())
-    shown = new_markdown_cell(source, metadata=metadata)
-    shown["attachments"] = _clean_attachments(cell.get("attachments", {}))
-    return shown
+class _Page:
+    """Cells and outputs of one page, for which there is only so much room."""
 
+    def __init__(self) -> None:
+        self.text_left = TEXT
+        self.rich_left = RICH
 
-def _clean_output(output: NotebookNode) -> NotebookNode | None:
-    kind = output.get("output_type")
-    if kind == "stream":
-        return new_output("stream", name="stderr" if output.name == "stderr" else "stdout", text=str(output.text))
-    if kind == "error":
-        trace = [str(line) for line in output.traceback]
-        return new_output("error", ename=str(output.ename), evalue=str(output.evalue), traceback=trace)
-    if kind not in ("execute_result", "display_data"):
-        return None
-    data = _clean_data(output.data)
-    if not data:
-        return None
-    pictures = {mime: _size(output.metadata.get(mime)) for mime in PICTURES if mime in data}
-    number = {"execution_count": None} if kind == "execute_result" else {}
-    return new_output(kind, data=data, metadata=pictures, **number)
+    def cell(self, cell: NotebookNode) -> NotebookNode:
+        """The cell, built anew."""
+        marks = cell.metadata.get("nbgrader")
+        metadata = {"nbgrader": marks} if isinstance(marks, dict) and marks else {}
+        source = printable(cell.source)
+        if cell.cell_type == "code":
+            count = cell.get("execution_count")
+            outputs = [self.output(output) for output in cell.outputs[:MOST]]
+            return new_code_cell(
+                source,
+                metadata=metadata,
+                outputs=[output for output in outputs if output is not None],
+                execution_count=count if isinstance(count, int) and count >= 0 else None,
+            )
+        if cell.cell_type != "markdown":
+            source = "".join(f"    {line}\n" for line in source.splitlines())
+        shown = new_markdown_cell(source, metadata=metadata)
+        shown["attachments"] = attached_pictures(cell.get("attachments"))
+        return shown
 
+    def output(self, output: NotebookNode) -> NotebookNode | None:
+        """The output, built anew, if there is something to show."""
+        kind = output.get("output_type")
+        if kind == "stream":
+            name = "stderr" if output.get("name") == "stderr" else "stdout"
+            return new_output("stream", name=name, text=self.text(output.get("text")))
+        if kind == "error":
+            lines = output.get("traceback")
+            trace = self.text("\n".join(str(line) for line in lines if line) if isinstance(lines, list) else "")
+            name, value = self.text(output.get("ename")), self.text(output.get("evalue"))
+            return new_output("error", ename=name, evalue=value, traceback=trace.split("\n"))
+        data = output.get("data")
+        if kind not in ("execute_result", "display_data") or not isinstance(data, dict):
+            return None
+        clean = self.data(data)
+        if not clean:
+            return None
+        about = output.get("metadata")
+        sizes = {mime: _size(about.get(mime)) for mime in PICTURES if mime in clean} if isinstance(about, dict) else {}
+        number = {"execution_count": None} if kind == "execute_result" else {}
+        return new_output(kind, data=clean, metadata=sizes, **number)
 
-def _clean_data(data: dict[str, Any]) -> dict[str, Any]:
-    texts = {mime: value for mime, value in data.items() if isinstance(value, str)}
-    plain = {"text/plain": texts["text/plain"]} if "text/plain" in texts else {}
-    if MIME in data:
-        report = read_report(data[MIME])
-        if report is None:
-            return plain
-        return {
-            MIME: report.to_json(),
-            "text/plain": str(report),
-            "text/html": clean_html(report._repr_html_()),
-        }
-    clean = plain | {mime: texts[mime] for mime in PICTURES if mime in texts and BASE64.fullmatch(texts[mime])}
-    clean |= {mime: texts[mime] for mime in ("text/latex", "text/markdown") if mime in texts}
-    if "text/html" in texts:
-        clean["text/html"] = clean_html(texts["text/html"])
-    return clean
+    def data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """What may be shown of a result; of a report, only what it says itself."""
+        plain = {"text/plain": self.text(data["text/plain"])} if isinstance(data.get("text/plain"), str) else {}
+        if MIME in data:
+            report = read_report(data[MIME])
+            if report is None:
+                return plain
+            drawn = clean_html(report._repr_html_())
+            return {MIME: report.to_json(), "text/plain": str(report), "text/html": drawn}
+        clean = plain | {mime: data[mime] for mime in PICTURES if is_picture(mime, data.get(mime))}
+        for mime in ("text/latex", "text/markdown", "text/html"):
+            if isinstance(data.get(mime), str):
+                clean |= self.rich(mime, data[mime]) or {"text/plain": clean.get("text/plain", TOO_LARGE)}
+        return clean
+
+    def rich(self, mime: str, value: str) -> dict[str, str]:
+        """A text that takes long to draw, if there is room for it."""
+        if len(value) > min(PIECE, self.rich_left):
+            return {}
+        self.rich_left -= len(value)
+        try:
+            return {mime: clean_html(value) if mime == "text/html" else printable(value)}
+        except Exception:  # the parser of HTML gives up on some, such as what is nested too deep
+            return {}
+
+    def text(self, value: Any) -> str:
+        """Plain text, as far as there is room for it."""
+        text = printable(str(value))
+        if len(text) > self.text_left:
+            text = text[: self.text_left] + TOO_LARGE
+        self.text_left = max(0, self.text_left - len(text))
+        return text
 
 
 def _size(metadata: Any) -> dict[str, Any]:
@@ -93,14 +134,4 @@ def _size(metadata: Any) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         return {}
     size = {key: metadata[key] for key in ("width", "height") if isinstance(metadata.get(key), int)}
-    return size | ({"alt": metadata["alt"]} if isinstance(metadata.get("alt"), str) else {})
-
-
-def _clean_attachments(attachments: Any) -> dict[str, dict[str, str]]:
-    """Pictures attached to a text cell, and nothing else that calls itself an attachment."""
-    clean: dict[str, dict[str, str]] = {}
-    for name, bundle in attachments.items() if isinstance(attachments, dict) else ():
-        for mime, value in bundle.items() if isinstance(bundle, dict) else ():
-            if mime in PICTURES and isinstance(value, str) and BASE64.fullmatch(value):
-                clean[str(name)] = {mime: value}
-    return clean
+    return size | ({"alt": printable(metadata["alt"])} if isinstance(metadata.get("alt"), str) else {})

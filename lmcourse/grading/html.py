@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from html import escape
 from typing import Any
 
@@ -24,6 +25,9 @@ text-decoration text-indent vertical-align white-space width
 """
 TAGS = frozenset(_TAGS.split())
 STYLES = frozenset(_STYLES.split())
+
+LONGEST = 10_000
+"""Characters of a text that are read as Markdown; twice as many can take four times as long, which is half a second."""
 PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
 
 _css = CSSSanitizer(allowed_css_properties=STYLES, allowed_svg_properties=[])
@@ -78,7 +82,13 @@ class _Renderer(IPythonRenderer):
 
 @pass_context
 def markdown_to_html(context: Context, source: str) -> Markup:
-    """nbconvert's filter `markdown2html`, its result cleaned: Markdown may hold any HTML."""
+    """nbconvert's filter `markdown2html`, its result cleaned: Markdown may hold any HTML.
+
+    What is too long, or nested too deep to be read, is shown as it was written.
+    """
     cell: dict[str, Any] = context.get("cell", {})
     renderer = _Renderer(escape=False, attachments=cell.get("attachments", {}), exclude_anchor_links=True)
-    return Markup(clean_html(MarkdownWithMath(renderer=renderer).render(source)))
+    if len(source) <= LONGEST:
+        with suppress(Exception):  # of the reader of Markdown, or of that of HTML, each for reasons of its own
+            return Markup(clean_html(MarkdownWithMath(renderer=renderer).render(source)))
+    return Markup(f"<pre>{escape(source)}</pre>")

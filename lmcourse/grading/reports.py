@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import json
 from typing import TYPE_CHECKING, Any
+
+from nbformat import NotebookNode
+
+from lmcourse.grading.notes import CHECK
+
+from lmcourse.grading.pictures import printable
 
 if TYPE_CHECKING:
     from lmcourse.exercises.report import Report
@@ -16,6 +22,12 @@ LONGEST = 2_000
 
 MOST = 200
 """Cases of one report."""
+
+WHOLE = 50_000
+"""Characters of a whole report."""
+
+LARGEST = 10**6
+"""Points of one exercise."""
 
 CASE = {"name": str, "passed": bool, "message": str, "call": str, "hidden": bool}
 REPORT = {
@@ -37,17 +49,30 @@ def read_report(data: Any) -> Report | None:
     What hidden cases must never tell (their inputs and values, and what was printed meanwhile) is left out,
     even if somebody put it in.
     """
-    if not (_fits(data, REPORT) and all(_fits(case, CASE) for case in data["cases"]) and len(data["cases"]) <= MOST):
+    if not (_fits(data, REPORT) and len(data["cases"]) <= MOST and all(_fits(case, CASE) for case in data["cases"])):
         return None
-    if not all(_text(item) for item in [*data["notes"], *data["to_come"]]) or len(data["notes"]) > MOST:
+    if not all(len(data[key]) <= MOST and all(_text(item) for item in data[key]) for key in ("notes", "to_come")):
         return None
-    if not math.isfinite(data["points"]) or len(data["to_come"]) > MOST:
+    if not 0 <= data["points"] <= data["max_points"] <= LARGEST:  # so it is no NaN either
+        return None
+    if len(json.dumps(data)) > WHOLE:
         return None
     from lmcourse.exercises.report import Report
 
     cases = [case | {"message": "", "call": ""} if case["hidden"] else case for case in data["cases"]]
     notes = [] if data["hidden"] else data["notes"]
     return Report.from_json({**data, "points": float(data["points"]), "cases": cases, "notes": notes})
+
+
+def reports_in(graded: NotebookNode) -> dict[str, Report]:
+    """The reports of a graded notebook by exercise."""
+    found = {}
+    for cell in graded.cells:
+        for output in cell.get("outputs", []):
+            report = read_report(output.get("data", {}).get(MIME))
+            if report is not None and cell.metadata.get("nbgrader", {}).get("grade_id") == CHECK + report.exercise:
+                found[report.exercise] = report
+    return found
 
 
 def _fits(data: Any, form: dict[str, Any]) -> bool:
@@ -61,4 +86,4 @@ def _fits(data: Any, form: dict[str, Any]) -> bool:
 
 
 def _text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST
+    return isinstance(value, str) and len(value) <= LONGEST and value == printable(value)

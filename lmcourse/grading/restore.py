@@ -7,7 +7,6 @@ text from the submission (for a locked cell, from the gradebook), everything els
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook
 from lmcourse.grading.notes import CHECK, note
+from lmcourse.grading.reading import excess
 
 PYTHON = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
@@ -37,16 +37,26 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
                 f"No cell of this notebook belongs to {about['assignment']}: is it another notebook, "
                 "or were all its cells made anew? Copy your answers into a fresh copy and hand that in."
             )
-        originals = _originals(claims)
-        cells = [
-            _rebuilt(cell, handed_out[name] if name and originals[name] == place else None)
-            for place, (cell, name) in enumerate(zip(nb.cells, claims, strict=True))
-        ]
-        missing = [name for name in handed_out if name not in originals and handed_out[name].cell.locked]
-        _put_back(cells, missing, handed_out)
-        restored = new_notebook(cells=_with_unique_ids(cells), metadata={"kernelspec": PYTHON})
+        restored, missing = _restored(nb.cells, claims, handed_out)
+        if too_much := excess(restored):  # what was put back counts: it is read once more
+            problem = f"The notebook {too_much}"
+            restored, missing = _restored([], [], handed_out)
         note(restored, problem=problem, put_back=missing)
         return restored, resources
+
+
+def _restored(
+    cells: list[NotebookNode], claims: list[str | None], handed_out: Mapping[str, _Cell]
+) -> tuple[NotebookNode, list[str]]:
+    """The notebook built anew, and the cells that were missing in it."""
+    originals = _originals(claims)
+    rebuilt = [
+        _rebuilt(cell, handed_out[name] if name and originals[name] == place else None)
+        for place, (cell, name) in enumerate(zip(cells, claims, strict=True))
+    ]
+    missing = [name for name in handed_out if name not in originals and handed_out[name].cell.locked]
+    _put_back(rebuilt, missing, handed_out)
+    return new_notebook(cells=_with_unique_ids(rebuilt), metadata={"kernelspec": PYTHON}), missing
 
 
 class _Cell:
@@ -80,9 +90,7 @@ def _handed_out(notebook: Any) -> dict[str, _Cell]:
 
 def _claimed_id(cell: NotebookNode, handed_out: Mapping[str, _Cell]) -> str | None:
     """The id of the course's cell that this one says it is, if there is such a cell."""
-    metadata = cell.get("metadata")
-    marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    name = marks.get("grade_id") if isinstance(marks, dict) else None
+    name = cell.metadata.get("nbgrader", {}).get("grade_id")
     return name if isinstance(name, str) and name in handed_out else None
 
 
@@ -105,22 +113,19 @@ def _originals(claims: list[str | None]) -> dict[str, int]:
 
 def _rebuilt(cell: NotebookNode, own: _Cell | None) -> NotebookNode:
     """A cell with nothing in it but text, and the course's marks if it is one of the course's cells."""
-    code = cell.get("cell_type") == "code"
-    text = str(cell.source).encode("utf-8", "replace").decode("utf-8")
+    code = cell.cell_type == "code"
+    text = cell.source
     metadata: dict[str, Any] = {}
     if own is not None:
         code = own.cell.cell_type == "code"
         text = own.cell.source if own.cell.locked else text
         metadata = {"nbgrader": dict(own.marks)}
-    elif cell.get("cell_type") == "raw":
+    elif cell.cell_type == "raw":
         text = "".join(f"    {line}\n" for line in text.splitlines())  # shown as it is, never run as HTML
     build = new_code_cell if code else new_markdown_cell
-    rebuilt: NotebookNode = build(text, metadata=metadata)
-    if not code and own is None and isinstance(cell.get("attachments"), dict):
+    rebuilt: NotebookNode = build(text, metadata=metadata, id=cell["id"])
+    if not code and own is None and "attachments" in cell:
         rebuilt["attachments"] = cell["attachments"]
-    identity = cell.get("id")
-    if isinstance(identity, str) and re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", identity):
-        rebuilt["id"] = identity
     return rebuilt
 
 

@@ -8,7 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.reading import UnreadableError, read_notebook
+from lmcourse.grading.choosing import folders_in, notebooks_in, why_none
+from lmcourse.grading.opening import UnreadableError, read_file, refuse_links, shown
+from lmcourse.grading.reading import read_notebook
 
 ME = "me"
 """The student of a notebook that somebody grades for themselves."""
@@ -29,12 +31,23 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Submission:
-    """One notebook to grade, or, if there is none, why."""
+    """One notebook to grade, or, if there is none, why.
+
+    Attributes:
+        student: the name of their folder.
+        assignment: what was handed in, if it was recognised.
+        notebook: the file.
+        problem: why there is no notebook.
+        digest: of the file, for whoever wants to know later whether it has changed.
+        timestamp: when it came, as nbgrader's `timestamp.txt` says it.
+    """
 
     student: str
     assignment: Assignment | None
     notebook: Path | None = field(default=None)
     problem: str = ""
+    digest: str = ""
+    timestamp: str = ""
 
 
 def assignments(course: Path) -> dict[str, Assignment]:
@@ -76,45 +89,79 @@ def _in_path(path: Path, known: dict[str, Assignment]) -> list[Submission]:
         found = [_handed_in(ME, known[folder.name], folder) for folder in own]
         for student in folders:
             if student not in own:
-                found += _of_student(student, known)
+                found += _of_student(student, known, alone=bool(own))
     if not found:
         raise CourseError(f"There are no submissions under {path}: expected student/assignment/notebook.ipynb.")
     return found
 
 
-def _of_student(folder: Path, known: dict[str, Assignment]) -> Iterator[Submission]:
-    for place in _folders(folder):
-        if place.name in known:
-            yield _handed_in(folder.name, known[place.name], place)
-        else:
-            problem = f"There is no assignment {place.name}; the folder's name is one of {', '.join(known)}."
-            yield Submission(folder.name, None, problem=problem)
-
-
 def _folders(path: Path) -> list[Path]:
-    return sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith((".", "__")))
+    try:
+        return folders_in(path)
+    except UnreadableError as error:
+        raise CourseError(str(error)) from error
+
+
+def _of_student(folder: Path, known: dict[str, Assignment], *, alone: bool) -> Iterator[Submission]:
+    """What one student handed in; `alone` if this may be just another folder of somebody who grades for themselves."""
+    student = folder.name if folder.name.isprintable() else shown(folder.name)
+    try:
+        refuse_links(folder)
+        places = folders_in(folder)
+    except UnreadableError as error:
+        yield Submission(student, None, problem=str(error))
+        return
+    if not folder.name.isprintable():
+        problem = (
+            f"The name of the folder {student} cannot be printed: give it the student's id as its name."
+        )
+        yield Submission(student, None, problem=problem)
+        return
+    for place in places:
+        if place.name in known:
+            yield _handed_in(student, known[place.name], place)
+        else:
+            problem = f"There is no assignment {shown(place.name)}; the folder's name is one of {', '.join(known)}."
+            yield Submission(student, None, problem=problem)
+    if not places and not alone:
+        problem = f"Nothing was handed in: {student} holds no folder of an assignment, such as {next(iter(known))}."
+        yield Submission(student, None, problem=problem)
 
 
 def _handed_in(student: str, assignment: Assignment, folder: Path) -> Submission:
     """The notebook of an assignment in a folder: by its name, or, if it was renamed, by what is in it."""
-    notebooks = sorted(folder.glob("*.ipynb"))
-    named = [path for path in notebooks if path.name == assignment.source.name]
-    meant = named or [path for path in notebooks if _recognised(path, [assignment])] or notebooks
-    if not meant:
-        wanted = f"{assignment.id}/{assignment.source.name}"
-        return Submission(student, assignment, problem=f"No notebook was handed in: {wanted} is missing.")
-    return Submission(student, assignment, meant[0])
+    try:
+        refuse_links(folder)
+        notebooks = notebooks_in(folder)
+        named = [path for path in notebooks if path.name == assignment.source.name]
+        meant = named or [path for path in notebooks if _recognised(path, [assignment])] or notebooks
+        problem = "" if meant else why_none(folder, f"{assignment.id}/{assignment.source.name}")
+    except UnreadableError as error:
+        return Submission(student, assignment, problem=str(error))
+    return _opened(student, assignment, meant[0]) if meant else Submission(student, assignment, problem=problem)
+
+
+def _opened(student: str, assignment: Assignment, path: Path) -> Submission:
+    """A submission of this file, which is opened to see whether it can be."""
+    try:
+        read_file(path)
+    except UnreadableError as error:
+        return Submission(student, assignment, problem=str(error))
+    return Submission(student, assignment, path)
 
 
 def _own_notebook(path: Path, known: dict[str, Assignment]) -> Submission:
     candidates = list(known.values())
     by_place = [each for each in candidates if path.resolve().parent.name == each.id or path.name == each.source.name]
     found = _recognised(path, candidates) or (by_place[0] if by_place else None)
-    if found is None:
-        return Submission(
-            ME, None, problem=f"{path.name} belongs to no assignment of this course: is it the right file?"
-        )
-    return Submission(ME, found, path)
+    if found is not None:
+        return _opened(ME, found, path)
+    try:
+        read_notebook(path)
+        problem = f"{shown(path.name)} belongs to no assignment of this course: is it the right file?"
+    except UnreadableError as error:
+        problem = str(error)
+    return Submission(ME, None, problem=problem)
 
 
 def _recognised(path: Path, candidates: Sequence[Assignment]) -> Assignment | None:
@@ -128,9 +175,5 @@ def _recognised(path: Path, candidates: Sequence[Assignment]) -> Assignment | No
 
 
 def _cell_ids(path: Path) -> list[str]:
-    ids = []
-    for cell in read_notebook(path).cells:
-        marks = cell.get("metadata", {}).get("nbgrader")
-        if isinstance(marks, dict) and isinstance(marks.get("grade_id"), str):
-            ids.append(marks["grade_id"])
-    return ids
+    names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in read_notebook(path).cells]
+    return [name for name in names if isinstance(name, str)]

@@ -1,7 +1,8 @@
-"""A temporary nbgrader course, with a gradebook of its own, that takes one submission after the other."""
+"""nbgrader at work on one submission after the other, in folders of its own: nothing half done is in the course's."""
 
 from __future__ import annotations
 
+import glob
 import logging
 import shutil
 import warnings
@@ -14,20 +15,70 @@ import nbformat
 from nbformat import NotebookNode
 from traitlets.config import Config
 
+from lmcourse.grading.batch.job import Job, Setting, job_for
 from lmcourse.grading.config import configure
-from lmcourse.grading.submissions import Assignment
+from lmcourse.grading.examine_notebook import code_of
+from lmcourse.grading.examined import Examined
+from lmcourse.grading.notes import problem_of
+from lmcourse.grading.opening import UnreadableError, read_file
+from lmcourse.grading.reading import SubmissionExporter
+from lmcourse.grading.restore import RestoreCells
+from lmcourse.grading.submissions import Assignment, Submission
 
 
 class Workroom:
-    """nbgrader at work in a folder that is thrown away afterwards. Its converters run in this process."""
+    """One gradebook and one writer: its converters run in this process.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        config: of nbgrader; its course is where the gradebook and the assignments are.
+        folder: an empty folder inside of that course, where submissions are put and graded ones are left.
+        setting: how notebooks are examined.
+    """
+
+    def __init__(self, config: Config, folder: Path, setting: Setting) -> None:
         from nbgrader.coursedir import CourseDirectory
 
-        self.root = root
-        self.config = Config()
-        configure(self.config, root, source="source", release="release")
+        root = Path(config.CourseDirectory.root)
+        self.folder = folder
+        self.setting = setting
+        self.config = config
+        self.config.CourseDirectory.submitted_directory = str((folder / "submitted").relative_to(root))
+        self.config.CourseDirectory.autograded_directory = str((folder / "autograded").relative_to(root))
+        self.config.CourseDirectory.release_directory = str((folder / "release").relative_to(root))
+        self.config.ExamineNotebook.isolation = setting.isolation
+        self.config.ExamineNotebook.cell_seconds = setting.cell_seconds
+        self.config.ExamineNotebook.total_seconds = setting.total_seconds
+        self.config.ExamineNotebook.seed = setting.seed
         self.course = CourseDirectory(config=self.config)
+
+    @classmethod
+    def temporary(cls, root: Path, setting: Setting) -> Workroom:
+        """A room with a course and a gradebook of its own, all in one folder that is thrown away afterwards."""
+        config = Config()
+        configure(config, root, source="source", release="release")
+        folder = root / "work"
+        folder.mkdir()
+        return cls(config, folder, setting)
+
+    def copy_source(self, assignment: Assignment) -> None:
+        """Take over an assignment from the course into a room that has none."""
+        shutil.copytree(
+            assignment.source.parent,
+            Path(self.course.root, self.course.source_directory, assignment.id),
+            ignore=shutil.ignore_patterns(*self.course.ignore),
+            dirs_exist_ok=True,
+        )
+
+    def knows(self, assignment: Assignment) -> bool:
+        """Whether the gradebook has the assignment."""
+        from nbgrader.api import MissingEntry
+
+        with self._gradebook() as book:
+            try:
+                book.find_notebook(assignment.source.stem, assignment.id)
+            except MissingEntry:
+                return False
+        return True
 
     def prepare(self, assignment: Assignment) -> None:
         """Put an assignment into the gradebook.
@@ -37,37 +88,73 @@ class Workroom:
         """
         from nbgrader.converters import GenerateAssignment
 
-        folder = self.root / "source" / assignment.id
-        shutil.copytree(
-            assignment.source.parent,
-            folder,
-            ignore=shutil.ignore_patterns(*self.course.ignore),
-            dirs_exist_ok=True,
-        )
         with self._at_work(assignment.id, "."):
             GenerateAssignment(coursedir=self.course, config=self.config, force=True).start()
 
-    def autograde(self, student: str, assignment: Assignment, notebook: Path) -> None:
-        """Grade one notebook; the marks go into this room's gradebook.
+    def job(self, submission: Submission) -> Job | None:
+        """What a submission has to be examined for; None if there is nothing to examine."""
+        assignment = submission.assignment
+        if assignment is None or submission.notebook is None:
+            return None
+        about = {"db_url": self.course.db_url, "assignment": assignment.id, "notebook": assignment.source.stem}
+        resources: dict[str, Any] = {"nbgrader": about}
+        exporter = SubmissionExporter(preprocessors=[RestoreCells])  # type: ignore[no-untyped-call]
+        text, _ = exporter.from_filename(str(submission.notebook), resources)
+        restored = nbformat.reads(text, as_version=4)
+        return None if problem_of(restored) else job_for(assignment.source, code_of(restored), self.setting)
+
+    def autograde(self, student: str, submission: Submission, examined: Examined | None = None) -> None:
+        """Grade one submission; the marks go into this room's gradebook.
+
+        Args:
+            student: their id, which is a name of a folder.
+            submission: of an assignment that the gradebook knows.
+            examined: what came of it, if it was examined already.
 
         Raises:
             Exception: nbgrader failed; a broken submission alone does not make it fail.
         """
         from nbgrader.converters import Autograde
 
-        place = self.root / "submitted" / student / assignment.id / assignment.source.name
-        place.parent.mkdir(parents=True)
-        shutil.copy(notebook, place, follow_symlinks=False)
-        with self._at_work(assignment.id, student):
+        assert submission.assignment is not None
+        problem = self._put(submission, self.folder / "submitted" / student / submission.assignment.id)
+        self.config.LockedExporter.problem = problem
+        self.config.ExamineNotebook.handed_in = submission.digest
+        self.config.ExamineNotebook.examiner = None if examined is None else lambda _: examined
+        with self._at_work(submission.assignment.id, glob.escape(student)):
             Autograde(coursedir=self.course, config=self.config).start()
+
+    def _put(self, submission: Submission, folder: Path) -> str:
+        """Put a submission where nbgrader expects it: the notebook, under its right name, and the time it came.
+
+        Returns why there is no notebook, or nothing.
+        """
+        assert submission.assignment is not None
+        folder.mkdir(parents=True)
+        place = folder / submission.assignment.source.name
+        if submission.timestamp:
+            (folder / "timestamp.txt").write_text(submission.timestamp)
+        try:
+            place.write_bytes(read_file(submission.notebook) if submission.notebook else b"")
+        except UnreadableError as error:
+            place.touch()
+            return str(error)
+        return submission.problem
+
+    def graded_folder(self, student: str, assignment: Assignment) -> Path:
+        """Where autograding leaves a submission."""
+        return self.folder / "autograded" / student / assignment.id
 
     def graded(self, student: str, assignment: Assignment) -> NotebookNode:
         """The notebook as autograding left it."""
-        path = self.root / "autograded" / student / assignment.id / assignment.source.name
-        return cast(NotebookNode, nbformat.read(path, as_version=4))
+        return read_graded(self.graded_folder(student, assignment) / assignment.source.name)
 
     def points(self, student: str, assignment: Assignment) -> dict[str, float]:
-        """The points of a submission by graded cell, from the gradebook."""
+        """The points of a submission by graded cell, from the gradebook.
+
+        Raises:
+            MissingEntry: the gradebook has none.
+        """
         with self._gradebook() as book:
             notebook = book.find_submission_notebook(assignment.source.stem, assignment.id, student)
             return {grade.name: float(grade.score) for grade in notebook.grades}
@@ -95,3 +182,8 @@ class Workroom:
                 yield
         finally:
             logging.disable(before)
+
+
+def read_graded(path: Path) -> NotebookNode:
+    """A notebook that autograding left."""
+    return cast(NotebookNode, nbformat.read(path, as_version=4))

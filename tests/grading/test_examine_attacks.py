@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from lmcourse.exercises.checking import SEED
-from lmcourse.grading.examination import Patience, examine
+from lmcourse.grading.examination import Patience
 from tests.exercises.toy import answering, doubling
+from tests.grading.examining import reports_of
 
 WRONG = "def double(x):\n    return x * 0\n"
 
@@ -76,7 +77,7 @@ CONNECTION = {
         "is no answer",
     ),
     "repeats an old answer": (
-        "send, first = Channel.send, []\ndef again(self, value, seconds=None):\n    if value['result']:\n"
+        "send, first = Channel.send, []\ndef again(self, value, seconds=None):\n    if 'value' in value['result']:\n"
         "        first.append(value)\n        value = first[0] | {'result': right}\n    send(self, value)\n"
         "Channel.send = again",
         "an answer to another question",
@@ -96,7 +97,7 @@ CONNECTION = {
 def test_a_notebook_that_meddles_with_the_connection_earns_nothing(name: str) -> None:
     text, says = CONNECTION[name]
     exercise = doubling(seconds=0.5)
-    report = examine([WRONG, CHANNEL + text], [exercise], seed=5, patience=Patience(grace=0.5))["double"]
+    report = reports_of([WRONG, CHANNEL + text], [exercise], seed=5, patience=Patience(grace=0.5))["double"]
     assert report.points == 0
     assert not any(case.passed for case in report.cases)
     assert re.search(says, report.diagnosis)
@@ -139,14 +140,14 @@ def test_no_patch_and_no_strange_answer_earns_a_point() -> None:
     for place, (exercise, text) in enumerate(zip(exercises, ANSWERS.values(), strict=True)):
         exercise.name = f"double{place}"
         texts.append(text.replace("double", exercise.name))
-    reports = examine(texts, exercises, seed=5, patience=Patience(grace=0.5))
+    reports = reports_of(texts, exercises, seed=5, patience=Patience(grace=0.5))
     assert [report.points for report in reports.values()] == [0] * len(ANSWERS)
     assert not any(case.passed for report in reports.values() for case in report.cases)
 
 
 def test_an_exercise_that_loses_its_process_costs_no_other() -> None:
     texts = ["answer = 42", "import os\ndef double(x):\n    os._exit(0)"]
-    reports = examine(texts, [doubling(), answering()], seed=5)
+    reports = reports_of(texts, [doubling(), answering()], seed=5)
     assert [report.points for report in reports.values()] == [0, 1]
     assert reports["double"].diagnosis == (
         "While `double` was checked: it ended Python itself: an exit, a crash, or no memory left."
@@ -157,7 +158,7 @@ def test_answers_stored_from_another_run_are_worth_nothing_hidden() -> None:
     exercise = doubling()
     known = [case.args[0].tolist() for case in (*exercise.cases, *exercise.hidden(1))]
     knowing = f"def double(x):\n    return 2 * x if x.tolist() in {known} else x"
-    report = examine([knowing], [exercise], seed=2)["double"]
+    report = reports_of([knowing], [exercise], seed=2)["double"]
     assert report.points == 1
     assert not any(case.passed for case in report.cases if case.hidden)
 
@@ -182,7 +183,7 @@ def double(x):
     return 2 * x
 """
     exercise = doubling(seconds=2.0)
-    assert examine([spy], [exercise], seed=123456789)["double"].points == 2
+    assert reports_of([spy], [exercise], seed=123456789)["double"].points == 2
     heard = (tmp_path / "heard").read_bytes()
     assert heard.count(b'"case"') == len(exercise.cases) + 2
     names = [case.name for case in (*exercise.cases, *exercise.hidden(0))]
@@ -207,7 +208,7 @@ if os.fork() == 0:
 while not os.path.exists({str(tmp_path / "pid")!r}) or not open({str(tmp_path / "pid")!r}).read(): pass
 answer = 42
 """
-    assert examine([text], [answering()], seed=1)["answer"].points == 1
+    assert reports_of([text], [answering()], seed=1)["answer"].points == 1
     left = int((tmp_path / "pid").read_text())
     while is_running(left):  # it was killed, or this test would run into its time limit
         time.sleep(0.01)

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from lmcourse.exercises.rules import forbidden_in_source
-from lmcourse.grading.examination.rules import forbidden_in_text
+from lmcourse.grading.examination.rules import Source
 from lmcourse.grading.examination.texts import LONGEST, python_of
 
 RULES = ("torch.softmax", ".softmax", "torch.nn", "struct", "lmcourse", "builtins.sum")
@@ -48,9 +48,9 @@ def test_a_text_breaks_the_rules_that_its_function_breaks(name: str, monkeypatch
     when_run = forbidden_in_source(vars(notebook)["f"], RULES)
     honest = ("honest", "only an", "an import that", "a variable", "an import of", "a forbidden first", "recursion")
     assert bool(when_run) != name.startswith(honest)
-    assert bool(forbidden_in_text([text], "f", RULES)) == bool(when_run)
-    assert not forbidden_in_text([text], "f", ())
-    assert not forbidden_in_text([text], "another", RULES)
+    assert bool(Source([text]).forbidden("f", RULES)) == bool(when_run)
+    assert not Source([text]).forbidden("f", ())
+    assert not Source([text]).forbidden("another", RULES)
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def test_a_text_breaks_the_rules_that_its_function_breaks(name: str, monkeypatch
     ],
 )
 def test_more_ways_to_the_same_function_are_found(text: str) -> None:
-    assert forbidden_in_text([text], "f", RULES)
+    assert Source([text]).forbidden("f", RULES)
 
 
 def test_rules_reach_over_cells_and_nothing_is_run() -> None:
     cells = ["import torch\nopen('/nowhere/at/all')\n1 / 0", "def g(x):\n    return torch.softmax(x, -1)"]
-    assert forbidden_in_text([*cells, "def f(x=1 / 0):\n    return g(x)"], "f", RULES)
+    assert Source([*cells, "def f(x=1 / 0):\n    return g(x)"]).forbidden("f", RULES)
 
 
 @pytest.mark.parametrize(

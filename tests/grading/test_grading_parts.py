@@ -13,12 +13,13 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from lmcourse.exercises import Exercise, case, check_exercise
 from lmcourse.exercises.report import MIME as REPORT_MIME
-from lmcourse.grading import environment, reading, reports
+from lmcourse.grading import environment, opening, reports
 from lmcourse.grading.config import configure
 from lmcourse.grading.environment import kernel_environment, run_seed
 from lmcourse.grading.hide import without_hidden
 from lmcourse.grading.html import clean_html
-from lmcourse.grading.reading import UnreadableError, read_notebook
+from lmcourse.grading.opening import UnreadableError
+from lmcourse.grading.reading import read_notebook
 from lmcourse.grading.reports import read_report
 from lmcourse.grading.run import RunNotebook
 
@@ -164,7 +165,7 @@ def test_old_formats_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
 
 
 def test_an_enormous_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "LARGEST", 10)
+    monkeypatch.setattr(opening, "LARGEST", 10)
     path = tmp_path / "big.ipynb"
     path.write_text("{" + " " * 20 + "}")
     with pytest.raises(UnreadableError, match="clear its outputs"):

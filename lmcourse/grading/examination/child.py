@@ -18,6 +18,7 @@ import linecache
 import os
 import socket
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from types import ModuleType
 from typing import Any
 
@@ -26,8 +27,9 @@ from lmcourse.exercises.outcome import Outcome, evaluate
 from lmcourse.exercises.values import Plain
 from lmcourse.exercises.wire import pack
 from lmcourse.exercises.wire_limits import WireError
-from lmcourse.exercises.wire_records import case_from_plain, failure_to_plain, outcome_to_plain
+from lmcourse.exercises.wire_records import case_from_plain, outcome_to_plain
 from lmcourse.grading.examination.channel import Channel
+from lmcourse.grading.examination.printed import Page, cell_to_plain
 
 
 def serve(channel: Channel) -> None:
@@ -46,17 +48,19 @@ def serve(channel: Channel) -> None:
 
 
 def _run(text: str, place: int, names: dict[str, Any]) -> Plain:
-    """Run a cell; the failure it ended with, if any."""
+    """Run a cell; what it printed, and the failure it ended with, if any."""
     file = f"<cell {place}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    try:
-        code = compile(text, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-        waiting = eval(code, names)
-        if inspect.iscoroutine(waiting):
-            asyncio.run(waiting)
-    except BaseException as error:  # a cell that calls sys.exit() has ended, not the notebook
-        return failure_to_plain(failure_of(error))
-    return None
+    page, failure = Page(), None
+    with redirect_stdout(page), redirect_stderr(page):
+        try:
+            code = compile(text, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+            waiting = eval(code, names)
+            if inspect.iscoroutine(waiting):
+                asyncio.run(waiting)
+        except BaseException as error:  # a cell that calls sys.exit() has ended, not the notebook
+            failure = failure_of(error)
+    return cell_to_plain(page, failure)
 
 
 def _evaluate(request: dict[str, Any], names: dict[str, Any]) -> Plain:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import secrets
-import signal
 import socket
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
@@ -23,16 +16,13 @@ from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.values import Plain
 from lmcourse.exercises.wire_limits import WireError
-from lmcourse.exercises.wire_records import case_to_plain, failure_from_plain, outcome_from_plain, record_of
-from lmcourse.grading.environment import SEED, kernel_environment
+from lmcourse.exercises.wire_records import case_to_plain, outcome_from_plain, record_of
+from lmcourse.grading.evidence import Evidence, Kind
 from lmcourse.grading.examination.channel import Channel
+from lmcourse.grading.examination.host import Host
+from lmcourse.grading.examination.printed import FLOOD, CellOutcome, cell_from_plain
 
 Believed = TypeVar("Believed")
-
-PROGRAM = ("-P", "-s", "-m", "lmcourse.grading.examination.child")
-
-PASSED_ON = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH", "OMP_NUM_THREADS")
-"""What a notebook sees of the grader's environment. Its seed and its keys are not among them."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +54,7 @@ class Examinee:
     """The process of one notebook. Use it in a `with` block: at the end the process is killed.
 
     Args:
-        jail: a command that runs the one behind it with fewer rights; it must pass on the standard input.
+        host: starts the process, and ends it.
         deadline: when all has to be over, by `monotonic`.
 
     Raises:
@@ -72,29 +62,21 @@ class Examinee:
         LostError: from every method, if the process does not answer as it should; after that it is dead.
     """
 
-    def __init__(self, jail: Sequence[str], patience: Patience, deadline: float) -> None:
+    def __init__(self, host: Host, patience: Patience, deadline: float) -> None:
         self.patience = patience
         self.deadline = deadline
-        self._home = tempfile.TemporaryDirectory(prefix="lmcourse-examinee-", ignore_cleanup_errors=True)
+        self._seen: list[Evidence] = []
         here, there = socket.socketpair()
         self._channel = Channel(here)
         try:
-            with there:
-                self._process = subprocess.Popen(
-                    [*jail, sys.executable, *PROGRAM],
-                    stdin=there.fileno(),
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    cwd=self._home.name,
-                    env=_environment(Path(self._home.name)),
-                    start_new_session=True,
-                )
-        except OSError as error:
-            raise CourseError(f"The process for a notebook does not start ({error}): check its jail.") from error
+            self._guest = host.start(there)
+        except BaseException:
+            self._channel.close()
+            raise
 
     def __enter__(self) -> Examinee:
         try:
-            self._ask({"text": "", "place": 0}, self.patience.start)
+            self._ask({"text": "", "place": 0}, self.patience.start, "The empty cell")
         except LostError as error:
             if monotonic() >= self.deadline:
                 raise
@@ -107,16 +89,20 @@ class Examinee:
     def close(self) -> None:
         """Kill the process and what it started."""
         self._channel.close()
-        if self._process.returncode is None:  # until it is waited for, nothing else can get its number
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-        self._home.cleanup()
+        self._guest.kill()
 
-    def run(self, text: str, place: int) -> Failure | None:
-        """Run a cell; the failure it ended with, if any."""
-        told = self._ask({"text": text, "place": place}, self.patience.cell)
-        return None if told is None else self._believed(failure_from_plain, told)
+    def evidence(self) -> list[Evidence]:
+        """What was noticed of it so far; complete once it is closed."""
+        return [*self._seen, *self._guest.evidence()]
+
+    def run(self, text: str, place: int) -> CellOutcome:
+        """Run a cell."""
+        where = f"Code cell {place}"
+        told = self._ask({"text": text, "place": place}, self.patience.cell, where)
+        outcome = self._believed(cell_from_plain, told, where)
+        if outcome.flooded:
+            self._note("flood", f"{where} printed more than {FLOOD:,} characters.")
+        return outcome
 
     def evaluate(self, exercise: Exercise, case: Case) -> Outcome:
         """Put a case to the answer. What the case is called, and what is right, is not sent."""
@@ -127,9 +113,12 @@ class Examinee:
             "seconds": exercise.seconds,
             "forbid": list(exercise.rules),
         }
-        return self._believed(outcome_from_plain, self._ask(request, exercise.seconds + self.patience.grace))
+        where = f"`{exercise.name}`"
+        return self._believed(
+            outcome_from_plain, self._ask(request, exercise.seconds + self.patience.grace, where), where
+        )
 
-    def _ask(self, request: dict[str, Plain], seconds: float) -> Plain:
+    def _ask(self, request: dict[str, Plain], seconds: float, where: str) -> Plain:
         """Send a request and wait for its answer, in time and with its number; anything else ends the process."""
         nonce = secrets.token_hex(16)
         end = min(self.deadline, monotonic() + seconds)
@@ -143,24 +132,32 @@ class Examinee:
             reason = late if end == self.deadline else f"still running after {seconds:g} s"
             raise self._lost("TimeLimitExceeded", reason) from error
         except WireError as error:
-            raise self._lost("NoAnswer", f"what came from your notebook is no answer: {error}") from error
+            raise self._no_answer(error, where) from error
         except OSError as error:
-            raise self._lost("PythonEnded", "it ended Python itself: an exit, a crash, or no memory left") from error
+            raise self._ended(where) from error
         return reply["result"]
 
-    def _believed(self, read: Callable[[Plain], Believed], told: Plain) -> Believed:
+    def _believed(self, read: Callable[[Plain], Believed], told: Plain, where: str) -> Believed:
         try:
             return read(told)
         except WireError as error:
-            raise self._lost("NoAnswer", f"what came from your notebook is no answer: {error}") from error
+            raise self._no_answer(error, where) from error
+
+    def _no_answer(self, error: WireError, where: str) -> LostError:
+        self._note("protocol", f"{where}: what came back is no answer: {error}.")
+        return self._lost("NoAnswer", f"what came from your notebook is no answer: {error}")
+
+    def _ended(self, where: str) -> LostError:
+        """It hung up: the host ended it, and says why, or it ended by itself."""
+        self.close()
+        reason = self._guest.ended_for()
+        if not reason:
+            self._note("crash", f"{where} ended Python itself.")
+        return self._lost("PythonEnded", reason or "it ended Python itself: an exit, a crash, or no memory left")
 
     def _lost(self, kind: str, reason: str) -> LostError:
         self.close()
         return LostError(kind, reason)
 
-
-def _environment(home: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    environment = kernel_environment(home, base=kept | {"HOME": str(home), "MPLBACKEND": "agg"})
-    environment.pop(SEED, None)
-    return environment
+    def _note(self, kind: Kind, what: str) -> None:
+        self._seen.append(Evidence(kind, what, "seen"))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import linecache
 from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType
@@ -22,30 +23,47 @@ Import = ast.Import | ast.ImportFrom
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def forbidden_in_text(cells: Sequence[str], name: str, forbid: tuple[str, ...]) -> list[str]:
-    """The forbidden names that the notebook's `name`, and what it uses of the notebook, refers to.
+class Source:
+    """The text of a notebook, read once for all its exercises.
 
-    Of several definitions of a name the last counts, as it does when the notebook runs. Each cell is one that
-    `texts.python_of` gave.
+    Args:
+        cells: the notebook's cells, each one that `texts.python_of` gave.
     """
-    functions: dict[str, FunctionType] = {}
-    try:
-        functions = _stand_ins(cells) if forbid else {}
-        return forbidden_in_source(functions[name], forbid) if name in functions else []
-    except RecursionError:
-        return ["code nested too deeply to be read"]
-    finally:
-        for function in functions.values():
-            linecache.cache.pop(function.__code__.co_filename, None)
+
+    def __init__(self, cells: Sequence[str]) -> None:
+        self._texts: dict[str, str] = {}
+        self._functions: dict[str, FunctionType] | None = None
+        with contextlib.suppress(RecursionError):
+            self._functions = _stand_ins(cells, self._texts)
+
+    def forbidden(self, name: str, forbid: tuple[str, ...]) -> list[str]:
+        """The forbidden names that the notebook's `name`, and what it uses of the notebook, refers to.
+
+        Of several definitions of a name the last counts, as it does when the notebook runs.
+        """
+        if not forbid:
+            return []
+        try:
+            if self._functions is None:
+                raise RecursionError
+            linecache.cache.update(
+                {file: (len(text), None, text.splitlines(keepends=True), file) for file, text in self._texts.items()}
+            )
+            return forbidden_in_source(self._functions[name], forbid) if name in self._functions else []
+        except RecursionError:
+            return ["code nested too deeply to be read"]
+        finally:
+            for file in self._texts:
+                linecache.cache.pop(file, None)
 
 
-def _stand_ins(cells: Sequence[str]) -> dict[str, FunctionType]:
-    """For each name that the cells define, a function with that definition in it."""
+def _stand_ins(cells: Sequence[str], texts: dict[str, str]) -> dict[str, FunctionType]:
+    """For each name that the cells define, a function with that definition in it; `texts` gets their files."""
     statements = [statement for cell in cells for statement in ast.parse(cell).body]
     bindings = {name: statement for statement in statements for name in _bound(statement)}
     imports = [node for statement in statements for node in _outside(statement) if isinstance(node, Import)]
     scope: dict[str, object] = {"__name__": "__main__"}
-    found = {name: _stand_in(name, statement, imports, scope) for name, statement in bindings.items()}
+    found = {name: _stand_in(name, statement, imports, scope, texts) for name, statement in bindings.items()}
     scope |= found
     return found
 
@@ -67,7 +85,9 @@ def _outside(node: ast.AST) -> Iterator[ast.AST]:
             yield from _outside(child)
 
 
-def _stand_in(name: str, statement: ast.stmt, imports: Sequence[Import], scope: dict[str, object]) -> FunctionType:
+def _stand_in(
+    name: str, statement: ast.stmt, imports: Sequence[Import], scope: dict[str, object], texts: dict[str, str]
+) -> FunctionType:
     """A function with the statement as its body; asynchronous, because a cell may `await`."""
     used = {node.id for node in computed(statement) if isinstance(node, ast.Name)}
     used &= {*global_names(_compiled(ast.unparse(statement), "<statement>"))}
@@ -76,7 +96,7 @@ def _stand_in(name: str, statement: ast.stmt, imports: Sequence[Import], scope: 
     wrapper = ast.AsyncFunctionDef(name=name, args=nothing, body=[*lines, statement], decorator_list=[])
     text = ast.unparse(ast.fix_missing_locations(ast.Module([wrapper], [])))
     file = f"<text of {name}, {id(scope):x}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    texts[file] = text
     [code] = [part for part in _compiled(text, file).co_consts if isinstance(part, CodeType)]
     return FunctionType(code, scope, name)
 

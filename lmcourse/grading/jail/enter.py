@@ -24,15 +24,24 @@ class FilterProgram(ctypes.Structure):
 
 
 def enter(settings: dict[str, Any], program: list[str]) -> None:
-    """Limit this process and turn it into the program.
+    """Limit this process and turn it into the program: a path and its arguments.
+
+    Raises:
+        OSError: the kernel refused; then nothing is run.
+    """
+    give_up(settings)
+    os.execv(program[0], program)
+
+
+def give_up(settings: dict[str, Any]) -> None:
+    """Limit this process, for good.
 
     Args:
         settings: `limits` (soft and hard, by their names in the module `resource`), `keep` (file descriptors),
             `uid` (None: stay) and `filter` (of system calls, in hexadecimal).
-        program: a path and its arguments.
 
     Raises:
-        OSError: the kernel refused; then nothing is run.
+        OSError: the kernel refused; then this process must not go on.
     """
     close_all_but(settings["keep"])
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what it ignores would stay ignored
@@ -46,7 +55,6 @@ def enter(settings: dict[str, Any], program: list[str]) -> None:
     bytecode = bytes.fromhex(settings["filter"])
     control(PR_SET_NO_NEW_PRIVS, 1)
     control(PR_SET_SECCOMP, FILTER_MODE, ctypes.byref(FilterProgram(len(bytecode) // 8, bytecode)))
-    os.execv(program[0], program)
 
 
 def close_all_but(keep: list[int]) -> None:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import sys
-import sysconfig
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from lmcourse.errors import CourseError
 from lmcourse.grading.jail import view
+from lmcourse.grading.jail.bubblewrap import WORK, bubblewrap, file_system, folder_in_memory
 from lmcourse.grading.jail.limits import Limits
 from lmcourse.grading.jail.syscalls import syscall_filter
-
-WORK = "/submission"
-"""The working folder inside: in memory, empty but for the data files, gone at the end."""
 
 USERS = range(61184, 65520)
 """Numbers of users without a name, kept for programs that need one for as long as they run (systemd's
@@ -63,69 +59,25 @@ class Jail:
             CourseError: there is no bubblewrap, a data file cannot be shown, or the course lies where
                 submissions have to read.
         """
-        tools = [shutil.which(name) for name in ("env", "bwrap")]
-        if None in tools:
-            raise CourseError("There is no bubblewrap here: the program bwrap was not found.")
-        env, bwrap = map(str, tools)
-        # The environment ends before bubblewrap starts: it lives on as process 1 inside, where /proc shows what it
-        # was started with.
-        start = [env, "-i", *self._environment(), bwrap, *_apart(), *self._view()]
-        settings = json.dumps(self._settings(keep), separators=(",", ":"))
+        start = [*bubblewrap(("CAP_SETUID", "CAP_SETGID") if os.geteuid() == 0 else ()), *file_system(self._contents())]
+        settings = json.dumps(surrender(self.limits, keep, user()), separators=(",", ":"))
         enter = [sys.executable, "-I", "-S", str(view.PACKAGE / "grading" / "jail" / "enter.py"), settings]
         return [*start, "--", *enter]
 
-    def _environment(self) -> Iterator[str]:
-        yield f"PATH={Path(sys.executable).parent}:/usr/bin:/bin"
-        yield f"HOME={WORK}"
-        yield f"TMPDIR={WORK}"
-        yield "USER=learner"
-        yield "LANG=C.UTF-8"
-        yield "OMP_NUM_THREADS=1"
-        yield "PYTHONDONTWRITEBYTECODE=1"
-        yield "PYTHONNOUSERSITE=1"
-        yield "PYTHONSAFEPATH=1"
-        if view.PACKAGE.parent not in {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}:
-            yield f"PYTHONPATH={view.PACKAGE.parent}"  # a checkout: of its folder only lmcourse can be seen
-
-    def _view(self) -> Iterator[str]:
-        """bubblewrap's arguments for what to read and a folder to write in; all else is empty and locked."""
-        shown = view.python()
-        # bubblewrap would make the folders above a mount for their owner only.
-        for folder in sorted({above for path in (*shown, Path(WORK)) for above in path.parents} | {Path("/etc")}):
-            yield from ("--perms", "0755", "--dir", str(folder))
-        yield from view.system()
-        yield from ("--proc", "/proc", "--dev", "/dev")
+    def _contents(self) -> Iterator[str]:
+        """What is to be had besides the system, and a folder to write in."""
         for place in ("/dev/shm", WORK):
-            yield from ("--perms", "1777", "--size", str(self.limits.scratch), "--tmpfs", place)
-        for path in shown:
-            yield from ("--ro-bind", str(path), str(path))
+            yield from folder_in_memory(place, self.limits.scratch)
         yield from view.data(self.data, WORK)
         # Process 1 is bubblewrap itself, without our limits and filter. Of the same user, it could be written to.
         yield from ("--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
-        yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK)
-
-    def _settings(self, keep: Collection[int]) -> dict[str, object]:
-        limits = {
-            "RLIMIT_CORE": (0, 0),
-            # The signal of the first limit says that it was time; one second later comes SIGKILL.
-            "RLIMIT_CPU": (self.limits.cpu_seconds, self.limits.cpu_seconds + 1),
-            "RLIMIT_DATA": (self.limits.memory, self.limits.memory),
-            "RLIMIT_FSIZE": (self.limits.file_size, self.limits.file_size),
-            "RLIMIT_NOFILE": (self.limits.open_files, self.limits.open_files),
-            "RLIMIT_NPROC": (self.limits.processes, self.limits.processes),
-        }
-        user = secrets.choice(USERS) if os.geteuid() == 0 else None
-        return {"limits": limits, "keep": sorted(keep), "uid": user, "filter": syscall_filter().hex()}
 
 
-def _apart() -> list[str]:
-    """Namespaces of its own, and no rights.
+def user() -> int | None:
+    """A user for a jail to run as: root takes any that has no name, whoever is no root stays what they are."""
+    return secrets.choice(USERS) if os.geteuid() == 0 else None
 
-    An ordinary user needs a user namespace for this. Root does not, and keeps two rights until `enter` has become
-    another user: within a namespace root would stay root outside, whom RLIMIT_NPROC does not bind.
-    """
-    apart = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-    apart += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    if os.geteuid() == 0:
-        return [*apart, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-    return [*apart, "--unshare-user"]
+
+def surrender(limits: Limits, keep: Collection[int], user: int | None) -> dict[str, Any]:
+    """What `enter` gives up, and what it keeps, as plain data: its first argument."""
+    return {"limits": limits.of_process(), "keep": sorted(keep), "uid": user, "filter": syscall_filter().hex()}

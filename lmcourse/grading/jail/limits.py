@@ -40,3 +40,15 @@ class Limits:
         for field in fields(self):
             if getattr(self, field.name) < 1:
                 raise ValueError(f"{field.name} must be at least 1, not {getattr(self, field.name)}")
+
+    def of_process(self) -> dict[str, tuple[int, int]]:
+        """The soft and the hard limits that the kernel keeps for one process, by their names in `resource`."""
+        return {
+            "RLIMIT_CORE": (0, 0),
+            # The signal of the first limit says that it was time; one second later comes SIGKILL.
+            "RLIMIT_CPU": (self.cpu_seconds, self.cpu_seconds + 1),
+            "RLIMIT_DATA": (self.memory, self.memory),
+            "RLIMIT_FSIZE": (self.file_size, self.file_size),
+            "RLIMIT_NOFILE": (self.open_files, self.open_files),
+            "RLIMIT_NPROC": (self.processes, self.processes),
+        }

@@ -1,0 +1,113 @@
+"""`lmcourse grade`: its flags, and what it prints."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmcourse.cli.output import print_json, quiet
+from lmcourse.errors import CourseError
+from lmcourse.root import find_root
+
+if TYPE_CHECKING:
+    from lmcourse.grading.result import Result
+
+FEW = 5
+"""Submissions that are shown exercise by exercise; of more, a line each."""
+
+MORE = "Without --record it changes no file. docs/teaching.md says how a class is graded."
+
+
+def add_grade(parser: ArgumentParser) -> None:
+    """The flags of `lmcourse grade`."""
+    add = parser.add_argument
+    what = "your notebook, or a folder of student/assignment/notebook.ipynb"
+    add("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER", help=what)
+    how = "bubblewrap (the default, Linux only), or process, for people you trust"
+    add("--isolation", metavar="HOW", help=f"how notebooks are kept from this machine: {how}")
+    add("--workers", type=_number, metavar="N", help="notebooks at once; by default one for each processor")
+    add("--scheduler", metavar="ADDRESS", help="have a Dask cluster examine the notebooks, as tcp://HOST:8786")
+    add("--cell-seconds", type=_seconds, default=120.0, metavar="S", help="for one cell; 120 by default")
+    add("--total-seconds", type=_seconds, default=900.0, metavar="S", help="for a whole notebook; 900 by default")
+    add("--report", type=Path, metavar="FOLDER", help="write a report on the class there: a page and tables as CSV")
+    record = parser.add_argument_group("for the record")
+    into = "write the marks into nbgrader's gradebook and autograded/, as `nbgrader autograde` does"
+    record.add_argument("--record", action="store_true", help=into)
+    record.add_argument("--db", metavar="URL", help="the gradebook; by default the one of nbgrader's configuration")
+    record.add_argument("--force", action="store_true", help="grade again what is recorded already")
+
+
+def grade(options: Namespace) -> int:
+    """Grade notebooks."""
+    if not options.record and (options.db or options.force):
+        raise CourseError(f"{'--db' if options.db else '--force'} is about the gradebook: add --record.")
+    with quiet(options):
+        results = _results(options)
+        written = _report(results, options.report) if options.report else []
+    if options.json:
+        print_json([result.to_json() for result in results])
+        return 0
+    from lmcourse.cli import tables
+
+    tables.show(*([tables.results(results)] if len(results) > FEW else map(tables.result, results)))
+    for path in written:
+        print(f"Written: {path}")
+    return 0
+
+
+def _results(options: Namespace) -> list[Result]:
+    from lmcourse.grading.grader import Options, grade
+    from lmcourse.grading.jail import PROCESS_PROTECTS_LITTLE
+    from lmcourse.grading.record import record
+
+    if options.isolation == "process":
+        print(PROCESS_PROTECTS_LITTLE, file=sys.stderr)
+    course = find_root(options.course)
+    with _progress() as told:
+        how = Options(
+            options.isolation,
+            options.workers,
+            options.scheduler,
+            options.cell_seconds,
+            options.total_seconds,
+            told,
+        )
+        if options.record:
+            return record(options.paths, course=course, options=how, db=options.db, force=options.force)
+        return grade(options.paths, course=course, options=how)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("Grading", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def _report(results: Sequence[Result], folder: Path) -> list[Path]:
+    from lmcourse.grading.classroom import write_report
+
+    return write_report(results, folder)
+
+
+def _number(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ArgumentTypeError(f"{text} is not at least 1")
+    return number
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise ArgumentTypeError(f"{text} is no number of seconds")
+    return seconds

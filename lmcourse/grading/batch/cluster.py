@@ -1,0 +1,50 @@
+"""The workers of a Dask cluster. Each of its machines needs this course installed, and bubblewrap.
+
+A job goes there and its answer comes back as a line of JSON. On the other side it is done by a process of its own
+(`crew`), as on this machine: Dask's own threads only wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.batch.crew import Crew
+
+SECONDS = 15
+"""To wait for the scheduler."""
+
+_here = Crew()
+"""Of the Dask worker that this module is imported by. They end with it: their standard input does."""
+
+
+def perform_here(line: str) -> str:
+    """Do a job in the process that this is called in: a Dask worker."""
+    return _here.perform(line)
+
+
+@contextmanager
+def executor_of(address: str) -> Iterator[Executor]:
+    """The cluster behind a scheduler, as an executor.
+
+    Args:
+        address: as Dask prints it, `tcp://HOST:8786`.
+
+    Raises:
+        CourseError: Dask is not installed, nobody answers, or there are no workers.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise CourseError('--scheduler needs Dask: pip install "lmcourse[cluster]".') from error
+    try:
+        client = Client(address, timeout=SECONDS)
+    except (OSError, ValueError) as error:
+        raise CourseError(f"There is no Dask scheduler at {address} ({type(error).__name__}): start one.") from error
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise CourseError(f"The Dask scheduler at {address} has no workers: start `dask worker {address}`.")
+        # A worker that dies takes its job with it; Dask gives the job to another one.
+        yield client.get_executor(pure=False, retries=1)

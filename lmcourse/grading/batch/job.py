@@ -1,0 +1,107 @@
+"""One notebook to examine, as a value: what a worker has to know, and nothing that it could look up."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+
+import nbformat
+
+from lmcourse.grading.config import NOT_COPIED
+from lmcourse.grading.jail import Isolation
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the notebooks of a run are examined.
+
+    Attributes:
+        isolation: how a notebook is kept apart from the machine.
+        seed: of the hidden cases.
+        cell_seconds: for one cell.
+        total_seconds: for a whole notebook.
+    """
+
+    isolation: Isolation
+    seed: int
+    cell_seconds: float = 120.0
+    total_seconds: float = 900.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook.
+
+    Attributes:
+        assignment: the id of its chapter, which names the exercises.
+        cells: its code cells, in order.
+        setting: how.
+        data: the assignment's data files, which the notebook finds in its working folder.
+        modules: what the course's own notebook imports, worth loading before a notebook comes.
+    """
+
+    assignment: str
+    cells: tuple[str, ...]
+    setting: Setting
+    data: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        """One line of JSON; `from_json` reads it back."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, line: str) -> Job:
+        """The job that `to_json` told. It comes from our own side of the fence."""
+        told = json.loads(line)
+        return cls(
+            told["assignment"],
+            tuple(told["cells"]),
+            Setting(**told["setting"]),
+            tuple(told["data"]),
+            tuple(told["modules"]),
+        )
+
+
+def job_for(source: Path, cells: Sequence[str], setting: Setting) -> Job:
+    """The job of examining a submission.
+
+    Args:
+        source: the course's own notebook of the assignment; its folder has the assignment's id and data.
+        cells: the code cells of the submission.
+        setting: how.
+    """
+    return Job(source.parent.name, tuple(cells), setting, data_beside(source), modules_of(source))
+
+
+@cache
+def data_beside(source: Path) -> tuple[str, ...]:
+    """The data files and folders of an assignment: what lies beside its notebook, without what never travels."""
+    beside = sorted(path for path in source.parent.iterdir() if path.suffix != ".ipynb")
+    return tuple(str(path) for path in beside if not any(fnmatch(path.name, pattern) for pattern in NOT_COPIED))
+
+
+@cache
+def modules_of(source: Path) -> tuple[str, ...]:
+    """The modules that the course's own notebook imports."""
+    found: dict[str, None] = {}
+    for cell in nbformat.read(source, as_version=4).cells:
+        if cell.cell_type == "code":
+            for node in ast.walk(_parsed(cell.source)):
+                if isinstance(node, ast.Import):
+                    found |= dict.fromkeys(alias.name for alias in node.names)
+                elif isinstance(node, ast.ImportFrom) and node.module:
+                    found[node.module] = None
+    return tuple(found)
+
+
+def _parsed(source: str) -> ast.AST:
+    try:
+        return ast.parse(source)
+    except SyntaxError:  # a magic
+        return ast.Module([], [])

@@ -1,0 +1,98 @@
+"""The program that examines one notebook after the other: a line of JSON in, a line of JSON out.
+
+It holds references, hidden cases and seeds, and is trusted; the notebooks run in processes of their own, in a jail.
+It ends when its standard input does, also in the middle of a notebook, so nothing is left behind by a grader that
+was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from queue import Queue
+from threading import Thread
+from typing import Any, TextIO
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.batch.job import Job
+from lmcourse.grading.examination import Patience, PlainHost, examine
+from lmcourse.grading.examination.host import Host
+from lmcourse.grading.jail import Jail
+
+
+class Examiner:
+    """Examines notebooks, and keeps what they have in common: the nursery of an assignment."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._hosts: dict[object, Host] = {}
+
+    def __enter__(self) -> Examiner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def perform(self, job: Job) -> dict[str, Any]:
+        """Do a job. Gives `{"examined": …}` or, if that is not possible here, `{"error": one line}`."""
+        from lmcourse.course import find_chapter
+        from lmcourse.exercises.registry import exercises_of
+
+        patience = Patience(cell=job.setting.cell_seconds, total=job.setting.total_seconds)
+        try:
+            exercises = exercises_of(find_chapter(job.assignment))
+            examined = examine(job.cells, exercises, job.setting.seed, self._host(job), patience)
+        except CourseError as error:
+            return {"error": str(error)}
+        return {"examined": examined.to_json()}
+
+    def _host(self, job: Job) -> Host:
+        """Where notebooks of this assignment run. One assignment after the other: an older nursery is closed."""
+        key = (job.setting.isolation, job.data, job.modules)
+        if key not in self._hosts:
+            self._open.close()
+            self._hosts = {key: self._new_host(job)}
+        return self._hosts[key]
+
+    def _new_host(self, job: Job) -> Host:
+        data = tuple(Path(name) for name in job.data)
+        if job.setting.isolation == "process":
+            return PlainHost(data=data)
+        return PlainHost(Jail(data=data).prefix())
+
+
+def serve(lines: TextIO, answer: Callable[[str], None]) -> None:
+    """Do the job in each line, until there are no more."""
+    waiting: Queue[str] = Queue()
+    Thread(target=_listen, args=(lines, waiting), daemon=True).start()
+    with Examiner() as examiner:
+        while line := waiting.get():
+            answer(json.dumps(examiner.perform(Job.from_json(line))))
+
+
+def _listen(lines: TextIO, waiting: Queue[str]) -> None:
+    for line in lines:
+        waiting.put(line)
+    os._exit(0)  # whoever asked is gone; the jail dies with this process
+
+
+def main() -> None:
+    """Serve on the standard streams. What anything else prints goes to standard error."""
+    import torch
+
+    torch.set_num_threads(1)  # there is a worker for each core
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def answer(line: str) -> None:
+        print(line, file=out, flush=True)
+
+    serve(sys.stdin, answer)
+
+
+if __name__ == "__main__":
+    main()

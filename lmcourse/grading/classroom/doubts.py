@@ -1,0 +1,74 @@
+"""What somebody should look at: evidence of tampering, and answers that are the same. None of it changes a mark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lmcourse.grading.classroom.record import Record
+from lmcourse.grading.evidence import Evidence, Kind, Source
+
+KINDS: dict[Kind, str] = {
+    "file": "Files outside its folder",
+    "network": "The network",
+    "process": "Other processes",
+    "interpreter": "The inside of Python",
+    "builtins": "What every program relies on",
+    "protocol": "Messages that are no answers",
+    "flood": "Far too much output",
+    "crash": "A crash",
+    "memory": "Far too much memory",
+    "text": "Words in its cells",
+}
+"""What each kind of evidence is about, in a teacher's words."""
+
+SOURCES: dict[Source, str] = {
+    "seen": "seen by the grader",
+    "told": "told by a hook in their process",
+    "read": "read in the text; may never have run",
+}
+"""How each piece of evidence came to the grader, the most certain first."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A submission with evidence, grouped by its kind in the order of `KINDS`."""
+
+    student: str
+    found: dict[Kind, tuple[Evidence, ...]]
+
+    @property
+    def certainty(self) -> int:
+        """The place in `SOURCES` of its most certain piece."""
+        order = list(SOURCES)
+        return min(order.index(one.source) for group in self.found.values() for one in group)
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Learners whose answers have one digest, so are the same. Groups are numbered from 1."""
+
+    number: int
+    answers: str
+    students: tuple[str, ...]
+
+
+def doubts_in(records: Sequence[Record]) -> tuple[Doubt, ...]:
+    """The submissions with evidence; those with something the grader saw come first."""
+    found = [Doubt(record.student, _by_kind(record.evidence)) for record in records if record.evidence]
+    return tuple(sorted(found, key=lambda doubt: (doubt.certainty, doubt.student)))
+
+
+def _by_kind(evidence: Sequence[Evidence]) -> dict[Kind, tuple[Evidence, ...]]:
+    groups = {kind: tuple(one for one in evidence if one.kind == kind) for kind in KINDS}
+    return {kind: group for kind, group in groups.items() if group}
+
+
+def twins_in(records: Sequence[Record]) -> tuple[Twins, ...]:
+    """Groups of two or more learners with exactly the same answers, the largest first. No answers are no twins."""
+    groups: dict[str, dict[str, None]] = {}
+    for record in records:
+        if record.answers and record.began:
+            groups.setdefault(record.answers, {})[record.student] = None
+    same = sorted(((len(group), digest) for digest, group in groups.items() if len(group) > 1), reverse=True)
+    return tuple(Twins(number, digest, tuple(groups[digest])) for number, (_, digest) in enumerate(same, 1))

@@ -1,0 +1,71 @@
+"""Where learners get no further."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lmcourse.grading.classroom.mistakes import Mistake, mistakes_in
+from lmcourse.grading.classroom.questions import Question
+from lmcourse.grading.classroom.record import Record
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One exercise, as a place to stop: for somebody who began, the first that they did not solve.
+
+    Attributes:
+        question: the exercise.
+        reached: how many of those who began solved every exercise before it.
+        stopped: who of them did not solve this one.
+        untried: how many of those left it unanswered.
+        gave_up: who of them answered nothing after it, though more was asked.
+        mistake: the known misconception that most of those who stopped share, if there is one.
+    """
+
+    question: Question
+    reached: int
+    stopped: tuple[str, ...]
+    untried: int
+    gave_up: tuple[str, ...]
+    mistake: Mistake | None
+
+    @property
+    def went_on(self) -> int:
+        """How many of those who stopped here did not give up."""
+        return len(self.stopped) - len(self.gave_up)
+
+
+def first_unsolved(record: Record, questions: Sequence[Question]) -> Question | None:
+    """Where somebody stopped; nothing if they solved everything, or answered nothing at all."""
+    if not record.began:
+        return None
+    return next((question for question in questions if record.standing(question.name) != "solved"), None)
+
+
+def gave_up(record: Record, questions: Sequence[Question]) -> bool:
+    """Whether they answered nothing after the place where they stopped. After the last exercise nothing is asked."""
+    stop = first_unsolved(record, questions)
+    later = [question for question in questions if stop and question.number > stop.number]
+    return bool(later) and all(record.standing(question.name) == "unanswered" for question in later)
+
+
+def stops_in(questions: Sequence[Question], records: Sequence[Record]) -> tuple[Stop, ...]:
+    """Every exercise as a place to stop, in the notebook's order."""
+    reached = sum(record.began for record in records)
+    stops = []
+    for question in questions:
+        here = [record for record in records if first_unsolved(record, questions) == question]
+        known = (mistake for mistake in mistakes_in(question, here) if mistake.known)
+        stops.append(
+            Stop(
+                question,
+                reached,
+                stopped=tuple(record.student for record in here),
+                untried=sum(record.standing(question.name) == "unanswered" for record in here),
+                gave_up=tuple(record.student for record in here if gave_up(record, questions)),
+                mistake=next(known, None),
+            )
+        )
+        reached -= len(here)
+    return tuple(stops)

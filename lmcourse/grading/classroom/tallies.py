@@ -1,0 +1,63 @@
+"""How a class did in each exercise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_args
+
+from lmcourse.grading.classroom.questions import Question
+from lmcourse.grading.classroom.record import Record, Standing
+
+if TYPE_CHECKING:
+    from lmcourse.exercises.report import Report
+
+
+@dataclass(frozen=True)
+class Failing:
+    """One category of hidden cases, and how many answers fail at least one of its cases."""
+
+    category: str
+    answers: int
+
+
+@dataclass(frozen=True)
+class Tally:
+    """One exercise.
+
+    Attributes:
+        question: which.
+        counts: how many submissions solve it, earn some points, none, or leave it unanswered.
+        answered: how many answer it.
+        share: mean share of its points, from 0 to 1; unanswered counts as 0.
+        failing: the categories of hidden cases that somebody fails, those most failed first.
+    """
+
+    question: Question
+    counts: dict[Standing, int]
+    answered: int
+    share: float
+    failing: tuple[Failing, ...]
+
+
+def tally(question: Question, records: Sequence[Record]) -> Tally:
+    """How these submissions, all of them graded, did in one exercise."""
+    standings = [record.standing(question.name) for record in records]
+    reports = [record.reports[question.name] for record in records if record.standing(question.name) != "unanswered"]
+    return Tally(
+        question,
+        {standing: standings.count(standing) for standing in get_args(Standing)},
+        len(reports),
+        sum(report.points / report.max_points for report in reports) / len(records),
+        _failing(reports),
+    )
+
+
+def _failing(reports: Sequence[Report]) -> tuple[Failing, ...]:
+    found = Counter(category for report in reports for category in _failed_categories(report))
+    return tuple(Failing(category, count) for category, count in found.most_common())
+
+
+def _failed_categories(report: Report) -> list[str]:
+    return list(dict.fromkeys(case.name for case in report.cases if case.hidden and not case.passed))

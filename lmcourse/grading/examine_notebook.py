@@ -1,0 +1,159 @@
+"""Examining a submission in the middle of nbgrader's autograding, and writing what came of it into its cells."""
+
+from __future__ import annotations
+
+import atexit
+import json
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
+from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.utils import is_grade, is_solution
+from traitlets import Any as AnyTrait
+from traitlets import Float, Integer, Unicode
+
+from lmcourse.course import find_chapter
+from lmcourse.errors import CourseError
+from lmcourse.grading.batch.crew import Crew
+from lmcourse.grading.batch.job import Job, Setting, job_for
+from lmcourse.grading.cells import new_output
+from lmcourse.grading.environment import run_seed
+from lmcourse.grading.examined import CellRun, Examined
+from lmcourse.grading.jail import choose_isolation
+from lmcourse.grading.notes import CHECK, NO_SCORE, NOT_RUN, error, note, problem_of
+from lmcourse.grading.reading import SubmissionExporter
+from lmcourse.grading.reports import MIME
+from lmcourse.grading.run import RunNotebook
+
+if TYPE_CHECKING:
+    from lmcourse.exercises.report import Report
+
+
+class LockedExporter(SubmissionExporter):
+    """Reads submissions, once it is clear that they can be locked in: before the first one is touched."""
+
+    def __init__(self, **options: Any) -> None:
+        """Raises SystemExit, with the reason, where there is no bubblewrap and nobody asked to do without."""
+        super().__init__(**options)  # type: ignore[no-untyped-call]
+        try:
+            choose_isolation(self.config.ExamineNotebook.get("isolation") or None)
+        except CourseError as problem:
+            raise SystemExit(
+                str(problem).replace("--isolation=process", "--ExamineNotebook.isolation=process")
+            ) from problem
+
+
+class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
+    """Has the answers of a notebook put to the test in a process of their own, and fills its cells with the result.
+
+    A notebook that is not of this course has checks of its own, which can only run beside the answers they judge:
+    then the kernel runs it, as `RunNotebook` says, and only where `isolation` is "process".
+    """
+
+    isolation = Unicode("bubblewrap", help="bubblewrap, or process, which protects little.").tag(config=True)
+    cell_seconds = Float(120.0, help="Seconds for one cell.").tag(config=True)
+    total_seconds = Float(900.0, help="Seconds for a whole notebook.").tag(config=True)
+    examiner = AnyTrait(help="Gives the Examined of a Job; a function.").tag(config=True)
+    seed = Integer(None, allow_none=True, help="Of the hidden cases; by default a fresh one.").tag(config=True)
+    handed_in = Unicode("", help="A digest of the file that was handed in, for the notes.").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Examine the notebook and fill its cells in place.
+
+        Raises:
+            CourseError: it cannot be examined here; the notebook is not to blame.
+        """
+        about = resources["nbgrader"]
+        if not _is_of_the_course(about["assignment"]):
+            return self._run_in_a_kernel(nb, resources)
+        seed = run_seed() if self.seed is None else self.seed
+        setting = Setting(choose_isolation(self.isolation), seed, self.cell_seconds, self.total_seconds)
+        note(nb, seed=setting.seed, handed_in=self.handed_in)
+        if problem := problem_of(nb):
+            fill_unread(nb, problem)
+            return nb, resources
+        folders = self.config.CourseDirectory
+        source = Path(folders.root, folders.source_directory, about["assignment"], f"{about['notebook']}.ipynb")
+        examined = (self.examiner or _examine_here)(job_for(source, code_of(nb), setting))
+        fill(nb, examined)
+        return nb, resources
+
+    def _run_in_a_kernel(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        if self.isolation != "process":
+            raise CourseError(
+                f"{resources['nbgrader']['assignment']} is no notebook of this course: its checks would run in one "
+                "process with the answers, where no jail protects them. For people you trust: "
+                "--ExamineNotebook.isolation=process"
+            )
+        run: tuple[NotebookNode, ResourcesDict] = RunNotebook(parent=self).preprocess(nb, resources)
+        return run
+
+
+def code_of(nb: NotebookNode) -> list[str]:
+    """The code cells of a notebook, in order."""
+    return [cell.source for cell in nb.cells if cell.cell_type == "code"]
+
+
+def fill(nb: NotebookNode, examined: Examined) -> None:
+    """Write the result of an examination into the cells, as if they had run in a kernel, and into the notes."""
+    numbers = count(1)
+    cells = [cell for cell in nb.cells if cell.cell_type == "code"]
+    for cell, run in zip(cells, examined.cells, strict=True):
+        if is_grade(cell) and not is_solution(cell):
+            name = cell.metadata.nbgrader["grade_id"].removeprefix(CHECK)
+            cell.execution_count = next(numbers)
+            cell.outputs = [_shown(examined.reports.get(name), name, cell.execution_count)]
+        else:
+            cell.execution_count = next(numbers) if run.run else None
+            cell.outputs = list(_outputs(run))
+    note(nb, evidence=[one.to_json() for one in examined.evidence])
+    if examined.problem:
+        note(nb, problem=examined.problem)
+
+
+def fill_unread(nb: NotebookNode, problem: str) -> None:
+    """Say in each graded cell why it was not judged."""
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [error(NOT_RUN, problem)] if is_grade(cell) else []
+
+
+def _shown(report: Report | None, name: str, number: int) -> NotebookNode:
+    """The output of a graded cell."""
+    if report is None:
+        return error(NO_SCORE, f"The course has no exercise `{name}`: a check of another version of this notebook?")
+    data = {"text/plain": repr(report), "text/html": report._repr_html_(), MIME: report.to_json()}
+    return new_output("execute_result", data=data, execution_count=number)
+
+
+def _outputs(run: CellRun) -> list[NotebookNode]:
+    """The outputs of any other cell: what it printed, and how it failed."""
+    printed = [new_output("stream", name="stdout", text=run.printed)] if run.printed else []
+    kind, _, message = run.failure.partition(": ")
+    return [*printed, error(kind, message)] if run.failure else printed
+
+
+def _is_of_the_course(assignment: str) -> bool:
+    try:
+        return find_chapter(assignment).id == assignment
+    except CourseError:
+        return False
+
+
+@cache
+def _own_crew() -> Crew:
+    """For whoever types `nbgrader autograde`: one worker, which ends with this process."""
+    crew = Crew()
+    atexit.register(crew.close)
+    return crew
+
+
+def _examine_here(job: Job) -> Examined:
+    answer = json.loads(_own_crew().perform(job.to_json()))
+    if "error" in answer:
+        raise CourseError(answer["error"])
+    return Examined.from_json(answer["examined"])

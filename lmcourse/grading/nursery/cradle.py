@@ -1,0 +1,133 @@
+"""From the keeper to a guest: two forks, and on the way everything is taken that a guest must not have.
+
+    keeper ──fork──> init ──fork──> guest
+                     process 1 of the new namespace      runs the notebook
+                     never runs a learner's code
+
+init makes the rooms (processes, files, shared memory, network), which no guest has used before. It only waits then.
+When the guest ends init ends, and with process 1 the kernel ends whatever is left in the namespace.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lmcourse.grading.examination.child import serve
+from lmcourse.grading.jail.bubblewrap import WORK
+from lmcourse.grading.jail.enter import close_all_but, give_up
+from lmcourse.grading.nursery import kernel
+from lmcourse.grading.nursery.wire import READY
+from lmcourse.grading.nursery.witness import WitnessedChannel, install
+
+DATA = "/assignment"
+"""Where the keeper has the data files. A guest has them in its working folder."""
+
+FILES = 16384
+"""Files in each of a guest's two folders in memory: an empty one costs memory too."""
+
+FAILED = 70
+EVERY_SIGNAL = set(range(1, signal.NSIG)) - {signal.SIGKILL, signal.SIGSTOP, 32, 33}  # two are the C library's own
+
+
+@dataclass(frozen=True)
+class Cradle:
+    """What each guest is given.
+
+    Args:
+        scratch: bytes of each folder in memory.
+        surrender: what `enter.give_up` takes, but for the descriptors and the user.
+        processes: a descriptor of the keeper's own process namespace, to come back to.
+    """
+
+    scratch: int
+    surrender: dict[str, Any]
+    processes: int
+
+    def birth(self, user: int | None, channel: int, witness: int) -> int:
+        """Fork a guest; the process number of its init.
+
+        Raises:
+            OSError: no process can be made.
+        """
+        kernel.unshare(kernel.NEW_PROCESSES)
+        try:
+            init = os.fork()
+            if init == 0:
+                _or_die(self._be_init, user, channel, witness)
+        finally:
+            kernel.join(self.processes, kernel.NEW_PROCESSES)
+        return init
+
+    def _be_init(self, user: int | None, channel: int, witness: int) -> None:
+        Path("/proc/self/oom_score_adj").write_text("1000")  # short of memory, the machine ends guests first
+        kernel.set_readable(False)
+        self._furnish()
+        guest = os.fork()
+        if guest == 0:
+            _or_die(self._be_guest, user, channel, witness)
+        close_all_but([])
+        for number in EVERY_SIGNAL:
+            signal.signal(number, signal.SIG_DFL)  # to process 1 the default is to ignore it
+        kernel.drop_capabilities()
+        while True:
+            process, status = os.wait()
+            if process == guest:
+                code = os.waitstatus_to_exitcode(status)
+                os._exit(code if code >= 0 else 128 - code)
+
+    def _furnish(self) -> None:
+        """New rooms: all that the keeper or an earlier guest could share with this one is covered or left behind."""
+        kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_IPC | kernel.NEW_NETWORK)
+        kernel.start_loopback()
+        kernel.mount("none", "/", None, kernel.PRIVATE | kernel.RECURSIVE)
+        harmless = kernel.NO_SUID | kernel.NO_DEVICES
+        for place in (WORK, "/dev/shm"):
+            options = f"size={self.scratch},nr_inodes={FILES},mode=1777"
+            kernel.mount("tmpfs", place, "tmpfs", harmless, options)
+        for path in Path(DATA).iterdir():
+            target = Path(WORK, path.name)
+            target.mkdir() if path.is_dir() else target.touch()
+            kernel.mount(str(path), str(target), None, kernel.BIND | kernel.RECURSIVE)
+            kernel.unmount(str(path))
+        kernel.mount("proc", "/proc", "proc", harmless | kernel.NO_PROGRAMS | kernel.READ_ONLY)
+        kernel.mount("tmpfs", "/proc/1", "tmpfs", harmless | kernel.READ_ONLY, "size=4096")
+
+    def _be_guest(self, user: int | None, channel: int, witness: int) -> None:
+        os.setsid()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        give_up({**self.surrender, "keep": [channel, witness], "uid": user})
+        kernel.drop_capabilities()
+        kernel.set_readable(True)
+        os.chdir(WORK)
+        _forget()
+        look = install(witness)
+        os.write(witness, READY)
+        serve(WitnessedChannel(socket.socket(fileno=channel), look))
+        os._exit(0)
+
+
+def _forget() -> None:
+    """What is of the keeper, and what has to be another one in each process. `random` sees to itself after a fork."""
+    sys.argv[:] = [""]
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed()
+
+
+def _or_die(act: Any, *arguments: Any) -> NoReturn:
+    """Do it, and end this process: what is on the stack below is the keeper's."""
+    try:
+        act(*arguments)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(FAILED)

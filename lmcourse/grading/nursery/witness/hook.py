@@ -1,0 +1,204 @@
+"""The witness itself. `install` runs this file where no notebook has a name for it; nobody imports it.
+
+Everything it calls is written in C or stands in this file. What comes with an event may be an object of the
+learner's own class, so none of its methods is called.
+
+Nothing may reach the learner's code from here, least of all a traceback, which would lead to these names. What
+cannot be looked at, at the end of the stack for example, is told at the next occasion.
+"""
+
+from __future__ import annotations
+
+from _json import encode_basestring_ascii as quoted
+from collections.abc import Callable, Collection, Mapping, Sequence
+from os import fstat, getcwd, write
+from socket import AF_UNIX
+from sys import _getframe, addaudithook
+from typing import Any
+
+MOST = 10
+"""Sentences of one kind: many of one must leave room for the others."""
+
+LONGEST = 120
+"""Characters of what a sentence quotes."""
+
+WRITING = 0o3 | 0o100 | 0o1000  # O_WRONLY and O_RDWR, O_CREAT, O_TRUNC
+GONE = object()
+
+UNSEEN = {"_xxsubinterpreters", "_xxinterpchannels", "_testcapi", "_testinternalcapi", "_posixsubprocess"}
+"""Modules that lead to where no audit hook looks."""
+
+told: dict[str, set[str]] = {}
+missed: dict[str, bool] = {}
+state: dict[str, Any] = {}
+judges: dict[str, tuple[str, Callable[[Any], str]]] = {}
+
+
+def begin(
+    pipe: int,
+    places: tuple[str, ...],
+    files: Sequence[str],
+    tracers: Sequence[tuple[Any, Any]],
+    watched: Sequence[tuple[str, Mapping[str, Any], Collection[str]]],
+) -> None:
+    """Watch from now on.
+
+    Args:
+        pipe: where to tell.
+        places: beginnings of paths that are nobody's secret, each with a slash at its end.
+        files: the same, of single files.
+        tracers: code that may trace, with its globals.
+        watched: a name, the names it holds, and those of them that are not to be replaced.
+    """
+    known = fstat(pipe)
+    state.update(pipe=pipe, identity=(known.st_dev, known.st_ino), places=places, files=frozenset(files))
+    state.update(tracers=tracers)
+    state["watched"] = [(name, now, {key: now.get(key, GONE) for key in keys}) for name, now, keys in watched]
+    addaudithook(hook)
+
+
+def hook(event: str, details: Any) -> None:
+    """What Python calls at each event (PEP 578)."""
+    found = judges.get(event)
+    if found is None:
+        return
+    try:
+        what = found[1](details)
+        if what:
+            tell(found[0], what)
+    except BaseException:  # from the end of the stack, or a signal handler's
+        missed[event] = True
+
+
+def look() -> None:
+    """Tell what was replaced, and what had to be let pass."""
+    try:
+        for name, now, was in state["watched"]:
+            for key, value in was.items():
+                if now.get(key, GONE) is not value:
+                    tell("builtins", f"it replaced {key} of {name}")
+        for event in list(missed):
+            tell("interpreter", f"it did something ({event}) in a way that hides what it was")
+    except BaseException:
+        missed["look"] = True
+
+
+def tell(kind: str, what: str) -> None:
+    """Write a sentence that was not written before."""
+    sentences = told.setdefault(kind, set())
+    if what in sentences or len(sentences) >= MOST:
+        return
+    sentences.add(what)
+    write(state["pipe"], f'{{"kind": "{kind}", "what": {quoted(what)}}}\n'.encode())
+
+
+def text(value: Any) -> str:
+    """A path or a name as an exact string; nothing if it is neither."""
+    if issubclass(type(value), str):
+        return str.__str__(value)
+    if issubclass(type(value), bytes):
+        return bytes.decode(value, "utf-8", "replace")
+    return ""
+
+
+def whole(path: str) -> str:
+    """A path from the root, without `..`."""
+    parts: list[str] = []
+    for part in (path if path.startswith("/") else f"{getcwd()}/{path}").split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+def strange(path: str) -> str:
+    """The path if honest work has no business there."""
+    if path.startswith(state["places"]) and "/../" not in path:
+        return ""
+    path = whole(path)
+    return "" if path in state["files"] or f"{path}/".startswith(state["places"]) else path[:LONGEST]
+
+
+def opened(details: Any) -> str:
+    name, _, flags = details
+    path = strange(text(name)) if text(name) else ""
+    writing = type(flags) is int and flags & WRITING
+    return path and f"it opened {path}{' to write' if writing else ''}"
+
+
+def reached(doing: str, which: int = 0) -> Callable[[Any], str]:
+    """A judge of events whose argument of this number is a path."""
+
+    def judge(details: Any) -> str:
+        name = text(details[which])
+        path = strange(name) if name else ""
+        return path and f"it {doing} {path}"
+
+    return judge
+
+
+def did(doing: str, which: int | None = None) -> Callable[[Any], str]:
+    """A judge of events that honest work never causes; the argument of this number is quoted."""
+
+    def judge(details: Any) -> str:
+        name = "" if which is None else text(details[which])
+        return f"it {doing} {name[:LONGEST]}".rstrip()
+
+    return judge
+
+
+def made_a_socket(details: Any) -> str:
+    return "" if details[1] == AF_UNIX else "it made a socket for a network"
+
+
+def traced(details: Any) -> str:
+    frame = _getframe(2)
+    for code, names in state["tracers"]:
+        if frame.f_code is code and frame.f_globals is names:
+            return ""
+    return "it set a function that Python calls at each step (sys.settrace or sys.setprofile)"
+
+
+def rewired(details: Any) -> str:
+    return "it replaced the code of a function" if details[1] == "__code__" else ""
+
+
+def imported(details: Any) -> str:
+    name = text(details[0])
+    return f"it imported {name}" if name in UNSEEN else ""
+
+
+for _event, _doing in {"os.listdir": "listed", "os.scandir": "listed", "os.chdir": "went to", "os.chmod": "changed",
+                       "os.chown": "changed", "os.mkdir": "made", "os.remove": "removed", "os.rename": "renamed",
+                       "os.rmdir": "removed", "os.symlink": "made a link to", "os.link": "made a link to",
+                       "os.truncate": "cut", "shutil.rmtree": "removed"}.items():
+    judges[_event] = ("file", reached(_doing))
+judges["open"] = ("file", opened)
+
+for _event in ("connect", "bind", "sendto", "sendmsg"):
+    judges[f"socket.{_event}"] = ("network", did(f"used a socket ({_event})"))
+for _event in ("getaddrinfo", "gethostbyname", "gethostbyaddr"):
+    judges[f"socket.{_event}"] = ("network", did("looked up a host:", 0))
+judges["socket.__new__"] = ("network", made_a_socket)
+
+for _event in ("fork", "forkpty", "system", "exec", "posix_spawn", "spawn", "startfile"):
+    judges[f"os.{_event}"] = ("process", did(f"started a process (os.{_event})"))
+judges["subprocess.Popen"] = ("process", did("started a program:", 0))
+judges["pty.spawn"] = ("process", did("started a program:", 0))
+for _event in ("os.kill", "os.killpg", "signal.pthread_kill"):
+    judges[_event] = ("process", did(f"sent a signal ({_event})"))
+
+for _event in ("dlopen", "dlsym", "dlsym/handle"):
+    judges[f"ctypes.{_event}"] = ("interpreter", did(f"called C ({_event}):", 1 if "dlsym" in _event else 0))
+for _event in ("cdata", "cdata/buffer", "addressof", "string_at", "wstring_at", "call_function", "PyObj_FromPtr"):
+    judges[f"ctypes.{_event}"] = ("interpreter", did("reached into memory with ctypes"))
+for _event in ("get_objects", "get_referrers", "get_referents"):
+    judges[f"gc.{_event}"] = ("interpreter", did(f"looked through all objects of Python (gc.{_event})"))
+for _event in ("_current_frames", "_current_exceptions", "addaudithook"):
+    judges[f"sys.{_event}"] = ("interpreter", did(f"reached into Python (sys.{_event})"))
+for _event in ("settrace", "setprofile"):
+    judges[f"sys.{_event}"] = ("interpreter", traced)
+judges["code.__new__"] = ("interpreter", did("made code that is no text"))
+judges["object.__setattr__"] = ("interpreter", rewired)
+judges["import"] = ("interpreter", imported)

@@ -1,0 +1,166 @@
+"""`lmcourse grade --record`: a class graded into the course's own gradebook, as `nbgrader autograde` would do it.
+
+A submission is recorded when its marks are in the gradebook and its graded notebook lies in `autograded/`, which comes
+last and at once. Whatever stops a run leaves every other one as if it had not been begun, so the next run does what is
+missing and nothing twice.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import chdir, contextmanager
+from copy import deepcopy
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from nbformat import NotebookNode
+from traitlets.config import Config
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.config import configure
+from lmcourse.grading.environment import SEED, run_seed
+from lmcourse.grading.grader import Options, grade_all
+from lmcourse.grading.handed_in import as_handed_in, unusable_name
+from lmcourse.grading.notes import KEY
+from lmcourse.grading.result import Result, result_of
+from lmcourse.grading.submissions import ME, Assignment, Submission, assignments, find_submissions
+from lmcourse.grading.workroom import Workroom, read_graded
+
+FOLDER = ".grading"
+"""In the course's folder: what a run is at work on. What a run that was killed left there, the next one removes."""
+
+
+def record(
+    paths: Sequence[Path],
+    *,
+    course: Path,
+    options: Options | None = None,
+    db: str | None = None,
+    force: bool = False,
+) -> list[Result]:
+    """Grade a class into the gradebook and `autograded/`, one result for each submission, in order.
+
+    What is recorded already is not graded again, unless another notebook has been handed in since.
+
+    Args:
+        paths: folders of `student/assignment/notebook.ipynb`.
+        course: the root of the course, with its `nbgrader_config.py`.
+        options: how.
+        db: the address of the gradebook; by default the one of nbgrader's configuration.
+        force: grade again what is recorded already.
+
+    Raises:
+        CourseError: as `grade`; and a path is no folder of students, the gradebook cannot be opened, or another run is
+            at work here.
+    """
+    course, options = course.resolve(), options or Options()
+    submissions = [as_handed_in(each) for each in find_submissions(paths, assignments(course))]
+    if any(each.student == ME for each in submissions):
+        raise CourseError("--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself.")
+    results: dict[Submission, Result] = {}
+    with _at_work(course) as folder:
+        for assignment in dict.fromkeys(each.assignment for each in submissions):
+            mine = [each for each in submissions if each.assignment == assignment]
+            usable = [each for each in mine if assignment and not unusable_name(each.student)]
+            if assignment and usable:
+                register = Register(assignment, nbgrader_configuration(course, db), folder / assignment.id)
+                results |= register.record(usable, options, force=force)
+            for each in mine:
+                why = unusable_name(each.student) or each.problem
+                results.setdefault(each, Result(each.student, "", 0.0, 0.0, reason=why))
+    return [results[each] for each in submissions]
+
+
+class Register:
+    """The marks of one assignment, in a gradebook and a folder of graded notebooks.
+
+    Args:
+        assignment: which.
+        config: nbgrader's.
+        folder: for what is not recorded yet.
+    """
+
+    def __init__(self, assignment: Assignment, config: Config, folder: Path) -> None:
+        self.assignment = assignment
+        self.config = config
+        self.folder = folder
+        directories = config.CourseDirectory
+        self.autograded = Path(directories.root, directories.get("autograded_directory") or "autograded")
+
+    def record(self, submissions: Sequence[Submission], options: Options, *, force: bool) -> dict[Submission, Result]:
+        """Grade what is not recorded; the results of all."""
+        there = {} if force else {each: graded for each in submissions if (graded := self._recorded(each))}
+        seeds = [graded.metadata[KEY]["seed"] for graded in there.values()]
+        seed = run_seed() if SEED in os.environ or not seeds else int(seeds[0])  # all are asked the same
+        self.folder.mkdir()
+        room = Workroom(deepcopy(self.config), self.folder, options.setting(seed))
+        if not room.knows(self.assignment):
+            room.prepare(self.assignment)
+        missing = {each: each.student for each in submissions if each not in there}
+        results = dict(grade_all(room, missing, options, lambda each: self._keep(room, each)))
+        possible = room.possible(self.assignment)
+        for each, graded in there.items():
+            points = room.points(each.student, self.assignment)
+            results[each] = result_of(each.student, self.assignment.id, graded, points, possible)
+        return results
+
+    def _recorded(self, submission: Submission) -> NotebookNode | None:
+        """The graded notebook of just this submission, if it is there."""
+        path = self._place(submission) / self.assignment.source.name
+        if not submission.digest or not path.is_file():
+            return None
+        graded = read_graded(path)
+        notes = graded.metadata.get(KEY, {})
+        return graded if notes.get("handed_in") == submission.digest and "seed" in notes else None
+
+    def _keep(self, room: Workroom, submission: Submission) -> None:
+        """Put a graded notebook in its place, in one step. One that was there before goes."""
+        place, older = self._place(submission), self.folder / "older"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.exists():
+            place.rename(older)
+        room.graded_folder(submission.student, self.assignment).rename(place)
+        if older.exists():
+            shutil.rmtree(older)
+
+    def _place(self, submission: Submission) -> Path:
+        return self.autograded / submission.student / self.assignment.id
+
+
+def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
+    """nbgrader's configuration in a course, as `nbgrader autograde` would find it there.
+
+    Args:
+        course: its root.
+        db: the address of the gradebook, in place of the configured one.
+    """
+    from nbgrader.apps.baseapp import NbGrader
+
+    config = Config()
+    configure(config, course)
+    with chdir(course):
+        app = NbGrader()
+        app.initialize([], root=str(course))
+    config.merge(app.config)
+    config.CourseDirectory.root = str(course)
+    if db is not None:
+        config.CourseDirectory.db_url = db
+    return config
+
+
+@contextmanager
+def _at_work(course: Path) -> Iterator[Path]:
+    """A folder to work in, for one run at a time."""
+    folder = course / FOLDER
+    folder.mkdir(exist_ok=True)
+    try:
+        with FileLock(folder / "lock", timeout=0):
+            work = folder / "work"
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir()
+            yield work
+            shutil.rmtree(work, ignore_errors=True)
+    except Timeout as error:
+        raise CourseError(f"Somebody is grading into {course} just now: wait until they are done.") from error

@@ -1,0 +1,35 @@
+"""The red team: notebooks that want points, secrets or the machine, made from the student's copy of a real one.
+
+`test_attacks` hands all of them in to our grader at once; `python -m tests.grading.attacks` compares with nbgrader
+alone and writes docs/attacks.md. To add an attack, add it to the list of one of the files; no answer in it may be right.
+"""
+
+from tests.grading.attacks.answers import ANSWERS
+from tests.grading.attacks.attack import Attack
+from tests.grading.attacks.comparison import COMPARISON
+from tests.grading.attacks.files import FILES
+from tests.grading.attacks.interpreter import INTERPRETER
+from tests.grading.attacks.notebook_format import FORMAT
+from tests.grading.attacks.pages import PAGES
+from tests.grading.attacks.processes import PROCESSES
+from tests.grading.attacks.protocol import PROTOCOL
+from tests.grading.attacks.resources import RESOURCES
+from tests.grading.attacks.scores import SCORES
+
+BY_AIM = {
+    "scores": SCORES,
+    "the comparison": COMPARISON,
+    "the interpreter": INTERPRETER,
+    "the answers": ANSWERS,
+    "files and the network": FILES,
+    "processes": PROCESSES,
+    "the connection": PROTOCOL,
+    "resources": RESOURCES,
+    "the pages": PAGES,
+    "the file": FORMAT,
+}
+"""All attacks by what they aim at."""
+
+ATTACKS = [attack for attacks in BY_AIM.values() for attack in attacks]
+
+__all__ = ["ATTACKS", "BY_AIM", "Attack"]

@@ -1,0 +1,212 @@
+"""Python and IPython themselves, bent before a check runs."""
+
+from __future__ import annotations
+
+from tests.grading.attacks.attack import COURSE, HOME, attack
+
+POINTS = (
+    "POINTS = dict(decimal_error=1, decode_bits=4, max_finite=2, e4m3_missing=1, ulp=3, round_to=3, "
+    "lost_to_underflow=2, stall_point=3, dot_product_error=3, tensor_bytes=2, gpt3_matrix_mib=1, stable_softmax=3)\n"
+)
+
+INTERPRETER = [
+    attack(
+        "input_transformer",
+        "an input transformer replaces each check by a number",
+        "def mild(lines):\n"
+        "    return ['1\\n'] if any(line.startswith('check(') for line in lines) else lines\n"
+        "get_ipython().input_transformers_post.append(mild)",
+        "interpreter",
+        "text",
+    ),
+    attack(
+        "ast_transformer",
+        "an AST transformer removes every `assert` and every check",
+        """
+        import ast
+        class Mild(ast.NodeTransformer):
+            def visit_Assert(self, node): return ast.Pass()
+            def visit_Call(self, node):
+                return ast.Constant(1) if getattr(node.func, "id", "") == "check" else node
+        get_ipython().ast_transformers.append(Mild())
+        """,
+        "interpreter",
+        "text",
+    ),
+    attack(
+        "reads_hidden_tests",
+        'events.register("pre_run_cell") prints the source of hidden tests',
+        "get_ipython().events.register('pre_run_cell', lambda info: print('HEARD', info.raw_cell))",
+        "interpreter",
+        "text",
+    ),
+    attack(
+        "patched_do_execute",
+        "a patched kernel.do_execute answers for graded cells",
+        """
+        kernel = get_ipython().kernel
+        execute = kernel.do_execute
+        async def do_execute(code, *args, **kwargs):
+            return await execute("1" if code.startswith("check(") else code, *args, **kwargs)
+        kernel.do_execute = do_execute
+        """,
+        "interpreter",
+        "text",
+    ),
+    attack(
+        "patched_run_cell",
+        "a patched run_cell_async runs something else in place of graded cells",
+        """
+        shell = get_ipython()
+        run = shell.run_cell_async
+        async def run_cell_async(raw_cell, *args, **kwargs):
+            return await run("1" if raw_cell.startswith("check(") else raw_cell, *args, **kwargs)
+        shell.run_cell_async = run_cell_async
+        """,
+        "interpreter",
+        "text",
+    ),
+    attack(
+        "patched_display",
+        "what shows results shows full points, whatever they are",
+        """
+        from lmcourse.exercises.report import Report
+        formatter = get_ipython().display_formatter
+        formatter.format = lambda shown, *args, **kwargs: ({"text/plain": str(shown.max_points)}, {})
+        """,
+        "interpreter",
+        "text",
+    ),
+    attack(
+        "poisoned_modules",
+        "sys.modules holds another lmcourse.notebook, torch and json",
+        POINTS
+        + """
+from types import ModuleType
+fake = ModuleType("lmcourse.notebook")
+fake.check = lambda answer=None, hidden=False, **v: POINTS[next(iter(v), None) or answer.__name__]
+for name in ("lmcourse.notebook", "lmcourse.exercises.checking", "lmcourse.exercises.wire", "json", "torch"):
+    sys.modules[name] = fake
+from lmcourse.notebook import check
+""",
+        "interpreter",
+        "builtins",
+        "text",
+    ),
+    attack(
+        "import_hook",
+        "a finder on sys.meta_path gives out modules of its own",
+        """
+        from importlib.machinery import ModuleSpec
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                if name.startswith("lmcourse"): return ModuleSpec(name, self)
+            def create_module(self, spec): return None
+            def exec_module(self, module): module.check = module.examine = lambda *args, **kwargs: 1
+        for name in [name for name in sys.modules if name.startswith("lmcourse")]: del sys.modules[name]
+        sys.meta_path.insert(0, Finder())
+        from lmcourse.notebook import check
+        """,
+        "interpreter",
+        "text",
+    ),
+    attack(
+        "patched_builtins",
+        "len, sum, all, any, isinstance, open, print and __import__ are its own",
+        """
+        import builtins
+        builtins.all = lambda each: True
+        builtins.any = lambda each: False
+        builtins.sum = lambda each, start=0: len(list(each))
+        builtins.abs = lambda x: 0.0
+        builtins.zip = lambda *each, strict=False: iter(())
+        builtins.print = lambda *args, **kwargs: None
+        found = builtins.__import__
+        builtins.__import__ = lambda name, *args, **kwargs: found(name, *args, **kwargs)
+        """,
+        "builtins",
+        "interpreter",
+    ),
+    attack(
+        "traces_the_checker",
+        "sys.settrace rewrites the local variables of whoever calls it",
+        """
+        import ctypes
+        def tracing(frame, event, arg):
+            for name in ("wrong", "failing", "broken"):
+                if name in frame.f_locals:
+                    frame.f_locals[name] = None if name == "wrong" else []
+                    ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+            return tracing
+        sys.settrace(tracing)
+        """,
+        "interpreter",
+        "text",
+    ),
+    attack(
+        "never_out_of_time",
+        "time, signals and alarms are its own, and then it never ends",
+        """
+        import signal
+        time.monotonic = time.time = time.perf_counter = lambda: 0.0
+        signal.setitimer = signal.alarm = lambda *args: (0.0, 0.0)
+        signal.signal = lambda *args: None
+        """,
+        "builtins",
+        "interpreter",
+        "text",
+        every="while True: pass",
+        reason="still running|ran longer|out of time",
+    ),
+    attack(
+        "last_words",
+        "atexit, __del__ and a weak reference's callback print marks on the way out",
+        """
+        import atexit, weakref
+        class Last:
+            def __del__(self): print("28"); os.write(1, b"28\\n")
+        last = Last()
+        atexit.register(lambda: os.write(1, b'{"points": 28}\\n'))
+        weakref.finalize(last, print, 28)
+        """,
+        every="return Last()",
+        value="Last()",
+    ),
+    attack(
+        "startup_files",
+        "leaves start-up files of IPython and Python in the grader's home and in Python's own folders",
+        f"""
+        import site, sysconfig
+        homes = [os.path.expanduser("~"), {HOME!r}]
+        places = [home + "/.ipython/profile_default/startup/00.py" for home in homes]
+        places += [sysconfig.get_path("purelib") + "/" + name for name in ("one.pth", "sitecustomize.py")]
+        places += [site.getusersitepackages() + "/usercustomize.py"]
+        for place in places:
+            try:
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+                open(place, "w").write("import builtins; builtins.check = lambda *a, **k: 1")
+                print("DONE", place)
+            except OSError as error:
+                print(error)
+        """,
+        "file",
+        "text",
+    ),
+    attack(
+        "python_path",
+        "PYTHONPATH, PYTHONSTARTUP and a module named lmcourse for whoever comes next",
+        f"""
+        os.environ["PYTHONPATH"] = os.environ["PYTHONSTARTUP"] = {COURSE!r}
+        os.makedirs("lmcourse", exist_ok=True)
+        for name in ("lmcourse/__init__.py", "lmcourse/notebook.py", "torch.py", "sitecustomize.py", "json.py"):
+            open(name, "w").write("def check(*args, **kwargs): return 1")
+        sys.path.insert(0, os.getcwd())
+        for name in [name for name in sys.modules if name.split(".")[0] == "lmcourse"]: del sys.modules[name]
+        from lmcourse.notebook import check
+        """,
+        "interpreter",
+        "file",
+        "text",
+    ),
+]
+"""All attacks of this file."""

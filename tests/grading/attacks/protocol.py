@@ -1,0 +1,196 @@
+"""The connection over which a notebook's process is asked: forged, broken, flooded, held up."""
+
+from __future__ import annotations
+
+from tests.grading.attacks.attack import attack
+
+CHANNEL = """
+import gc, json, pickle, socket, struct
+from lmcourse.grading.examination.channel import Channel
+channels = [thing for thing in gc.get_objects() if isinstance(thing, Channel)]
+child = {}
+frame = sys._getframe()
+while frame:
+    child = frame.f_globals if "Channel" in frame.f_globals and frame.f_globals is not globals() else child
+    frame = frame.f_back
+right = {"value": 0.0, "failure": None, "printed": "", "warned": [], "changed": [], "forbidden": []}
+def sockets():
+    for number in range(3, 256):
+        try: yield socket.socket(fileno=os.dup(number))
+        except OSError: pass
+"""
+"""What a notebook can get at: the programs that run it, its end of the connection, every open file."""
+
+ANSWER = ("protocol", "interpreter", "process", "text")
+
+PROTOCOL = [
+    attack(
+        "forged_points",
+        "outcomes with points, a report and a verdict in them",
+        CHANNEL
+        + """
+child["outcome_to_plain"] = lambda outcome: right | {"points": 28, "passed": True, "report": {"points": 28}}
+""",
+        *ANSWER,
+    ),
+    attack(
+        "forged_outcomes",
+        "an error of every kind at once as the outcome of each case",
+        CHANNEL
+        + """
+kinds = ["ValueError", "TypeError", "IndexError", "KeyError", "RuntimeError", "Exception", "BaseException"]
+failure = {"kinds": kinds, "number": 0, "message": "", "line": "", "cause": ""}
+child["_evaluate"] = lambda *_: right | {"value": None, "failure": failure}
+""",
+        *ANSWER,
+    ),
+    attack(
+        "forged_categories",
+        "answers each question with what the question held",
+        CHANNEL
+        + """
+send, receive, asked = Channel.send, Channel.receive, []
+def hearing(self, *args, **kwargs):
+    asked.append(receive(self, *args, **kwargs))
+    return asked[-1]
+def echoing(self, value, *args, **kwargs):
+    send(self, value | {"result": asked[-1].get("case", asked[-1])}, *args, **kwargs)
+Channel.receive, Channel.send = hearing, echoing
+""",
+        *ANSWER,
+    ),
+    attack(
+        "writes_everywhere",
+        "raw bytes and JSON on every open file",
+        CHANNEL,
+        *ANSWER,
+        every="""
+        for number in range(0, 256):
+            for text in (b"\\xff" * 100, b'{"examined": {"reports": {}}}\\n'):
+                try: os.write(number, text)
+                except OSError: pass
+        return 0
+        """,
+    ),
+    attack(
+        "passes_files",
+        "sends its open files, and messages, through every socket that it inherited",
+        CHANNEL
+        + """
+for line in sockets():
+    try:
+        line.setblocking(False)
+        print("HEARD" if line.recv(100, socket.MSG_PEEK) else "")
+    except (OSError, BlockingIOError): pass
+    try: socket.send_fds(line, [b"\\0" * 64], [0, 1, 2])
+    except OSError: pass
+""",
+        *ANSWER,
+    ),
+    attack(
+        "floods_the_connection",
+        "zeros without end",
+        CHANNEL,
+        *ANSWER,
+        every="""
+        line = channels[0].end
+        line.settimeout(None)
+        while True: line.sendall(b"\\0" * 2**20)
+        """,
+    ),
+    attack(
+        "endless_message",
+        "announces a long message and never sends it",
+        CHANNEL,
+        *ANSWER,
+        every="channels[0].end.sendall((2**20).to_bytes(4, 'little')); time.sleep(600)",
+    ),
+    attack(
+        "sends_pickles",
+        "a pickle that runs a program where it is loaded",
+        CHANNEL
+        + """
+class Bomb:
+    def __reduce__(self): return (os.system, ("touch /tmp/lmcourse-pickle-ran",))
+""",
+        *ANSWER,
+        every="""
+        body = pickle.dumps(Bomb())
+        channels[0].end.sendall(len(body).to_bytes(4, "little") + body)
+        return Bomb()
+        """,
+    ),
+    attack(
+        "answers_in_advance",
+        "outcomes before anything was asked",
+        CHANNEL + 'for _ in range(50): channels[0].send({"nonce": "0" * 32, "result": right})\n',
+        *ANSWER,
+    ),
+    attack(
+        "answers_twice",
+        "each answer twice, the second time with another outcome",
+        CHANNEL
+        + """
+send = Channel.send
+def twice(self, value, *args, **kwargs):
+    send(self, value, *args, **kwargs)
+    send(self, value | {"result": right}, *args, **kwargs)
+Channel.send = twice
+""",
+        *ANSWER,
+    ),
+    attack(
+        "repeats_an_answer",
+        "the first answer, with its number, to every question",
+        CHANNEL
+        + """
+send, first = Channel.send, []
+def again(self, value, *args, **kwargs):
+    first.append(value)
+    send(self, first[0], *args, **kwargs)
+Channel.send = again
+""",
+        *ANSWER,
+    ),
+    attack(
+        "grandchild_speaks",
+        "a grandchild that answers in its place",
+        CHANNEL
+        + """
+if os.fork() == 0:
+    for _ in range(200):
+        try: channels[0].send({"nonce": "0" * 32, "result": right})
+        except OSError: break
+        time.sleep(0.01)
+    os._exit(0)
+""",
+        *ANSWER,
+    ),
+    attack("hangs_up", "closes the connection", CHANNEL, *ANSWER, every="channels[0].end.close()"),
+    attack(
+        "serves_itself",
+        "reads the questions itself and answers with the reference of the installed package",
+        CHANNEL
+        + """
+from lmcourse.exercises.registry import all_exercises
+from lmcourse.exercises.wire_records import case_from_plain, outcome_to_plain
+from lmcourse.exercises.outcome import evaluate
+channel, first = channels[0], True
+known = all_exercises()
+nonce = [frame for frame in [sys._getframe(1)] if frame][0].f_locals.get("request", {}).get("nonce", "")
+while True:
+    frame = sys._getframe()
+    while frame and "request" not in frame.f_locals: frame = frame.f_back
+    if first and frame: channel.send({"nonce": frame.f_locals["request"]["nonce"], "result": None})
+    first = False
+    request = channel.receive()
+    result = None
+    if "case" in request:
+        exercise = known[request["name"]]
+        result = outcome_to_plain(evaluate(exercise.reference, case_from_plain(request["case"]), name=exercise.name))
+    channel.send({"nonce": request["nonce"], "result": result})
+""",
+        *ANSWER,
+    ),
+]
+"""All attacks of this file."""
