@@ -16,7 +16,7 @@ from lmcourse.progress import NotebookProgress, Progress, State
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
     from lmcourse.exercises.matrix import Matrix, Row
-    from lmcourse.grading import Result
+    from lmcourse.grading.result import Result
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
 

@@ -16,7 +16,6 @@ from lmcourse.exercises.report import CaseResult, Report
 from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.exercises.values import one_line
 
-
 Guess = Callable[[Misconception, Case], Outcome]
 """What a known wrong answer gives on a case."""
 

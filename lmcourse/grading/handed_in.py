@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from dateutil.parser import ParserError
 from nbgrader.utils import parse_utc
 
 from lmcourse.grading.opening import UnreadableError, read_file, shown
@@ -37,8 +36,11 @@ def unusable_name(student: str) -> str:
         return f"The folder {shown(student)} has a name that is not UTF-8: rename it."
     if len(student) > LONGEST:
         return f"The folder {shown(student)} has a name of more than {LONGEST} characters: rename it."
-    if not student.isprintable() or student != student.strip():
-        return f"The folder {shown(student)} has a name with line breaks or spaces at its ends: rename it."
+    if not student.isprintable() or student != student.strip() or set(student) & set("*?["):
+        return (
+            f"nbgrader cannot find the folder {shown(student)}, for a *, ?, [, a line break or a space at an end of its "
+            "name: rename it."
+        )
     return ""
 
 
@@ -48,5 +50,5 @@ def _timestamp(submission: Submission) -> str:
     try:
         text = read_file(submission.notebook.parent / TIMESTAMP)[:100].decode().strip()
         return text if text and parse_utc(text) else ""
-    except (UnreadableError, UnicodeDecodeError, ParserError, ValueError, OverflowError):
+    except (UnreadableError, ValueError, OverflowError):
         return ""

@@ -14,6 +14,8 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from nbconvert.filters.markdown_mistune import InvalidNotebook, IPythonRenderer, MarkdownWithMath
 
+from lmcourse.grading.pictures import printable
+
 _TAGS = """
 a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img kbd
 li ol p pre s section small span strong sub summary sup table tbody td tfoot th thead tr u ul
@@ -63,7 +65,7 @@ def clean_html(html: object) -> str:
         css_sanitizer=_css,
         strip=True,
     )
-    return _no_data_links(cleaned)
+    return _no_data_links(printable(cleaned))
 
 
 def _no_data_links(html: str) -> str:

@@ -28,7 +28,7 @@ MOST_CELLS = 2_000
 """Cells of a notebook; those of the course have about 100."""
 
 LONGEST = 200_000
-"""Characters of all cells together; the notebooks of the course have up to 50,000. Drawing a page takes 1 s for 100,000."""
+"""Characters of all cells together; the notebooks of the course have up to 50,000, 100,000 take a second to draw."""
 
 FORMATS = (2, 3, 4)
 """nbformat's versions. JupyterLab writes 4; before that, cells lay in worksheets."""
@@ -89,7 +89,9 @@ def _notebook(data: Any) -> NotebookNode:
     )
     if len(cells) > MOST_CELLS:  # said here already, where it costs least
         raise UnreadableError(f"has more than {MOST_CELLS:,} cells: {SHORTER}")
-    return new_notebook(cells=[_cell(cell) for cell in cells], metadata=_metadata(data.get("metadata")))
+    return new_notebook(
+        cells=_with_unique_ids([_cell(cell) for cell in cells]), metadata=_metadata(data.get("metadata"))
+    )
 
 
 def _cell(cell: Any) -> NotebookNode:
@@ -111,6 +113,15 @@ def _cell(cell: Any) -> NotebookNode:
     if pictures := attached_pictures(cell.get("attachments")):
         made["attachments"] = pictures
     return made
+
+
+def _with_unique_ids(cells: list[NotebookNode]) -> list[NotebookNode]:
+    seen: set[str] = set()
+    for cell in cells:
+        if cell["id"] in seen:
+            cell["id"] = new_code_cell()["id"]
+        seen.add(cell["id"])
+    return cells
 
 
 def _metadata(metadata: Any) -> dict[str, Any]:

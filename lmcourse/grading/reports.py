@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from nbformat import NotebookNode
 
 from lmcourse.grading.notes import CHECK
-
 from lmcourse.grading.pictures import printable
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def _restored(
     ]
     missing = [name for name in handed_out if name not in originals and handed_out[name].cell.locked]
     _put_back(rebuilt, missing, handed_out)
-    return new_notebook(cells=_with_unique_ids(rebuilt), metadata={"kernelspec": PYTHON}), missing
+    return new_notebook(cells=rebuilt, metadata={"kernelspec": PYTHON}), missing
 
 
 class _Cell:
@@ -138,12 +138,3 @@ def _put_back(cells: list[NotebookNode], missing: list[str], handed_out: Mapping
         answer = name.removeprefix(CHECK)
         place = ids.index(answer) + 1 if answer in ids else len(cells)
         cells.insert(place, build(own.cell.source, metadata={"nbgrader": dict(own.marks)}))
-
-
-def _with_unique_ids(cells: list[NotebookNode]) -> list[NotebookNode]:
-    seen: set[str] = set()
-    for cell in cells:
-        if cell["id"] in seen:
-            cell["id"] = new_code_cell()["id"]
-        seen.add(cell["id"])
-    return cells

@@ -112,9 +112,7 @@ def _of_student(folder: Path, known: dict[str, Assignment], *, alone: bool) -> I
         yield Submission(student, None, problem=str(error))
         return
     if not folder.name.isprintable():
-        problem = (
-            f"The name of the folder {student} cannot be printed: give it the student's id as its name."
-        )
+        problem = f"The name of the folder {student} cannot be printed: give it the student's id as its name."
         yield Submission(student, None, problem=problem)
         return
     for place in places:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import logging
 import shutil
 import warnings
@@ -15,6 +14,7 @@ import nbformat
 from nbformat import NotebookNode
 from traitlets.config import Config
 
+from lmcourse.errors import CourseError
 from lmcourse.grading.batch.job import Job, Setting, job_for
 from lmcourse.grading.config import configure
 from lmcourse.grading.examine_notebook import code_of
@@ -70,14 +70,21 @@ class Workroom:
         )
 
     def knows(self, assignment: Assignment) -> bool:
-        """Whether the gradebook has the assignment."""
+        """Whether the gradebook has the assignment.
+
+        Raises:
+            CourseError: the gradebook cannot be opened.
+        """
         from nbgrader.api import MissingEntry
 
-        with self._gradebook() as book:
-            try:
+        try:
+            with self._gradebook() as book:
                 book.find_notebook(assignment.source.stem, assignment.id)
-            except MissingEntry:
-                return False
+        except MissingEntry:
+            return False
+        except Exception as error:  # whatever a database, its driver or its address leads to
+            why = str(error).partition("\n")[0]
+            raise CourseError(f"The gradebook cannot be opened ({why}): see --db.") from error
         return True
 
     def prepare(self, assignment: Assignment) -> None:
@@ -121,7 +128,7 @@ class Workroom:
         self.config.LockedExporter.problem = problem
         self.config.ExamineNotebook.handed_in = submission.digest
         self.config.ExamineNotebook.examiner = None if examined is None else lambda _: examined
-        with self._at_work(submission.assignment.id, glob.escape(student)):
+        with self._at_work(submission.assignment.id, student):
             Autograde(coursedir=self.course, config=self.config).start()
 
     def _put(self, submission: Submission, folder: Path) -> str:

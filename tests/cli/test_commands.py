@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lmcourse import __version__, authoring, doctor, grading, lab
+from lmcourse import __version__, authoring, doctor, lab
 from lmcourse.authoring import Built
 from lmcourse.cli import main
 from lmcourse.course import CHAPTERS, available_chapters
@@ -22,7 +22,8 @@ from lmcourse.errors import CourseError
 from lmcourse.exercises import matrix
 from lmcourse.exercises.matrix import Matrix, Row
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.grading import Result
+from lmcourse.grading import grader
+from lmcourse.grading.result import Result
 
 COMMANDS = ["lab", "doctor", "list", "status", "build", "grade", "matrix", "account", "bench", "train", "generate"]
 HEAVY = ["torch", "nbgrader", "nbformat", "IPython", "rich", "matplotlib", "jupyterlab"]
@@ -203,7 +204,7 @@ def test_grade_prints_points_and_reasons(capsys: pytest.CaptureFixture[str], mon
         Result("[b]ada[/b]", "01-floating-point", 2.5, 4, {"ulp": 2.5, "round_to": 0.0}, "round_to: [bold]"),
         Result("bob", "", 0, 0, reason="The file is empty."),
     ]
-    monkeypatch.setattr(grading, "grade", lambda paths, course: results)
+    monkeypatch.setattr(grader, "grade", lambda paths, course, options: results)
     assert main(["grade", "class"]) == 0
     out = capsys.readouterr().out
     for text in ("[b]ada[/b]", "2.5 / 4", "round_to: [bold]", "bob", "The file is empty."):

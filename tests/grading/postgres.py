@@ -16,6 +16,9 @@ from typing import Any
 
 USER = "teacher"
 
+FIRST = "postgres"
+"""The database that every new server has."""
+
 SETTINGS = """
 listen_addresses = '127.0.0.1'
 port = {port}
@@ -45,13 +48,14 @@ class Server:
 
     def new_database(self) -> str:
         """Make an empty database; its address."""
-        from sqlalchemy import create_engine, text
+        import psycopg2
 
         name = f"course_{secrets.token_hex(4)}"
-        engine = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            connection.execute(text(f"CREATE DATABASE {name}"))
-        engine.dispose()
+        connection = psycopg2.connect(host="127.0.0.1", port=self.port, user=USER, password=self.password, dbname=FIRST)
+        connection.autocommit = True  # no database is made inside of a transaction
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE {name}")
+        connection.close()
         return self.url(name)
 
 

@@ -1,17 +1,28 @@
-"""A gradebook on a PostgreSQL server: plain nbgrader's commands with `--db`, and the same marks as in a file."""
+"""A gradebook on a PostgreSQL server, for plain nbgrader and for `lmcourse grade`: the same marks as in a file."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-import nbformat
 import pytest
+from nbformat import NotebookNode
 
+from lmcourse.grading.environment import SEED, run_seed
+from lmcourse.grading.grader import Options, grade
+from lmcourse.grading.record import record
+from tests.grading.jailed import needs_bubblewrap
 from tests.grading.postgres import Server, find_programs, running_server
-from tests.grading.tiny_course import ASSIGNMENT, Course, Submission
+from tests.grading.real_course import RealCourse
 
-MARKS = {"ada": {"one": 2.0, "two": 2.0, "three": 2.0}, "bob": {"one": 2.0, "two": 0.5, "three": 0.0}}
+pytestmark = needs_bubblewrap
+
+SOLVED = ("decimal_error", "max_finite")
+ONE = Options(workers=1)
+SOFTMAX_BY_THE_BOOK = """
+def stable_softmax(logits):
+    return logits.exp() / logits.exp().sum(dim=-1, keepdim=True)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -27,67 +38,71 @@ def server(in_ci: bool) -> Iterator[Server]:
         yield server
 
 
-def marks_in(db_url: str, assignment: str) -> dict[str, dict[str, float]]:
-    """What a gradebook holds: points by student and exercise."""
-    from nbgrader.api import Gradebook
-
-    with Gradebook(db_url) as book:
-        return {
-            submission.student.id: {
-                grade.name.removeprefix("check_"): grade.score
-                for notebook in submission.notebooks
-                for grade in notebook.grades
-            }
-            for submission in book.assignment_submissions(assignment)
-        }
+@pytest.fixture(scope="module", autouse=True)
+def same_questions() -> Iterator[None]:
+    """All runs ask the same, so that their marks can be compared."""
+    run_seed.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SEED, "1806")
+        yield
+    run_seed.cache_clear()
 
 
-@dataclass(frozen=True)
-class Graded:
-    """A class whose marks are in one gradebook."""
-
-    course: Course
-    db_url: str
-
-    def nbgrader(self, *command: str) -> None:
-        ran = self.course.nbgrader(*command, "--db", self.db_url)
-        assert ran.returncode == 0, ran.stderr
-
-
-def graded(course: Course, db_url: str) -> Graded:
-    """Two students, graded by plain nbgrader."""
-    made = Graded(course, db_url)
-    made.nbgrader("generate_assignment", ASSIGNMENT)
-    release = nbformat.read(course.release, as_version=4)
-    course.submit("ada", Submission(release).nb)
-    bob = Submission(release)
-    bob.returns("two", "0.5")
-    bob.returns("three", "1 / 0")
-    course.submit("bob", bob.nb)
-    made.nbgrader("autograde", ASSIGNMENT, "--ExamineNotebook.isolation=process")
-    return made
+def answered(course: RealCourse, *names: str) -> NotebookNode:
+    """A notebook with little in it but some answers, which is soon examined."""
+    notebook = course.partly(*names)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    notebook.cells = [cell for cell in code if cell is code[0] or cell["id"] in (*names, "stable_softmax")]
+    return notebook
 
 
 @pytest.fixture(scope="module")
-def on_server(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Graded:
-    return graded(Course(tmp_path_factory.mktemp("server").resolve()), server.new_database())
+def course(tmp_path_factory: pytest.TempPathFactory) -> RealCourse:
+    """Two learners have handed in: one has some of it right, the other half of an answer."""
+    course = RealCourse(tmp_path_factory.mktemp("course").resolve())
+    course.submit("ada", answered(course, *SOLVED))
+    half = answered(course, SOLVED[0])
+    half.cells[-1].source = SOFTMAX_BY_THE_BOOK
+    course.submit("bob", half)
+    return course
 
 
-def test_marks_on_a_server_equal_those_in_a_file(on_server: Graded, tmp_path_factory: pytest.TempPathFactory) -> None:
-    root = tmp_path_factory.mktemp("file").resolve()
-    in_file = graded(Course(root), f"sqlite:///{root}/gradebook.db")
-    assert marks_in(on_server.db_url, ASSIGNMENT) == marks_in(in_file.db_url, ASSIGNMENT) == MARKS
+@pytest.fixture(scope="module")
+def url(server: Server, course: RealCourse) -> str:
+    """The gradebook on the server; plain nbgrader has put the marks there."""
+    url = server.new_database()
+    course.nbgrader("generate_assignment", course.chapter.id, "--force", "--db", url)
+    course.nbgrader("autograde", course.chapter.id, "--db", url)
+    return url
 
 
-def test_nothing_of_it_is_in_a_file(on_server: Graded) -> None:
-    assert not list(on_server.course.root.rglob("*.db"))
+def test_marks_on_a_server_equal_those_in_a_file(course: RealCourse, url: str) -> None:
+    on_server = course.marks(url)
+    assert on_server["ada"] == course.expected(SOLVED)
+    assert 0 < on_server["bob"]["stable_softmax"] < course.points["stable_softmax"]
+    in_file = grade([course.root / "submitted"], course=course.root, options=ONE)
+    assert on_server == {result.student: result.exercises for result in in_file}
 
 
-def test_feedback_and_export_read_the_server(on_server: Graded) -> None:
-    on_server.nbgrader("generate_feedback", ASSIGNMENT)
-    assert "0.5" in on_server.course.feedback("bob")
-    on_server.nbgrader("export", "--to", "grades.csv")
-    rows = (on_server.course.root / "grades.csv").read_text().splitlines()
-    assert len(rows) == 1 + len(MARKS)
-    for student, row in zip(sorted(MARKS), sorted(rows[1:]), strict=True):
-        assert student in row
+def test_feedback_and_export_read_the_server(course: RealCourse, url: str) -> None:
+    course.nbgrader("generate_feedback", course.chapter.id, "--db", url)
+    page = (course.root / "feedback" / "bob" / course.chapter.id / course.name).with_suffix(".html").read_text()
+    assert "Subtract the maximum first" in page
+    course.nbgrader("export", "--to", "grades.csv", "--db", url)
+    with (course.root / "grades.csv").open(newline="") as file:
+        exported = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+    assert exported == {student: sum(marks.values()) for student, marks in course.marks(url).items()}
+
+
+def test_lmcourse_grade_records_on_the_server(course: RealCourse, url: str) -> None:
+    """What was handed in anew gets its marks there, and everybody else keeps theirs."""
+    before = course.marks(url)
+    course.submit("ada", answered(course, *SOLVED, "ulp"))
+    results = record([course.root / "submitted"], course=course.root, options=ONE, db=url)
+    after = course.marks(url)
+    assert after == {"ada": course.expected((*SOLVED, "ulp")), "bob": before["bob"]}
+    assert after == {result.student: result.exercises for result in results}
+
+
+def test_no_gradebook_was_left_in_a_file(course: RealCourse, url: str) -> None:
+    assert not list(course.root.rglob("*.db"))

@@ -41,13 +41,18 @@ class Crew:
             self._end(process)
         raise WorkerError("the worker ended instead of answering, twice")
 
-    def close(self) -> None:
+    def stop(self) -> None:
         """End all workers, also in the middle of a job. None starts again."""
         with self._lock:
             self._closed = True
-            processes = list(self._all)
-        for process in processes:
+        for process in self._all:
             process.kill()
+
+    def close(self) -> None:
+        """The same, and tidy up, once no thread asks any more."""
+        self.stop()
+        while self._all:
+            self._all.pop().communicate()
 
     def _worker(self) -> subprocess.Popen[str]:
         process: subprocess.Popen[str] | None = getattr(self._own, "process", None)

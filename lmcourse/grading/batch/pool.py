@@ -69,8 +69,9 @@ def open_pool(workers: int | None = None, scheduler: str | None = None) -> Itera
     try:
         yield Pool(executor, crew.perform)
     finally:
-        crew.close()
+        crew.stop()
         executor.shutdown(cancel_futures=True)
+        crew.close()
 
 
 def processors() -> int:

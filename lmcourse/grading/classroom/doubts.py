@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lmcourse.grading.classroom.record import Record
+from lmcourse.grading.classroom.standing import has_begun
 from lmcourse.grading.evidence import Evidence, Kind, Source
+from lmcourse.grading.result import Result
 
 KINDS: dict[Kind, str] = {
     "file": "Files outside its folder",
@@ -53,9 +54,9 @@ class Twins:
     students: tuple[str, ...]
 
 
-def doubts_in(records: Sequence[Record]) -> tuple[Doubt, ...]:
+def doubts_in(results: Sequence[Result]) -> tuple[Doubt, ...]:
     """The submissions with evidence; those with something the grader saw come first."""
-    found = [Doubt(record.student, _by_kind(record.evidence)) for record in records if record.evidence]
+    found = [Doubt(result.student, _by_kind(result.evidence)) for result in results if result.evidence]
     return tuple(sorted(found, key=lambda doubt: (doubt.certainty, doubt.student)))
 
 
@@ -64,11 +65,11 @@ def _by_kind(evidence: Sequence[Evidence]) -> dict[Kind, tuple[Evidence, ...]]:
     return {kind: group for kind, group in groups.items() if group}
 
 
-def twins_in(records: Sequence[Record]) -> tuple[Twins, ...]:
+def twins_in(results: Sequence[Result]) -> tuple[Twins, ...]:
     """Groups of two or more learners with exactly the same answers, the largest first. No answers are no twins."""
     groups: dict[str, dict[str, None]] = {}
-    for record in records:
-        if record.answers and record.began:
-            groups.setdefault(record.answers, {})[record.student] = None
+    for result in results:
+        if result.answers and has_begun(result):
+            groups.setdefault(result.answers, {})[result.student] = None
     same = sorted(((len(group), digest) for digest, group in groups.items() if len(group) > 1), reverse=True)
     return tuple(Twins(number, digest, tuple(groups[digest])) for number, (_, digest) in enumerate(same, 1))

@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lmcourse.grading.classroom.record import Record
+from lmcourse.grading.classroom.standing import is_graded
+from lmcourse.grading.result import Result
 
 MOST_COLUMNS = 14
 
@@ -34,7 +35,7 @@ class Glance:
     """
 
     graded: int
-    unreadable: tuple[Record, ...]
+    unreadable: tuple[Result, ...]
     max_score: float
     full: int
     quartiles: tuple[float, float, float] | None
@@ -46,15 +47,15 @@ class Glance:
         return self.graded + len(self.unreadable)
 
 
-def glance_at(records: Sequence[Record]) -> Glance:
+def glance_at(results: Sequence[Result]) -> Glance:
     """The scores of these submissions to one assignment."""
-    scores = [record.score for record in records if record.graded]
-    highest = max((record.max_score for record in records), default=0.0)
+    scores = [result.score for result in results if is_graded(result)]
+    highest = max((result.max_score for result in results), default=0.0)
     return Glance(
         graded=len(scores),
-        unreadable=tuple(record for record in records if not record.graded),
+        unreadable=tuple(result for result in results if not is_graded(result)),
         max_score=highest,
-        full=sum(record.score >= record.max_score for record in records if record.graded),
+        full=sum(result.score >= result.max_score for result in results if is_graded(result)),
         quartiles=_quartiles(scores),
         columns=tuple(_columns(scores, highest)),
     )

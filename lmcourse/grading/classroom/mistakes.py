@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmcourse.grading.classroom.questions import Question
-from lmcourse.grading.classroom.record import Record
+from lmcourse.grading.classroom.standing import standing_of
+from lmcourse.grading.result import Result
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Mistake:
         sentence: what the report says of it; empty if it says nothing.
         known: whether that is a misconception of the course, so that all of them gave the same wrong answer. Otherwise
             the sentence may hold words of a learner's.
-        students: whose answers, in the order of the records.
+        students: whose answers, in the order of the results.
     """
 
     question: Question
@@ -27,12 +28,12 @@ class Mistake:
     students: tuple[str, ...]
 
 
-def mistakes_in(question: Question, records: Sequence[Record]) -> tuple[Mistake, ...]:
+def mistakes_in(question: Question, results: Sequence[Result]) -> tuple[Mistake, ...]:
     """What goes wrong in the answers to one exercise that do not earn all points, the most frequent first."""
     found: dict[str, list[str]] = {}
-    for record in records:
-        if record.standing(question.name) in ("partly", "wrong"):
-            found.setdefault(record.reports[question.name].diagnosis, []).append(record.student)
+    for result in results:
+        if standing_of(result, question.name) in ("partly", "wrong"):
+            found.setdefault(result.reports[question.name].diagnosis, []).append(result.student)
     mistakes = [
         Mistake(question, sentence, sentence in question.sentences, tuple(students))
         for sentence, students in found.items()

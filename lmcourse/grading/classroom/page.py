@@ -39,15 +39,15 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "name": shown_name,
-        "sentence": lambda text: one_line(text, SENTENCE),
-        "code": _code,
-        "points": lambda points: f"{round(points, 2):g}",
-        "percent": lambda share: f"{100 * share:.0f} %",
-        "to_explain": what_to_explain,
-    }
-    environment.globals |= {"KINDS": KINDS, "SOURCES": SOURCES}
+    environment.filters.update(
+        name=shown_name,
+        sentence=lambda text: one_line(text, SENTENCE),
+        code=_code,
+        points=lambda points: f"{round(points, 2):g}",
+        percent=lambda share: f"{100 * share:.0f} %",
+        to_explain=what_to_explain,
+    )
+    environment.globals.update(KINDS=KINDS, SOURCES=SOURCES)
     return environment
 
 

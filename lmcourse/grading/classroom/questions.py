@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmcourse.course import CHAPTERS, Chapter
-from lmcourse.grading.classroom.record import Record
+from lmcourse.grading.result import Result
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ def title_of(assignment: str) -> str:
     return f"{chapter.number} · {chapter.title}" if chapter else assignment or "Not recognised"
 
 
-def questions_of(assignment: str, records: Sequence[Record]) -> tuple[Question, ...]:
+def questions_of(assignment: str, results: Sequence[Result]) -> tuple[Question, ...]:
     """The exercises on which somebody has a report: first those the course knows, in its order, then others."""
     from lmcourse.exercises.registry import exercises_of
 
     chapter = chapter_of(assignment)
     known = {exercise.name: exercise for exercise in exercises_of(chapter)} if chapter else {}
-    points = {name: report.max_points for record in records for name, report in record.reports.items()}
+    points = {name: report.max_points for result in results for name, report in result.reports.items()}
     names = [name for name in known if name in points] + [name for name in points if name not in known]
     return tuple(
         Question(

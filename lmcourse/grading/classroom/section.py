@@ -9,9 +9,10 @@ from lmcourse.grading.classroom.doubts import Doubt, Twins, doubts_in, twins_in
 from lmcourse.grading.classroom.glance import Glance, glance_at
 from lmcourse.grading.classroom.mistakes import Mistake, mistakes_in, most_frequent_first
 from lmcourse.grading.classroom.questions import Question, questions_of, title_of
-from lmcourse.grading.classroom.record import Record
+from lmcourse.grading.classroom.standing import has_begun, is_graded, standing_of
 from lmcourse.grading.classroom.stops import Stop, stops_in
 from lmcourse.grading.classroom.tallies import Tally, tally
+from lmcourse.grading.result import Result
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Section:
 
     Attributes:
         assignment, title: its id, and what a reader calls it.
-        records: its submissions, by the name of the student.
+        results: its submissions, by the name of the student.
         questions: its exercises, in order.
         glance: the scores.
         tallies: how each exercise went.
@@ -32,7 +33,7 @@ class Section:
 
     assignment: str
     title: str
-    records: tuple[Record, ...]
+    results: tuple[Result, ...]
     questions: tuple[Question, ...]
     glance: Glance
     tallies: tuple[Tally, ...]
@@ -44,18 +45,18 @@ class Section:
     twins: tuple[Twins, ...]
 
 
-def sections_of(records: Sequence[Record]) -> list[Section]:
+def sections_of(results: Sequence[Result]) -> list[Section]:
     """A section for each assignment that somebody handed in, in the order of the course; unrecognised work is last."""
-    ids = sorted({record.assignment for record in records}, key=lambda name: (not name, name))
-    return [section_of(name, [record for record in records if record.assignment == name]) for name in ids]
+    ids = sorted({result.assignment for result in results}, key=lambda name: (not name, name))
+    return [section_of(name, [result for result in results if result.assignment == name]) for name in ids]
 
 
-def section_of(assignment: str, records: Sequence[Record]) -> Section:
+def section_of(assignment: str, results: Sequence[Result]) -> Section:
     """What is to be told of these submissions to one assignment."""
-    ordered = tuple(sorted(records, key=lambda record: record.student.casefold()))
-    graded = [record for record in ordered if record.graded]
+    ordered = tuple(sorted(results, key=lambda result: result.student.casefold()))
+    graded = [result for result in ordered if is_graded(result)]
     questions = questions_of(assignment, graded)
-    began = [record for record in graded if record.began]
+    began = [result for result in graded if has_begun(result)]
     return Section(
         assignment,
         title_of(assignment),
@@ -65,7 +66,7 @@ def section_of(assignment: str, records: Sequence[Record]) -> Section:
         tuple(tally(question, graded) for question in questions),
         most_frequent_first([mistake for question in questions for mistake in mistakes_in(question, graded)]),
         len(began),
-        sum(all(record.standing(question.name) == "solved" for question in questions) for record in began),
+        sum(all(standing_of(result, question.name) == "solved" for question in questions) for result in began),
         stops_in(questions, graded),
         doubts_in(ordered),
         twins_in(ordered),

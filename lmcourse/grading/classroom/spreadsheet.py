@@ -11,8 +11,8 @@ from lmcourse.grading.classroom.texts import one_line
 
 Cell = str | int | float
 
-# Excel and LibreOffice calculate a cell that begins so, the full-width forms too (OWASP, "CSV Injection"). Where numbers
-# have a decimal comma, a semicolon begins a new cell, even within quotation marks that are not a cell's first character.
+# Excel and LibreOffice calculate a cell that begins so, the full-width forms too (OWASP, "CSV Injection"). Where people
+# write 0,5 for a half, a semicolon begins a new cell, and quotation marks hide it only at the start of a line.
 _FORMULA = re.compile(r"(^|;)(\s*)(?=[=+\-@＝＋－＠])")
 
 
@@ -26,5 +26,10 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     paper = io.StringIO()
     writer = csv.writer(paper, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n")
     writer.writerow([harmless(name) for name in header])
-    writer.writerows([harmless(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    writer.writerows([harmless(cell) if isinstance(cell, str) else _short(cell) for cell in row] for row in rows)
     return paper.getvalue()
+
+
+def _short(number: int | float) -> int | float:
+    """The number 2.0 as 2: the points of one column look alike, wherever they come from."""
+    return int(number) if number == int(number) else number

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from lmcourse.grading.classroom.mistakes import Mistake, mistakes_in
 from lmcourse.grading.classroom.questions import Question
-from lmcourse.grading.classroom.record import Record
+from lmcourse.grading.classroom.standing import has_begun, standing_of
+from lmcourse.grading.result import Result
 
 
 @dataclass(frozen=True)
@@ -36,34 +37,34 @@ class Stop:
         return len(self.stopped) - len(self.gave_up)
 
 
-def first_unsolved(record: Record, questions: Sequence[Question]) -> Question | None:
+def first_unsolved(result: Result, questions: Sequence[Question]) -> Question | None:
     """Where somebody stopped; nothing if they solved everything, or answered nothing at all."""
-    if not record.began:
+    if not has_begun(result):
         return None
-    return next((question for question in questions if record.standing(question.name) != "solved"), None)
+    return next((question for question in questions if standing_of(result, question.name) != "solved"), None)
 
 
-def gave_up(record: Record, questions: Sequence[Question]) -> bool:
+def gave_up(result: Result, questions: Sequence[Question]) -> bool:
     """Whether they answered nothing after the place where they stopped. After the last exercise nothing is asked."""
-    stop = first_unsolved(record, questions)
+    stop = first_unsolved(result, questions)
     later = [question for question in questions if stop and question.number > stop.number]
-    return bool(later) and all(record.standing(question.name) == "unanswered" for question in later)
+    return bool(later) and all(standing_of(result, question.name) == "unanswered" for question in later)
 
 
-def stops_in(questions: Sequence[Question], records: Sequence[Record]) -> tuple[Stop, ...]:
+def stops_in(questions: Sequence[Question], results: Sequence[Result]) -> tuple[Stop, ...]:
     """Every exercise as a place to stop, in the notebook's order."""
-    reached = sum(record.began for record in records)
+    reached = sum(has_begun(result) for result in results)
     stops = []
     for question in questions:
-        here = [record for record in records if first_unsolved(record, questions) == question]
+        here = [result for result in results if first_unsolved(result, questions) == question]
         known = (mistake for mistake in mistakes_in(question, here) if mistake.known)
         stops.append(
             Stop(
                 question,
                 reached,
-                stopped=tuple(record.student for record in here),
-                untried=sum(record.standing(question.name) == "unanswered" for record in here),
-                gave_up=tuple(record.student for record in here if gave_up(record, questions)),
+                stopped=tuple(result.student for result in here),
+                untried=sum(standing_of(result, question.name) == "unanswered" for result in here),
+                gave_up=tuple(result.student for result in here if gave_up(result, questions)),
                 mistake=next(known, None),
             )
         )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 from lmcourse.grading.classroom.questions import Question
-from lmcourse.grading.classroom.record import Record, Standing
+from lmcourse.grading.classroom.standing import Standing, standing_of
+from lmcourse.grading.result import Result
 
 if TYPE_CHECKING:
     from lmcourse.exercises.report import Report
@@ -41,15 +42,16 @@ class Tally:
     failing: tuple[Failing, ...]
 
 
-def tally(question: Question, records: Sequence[Record]) -> Tally:
+def tally(question: Question, results: Sequence[Result]) -> Tally:
     """How these submissions, all of them graded, did in one exercise."""
-    standings = [record.standing(question.name) for record in records]
-    reports = [record.reports[question.name] for record in records if record.standing(question.name) != "unanswered"]
+    name = question.name
+    standings = [standing_of(result, name) for result in results]
+    reports = [result.reports[name] for result in results if standing_of(result, name) != "unanswered"]
     return Tally(
         question,
         {standing: standings.count(standing) for standing in get_args(Standing)},
         len(reports),
-        sum(report.points / report.max_points for report in reports) / len(records),
+        sum(report.points / report.max_points for report in reports) / len(results),
         _failing(reports),
     )
 

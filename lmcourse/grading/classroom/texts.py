@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
+import re
 
 NAME = 48
 """Characters of a name on the page; the tables have all of it."""
 
-_BREAKING = {"Cc", "Zl", "Zp"}
+_BREAKING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def one_line(text: str, longest: int | None = None) -> str:
@@ -18,8 +18,7 @@ def one_line(text: str, longest: int | None = None) -> str:
         longest: how many characters may stay; the last of them is then "…".
     """
     whole = text.encode("utf-8", "replace").decode()
-    spaced = "".join(" " if unicodedata.category(c) in _BREAKING else c for c in whole)
-    line = " ".join(spaced.split())
+    line = " ".join(_BREAKING.sub(" ", whole).split())
     return line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.classroom.page import page
-from lmcourse.grading.classroom.record import Record
 from lmcourse.grading.classroom.section import sections_of
 from lmcourse.grading.classroom.tables import tables
+from lmcourse.grading.result import Result
 
 
-def write_report(records: Sequence[Record], folder: Path) -> list[Path]:
+def write_report(results: Sequence[Result], folder: Path) -> list[Path]:
     """Write the report on a class: `report.html`, and `exercises`, `students`, `misconceptions` and `evidence.csv`.
 
     Args:
-        records: the submissions, of one assignment or several.
+        results: the submissions, of one assignment or several.
         folder: where to; it is made if need be. An older report there is replaced once the new one is complete; other
             files stay.
 
@@ -28,22 +28,37 @@ def write_report(records: Sequence[Record], folder: Path) -> list[Path]:
     Raises:
         CourseError: the folder or a file of it cannot be written.
     """
-    sections = sections_of(records)
+    sections = sections_of(results)
     texts = {"report.html": page(sections, date.today()), **tables(sections)}
-    files = {folder / name: text for name, text in texts.items()}
-    temporary = {path: path.with_name(f".{path.name}.{os.getpid()}.new") for path in files}
+    temporary = {folder / name: folder / f".{name}.{os.getpid()}.new" for name in texts}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for path, text in files.items():
-            temporary[path].write_text(text, encoding="utf-8", newline="")
         for path, new in temporary.items():
-            new.replace(path)
+            new.write_text(texts[path.name], encoding="utf-8", newline="")
+        _move_all(temporary)
     except OSError as error:
         place = error.filename2 or error.filename
         what_to_do = "Close it where it is open, or name another folder."
         raise CourseError(f"The report cannot be written: {place}: {error.strerror}. {what_to_do}") from error
     finally:
         for new in temporary.values():
-            if new.parent.is_dir():
+            if folder.is_dir():
                 new.unlink(missing_ok=True)
-    return list(files)
+    return list(temporary)
+
+
+def _move_all(temporary: dict[Path, Path]) -> None:
+    """Move every file into its place, or leave all places as they were."""
+    older = {path: path.read_bytes() for path in temporary if path.exists()}
+    moved = []
+    try:
+        for path, new in temporary.items():
+            new.replace(path)
+            moved.append(path)
+    except OSError:
+        for path in moved:
+            if path in older:
+                path.write_bytes(older[path])
+            else:
+                path.unlink()
+        raise

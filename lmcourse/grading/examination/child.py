@@ -11,7 +11,6 @@ The cells are run by `exec` in one namespace; `texts` says why not by IPython.
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import inspect
 import linecache
@@ -29,7 +28,9 @@ from lmcourse.exercises.wire import pack
 from lmcourse.exercises.wire_limits import WireError
 from lmcourse.exercises.wire_records import case_from_plain, outcome_to_plain
 from lmcourse.grading.examination.channel import Channel
+from lmcourse.grading.examination.missing import not_defined
 from lmcourse.grading.examination.printed import Page, cell_to_plain
+from lmcourse.grading.examination.texts import compiled
 
 
 def serve(channel: Channel) -> None:
@@ -54,8 +55,7 @@ def _run(text: str, place: int, names: dict[str, Any]) -> Plain:
     page, failure = Page(), None
     with redirect_stdout(page), redirect_stderr(page):
         try:
-            code = compile(text, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-            waiting = eval(code, names)
+            waiting = eval(compiled(text, file), names)
             if inspect.iscoroutine(waiting):
                 asyncio.run(waiting)
         except BaseException as error:  # a cell that calls sys.exit() has ended, not the notebook
@@ -67,7 +67,7 @@ def _evaluate(request: dict[str, Any], names: dict[str, Any]) -> Plain:
     """Put a case to what the notebook calls by this name; the outcome."""
     name = request["name"]
     if name not in names:
-        return outcome_to_plain(Outcome(failure=Failure(("NameError",), f"name '{name}' is not defined")))
+        return outcome_to_plain(Outcome(failure=not_defined(name)))
     answer = (lambda: names[name]) if request["value"] else names[name]
     case, forbid = case_from_plain(request["case"]), tuple(request["forbid"])
     outcome = evaluate(answer, case, name=name, seconds=request["seconds"], forbid=forbid)

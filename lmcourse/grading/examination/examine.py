@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from time import monotonic
 
@@ -18,9 +17,12 @@ from lmcourse.grading.evidence import Evidence, distinct
 from lmcourse.grading.examination.examinee import Examinee, LostError, Patience
 from lmcourse.grading.examination.expectations import expectations
 from lmcourse.grading.examination.host import Host
+from lmcourse.grading.examination.missing import is_missing, why_missing
+from lmcourse.grading.examination.needless import needless
 from lmcourse.grading.examination.rules import Source
 from lmcourse.grading.examination.showing import only_shows, showing_names
-from lmcourse.grading.examination.texts import python_of
+from lmcourse.grading.examination.suspicious import suspicious
+from lmcourse.grading.examination.texts import cells_of, no_python
 from lmcourse.grading.examined import CellRun, Examined
 
 
@@ -30,6 +32,7 @@ def examine(
     seed: int,
     host: Host,
     patience: Patience | None = None,
+    handed_out: Collection[str] = (),
 ) -> Examined:
     """Grade a notebook that is not trusted.
 
@@ -41,42 +44,53 @@ def examine(
         seed: of the hidden cases; the notebook never gets to know it.
         host: starts the notebook's process, and another one when the first is lost.
         patience: how long the notebook may take.
+        handed_out: the texts of cells that the course itself put into the notebook. Those that no answer needs are
+            not run (see `needless`).
 
     Raises:
-        CourseError: the host starts no process.
+        CourseError: the host starts no process, or the course's own answer fails here.
     """
     begin = monotonic()
-    examination = _Examination(sources, seed, host, patience or Patience())
+    examination = _Examination(sources, exercises, seed, host, patience or Patience(), handed_out)
     try:
         reports = {exercise.name: examination.report(exercise) for exercise in exercises}
     finally:
         examination.close()
-    return Examined(
-        reports,
-        tuple(examination.runs),
-        examination.ended,
-        distinct(examination.evidence),
-        monotonic() - begin,
-    )
+    evidence = distinct([*examination.evidence, *suspicious(examination.read)])
+    return Examined(reports, tuple(examination.runs), examination.ended, evidence, monotonic() - begin)
 
 
 class _Examination:
     """One notebook. A process that is lost is replaced for the next exercise: one bad answer must not cost all."""
 
-    def __init__(self, sources: Sequence[str], seed: int, host: Host, patience: Patience) -> None:
-        self.cells = [(place, text) for place, source in enumerate(sources, 1) if (text := python_of(source))]
-        self.source = Source([text for _, text in self.cells])
-        self.runs = [CellRun()] * len(sources)
+    def __init__(
+        self,
+        sources: Sequence[str],
+        exercises: Sequence[Exercise],
+        seed: int,
+        host: Host,
+        patience: Patience,
+        handed_out: Collection[str],
+    ) -> None:
+        self.sources = sources
         self.seed = seed
         self.host = host
         self.patience = patience
         self.deadline = monotonic() + patience.total
+        self.read = self.cells = cells_of(sources)
+        self.source = Source([cell.text for cell in self.cells])
+        self.names = [exercise.name for exercise in exercises]
+        shown = showing_names([cell.tree for cell in self.cells])
+        self.unrun = {cell.place for cell in self.cells if only_shows(cell.tree, shown)}
+        self.unrun |= needless([cell for cell in self.cells if cell.place not in self.unrun], handed_out, self.names)
+        python = {cell.place for cell in self.cells}
+        self.runs = [
+            CellRun(failure="" if place in python or not source.strip() else no_python(source))
+            for place, source in enumerate(sources, 1)
+        ]
         self.ended = ""
         self.evidence: list[Evidence] = []
         self.examinee: Examinee | None = None
-        trees = {text: ast.parse(text) for _, text in self.cells}
-        names = showing_names([*trees.values()])
-        self.shown = {text for text, tree in trees.items() if only_shows(tree, names)}
 
     def close(self) -> None:
         if self.examinee:
@@ -93,10 +107,14 @@ class _Examination:
         ]
         forbidden = self.source.forbidden(exercise.name, exercise.rules)
         report = judge(exercise, trials, hidden=True, forbidden=forbidden, guess=known.guess)
-        missing = all(outcome.failure and outcome.failure.kind == "NameError" for outcome in outcomes)
+        return replace(report, diagnosis=reason) if (reason := lost or self._reason(report, outcomes)) else report
+
+    def _reason(self, report: Report, outcomes: Sequence[Outcome]) -> str:
+        """What a report on an answer that is not there, or that a broken-off run may have cost, has to say."""
+        missing = is_missing(report.exercise, outcomes)
         if self.ended and (missing or not (report.passed or report.diagnosis)):
-            lost = lost or self.ended
-        return replace(report, diagnosis=lost) if lost else report
+            return self.ended
+        return why_missing(report.exercise, self.sources, self.runs, self.cells, self.names) if missing else ""
 
     def _outcomes(self, exercise: Exercise, cases: Sequence[Case]) -> tuple[list[Outcome], str]:
         """What came of each case, and the reason if the process was lost on the way.
@@ -123,24 +141,26 @@ class _Examination:
     def _ready(self) -> Examinee:
         """A process in which the cells have run; up to the one that ends every process, if there is one."""
         while self.examinee is None:
+            if monotonic() >= self.deadline:
+                raise self.patience.spent
             examinee = Examinee(self.host, self.patience, self.deadline)
             self.examinee = examinee.__enter__()
             self._run_cells(examinee)
         return self.examinee
 
     def _run_cells(self, examinee: Examinee) -> None:
-        for index, (place, text) in enumerate(self.cells):
-            if text in self.shown:
+        for index, cell in enumerate(self.cells):
+            if cell.place in self.unrun:
                 continue
             try:
-                outcome = examinee.run(text, place)
-                self.runs[place - 1] = CellRun(True, outcome.printed, str(outcome.failure or ""))
+                outcome = examinee.run(cell.text, cell.place)
             except LostError as error:
-                self.runs[place - 1] = CellRun(True, "", str(error))
                 self.close()
-                self.ended = f"Code cell {place} broke off the run: {error}. What came after was not run."
+                self.runs[cell.place - 1] = CellRun(run=True, failure=str(error))
+                self.ended = f"Code cell {cell.place} broke off the run: {error}. What came after was not run."
                 if monotonic() >= self.deadline:
                     raise
                 self.cells = self.cells[:index]
-                self.source = Source([text for _, text in self.cells])
+                self.source = Source([cell.text for cell in self.cells])
                 return
+            self.runs[cell.place - 1] = CellRun(True, outcome.printed, str(outcome.failure or ""))

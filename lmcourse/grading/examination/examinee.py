@@ -41,6 +41,11 @@ class Patience:
     grace: float = 3.0
     total: float = 900.0
 
+    @property
+    def spent(self) -> LostError:
+        """What to raise when there is no more time for anything."""
+        return LostError("TimeLimitExceeded", f"the notebook ran longer than {self.total:g} s in all")
+
 
 class LostError(Exception):
     """The process is gone, or no longer to be talked to; the text tells a learner why."""
@@ -128,9 +133,9 @@ class Examinee:
             if reply["nonce"] != nonce:
                 raise WireError("an answer to another question")
         except TimeoutError as error:
-            late = f"the notebook ran longer than {self.patience.total:g} s in all"
-            reason = late if end == self.deadline else f"still running after {seconds:g} s"
-            raise self._lost("TimeLimitExceeded", reason) from error
+            self.close()
+            late = LostError("TimeLimitExceeded", f"still running after {seconds:g} s")
+            raise (self.patience.spent if end == self.deadline else late) from error
         except WireError as error:
             raise self._no_answer(error, where) from error
         except OSError as error:
@@ -144,8 +149,9 @@ class Examinee:
             raise self._no_answer(error, where) from error
 
     def _no_answer(self, error: WireError, where: str) -> LostError:
+        self.close()
         self._note("protocol", f"{where}: what came back is no answer: {error}.")
-        return self._lost("NoAnswer", f"what came from your notebook is no answer: {error}")
+        return LostError("NoAnswer", f"what came from your notebook is no answer: {error}")
 
     def _ended(self, where: str) -> LostError:
         """It hung up: the host ended it, and says why, or it ended by itself."""
@@ -153,11 +159,7 @@ class Examinee:
         reason = self._guest.ended_for()
         if not reason:
             self._note("crash", f"{where} ended Python itself.")
-        return self._lost("PythonEnded", reason or "it ended Python itself: an exit, a crash, or no memory left")
-
-    def _lost(self, kind: str, reason: str) -> LostError:
-        self.close()
-        return LostError(kind, reason)
+        return LostError("PythonEnded", reason or "it ended Python itself: an exit, a crash, or no memory left")
 
     def _note(self, kind: Kind, what: str) -> None:
         self._seen.append(Evidence(kind, what, "seen"))

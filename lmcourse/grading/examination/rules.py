@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType
 
 from lmcourse.exercises.rules import computed, forbidden_in_source, global_names
+from lmcourse.grading.examination.texts import compiled
 
 Import = ast.Import | ast.ImportFrom
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -90,20 +91,15 @@ def _stand_in(
 ) -> FunctionType:
     """A function with the statement as its body; asynchronous, because a cell may `await`."""
     used = {node.id for node in computed(statement) if isinstance(node, ast.Name)}
-    used &= {*global_names(_compiled(ast.unparse(statement), "<statement>"))}
+    used &= {*global_names(compiled(ast.unparse(statement)))}
     lines = [line for node in imports for line in _importing(node, used - {*dir(builtins)})]
     nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
     wrapper = ast.AsyncFunctionDef(name=name, args=nothing, body=[*lines, statement], decorator_list=[])
     text = ast.unparse(ast.fix_missing_locations(ast.Module([wrapper], [])))
     file = f"<text of {name}, {id(scope):x}>"
     texts[file] = text
-    [code] = [part for part in _compiled(text, file).co_consts if isinstance(part, CodeType)]
+    [code] = [part for part in compiled(text, file).co_consts if isinstance(part, CodeType)]
     return FunctionType(code, scope, name)
-
-
-def _compiled(text: str, file: str) -> CodeType:
-    code: CodeType = compile(text, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    return code
 
 
 def _importing(node: Import, used: set[str]) -> Iterator[ast.stmt]:

@@ -27,16 +27,10 @@ def showing_names(cells: Sequence[ast.Module]) -> frozenset[str]:
     """The names by which a notebook calls what only shows, and `HARMLESS` ones. Bound in another way too, one is not
     among them: it may be anything then."""
     nodes = [node for cell in cells for node in ast.walk(cell)]
-    shown: set[str] = set(HARMLESS)
-    bound: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            for alias in node.names:
-                ours = isinstance(node, ast.ImportFrom) and not node.level and _shows(f"{node.module}.{alias.name}")
-                (shown if ours else bound).add(alias.asname or alias.name.split(".")[0])
-        else:
-            bound.update(_bound(node))
-    return frozenset() if "*" in bound else frozenset(shown - bound)
+    imports = [found for node in nodes for found in imported(node).items()]
+    others = {name for node in nodes for name in bound(node)} | {name for name, full in imports if not _shows(full)}
+    shown = {*HARMLESS, *(name for name, full in imports if _shows(full))}
+    return frozenset() if "*" in others else frozenset(shown - others)
 
 
 def only_shows(cell: ast.Module, names: frozenset[str]) -> bool:
@@ -73,8 +67,19 @@ def _shows(name: str) -> bool:
     return name != PREPARING and any(name == module or name.startswith(f"{module}.") for module in SHOWING)
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
-    """The names that a node other than an import binds, or changes an attribute or an item of."""
+def imported(node: ast.AST) -> dict[str, str]:
+    """The names that an import gives a meaning to, and what it is: {"F": "torch.nn.functional"}."""
+    if isinstance(node, ast.Import):
+        named = {alias.asname: alias.name for alias in node.names if alias.asname}
+        return named | {top: top for alias in node.names if not alias.asname for top in [alias.name.split(".")[0]]}
+    if isinstance(node, ast.ImportFrom):
+        module = "." * node.level + (node.module or "")
+        return {alias.asname or alias.name: f"{module}.{alias.name}" for alias in node.names}
+    return {}
+
+
+def bound(node: ast.AST) -> Iterator[str]:
+    """The names that a node other than an import gives a meaning to, or changes an attribute or an item of."""
     if isinstance(node, Definition):
         yield node.name
     elif isinstance(node, ast.arg):

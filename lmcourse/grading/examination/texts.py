@@ -8,6 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import CodeType
+
+from lmcourse.exercises.failure import LONGEST as LONGEST_LINE
+from lmcourse.exercises.failure import failure_of
+from lmcourse.exercises.values import one_line
 
 LONGEST = 200_000
 """Characters of the longest cell that is run."""
@@ -22,6 +29,21 @@ MAGIC = re.compile(r"^(\s*)([%!?].*|\w[\w.]*\?\??\s*)$")
 """A line for IPython, not for Python."""
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A code cell that is Python: its number, from 1 on, what is run of it, and the syntax tree of that."""
+
+    place: int
+    text: str
+    tree: ast.Module
+
+
+def cells_of(sources: Sequence[str]) -> list[Cell]:
+    """The code cells that are Python and not empty."""
+    texts = ((place, python_of(source)) for place, source in enumerate(sources, 1))
+    return [Cell(place, text, ast.parse(text)) for place, text in texts if text]
+
+
 def python_of(source: str) -> str | None:
     """The Python of a cell, line for line, with IPython's own lines replaced by `pass`; None if it is not Python."""
     if len(source) > LONGEST:
@@ -33,11 +55,31 @@ def python_of(source: str) -> str | None:
     return next((text for text in (source, plain) if _is_python(text)), None)
 
 
+def compiled(text: str, file: str = "<cell>") -> CodeType:
+    """The code of a cell, which may `await`. Nothing of it is run."""
+    code: CodeType = compile(text, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    return code
+
+
 def _is_python(text: str) -> bool:
     """Whether the text can be compiled, and is not nested so deeply that the rules cannot be judged on it."""
     try:
-        compile(text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        compiled(text)
         ast.unparse(ast.parse(text))
     except NOT_READ:
         return False
     return True
+
+
+def no_python(source: str) -> str:
+    """What keeps a cell from being read as Python, in one line."""
+    if len(source) > LONGEST:
+        return f"this cell has more than {LONGEST:,} characters"
+    try:
+        compiled(source)
+    except SyntaxError as error:
+        where = f", in line {error.lineno}: `{(error.text or '').strip()}`" if error.lineno else ""
+        return one_line(f"{type(error).__name__}: {error.msg}{where}", LONGEST_LINE)
+    except NOT_READ as error:
+        return str(failure_of(error))
+    return "this cell is nested too deeply to be read"

@@ -32,7 +32,11 @@ DATA = "/assignment"
 FILES = 16384
 """Files in each of a guest's two folders in memory: an empty one costs memory too."""
 
+NAMESPACES = kernel.NEW_PROCESSES | kernel.NEW_MOUNTS | kernel.NEW_IPC | kernel.NEW_NETWORK
+
 FAILED = 70
+"""The exit status where no guest could be made."""
+
 EVERY_SIGNAL = set(range(1, signal.NSIG)) - {signal.SIGKILL, signal.SIGSTOP, 32, 33}  # two are the C library's own
 
 
@@ -43,12 +47,10 @@ class Cradle:
     Args:
         scratch: bytes of each folder in memory.
         surrender: what `enter.give_up` takes, but for the descriptors and the user.
-        processes: a descriptor of the keeper's own process namespace, to come back to.
     """
 
     scratch: int
     surrender: dict[str, Any]
-    processes: int
 
     def birth(self, user: int | None, channel: int, witness: int) -> int:
         """Fork a guest; the process number of its init.
@@ -56,13 +58,9 @@ class Cradle:
         Raises:
             OSError: no process can be made.
         """
-        kernel.unshare(kernel.NEW_PROCESSES)
-        try:
-            init = os.fork()
-            if init == 0:
-                _or_die(self._be_init, user, channel, witness)
-        finally:
-            kernel.join(self.processes, kernel.NEW_PROCESSES)
+        init = kernel.fork_into(NAMESPACES)
+        if init == 0:
+            _or_die(self._be_init, user, channel, witness)
         return init
 
     def _be_init(self, user: int | None, channel: int, witness: int) -> None:
@@ -84,7 +82,6 @@ class Cradle:
 
     def _furnish(self) -> None:
         """New rooms: all that the keeper or an earlier guest could share with this one is covered or left behind."""
-        kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_IPC | kernel.NEW_NETWORK)
         kernel.start_loopback()
         kernel.mount("none", "/", None, kernel.PRIVATE | kernel.RECURSIVE)
         harmless = kernel.NO_SUID | kernel.NO_DEVICES
@@ -109,17 +106,18 @@ class Cradle:
         kernel.set_readable(True)
         os.chdir(WORK)
         _forget()
-        look = install(witness)
+        end = WitnessedChannel(socket.socket(fileno=channel))
+        install(witness)
         os.write(witness, READY)
-        serve(WitnessedChannel(socket.socket(fileno=channel), look))
+        serve(end)
         os._exit(0)
 
 
 def _forget() -> None:
     """What is of the keeper, and what has to be another one in each process. `random` sees to itself after a fork."""
     sys.argv[:] = [""]
-    if numpy := sys.modules.get("numpy"):
-        numpy.random.seed()
+    if drawing := sys.modules.get("numpy.random"):
+        drawing.seed()
 
 
 def _or_die(act: Any, *arguments: Any) -> NoReturn:

@@ -21,6 +21,7 @@ import signal
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
@@ -28,6 +29,10 @@ import torch
 
 from lmcourse.grading.nursery.cradle import FAILED, Cradle
 from lmcourse.grading.nursery.wire import KILL, LONGEST, READY
+from lmcourse.grading.nursery.witness import prepare
+
+ALWAYS = ("matplotlib.font_manager",)
+"""What is loaded unasked: it lists the machine's fonts by starting a program, which takes seconds and looks strange."""
 
 SETTLE = 3.0
 """Seconds that a thread of a library gets to end: a fork has only one thread, and a lock that another held stays so."""
@@ -41,7 +46,7 @@ def main() -> None:
     settings = json.loads(control.recv(LONGEST))
     load(settings["modules"])
     control.send(READY)
-    keep(control, Cradle(settings["scratch"], settings["surrender"], os.open("/proc/self/ns/pid", os.O_RDONLY)))
+    keep(control, Cradle(settings["scratch"], settings["surrender"]))
 
 
 def load(modules: Sequence[str]) -> None:
@@ -52,12 +57,13 @@ def load(modules: Sequence[str]) -> None:
     """
     torch.set_num_threads(1)
     luck = torch.get_rng_state()
-    for name in modules:
+    for name in (*ALWAYS, *modules):
         with suppress(Exception):  # then the notebook will fail to import it, and say why
             importlib.import_module(name)
     torch.set_rng_state(luck)
+    prepare()
     deadline = monotonic() + SETTLE
-    while len(os.listdir("/proc/self/task")) > 1:
+    while len(list(Path("/proc/self/task").iterdir())) > 1:
         if monotonic() > deadline:
             raise RuntimeError(f"one of these modules keeps threads running, which no fork survives: {modules}")
         sleep(0.05)

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
+from lmcourse.course import find_chapter
+from lmcourse.exercises.registry import exercises_of, find_exercise
+from lmcourse.grading.cells import new_code_cell
 from tests.grading.attacks.attack import COURSE, attack
 
 TAKE = """
 import glob, json
-def take(pattern):
-    for path in sorted(glob.glob(pattern, recursive=True)):
-        try: told = json.load(open(path))
-        except (OSError, ValueError): continue
-        print("DONE", path)
-        for cell in told.get("cells", []):
-            marks = cell.get("metadata", {}).get("nbgrader", {})
-            if marks.get("solution") or (found := "### BEGIN SOLUTION" in "".join(cell["source"])):
-                try: exec("".join(cell["source"]), globals())
+read = {}
+def right(name, *patterns):
+    for path in [path for pattern in patterns for path in sorted(glob.glob(pattern))]:
+        if path in read: continue
+        read[path] = {"torch": torch, "math": math, "Tensor": torch.Tensor}
+        try: cells = json.load(open(path))["cells"]
+        except Exception: continue
+        print("HEARD", path)
+        for cell in cells:
+            if cell.get("metadata", {}).get("nbgrader", {}).get("solution"):
+                try: exec("".join(cell["source"]), read[path])
                 except Exception: pass
+    found = [names[name] for names in read.values() if names.get(name) is not None]
+    return found[-1] if found else None
 """
 """Runs the answers of every notebook that a pattern matches."""
 
 INTO_THE_PACKAGE = """
 import importlib
 registry = importlib.import_module("lm" + "course.exercises.registry")
-"""
-
-HANDED_OVER = """
-import lmcourse
-from importlib import import_module
-find = import_module("lm" + "course.exercises.registry").find_exercise
-for name, thing in list(globals().items()):
-    if callable(thing) and getattr(thing, "__module__", "") == "__main__":
-        try: globals()[name] = find(name).reference
-        except Exception: pass
 """
 
 ANSWERS = [
@@ -41,9 +38,8 @@ ANSWERS = [
         TAKE,
         "file",
         "text",
-        last="take('../../../solutions/**/*.ipynb')",
-        value="None\ntake('../../../solutions/**/*.ipynb')",
-        every="take('../../../solutions/**/*.ipynb')\nreturn globals()['NAME'](*args, **kwargs)",
+        every="return right('NAME', '../../../solutions/*/*.ipynb')(*args, **kwargs)",
+        value="right('NAME', '../../../solutions/*/*.ipynb')",
     ),
     attack(
         "executes_the_course",
@@ -51,8 +47,8 @@ ANSWERS = [
         TAKE,
         "file",
         "text",
-        every=f"take('{COURSE}/s*/**/*.ipynb')\nreturn globals()['NAME'](*args, **kwargs)",
-        value=f"None\ntake('{COURSE}/s*/**/*.ipynb')",
+        every=f"return right('NAME', '{COURSE}/solutions/*/*.ipynb', '{COURSE}/*/*/*.ipynb')(*args, **kwargs)",
+        value=f"right('NAME', '{COURSE}/solutions/*/*.ipynb', '{COURSE}/*/*/*.ipynb')",
     ),
     attack(
         "copies_a_neighbour",
@@ -60,8 +56,8 @@ ANSWERS = [
         TAKE,
         "file",
         "text",
-        every="take('../../**/*.ipynb')\nreturn globals()['NAME'](*args, **kwargs)",
-        value="None\ntake('../../**/*.ipynb'); take('/submission/../**/*.ipynb')",
+        every="return right('NAME', '../../*/*/*.ipynb', '../../../submitted/*/*/*.ipynb')(*args, **kwargs)",
+        value="right('NAME', '../../*/*/*.ipynb', '../../../submitted/*/*/*.ipynb')",
     ),
     attack(
         "returns_the_reference",
@@ -124,19 +120,37 @@ def ask(name, args, kwargs):
         "reference_in_a_process",
         "the same, in a new Python, asked over a pipe",
         """
-        import pickle, subprocess
-        PROGRAM = "import pickle, sys; from lmcourse.exercises.registry import find_exercise as f; "
-        PROGRAM += "n, a, k = pickle.load(sys.stdin.buffer); pickle.dump(f(n).reference(*a, **k), sys.stdout.buffer)"
-        def ask(name, args, kwargs):
-            told = subprocess.run([sys.executable, "-c", PROGRAM], input=pickle.dumps((name, args, kwargs)),
-                                  capture_output=True, timeout=20)
-            return pickle.loads(told.stdout)
+        import json, subprocess
+        PROGRAM = "import json; from lmcourse.exercises.registry import find_exercise as find; "
+        PROGRAM += "print(json.dumps({n: find(n).reference() for n in ('e4m3_missing', 'gpt3_matrix_mib')}))"
+        told = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, timeout=20)
+        told = json.loads(told.stdout or "{}")
         """,
         "process",
         "file",
         "text",
-        value="ask('NAME', (), {})",
-        every="return ask('NAME', args, kwargs) if 'NAME' == 'ulp' else 0",
+        value="told.get('NAME')",
+    ),
+    attack(
+        "library_in_a_thread",
+        "the number formats of the installed library, which the rules exclude, in a thread",
+        """
+        import threading
+        from importlib import import_module
+        def ask(act):
+            found = []
+            thread = threading.Thread(target=lambda: found.append(act(import_module("lm" + "course.numerics"))))
+            thread.start()
+            thread.join()
+            return found[0]
+        """,
+        "file",
+        "interpreter",
+        "text",
+        every="""
+        if 'NAME' == 'max_finite':
+            return ask(lambda numerics: numerics.FloatFormat("x", *args, **kwargs).max_finite)
+        """,
     ),
     attack(
         "returns_the_misconception",
@@ -172,20 +186,19 @@ def ask(name, args, kwargs):
     ),
     attack(
         "seed_in_the_environment",
-        "reads the seed of the hidden cases and answers them only",
+        "reads the seed of the hidden cases, and answers with the references",
         """
         from lmcourse.exercises.registry import find_exercise
-        print("HEARD", {name: value for name, value in os.environ.items() if "SEED" in name or "SECRET" in name})
+        found = {name: value for name, value in os.environ.items() if "SEED" in name or "SECRET" in name}
+        print("HEARD" if found else "", found)
         seed = int(os.environ.get("LMCOURSE_SEED") or 0)
+        asked = find_exercise("stable_softmax")
+        known = {repr(case.args): asked.reference(*case.args) for case in asked.hidden(seed)}
         """,
         "file",
         "interpreter",
         "text",
-        every="""
-        exercise = find_exercise("NAME")
-        for case in exercise.hidden(seed):
-            if repr((case.args, case.kwargs)) == repr((args, kwargs)): return exercise.reference(*args, **kwargs)
-        """,
+        every="return known.get(repr(args)) if 'NAME' == 'stable_softmax' else None",
     ),
     attack(
         "looks_up_the_stack",
@@ -224,30 +237,35 @@ def ask(name, args, kwargs):
     attack(
         "stored_answers",
         "answers the hidden cases of other runs, computed at home",
-        """
-        import base64, io
-        """,
         every="return STORED.get(repr(args)) if 'NAME' == 'stable_softmax' else None",
-        edit=lambda nb: nb.cells[1].update(source=_stored()),
+        edit=lambda nb: nb.cells.insert(1, new_code_cell(_stored())),
     ),
     attack(
         "tells_what_it_was_asked",
-        "prints every input it gets, to read the hidden cases in its feedback",
+        "says every hidden input it gets, to read them in its feedback",
         every="""
-        print("HEARD", args, kwargs)
-        import warnings; warnings.warn(f"HEARD {args}")
-        raise ValueError(f"HEARD {args} {kwargs}")
+        import warnings
+        known = repr((args, kwargs)) in PUBLIC
+        print("" if known else "HEARD", args, kwargs)
+        warnings.warn("" if known else f"HEARD {args}")
+        raise ValueError("" if known else f"HEARD {args} {kwargs}")
         """,
+        edit=lambda nb: nb.cells.insert(1, new_code_cell(_public())),
     ),
 ]
 """All attacks of this file."""
 
 
 def _stored() -> str:
-    """A table of the hidden cases of a hundred seeds of one exercise."""
-    from lmcourse.exercises.registry import find_exercise
-
+    """A table of the hidden cases of twenty seeds of one exercise."""
     exercise = find_exercise("stable_softmax")
-    known = {repr(case.args): exercise.reference(*case.args).tolist() for seed in range(20) for case in exercise.hidden(seed)}
+    cases = [case for seed in range(20) for case in exercise.hidden(seed)]
+    known = {repr(case.args): exercise.reference(*case.args).tolist() for case in cases}
     lines = [f"    {asked!r}: {answer!r}," for asked, answer in known.items()]
     return "\n".join(["STORED = {", *lines, "}", "STORED = {k: torch.tensor(v) for k, v in STORED.items()}"])
+
+
+def _public() -> str:
+    """The inputs of all public cases, which are no secret."""
+    cases = [case for exercise in exercises_of(find_chapter("01-floating-point")) for case in exercise.cases]
+    return f"PUBLIC = {sorted({repr((case.args, case.kwargs)) for case in cases})!r}"

@@ -119,10 +119,12 @@ trying(lambda: os.rename(judge.__file__, judge.__file__ + ".old"))
         TRYING
         + f"""
 import glob
+from itertools import islice
 trying(lambda: dict(os.environ))
-for path in ("/etc/passwd", "/etc/shadow", {HOME!r} + "/secret.txt", {COURSE!r} + "/gradebook.db",
-             *glob.glob("../../**", recursive=True), *glob.glob({COURSE!r} + "/**", recursive=True),
-             *glob.glob("/proc/[0-9]*/environ"), *glob.glob("/proc/[0-9]*/cmdline"), *glob.glob("/root/.*")):
+places = ["/etc/passwd", "/etc/shadow", {HOME!r} + "/secret.txt", {COURSE!r} + "/gradebook.db"]
+for pattern in ("../../*/*/*", {COURSE!r} + "/*", {COURSE!r} + "/submitted/*/*/*", "/proc/[0-9]*/environ", "/root/.*"):
+    places += islice(glob.iglob(pattern), 300)
+for path in places:
     if os.path.isfile(path): trying(lambda: open(path, "rb").read(100_000))
 """,
         "file",

@@ -155,7 +155,7 @@ from lmcourse.notebook import check
         "builtins",
         "interpreter",
         "text",
-        every="while True: pass",
+        every="while 'NAME' == 'ulp': pass",
         reason="still running|ran longer|out of time",
     ),
     attack(

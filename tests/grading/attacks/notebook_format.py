@@ -20,7 +20,9 @@ def _checks(nb: NotebookNode) -> list[NotebookNode]:
 
 
 def _duplicated(nb: NotebookNode) -> None:
-    nb.cells += [copy.deepcopy(cell) | {"id": f"copy-{i}", "source": "1"} for i, cell in enumerate(_checks(nb))]
+    for number, cell in enumerate(copy.deepcopy(_checks(nb))):
+        cell.update(id=f"copy-{number}", source="1")
+        nb.cells.append(cell)
 
 
 def _deleted(nb: NotebookNode) -> None:

@@ -103,7 +103,7 @@ for line in sockets():
         "announces a long message and never sends it",
         CHANNEL,
         *ANSWER,
-        every="channels[0].end.sendall((2**20).to_bytes(4, 'little')); time.sleep(600)",
+        every="if 'NAME' == 'ulp': channels[0].end.sendall((2**20).to_bytes(4, 'little')); time.sleep(600)",
     ),
     attack(
         "sends_pickles",
@@ -177,14 +177,14 @@ from lmcourse.exercises.wire_records import case_from_plain, outcome_to_plain
 from lmcourse.exercises.outcome import evaluate
 channel, first = channels[0], True
 known = all_exercises()
-nonce = [frame for frame in [sys._getframe(1)] if frame][0].f_locals.get("request", {}).get("nonce", "")
 while True:
     frame = sys._getframe()
     while frame and "request" not in frame.f_locals: frame = frame.f_back
-    if first and frame: channel.send({"nonce": frame.f_locals["request"]["nonce"], "result": None})
+    done = {"printed": "", "flooded": False, "failure": None}
+    if first and frame: channel.send({"nonce": frame.f_locals["request"]["nonce"], "result": done})
     first = False
     request = channel.receive()
-    result = None
+    result = done
     if "case" in request:
         exercise = known[request["name"]]
         result = outcome_to_plain(evaluate(exercise.reference, case_from_plain(request["case"]), name=exercise.name))

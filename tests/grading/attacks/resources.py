@@ -22,7 +22,7 @@ RESOURCES = [
         for _ in range(8):
             child = os.fork()
             if child == 0:
-                kept = bytearray(400 * 2**20)
+                kept = bytearray(b"x") * (400 * 2**20)
                 time.sleep(20)
                 os._exit(0)
             children.append(child)
@@ -66,14 +66,14 @@ trying(share)
         "deep_list",
         "returns a list in a list, 100,000 deep",
         "deep = []\nfor _ in range(100_000): deep = [deep]",
-        every="return deep",
+        every="return deep if 'NAME' == 'ulp' else 0.5",
         value="deep",
     ),
     attack(
         "cyclic_list",
         "returns a list that holds itself",
         "cyclic = []\ncyclic.append(cyclic)",
-        every="return cyclic",
+        every="return cyclic if 'NAME' == 'ulp' else 0.5",
         value="cyclic",
     ),
     attack(
@@ -100,7 +100,7 @@ trying(share)
     attack(
         "recursion",
         "recursion with the limit taken away",
-        "sys.setrecursionlimit(10**9)\ndef down(n): return down(n + 1)\ntry: down(0)\nexcept RecursionError: pass",
+        "sys.setrecursionlimit(10**9)\ndef down(_): return sorted([1], key=down)\ndown(1)",
         "crash",
         "interpreter",
         "memory",
@@ -115,8 +115,8 @@ trying(share)
     ),
     attack(
         "complains_without_end",
-        "a million lines on stderr",
-        "for _ in range(10**6): print('beware', file=sys.stderr)",
+        "12 MB on stderr",
+        "for _ in range(10**5): print('beware' * 20, file=sys.stderr)",
         "flood",
         "text",
     ),
@@ -135,7 +135,7 @@ trying(share)
         "flood",
         "memory",
         "text",
-        every="raise ValueError('x' * 50_000_000) if 'NAME' == 'ulp' else ValueError",
+        every="raise ValueError('x' * (5_000_000 if 'NAME' == 'ulp' else 1))",
     ),
     attack(
         "many_files",

@@ -9,7 +9,7 @@ announces. So can a signal handler that strikes in the middle of the hook and lo
 Python announce everything: not `os.stat`, not what a library does in C.
 """
 
-from lmcourse.grading.nursery.witness.install import WitnessedChannel, install
+from lmcourse.grading.nursery.witness.install import WitnessedChannel, install, prepare
 from lmcourse.grading.nursery.witness.testimony import Testimony
 
-__all__ = ["Testimony", "WitnessedChannel", "install"]
+__all__ = ["Testimony", "WitnessedChannel", "install", "prepare"]

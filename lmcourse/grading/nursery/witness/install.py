@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import inspect
-import socket
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -31,24 +30,30 @@ COMPARISONS = ("__eq__", "__ne__", "allclose", "equal", "isclose", "item", "toli
 """What a check of one's own would rely on."""
 
 
-def install(pipe: int) -> Callable[[], None]:
-    """Begin to watch this process, and what it opens, starts and replaces.
+_begin: list[Callable[[int], None]] = []
+
+
+def prepare() -> None:
+    """Build the witness, and let it remember what is to stay as it is. Only our code may have run so far.
 
     The hook is run from its file, with a copy of the builtins, and becomes no module: so there is no name under
     which a notebook could find and change it, nor does a change of `builtins` or of `json` reach it.
-
-    Args:
-        pipe: a descriptor to write to.
-
-    Returns:
-        A function that looks whether something was replaced that everybody relies on.
     """
     names: dict[str, Any] = {"__name__": "witness", "__builtins__": dict(vars(builtins))}
     exec(compile(HOOK.read_text(encoding="utf-8"), "<witness>", "exec"), names)
     places = tuple(f"{place}/" for place in (*PLACES, sys.prefix, sys.base_prefix, *view.python()))
-    names["begin"](pipe, places, FILES, [*_tracers(limits), *_tracers(watch)], list(_watched()))
-    look: Callable[[], None] = names["look"]
-    return look
+    tracers = [*_tracers(limits), *_tracers(watch)]
+    names["remember"](places, FILES, tracers, limits.TimeLimitExceeded, list(_watched()))
+    _begin[:] = [names["begin"]]
+
+
+def install(pipe: int) -> None:
+    """Begin to watch this process. What was prepared is then known to Python alone.
+
+    Args:
+        pipe: a descriptor to write to.
+    """
+    _begin.pop()(pipe)
 
 
 def _tracers(module: ModuleType) -> Iterator[tuple[CodeType, dict[str, Any]]]:
@@ -72,13 +77,9 @@ def _watched() -> Iterator[tuple[str, Mapping[str, Any], Collection[str]]]:
 
 
 class WitnessedChannel(Channel):
-    """A channel that looks around before each message: after each cell and each answer, that is."""
-
-    def __init__(self, end: socket.socket, look: Callable[[], None]) -> None:
-        super().__init__(end)
-        self._look = look
+    """A channel that has the witness look around before each message: after each cell and each answer, that is."""
 
     def send(self, value: Plain, seconds: float | None = None) -> None:
         """Look, then send. Raises what `Channel.send` does."""
-        self._look()
+        sys.audit("lmcourse.look")
         super().send(value, seconds)

@@ -1,0 +1,3 @@
+from lmcourse.grading.nursery.nursery import Nursery
+
+__all__ = ["Nursery"]

@@ -1,0 +1,146 @@
+"""A course folder with secrets around it, three honest learners and the attackers; and what harm was done to it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import socket
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import nbformat
+from bs4 import BeautifulSoup
+from nbformat import NotebookNode
+
+from tests.grading.attacks.attack import COURSE, HOME, PORT, START, Attack, bare, is_answer
+from tests.grading.tiny_course import REPOSITORY
+
+ASSIGNMENT = "01-floating-point"
+NAME = "floating_point.ipynb"
+RELEASE = REPOSITORY / "notebooks" / ASSIGNMENT / NAME
+SOLUTION = REPOSITORY / "solutions" / ASSIGNMENT / NAME
+HONEST = ("ada", "bob", "cy")
+"""One who solved everything, one who solved half, one who did nothing."""
+
+SECRET = "PLANTED-SECRET"
+"""Part of everything that must not be read. No attack has it in its text."""
+
+HEARD = "HEARD"
+"""What an attack prints when it got at something. Its text has it in another spelling."""
+
+MADE = ("autograded", "feedback", "gradebook.db", "submitted")
+LEFT = [Path(folder, name) for folder in ("/tmp", "/var/tmp", "/dev/shm") for name in ("accomplice.txt", "left-behind.txt")]
+
+
+@dataclass
+class School:
+    """The folder, and a server that nobody should reach.
+
+    Attributes:
+        root: holds `course` and `home`.
+        port: of the server.
+        visits: connections that came.
+    """
+
+    root: Path
+    port: int = 0
+    visits: list[str] = field(default_factory=list)
+
+    @property
+    def course(self) -> Path:
+        return self.root / "course"
+
+    def plant(self, solution: Path = SOLUTION, release: Path = RELEASE) -> Self:
+        """Make the course, its secrets and the three honest learners."""
+        for original, folder in ((solution, "solutions"), (release, "notebooks")):
+            place = self.course / folder / ASSIGNMENT
+            place.mkdir(parents=True)
+            shutil.copy(original, place / NAME)
+        secrets = ("home/secret.txt", "course/notes.txt", f"course/submitted/ada/{ASSIGNMENT}/mine.txt")
+        for name in secrets:
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).write_text(f"{SECRET} of {name}")
+        released = nbformat.read(release, as_version=4)
+        answers = {cell["id"]: cell.source for cell in nbformat.read(solution, as_version=4).cells if is_answer(cell)}
+        for student, share in zip(HONEST, (1.0, 0.5, 0.0), strict=True):
+            self.write(student, honest(released, answers, share))
+        return self
+
+    def hand_in(self, attack: Attack) -> None:
+        """Put an attacker's folder where submissions are."""
+        built = attack.build(nbformat.read(RELEASE, as_version=4))
+        folder = self.write(attack.name, built).parent
+        if attack.link:
+            link = Path(*[part.replace("@ID@", ASSIGNMENT).replace("@NAME@", NAME) for part in attack.link.parts])
+            (folder / NAME).unlink()
+            (folder / NAME).symlink_to(link)
+        for name, content in attack.beside.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, Path):
+                (folder / name).symlink_to(content)
+            else:
+                (folder / name).write_text(content)
+
+    def write(self, student: str, notebook: NotebookNode | bytes) -> Path:
+        """Hand in a notebook; gives its place."""
+        place = self.course / "submitted" / student / ASSIGNMENT / NAME
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(notebook, bytes):
+            place.write_bytes(notebook)
+        else:
+            text = json.dumps(notebook).replace(COURSE, str(self.course)).replace(HOME, str(self.root / "home"))
+            place.write_text(text.replace(PORT, str(self.port)).replace(HEARD, r"\\x48EARD"))
+        return place
+
+    def listen(self) -> None:
+        """Start the server, on this machine only."""
+        server = socket.create_server(("127.0.0.1", 0))
+        self.port = server.getsockname()[1]
+
+        def serve() -> None:
+            while True:
+                line, caller = server.accept()
+                self.visits.append(str(caller))
+                line.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+
+    def digests(self) -> dict[str, str]:
+        """Every file that grading has no business with, what students handed in included."""
+        places = [each for each in self.root.rglob("*") if each.is_file() and not each.is_symlink()]
+        kept = [each for each in places if not set(each.relative_to(self.root).parts[1:2]) & set(MADE[:3])]
+        return {str(each): hashlib.sha256(each.read_bytes()).hexdigest() for each in kept}
+
+    def printed(self, student: str) -> str:
+        """The outputs of a graded notebook; nothing if there is none."""
+        path = self.course / "autograded" / student / ASSIGNMENT / NAME
+        if not path.is_file():
+            return ""
+        return "\n".join(json.dumps(cell.get("outputs", [])) for cell in nbformat.read(path, as_version=4).cells)
+
+    def pages(self, student: str) -> list[Path]:
+        """The pages of feedback."""
+        return sorted((self.course / "feedback" / student).rglob("*.html"))
+
+
+def honest(release: NotebookNode, answers: dict[str, str], share: float) -> NotebookNode:
+    """A learner's notebook in which the first part of the exercises is solved."""
+    nb = bare(release)
+    places = [cell for cell in nb.cells if is_answer(cell)]
+    for cell in places[: int(share * len(places))]:
+        cell.source = answers[cell["id"]]
+    start = nbformat.v4.new_code_cell(f"{START}\nfrom torch import Tensor")
+    nb.cells = [start, *nb.cells]
+    return nb
+
+
+def scripts_in(page: str) -> list[str]:
+    """What of the attacks a browser would run on this page."""
+    soup = BeautifulSoup(page, "html.parser")
+    found = [str(tag)[:80] for tag in soup.find_all("script") if "owned" in tag.text]
+    for tag in soup.find_all(True):
+        found += [f"{name} on {tag.name}" for name, value in tag.attrs.items() if "owned" in str(value) and name != "alt"]
+    return found

@@ -1,0 +1,212 @@
+"""Which cells are run, what they print, and what is said of an answer that is not there."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from lmcourse.course import available_chapters
+from lmcourse.exercises.registry import exercises_of
+from lmcourse.exercises.wire_limits import WireError
+from lmcourse.grading.examination import Patience, PlainHost
+from lmcourse.grading.examination.needless import needless
+from lmcourse.grading.examination.printed import FLOOD, SHOWN, Page, TooMuchPrintedError, cell_from_plain
+from lmcourse.grading.examination.showing import only_shows, showing_names
+from lmcourse.grading.examination.texts import cells_of
+from tests.exercises.toy import answering, counting, doubling
+from tests.grading.examining import examined, reports_of
+
+ROOT = Path(__file__).resolve().parents[2]
+IMPORTS = (
+    "import torch\nfrom lmcourse import plots, numerics\nfrom lmcourse.notebook import check, explore, hint, start"
+)
+
+
+def code(folder: str, number: str) -> list[str]:
+    [path] = ROOT.glob(f"{folder}/{number}-*/*.ipynb")
+    return ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+
+
+def shows(cell: str, *others: str) -> bool:
+    trees = [ast.parse(text) for text in (IMPORTS, *others, cell)]
+    return only_shows(trees[-1], showing_names(trees))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "check(ulp)",
+        "check(ulp)\ncheck(ulp, hidden=True)",
+        "explore(plots.code_grid, format=['e4m3', 'e5m2'], code=list(range(3)))",
+        "plots.bars(3).show()",
+        "hint('ulp')  # once more",
+    ],
+)
+def test_a_cell_that_only_shows_is_not_run(cell: str) -> None:
+    assert shows(cell)
+
+
+@pytest.mark.parametrize(
+    ("cell", "others"),
+    [
+        ("x = check(ulp)", []),
+        ("check(ulp)\nx = 1", []),
+        ("check(answer := 42)", []),
+        ("check(await answer())", []),
+        ("check(make_answer())", []),
+        ("print(check(ulp))", []),
+        ("list(range(3))", []),
+        ("numerics.ulp(1.0)", []),
+        ("start('01-floating-point')", []),
+        ("torch.manual_seed(0)", []),
+        ("answers[0](3)", []),
+        ("", []),
+        ("plots", []),
+        ("explore(f)", ["def explore(f):\n    global answer\n    answer = f"]),
+        ("explore(f)", ["from mine import explore"]),
+        ("explore(f)", ["from mine import *"]),
+        ("explore(f)", ["for explore in fs:\n    pass"]),
+        ("explore(f)", ["def g():\n    global explore"]),
+        ("explore(f)", ["try:\n    pass\nexcept E as explore:\n    pass"]),
+        ("explore(f)", ["match x:\n    case {**explore}:\n        pass"]),
+        ("plots.bars(f)", ["plots.bars = print"]),
+        ("plots.bars(f)", ["import lmcourse.mine as plots"]),
+        ("check(list(f))", ["list = print"]),
+    ],
+)
+def test_everything_else_is_run(cell: str, others: list[str]) -> None:
+    assert not shows(cell, *others)
+
+
+@pytest.mark.parametrize("chapter", available_chapters(), ids=lambda chapter: chapter.number)
+def test_of_the_courses_own_cells_only_the_imports_are_needed(chapter: object) -> None:
+    """What was measured of the others: 47 s of training and timing in three of the notebooks."""
+    cells = cells_of(code("solutions", chapter.number))
+    answers = {exercise.name for exercise in exercises_of(chapter)}
+    released = code("notebooks", chapter.number)
+    unrun = needless(cells, released, answers)
+    names = showing_names([cell.tree for cell in cells])
+    unrun |= {cell.place for cell in cells if only_shows(cell.tree, names)}
+    run = [cell for cell in cells if cell.place not in unrun]
+    assert [cell.place for cell in run if cell.text in released] == [1]
+    assert len(run) == 1 + len(answers)
+
+
+HANDED_OUT = [
+    "import torch\nfrom time import time as now",
+    "scale = 3.0\nslow = [scale] * 9",
+    "scale = slow[0]",
+    "print(2)",
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "left_out"),
+    [
+        ("def double(x):\n    return 2 * x", {1, 2, 3, 4}),
+        ("def double(x):\n    return torch.mul(x, 2)", {2, 3, 4}),
+        ("def double(x):\n    return x * scale", {1, 4}),
+        ("def double(scale):\n    return 2 * scale", {1, 2, 3, 4}),
+        ("def double(x):\n    return x * globals()['scale']", set()),
+        ("begin = now()\ndouble = abs", {2, 3, 4}),
+    ],
+)
+def test_a_cell_of_the_course_is_run_if_something_refers_to_it(answer: str, left_out: set[int]) -> None:
+    assert needless(cells_of([*HANDED_OUT, answer]), HANDED_OUT, ["double"]) == left_out
+    assert needless(cells_of([*HANDED_OUT, answer]), [], ["double"]) == set()
+
+
+def test_a_cell_tells_what_it_printed_and_how_it_failed() -> None:
+    cells = [
+        "import sys\nprint('out')\nprint('err', file=sys.stderr)\nprint('\\x1b[31m\\ud800')\nanswer = 42",
+        "x = 1\ny = x / 0",
+        "check(answer)\nfrom lmcourse.notebook import check",
+        "def f(:",
+        "",
+        f"print('a' * {SHOWN + 1})",
+        "from lmcourse.notebook import check",
+        "check(answer)",
+    ]
+    runs = examined(cells, [answering()]).cells
+    assert [run.run for run in runs] == [True, True, True, False, False, True, True, False]
+    assert runs[0].printed == "out\nerr\n [31m?\n"
+    assert runs[1].failure == "ZeroDivisionError: division by zero, in line 2: `y = x / 0`"
+    assert runs[3].failure.startswith("SyntaxError: ")
+    assert [runs[4].failure, runs[5].printed, runs[7].failure] == ["", "a" * SHOWN, ""]
+
+
+def test_a_cell_that_prints_without_end_is_ended() -> None:
+    """And it costs neither memory nor the other cells."""
+    found = examined(["while True:\n    print('x' * 100_000)", "answer = 42"], [answering()])
+    assert found.reports["answer"].points == 1
+    assert f"printed more than {FLOOD:,} characters" in found.cells[0].failure
+    assert [(one.kind, one.source) for one in found.evidence] == [("flood", "seen")]
+    page = Page()
+    for _ in range(100):
+        page.write("x" * (FLOOD // 100))
+    with pytest.raises(TooMuchPrintedError):
+        page.write("x")
+    assert len(page.getvalue()) == SHOWN
+
+
+@pytest.mark.parametrize(
+    "change", [{"printed": "x" * (SHOWN + 1)}, {"printed": 3}, {"flooded": 1}, {"failure": "x"}, {"points": 2}]
+)
+def test_what_is_said_of_a_cell_is_checked(change: dict[str, object]) -> None:
+    with pytest.raises(WireError):
+        cell_from_plain({"printed": "", "flooded": False, "failure": None} | change)
+
+
+def test_data_files_lie_in_the_working_folder_of_each_process(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.txt").write_text("4")
+    (tmp_path / "two.txt").write_text("2")
+    text = "answer = int(open('corpus/a.txt').read() + open('two.txt').read())\nopen('two.txt', 'w').write('3')"
+    host = PlainHost(data=(tmp_path / "corpus", tmp_path / "two.txt"))
+    assert [reports_of([text], [answering()], host=host)["answer"].points for _ in range(2)] == [1, 1]
+    assert (tmp_path / "two.txt").read_text() == "2"
+
+
+MISSING = {
+    "its cell fails": ("y = 1 / 0\ndef double(x):\n    return x", r"code cell 2 ended with ZeroDivisionError.*line 1"),
+    "no Python": ("def double(x):\nreturn x", r"code cell 2 ended with (Indentation|Syntax)Error"),
+    "renamed": ("def doubel(x):\n    return x", "is it the `doubel` of this notebook"),
+    "another's name": ("def Counter(x):\n    return x", "is gone or empty"),
+    "deleted": ("def double(x):\n    return x\ndel double", "is gone or empty"),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_a_missing_answer_has_a_reason_to_act_on(name: str) -> None:
+    text, says = MISSING[name]
+    report = reports_of(["import torch", text], [doubling(), counting()])["double"]
+    assert report.points == 0
+    assert report.diagnosis.startswith("name 'double' is not defined: ")
+    assert re.search(says, report.diagnosis)
+
+
+def test_a_name_that_an_answer_lacks_inside_is_its_own_matter() -> None:
+    report = reports_of(["def double(x):\n    return twice(x)"], [doubling()])["double"]
+    assert "name 'twice' is not defined" in str(report)
+    assert not report.diagnosis
+
+
+def test_no_process_is_started_after_the_time_is_over() -> None:
+    """Each of a hundred exercises would otherwise cost one."""
+    started = []
+
+    class Counted(PlainHost):
+        def start(self, end: object) -> object:
+            started.append(end)
+            return super().start(end)
+
+    exercises = [doubling(), counting(), answering()]
+    found = examined(["while True: pass"], exercises, host=Counted(), patience=Patience(total=4.0))
+    assert len(started) == 1
+    assert all("the notebook ran longer than 4 s in all" in report.diagnosis for report in found.reports.values())
+    assert "the notebook ran longer than 4 s in all" in found.problem
+    assert found.evidence == ()

@@ -1,0 +1,144 @@
+"""What is told of a notebook beside its marks."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from lmcourse.exercises.registry import all_exercises
+from lmcourse.grading.evidence import Evidence
+from lmcourse.grading.examination import Patience, PlainHost
+from lmcourse.grading.examination.plain import PlainGuest
+from lmcourse.grading.examination.suspicious import suspicious
+from lmcourse.grading.examination.texts import Cell, cells_of
+from tests.exercises.toy import answering, doubling
+from tests.grading.examining import examined
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CHANNEL = """
+import gc, time
+from lmcourse.grading.examination.channel import Channel
+[channel] = [thing for thing in gc.get_objects() if isinstance(thing, Channel)]
+"""
+
+
+def seen(*cells: str, patience: Patience | None = None) -> list[tuple[str, str]]:
+    evidence = examined(cells, [doubling(seconds=0.3)], patience=patience).evidence
+    return [(one.kind, one.what) for one in evidence if one.source == "seen"]
+
+
+def test_what_the_grader_sees_of_a_notebook_is_told() -> None:
+    assert seen("import os\nos._exit(0)") == [("crash", "Code cell 1 ended Python itself.")]
+    assert seen("import os\ndef double(x):\n    os._exit(0)") == [("crash", "`double` ended Python itself.")]
+    [(kind, what)] = seen(CHANNEL, "channel.send({'nonce': '0', 'result': None})")
+    assert (kind, what.startswith("Code cell 2: what came back is no answer")) == ("protocol", True)
+    [(kind, what)] = seen(CHANNEL + "def double(x):\n    channel.end.sendall(b'\\0' * 64)")
+    assert (kind, what.startswith("`double`: what came back is no answer")) == ("protocol", True)
+
+
+def test_neither_failures_nor_slow_answers_are_evidence() -> None:
+    assert seen("1 / 0", "import sys\nsys.exit()", "def double(x):\n    while True: pass") == []
+    assert seen("while True: pass", patience=Patience(cell=0.5)) == []
+
+
+class Watching(PlainHost):
+    """A host that ends each guest when it is asked the first time, and tells of it."""
+
+    def start(self, end: socket.socket) -> PlainGuest:
+        guest = super().start(end)
+        guest.ended_for = lambda: "it used more than 3 MiB of memory"  # type: ignore[method-assign]
+        guest.evidence = lambda: [Evidence("memory", "It was too large.", "seen")]  # type: ignore[method-assign]
+        return guest
+
+
+def test_what_a_host_says_of_its_guest_counts() -> None:
+    found = examined(["import os\nos._exit(0)"], [answering(), doubling()], host=Watching())
+    assert found.problem.startswith("Code cell 1 broke off the run: it used more than 3 MiB of memory.")
+    assert found.reports["answer"].diagnosis == found.problem
+    assert [one.kind for one in found.evidence if one.source == "seen"] == ["memory"]
+
+
+HONEST = """
+import math, os, random, torch
+import numpy as np
+from torch import Tensor, nn
+from lmcourse.exercises import check, hint
+from lmcourse.notebook import check, hint
+torch.manual_seed(0)
+torch.backends.cudnn.deterministic = True
+os.environ["OMP_NUM_THREADS"] = "1"
+model = nn.Linear(2, 2)
+model.weight.data[0] = 3
+model.eval()
+step = torch.compile(model)
+class Value:
+    def __eq__(self, other):
+        return self.data == other.data
+    def __bool__(self):
+        return bool(self.data)
+sum = 3
+text = open("corpus.txt").read()
+half = 1 / 2
+"""
+
+FOUND = {
+    "import sqlite3": ("file", "uses sqlite3"),
+    "open('../../gradebook.db')": ("file", "names '../../gradebook.db'"),
+    "open('/etc/passwd')": ("file", "names '/etc/passwd'"),
+    "import os\nos.environ['LMCOURSE_SEED']": ("file", "names 'LMCOURSE_SEED'"),
+    "from urllib.request import urlopen": ("network", "uses urllib.request.urlopen"),
+    "import subprocess as s\ns.run('ls')": ("process", "uses subprocess"),
+    "from os import system\nsystem('ls')": ("process", "uses os.system"),
+    "import os\nos.fork()": ("process", "uses os.fork"),
+    "import ctypes": ("interpreter", "uses ctypes"),
+    "import gc\ngc.get_objects()": ("interpreter", "uses gc.get_objects"),
+    "import sys as s\ns._getframe(1)": ("interpreter", "uses sys._getframe"),
+    "f.__globals__['x']": ("interpreter", "uses .__globals__"),
+    "get_ipython().ast_transformers.append(t)": ("interpreter", "uses .ast_transformers"),
+    "ip = get_ipython()\nip.events.register('pre_run_cell', f)": ("interpreter", "uses .events.register"),
+    "get_ipython().kernel.do_execute = f": ("interpreter", "uses .do_execute"),
+    "import builtins\nbuiltins.len = f": ("builtins", "assigns to builtins.len"),
+    "from torch import Tensor as T\nT.__eq__ = f": ("builtins", "assigns to torch.Tensor.__eq__"),
+    "import torch\nx, torch.equal = f, g": ("builtins", "assigns to torch.equal"),
+    "from lmcourse import plots\ndel plots.bars": ("builtins", "assigns to lmcourse.plots.bars"),
+    "import sys\nsys.modules['torch'] = f": ("builtins", "assigns to sys.modules"),
+    "import torch\nsetattr(torch, 'equal', f)": ("builtins", "assigns to torch by setattr"),
+    "class A:\n    def __torch_function__(*a): pass": ("builtins", "defines __torch_function__"),
+    "class A:\n    def __eq__(self, other): return True": ("text", "has __eq__ always say True"),
+    "class A:\n    __ne__ = lambda self, other: False": ("text", "has __ne__ always say False"),
+    "class A:\n    def __reduce__(self): return f, ()": ("text", "defines __reduce__"),
+    "from lmcourse.exercises.registry import find_exercise": ("text", "uses lmcourse.exercises.registry.find_exercise"),
+    "import lmcourse.grading": ("text", "uses lmcourse.grading"),
+    "exec('x = 1')": ("text", "uses exec"),
+    "import builtins as b\nb.eval('1')": ("text", "uses eval"),
+    "__import__('o' + 's')": ("text", "uses __import__"),
+}
+
+
+@pytest.mark.parametrize("text", FOUND)
+def test_what_honest_work_never_mentions_is_found_in_the_text(text: str) -> None:
+    kind, what = FOUND[text]
+    assert Evidence(kind, f"Code cell 7 {what}.", "read") in suspicious([Cell(7, text, ast.parse(text))])
+
+
+def test_nothing_is_found_in_honest_work() -> None:
+    assert suspicious(cells_of([HONEST])) == []
+    for path in sorted(ROOT.glob("*/[0-9][0-9]-*/*.ipynb")):
+        cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+        assert suspicious(cells_of(["".join(cell["source"]) for cell in cells])) == [], path
+    for exercise in all_exercises().values():
+        for wrong in exercise.misconceptions:
+            text = inspect.cleandoc(f"\n{inspect.getsource(wrong.answer)}")
+            assert exercise.value or suspicious(cells_of([text])) == [], text
+
+
+def test_what_is_found_changes_no_mark() -> None:
+    found = examined(["import ctypes, sqlite3", "answer = 42"], [answering()])
+    assert found.reports["answer"].points == 1
+    assert [one.what for one in found.evidence] == ["Code cell 1 uses ctypes.", "Code cell 1 uses sqlite3."]
