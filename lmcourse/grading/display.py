@@ -23,13 +23,13 @@ PYTHON = {"name": "python", "pygments_lexer": "ipython3"}
 MOST = 200
 """Outputs of one cell that are shown."""
 
-TEXT = 500_000
+TEXT = 200_000
 """Characters of plain output on one page."""
 
-RICH = 100_000
-"""Characters of HTML, Markdown and LaTeX in the outputs of one page; the parser of HTML can take 10 s for 100,000."""
+RICH = 60_000
+"""Characters of HTML, Markdown and LaTeX in the outputs of one page; they take up to 5 s to draw."""
 
-PIECE = 25_000
+PIECE = 20_000
 """Characters of one piece of these: twice as many can take four times as long."""
 
 TOO_LARGE = "… too large to be shown here"

@@ -28,7 +28,7 @@ MOST_CELLS = 2_000
 """Cells of a notebook; those of the course have about 100."""
 
 LONGEST = 200_000
-"""Characters of all cells together; the notebooks of the course have up to 50,000, 100,000 take a second to draw."""
+"""Characters of all cells together; the notebooks of the course have up to 50,000. A page takes 15 s to draw then."""
 
 FORMATS = (2, 3, 4)
 """nbformat's versions. JupyterLab writes 4; before that, cells lay in worksheets."""

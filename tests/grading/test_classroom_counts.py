@@ -25,6 +25,7 @@ from tests.grading.made_up_class import (
     NO_RETURN,
     UPSIDE_DOWN,
     report,
+    result,
     small_class,
     solved,
     unanswered,

@@ -19,7 +19,7 @@ from lmcourse.exercises.checking import SEED
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.examination import Patience, PlainHost
 from tests.exercises.toy import answering, counting, doubling
-from tests.grading.examining import reports_of
+from tests.grading.examining import Forked, code_cells, examined, reports_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,9 +56,9 @@ def test_a_solution_and_a_stub_earn_what_they_earn_in_the_notebook(
     [chapter] = [chapter for chapter in available_chapters() if chapter.number == number]
     exercises = exercises_of(chapter)
     for folder in ("solutions", "notebooks"):
-        texts = sources(folder, number)
-        reports = reports_of(texts, exercises, seed=7)
-        assert reports == checked(texts, exercises, monkeypatch)
+        texts, released = code_cells(folder, number), code_cells("notebooks", number)
+        reports = examined(texts, exercises, seed=7, host=Forked(), handed_out=released).reports
+        assert reports == checked(sources(folder, number), exercises, monkeypatch)
         assert all(report.points == (report.max_points if folder == "solutions" else 0) for report in reports.values())
 
 
@@ -84,7 +84,7 @@ def test_wrong_answers_earn_what_they_earn_in_the_notebook(monkeypatch: pytest.M
     for place, exercise in enumerate(exercises):
         exercise.name = f"double{place}"
     here = {name: report.to_json() for name, report in checked(texts, exercises, monkeypatch).items()}
-    there = {name: report.to_json() for name, report in reports_of(texts, exercises, seed=7).items()}
+    there = {name: report.to_json() for name, report in reports_of(texts, exercises, seed=7, host=Forked()).items()}
     assert there == here
     assert [report["points"] for report in there.values()] == [0, 1.5, 1.5, *[0] * 9]
 
@@ -99,19 +99,19 @@ def test_classes_values_magics_and_await() -> None:
         "this is not Python!",
         "def double(x):\n    return x + x",
     ]
-    reports = reports_of(texts, [doubling(), counting(), answering()], seed=1)
+    reports = reports_of(texts, [doubling(), counting(), answering()], seed=1, host=Forked())
     assert [report.points for report in reports.values()] == [2, 2, 1]
 
 
 def test_what_is_not_there_earns_nothing() -> None:
-    reports = reports_of([], [doubling(), counting(), answering()], seed=1)
+    reports = reports_of([], [doubling(), counting(), answering()], seed=1, host=Forked())
     assert [report.points for report in reports.values()] == [0, 0, 0]
     assert "name 'double' is not defined" in str(reports["double"])
 
 
 def test_a_cell_that_ends_python_is_named_and_what_was_above_it_counts() -> None:
     texts = ["def double(x):\n    return x + x", "import os\nos._exit(0)", "answer = 42"]
-    reports = reports_of(texts, [answering(), doubling()], seed=1)
+    reports = reports_of(texts, [answering(), doubling()], seed=1, host=Forked())
     assert [report.points for report in reports.values()] == [0, 2]
     assert reports["answer"].diagnosis == (
         "Code cell 2 broke off the run: it ended Python itself: an exit, a crash, or no memory left. "
@@ -120,21 +120,23 @@ def test_a_cell_that_ends_python_is_named_and_what_was_above_it_counts() -> None
 
 
 def test_a_cell_without_end_is_named() -> None:
-    reports = reports_of(["answer = 42\nwhile True: pass"], [answering()], seed=1, patience=Patience(cell=0.5))
+    reports = reports_of(
+        ["answer = 42\nwhile True: pass"], [answering()], seed=1, host=Forked(), patience=Patience(cell=0.5)
+    )
     assert reports["answer"].points == 0
     assert "Code cell 1 broke off the run: still running after 0.5 s" in str(reports["answer"])
 
 
 def test_a_notebook_without_end_stops_after_its_time() -> None:
     texts = ["import time, signal", "def double(x):\n    signal.setitimer(signal.ITIMER_REAL, 0)\n    time.sleep(60)"]
-    reports = reports_of(texts, [doubling(), counting()], seed=1, patience=Patience(total=4.0))
+    reports = reports_of(texts, [doubling(), counting()], seed=1, host=Forked(), patience=Patience(total=4.0))
     assert [report.points for report in reports.values()] == [0, 0]
     assert "the notebook ran longer than 4 s in all" in str(reports["double"])
 
 
 def test_after_one_case_out_of_time_the_others_are_not_run(tmp_path: Path) -> None:
     text = f"def double(x):\n    print('once', file=open({str(tmp_path / 'calls')!r}, 'a'))\n    while True: pass"
-    report = reports_of([text], [doubling(seconds=0.3)], seed=1)["double"]
+    report = reports_of([text], [doubling(seconds=0.3)], seed=1, host=Forked())["double"]
     assert (tmp_path / "calls").read_text() == "once\n"
     assert not any(case.passed for case in report.cases)
     assert "still running after 0.3 s" in report.cases[0].message
@@ -163,7 +165,7 @@ def test_the_cases_come_in_an_order_that_tells_nothing(tmp_path: Path) -> None:
     for seed in (1, 2):
         seen = tmp_path / str(seed)
         text = f"def f(x):\n    print(x, file=open({str(seen)!r}, 'a'))\n    return x"
-        assert reports_of([text], [exercise], seed)["f"].points == 1
+        assert reports_of([text], [exercise], seed, host=Forked())["f"].points == 1
         orders.append([float(line) >= 1 for line in seen.read_text().split()])
     assert [sum(order) for order in orders] == [3, 3]
     assert all(order != [True] * 3 + [False] * 6 for order in orders)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from pathlib import Path
 
 import pytest
 
-from lmcourse.course import available_chapters
+from lmcourse.course import Chapter, available_chapters
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.exercises.wire_limits import WireError
 from lmcourse.grading.examination import Patience, PlainHost
@@ -18,17 +17,11 @@ from lmcourse.grading.examination.printed import FLOOD, SHOWN, Page, TooMuchPrin
 from lmcourse.grading.examination.showing import only_shows, showing_names
 from lmcourse.grading.examination.texts import cells_of
 from tests.exercises.toy import answering, counting, doubling
-from tests.grading.examining import examined, reports_of
+from tests.grading.examining import Fork, Forked, code_cells, examined, reports_of
 
-ROOT = Path(__file__).resolve().parents[2]
 IMPORTS = (
     "import torch\nfrom lmcourse import plots, numerics\nfrom lmcourse.notebook import check, explore, hint, start"
 )
-
-
-def code(folder: str, number: str) -> list[str]:
-    [path] = ROOT.glob(f"{folder}/{number}-*/*.ipynb")
-    return ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
 
 
 def shows(cell: str, *others: str) -> bool:
@@ -83,11 +76,11 @@ def test_everything_else_is_run(cell: str, others: list[str]) -> None:
 
 
 @pytest.mark.parametrize("chapter", available_chapters(), ids=lambda chapter: chapter.number)
-def test_of_the_courses_own_cells_only_the_imports_are_needed(chapter: object) -> None:
+def test_of_the_courses_own_cells_only_the_imports_are_needed(chapter: Chapter) -> None:
     """What was measured of the others: 47 s of training and timing in three of the notebooks."""
-    cells = cells_of(code("solutions", chapter.number))
+    cells = cells_of(code_cells("solutions", chapter.number))
     answers = {exercise.name for exercise in exercises_of(chapter)}
-    released = code("notebooks", chapter.number)
+    released = code_cells("notebooks", chapter.number)
     unrun = needless(cells, released, answers)
     names = showing_names([cell.tree for cell in cells])
     unrun |= {cell.place for cell in cells if only_shows(cell.tree, names)}
@@ -131,7 +124,7 @@ def test_a_cell_tells_what_it_printed_and_how_it_failed() -> None:
         "from lmcourse.notebook import check",
         "check(answer)",
     ]
-    runs = examined(cells, [answering()]).cells
+    runs = examined(cells, [answering()], host=Forked()).cells
     assert [run.run for run in runs] == [True, True, True, False, False, True, True, False]
     assert runs[0].printed == "out\nerr\n [31m?\n"
     assert runs[1].failure == "ZeroDivisionError: division by zero, in line 2: `y = x / 0`"
@@ -141,7 +134,7 @@ def test_a_cell_tells_what_it_printed_and_how_it_failed() -> None:
 
 def test_a_cell_that_prints_without_end_is_ended() -> None:
     """And it costs neither memory nor the other cells."""
-    found = examined(["while True:\n    print('x' * 100_000)", "answer = 42"], [answering()])
+    found = examined(["while True:\n    print('x' * 100_000)", "answer = 42"], [answering()], host=Forked())
     assert found.reports["answer"].points == 1
     assert f"printed more than {FLOOD:,} characters" in found.cells[0].failure
     assert [(one.kind, one.source) for one in found.evidence] == [("flood", "seen")]
@@ -183,14 +176,14 @@ MISSING = {
 @pytest.mark.parametrize("name", MISSING)
 def test_a_missing_answer_has_a_reason_to_act_on(name: str) -> None:
     text, says = MISSING[name]
-    report = reports_of(["import torch", text], [doubling(), counting()])["double"]
+    report = reports_of(["import torch", text], [doubling(), counting()], host=Forked())["double"]
     assert report.points == 0
     assert report.diagnosis.startswith("name 'double' is not defined: ")
     assert re.search(says, report.diagnosis)
 
 
 def test_a_name_that_an_answer_lacks_inside_is_its_own_matter() -> None:
-    report = reports_of(["def double(x):\n    return twice(x)"], [doubling()])["double"]
+    report = reports_of(["def double(x):\n    return twice(x)"], [doubling()], host=Forked())["double"]
     assert "name 'twice' is not defined" in str(report)
     assert not report.diagnosis
 
@@ -199,14 +192,14 @@ def test_no_process_is_started_after_the_time_is_over() -> None:
     """Each of a hundred exercises would otherwise cost one."""
     started = []
 
-    class Counted(PlainHost):
-        def start(self, end: object) -> object:
-            started.append(end)
-            return super().start(end)
+    class Counted(Fork):
+        def __init__(self, process: int) -> None:
+            super().__init__(process)
+            started.append(process)
 
     exercises = [doubling(), counting(), answering()]
-    found = examined(["while True: pass"], exercises, host=Counted(), patience=Patience(total=4.0))
+    found = examined(["while True: pass"], exercises, host=Forked(Counted), patience=Patience(total=1.0))
     assert len(started) == 1
-    assert all("the notebook ran longer than 4 s in all" in report.diagnosis for report in found.reports.values())
-    assert "the notebook ran longer than 4 s in all" in found.problem
+    assert all("the notebook ran longer than 1 s in all" in report.diagnosis for report in found.reports.values())
+    assert "the notebook ran longer than 1 s in all" in found.problem
     assert found.evidence == ()

@@ -5,31 +5,32 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import socket
 from pathlib import Path
 
 import pytest
 
 from lmcourse.exercises.registry import all_exercises
-from lmcourse.grading.evidence import Evidence
-from lmcourse.grading.examination import Patience, PlainHost
-from lmcourse.grading.examination.plain import PlainGuest
+from lmcourse.grading.evidence import Evidence, Kind
+from lmcourse.grading.examination import Patience
 from lmcourse.grading.examination.suspicious import suspicious
 from lmcourse.grading.examination.texts import Cell, cells_of
 from tests.exercises.toy import answering, doubling
-from tests.grading.examining import examined
+from tests.grading.examining import Fork, Forked, examined
 
 ROOT = Path(__file__).resolve().parents[2]
 
 CHANNEL = """
-import gc, time
-from lmcourse.grading.examination.channel import Channel
-[channel] = [thing for thing in gc.get_objects() if isinstance(thing, Channel)]
+import sys
+frame = sys._getframe()
+while "channel" not in frame.f_locals:
+    frame = frame.f_back
+channel = frame.f_locals["channel"]
 """
+"""A cell's way to the connection of the program that runs it."""
 
 
 def seen(*cells: str, patience: Patience | None = None) -> list[tuple[str, str]]:
-    evidence = examined(cells, [doubling(seconds=0.3)], patience=patience).evidence
+    evidence = examined(cells, [doubling(seconds=0.3)], host=Forked(), patience=patience).evidence
     return [(one.kind, one.what) for one in evidence if one.source == "seen"]
 
 
@@ -47,18 +48,18 @@ def test_neither_failures_nor_slow_answers_are_evidence() -> None:
     assert seen("while True: pass", patience=Patience(cell=0.5)) == []
 
 
-class Watching(PlainHost):
-    """A host that ends each guest when it is asked the first time, and tells of it."""
+class Large(Fork):
+    """A guest whose host ended it, and tells of it."""
 
-    def start(self, end: socket.socket) -> PlainGuest:
-        guest = super().start(end)
-        guest.ended_for = lambda: "it used more than 3 MiB of memory"  # type: ignore[method-assign]
-        guest.evidence = lambda: [Evidence("memory", "It was too large.", "seen")]  # type: ignore[method-assign]
-        return guest
+    def ended_for(self) -> str:
+        return "it used more than 3 MiB of memory"
+
+    def evidence(self) -> list[Evidence]:
+        return [Evidence("memory", "It was too large.", "seen")]
 
 
 def test_what_a_host_says_of_its_guest_counts() -> None:
-    found = examined(["import os\nos._exit(0)"], [answering(), doubling()], host=Watching())
+    found = examined(["import os\nos._exit(0)"], [answering(), doubling()], host=Forked(Large))
     assert found.problem.startswith("Code cell 1 broke off the run: it used more than 3 MiB of memory.")
     assert found.reports["answer"].diagnosis == found.problem
     assert [one.kind for one in found.evidence if one.source == "seen"] == ["memory"]
@@ -87,12 +88,12 @@ text = open("corpus.txt").read()
 half = 1 / 2
 """
 
-FOUND = {
+FOUND: dict[str, tuple[Kind, str]] = {
     "import sqlite3": ("file", "uses sqlite3"),
     "open('../../gradebook.db')": ("file", "names '../../gradebook.db'"),
     "open('/etc/passwd')": ("file", "names '/etc/passwd'"),
     "import os\nos.environ['LMCOURSE_SEED']": ("file", "names 'LMCOURSE_SEED'"),
-    "from urllib.request import urlopen": ("network", "uses urllib.request.urlopen"),
+    "from urllib.request import urlopen": ("network", "uses urllib"),
     "import subprocess as s\ns.run('ls')": ("process", "uses subprocess"),
     "from os import system\nsystem('ls')": ("process", "uses os.system"),
     "import os\nos.fork()": ("process", "uses os.fork"),
@@ -139,6 +140,6 @@ def test_nothing_is_found_in_honest_work() -> None:
 
 
 def test_what_is_found_changes_no_mark() -> None:
-    found = examined(["import ctypes, sqlite3", "answer = 42"], [answering()])
+    found = examined(["import ctypes, sqlite3", "answer = 42"], [answering()], host=Forked())
     assert found.reports["answer"].points == 1
     assert [one.what for one in found.evidence] == ["Code cell 1 uses ctypes.", "Code cell 1 uses sqlite3."]

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 from nbformat import NotebookNode
+from nbgrader.api import Gradebook
+from nbgrader.converters import GenerateFeedback
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.plugins import CsvExportPlugin
 
 from lmcourse.grading.environment import SEED, run_seed
 from lmcourse.grading.grader import Options, grade
-from lmcourse.grading.record import record
+from lmcourse.grading.record import nbgrader_configuration, record
 from tests.grading.jailed import needs_bubblewrap
 from tests.grading.postgres import Server, find_programs, running_server
 from tests.grading.real_course import RealCourse
@@ -85,10 +89,14 @@ def test_marks_on_a_server_equal_those_in_a_file(course: RealCourse, url: str) -
 
 
 def test_feedback_and_export_read_the_server(course: RealCourse, url: str) -> None:
-    course.nbgrader("generate_feedback", course.chapter.id, "--db", url)
+    config = nbgrader_configuration(course.root, url)
+    config.CourseDirectory.assignment_id = course.chapter.id
+    GenerateFeedback(coursedir=CourseDirectory(config=config), config=config).start()
     page = (course.root / "feedback" / "bob" / course.chapter.id / course.name).with_suffix(".html").read_text()
     assert "Subtract the maximum first" in page
-    course.nbgrader("export", "--to", "grades.csv", "--db", url)
+    export = CsvExportPlugin(to=str(course.root / "grades.csv"))
+    with Gradebook(url) as book:
+        export.export(book)
     with (course.root / "grades.csv").open(newline="") as file:
         exported = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
     assert exported == {student: sum(marks.values()) for student, marks in course.marks(url).items()}

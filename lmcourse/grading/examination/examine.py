@@ -136,6 +136,8 @@ class _Examination:
             self.close()
             rest = Outcome(failure=error.failure)
             lost = f"While `{exercise.name}` was checked: {error}."
+            if monotonic() >= self.deadline:
+                self.ended = self.ended or f"There was no time for all of it: {error}."
         return [outcomes.get(place, rest) for place in range(len(cases))], lost
 
     def _ready(self) -> Examinee:

@@ -76,7 +76,8 @@ def suspicious(cells: Sequence[Cell]) -> list[Evidence]:
 
 def _found(node: ast.AST, known: Mapping[str, str]) -> Found:
     if isinstance(node, ast.Import | ast.ImportFrom):
-        for name in imported(node).values():
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else imported(node).values()
+        for name in names:
             yield from _used(name)
     elif isinstance(node, ast.Attribute | ast.Name | ast.Subscript):
         yield from _reached(node, known)

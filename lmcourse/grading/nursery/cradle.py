@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+import torch
+
 from lmcourse.grading.examination.child import serve
 from lmcourse.grading.jail.bubblewrap import WORK
 from lmcourse.grading.jail.enter import close_all_but, give_up
@@ -104,6 +106,8 @@ class Cradle:
         give_up({**self.surrender, "keep": [channel, witness], "uid": user})
         kernel.drop_capabilities()
         kernel.set_readable(True)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_IGN)  # as Python has it: a write that fails is an exception
         os.chdir(WORK)
         _forget()
         end = WitnessedChannel(socket.socket(fileno=channel))
@@ -116,6 +120,7 @@ class Cradle:
 def _forget() -> None:
     """What is of the keeper, and what has to be another one in each process. `random` sees to itself after a fork."""
     sys.argv[:] = [""]
+    torch.default_generator.seed()
     if drawing := sys.modules.get("numpy.random"):
         drawing.seed()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from threading import Event, Thread
 from time import monotonic
 
@@ -14,7 +14,7 @@ from lmcourse.grading.jail import Limits
 from lmcourse.grading.jail.memory import forks_use_more
 from lmcourse.grading.nursery.room import Room
 from lmcourse.grading.nursery.wire import LONGEST
-from lmcourse.grading.nursery.witness import Testimony
+from lmcourse.grading.nursery.witness import Statements
 
 LOOK = 0.05
 """Seconds between two looks at its memory."""
@@ -38,7 +38,7 @@ class NurseryGuest:
 
     def __init__(self, room: Room, limits: Limits, witness: int, user: AbstractContextManager[object]) -> None:
         self._room, self._limits, self._witness, self._user = room, limits, witness, user
-        self._testimony = Testimony()
+        self._statements = Statements()
         self._found: list[Evidence] = []
         self._reason = ""
         self._gone = Event()
@@ -48,10 +48,10 @@ class NurseryGuest:
     def kill(self) -> None:
         """End all of it, and return when it is gone. May be called again."""
         if not self._gone.is_set():
-            if self._testimony.over:
+            if self._statements.over:
                 self._gone.wait(DYING)  # it is dying, or wants to be thought so
-            if not self._gone.is_set() and self._testimony.over:
-                self._testimony.silenced()
+            if not self._gone.is_set() and self._statements.over:
+                self._statements.silenced()
             self._room.kill_guest()
             if not self._gone.wait(ANSWER):
                 self._room.end()
@@ -63,7 +63,7 @@ class NurseryGuest:
 
     def evidence(self) -> list[Evidence]:
         """What was noticed; complete once it has been killed."""
-        return [*self._found, *self._testimony.evidence()]
+        return [*self._found, *self._statements.evidence()]
 
     def _watch(self) -> None:
         """Until it is gone: look at its memory, hear its witness, and wait for its end."""
@@ -77,12 +77,12 @@ class NurseryGuest:
             if monotonic() >= look and not self._reason:
                 self._weigh()
                 look = monotonic() + LOOK
-        self._end(self._room.control.recv(LONGEST))
+        self._end()
 
     def _hear(self) -> bool:
         """Take what the witness said; whether it was the last."""
-        self._testimony.add(os.read(self._witness, 4096))
-        return self._testimony.over
+        self._statements.add(os.read(self._witness, 4096))
+        return self._statements.over
 
     def _weigh(self) -> None:
         if forks_use_more(self._room.keeper, self._limits.memory):
@@ -90,9 +90,12 @@ class NurseryGuest:
             self._found.append(Evidence("memory", f"The notebook was ended: {self._reason}.", "seen"))
             self._room.kill_guest()
 
-    def _end(self, status: bytes) -> None:
+    def _end(self) -> None:
         """All of it is gone, or the keeper died, and with it the guest."""
-        while not self._testimony.over:
+        status = b""
+        with suppress(OSError):
+            status = self._room.control.recv(LONGEST)
+        while not self._statements.over:
             self._hear()
         os.close(self._witness)
         with self._user:
@@ -100,9 +103,7 @@ class NurseryGuest:
         number = int(status) - 128 if status else 0
         if number == signal.SIGXCPU:
             self._reason = f"it used more than {self._limits.cpu_seconds} s of processor time"
-        elif number == signal.SIGXFSZ:
-            self._reason = f"it wrote a file of more than {self._limits.file_size / 2**20:g} MiB"
-        elif number > 0 and number in set(signal.Signals):
+        elif number in set(signal.Signals) - {signal.SIGKILL}:
             what = f"Its Python ended with {signal.Signals(number).name}: a crash, or a signal that it sent itself."
             self._found.append(Evidence("crash", what, "seen"))
         self._gone.set()

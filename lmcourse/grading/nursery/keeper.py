@@ -50,17 +50,15 @@ def main() -> None:
 
 
 def load(modules: Sequence[str]) -> None:
-    """Import what guests will need, and leave torch as it is in a process that has just begun.
+    """Import what guests will need.
 
     Raises:
         RuntimeError: one of the modules keeps threads running.
     """
     torch.set_num_threads(1)
-    luck = torch.get_rng_state()
     for name in (*ALWAYS, *modules):
         with suppress(Exception):  # then the notebook will fail to import it, and say why
             importlib.import_module(name)
-    torch.set_rng_state(luck)
     prepare()
     deadline = monotonic() + SETTLE
     while len(list(Path("/proc/self/task").iterdir())) > 1:

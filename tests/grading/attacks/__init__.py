@@ -32,4 +32,4 @@ BY_AIM = {
 
 ATTACKS = [attack for attacks in BY_AIM.values() for attack in attacks]
 
-__all__ = ["ATTACKS", "BY_AIM", "Attack"]
+__all__ = ["ATTACKS", "BY_AIM", "PAGES", "Attack"]

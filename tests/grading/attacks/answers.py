@@ -151,6 +151,7 @@ def ask(name, args, kwargs):
         if 'NAME' == 'max_finite':
             return ask(lambda numerics: numerics.FloatFormat("x", *args, **kwargs).max_finite)
         """,
+        may_earn=2.0,
     ),
     attack(
         "returns_the_misconception",

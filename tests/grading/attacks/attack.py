@@ -39,8 +39,8 @@ class Attack:
         kinds: evidence, of which at least one kind has to be recorded; none if honest work could look the same.
         reason: what the reason of the result has to say.
         beside: more files of the folder handed in, by name; a path is a link to it.
-        handed_in_as: the name of the notebook, if not the usual one.
         link: what the notebook is a link to, if it is one.
+        may_earn: points that it does get: its answers are right, though they break a rule.
     """
 
     name: str
@@ -49,8 +49,8 @@ class Attack:
     kinds: tuple[Kind, ...] = ()
     reason: str = EARNED_NOTHING
     beside: Mapping[str, str | Path] = field(default_factory=dict)
-    handed_in_as: str = ""
     link: Path | None = None
+    may_earn: float = 0.0
 
 
 def attack(
@@ -64,11 +64,12 @@ def attack(
     reason: str = EARNED_NOTHING,
     edit: Edit | None = None,
     beside: Mapping[str, str | Path] | None = None,
+    may_earn: float = 0.0,
 ) -> Attack:
     """An attack by code.
 
     Args:
-        name, what, reason, beside: see `Attack`.
+        name, what, reason, beside, may_earn: see `Attack`.
         first: a cell above all exercises.
         kinds: see `Attack`.
         every: the body of every answer that is a function; `NAME` in it is the exercise.
@@ -88,7 +89,7 @@ def attack(
             edit(nb)
         return nb
 
-    return Attack(name, what, build, kinds, reason, beside or {})
+    return Attack(name, what, build, kinds, reason, beside or {}, may_earn=may_earn)
 
 
 def bare(release: NotebookNode) -> NotebookNode:

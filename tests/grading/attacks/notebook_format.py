@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 from lmcourse.grading.cells import new_code_cell, new_output
 from tests.grading.attacks.attack import Attack, attack, bare, find, is_check
 
-NO_NOTEBOOK = "cannot be read as a notebook|is no notebook|not a notebook"
+NO_NOTEBOOK = "cannot be read as a notebook"
 
 
 def _checks(nb: NotebookNode) -> list[NotebookNode]:
@@ -135,8 +135,9 @@ FORMAT = [
     Attack("odd_json", "JSON with a number of 5000 digits, NaN and a key twice", _odd_json),
     file_of("binary", "no text at all", bytes(range(256)) * 100),
     file_of("empty", "an empty file", b""),
-    replace(attack("--force", "a student whose name is an option", edit=_edited)),
-    replace(attack("$(touch left-behind.txt); `id` '*'", "a student whose name is a command", edit=_edited)),
-    replace(attack("<script>name", "a student whose name is a script", edit=_edited)),
+    attack("--force", "a student whose name is an option", edit=_edited),
+    attack("$(touch left-behind.txt)", "a student whose name is a command", edit=_edited),
+    attack("<script>name", "a student whose name is a script", edit=_edited),
+    attack("every*", "a student whose name stands for many", edit=_edited, reason="rename"),
 ]
 """All attacks of this file."""

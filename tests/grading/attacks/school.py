@@ -32,7 +32,9 @@ HEARD = "HEARD"
 """What an attack prints when it got at something. Its text has it in another spelling."""
 
 MADE = ("autograded", "feedback", "gradebook.db", "submitted")
-LEFT = [Path(folder, name) for folder in ("/tmp", "/var/tmp", "/dev/shm") for name in ("accomplice.txt", "left-behind.txt")]
+NAMES = ("accomplice.txt", "left-behind.txt", "lmcourse-pickle-ran")
+LEFT = [Path(folder, name) for folder in ("/tmp", "/var/tmp", "/dev/shm") for name in NAMES]
+"""What attacks would leave on the machine."""
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """A witness in the notebook's own process: what it does that honest work does not, told to the grader over a pipe.
 
 `hook` is the witness, an audit hook (PEP 578) that Python itself calls and that cannot be taken out again. `install`
-puts it where the notebook's code has no name for it. `testimony` is what the grader makes of what came.
+puts it where the notebook's code has no name for it. `statements` is what the grader makes of what came.
 
 It is evidence and no wall: the jail keeps a notebook from doing harm, and marks come from outside. Whoever writes to
 the memory of Python (ctypes, a C extension) can silence it, which is told as long as it was done by ways that Python
@@ -9,7 +9,7 @@ announces. So can a signal handler that strikes in the middle of the hook and lo
 Python announce everything: not `os.stat`, not what a library does in C.
 """
 
-from lmcourse.grading.nursery.witness.install import WitnessedChannel, install, prepare
-from lmcourse.grading.nursery.witness.testimony import Testimony
+from lmcourse.grading.nursery.witness.statements import Statements
+from lmcourse.grading.nursery.witness.watching import WitnessedChannel, install, prepare
 
-__all__ = ["Testimony", "WitnessedChannel", "install", "prepare"]
+__all__ = ["Statements", "WitnessedChannel", "install", "prepare"]

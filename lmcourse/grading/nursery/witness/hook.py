@@ -1,4 +1,4 @@
-"""The witness itself. `install` runs this file where no notebook has a name for it; nobody imports it.
+"""The witness itself. `watching` runs this file where no notebook has a name for it; nobody imports it.
 
 Everything it calls is written in C or stands in this file. What comes with an event may be an object of the
 learner's own class, so none of its methods is called.
@@ -28,9 +28,6 @@ HIGHEST = 1024
 WRITING = 0o3 | 0o100 | 0o1000  # O_WRONLY and O_RDWR, O_CREAT, O_TRUNC
 GONE = object()
 
-UNSEEN = {"_xxsubinterpreters", "_xxinterpchannels", "_testcapi", "_testinternalcapi", "_posixsubprocess"}
-"""Modules that lead to where no audit hook looks."""
-
 told: dict[str, set[str]] = {}
 missed: dict[str, bool] = {}
 state: dict[str, Any] = {}
@@ -39,7 +36,8 @@ judges: dict[str, tuple[str, Callable[[Any], str]]] = {}
 
 def remember(
     places: tuple[str, ...],
-    files: Sequence[str],
+    files: Collection[str],
+    modules: Collection[str],
     tracers: Sequence[tuple[Any, Any]],
     struck: type[BaseException],
     watched: Sequence[tuple[str, Mapping[str, Any], Collection[str]]],
@@ -49,12 +47,19 @@ def remember(
     Args:
         places: beginnings of paths that are nobody's secret, each with a slash at its end.
         files: the same, of single files.
+        modules: what nobody has a use for.
         tracers: code that may trace, with its globals.
         struck: what the course's own time limit raises, wherever Python is at that moment.
         watched: a name, the names it holds, and those of them that are not to be replaced.
     """
-    state.update(places=places, files=frozenset(files), tracers=tracers, struck=struck)
+    state.update(places=places, files=frozenset(files), modules=frozenset(modules), tracers=tracers, struck=struck)
     state["watched"] = [(name, now, {key: now.get(key, GONE) for key in keys}) for name, now, keys in watched]
+
+
+def judge_by(table: Mapping[str, tuple[str, str, int | None]], *, paths: bool) -> None:
+    """Learn events, by name: their kind, what to say, and the argument to quote. Of paths, strange ones only."""
+    for event, (kind, doing, which) in table.items():
+        judges[event] = (kind, reached(doing, which or 0) if paths else did(doing, which))
 
 
 def begin(pipe: int) -> None:
@@ -147,7 +152,7 @@ def opened(details: Any) -> str:
     return path and f"it opened {path}{' to write' if writing else ''}"
 
 
-def reached(doing: str, which: int = 0) -> Callable[[Any], str]:
+def reached(doing: str, which: int) -> Callable[[Any], str]:
     """A judge of events whose argument of this number is a path."""
 
     def judge(details: Any) -> str:
@@ -158,7 +163,7 @@ def reached(doing: str, which: int = 0) -> Callable[[Any], str]:
     return judge
 
 
-def did(doing: str, which: int | None = None) -> Callable[[Any], str]:
+def did(doing: str, which: int | None) -> Callable[[Any], str]:
     """A judge of events that honest work never causes; the argument of this number is quoted."""
 
     def judge(details: Any) -> str:
@@ -186,51 +191,12 @@ def rewired(details: Any) -> str:
 
 def imported(details: Any) -> str:
     name = text(details[0])
-    return f"it imported {name}" if name in UNSEEN else ""
+    return f"it imported {name}" if name in state["modules"] else ""
 
 
-for _event, _doing in {
-    "os.listdir": "listed",
-    "os.scandir": "listed",
-    "os.chdir": "went to",
-    "os.chmod": "changed",
-    "os.chown": "changed",
-    "os.mkdir": "made",
-    "os.remove": "removed",
-    "os.rename": "renamed",
-    "os.rmdir": "removed",
-    "os.symlink": "made a link to",
-    "os.link": "made a link to",
-    "os.truncate": "cut",
-    "shutil.rmtree": "removed",
-}.items():
-    judges[_event] = ("file", reached(_doing))
 judges["open"] = ("file", opened)
-
-for _event in ("connect", "bind", "sendto", "sendmsg"):
-    judges[f"socket.{_event}"] = ("network", did(f"used a socket ({_event})"))
-for _event in ("getaddrinfo", "gethostbyname", "gethostbyaddr"):
-    judges[f"socket.{_event}"] = ("network", did("looked up a host:", 0))
 judges["socket.__new__"] = ("network", made_a_socket)
-
-for _event in ("fork", "forkpty", "system", "exec", "posix_spawn", "spawn", "startfile"):
-    judges[f"os.{_event}"] = ("process", did(f"started a process (os.{_event})"))
-judges["subprocess.Popen"] = ("process", did("started a program:", 0))
-judges["pty.spawn"] = ("process", did("started a program:", 0))
-for _event in ("os.kill", "os.killpg", "signal.pthread_kill"):
-    judges[_event] = ("process", did(f"sent a signal ({_event})"))
-
-for _event in ("dlopen", "dlsym", "dlsym/handle"):
-    judges[f"ctypes.{_event}"] = ("interpreter", did(f"called C ({_event}):", 1 if "dlsym" in _event else 0))
-for _event in ("cdata", "cdata/buffer", "addressof", "string_at", "wstring_at", "call_function", "PyObj_FromPtr"):
-    judges[f"ctypes.{_event}"] = ("interpreter", did("reached into memory with ctypes"))
-for _event in ("get_objects", "get_referrers", "get_referents"):
-    judges[f"gc.{_event}"] = ("interpreter", did(f"looked through all objects of Python (gc.{_event})"))
-for _event in ("_current_frames", "_current_exceptions", "addaudithook"):
-    judges[f"sys.{_event}"] = ("interpreter", did(f"reached into Python (sys.{_event})"))
-for _event in ("settrace", "setprofile"):
-    judges[f"sys.{_event}"] = ("interpreter", traced)
-judges["code.__new__"] = ("interpreter", did("made code that is no text"))
+judges["sys.settrace"] = judges["sys.setprofile"] = ("interpreter", traced)
 judges["object.__setattr__"] = ("interpreter", rewired)
 judges["import"] = ("interpreter", imported)
 judges["lmcourse.look"] = ("builtins", look)

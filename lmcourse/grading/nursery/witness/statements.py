@@ -19,7 +19,7 @@ STRANGE = Evidence("protocol", "What came from the witness in its process was no
 SILENCED = Evidence("protocol", "The witness in its process was cut off while the notebook ran on.", "seen")
 
 
-class Testimony:
+class Statements:
     """Lines that came from one guest. Only those that a witness could have written are believed."""
 
     def __init__(self) -> None:

@@ -17,6 +17,7 @@ from lmcourse.exercises.values import Plain
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.jail import view
 from lmcourse.grading.jail.bubblewrap import WORK
+from lmcourse.grading.nursery.witness import events
 
 HOOK = Path(__file__).with_name("hook.py")
 
@@ -43,7 +44,9 @@ def prepare() -> None:
     exec(compile(HOOK.read_text(encoding="utf-8"), "<witness>", "exec"), names)
     places = tuple(f"{place}/" for place in (*PLACES, sys.prefix, sys.base_prefix, *view.python()))
     tracers = [*_tracers(limits), *_tracers(watch)]
-    names["remember"](places, FILES, tracers, limits.TimeLimitExceeded, list(_watched()))
+    names["remember"](places, FILES, events.MODULES, tracers, limits.TimeLimitExceeded, list(_watched()))
+    names["judge_by"](events.PATHS, paths=True)
+    names["judge_by"]({**events.NETWORK, **events.PROCESSES, **events.INTERPRETER}, paths=False)
     _begin[:] = [names["begin"]]
 
 

@@ -1,0 +1,141 @@
+"""Workers: what they are told and answer, and what becomes of a job when one of them ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.batch import Job, Setting, crew, open_pool
+from lmcourse.grading.batch.crew import Crew, WorkerError
+from lmcourse.grading.batch.job import data_beside, job_for, modules_of
+from tests.grading.jailed import needs_bubblewrap
+from tests.grading.real_course import CHAPTER, REPOSITORY
+
+SOURCE = REPOSITORY / "solutions" / CHAPTER.id / f"{CHAPTER.topic}.ipynb"
+
+ECHO = """
+import os, sys
+for line in sys.stdin:
+    word = line.strip()
+    if word == "die once" and not os.path.exists("died"):
+        open("died", "w").close()
+        os._exit(1)
+    if word == "die":
+        os._exit(1)
+    if word == "wait":
+        import time; time.sleep(600)
+    print(os.getpid(), word, flush=True)
+"""
+"""A worker that examines nothing."""
+
+
+@pytest.fixture
+def echo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Crew:
+    monkeypatch.setattr(crew, "PROGRAM", (sys.executable, "-c", ECHO))
+    monkeypatch.chdir(tmp_path)
+    return Crew()
+
+
+def test_a_worker_does_one_job_after_the_other(echo: Crew) -> None:
+    first, second = echo.perform("a").split(), echo.perform("b").split()
+    assert (first[1], second[1]) == ("a", "b")
+    assert first[0] == second[0]
+    echo.close()
+
+
+def test_a_job_survives_a_worker(echo: Crew) -> None:
+    first = echo.perform("a").split()[0]
+    again = echo.perform("die once").split()
+    assert again[1:] == ["die", "once"]
+    assert again[0] != first
+    echo.close()
+
+
+def test_a_job_that_ends_every_worker_is_given_up(echo: Crew) -> None:
+    with pytest.raises(WorkerError):
+        echo.perform("die")
+    assert echo.perform("a").split()[1] == "a"
+    echo.close()
+
+
+def test_a_closed_crew_is_gone_and_stays_so(echo: Crew) -> None:
+    process = int(echo.perform("a").split()[0])
+    told = []
+
+    def ask() -> None:
+        with pytest.raises(WorkerError) as error:
+            echo.perform("wait")
+        told.append(str(error.value))
+
+    asked = threading.Thread(target=ask)
+    asked.start()
+    time.sleep(0.2)
+    echo.stop()
+    asked.join(20)
+    assert told == ["grading was broken off"]
+    echo.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+    with pytest.raises(WorkerError):
+        echo.perform("a")
+
+
+def test_a_job_is_one_line() -> None:
+    setting = Setting("process", seed=3, cell_seconds=5.0, total_seconds=50.0)
+    job = job_for(SOURCE, ["a = 1\nb = '\u2028'", ""], setting)
+    assert "\n" not in job.to_json()
+    assert Job.from_json(job.to_json()) == job
+    assert job.assignment == CHAPTER.id
+
+
+def test_what_a_notebook_finds_and_imports(tmp_path: Path) -> None:
+    folder = tmp_path / "01-x"
+    folder.mkdir()
+    for name in ("data.csv", "answers.py", ".hidden", "page.html", "x.ipynb"):
+        (folder / name).write_text("")
+    (folder / "pictures").mkdir()
+    assert data_beside(folder / "x.ipynb") == (str(folder / "data.csv"), str(folder / "pictures"))
+    assert {"torch", "lmcourse.notebook"} <= {*modules_of(SOURCE)}
+
+
+@needs_bubblewrap
+def test_a_worker_that_is_killed_is_replaced_and_the_marks_are_there() -> None:
+    """The real worker, killed by somebody in the middle of a class."""
+    setting = Setting("bubblewrap", seed=3)
+    cells = ["import time; time.sleep(1)", "max_finite = 3"]
+    jobs = [(name, job_for(SOURCE, [*cells, f"name = {name!r}"], setting)) for name in ("a", "b")]
+    killed = False
+    done = {}
+    with open_pool(workers=1) as pool:
+        for name, examined in pool.examine(jobs):
+            done[name] = examined
+            if not killed:
+                [worker] = children("lmcourse.grading.batch.worker")
+                os.kill(worker, signal.SIGKILL)
+                killed = True
+    assert not [one for one in done.values() if isinstance(one, Exception)]
+    assert done.keys() == {"a", "b"}
+    assert not children("lmcourse.grading.batch.worker")
+
+
+def test_where_nothing_can_be_examined_it_is_said(tmp_path: Path) -> None:
+    job = Job("no-such-chapter", ("a = 1",), Setting("process", seed=3))
+    with open_pool(workers=1) as pool, pytest.raises(CourseError, match="There is no notebook 'no-such-chapter'"):
+        list(pool.examine([("x", job)]))
+
+
+def children(program: str) -> list[int]:
+    """The children of this process that run a program."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        for child in (task / "children").read_text().split():
+            if program in Path(f"/proc/{child}/cmdline").read_text():
+                found.append(int(child))
+    return found

@@ -1,0 +1,200 @@
+"""The life of a guest: born of one process, alone, gone without a trace."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.jail import WORK, Jail
+from lmcourse.grading.jail.jail import USERS
+from lmcourse.grading.nursery import Nursery, guest, room
+from tests.grading.guests import LITTLE, Visit, children, got
+from tests.grading.jailed import needs_bubblewrap
+
+pytestmark = needs_bubblewrap
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "text.txt").write_text("some words")
+    (folder / "tables").mkdir()
+    (folder / "tables" / "one.csv").write_text("1,2")
+    with Nursery(
+        Jail((folder / "text.txt", folder / "tables"), LITTLE), ["fractions", "numpy.random", "no_such_module"]
+    ) as nursery:
+        yield nursery
+
+
+def test_a_guest_answers_with_torch_at_hand(nursery: Nursery) -> None:
+    with Visit(nursery) as visit:
+        assert visit.got("print('torch' in sys.modules, 'fractions' in sys.modules)") == "True True"
+        visit.got("import torch\nx = torch.ones(2, requires_grad=True)")
+        assert visit.got("(x * x).sum().backward()\nprint(x.grad.tolist(), os.getcwd(), __name__)") == (
+            f"[2.0, 2.0] {WORK} __main__"
+        )
+        assert visit.told() == []
+        assert visit.guest.ended_for() == ""
+
+
+def test_each_guest_has_its_own_luck(nursery: Nursery) -> None:
+    draw = "import torch, random, numpy; print(torch.rand(1).item(), random.random(), numpy.random.rand())"
+    assert not {*got(nursery, draw).split()} & {*got(nursery, draw).split()}
+
+
+def test_the_data_files_are_there_read_only(nursery: Nursery) -> None:
+    look = "print(sorted(os.listdir()), open('text.txt').read(), open('tables/one.csv').read())"
+    assert got(nursery, look) == "['tables', 'text.txt'] some words 1,2"
+    spoil = "print(*[trying(act) for act in (lambda: open('text.txt', 'w'), lambda: os.unlink('text.txt'))])"
+    assert got(nursery, spoil) in ("OSError 30 PermissionError 1", "OSError 30 OSError 16")  # it is a mount
+    assert got(nursery, "print(os.listdir('/assignment/tables'), os.path.getsize('/assignment/text.txt'))") == "[] 0"
+
+
+def test_nothing_of_a_guest_is_left_for_the_next(nursery: Nursery) -> None:
+    leave = """
+    from multiprocessing.shared_memory import SharedMemory
+    for folder in (".", "/dev/shm"):
+        open(f"{folder}/note", "w").write("to my friend")
+    kept = SharedMemory("letter", create=True, size=10)
+    server = socket.socket(socket.AF_UNIX); server.bind("\\0letter"); server.listen()
+    port = socket.create_server(("127.0.0.1", 4321))
+    import torch, lmcourse
+    torch.note = lmcourse.note = os.environ["NOTE"] = "to my friend"
+    if os.fork() == 0:
+        time.sleep(60)
+    """
+    look = """
+    from multiprocessing.shared_memory import SharedMemory
+    import torch, lmcourse
+    print(os.listdir("/dev/shm"), os.path.exists("note"), trying(lambda: SharedMemory("letter")))
+    print(trying(lambda: socket.socket(socket.AF_UNIX).connect("\\0letter")))
+    print(trying(lambda: socket.create_connection(("127.0.0.1", 4321))))
+    print([n for n in os.listdir("/proc") if n.isdigit()], "NOTE" in os.environ)
+    print(hasattr(torch, "note"), hasattr(lmcourse, "note"), trying(lambda: kept))
+    """
+    with Visit(nursery) as visit:
+        visit.got(leave)
+    assert got(nursery, look).splitlines() == [
+        "[] False FileNotFoundError 2",
+        "ConnectionRefusedError 111",
+        "ConnectionRefusedError 111",
+        "['1', '2'] False",
+        "False False NameError",
+    ]
+
+
+STUBBORN = {
+    "spinning": "while True: pass",
+    "spinning in C": "'a' * 10**9 in 'b' * 10**9\nsum(range(10**12))",
+    "deaf": "import signal\nfor n in range(1, 32): trying(lambda: signal.signal(n, lambda *_: 0))\nwhile True: pass",
+    "stopped": "os.kill(os.getpid(), 19)",
+    "forking": "while True:\n    trying(os.fork)",
+    "run away": "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\ntime.sleep(60)",
+    "hung up": "os.closerange(0, 1000)\ntime.sleep(60)",
+    "ended": "os._exit(3)",
+    "crashed": "os.abort()",
+    "ended by itself": "os.kill(os.getpid(), 9)",
+}
+
+
+@pytest.mark.parametrize("code", STUBBORN.values(), ids=STUBBORN)
+def test_a_guest_is_ended_whatever_it_does(nursery: Nursery, code: str) -> None:
+    keeper = nursery._ready().keeper
+    with Visit(nursery) as visit:
+        visit.send(code)
+        time.sleep(0.2)
+        visit.guest.kill()
+        visit.guest.kill()
+        assert children(keeper) == []
+    assert got(nursery, "print('here')") == "here"
+    assert nursery._ready().keeper == keeper
+
+
+def test_a_new_guest_ends_the_one_before(nursery: Nursery) -> None:
+    with Visit(nursery) as first, Visit(nursery) as second:
+        assert first.hangs_up()
+        assert second.got("print('here')") == "here"
+
+
+def test_a_crash_is_told(nursery: Nursery) -> None:
+    with Visit(nursery) as visit:
+        visit.send("os.abort()")
+        assert visit.hangs_up()
+        assert [(kind, source) for kind, _, source in visit.told()] == [("crash", "seen")]
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_keeper_that_is_gone_or_hangs_is_replaced(
+    nursery: Nursery, ended_by: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guest, "ANSWER", 0.5)
+    keeper = nursery._ready().keeper
+    with Visit(nursery) as visit:
+        [init] = children(keeper)
+        os.kill(keeper, ended_by)
+        visit.guest.kill()
+        assert not Path(f"/proc/{init}").exists()
+    assert got(nursery, "print('here')") == "here"
+    assert nursery._ready().keeper != keeper
+
+
+def test_a_second_nursery_is_another_world_and_leaves_nothing(nursery: Nursery) -> None:
+    mounts = Path("/proc/self/mounts").read_text()
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    processes = {*children(os.getpid()), nursery._ready().keeper}
+    shout = "server = socket.socket(socket.AF_UNIX); server.bind('\\0here'); server.listen()\nprint(os.getuid())"
+    listen = "print(trying(lambda: socket.socket(socket.AF_UNIX).connect('\\0here')), os.getuid())"
+    with Visit(nursery) as first, Nursery(Jail(limits=LITTLE)) as neighbour:
+        second = Visit(neighbour)
+        user, (heard, other) = first.got(shout), second.got(listen).rsplit(maxsplit=1)
+        assert heard == "ConnectionRefusedError 111"
+        assert os.geteuid() != 0 or (user != other and {int(user), int(other)} <= set(USERS))
+        second.got("if os.fork() == 0: time.sleep(60)")
+        second.channel.close()
+        keeper = neighbour._ready().keeper
+    assert not Path(f"/proc/{keeper}").exists()
+    assert {*children(os.getpid()), nursery._ready().keeper} == processes
+    assert Path("/proc/self/mounts").read_text() == mounts
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+
+
+GRADER = """
+import time
+from lmcourse.grading.nursery import Nursery
+from tests.grading.guests import Visit, children
+with Nursery() as nursery, Visit(nursery) as visit:
+    visit.got("if os.fork() == 0: time.sleep(60)")
+    keeper = nursery._ready().keeper
+    print(keeper, *children(keeper), flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_grader_that_is_killed_leaves_nothing() -> None:
+    with subprocess.Popen([sys.executable, "-c", GRADER], stdout=subprocess.PIPE, text=True) as grader:
+        assert grader.stdout is not None
+        processes = grader.stdout.readline().split()
+        assert len(processes) == 2
+        grader.kill()
+    deadline = time.monotonic() + 20
+    while any(Path(f"/proc/{process}").exists() for process in processes):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_what_does_not_start_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "RIGHTS", ())
+    monkeypatch.setattr(room, "ROOTS_RIGHTS", ())
+    with Nursery() as nursery, pytest.raises(CourseError, match="clone: Operation not permitted"):
+        Visit(nursery)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(CourseError, match="--isolation=process"):
+        Nursery()
