@@ -27,8 +27,8 @@ MOST_VALUES = 2_000_000
 MOST_CELLS = 2_000
 """Cells of a notebook; those of the course have about 100."""
 
-LONGEST = 200_000
-"""Characters of all cells together; the notebooks of the course have up to 50,000. A page takes 15 s to draw then."""
+LONGEST = 300_000
+"""Characters of all cells together; the notebooks of the course have up to 50,000. A page takes 20 s to draw then."""
 
 FORMATS = (2, 3, 4)
 """nbformat's versions. JupyterLab writes 4; before that, cells lay in worksheets."""

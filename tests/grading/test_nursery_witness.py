@@ -44,6 +44,11 @@ SUSPICIOUS = {
     "goes up from python": ("trying(lambda: open('/usr/../etc/passwd'))", "file", "it opened /etc/passwd"),
     "lists": ("trying(lambda: os.listdir('/home'))", "file", "it listed /home"),
     "links": ("os.symlink('/etc', 'here')", "file", "it made a link to /etc"),
+    "reads oddly": (
+        "trying(lambda: open('/etc/\\x01\\udc80\U0001f600\"' * 99))",
+        "file",
+        "it opened /etc/????/etc/????",
+    ),
     "looks at others": ("trying(lambda: open('/proc/1/mem'))", "file", "it opened /proc/1/mem"),
     "connects": ("trying(lambda: socket.create_connection(('192.0.2.1', 80)))", "network", "it made a socket"),
     "asks for a name": ("trying(lambda: socket.getaddrinfo('example.org', 80))", "network", "example.org"),

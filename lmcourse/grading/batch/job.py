@@ -43,6 +43,7 @@ class Job:
         setting: how.
         data: the assignment's data files, which the notebook finds in its working folder.
         modules: what the course's own notebook imports, worth loading before a notebook comes.
+        handed_out: the code cells that the course put into the notebook, without those for answers and checks.
     """
 
     assignment: str
@@ -50,6 +51,7 @@ class Job:
     setting: Setting
     data: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+    handed_out: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """One line of JSON; `from_json` reads it back."""
@@ -65,6 +67,7 @@ class Job:
             Setting(**told["setting"]),
             tuple(told["data"]),
             tuple(told["modules"]),
+            tuple(told["handed_out"]),
         )
 
 
@@ -76,7 +79,9 @@ def job_for(source: Path, cells: Sequence[str], setting: Setting) -> Job:
         cells: the code cells of the submission.
         setting: how.
     """
-    return Job(source.parent.name, tuple(cells), setting, data_beside(source), modules_of(source))
+    return Job(
+        source.parent.name, tuple(cells), setting, data_beside(source), modules_of(source), handed_out_of(source)
+    )
 
 
 @cache
@@ -90,14 +95,20 @@ def data_beside(source: Path) -> tuple[str, ...]:
 def modules_of(source: Path) -> tuple[str, ...]:
     """The modules that the course's own notebook imports."""
     found: dict[str, None] = {}
-    for cell in nbformat.read(source, as_version=4).cells:
-        if cell.cell_type == "code":
-            for node in ast.walk(_parsed(cell.source)):
-                if isinstance(node, ast.Import):
-                    found |= dict.fromkeys(alias.name for alias in node.names)
-                elif isinstance(node, ast.ImportFrom) and node.module:
-                    found[node.module] = None
+    for text in handed_out_of(source):
+        for node in ast.walk(_parsed(text)):
+            if isinstance(node, ast.Import):
+                found |= dict.fromkeys(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found[node.module] = None
     return tuple(found)
+
+
+@cache
+def handed_out_of(source: Path) -> tuple[str, ...]:
+    """The code cells of the course's own notebook that are the same in what students receive."""
+    cells = nbformat.read(source, as_version=4).cells
+    return tuple(cell.source for cell in cells if cell.cell_type == "code" and "nbgrader" not in cell.metadata)
 
 
 def _parsed(source: str) -> ast.AST:

@@ -22,6 +22,7 @@ from lmcourse.grading.batch.job import Job
 from lmcourse.grading.examination import Patience, PlainHost, examine
 from lmcourse.grading.examination.host import Host
 from lmcourse.grading.jail import Jail
+from lmcourse.grading.nursery import Nursery
 
 
 class Examiner:
@@ -45,7 +46,9 @@ class Examiner:
         patience = Patience(cell=job.setting.cell_seconds, total=job.setting.total_seconds)
         try:
             exercises = exercises_of(find_chapter(job.assignment))
-            examined = examine(job.cells, exercises, job.setting.seed, self._host(job), patience)
+            examined = examine(
+                job.cells, exercises, job.setting.seed, self._host(job), patience, frozenset(job.handed_out)
+            )
         except CourseError as error:
             return {"error": str(error)}
         return {"examined": examined.to_json()}
@@ -62,7 +65,7 @@ class Examiner:
         data = tuple(Path(name) for name in job.data)
         if job.setting.isolation == "process":
             return PlainHost(data=data)
-        return PlainHost(Jail(data=data).prefix())
+        return self._open.enter_context(Nursery(Jail(data=data), job.modules))
 
 
 def serve(lines: TextIO, answer: Callable[[str], None]) -> None:

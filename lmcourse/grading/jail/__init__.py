@@ -3,9 +3,10 @@
 Inside there is no network, no other process, no user's rights, and nothing to read but the system, Python, this
 package and the assignment's data files. The one place to write is an empty folder in memory.
 
-Follow a launch: `isolation` (is there a bubblewrap that works?) → `view` (what may be read) → `jail` (the
-command) → `enter` (the first program inside: limits, user, the `syscalls` it may not make) → the program.
-`run` waits for its end, watches its `memory`, and says in one sentence why it ended.
+Follow a launch: `isolation` (is there a bubblewrap that works?) → `view` (what may be read) → `bubblewrap` and `jail`
+(the command) → `enter` (the first program inside: limits, user, the `syscalls` it may not make) → the program.
+`run` waits for its end, watches its `memory`, and says in one sentence why it ended. For many notebooks there is
+`lmcourse.grading.nursery`: the same walls around forks of one process that has torch loaded.
 
 A program that answers once:
 
@@ -28,9 +29,10 @@ started it, so that thread must outlive it. What comes out is a stranger's: read
 never unpickle it.
 """
 
+from lmcourse.grading.jail.bubblewrap import WORK
 from lmcourse.grading.jail.ended import Ended
 from lmcourse.grading.jail.isolation import PROCESS_PROTECTS_LITTLE, Isolation, choose_isolation
-from lmcourse.grading.jail.jail import WORK, Jail
+from lmcourse.grading.jail.jail import Jail
 from lmcourse.grading.jail.limits import Limits
 from lmcourse.grading.jail.run import run
 

@@ -95,12 +95,14 @@ class NurseryGuest:
         status = b""
         with suppress(OSError):
             status = self._room.control.recv(LONGEST)
+        if not status:
+            self._room.end()
         while not self._statements.over:
             self._hear()
         os.close(self._witness)
         with self._user:
             pass
-        number = int(status) - 128 if status else 0
+        number = int(status or 0) - 128
         if number == signal.SIGXCPU:
             self._reason = f"it used more than {self._limits.cpu_seconds} s of processor time"
         elif number in set(signal.Signals) - {signal.SIGKILL}:

@@ -71,7 +71,7 @@ class Room:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         with there:
             self._process = subprocess.Popen(
-                command, stdin=there, stdout=self._said, stderr=self._said, start_new_session=True
+                command, stdin=there.fileno(), stdout=self._said, stderr=self._said, start_new_session=True
             )
         try:
             self.control.send(json.dumps(settings).encode())

@@ -54,7 +54,7 @@ def attacked(school: School, student: str) -> dict[str, Any]:
     return {
         "points": earned,
         "trouble": trouble,
-        "secrets": SECRET in text or any(SECRET.encode() in each.read_bytes()[:10**6] for each in files),
+        "secrets": SECRET in text or any(SECRET.encode() in each.read_bytes()[: 10**6] for each in files),
         "gradebook": any(each.read_bytes()[:6] == b"SQLite" for each in files),
         "heard": HEARD in text,
         "wrote": sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))[:5]
@@ -131,7 +131,7 @@ def listening(school: School) -> None:
 def left_running() -> int:
     """Processes in the container that should have ended with the kernel."""
     time.sleep(0.5)
-    return sum(name.isdigit() and int(name) not in (1, os.getpid(), os.getppid()) for name in os.listdir("/proc"))
+    return len({int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()} - {1, os.getpid(), os.getppid()})
 
 
 if __name__ == "__main__":

@@ -85,9 +85,25 @@ def _magics(nb: NotebookNode) -> None:
 
 
 def _parser(nb: NotebookNode) -> None:
-    deep = ["(" * 5000 + ")" * 5000, "-" * 90_000 + "1", "x" + ".x" * 50_000, "[" * 150 + "]" * 150, "f'" + "{x}" * 9999 + "'"]
-    deep += ["if 1:\n" + "".join(" " * i + "if 1:\n" for i in range(1, 98)) + " " * 98 + "pass", "lambda: " * 3000 + "1"]
-    deep += ["a\x00b", "\ufeffx = 1", "x = '\ud800'", "# -*- coding: rot13 -*-\nprvag(1)", "def ulp(x): return 0.0\x0c\x1a", "\\"]
+    deep = [
+        "(" * 5000 + ")" * 5000,
+        "-" * 90_000 + "1",
+        "x" + ".x" * 50_000,
+        "[" * 150 + "]" * 150,
+        "f'" + "{x}" * 9999 + "'",
+    ]
+    deep += [
+        "if 1:\n" + "".join(" " * i + "if 1:\n" for i in range(1, 98)) + " " * 98 + "pass",
+        "lambda: " * 3000 + "1",
+    ]
+    deep += [
+        "a\x00b",
+        "\ufeffx = 1",
+        "x = '\ud800'",
+        "# -*- coding: rot13 -*-\nprvag(1)",
+        "def ulp(x): return 0.0\x0c\x1a",
+        "\\",
+    ]
     for text in deep:
         nb.cells.insert(1, new_code_cell(text))
 

@@ -13,7 +13,9 @@ TERMINAL = "\x1b]0;owned\x07\x1b[2J\x1b[31mowned\x1b]8;;https://owned.example\x0
 
 
 def _markdown(nb: NotebookNode) -> None:
-    text = f"# Notes\n{SCRIPT}\n{ONERROR}\n[a](javascript:document.title='owned')\n<svg onload=\"document.title='owned'\">"
+    text = (
+        f"# Notes\n{SCRIPT}\n{ONERROR}\n[a](javascript:document.title='owned')\n<svg onload=\"document.title='owned'\">"
+    )
     nb.cells.insert(0, new_markdown_cell(text))
     raw = new_markdown_cell(SCRIPT + "<iframe src='javascript:1'></iframe>", metadata={"raw_mimetype": "text/html"})
     raw["cell_type"] = "raw"

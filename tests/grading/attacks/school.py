@@ -144,5 +144,7 @@ def scripts_in(page: str) -> list[str]:
     soup = BeautifulSoup(page, "html.parser")
     found = [str(tag)[:80] for tag in soup.find_all("script") if "owned" in tag.text]
     for tag in soup.find_all(True):
-        found += [f"{name} on {tag.name}" for name, value in tag.attrs.items() if "owned" in str(value) and name != "alt"]
+        found += [
+            f"{name} on {tag.name}" for name, value in tag.attrs.items() if "owned" in str(value) and name != "alt"
+        ]
     return found

@@ -63,5 +63,3 @@ SCORES = [
     ),
 ]
 """All attacks of this file."""
-
-

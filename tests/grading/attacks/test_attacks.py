@@ -5,18 +5,8 @@ The attacks are made for a real notebook of the course and graded as a class is,
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,114 +14,20 @@ from lmcourse.course import find_chapter
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.jail import Limits
 from tests.grading.attacks import ATTACKS, PAGES, Attack
-from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, LEFT, NAME, SECRET, School, scripts_in
+from tests.grading.attacks.ours import Batch, graded
+from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, LEFT, NAME, SECRET, scripts_in
 from tests.grading.jailed import needs_bubblewrap
-from tests.grading.tiny_course import REPOSITORY
 
 pytestmark = needs_bubblewrap
 
 POINTS = {exercise.name: float(exercise.points) for exercise in exercises_of(find_chapter(ASSIGNMENT))}
-SEED = "20261121"
-LIMITS = ["--cell-seconds=4", "--total-seconds=8"]
-"""A notebook of an honest learner takes half a second."""
-
 SHOWN = [*(attack.name for attack in PAGES), "tells_what_it_was_asked", "reads_hidden_tests", "score_nan"]
 """Whose feedback is made: nbgrader takes its time for a page."""
-
-SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: whoever loses their parent becomes our child
-
-
-@dataclass
-class Batch:
-    """What is left after grading.
-
-    Attributes:
-        school: the folder.
-        results: by student, as `lmcourse grade --json` printed them.
-        marks: by student and exercise, as the gradebook has them.
-        touched: files that are no longer what they were, though grading has no business with them.
-        left: processes that are still there.
-    """
-
-    school: School
-    results: dict[str, dict[str, Any]]
-    marks: dict[str, dict[str, float | None]]
-    touched: set[str]
-    left: set[str]
-
-
-@contextmanager
-def guardian() -> Iterator[set[str]]:
-    """Collects, at its end, the processes that were left behind inside of the block."""
-    left: set[str] = set()
-    before = children()
-    prctl = ctypes.CDLL(None).prctl
-    prctl(SUBREAPER, 1, 0, 0, 0)
-    try:
-        yield left
-    finally:
-        left |= children() - before
-        prctl(SUBREAPER, 0, 0, 0, 0)
-
-
-def children() -> set[str]:
-    """The numbers of this process's children."""
-    return {child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()}
 
 
 @pytest.fixture(scope="module")
 def batch(tmp_path_factory: pytest.TempPathFactory) -> Batch:
-    school = School(tmp_path_factory.mktemp("school").resolve())
-    school.listen()
-    school.plant()
-    shutil.copy(REPOSITORY / "nbgrader_config.py", school.course)
-    for attack in ATTACKS:
-        school.hand_in(attack)
-    for path in LEFT:
-        path.unlink(missing_ok=True)
-    before = school.digests()
-    command = [sys.executable, "-m", "lmcourse", "grade", "submitted", "--record", "--json", *LIMITS]
-    theirs = {"HOME": str(school.root / "home"), "GRADER_SECRET": f"{SECRET} of the environment"}
-    theirs |= {"PYTHONPATH": str(REPOSITORY), "LMCOURSE_SEED": SEED}
-    with guardian() as left:
-        ran = subprocess.run(
-            command, cwd=school.course, env=os.environ | theirs, capture_output=True, text=True, timeout=280, check=False
-        )
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    after = school.digests()
-    touched = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
-    results = {each["student"]: each for each in json.loads(ran.stdout)}
-    feedback(school)
-    return Batch(school, results, marks(school), touched, left)
-
-
-def feedback(school: School) -> None:
-    """Make the pages of those who attack pages."""
-    from nbgrader.converters import GenerateFeedback
-    from nbgrader.coursedir import CourseDirectory
-
-    from lmcourse.grading.record import nbgrader_configuration
-
-    config = nbgrader_configuration(school.course)
-    for student in SHOWN:
-        course = CourseDirectory(config=config)
-        course.assignment_id, course.student_id = ASSIGNMENT, student
-        GenerateFeedback(coursedir=course, config=config).start()
-
-
-def marks(school: School) -> dict[str, dict[str, float | None]]:
-    """What the gradebook holds."""
-    from nbgrader.api import Gradebook
-
-    with Gradebook(f"sqlite:///{school.course}/gradebook.db") as book:
-        return {
-            submission.student.id: {
-                grade.name.removeprefix("check_"): None if grade.auto_score is None else float(grade.score)
-                for notebook in submission.notebooks
-                for grade in notebook.grades
-            }
-            for submission in book.assignment_submissions(ASSIGNMENT)
-        }
+    return graded(tmp_path_factory.mktemp("school"), ATTACKS, SHOWN)
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
@@ -184,7 +80,9 @@ def test_nobody_heard_anything(batch: Batch) -> None:
 def test_nothing_was_written_elsewhere(batch: Batch) -> None:
     assert {path for path in batch.touched if "/.grading/" not in path} == set()
     assert [path for path in LEFT if path.exists()] == []
-    assert not any((batch.school.course / "submitted" / name).exists() for name in ("zz-new-student", "left-behind.txt"))
+    assert not any(
+        (batch.school.course / "submitted" / name).exists() for name in ("zz-new-student", "left-behind.txt")
+    )
 
 
 def test_nobody_reached_the_server(batch: Batch) -> None:

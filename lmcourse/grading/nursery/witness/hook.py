@@ -9,7 +9,6 @@ cannot be looked at, at the end of the stack for example, is told at the next oc
 
 from __future__ import annotations
 
-from _json import encode_basestring_ascii as quoted
 from collections.abc import Callable, Collection, Mapping, Sequence
 from os import fstat, getcwd, write
 from socket import AF_UNIX
@@ -27,6 +26,7 @@ HIGHEST = 1024
 
 WRITING = 0o3 | 0o100 | 0o1000  # O_WRONLY and O_RDWR, O_CREAT, O_TRUNC
 GONE = object()
+UNQUOTED = '"\\'  # what JSON would have to quote: it makes a line longer than its text
 
 told: dict[str, set[str]] = {}
 missed: dict[str, bool] = {}
@@ -99,7 +99,8 @@ def tell(kind: str, what: str) -> None:
     sentences = told.setdefault(kind, set())
     if what in sentences or len(sentences) >= MOST:
         return
-    write(pipe(), f'{{"kind": "{kind}", "what": {quoted(what)}}}\n'.encode())
+    plain = "".join([c if c.isascii() and c.isprintable() and c not in UNQUOTED else "?" for c in what])
+    write(pipe(), f'{{"kind": "{kind}", "what": "{plain}"}}\n'.encode())
     sentences.add(what)
 
 

@@ -1,0 +1,131 @@
+"""Our own grader against the attacks: all of them and three honest learners in one batch, into a gradebook."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.grading.attacks.attack import Attack
+from tests.grading.attacks.school import ASSIGNMENT, LEFT, SECRET, School
+from tests.grading.tiny_course import REPOSITORY
+
+SEED = "20261121"
+LIMITS = ["--cell-seconds=4", "--total-seconds=8"]
+"""A notebook of an honest learner takes half a second."""
+
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: whoever loses their parent becomes our child
+
+
+@dataclass
+class Batch:
+    """What is left after grading.
+
+    Attributes:
+        school: the folder.
+        results: by student, as `lmcourse grade --json` printed them.
+        marks: by student and exercise, as the gradebook has them.
+        touched: files that are no longer what they were, though grading has no business with them.
+        left: processes that are still there.
+    """
+
+    school: School
+    results: dict[str, dict[str, Any]]
+    marks: dict[str, dict[str, float | None]]
+    touched: set[str]
+    left: set[str]
+
+
+def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), seconds: float = 280) -> Batch:
+    """Grade everybody.
+
+    Args:
+        root: an empty folder.
+        attacks: who hands in.
+        shown: students whose feedback is made as well; nbgrader takes its time for a page.
+        seconds: after which it is a failure that grading still goes on.
+    """
+    school = School(root.resolve())
+    school.listen()
+    school.plant()
+    shutil.copy(REPOSITORY / "nbgrader_config.py", school.course)
+    for attack in attacks:
+        school.hand_in(attack)
+    for path in LEFT:
+        path.unlink(missing_ok=True)
+    before = school.digests()
+    command = [sys.executable, "-m", "lmcourse", "grade", "submitted", "--record", "--json", *LIMITS]
+    theirs = {"HOME": str(school.root / "home"), "GRADER_SECRET": f"{SECRET} of the environment"}
+    theirs |= {"PYTHONPATH": str(REPOSITORY), "LMCOURSE_SEED": SEED}
+    with guardian() as left:
+        ran = subprocess.run(
+            command,
+            cwd=school.course,
+            env=os.environ | theirs,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    after = school.digests()
+    touched = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    results = {each["student"]: each for each in json.loads(ran.stdout)}
+    feedback(school, shown)
+    return Batch(school, results, marks(school), touched, left)
+
+
+@contextmanager
+def guardian() -> Iterator[set[str]]:
+    """Collects, at its end, the processes that were left behind inside of the block."""
+    left: set[str] = set()
+    before = children()
+    prctl = ctypes.CDLL(None).prctl
+    prctl(SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield left
+    finally:
+        left |= children() - before
+        prctl(SUBREAPER, 0, 0, 0, 0)
+
+
+def children() -> set[str]:
+    """The numbers of this process's children."""
+    return {child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()}
+
+
+def feedback(school: School, shown: Sequence[str]) -> None:
+    """Make the pages of feedback for these students."""
+    from nbgrader.converters import GenerateFeedback
+    from nbgrader.coursedir import CourseDirectory
+
+    from lmcourse.grading.record import nbgrader_configuration
+
+    config = nbgrader_configuration(school.course)
+    for student in shown:
+        course = CourseDirectory(config=config)
+        course.assignment_id, course.student_id = ASSIGNMENT, student
+        GenerateFeedback(coursedir=course, config=config).start()
+
+
+def marks(school: School) -> dict[str, dict[str, float | None]]:
+    """What the gradebook holds."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{school.course}/gradebook.db") as book:
+        return {
+            submission.student.id: {
+                grade.name.removeprefix("check_"): None if grade.auto_score is None else float(grade.score)
+                for notebook in submission.notebooks
+                for grade in notebook.grades
+            }
+            for submission in book.assignment_submissions(ASSIGNMENT)
+        }
