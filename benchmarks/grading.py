@@ -1,8 +1,8 @@
 """How fast a class is graded, and that locking it in changes no mark.
 
-    python benchmarks/grading.py                        # 40 submissions of notebook 08, some minutes
+    python benchmarks/grading.py                        # 40 submissions of notebook 08; a quarter of an hour and more
     python benchmarks/grading.py --submissions 10 --notebook 01
-    python benchmarks/grading.py --ours-only
+    python benchmarks/grading.py --ours-only            # without nbgrader as it comes, which takes most of the time
 
 The same honest submissions are graded three times on this machine, one after the other, with the same seed:
 
@@ -13,8 +13,9 @@ The same honest submissions are graded three times on this machine, one after th
 - "lmcourse grade": `lmcourse grade submitted --record`, which also works on several submissions at once.
 
 Each fills a gradebook of its own, and the three are compared, exercise by exercise. Making the assignment is not timed;
-starting the program is. Prints a table, every difference, and as the last line one JSON object. Exit status 1 if a mark
-differs or is missing. Needs bubblewrap.
+starting the program is. The memory is that of all its processes together, and what they share counts for each: forked
+ones, as ours are, need less than it says. Prints a table, every difference, and as the last line one JSON object. Exit
+status 1 if a mark differs or is missing. Needs bubblewrap.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from honest_class import hand_in
 from watched import Watched, watch
@@ -64,6 +66,15 @@ class Contestant:
     command: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Graded:
+    """What came of it."""
+
+    who: str
+    watched: Watched
+    marks: Marks
+
+
 def contestants() -> list[Contestant]:
     """The first is what the others are compared with."""
     ours = (REPOSITORY / "nbgrader_config.py").read_text(encoding="utf-8")
@@ -76,9 +87,7 @@ def contestants() -> list[Contestant]:
     ]
 
 
-def compete(
-    contestant: Contestant, chapter: Chapter, folder: Path, submitted: Path, seed: int
-) -> tuple[Watched, Marks]:
+def compete(contestant: Contestant, chapter: Chapter, folder: Path, submitted: Path, seed: int) -> Graded:
     """Grade the class in a fresh course."""
     folder.mkdir()
     (folder / "nbgrader_config.py").write_text(contestant.config, encoding="utf-8")
@@ -94,7 +103,7 @@ def compete(
     if watched.status:
         last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-10:]
         print(f"{contestant.name} ended with status {watched.status}:", *last, sep="\n    ", file=sys.stderr)
-    return watched, marks_in(folder / "gradebook.db", chapter)
+    return Graded(contestant.name, watched, marks_in(folder / "gradebook.db", chapter))
 
 
 def environment_with(seed: int) -> dict[str, str]:
@@ -118,26 +127,31 @@ def marks_in(gradebook: Path, chapter: Chapter) -> Marks:
         }
 
 
-def differences(name: str, marks: Marks, first: str, expected: Marks, students: list[str]) -> list[str]:
-    """One line for every mark that is missing or another one than in the first gradebook."""
+def differences(graded: Graded, first: Graded, students: Sequence[str]) -> list[str]:
+    """One line for every mark that is missing, or another one than the first contestant gave."""
     found = []
     for student in students:
-        mine, theirs = marks.get(student, {}), expected.get(student, {})
-        if not mine or not theirs:
-            found.append(f"{student}: no marks from {name if theirs else first}")
+        mine, theirs = graded.marks.get(student, {}), first.marks.get(student, {})
+        if not mine:
+            found.append(f"{student}: no marks from {graded.who}")
         found += [
-            f"{student}, {exercise}: {mine.get(exercise)} from {name}, {theirs.get(exercise)} from {first}"
+            f"{student}, {exercise}: {mine.get(exercise)} from {graded.who}, {theirs.get(exercise)} from {first.who}"
             for exercise in sorted(mine.keys() | theirs.keys())
-            if mine and theirs and mine.get(exercise) != theirs.get(exercise)
+            if mine and mine.get(exercise) != theirs.get(exercise)
         ]
     return found
 
 
-def show(rows: list[Mapping[str, object]]) -> None:
-    print(f"{'who':22} {'seconds':>8} {'per minute':>11} {'times nbgrader':>15} {'peak MiB':>9} {'other marks':>12}")
-    for row in rows:
-        who, seconds, rate, relative, peak, others = row.values()
-        print(f"{who:22} {seconds:8.1f} {rate:11.1f} {relative:15.2f} {peak:9.0f} {others:12}")
+def row(graded: Graded, first: Graded, submissions: int, others: int) -> dict[str, Any]:
+    """What the table and the JSON say of a contestant."""
+    return {
+        "who": graded.who,
+        "seconds": round(graded.watched.seconds, 1),
+        "per_minute": round(60 * submissions / graded.watched.seconds, 1),
+        "relative_to_first": round(first.watched.seconds / graded.watched.seconds, 2),
+        "peak_mib": round(graded.watched.peak / 2**20),
+        "other_marks": others,
+    }
 
 
 def main() -> int:
@@ -149,35 +163,26 @@ def main() -> int:
     only.add_argument("--plain-only", action="store_true", help="nbgrader as it comes, nothing else")
     only.add_argument("--ours-only", action="store_true", help="the two that lock submissions in")
     arguments = parser.parse_args()
-    chapter = find_chapter(arguments.notebook)
-    chosen = contestants()
-    chosen = chosen[:1] if arguments.plain_only else chosen[1:] if arguments.ours_only else chosen
+    chapter, seed, count = find_chapter(arguments.notebook), arguments.seed, arguments.submissions
+    plain, *ours = contestants()
+    chosen = [plain] if arguments.plain_only else ours if arguments.ours_only else [plain, *ours]
 
+    rows, told, first = [], [], None
+    print(f"{'who':22} {'seconds':>8} {'per minute':>11} {'times the first':>16} {'peak MiB':>9} {'other marks':>12}")
     with tempfile.TemporaryDirectory(prefix="lmcourse-benchmark-") as folder:
         submitted = Path(folder) / "submitted"
-        hand_in(chapter, REPOSITORY, submitted, arguments.submissions, arguments.seed)
+        hand_in(chapter, REPOSITORY, submitted, count, seed)
         students = sorted(path.name for path in submitted.iterdir())
-        rows: list[Mapping[str, object]] = []
-        told: list[str] = []
-        ran: list[tuple[Watched, Marks]] = []
         for number, contestant in enumerate(chosen):
-            ran.append(compete(contestant, chapter, Path(folder) / str(number), submitted, arguments.seed))
-            watched, marks = ran[-1]
-            others = differences(contestant.name, marks, chosen[0].name, ran[0][1], students)
+            graded = compete(contestant, chapter, Path(folder) / str(number), submitted, seed)
+            first = first or graded
+            others = differences(graded, first, students)
             told += others
-            rows.append(
-                {
-                    "who": contestant.name,
-                    "seconds": round(watched.seconds, 1),
-                    "per_minute": round(60 * len(students) / watched.seconds, 1),
-                    "relative_to_first": round(ran[0][0].seconds / watched.seconds, 2),
-                    "peak_mib": round(watched.peak / 2**20),
-                    "other_marks": len(others),
-                }
-            )
-    show(rows)
-    print("\n".join(told) or f"All marks of {len(students)} submissions are the same.")
-    print(json.dumps({"notebook": chapter.id, "submissions": len(students), "seed": arguments.seed, "results": rows}))
+            rows.append(row(graded, first, count, len(others)))
+            who, seconds, rate, relative, peak, other = rows[-1].values()
+            print(f"{who:22} {seconds:8.1f} {rate:11.1f} {relative:16.2f} {peak:9} {other:12}", flush=True)
+    print("\n".join(told) or f"No mark of {count} submissions differs or is missing.")
+    print(json.dumps({"notebook": chapter.id, "submissions": count, "seed": seed, "results": rows}))
     return 1 if told else 0
 
 

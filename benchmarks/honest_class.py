@@ -30,7 +30,14 @@ KINDS = {"solved": 12, "known mistake": 4, "slip": 2, "untouched": 2}
 REMARKS = ("first try", "as in the first hint", "tried by hand for two", "shorter than before", "ask on Monday")
 NAMES = ("my_{}", "{}_here", "the_{}", "{}_2")
 
-OTHER = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Add: ast.Sub, ast.Sub: ast.Add}
+OTHER: dict[type[ast.AST], Any] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+}
 """What is easily written in place of what."""
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
 
+SHOWN = 5
+"""Pieces of evidence that a terminal shows of one submission."""
+
 
 def show(*parts: RenderableType) -> None:
     """Print to the terminal, as wide as it is; a pipe gets no colours."""
@@ -71,7 +74,10 @@ def result(graded: Result) -> RenderableType:
     table = _table(title, right=(_points(graded.score, graded.max_score),))
     for name, points in graded.exercises.items():
         table.add_row(escape(name), f"{points:g}")
-    return Group(table, escape(graded.reason), "")
+    seen = [f"[yellow]seen:[/] {escape(one.what)}" for one in graded.evidence[:SHOWN]]
+    if len(graded.evidence) > SHOWN:
+        seen.append(f"[yellow]seen:[/] {len(graded.evidence) - SHOWN} things more; --json lists them")
+    return Group(table, escape(graded.reason), *seen, "")
 
 
 def results(graded: Sequence[Result]) -> RenderableType:
@@ -80,7 +86,8 @@ def results(graded: Sequence[Result]) -> RenderableType:
     table.add_column("why")
     for one in graded:
         points = _points(one.score, one.max_score)
-        table.add_row(escape(one.student), escape(one.assignment), points, escape(one.reason))
+        seen = f" [yellow]({len(one.evidence)} things seen)[/]" if one.evidence else ""
+        table.add_row(escape(one.student), escape(one.assignment), points, escape(one.reason) + seen)
     return table
 
 

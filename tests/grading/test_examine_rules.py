@@ -9,8 +9,9 @@ from types import ModuleType
 import pytest
 
 from lmcourse.exercises.rules import forbidden_in_source
+from lmcourse.grading.examination import rules
 from lmcourse.grading.examination.rules import Source
-from lmcourse.grading.examination.texts import LONGEST, python_of
+from lmcourse.grading.examination.texts import LONGEST, LONGEST_NOTEBOOK, cells_of, python_of
 
 RULES = ("torch.softmax", ".softmax", "torch.nn", "struct", "lmcourse", "builtins.sum")
 
@@ -95,3 +96,25 @@ def test_rules_reach_over_cells_and_nothing_is_run() -> None:
 )
 def test_what_is_run_of_a_cell(source: str, python: str | None) -> None:
     assert python_of(source) == python
+
+
+def test_a_text_that_takes_for_ever_to_read_breaks_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does what was read of it before it was given up pass for all there is to read."""
+    cells = [
+        "import torch\ndef f(x):\n    return h(x)",
+        "def h(x):\n    return k(x)",
+        "def k(x):\n    return torch.softmax(x, -1)",
+        "def honest(x):\n    return x",
+    ]
+    assert Source(cells).forbidden("f", RULES)
+    monkeypatch.setattr(rules, "LONGEST_TEXT", 100)
+    source = Source(cells)
+    assert source.forbidden("honest", RULES) == []
+    for name in ("f", "h", "k", "honest"):
+        assert "too long" in source.forbidden(name, RULES)[0]
+
+
+def test_of_a_notebook_without_end_the_beginning_is_read() -> None:
+    sources = ["x = 1", "#" * (LONGEST - 1) + "\n", "y = 2", *(["#" * (LONGEST - 1) + "\n"] * 2), "z = 3"]
+    assert [cell.place for cell in cells_of(sources)] == [1, 2, 3, 4]
+    assert len(sources[1]) * 3 > LONGEST_NOTEBOOK > len(sources[1]) * 2

@@ -107,6 +107,16 @@ def test_what_grading_does_not_use_may_be_broken(tmp_path: Path) -> None:
         assert texts(written(tmp_path, json.dumps(changed).encode())) == good
 
 
+def test_of_what_a_notebook_says_about_itself_only_plain_values_are_kept(tmp_path: Path) -> None:
+    """So nothing that copies or compares them can be led astray."""
+    said = {"text": "a", "number": 1, "list": ["a"], "deep": [["a"]], "dictionary": {"a": 1}, "nothing": None}
+    kept = {"text": "a", "number": 1, "list": ["a"]}
+    notes = with_replaced(("metadata", "lmcourse"), said)
+    assert read_notebook(written(tmp_path, json.dumps(notes).encode())).metadata["lmcourse"] == kept
+    marks = with_replaced(("cells", 3, "metadata", "nbgrader"), said)
+    assert read_notebook(written(tmp_path, json.dumps(marks).encode())).cells[3].metadata == {"nbgrader": kept}
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
 def test_unicode_in_each_of_its_encodings(tmp_path: Path, encoding: str) -> None:
     notebook = with_replaced(("cells", 1, "source"), "# naïve 😀")

@@ -120,6 +120,11 @@ def test_a_report_on_hidden_cases_tells_only_their_categories() -> None:
         {"to_come": "other"},
         {"answered": None},
         {"extra": 1},
+        {"points": -1},
+        {"points": 3},
+        {"points": 10**400, "max_points": 10**400},
+        {"diagnosis": "half a character: \ud800"},
+        {"notes": ["x" * 1000] * 100},
     ],
 )
 def test_what_is_not_a_report_is_none(change: dict[str, Any]) -> None:

@@ -30,6 +30,7 @@ from lmcourse.exercises.wire_records import case_from_plain, outcome_to_plain
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.missing import not_defined
 from lmcourse.grading.examination.printed import Page, cell_to_plain
+from lmcourse.grading.examination.quiet import quieten
 from lmcourse.grading.examination.texts import compiled
 
 
@@ -86,6 +87,7 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nowhere, stream)
+    quieten()
     serve(Channel(end))
 
 

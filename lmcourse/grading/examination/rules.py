@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 import linecache
 from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType
@@ -23,6 +22,13 @@ from lmcourse.grading.examination.texts import compiled
 Import = ast.Import | ast.ImportFrom
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
+LONGEST_TEXT = 2_000_000
+"""Characters of all stand-ins. Honest notebooks need some ten thousand."""
+
+
+class TooLongError(Exception):
+    """Somebody wrote a text that takes for ever to read."""
+
 
 class Source:
     """The text of a notebook, read once for all its exercises.
@@ -32,41 +38,80 @@ class Source:
     """
 
     def __init__(self, cells: Sequence[str]) -> None:
+        statements = [statement for cell in cells for statement in ast.parse(cell).body]
+        self._statements = {name: statement for statement in statements for name in _bound(statement)}
+        self._imports: dict[str, dict[str, ast.stmt]] = {}
+        for node in (node for statement in statements for node in _outside(statement) if isinstance(node, Import)):
+            for name, one in _single(node):
+                self._imports.setdefault(name, {})[ast.unparse(one)] = one
         self._texts: dict[str, str] = {}
-        self._functions: dict[str, FunctionType] | None = None
-        with contextlib.suppress(RecursionError):
-            self._functions = _stand_ins(cells, self._texts)
+        self._readable = True
+        self._scope: dict[str, object] = {"__name__": "__main__"}
 
     def forbidden(self, name: str, forbid: tuple[str, ...]) -> list[str]:
         """The forbidden names that the notebook's `name`, and what it uses of the notebook, refers to.
 
         Of several definitions of a name the last counts, as it does when the notebook runs.
         """
-        if not forbid:
+        if not forbid or name not in self._statements:
             return []
         try:
-            if self._functions is None:
-                raise RecursionError
+            self._reach(name)
             linecache.cache.update(
                 {file: (len(text), None, text.splitlines(keepends=True), file) for file, text in self._texts.items()}
             )
-            return forbidden_in_source(self._functions[name], forbid) if name in self._functions else []
-        except RecursionError:
-            return ["code nested too deeply to be read"]
+            return forbidden_in_source(self._scope[name], forbid)
+        except (RecursionError, TooLongError):
+            self._readable = False
+            return ["code too long or nested too deeply to be read"]
         finally:
             for file in self._texts:
                 linecache.cache.pop(file, None)
 
+    def _reach(self, name: str) -> None:
+        """Make the stand-ins of a name and of all that it leads to."""
+        if not self._readable:  # those that are there may lack others
+            raise TooLongError
+        waiting = [name]
+        while waiting:
+            name = waiting.pop()
+            if name in self._statements and name not in self._scope:
+                function = self._scope[name] = self._stand_in(name, self._statements[name])
+                waiting += global_names(function.__code__)
 
-def _stand_ins(cells: Sequence[str], texts: dict[str, str]) -> dict[str, FunctionType]:
-    """For each name that the cells define, a function with that definition in it; `texts` gets their files."""
-    statements = [statement for cell in cells for statement in ast.parse(cell).body]
-    bindings = {name: statement for statement in statements for name in _bound(statement)}
-    imports = [node for statement in statements for node in _outside(statement) if isinstance(node, Import)]
-    scope: dict[str, object] = {"__name__": "__main__"}
-    found = {name: _stand_in(name, statement, imports, scope, texts) for name, statement in bindings.items()}
-    scope |= found
-    return found
+    def _stand_in(self, name: str, statement: ast.stmt) -> FunctionType:
+        """A function with the statement as its body; asynchronous, because a cell may `await`."""
+        used = {node.id for node in computed(statement) if isinstance(node, ast.Name)}
+        used &= {*global_names(compiled(ast.unparse(statement)))}
+        imports = [one for used_name in sorted(used) for one in self._imports.get(used_name, {}).values()]
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        body = [*imports, *self._stars(used - {*dir(builtins)}), statement]
+        wrapper = ast.AsyncFunctionDef(name=name, args=nothing, body=body, decorator_list=[])
+        text = ast.unparse(ast.fix_missing_locations(ast.Module([wrapper], [])))
+        file = f"<text of {name}, {id(self._scope):x}>"
+        self._texts[file] = text
+        if sum(map(len, self._texts.values())) > LONGEST_TEXT:
+            raise TooLongError
+        [code] = [part for part in compiled(text, file).co_consts if isinstance(part, CodeType)]
+        return FunctionType(code, self._scope, name)
+
+    def _stars(self, used: set[str]) -> Iterator[ast.stmt]:
+        """For each import of everything, one of the used names: it may give any of them."""
+        stars = self._imports.get("*", {})
+        if len(stars) * len(used) > LONGEST_TEXT / 100:
+            raise TooLongError
+        for star in stars.values():
+            if used and isinstance(star, ast.ImportFrom):
+                yield ast.ImportFrom(star.module, [ast.alias(name) for name in sorted(used)], star.level)
+
+
+def _single(node: Import) -> Iterator[tuple[str, ast.stmt]]:
+    """An import as one statement for each name that it binds."""
+    for alias in node.names:
+        if isinstance(node, ast.Import):
+            yield alias.asname or alias.name.split(".")[0], ast.Import([alias])
+        elif node.module != "__future__":
+            yield alias.asname or alias.name, ast.ImportFrom(node.module, [alias], node.level)
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
@@ -84,33 +129,3 @@ def _outside(node: ast.AST) -> Iterator[ast.AST]:
     if not isinstance(node, Definition | ast.Lambda):
         for child in ast.iter_child_nodes(node):
             yield from _outside(child)
-
-
-def _stand_in(
-    name: str, statement: ast.stmt, imports: Sequence[Import], scope: dict[str, object], texts: dict[str, str]
-) -> FunctionType:
-    """A function with the statement as its body; asynchronous, because a cell may `await`."""
-    used = {node.id for node in computed(statement) if isinstance(node, ast.Name)}
-    used &= {*global_names(compiled(ast.unparse(statement)))}
-    lines = [line for node in imports for line in _importing(node, used - {*dir(builtins)})]
-    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-    wrapper = ast.AsyncFunctionDef(name=name, args=nothing, body=[*lines, statement], decorator_list=[])
-    text = ast.unparse(ast.fix_missing_locations(ast.Module([wrapper], [])))
-    file = f"<text of {name}, {id(scope):x}>"
-    texts[file] = text
-    [code] = [part for part in compiled(text, file).co_consts if isinstance(part, CodeType)]
-    return FunctionType(code, scope, name)
-
-
-def _importing(node: Import, used: set[str]) -> Iterator[ast.stmt]:
-    """The part of an import that gives one of the used names. A star may give any of them."""
-    if isinstance(node, ast.Import):
-        aliases = [alias for alias in node.names if (alias.asname or alias.name.split(".")[0]) in used]
-        if aliases:
-            yield ast.Import(aliases)
-        return
-    aliases = [alias for alias in node.names if (alias.asname or alias.name) in used]
-    if any(alias.name == "*" for alias in node.names):
-        aliases = [ast.alias(name) for name in sorted(used)]
-    if aliases and node.module != "__future__":
-        yield ast.ImportFrom(node.module, aliases, node.level)

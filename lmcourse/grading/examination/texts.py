@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from types import CodeType
 
 from lmcourse.exercises.failure import LONGEST as LONGEST_LINE
@@ -18,6 +19,9 @@ from lmcourse.exercises.values import one_line
 
 LONGEST = 200_000
 """Characters of the longest cell that is run."""
+
+LONGEST_NOTEBOOK = 500_000
+"""Characters of all cells that are run. The course's own notebooks have 20,000."""
 
 TRANSPARENT = ("%%time", "%%capture")
 """Cell magics that run the cell below them like any other."""
@@ -39,8 +43,10 @@ class Cell:
 
 
 def cells_of(sources: Sequence[str]) -> list[Cell]:
-    """The code cells that are Python and not empty."""
-    texts = ((place, python_of(source)) for place, source in enumerate(sources, 1))
+    """The code cells that are Python and not empty, up to `LONGEST_NOTEBOOK`."""
+    ends = accumulate(len(source) for source in sources)
+    read = [source for source, end in zip(sources, ends, strict=True) if end <= LONGEST_NOTEBOOK]
+    texts = ((place, python_of(source)) for place, source in enumerate(read, 1))
     return [Cell(place, text, ast.parse(text)) for place, text in texts if text]
 
 
@@ -82,4 +88,4 @@ def no_python(source: str) -> str:
         return one_line(f"{type(error).__name__}: {error.msg}{where}", LONGEST_LINE)
     except NOT_READ as error:
         return str(failure_of(error))
-    return "this cell is nested too deeply to be read"
+    return "this cell is nested too deeply to be read, or the notebook is too long"

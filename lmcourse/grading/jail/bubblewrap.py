@@ -42,8 +42,8 @@ def bubblewrap(rights: Collection[str]) -> list[str]:
 
 
 def file_system(contents: Iterable[str]) -> Iterator[str]:
-    """The arguments for what can be read: the system, Python, our package, and what is added; all else is empty and
-    locked.
+    """The arguments for what can be read: the system, Python, our package without its answers, and what is added; all
+    else is empty and locked.
 
     Args:
         contents: more arguments of bubblewrap, after which nothing can be added any more.
@@ -59,6 +59,8 @@ def file_system(contents: Iterable[str]) -> Iterator[str]:
     yield from ("--proc", "/proc", "--dev", "/dev")
     for path in shown:
         yield from ("--ro-bind", str(path), str(path))
+    for path in view.answers():
+        yield from ("--tmpfs", str(path), "--remount-ro", str(path))
     yield from contents
     yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK)
 

@@ -46,6 +46,11 @@ def python(package: Path = PACKAGE, prefixes: Iterable[str] = (sys.prefix, sys.b
     return tuple(folder for folder in _outermost([*folders, package]) if folder != Path("/usr"))
 
 
+def answers(package: Path = PACKAGE) -> list[Path]:
+    """The folders of our package that hold references and hidden cases: one for each chapter's exercises."""
+    return sorted(path for path in (package / "exercises").iterdir() if path.is_dir())
+
+
 def data(files: Iterable[Path], work: str) -> Iterator[str]:
     """bubblewrap's arguments that show files and folders, read-only, in the working folder.
 

@@ -94,7 +94,7 @@ class Cradle:
             target = Path(WORK, path.name)
             target.mkdir() if path.is_dir() else target.touch()
             kernel.mount(str(path), str(target), None, kernel.BIND | kernel.RECURSIVE)
-            kernel.unmount(str(path))
+        kernel.mount("tmpfs", DATA, "tmpfs", harmless | kernel.READ_ONLY, "size=4096")
         kernel.mount("proc", "/proc", "proc", harmless | kernel.NO_PROGRAMS | kernel.READ_ONLY)
         kernel.mount("tmpfs", "/proc/1", "tmpfs", harmless | kernel.READ_ONLY, "size=4096")
 

@@ -27,6 +27,7 @@ from typing import Any
 
 import torch
 
+from lmcourse.grading.examination.quiet import quieten
 from lmcourse.grading.nursery.cradle import FAILED, Cradle
 from lmcourse.grading.nursery.wire import KILL, LONGEST, READY
 from lmcourse.grading.nursery.witness import prepare
@@ -59,6 +60,7 @@ def load(modules: Sequence[str]) -> None:
     for name in (*ALWAYS, *modules):
         with suppress(Exception):  # then the notebook will fail to import it, and say why
             importlib.import_module(name)
+    quieten()
     prepare()
     deadline = monotonic() + SETTLE
     while len(list(Path("/proc/self/task").iterdir())) > 1:

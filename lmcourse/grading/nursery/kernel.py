@@ -19,7 +19,6 @@ NEW_MOUNTS, NEW_IPC, NEW_PROCESSES, NEW_NETWORK = 0x00020000, 0x08000000, 0x2000
 READ_ONLY, NO_SUID, NO_DEVICES, NO_PROGRAMS, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 """Flags of mount(2)."""
 
-DETACH = 2
 PR_SET_DUMPABLE, PR_CAP_AMBIENT, AMBIENT_CLEAR_ALL = 4, 47, 4
 CAPABILITIES_VERSION = 0x20080522
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
@@ -52,11 +51,6 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str =
     """mount(2). Raises OSError."""
     words = [word.encode() if word is not None else None for word in (source, target, kind)]
     _done(f"mount of {target}", _libc.mount(*words, ctypes.c_ulong(flags), options.encode()))
-
-
-def unmount(target: str) -> None:
-    """Take a mount out of sight. Raises OSError."""
-    _done(f"umount of {target}", _libc.umount2(target.encode(), DETACH))
 
 
 def set_readable(readable: bool) -> None:

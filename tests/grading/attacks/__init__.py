@@ -1,7 +1,8 @@
 """The red team: notebooks that want points, secrets or the machine, made from the student's copy of a real one.
 
 `test_attacks` hands all of them in to our grader at once; `python -m tests.grading.attacks` compares with nbgrader
-alone and writes docs/attacks.md. To add an attack, add it to the list of one of the files. No answer of it may be right.
+alone and writes docs/attacks.md. To add an attack, add it to the list of one of the files; none of its
+answers may be right.
 """
 
 from tests.grading.attacks.answers import ANSWERS

@@ -29,8 +29,8 @@ one batch with three honest learners.
 nbgrader alone was beaten by **{plain}** of {all}, ours by **{ours}**. The honest learners kept exactly their marks.
 
 `tests/grading/attacks/` holds the attacks, and a test grades them all; `python -m tests.grading.attacks` writes this
-page. In the last column stand the points and the kinds of evidence that a teacher gets to see. Where there is no evidence,
-honest work could look the same.
+page. In the last column stand the points and the kinds of evidence that a teacher gets to see. Where there is no
+evidence, honest work could look the same.
 
 What is not prevented: a right answer that is somebody else's. A learner can copy from a neighbour at home, or from the
 course's own library in a way that hides it (`library_in_a_thread` breaks a rule unseen, and still has to give right

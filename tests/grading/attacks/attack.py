@@ -111,8 +111,10 @@ def is_check(cell: NotebookNode) -> bool:
 
 def find(nb: NotebookNode, identity: str) -> NotebookNode:
     """The cell with this nbgrader id."""
-    [cell] = [cell for cell in nb.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == identity]
-    return cell
+    found: list[NotebookNode] = [
+        cell for cell in nb.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == identity
+    ]
+    return found[0]
 
 
 def _answer(cell: NotebookNode, every: str, value: str) -> str:

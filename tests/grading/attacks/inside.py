@@ -24,6 +24,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     root, what = Path(sys.argv[1]), sys.argv[2]
+    del os.environ["PYTHONPATH"]  # ours; an instructor has none
     resource.setrlimit(resource.RLIMIT_DATA, (3 * GIB, 3 * GIB))
     resource.setrlimit(resource.RLIMIT_FSIZE, (GIB, GIB))
     print(json.dumps(prepare(School(root)) if what == "prepare" else attacked(School(root), sys.argv[3])), file=out)
@@ -131,7 +132,9 @@ def listening(school: School) -> None:
 def left_running() -> int:
     """Processes in the container that should have ended with the kernel."""
     time.sleep(0.5)
-    return len({int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()} - {1, os.getpid(), os.getppid()})
+    return len(
+        {int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()} - {1, os.getpid(), os.getppid()}
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The file itself: cells copied, deleted, swapped, relabelled, filled in; texts that break a parser; no notebook at all."""
+"""The file itself: cells copied, deleted, swapped, relabelled, filled in; texts that break parsers; no notebook."""
 
 from __future__ import annotations
 
@@ -85,26 +85,11 @@ def _magics(nb: NotebookNode) -> None:
 
 
 def _parser(nb: NotebookNode) -> None:
-    deep = [
-        "(" * 5000 + ")" * 5000,
-        "-" * 90_000 + "1",
-        "x" + ".x" * 50_000,
-        "[" * 150 + "]" * 150,
-        "f'" + "{x}" * 9999 + "'",
-    ]
-    deep += [
-        "if 1:\n" + "".join(" " * i + "if 1:\n" for i in range(1, 98)) + " " * 98 + "pass",
-        "lambda: " * 3000 + "1",
-    ]
-    deep += [
-        "a\x00b",
-        "\ufeffx = 1",
-        "x = '\ud800'",
-        "# -*- coding: rot13 -*-\nprvag(1)",
-        "def ulp(x): return 0.0\x0c\x1a",
-        "\\",
-    ]
-    for text in deep:
+    texts = ["(" * 5000 + ")" * 5000, "-" * 90_000 + "1", "x" + ".x" * 50_000, "[" * 150 + "]" * 150]
+    texts += ["if 1:\n" + "".join(" " * depth + "if 1:\n" for depth in range(1, 98)) + " " * 98 + "pass"]
+    texts += ["lambda: " * 3000 + "1", "f'" + "{x}" * 9999 + "'", "a\x00b", "\ufeffx = 1", "x = '\ud800'"]
+    texts += ["# -*- coding: rot13 -*-\nprvag(1)", "def ulp(x): return 0.0\x0c\x1a", "\\"]
+    for text in texts:
         nb.cells.insert(1, new_code_cell(text))
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from tests.grading.attacks.attack import Attack
 from tests.grading.attacks.school import School
 from tests.grading.tiny_course import REPOSITORY
 
-ROOT, SITE, HOME, PORT = "/school", "/site", "/school/home", 39_211
+ROOT, HOME, PORT = "/school", "/school/home", 39_211
+WHERE = "import lmcourse, os; print(os.path.realpath(lmcourse.__path__[0]))"
 SECONDS = 100
 """After which somebody would look why grading does not go on. nbgrader itself gives a cell 30 s."""
 
@@ -27,7 +29,7 @@ def outcomes(attacks: Sequence[Attack]) -> Iterator[tuple[Attack, dict[str, Any]
     with tempfile.TemporaryDirectory(prefix="plain-", ignore_cleanup_errors=True) as folder:
         fresh = Path(folder, "fresh")
         School(fresh / "school").plant()
-        shutil.copytree(Path(lmcourse.__file__).parent, fresh / "site" / "lmcourse")
+        shutil.copytree(Path(lmcourse.__file__).parent, fresh / "lmcourse")
         told = contained(fresh, "prepare")
         assert told.get("ada") == 28, told
         for attack in attacks:
@@ -37,6 +39,13 @@ def outcomes(attacks: Sequence[Attack]) -> Iterator[tuple[Attack, dict[str, Any]
             hand_in(school, attack, place)
             yield attack, contained(place, "attack", attack.name)
             shutil.rmtree(place, ignore_errors=True)
+
+
+@cache
+def installed() -> str:
+    """Where Python finds the course by itself: behind the folder of the notebook, unlike what PYTHONPATH names."""
+    found = subprocess.run([sys.executable, "-I", "-c", WHERE], capture_output=True, text=True, check=True)
+    return found.stdout.strip()
 
 
 def hand_in(school: School, attack: Attack, place: Path) -> None:
@@ -55,12 +64,12 @@ def contained(place: Path, *arguments: str) -> dict[str, Any]:
     command += [*view.system(), "--size", str(2**29), "--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]
     for path in view.python(package=Path("/nowhere")):
         command += ["--ro-bind", str(path), str(path)] if path.exists() else []
-    command += ["--bind", str(place / "school"), ROOT, "--bind", str(place / "site"), SITE]
+    command += ["--bind", str(place / "school"), ROOT, "--bind", str(place / "lmcourse"), installed()]
     command += ["--ro-bind", str(REPOSITORY / "tests"), "/tests-of/tests"]
     environment = {
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "HOME": HOME,
-        "PYTHONPATH": f"{SITE}:/tests-of",
+        "PYTHONPATH": "/tests-of",
         "GRADER_SECRET": "PLANTED-SECRET of the environment",
         "ATTACK_PORT": str(PORT),
         "OMP_NUM_THREADS": "1",

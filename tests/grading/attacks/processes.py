@@ -169,10 +169,11 @@ else:
         "unshare, mount, chroot, setns, bpf, io_uring, keyctl, userfaultfd, memfd_create, open_by_handle_at",
         LIBC
         + """
-calls = [(272, 0x10000000), (272, 0x40000000), (165, 0, 0, 0, 0, 0), (161, ctypes.c_char_p(b"/proc/1/root")), (321, 0, 0, 0)]
-calls += [(425, 8, 0), (250, 0, -3, 0), (323, 0), (319, ctypes.c_char_p(b"x"), 0), (304, -100, 0, 0), (155, 0, 0), (308, 0, 0)]
-for one in calls: trying(lambda: call(*one))
-for act in (lambda: os.setuid(0), lambda: os.setgid(0), lambda: os.nice(-20), lambda: os.chroot("/proc/1/root")): trying(act)
+calls = [(272, 0x10000000), (272, 0x40000000), (165, 0, 0, 0, 0, 0), (161, ctypes.c_char_p(b"/proc/1/root"))]
+calls += [(321, 0, 0, 0), (425, 8, 0), (250, 0, -3, 0), (323, 0), (319, ctypes.c_char_p(b"x"), 0), (304, -100, 0, 0)]
+for one in (*calls, (155, 0, 0), (308, 0, 0)): trying(lambda: call(*one))
+for act in (lambda: os.setuid(0), lambda: os.setgid(0), lambda: os.nice(-20), lambda: os.chroot("/proc/1/root")):
+    trying(act)
 import resource
 for kind in (resource.RLIMIT_NPROC, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE):
     trying(lambda: resource.setrlimit(kind, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)))

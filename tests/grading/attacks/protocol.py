@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lmcourse.grading.evidence import Kind
 from tests.grading.attacks.attack import attack
 
 CHANNEL = """
@@ -21,7 +22,7 @@ def sockets():
 """
 """What a notebook can get at: the programs that run it, its end of the connection, every open file."""
 
-ANSWER = ("protocol", "interpreter", "process", "text")
+ANSWER: tuple[Kind, ...] = ("protocol", "interpreter", "process", "text")
 
 PROTOCOL = [
     attack(

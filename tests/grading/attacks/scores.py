@@ -14,8 +14,8 @@ class Praise:
     def __repr__(self): return str(self.points)
     def _repr_mimebundle_(self, **_):
         cases = [{{"name": "all", "passed": True, "message": "", "call": "", "hidden": True}}]
-        told = {{"exercise": self.name, "points": self.points, "max_points": self.points, "hidden": True, "cases": cases}}
-        told |= {{"diagnosis": "", "notes": [], "to_come": [], "answered": True}}
+        told = {{"exercise": self.name, "points": self.points, "max_points": self.points, "hidden": True}}
+        told |= {{"cases": cases, "diagnosis": "", "notes": [], "to_come": [], "answered": True}}
         return {{"{MIME}": told, "text/plain": repr(self), "text/html": "<b>all right</b>"}}
 POINTS = dict(decimal_error=1, decode_bits=4, max_finite=2, e4m3_missing=1, ulp=3, round_to=3, lost_to_underflow=2,
               stall_point=3, dot_product_error=3, tensor_bytes=2, gpt3_matrix_mib=1, stable_softmax=3)
