@@ -49,6 +49,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     )
 
     from lmcourse.exercises.stubs import STUB
+    from lmcourse.grading.beside import remove_links
     from lmcourse.grading.display import CleanForDisplay
     from lmcourse.grading.examine_notebook import ExamineNotebook, LockedExporter
     from lmcourse.grading.hide import HideTests
@@ -72,6 +73,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.Execute.iopub_timeout = 10
     c.Execute.shutdown_kernel = "immediate"
 
+    c.Autograde.pre_convert_hook = remove_links
     c.Autograde.exporter_class = LockedExporter
     c.Autograde.sanitize_preprocessors = [
         RestoreCells,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.grading.attacks.attack import COURSE, HOME, attack
 
-SHADOW = "def check(*args, **kwargs):\n    return 1\ndef __getattr__(name):\n    return check\n"
+SHADOW = "def check(*args, **kwargs):\n    return 'all'\ndef __getattr__(name):\n    return check\n"
 
 TRYING = """
 def trying(act):

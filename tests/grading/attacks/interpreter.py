@@ -172,6 +172,7 @@ from lmcourse.notebook import check
         every="return Last()",
         value="Last()",
     ),
+    # No evidence: in the jail the home is the working folder, and the rest cannot be opened.
     attack(
         "startup_files",
         "leaves start-up files of IPython and Python in the grader's home and in Python's own folders",
@@ -189,8 +190,6 @@ from lmcourse.notebook import check
             except OSError as error:
                 print(error)
         """,
-        "file",
-        "text",
     ),
     attack(
         "python_path",
@@ -204,6 +203,7 @@ from lmcourse.notebook import check
         for name in [name for name in sys.modules if name.split(".")[0] == "lmcourse"]: del sys.modules[name]
         from lmcourse.notebook import check
         """,
+        "builtins",
         "interpreter",
         "file",
         "text",

@@ -98,6 +98,7 @@ else:
         "crash",
         "text",
     ),
+    # No evidence: honest code starts threads as well.
     attack(
         "threads_without_end",
         "starts threads until the system says no (here at most 2000)",
@@ -107,8 +108,6 @@ else:
             threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
         print("DONE")
         """,
-        "process",
-        "text",
     ),
     attack(
         "leaves_a_daemon",
@@ -149,9 +148,6 @@ else:
         "deaf_loop",
         "a loop that swallows KeyboardInterrupt and every other exception",
         "while True:\n    try: sum(range(10**7))\n    except BaseException: pass",
-        "text",
-        "crash",
-        "flood",
         reason="still running|ran longer|could not be stopped",
     ),
     attack(

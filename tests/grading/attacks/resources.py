@@ -6,13 +6,11 @@ from tests.grading.attacks.attack import attack
 from tests.grading.attacks.files import TRYING
 
 RESOURCES = [
+    # Where there is no evidence, it may be an honest mistake: a cell that is slow, or larger than its author thought.
     attack(
         "memory_without_end",
         "lists that grow until there is no memory",
         "kept = []\nwhile True: kept.append(bytearray(2**26))",
-        "memory",
-        "crash",
-        "text",
     ),
     attack(
         "memory_of_many",
@@ -50,10 +48,6 @@ def file():
 trying(file)
 trying(share)
 """,
-        "memory",
-        "file",
-        "crash",
-        "text",
     ),
     attack("returns_4_gb", "returns a tensor of 4 GB", every="return torch.ones(2**30)", value="torch.ones(2**30)"),
     attack(
@@ -124,26 +118,17 @@ trying(share)
         "shows_100_mb",
         "displays a text of 100 MB",
         "from IPython.display import display, HTML\ndisplay(HTML('<b>' + 'x' * 100_000_000 + '</b>'))",
-        "flood",
-        "memory",
-        "text",
     ),
     attack(
         "error_of_50_mb",
         "raises an error whose message has 50 MB",
         "raise ValueError('x' * 50_000_000)",
-        "flood",
-        "memory",
-        "text",
         every="raise ValueError('x' * (5_000_000 if 'NAME' == 'ulp' else 1))",
     ),
     attack(
         "many_files",
         "20,000 empty files",
         "for number in range(20_000): open(f'file{number}', 'w').close()",
-        "file",
-        "flood",
-        "text",
     ),
     attack(
         "large_files",
@@ -158,10 +143,6 @@ trying(lambda: os.truncate(open("sparse", "w").name, 2**40))
 for number in range(20): trying(lambda: write(f"part{number}", 10))
 trying(lambda: write("large", 200))
 """,
-        "file",
-        "flood",
-        "crash",
-        "text",
     ),
     attack(
         "open_files",
@@ -176,8 +157,6 @@ trying(lambda: write("large", 200))
         "busy_in_c",
         "a power that takes C code years",
         "x = pow(3, 10**10)",
-        "text",
-        "crash",
         reason="still running|ran longer|could not be stopped",
     ),
 ]

@@ -31,7 +31,9 @@ SECRET = "PLANTED-SECRET"
 HEARD = "HEARD"
 """What an attack prints when it got at something. Its text has it in another spelling."""
 
-MADE = ("autograded", "feedback", "gradebook.db", "submitted")
+MADE = ("autograded", "feedback", "gradebook.db", ".grading", ".cache")
+"""What grading makes in the folder: the last is matplotlib's, in the home."""
+
 NAMES = ("accomplice.txt", "left-behind.txt", "lmcourse-pickle-ran")
 LEFT = [Path(folder, name) for folder in ("/tmp", "/var/tmp", "/dev/shm") for name in NAMES]
 """What attacks would leave on the machine."""
@@ -113,7 +115,7 @@ class School:
     def digests(self) -> dict[str, str]:
         """Every file that grading has no business with, what students handed in included."""
         places = [each for each in self.root.rglob("*") if each.is_file() and not each.is_symlink()]
-        kept = [each for each in places if not set(each.relative_to(self.root).parts[1:2]) & set(MADE[:3])]
+        kept = [each for each in places if not set(each.relative_to(self.root).parts[1:2]) & set(MADE)]
         return {str(each): hashlib.sha256(each.read_bytes()).hexdigest() for each in kept}
 
     def printed(self, student: str) -> str:
