@@ -38,8 +38,8 @@ def unusable_name(student: str) -> str:
         return f"The folder {shown(student)} has a name of more than {LONGEST} characters: rename it."
     if not student.isprintable() or student != student.strip() or set(student) & set("*?["):
         return (
-            f"nbgrader cannot find the folder {shown(student)}, for a *, ?, [, a line break or a space at an end of its "
-            "name: rename it."
+            f"nbgrader cannot find the folder {shown(student)}, for a *, ?, [, a line break or a space at an end of "
+            "its name: rename it."
         )
     return ""
 

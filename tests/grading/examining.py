@@ -91,6 +91,8 @@ class Forked:
             nowhere = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):
                 os.dup2(nowhere, stream)
+            os.closerange(3, end.fileno())  # what the test has open is none of its business
+            os.closerange(end.fileno() + 1, 1024)
             torch.set_num_threads(1)  # the threads of the test are not in its fork
             serve(Channel(end))
         finally:

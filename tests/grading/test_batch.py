@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch import Job, Setting, crew, open_pool
 from lmcourse.grading.batch.crew import Crew, WorkerError
-from lmcourse.grading.batch.job import data_beside, job_for, modules_of
+from lmcourse.grading.batch.job import data_beside, exercises_version, job_for, modules_of
 from tests.grading.jailed import needs_bubblewrap
 from tests.grading.real_course import CHAPTER, REPOSITORY
 
@@ -125,10 +126,13 @@ def test_a_worker_that_is_killed_is_replaced_and_the_marks_are_there() -> None:
     assert not children("lmcourse.grading.batch.worker")
 
 
-def test_where_nothing_can_be_examined_it_is_said(tmp_path: Path) -> None:
-    job = Job("no-such-chapter", ("a = 1",), Setting("process", seed=3))
-    with open_pool(workers=1) as pool, pytest.raises(CourseError, match="There is no notebook 'no-such-chapter'"):
-        list(pool.examine([("x", job)]))
+def test_where_nothing_can_be_examined_it_is_said() -> None:
+    lost = Job("no-such-chapter", ("a = 1",), Setting("process", seed=3), version=exercises_version())
+    with open_pool(workers=1) as pool:
+        with pytest.raises(CourseError, match="There is no notebook 'no-such-chapter'"):
+            list(pool.examine([("x", lost)]))
+        with pytest.raises(CourseError, match="has other exercises: install the same version"):
+            list(pool.examine([("x", replace(lost, version="another"))]))
 
 
 def children(program: str) -> list[int]:

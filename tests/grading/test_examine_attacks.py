@@ -11,18 +11,17 @@ import pytest
 from lmcourse.exercises.checking import SEED
 from lmcourse.grading.examination import Patience
 from tests.exercises.toy import answering, doubling
-from tests.grading.examining import reports_of
+from tests.grading.examining import Forked, reports_of
 
 WRONG = "def double(x):\n    return x * 0\n"
 
 CHANNEL = """
-import gc, os, sys, time, torch
+import os, sys, time, torch
 from lmcourse.grading.examination.channel import Channel
-[channel] = [thing for thing in gc.get_objects() if isinstance(thing, Channel)]
 frame = sys._getframe()
-while "serve" not in frame.f_globals:
+while "channel" not in frame.f_locals:
     frame = frame.f_back
-child = frame.f_globals
+child, channel = frame.f_globals, frame.f_locals["channel"]
 right = {"value": torch.tensor([2.0, 4.0]), "failure": None, "printed": ""}
 right |= {"warned": [], "changed": [], "forbidden": []}
 """
@@ -97,7 +96,9 @@ CONNECTION = {
 def test_a_notebook_that_meddles_with_the_connection_earns_nothing(name: str) -> None:
     text, says = CONNECTION[name]
     exercise = doubling(seconds=0.5)
-    report = reports_of([WRONG, CHANNEL + text], [exercise], seed=5, patience=Patience(grace=0.5))["double"]
+    report = reports_of([WRONG, CHANNEL + text], [exercise], seed=5, host=Forked(), patience=Patience(grace=0.5))[
+        "double"
+    ]
     assert report.points == 0
     assert not any(case.passed for case in report.cases)
     assert re.search(says, report.diagnosis)
@@ -140,14 +141,14 @@ def test_no_patch_and_no_strange_answer_earns_a_point() -> None:
     for place, (exercise, text) in enumerate(zip(exercises, ANSWERS.values(), strict=True)):
         exercise.name = f"double{place}"
         texts.append(text.replace("double", exercise.name))
-    reports = reports_of(texts, exercises, seed=5, patience=Patience(grace=0.5))
+    reports = reports_of(texts, exercises, seed=5, host=Forked(), patience=Patience(grace=0.5))
     assert [report.points for report in reports.values()] == [0] * len(ANSWERS)
     assert not any(case.passed for report in reports.values() for case in report.cases)
 
 
 def test_an_exercise_that_loses_its_process_costs_no_other() -> None:
     texts = ["answer = 42", "import os\ndef double(x):\n    os._exit(0)"]
-    reports = reports_of(texts, [doubling(), answering()], seed=5)
+    reports = reports_of(texts, [doubling(), answering()], seed=5, host=Forked())
     assert [report.points for report in reports.values()] == [0, 1]
     assert reports["double"].diagnosis == (
         "While `double` was checked: it ended Python itself: an exit, a crash, or no memory left."
@@ -158,7 +159,7 @@ def test_answers_stored_from_another_run_are_worth_nothing_hidden() -> None:
     exercise = doubling()
     known = [case.args[0].tolist() for case in (*exercise.cases, *exercise.hidden(1))]
     knowing = f"def double(x):\n    return 2 * x if x.tolist() in {known} else x"
-    report = reports_of([knowing], [exercise], seed=2)["double"]
+    report = reports_of([knowing], [exercise], seed=2, host=Forked())["double"]
     assert report.points == 1
     assert not any(case.passed for case in report.cases if case.hidden)
 

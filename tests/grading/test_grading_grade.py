@@ -1,4 +1,4 @@
-"""`lmcourse.grading.grader.grade` on the real notebook 01: perfect, blank, half-solved and broken, by file and by folder."""
+"""`lmcourse grade` on the real notebook 01: perfect, blank, half-solved and broken, by file and by folder."""
 
 from __future__ import annotations
 
@@ -160,7 +160,8 @@ def test_a_wrong_path_is_told_in_one_line(tmp_path: Path) -> None:
 
 
 def test_the_process_of_a_notebook_loads_nothing_of_nbgrader() -> None:
-    code = "import sys, lmcourse.grading.examination.child; print({'nbgrader', 'nbformat', 'nbconvert'} & {*sys.modules})"
+    nbgraders = "{'nbgrader', 'nbformat', 'nbconvert'}"
+    code = f"import sys, lmcourse.grading.examination.child; print({nbgraders} & {{*sys.modules}})"
     ran = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"
 

@@ -16,6 +16,7 @@ from lmcourse.grading.jail import view
 from lmcourse.grading.jail.jail import USERS
 from lmcourse.grading.nursery import users
 from tests.grading.jailed import needs_bubblewrap
+from tests.grading.test_jail_kernel import REFUSED
 
 ROOT = Path(lmcourse.__file__).parents[1]
 NOBODY = "65534"
@@ -51,14 +52,17 @@ def opened() -> Iterator[str]:
         yield from ("--ro-bind", str(place), str(place))
 
 
-GRADER = """
+GRADER = r"""
 from lmcourse.grading.nursery import Nursery
 from tests.grading.guests import Visit, children
+from tests.grading.test_jail_kernel import CALL
+PIDFD_GETFD = 438
 with Nursery() as nursery:
     with Visit(nursery) as visit:
         print(visit.got("print(os.getuid(), [n for n in os.listdir('/proc') if n.isdigit()], os.listdir('/proc/1'))"))
         print(visit.got("print([line for line in open('/proc/self/status') if line[:6] in ('CapEff', 'CapPrm')])"))
         print(visit.got("print(trying(lambda: open('/proc/1/mem')), trying(lambda: open('/etc/passwd')))"))
+        print(visit.got(f"{CALL}\nprint(call({PIDFD_GETFD}, os.pidfd_open(1), 1, 0))"))
         visit.send("while True: os.fork()")
         visit.guest.kill()
         print(children(nursery._ready().keeper))
@@ -78,5 +82,6 @@ def test_an_ordinary_user_gets_the_same_walls() -> None:
         f"{NOBODY} ['1', '2'] []",
         r"['CapPrm:\t0000000000000000\n', 'CapEff:\t0000000000000000\n']",
         "FileNotFoundError 2 FileNotFoundError 2",
+        REFUSED,
         "[]",
     ], done.stderr

@@ -197,7 +197,7 @@ def test_no_frame_leads_to_it(nursery: Nursery) -> None:
             found += ["judges"] if "judges" in names else []
         found += ["judges"] if "judges" in frame.f_globals else []
         frame = frame.f_back
-    print(found, [name for name in sys.modules if name.endswith("hook")])
+    print(found, [name for name in sys.modules if name.endswith("witness.hook")])
     """
     with Visit(nursery) as visit:
         assert visit.got(search) == "[] []"

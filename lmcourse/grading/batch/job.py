@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +15,7 @@ import nbformat
 
 from lmcourse.grading.config import NOT_COPIED
 from lmcourse.grading.jail import Isolation
+from lmcourse.grading.jail.view import PACKAGE
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Job:
         data: the assignment's data files, which the notebook finds in its working folder.
         modules: what the course's own notebook imports, worth loading before a notebook comes.
         handed_out: the code cells that the course put into the notebook, without those for answers and checks.
+        version: of the exercises; a worker on another machine has to have the same.
     """
 
     assignment: str
@@ -52,6 +55,7 @@ class Job:
     data: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     handed_out: tuple[str, ...] = ()
+    version: str = ""
 
     def to_json(self) -> str:
         """One line of JSON; `from_json` reads it back."""
@@ -68,6 +72,7 @@ class Job:
             tuple(told["data"]),
             tuple(told["modules"]),
             tuple(told["handed_out"]),
+            told["version"],
         )
 
 
@@ -80,8 +85,23 @@ def job_for(source: Path, cells: Sequence[str], setting: Setting) -> Job:
         setting: how.
     """
     return Job(
-        source.parent.name, tuple(cells), setting, data_beside(source), modules_of(source), handed_out_of(source)
+        source.parent.name,
+        tuple(cells),
+        setting,
+        data_beside(source),
+        modules_of(source),
+        handed_out_of(source),
+        exercises_version(),
     )
+
+
+@cache
+def exercises_version() -> str:
+    """A digest of the code of all exercises, from which marks come."""
+    digest = hashlib.sha256()
+    for path in sorted((PACKAGE / "exercises").rglob("*.py")):
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 @cache

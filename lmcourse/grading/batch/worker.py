@@ -14,11 +14,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from queue import Queue
+from socket import gethostname
 from threading import Thread
 from typing import Any, TextIO
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.batch.job import Job
+from lmcourse.grading.batch.job import Job, exercises_version
 from lmcourse.grading.examination import Patience, PlainHost, examine
 from lmcourse.grading.examination.host import Host
 from lmcourse.grading.jail import Jail
@@ -43,6 +44,8 @@ class Examiner:
         from lmcourse.course import find_chapter
         from lmcourse.exercises.registry import exercises_of
 
+        if job.version != exercises_version():
+            return {"error": f"The course on {gethostname()} has other exercises: install the same version there."}
         patience = Patience(cell=job.setting.cell_seconds, total=job.setting.total_seconds)
         try:
             exercises = exercises_of(find_chapter(job.assignment))

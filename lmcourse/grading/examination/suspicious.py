@@ -90,7 +90,7 @@ def _found(node: ast.AST, known: Mapping[str, str]) -> Found:
 
 
 def _used(name: str) -> Found:
-    if _below(name, FINE):
+    if not name or _below(name, FINE):
         return
     for kind, uses in USES.items():
         for used in uses:

@@ -25,11 +25,8 @@ from lmcourse.grading.examination.child import serve
 from lmcourse.grading.jail.bubblewrap import WORK
 from lmcourse.grading.jail.enter import close_all_but, give_up
 from lmcourse.grading.nursery import kernel
-from lmcourse.grading.nursery.wire import READY
+from lmcourse.grading.nursery.wire import DATA, READY
 from lmcourse.grading.nursery.witness import WitnessedChannel, install
-
-DATA = "/assignment"
-"""Where the keeper has the data files. A guest has them in its working folder."""
 
 FILES = 16384
 """Files in each of a guest's two folders in memory: an empty one costs memory too."""

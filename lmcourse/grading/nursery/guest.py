@@ -22,7 +22,7 @@ LOOK = 0.05
 ANSWER = 5.0
 """Seconds until a keeper that does not end a guest is ended itself."""
 
-DYING = 0.5
+DYING = 2.0
 """Seconds between the end of a process's descriptors and its own, at most."""
 
 

@@ -19,8 +19,7 @@ from lmcourse.grading.jail import Jail
 from lmcourse.grading.jail.bubblewrap import WORK, bubblewrap, file_system, folder_in_memory
 from lmcourse.grading.jail.jail import surrender
 from lmcourse.grading.jail.view import data
-from lmcourse.grading.nursery.cradle import DATA
-from lmcourse.grading.nursery.wire import KILL, LONGEST, READY
+from lmcourse.grading.nursery.wire import DATA, KILL, LONGEST, READY
 
 RIGHTS = ("CAP_NET_ADMIN", "CAP_SYS_ADMIN")
 """What it takes to make namespaces, to mount in them, and to start their loopback."""
@@ -51,42 +50,33 @@ class Room:
     """
 
     def __init__(self, jail: Jail, modules: Sequence[str]) -> None:
-        contents = (
-            *folder_in_memory(WORK, jail.limits.scratch),
-            "--perms",
-            "0755",
-            "--dir",
-            DATA,
-            *data(jail.data, DATA),
-        )
-        rights = (*RIGHTS, *ROOTS_RIGHTS) if os.geteuid() == 0 else RIGHTS
-        program = [sys.executable, "-m", "lmcourse.grading.nursery.keeper"]
-        command = [*bubblewrap(rights), *file_system(contents), "--", *program]
-        settings = {
-            "modules": list(modules),
-            "scratch": jail.limits.scratch,
-            "surrender": surrender(jail.limits, (), None),
-        }
+        command = _command(jail)
         self.control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         with there:
             self._process = subprocess.Popen(
                 command, stdin=there.fileno(), stdout=self._said, stderr=self._said, start_new_session=True
             )
+        settings = {"scratch": jail.limits.scratch, "surrender": surrender(jail.limits, (), None)}
         try:
-            self.control.send(json.dumps(settings).encode())
-            self.control.settimeout(LOADING)
-            if self.control.recv(LONGEST) != READY:
-                raise RoomLostError
-            self._first = _only_child(self._process.pid)
-            self._end = os.pidfd_open(self._first)
-            self.keeper = _only_child(self._first)
+            self._meet({**settings, "modules": list(modules)})
         except (OSError, RoomLostError) as error:
             reason = self.last_words() or str(error) or "it says nothing"
             self._process.kill()
             self._process.wait()
             self.control.close()
+            self._said.close()
             raise CourseError(f"No process for notebooks starts in bubblewrap: {reason}") from error
+
+    def _meet(self, settings: dict[str, object]) -> None:
+        """Wait until the keeper has loaded everything, and find out who it is. Raises OSError and RoomLostError."""
+        self.control.send(json.dumps(settings).encode())
+        self.control.settimeout(LOADING)
+        if self.control.recv(LONGEST) != READY:
+            raise RoomLostError
+        first = _only_child(self._process.pid)
+        self.keeper = _only_child(first)
+        self._end = os.pidfd_open(first)
 
     def admit(self, user: int | None, channel: int, witness: int) -> None:
         """Have a guest born, who gets the two descriptors.
@@ -106,8 +96,7 @@ class Room:
 
     def last_words(self) -> str:
         """The last line that the keeper, or somebody on the way to a guest, wrote of an error."""
-        self._said.seek(0)
-        lines = self._said.read(LONGEST).decode(errors="replace").strip().splitlines()
+        lines = os.pread(self._said.fileno(), LONGEST, 0).decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
 
     def end(self) -> None:
@@ -126,6 +115,15 @@ class Room:
         os.close(self._end)
         self.control.close()
         self._said.close()
+
+
+def _command(jail: Jail) -> list[str]:
+    """The command that starts a keeper. Raises CourseError."""
+    rights = (*RIGHTS, *ROOTS_RIGHTS) if os.geteuid() == 0 else RIGHTS
+    folder = ("--perms", "0755", "--dir", DATA)
+    contents = (*folder_in_memory(WORK, jail.limits.scratch), *folder, *data(jail.data, DATA))
+    program = [sys.executable, "-m", "lmcourse.grading.nursery.keeper"]
+    return [*bubblewrap(rights), *file_system(contents), "--", *program]
 
 
 def _only_child(process: int) -> int:

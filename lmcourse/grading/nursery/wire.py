@@ -1,4 +1,4 @@
-"""What the grader and the keeper say to each other besides JSON. Guests have no part in it."""
+"""What the grader and the keeper have agreed on. Guests have no part in it."""
 
 from __future__ import annotations
 
@@ -9,3 +9,6 @@ KILL = b"kill"
 
 LONGEST = 2**16
 """Bytes of the longest message."""
+
+DATA = "/assignment"
+"""Where the keeper has the data files. A guest has them in its working folder."""

@@ -9,22 +9,26 @@ from tests.grading.attacks.answers import ANSWERS
 from tests.grading.attacks.attack import Attack
 from tests.grading.attacks.comparison import COMPARISON
 from tests.grading.attacks.files import FILES
+from tests.grading.attacks.imports import IMPORTS
 from tests.grading.attacks.interpreter import INTERPRETER
 from tests.grading.attacks.notebook_format import FORMAT
 from tests.grading.attacks.pages import PAGES
 from tests.grading.attacks.processes import PROCESSES
 from tests.grading.attacks.protocol import PROTOCOL
+from tests.grading.attacks.references import REFERENCES
 from tests.grading.attacks.resources import RESOURCES
 from tests.grading.attacks.scores import SCORES
+from tests.grading.attacks.turns import TURNS
 
 BY_AIM = {
     "scores": SCORES,
     "the comparison": COMPARISON,
     "the interpreter": INTERPRETER,
-    "the answers": ANSWERS,
+    "imports": IMPORTS,
+    "the answers": [*ANSWERS, *REFERENCES],
     "files and the network": FILES,
     "processes": PROCESSES,
-    "the connection": PROTOCOL,
+    "the connection": [*PROTOCOL, *TURNS],
     "resources": RESOURCES,
     "the pages": PAGES,
     "the file": FORMAT,

@@ -26,7 +26,8 @@ Notebooks that want points, secrets or the machine, made from the student's copy
 own settings and the release's check cells and hidden tests, in a container; and by `lmcourse grade --record`, all in
 one batch with three honest learners.
 
-nbgrader alone was beaten by **{plain}** of {all}, ours by **{ours}**. The honest learners kept exactly their marks.
+nbgrader alone was beaten by **{plain}** of {tried}, our grader by **{ours}** of {all}. The honest learners kept exactly
+their marks.
 
 `tests/grading/attacks/` holds the attacks, and a test grades them all; `python -m tests.grading.attacks` writes this
 page. In the last column stand the points and the kinds of evidence that a teacher gets to see. Where there is no
@@ -34,7 +35,7 @@ evidence, honest work could look the same.
 
 What is not prevented: a right answer that is somebody else's. A learner can copy from a neighbour at home, or from the
 course's own library in a way that hides it (`library_in_a_thread` breaks a rule unseen, and still has to give right
-answers); what that needs is recorded, and somebody has to look at it.
+answers).
 """
 
 
@@ -63,23 +64,30 @@ def on_nbgrader(kept: Path) -> dict[str, dict[str, Any]]:
 
 def page(plain: Mapping[str, dict[str, Any]], ours: Mapping[str, dict[str, Any]]) -> str:
     """The page as Markdown."""
-    beaten = [attack for attack in ATTACKS if harm(plain[attack.name])]
-    gained = [attack for attack in ATTACKS if ours[attack.name]["score"] > 0]
+    beaten = [name for name, outcome in plain.items() if harm(outcome)]
+    gained = [attack for attack in ATTACKS if ours[attack.name]["score"] > attack.may_earn]
     points = next(iter(ours.values()))["max_score"]
-    head = {"chapter": "01-floating-point", "points": f"{points:g}", "plain": len(beaten), "ours": len(gained)}
+    head = {
+        "chapter": "01-floating-point",
+        "points": f"{points:g}",
+        "plain": len(beaten),
+        "tried": len(plain),
+        "ours": len(gained),
+    }
     parts = [HEAD.format(all=len(ATTACKS), **head)]
     for aim, attacks in BY_AIM.items():
         parts.append(f"## At {aim}\n\n| attack | what it does | nbgrader alone | here |\n| --- | --- | --- | --- |")
-        parts[-1] += "".join(f"\n{row(attack, plain[attack.name], ours[attack.name])}" for attack in attacks)
+        parts[-1] += "".join(f"\n{row(attack, plain.get(attack.name), ours[attack.name])}" for attack in attacks)
         parts[-1] += "\n"
     return "\n".join(parts)
 
 
-def row(attack: Attack, plain: dict[str, Any], ours: dict[str, Any]) -> str:
+def row(attack: Attack, plain: dict[str, Any] | None, ours: dict[str, Any]) -> str:
     """One line of a table."""
     kinds = ", ".join(sorted({one["kind"] for one in ours["evidence"]}))
     here = f"{ours['score']:g} points" + (f"; {kinds}" if kinds else "")
-    cells = [f"`{attack.name}`", attack.what, f"**{'; '.join(harm(plain))}**" if harm(plain) else "nothing", here]
+    alone = "not tried" if plain is None else "; ".join(f"**{what}**" for what in harm(plain)) or "nothing"
+    cells = [f"`{attack.name}`", attack.what, alone, here]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from tests.grading.attacks.attack import COURSE, HOME, attack
 
-SHADOW = "def check(*args, **kwargs):\n    return 'all'\ndef __getattr__(name):\n    return check\n"
-
 TRYING = """
 def trying(act):
     try: print("DONE", act())
@@ -73,19 +71,6 @@ for place in ({COURSE!r}, "/", "/root", "/proc/1/root", "/proc/self/root"):
 """,
         "file",
         "text",
-    ),
-    attack(
-        "folder_lmcourse",
-        "hands in a folder lmcourse/, which stands in for the installed package",
-        beside={"lmcourse/__init__.py": SHADOW, "lmcourse/notebook.py": SHADOW, "lmcourse/exercises.py": SHADOW},
-    ),
-    attack(
-        "modules_beside",
-        "hands in torch.py, sitecustomize.py, json.py, socket.py and ipykernel_launcher.py",
-        beside={
-            f"{name}.py": "print('DONE')\nraise SystemExit"
-            for name in ("torch", "sitecustomize", "json", "socket", "ipykernel_launcher", "usercustomize")
-        },
     ),
     attack(
         "writes_outside",

@@ -13,6 +13,7 @@ from typing import Any
 
 from traitlets.config import Config
 
+import lmcourse
 from tests.grading.attacks.pages import PAGES
 from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, NAME, SECRET, School, scripts_in
 
@@ -45,10 +46,10 @@ def attacked(school: School, student: str) -> dict[str, Any]:
     """Grade the attacker and tell what came of it."""
     school.port = int(os.environ["ATTACK_PORT"])
     listening(school)
-    before, others = school.digests(), {name: marks(school, name) for name in HONEST}
+    before, others = digests(school), {name: marks(school, name) for name in HONEST}
     trouble = graded(school, student)
     earned = marks(school, student)
-    after = school.digests()
+    after = digests(school)
     text = school.printed(student)
     files = [each for each in (school.course / "autograded" / student).rglob("*") if each.is_file()]
     pages = [page for each in school.pages(student) for page in scripts_in(each.read_text())]
@@ -67,6 +68,12 @@ def attacked(school: School, student: str) -> dict[str, Any]:
         "files": len(files),
         "scripts": pages[:3],
     }
+
+
+def digests(school: School) -> dict[str, str]:
+    """Every file that grading has no business with, the installed course included."""
+    package = Path(lmcourse.__path__[0])
+    return school.digests() | {str(each): each.read_text(encoding="utf-8") for each in package.rglob("*.py")}
 
 
 def graded(school: School, student: str) -> str:

@@ -45,7 +45,7 @@ class Batch:
     left: set[str]
 
 
-def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), seconds: float = 280) -> Batch:
+def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), seconds: float = 900) -> Batch:
     """Grade everybody.
 
     Args:
@@ -63,7 +63,7 @@ def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), sec
     for path in LEFT:
         path.unlink(missing_ok=True)
     before = school.digests()
-    command = [sys.executable, "-m", "lmcourse", "grade", "submitted", "--record", "--json", *LIMITS]
+    command = [sys.executable, "-m", "lmcourse", "grade", "submitted", "--record", "--json", *LIMITS, "--report=report"]
     theirs = {"HOME": str(school.root / "home"), "GRADER_SECRET": f"{SECRET} of the environment"}
     theirs |= {"PYTHONPATH": str(REPOSITORY), "LMCOURSE_SEED": SEED}
     with guardian() as left:

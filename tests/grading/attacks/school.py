@@ -31,7 +31,7 @@ SECRET = "PLANTED-SECRET"
 HEARD = "HEARD"
 """What an attack prints when it got at something. Its text has it in another spelling."""
 
-MADE = ("autograded", "feedback", "gradebook.db", ".grading", ".cache")
+MADE = ("autograded", "feedback", "gradebook.db", "report", ".grading", ".cache")
 """What grading makes in the folder: the last is matplotlib's, in the home."""
 
 NAMES = ("accomplice.txt", "left-behind.txt", "lmcourse-pickle-ran")

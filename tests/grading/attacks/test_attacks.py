@@ -5,6 +5,7 @@ The attacks are made for a real notebook of the course and graded as a class is,
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 
@@ -18,7 +19,7 @@ from tests.grading.attacks.ours import Batch, graded
 from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, LEFT, NAME, SECRET, scripts_in
 from tests.grading.jailed import needs_bubblewrap
 
-pytestmark = needs_bubblewrap
+pytestmark = [needs_bubblewrap, pytest.mark.timeout(900)]  # the first test waits for the whole batch
 
 POINTS = {exercise.name: float(exercise.points) for exercise in exercises_of(find_chapter(ASSIGNMENT))}
 SHOWN = [*(attack.name for attack in PAGES), "tells_what_it_was_asked", "reads_hidden_tests", "score_nan"]
@@ -95,6 +96,16 @@ def test_no_process_is_left(batch: Batch) -> None:
 def test_nothing_on_a_page_runs(batch: Batch, student: str) -> None:
     [page] = batch.school.pages(student)
     assert scripts_in(page.read_text()) == []
+
+
+def test_nothing_in_the_report_on_the_class_runs(batch: Batch) -> None:
+    folder = batch.school.course / "report"
+    assert scripts_in((folder / "report.html").read_text()) == []
+    for table in sorted(folder.glob("*.csv")):
+        with table.open(newline="") as lines:
+            cells = [cell for row in csv.reader(lines) for cell in row]
+        assert SECRET not in str(cells)
+        assert [cell for cell in cells if re.match(r"\s*[=+@-](?![\d.])", cell)] == []
 
 
 def test_what_is_kept_of_a_submission_is_small(batch: Batch) -> None:

@@ -1,10 +1,8 @@
 """The witness itself. `watching` runs this file where no notebook has a name for it; nobody imports it.
 
-Everything it calls is written in C or stands in this file. What comes with an event may be an object of the
-learner's own class, so none of its methods is called.
-
-Nothing may reach the learner's code from here, least of all a traceback, which would lead to these names. What
-cannot be looked at, at the end of the stack for example, is told at the next occasion.
+Everything it calls is written in C or stands in this file. What comes with an event may be an object of the learner's
+own class, so none of its methods is called. Nothing may reach the learner's code from here, least of all a traceback,
+which would lead to these names. What cannot be looked at, at the end of the stack for example, is told later.
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ HIGHEST = 1024
 
 WRITING = 0o3 | 0o100 | 0o1000  # O_WRONLY and O_RDWR, O_CREAT, O_TRUNC
 GONE = object()
-UNQUOTED = '"\\'  # what JSON would have to quote: it makes a line longer than its text
 
 told: dict[str, set[str]] = {}
 missed: dict[str, bool] = {}
@@ -99,7 +96,7 @@ def tell(kind: str, what: str) -> None:
     sentences = told.setdefault(kind, set())
     if what in sentences or len(sentences) >= MOST:
         return
-    plain = "".join([c if c.isascii() and c.isprintable() and c not in UNQUOTED else "?" for c in what])
+    plain = "".join([c if c.isascii() and c.isprintable() and c not in '"\\' else "?" for c in what])
     write(pipe(), f'{{"kind": "{kind}", "what": "{plain}"}}\n'.encode())
     sentences.add(what)
 
@@ -113,9 +110,8 @@ def pipe() -> int:
         except OSError:
             continue
         if (one.st_dev, one.st_ino) == state["identity"]:
-            state["pipe"] = number
-            break
-    return state["pipe"]  # type: ignore[no-any-return]
+            return number  # type: ignore[no-any-return]
+    raise OSError
 
 
 def text(value: Any) -> str:
