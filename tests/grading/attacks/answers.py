@@ -23,7 +23,7 @@ def right(name, *patterns):
                 try: exec("".join(cell["source"]), read[path])
                 except Exception: pass
     found = [names[name] for names in read.values() if names.get(name) is not globals().get(name)]
-    return found[-1] if found else None
+    return found[0] if found else None
 """
 """Runs the answers of every notebook that a pattern matches."""
 
