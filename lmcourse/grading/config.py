@@ -49,15 +49,15 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     )
 
     from lmcourse.exercises.stubs import STUB
-    from lmcourse.grading.beside import remove_links
-    from lmcourse.grading.display import CleanForDisplay
-    from lmcourse.grading.examine_notebook import ExamineNotebook, LockedExporter
-    from lmcourse.grading.hide import HideTests
-    from lmcourse.grading.html import clean_html, markdown_to_html
-    from lmcourse.grading.restore import RestoreCells
-    from lmcourse.grading.run import RunNotebook
-    from lmcourse.grading.scores import StrictScores
-    from lmcourse.grading.stubs import DropTopLevelStubs
+    from lmcourse.grading.intake.beside import remove_links
+    from lmcourse.grading.pages.display import CleanForDisplay
+    from lmcourse.grading.pages.hide import HideTests
+    from lmcourse.grading.pages.html import clean_html, markdown_to_html
+    from lmcourse.grading.plugs.examine_notebook import ExamineNotebook, LockedExporter
+    from lmcourse.grading.plugs.restore import RestoreCells
+    from lmcourse.grading.plugs.run import RunNotebook
+    from lmcourse.grading.plugs.scores import StrictScores
+    from lmcourse.grading.plugs.stubs import DropTopLevelStubs
 
     _find_alembic()
     c.CourseDirectory.root = str(Path(root).resolve())

@@ -22,10 +22,10 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.config import configure
 from lmcourse.grading.environment import SEED, run_seed
 from lmcourse.grading.grader import Options, grade_all
-from lmcourse.grading.handed_in import as_handed_in, unusable_name
+from lmcourse.grading.intake.handed_in import as_handed_in, unusable_name
+from lmcourse.grading.intake.submissions import ME, Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.notes import KEY
 from lmcourse.grading.result import Result, result_of
-from lmcourse.grading.submissions import ME, Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.workroom import Workroom, read_graded
 
 FOLDER = ".grading"

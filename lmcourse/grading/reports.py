@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from nbformat import NotebookNode
 
+from lmcourse.grading.intake.pictures import printable
 from lmcourse.grading.notes import CHECK
-from lmcourse.grading.pictures import printable
 
 if TYPE_CHECKING:
     from lmcourse.exercises.report import Report

@@ -17,13 +17,13 @@ from traitlets.config import Config
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch.job import Job, Setting, job_for
 from lmcourse.grading.config import configure
-from lmcourse.grading.examine_notebook import code_of
 from lmcourse.grading.examined import Examined
+from lmcourse.grading.intake.opening import UnreadableError, read_file
+from lmcourse.grading.intake.reading import SubmissionExporter
+from lmcourse.grading.intake.submissions import Assignment, Submission
 from lmcourse.grading.notes import problem_of
-from lmcourse.grading.opening import UnreadableError, read_file
-from lmcourse.grading.reading import SubmissionExporter
-from lmcourse.grading.restore import RestoreCells
-from lmcourse.grading.submissions import Assignment, Submission
+from lmcourse.grading.plugs.examine_notebook import code_of
+from lmcourse.grading.plugs.restore import RestoreCells
 
 
 class Workroom:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.grading.beside import remove_links
+from lmcourse.grading.intake.beside import remove_links
 from tests.grading.tiny_course import ASSIGNMENT, NAME
 
 

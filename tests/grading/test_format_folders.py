@@ -11,8 +11,8 @@ import nbformat
 import pytest
 
 from lmcourse.errors import CourseError
-from lmcourse.grading import choosing
-from lmcourse.grading.submissions import Assignment, Submission, find_submissions
+from lmcourse.grading.intake import choosing
+from lmcourse.grading.intake.submissions import Assignment, Submission, find_submissions
 from tests.grading.strange import sound
 from tests.grading.tiny_course import ASSIGNMENT, NAME, tiny_notebook
 

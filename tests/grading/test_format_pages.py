@@ -16,11 +16,11 @@ from nbformat import NotebookNode, from_dict, validate
 from traitlets.config import Config
 
 from lmcourse.exercises import Report
-from lmcourse.grading import display, html
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook, new_output
 from lmcourse.grading.config import configure
-from lmcourse.grading.display import CleanForDisplay
-from lmcourse.grading.hide import HideTests
+from lmcourse.grading.pages import display, html
+from lmcourse.grading.pages.display import CleanForDisplay
+from lmcourse.grading.pages.hide import HideTests
 from lmcourse.grading.reports import MIME, REPORT, read_report
 from tests.grading.strange import ANYTHING
 from tests.grading.tiny_course import graded_cell

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmcourse.grading import opening, reading
-from lmcourse.grading.opening import UnreadableError, read_file, shown
-from lmcourse.grading.reading import SubmissionExporter, read_notebook
+from lmcourse.grading.intake import opening, reading
+from lmcourse.grading.intake.opening import UnreadableError, read_file, shown
+from lmcourse.grading.intake.reading import SubmissionExporter, read_notebook
 from tests.grading.strange import REPLACED, nested, sound, with_replaced
 
 SOUND = json.dumps(sound()).encode()

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat import NotebookNode
 
-from lmcourse.grading import reading
 from lmcourse.grading.batch import Setting
+from lmcourse.grading.intake import reading
+from lmcourse.grading.intake.reading import SubmissionExporter, read_notebook
+from lmcourse.grading.intake.submissions import Assignment
 from lmcourse.grading.notes import problem_of
-from lmcourse.grading.reading import SubmissionExporter, read_notebook
-from lmcourse.grading.restore import RestoreCells
-from lmcourse.grading.submissions import Assignment
+from lmcourse.grading.plugs.restore import RestoreCells
 from lmcourse.grading.workroom import Workroom
 from tests.grading.strange import ANYTHING, REPLACED, sound
 from tests.grading.tiny_course import ASSIGNMENT, EXERCISES, NAME, Course

@@ -20,8 +20,8 @@ from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.batch import Setting
 from lmcourse.grading.grader import grade
+from lmcourse.grading.intake.submissions import Submission, assignments
 from lmcourse.grading.result import Result
-from lmcourse.grading.submissions import Submission, assignments
 from lmcourse.grading.workroom import Workroom
 from tests.grading.tiny_course import REPOSITORY
 

@@ -13,15 +13,17 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from lmcourse.exercises import Exercise, case, check_exercise
 from lmcourse.exercises.report import MIME as REPORT_MIME
-from lmcourse.grading import environment, opening, reports, run
+from lmcourse.grading import environment, reports
 from lmcourse.grading.config import configure
 from lmcourse.grading.environment import kernel_environment, run_seed
-from lmcourse.grading.hide import without_hidden
-from lmcourse.grading.html import clean_html
-from lmcourse.grading.opening import UnreadableError
-from lmcourse.grading.reading import read_notebook
+from lmcourse.grading.intake import opening
+from lmcourse.grading.intake.opening import UnreadableError
+from lmcourse.grading.intake.reading import read_notebook
+from lmcourse.grading.pages.hide import without_hidden
+from lmcourse.grading.pages.html import clean_html
+from lmcourse.grading.plugs import run
+from lmcourse.grading.plugs.run import RunNotebook
 from lmcourse.grading.reports import read_report
-from lmcourse.grading.run import RunNotebook
 
 DOUBLE = Exercise(
     "double",

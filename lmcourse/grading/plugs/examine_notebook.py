@@ -23,11 +23,11 @@ from lmcourse.grading.batch.job import Job, Setting, job_for
 from lmcourse.grading.cells import new_output
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examined import CellRun, Examined
+from lmcourse.grading.intake.reading import SubmissionExporter
 from lmcourse.grading.jail import choose_isolation
 from lmcourse.grading.notes import CHECK, NO_SCORE, NOT_RUN, error, note, problem_of
-from lmcourse.grading.reading import SubmissionExporter
+from lmcourse.grading.plugs.run import RunNotebook
 from lmcourse.grading.reports import MIME
-from lmcourse.grading.run import RunNotebook
 
 if TYPE_CHECKING:
     from lmcourse.exercises.report import Report

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.choosing import folders_in, notebooks_in, why_none
-from lmcourse.grading.opening import UnreadableError, read_file, refuse_links, shown
-from lmcourse.grading.reading import read_notebook
+from lmcourse.grading.intake.choosing import folders_in, notebooks_in, why_none
+from lmcourse.grading.intake.opening import UnreadableError, read_file, refuse_links, shown
+from lmcourse.grading.intake.reading import read_notebook
 
 ME = "me"
 """The student of a notebook that somebody grades for themselves."""

@@ -11,8 +11,8 @@ from nbgrader.utils import is_grade, is_solution
 
 from lmcourse.grading.cells import new_output
 from lmcourse.grading.notes import TELLING
+from lmcourse.grading.plugs.scores import NUMBER
 from lmcourse.grading.reports import MIME
-from lmcourse.grading.scores import NUMBER
 
 BEGIN, END = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"
 

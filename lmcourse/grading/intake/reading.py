@@ -17,9 +17,9 @@ from nbformat import NotebookNode
 from traitlets import Unicode
 
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
+from lmcourse.grading.intake.opening import UnreadableError, read_file, refuse_links, shown
+from lmcourse.grading.intake.pictures import attached_pictures, printable
 from lmcourse.grading.notes import KEY
-from lmcourse.grading.opening import UnreadableError, read_file, refuse_links, shown
-from lmcourse.grading.pictures import attached_pictures, printable
 
 MOST_VALUES = 2_000_000
 """Values in the JSON of a file, counted by its punctuation; each takes up to 70 bytes of memory."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from nbgrader.utils import parse_utc
 
-from lmcourse.grading.opening import UnreadableError, read_file, shown
-from lmcourse.grading.submissions import Submission
+from lmcourse.grading.intake.opening import UnreadableError, read_file, shown
+from lmcourse.grading.intake.submissions import Submission
 
 TIMESTAMP = "timestamp.txt"
 """The file beside a notebook in which nbgrader's exchange says when it came."""

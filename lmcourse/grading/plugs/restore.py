@@ -16,8 +16,8 @@ from nbgrader.api import Gradebook, SourceCell
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook
+from lmcourse.grading.intake.reading import excess
 from lmcourse.grading.notes import CHECK, note
-from lmcourse.grading.reading import excess
 
 PYTHON = {"name": "python3", "display_name": "Python 3", "language": "python"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmcourse.grading.opening import UnreadableError, shown
+from lmcourse.grading.intake.opening import UnreadableError, shown
 
 MOST = 20
 """Files and folders of one submission that are looked at."""

@@ -14,7 +14,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from nbconvert.filters.markdown_mistune import InvalidNotebook, IPythonRenderer, MarkdownWithMath
 
-from lmcourse.grading.pictures import printable
+from lmcourse.grading.intake.pictures import printable
 
 _TAGS = """
 a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img kbd

@@ -14,8 +14,8 @@ from nbformat import NotebookNode
 from traitlets import Bool
 
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook, new_output
-from lmcourse.grading.html import clean_html
-from lmcourse.grading.pictures import PICTURES, attached_pictures, is_picture, printable
+from lmcourse.grading.intake.pictures import PICTURES, attached_pictures, is_picture, printable
+from lmcourse.grading.pages.html import clean_html
 from lmcourse.grading.reports import MIME, read_report
 
 PYTHON = {"name": "python", "pygments_lexer": "ipython3"}
