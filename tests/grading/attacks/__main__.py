@@ -26,16 +26,17 @@ Notebooks that want points, secrets or the machine, made from the student's copy
 own settings and the release's check cells and hidden tests, in a container; and by `lmcourse grade --record`, all in
 one batch with three honest learners.
 
-nbgrader alone was beaten by **{plain}** of {tried}, our grader by **{ours}** of {all}. The honest learners kept exactly
-their marks.
+nbgrader alone was beaten by **{plain}** of the {tried} that were tried on it, our grader by **{ours}** of {all}:
+{gained}.
+The honest learners kept exactly their marks. The container limits memory and takes what is left
+running with it, which nbgrader does not: on a real machine some would do more.
 
 `tests/grading/attacks/` holds the attacks, and a test grades them all; `python -m tests.grading.attacks` writes this
 page. In the last column stand the points and the kinds of evidence that a teacher gets to see. Where there is no
 evidence, honest work could look the same.
 
 What is not prevented: a right answer that is somebody else's. A learner can copy from a neighbour at home, or from the
-course's own library in a way that hides it (`library_in_a_thread` breaks a rule unseen, and still has to give right
-answers).
+course's own library in a way that hides it: that breaks a rule unseen, and still has to give right answers.
 """
 
 
@@ -65,7 +66,7 @@ def on_nbgrader(kept: Path) -> dict[str, dict[str, Any]]:
 def page(plain: Mapping[str, dict[str, Any]], ours: Mapping[str, dict[str, Any]]) -> str:
     """The page as Markdown."""
     beaten = [name for name, outcome in plain.items() if harm(outcome)]
-    gained = [attack for attack in ATTACKS if ours[attack.name]["score"] > attack.may_earn]
+    gained = [f"`{attack.name}`" for attack in ATTACKS if ours[attack.name]["score"] > 0]
     points = next(iter(ours.values()))["max_score"]
     head = {
         "chapter": "01-floating-point",
@@ -73,6 +74,7 @@ def page(plain: Mapping[str, dict[str, Any]], ours: Mapping[str, dict[str, Any]]
         "plain": len(beaten),
         "tried": len(plain),
         "ours": len(gained),
+        "gained": ", ".join(gained) or "none",
     }
     parts = [HEAD.format(all=len(ATTACKS), **head)]
     for aim, attacks in BY_AIM.items():
