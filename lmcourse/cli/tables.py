@@ -26,7 +26,7 @@ SHOWN = 5
 
 def show(*parts: RenderableType) -> None:
     """Print to the terminal, as wide as it is; a pipe gets no colours."""
-    Console(highlight=False).print(*parts, sep="\n")
+    Console(highlight=False, emoji=False).print(*parts, sep="\n")
 
 
 def course(chapters: Sequence[Chapter], written: Sequence[dict[str, Any]]) -> RenderableType:
@@ -76,7 +76,7 @@ def result(graded: Result) -> RenderableType:
         table.add_row(escape(name), f"{points:g}")
     seen = [f"[yellow]seen:[/] {escape(one.what)}" for one in graded.evidence[:SHOWN]]
     if len(graded.evidence) > SHOWN:
-        seen.append(f"[yellow]seen:[/] {len(graded.evidence) - SHOWN} things more; --json lists them")
+        seen.append(f"[yellow]seen:[/] {len(graded.evidence) - SHOWN} more; --json lists them")
     return Group(table, escape(graded.reason), *seen, "")
 
 
@@ -86,7 +86,7 @@ def results(graded: Sequence[Result]) -> RenderableType:
     table.add_column("why")
     for one in graded:
         points = _points(one.score, one.max_score)
-        seen = f" [yellow]({len(one.evidence)} things seen)[/]" if one.evidence else ""
+        seen = f" [yellow](seen: {len(one.evidence)})[/]" if one.evidence else ""
         table.add_row(escape(one.student), escape(one.assignment), points, escape(one.reason) + seen)
     return table
 

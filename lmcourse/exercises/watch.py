@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import FrameType
@@ -25,7 +26,7 @@ class Watch(TorchFunctionMode):
 
     Torch functions are seen by a torch function mode, which sees the outermost of nested calls only; everything else
     by Python's profiling hook, which looks at calls that the learner's own code makes. So what a library does inside
-    (printing a tensor takes its maximum) is not held against anybody.
+    (printing a tensor takes its maximum) is not held against anybody. Threads that begin inside are watched too.
 
     Attributes:
         seen: the names, in the order of the first call.
@@ -38,15 +39,17 @@ class Watch(TorchFunctionMode):
         self._known: dict[str, bool] = {}
 
     def __enter__(self) -> Watch:
-        self._profile = sys.getprofile()
+        self._profile, self._profile_of_threads = sys.getprofile(), threading.getprofile()
         if self.forbid:
             super().__enter__()  # type: ignore[no-untyped-call]
+            threading.setprofile(self._on_call)
             sys.setprofile(self._on_call)
         return self
 
     def __exit__(self, *error: object) -> None:
         if self.forbid:
             sys.setprofile(self._profile)
+            threading.setprofile(self._profile_of_threads)
             super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def __torch_function__(

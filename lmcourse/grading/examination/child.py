@@ -18,11 +18,14 @@ import os
 import socket
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from functools import cache
 from types import ModuleType
 from typing import Any
 
 from lmcourse.exercises.failure import Failure, failure_of
 from lmcourse.exercises.outcome import Outcome, evaluate
+from lmcourse.exercises.rules import forbidden_in_source
 from lmcourse.exercises.values import Plain
 from lmcourse.exercises.wire import pack
 from lmcourse.exercises.wire_limits import WireError
@@ -72,6 +75,8 @@ def _evaluate(request: dict[str, Any], names: dict[str, Any]) -> Plain:
     answer = (lambda: names[name]) if request["value"] else names[name]
     case, forbid = case_from_plain(request["case"]), tuple(request["forbid"])
     outcome = evaluate(answer, case, name=name, seconds=request["seconds"], forbid=forbid)
+    if not request["value"]:
+        outcome = replace(outcome, forbidden=(*outcome.forbidden, *_forbidden(answer, forbid)))
     try:
         sent = outcome_to_plain(outcome)
         pack(sent)
@@ -79,6 +84,12 @@ def _evaluate(request: dict[str, Any], names: dict[str, Any]) -> Plain:
         failure = Failure(("NotPlainError",), f"returned what cannot be graded: {error}")
         return outcome_to_plain(Outcome(failure=failure))
     return sent
+
+
+@cache
+def _forbidden(answer: Any, forbid: tuple[str, ...]) -> list[str]:
+    """The names ruled out that the answer refers to, as its live objects tell: the text may hide some (`rules`)."""
+    return forbidden_in_source(answer, forbid)
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ judges: dict[str, tuple[str, Callable[[Any], str]]] = {}
 
 def remember(
     places: tuple[str, ...],
+    own: tuple[str, ...],
     files: Collection[str],
     modules: Collection[str],
     tracers: Sequence[tuple[Any, Any]],
@@ -43,13 +44,16 @@ def remember(
 
     Args:
         places: beginnings of paths that are nobody's secret, each with a slash at its end.
+        own: the same, where anybody may write.
         files: the same, of single files.
         modules: what nobody has a use for.
         tracers: code that may trace, with its globals.
         struck: what the course's own time limit raises, wherever Python is at that moment.
         watched: a name, the names it holds, and those of them that are not to be replaced.
     """
-    state.update(places=places, files=frozenset(files), modules=frozenset(modules), tracers=tracers, struck=struck)
+    state.update(
+        places=places, own=own, files=frozenset(files), modules=frozenset(modules), tracers=tracers, struck=struck
+    )
     state["watched"] = [(name, now, {key: now.get(key, GONE) for key in keys}) for name, now, keys in watched]
 
 
@@ -142,11 +146,18 @@ def strange(path: str) -> str:
     return "" if path in state["files"] or f"{path}/".startswith(state["places"]) else path[:LONGEST]
 
 
+def not_its_own(path: str) -> str:
+    """The path if honest work does not write there."""
+    path = whole(path)
+    return "" if path == "/dev/null" or path.startswith(state["own"]) else path[:LONGEST]
+
+
 def opened(details: Any) -> str:
     name, _, flags = details
-    path = strange(text(name)) if text(name) else ""
+    path = text(name)
     writing = type(flags) is int and flags & WRITING
-    return path and f"it opened {path}{' to write' if writing else ''}"
+    found = path and (not_its_own(path) if writing else strange(path))
+    return found and f"it opened {found}{' to write' if writing else ''}"
 
 
 def reached(doing: str, which: int) -> Callable[[Any], str]:

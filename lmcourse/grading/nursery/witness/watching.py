@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -21,8 +22,11 @@ from lmcourse.grading.nursery.witness import events
 
 HOOK = Path(__file__).with_name("hook.py")
 
-PLACES = ("/usr", "/bin", "/lib", "/lib64", "/tmp", "/dev/shm", WORK)
-"""Folders where honest work finds what it needs, besides Python's own."""
+OWN = ("/tmp", "/dev/shm", WORK)
+"""Folders where honest work writes."""
+
+PLACES = (*OWN, "/usr", "/bin", "/lib", "/lib64")
+"""Folders where it finds what it needs, besides Python's own."""
 
 FILES = ("/dev/null", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/self/statm")
 """The last is read by `lmcourse.exercises.limits`, the others by libraries."""
@@ -43,8 +47,9 @@ def prepare() -> None:
     names: dict[str, Any] = {"__name__": "witness", "__builtins__": dict(vars(builtins))}
     exec(compile(HOOK.read_text(encoding="utf-8"), "<witness>", "exec"), names)
     places = tuple(f"{place}/" for place in (*PLACES, sys.prefix, sys.base_prefix, *view.python()))
-    tracers = [*_tracers(limits), *_tracers(watch)]
-    names["remember"](places, FILES, events.MODULES, tracers, limits.TimeLimitExceeded, list(_watched()))
+    tracers = [*_tracers(limits), *_tracers(watch), *_tracers(threading)]
+    own = tuple(f"{place}/" for place in OWN)
+    names["remember"](places, own, FILES, events.MODULES, tracers, limits.TimeLimitExceeded, list(_watched()))
     names["judge_by"](events.PATHS, paths=True)
     names["judge_by"]({**events.NETWORK, **events.PROCESSES, **events.INTERPRETER}, paths=False)
     _begin[:] = [names["begin"]]
