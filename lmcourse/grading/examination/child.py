@@ -17,10 +17,10 @@ import linecache
 import os
 import socket
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from functools import cache
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from lmcourse.exercises.failure import Failure, failure_of
@@ -86,9 +86,16 @@ def _evaluate(request: dict[str, Any], names: dict[str, Any]) -> Plain:
     return sent
 
 
-@cache
 def _forbidden(answer: Any, forbid: tuple[str, ...]) -> list[str]:
     """The names ruled out that the answer refers to, as its live objects tell: the text may hide some (`rules`)."""
+    if isinstance(answer, FunctionType | type):  # of anything else there is nothing to read
+        with suppress(Exception):  # strange objects can make it fail; the text is judged as well
+            return _forbidden_once(answer, forbid)
+    return []
+
+
+@cache
+def _forbidden_once(answer: FunctionType | type, forbid: tuple[str, ...]) -> list[str]:
     return forbidden_in_source(answer, forbid)
 
 
