@@ -23,7 +23,6 @@ from lmcourse.grading.batch.job import Job, exercises_version
 from lmcourse.grading.examination import Patience, PlainHost, examine
 from lmcourse.grading.examination.host import Host
 from lmcourse.grading.jail import Jail
-from lmcourse.grading.nursery import Nursery
 
 
 class Examiner:
@@ -68,6 +67,8 @@ class Examiner:
         data = tuple(Path(name) for name in job.data)
         if job.setting.isolation == "process":
             return PlainHost(data=data)
+        from lmcourse.grading.nursery import Nursery  # for Linux only
+
         return self._open.enter_context(Nursery(Jail(data=data), job.modules))
 
 
