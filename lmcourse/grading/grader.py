@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lmcourse.errors import CourseError
 from lmcourse.grading.batch import Job, Setting, open_pool, processors
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examined import Examined
@@ -40,9 +41,11 @@ class Options:
         """What workers have to know of it.
 
         Raises:
-            CourseError: submissions cannot be isolated like that here.
+            CourseError: submissions cannot be isolated like that here. Of a cluster its workers say so.
         """
-        return Setting(choose_isolation(self.isolation), seed, self.cell_seconds, self.total_seconds)
+        elsewhere = self.scheduler is not None and self.isolation is None
+        isolation = "bubblewrap" if elsewhere else choose_isolation(self.isolation)
+        return Setting(isolation, seed, self.cell_seconds, self.total_seconds)
 
 
 def grade(paths: Sequence[Path], *, course: Path, options: Options | None = None) -> list[Result]:
@@ -109,6 +112,13 @@ def _examined(
         yield submission, None
 
 
+def _there(examined: Examined | None) -> Examined:
+    """Raises RuntimeError: nbgrader asks for a notebook that had nothing to examine."""
+    if examined is None:
+        raise RuntimeError("not examined")
+    return examined
+
+
 def _written(
     room: Workroom,
     submission: Submission,
@@ -124,9 +134,11 @@ def _written(
     try:
         if isinstance(examined, Exception):
             raise examined
-        room.autograde(name, submission, examined)
+        room.autograde(name, submission, lambda: _there(examined))
         graded, points = room.graded(name, assignment), room.points(name, assignment)
         keep(submission)
+    except CourseError as error:
+        return nothing(submission.student, assignment.id, possible, str(error))
     except Exception as error:
         why = f"The grader failed on this notebook ({type(error).__name__}), not its author: grade it again."
         return nothing(submission.student, assignment.id, possible, why)

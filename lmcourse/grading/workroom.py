@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +22,7 @@ from lmcourse.grading.intake.opening import UnreadableError, read_file
 from lmcourse.grading.intake.reading import SubmissionExporter
 from lmcourse.grading.intake.submissions import Assignment, Submission
 from lmcourse.grading.notes import problem_of
-from lmcourse.grading.plugs.examine_notebook import code_of
+from lmcourse.grading.plugs.examine_notebook import code_of, is_of_the_course, refuse_own_checks
 from lmcourse.grading.plugs.restore import RestoreCells
 
 
@@ -101,7 +101,7 @@ class Workroom:
     def job(self, submission: Submission) -> Job | None:
         """What a submission has to be examined for; None if there is nothing to examine."""
         assignment = submission.assignment
-        if assignment is None or submission.notebook is None:
+        if assignment is None or submission.notebook is None or not is_of_the_course(assignment.id):
             return None
         about = {"db_url": self.course.db_url, "assignment": assignment.id, "notebook": assignment.source.stem}
         resources: dict[str, Any] = {"nbgrader": about}
@@ -110,24 +110,26 @@ class Workroom:
         restored = nbformat.reads(text, as_version=4)
         return None if problem_of(restored) else job_for(assignment.source, code_of(restored), self.setting)
 
-    def autograde(self, student: str, submission: Submission, examined: Examined | None = None) -> None:
+    def autograde(self, student: str, submission: Submission, examined: Callable[[], Examined] | None = None) -> None:
         """Grade one submission; the marks go into this room's gradebook.
 
         Args:
             student: their id, which is a name of a folder.
             submission: of an assignment that the gradebook knows.
-            examined: what came of it, if it was examined already.
+            examined: gives what came of it; by default it is examined here and now.
 
         Raises:
+            CourseError: the assignment is not of this course, and submissions are locked in.
             Exception: nbgrader failed; a broken submission alone does not make it fail.
         """
         from nbgrader.converters import Autograde
 
         assert submission.assignment is not None
+        refuse_own_checks(submission.assignment.id, self.setting.isolation)
         problem = self._put(submission, self.folder / "submitted" / student / submission.assignment.id)
         self.config.LockedExporter.problem = problem
         self.config.ExamineNotebook.handed_in = submission.digest
-        self.config.ExamineNotebook.examiner = None if examined is None else lambda _: examined
+        self.config.ExamineNotebook.examined = examined
         with self._at_work(submission.assignment.id, student):
             Autograde(coursedir=self.course, config=self.config).start()
 

@@ -19,11 +19,12 @@ from lmcourse.course import find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.batch import Setting
-from lmcourse.grading.grader import grade
+from lmcourse.grading.grader import Options, grade
 from lmcourse.grading.intake.submissions import Submission, assignments
+from lmcourse.grading.jail import isolation
 from lmcourse.grading.result import Result
 from lmcourse.grading.workroom import Workroom
-from tests.grading.tiny_course import REPOSITORY
+from tests.grading.tiny_course import REPOSITORY, Course, tiny_notebook
 
 CHAPTER = find_chapter("01-floating-point")
 SOURCE = REPOSITORY / "solutions" / CHAPTER.id / f"{CHAPTER.topic}.ipynb"
@@ -201,3 +202,34 @@ def test_feedback_tells_no_hidden_case(feedback_page: tuple[str, int]) -> None:
         hidden = {case.call(exercise.name) for case in exercise.hidden(seed)} - public
         assert not [call for call in hidden if call in text]
     assert "hidden=True" not in text
+
+
+def test_a_cluster_s_machines_say_themselves_whether_they_have_a_jail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "what_hinders", lambda: "there is no bubblewrap.")
+    assert Options(scheduler="tcp://somewhere:8786").setting(1).isolation == "bubblewrap"
+    with pytest.raises(CourseError, match="cannot be locked in here: there is no bubblewrap"):
+        Options().setting(1)
+
+
+def test_a_notebook_with_checks_of_its_own_is_graded_only_where_nothing_is_locked_in(tmp_path: Path) -> None:
+    course = Course(tmp_path.resolve())
+    course.source.rename(course.source.with_name("own.ipynb"))
+    course.submit("ada", tiny_notebook(), "own.ipynb")
+    [locked] = grade([tmp_path / "submitted"], course=tmp_path)
+    assert (locked.score, locked.max_score) == (0, 6)
+    assert locked.reason.startswith("01-tiny is no notebook of this course: its checks would run in one process")
+    [free] = grade([tmp_path / "submitted"], course=tmp_path, options=Options(isolation="process"))
+    assert (free.score, free.reason) == (6, "Every check passed.")
+
+
+def test_without_bubblewrap_nbgrader_stops_before_it_touches_a_submission(tmp_path: Path) -> None:
+    course = Course(tmp_path.resolve())
+    course.submit("ada", tiny_notebook())
+    (tmp_path / "no programs").mkdir()
+    assert course.nbgrader("generate_assignment", "01-tiny").returncode == 0
+    ran = course.nbgrader("autograde", "01-tiny", PATH=str(tmp_path / "no programs"))
+    assert ran.returncode == 1
+    told = ran.stderr.splitlines()[-1]
+    assert told.startswith("Submissions cannot be locked in here: bubblewrap is not installed")
+    assert "--ExamineNotebook.isolation=process; it limits only time and output" in told
+    assert not (tmp_path / "autograded").exists()

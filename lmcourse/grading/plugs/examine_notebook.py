@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+from collections.abc import Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -19,7 +20,7 @@ from traitlets import Float, Integer, Unicode
 from lmcourse.course import find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch.crew import Crew
-from lmcourse.grading.batch.job import Job, Setting, job_for
+from lmcourse.grading.batch.job import Setting, job_for
 from lmcourse.grading.cells import new_output
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examined import CellRun, Examined
@@ -39,8 +40,11 @@ class LockedExporter(SubmissionExporter):
     def __init__(self, **options: Any) -> None:
         """Raises SystemExit, with the reason, where there is no bubblewrap and nobody asked to do without."""
         super().__init__(**options)  # type: ignore[no-untyped-call]
+        plug = self.config.ExamineNotebook
+        if plug.get("examined"):
+            return  # it has been examined, maybe on another machine
         try:
-            choose_isolation(self.config.ExamineNotebook.get("isolation") or None)
+            choose_isolation(plug.get("isolation") or None)
         except CourseError as problem:
             raise SystemExit(
                 str(problem).replace("--isolation=process", "--ExamineNotebook.isolation=process")
@@ -57,7 +61,7 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
     isolation = Unicode("bubblewrap", help="bubblewrap, or process, which protects little.").tag(config=True)
     cell_seconds = Float(120.0, help="Seconds for one cell.").tag(config=True)
     total_seconds = Float(900.0, help="Seconds for a whole notebook.").tag(config=True)
-    examiner = AnyTrait(help="Gives the Examined of a Job; a function.").tag(config=True)
+    examined = AnyTrait(help="A function that gives what came of the notebook, if that is known.").tag(config=True)
     seed = Integer(None, allow_none=True, help="Of the hidden cases; by default a fresh one.").tag(config=True)
     handed_in = Unicode("", help="A digest of the file that was handed in, for the notes.").tag(config=True)
 
@@ -68,29 +72,38 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
             CourseError: it cannot be examined here; the notebook is not to blame.
         """
         about = resources["nbgrader"]
-        if not _is_of_the_course(about["assignment"]):
-            return self._run_in_a_kernel(nb, resources)
+        if not is_of_the_course(about["assignment"]):
+            refuse_own_checks(about["assignment"], self.isolation)
+            return RunNotebook(parent=self).preprocess(nb, resources)
         seed = run_seed() if self.seed is None else self.seed
-        setting = Setting(choose_isolation(self.isolation), seed, self.cell_seconds, self.total_seconds)
-        note(nb, seed=setting.seed, handed_in=self.handed_in)
+        note(nb, seed=seed, handed_in=self.handed_in)
         if problem := problem_of(nb):
             fill_unread(nb, problem)
-            return nb, resources
-        folders = self.config.CourseDirectory
-        source = Path(folders.root, folders.source_directory, about["assignment"], f"{about['notebook']}.ipynb")
-        examined = (self.examiner or _examine_here)(job_for(source, code_of(nb), setting))
-        fill(nb, examined)
+        else:
+            fill(nb, self.examined() if self.examined else self._examine(nb, about, seed))
         return nb, resources
 
-    def _run_in_a_kernel(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        if self.isolation != "process":
-            raise CourseError(
-                f"{resources['nbgrader']['assignment']} is no notebook of this course: its checks would run in one "
-                "process with the answers, where no jail protects them. For people you trust: "
-                "--ExamineNotebook.isolation=process"
-            )
-        run: tuple[NotebookNode, ResourcesDict] = RunNotebook(parent=self).preprocess(nb, resources)
-        return run
+    def _examine(self, nb: NotebookNode, about: Mapping[str, str], seed: int) -> Examined:
+        setting = Setting(choose_isolation(self.isolation), seed, self.cell_seconds, self.total_seconds)
+        folders = self.config.CourseDirectory
+        source = Path(folders.root, folders.source_directory, about["assignment"], f"{about['notebook']}.ipynb")
+        answer = json.loads(_own_crew().perform(job_for(source, code_of(nb), setting).to_json()))
+        if "error" in answer:
+            raise CourseError(answer["error"])
+        return Examined.from_json(answer["examined"])
+
+
+def refuse_own_checks(assignment: str, isolation: str) -> None:
+    """Let a notebook that brings checks of its own be graded only by somebody who trusts it.
+
+    Raises:
+        CourseError: this is one, and it would be locked in.
+    """
+    if isolation != "process" and not is_of_the_course(assignment):
+        raise CourseError(
+            f"{assignment} is no notebook of this course: its checks would run in one process with the answers, where "
+            "no jail protects them. For people you trust there is isolation=process."
+        )
 
 
 def code_of(nb: NotebookNode) -> list[str]:
@@ -137,7 +150,8 @@ def _outputs(run: CellRun) -> list[NotebookNode]:
     return [*printed, error(kind, message)] if run.failure else printed
 
 
-def _is_of_the_course(assignment: str) -> bool:
+def is_of_the_course(assignment: str) -> bool:
+    """Whether this is a notebook of this course, whose exercises are known."""
     try:
         return find_chapter(assignment).id == assignment
     except CourseError:
@@ -150,10 +164,3 @@ def _own_crew() -> Crew:
     crew = Crew()
     atexit.register(crew.close)
     return crew
-
-
-def _examine_here(job: Job) -> Examined:
-    answer = json.loads(_own_crew().perform(job.to_json()))
-    if "error" in answer:
-        raise CourseError(answer["error"])
-    return Examined.from_json(answer["examined"])
