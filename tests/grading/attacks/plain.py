@@ -79,7 +79,7 @@ def contained(place: Path, *arguments: str) -> dict[str, Any]:
         command += ["--setenv", name, value]
     command += ["--chdir", f"{ROOT}/course", sys.executable, "-m", "tests.grading.attacks.inside", ROOT, *arguments]
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        ran = subprocess.run(command, capture_output=True, errors="replace", timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return {"ended": "still running"}
     lines = ran.stdout.strip().splitlines()
