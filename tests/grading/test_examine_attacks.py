@@ -84,7 +84,7 @@ CONNECTION = {
     "has a grandchild speak": (
         "if os.fork() == 0:\n    for _ in range(200):\n"
         '        try: channel.send({"nonce": "0" * 32, "result": right})\n        except OSError: break\n'
-        "        time.sleep(0.02)\n    os._exit(0)",
+        "        time.sleep(0.02)\n    os._exit(0)\ntime.sleep(0.3)",
         "is no answer",
     ),
     "hangs up": ("def double(x):\n    channel.end.close()", "ended Python itself"),

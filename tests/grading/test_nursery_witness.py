@@ -194,7 +194,7 @@ def test_no_frame_leads_to_it(nursery: Nursery) -> None:
     while frame:
         for value in [*frame.f_locals.values(), *frame.f_globals.values()]:
             names = getattr(value, "__globals__", None) or getattr(value, "__dict__", None) or {}
-            found += ["judges"] if "judges" in names else []
+            found += ["judges"] if hasattr(names, "__contains__") and "judges" in names else []
         found += ["judges"] if "judges" in frame.f_globals else []
         frame = frame.f_back
     print(found, [name for name in sys.modules if name.endswith("witness.hook")])

@@ -138,7 +138,15 @@ def _plain(data: Any) -> dict[str, Any]:
     """Of a dictionary what is a number, a text or a list of texts."""
     if not isinstance(data, dict):
         return {}
-    return {key: value for key, value in data.items() if isinstance(value, (str, int, float)) or _texts(value)}
+    kept: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, str):
+            kept[printable(key)] = printable(value)
+        elif isinstance(value, (int, float)):
+            kept[printable(key)] = value
+        elif _texts(value):
+            kept[printable(key)] = [printable(item) for item in value]
+    return kept
 
 
 def _texts(value: Any) -> bool:

@@ -7,7 +7,7 @@ import select
 import signal
 from contextlib import AbstractContextManager, suppress
 from threading import Event, Thread
-from time import monotonic
+from time import monotonic, sleep
 
 from lmcourse.grading.evidence import Evidence
 from lmcourse.grading.jail import Limits
@@ -48,6 +48,7 @@ class NurseryGuest:
     def kill(self) -> None:
         """End all of it, and return when it is gone. May be called again."""
         if not self._gone.is_set():
+            self._hear_the_rest()
             if self._statements.over:
                 self._gone.wait(DYING)  # it is dying, or wants to be thought so
             if not self._gone.is_set() and self._statements.over:
@@ -56,6 +57,13 @@ class NurseryGuest:
             if not self._gone.wait(ANSWER):
                 self._room.end()
         self._thread.join()
+
+    def _hear_the_rest(self) -> None:
+        """Give the watching thread time for what the witness has said, or for the end of its pipe."""
+        deadline = monotonic() + DYING
+        with suppress(OSError, ValueError):  # closed meanwhile: all is heard
+            while not self._statements.over and monotonic() < deadline and select.select([self._witness], [], [], 0)[0]:
+                sleep(0.001)
 
     def ended_for(self) -> str:
         """Which limit it was ended for, in half a sentence, or nothing."""

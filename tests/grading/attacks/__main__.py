@@ -26,8 +26,7 @@ Notebooks that want points, secrets or the machine, made from the student's copy
 own settings and the release's check cells and hidden tests, in a container; and by `lmcourse grade --record`, all in
 one batch with three honest learners.
 
-nbgrader alone was beaten by **{plain}** of the {tried} that were tried on it, our grader by **{ours}** of {all}:
-{gained}.
+nbgrader alone was beaten by **{plain}** of the {tried} that were tried on it, our grader by {gained}.
 The honest learners kept exactly their marks. The container limits memory and takes what is left
 running with it, which nbgrader does not: on a real machine some would do more.
 
@@ -73,10 +72,9 @@ def page(plain: Mapping[str, dict[str, Any]], ours: Mapping[str, dict[str, Any]]
         "points": f"{points:g}",
         "plain": len(beaten),
         "tried": len(plain),
-        "ours": len(gained),
-        "gained": ", ".join(gained) or "none",
+        "gained": f"**{len(gained)}**: {', '.join(gained)}" if gained else "**none**",
     }
-    parts = [HEAD.format(all=len(ATTACKS), **head)]
+    parts = [HEAD.format(**head)]
     for aim, attacks in BY_AIM.items():
         parts.append(f"## At {aim}\n\n| attack | what it does | nbgrader alone | here |\n| --- | --- | --- | --- |")
         parts[-1] += "".join(f"\n{row(attack, plain.get(attack.name), ours[attack.name])}" for attack in attacks)

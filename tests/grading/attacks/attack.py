@@ -40,7 +40,6 @@ class Attack:
         reason: what the reason of the result has to say.
         beside: more files of the folder handed in, by name; a path is a link to it.
         link: what the notebook is a link to, if it is one.
-        may_earn: points that it does get: its answers are right, though they break a rule.
     """
 
     name: str
@@ -50,7 +49,6 @@ class Attack:
     reason: str = EARNED_NOTHING
     beside: Mapping[str, str | Path] = field(default_factory=dict)
     link: Path | None = None
-    may_earn: float = 0.0
 
 
 def attack(
@@ -64,12 +62,11 @@ def attack(
     reason: str = EARNED_NOTHING,
     edit: Edit | None = None,
     beside: Mapping[str, str | Path] | None = None,
-    may_earn: float = 0.0,
 ) -> Attack:
     """An attack by code.
 
     Args:
-        name, what, reason, beside, may_earn: see `Attack`.
+        name, what, reason, beside: see `Attack`.
         first: a cell above all exercises.
         kinds: see `Attack`.
         every: the body of every answer that is a function; `NAME` in it is the exercise.
@@ -89,7 +86,7 @@ def attack(
             edit(nb)
         return nb
 
-    return Attack(name, what, build, kinds, reason, beside or {}, may_earn=may_earn)
+    return Attack(name, what, build, kinds, reason, beside or {})
 
 
 def bare(release: NotebookNode) -> NotebookNode:

@@ -149,7 +149,7 @@ def strange(path: str) -> str:
 def not_its_own(path: str) -> str:
     """The path if honest work does not write there."""
     path = whole(path)
-    return "" if path == "/dev/null" or path.startswith(state["own"]) else path[:LONGEST]
+    return "" if path == "/dev/null" or f"{path}/".startswith(state["own"]) else path[:LONGEST]
 
 
 def opened(details: Any) -> str:
