@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch.crew import Crew
@@ -42,9 +42,18 @@ class Pool:
             except Exception as error:  # a cluster passes on whatever went wrong at the other end
                 yield waiting[future], error
                 continue
-            if "error" in answer:
-                raise CourseError(answer["error"])
-            yield waiting[future], Examined.from_json(answer["examined"])
+            yield waiting[future], examined_of(answer)
+
+
+def examined_of(answer: Mapping[str, Any]) -> Examined:
+    """What a worker's answer says.
+
+    Raises:
+        CourseError: it cannot examine notebooks.
+    """
+    if "error" in answer:
+        raise CourseError(answer["error"])
+    return Examined.from_json(answer["examined"])
 
 
 @contextmanager

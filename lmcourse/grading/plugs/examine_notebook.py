@@ -21,6 +21,7 @@ from lmcourse.course import find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch.crew import Crew
 from lmcourse.grading.batch.job import Setting, job_for
+from lmcourse.grading.batch.pool import examined_of
 from lmcourse.grading.cells import new_output
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examined import CellRun, Examined
@@ -87,10 +88,7 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
         setting = Setting(choose_isolation(self.isolation), seed, self.cell_seconds, self.total_seconds)
         folders = self.config.CourseDirectory
         source = Path(folders.root, folders.source_directory, about["assignment"], f"{about['notebook']}.ipynb")
-        answer = json.loads(_own_crew().perform(job_for(source, code_of(nb), setting).to_json()))
-        if "error" in answer:
-            raise CourseError(answer["error"])
-        return Examined.from_json(answer["examined"])
+        return examined_of(json.loads(_own_crew().perform(job_for(source, code_of(nb), setting).to_json())))
 
 
 def refuse_own_checks(assignment: str, isolation: str) -> None:

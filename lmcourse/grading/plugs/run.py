@@ -1,6 +1,7 @@
 """Running a submission, so that every notebook comes out at the other end, whatever its code does.
 
-This is the part that a sandbox replaces: anything that fills the outputs of the graded cells will do.
+For notebooks that bring checks of their own, and for `nbgrader validate`: here answers and checks share a process. A
+notebook of the course is graded by `examine_notebook`.
 """
 
 from __future__ import annotations
