@@ -36,18 +36,21 @@ class Chapter:
 
     @property
     def topic(self) -> str:
-        """The name of its files and of its module in `lmcourse.exercises`: "floating_point"."""
+        """The name of its files and of its room in `lmcourse.chapters`: "floating_point"."""
         return self.id.split("-", 1)[1].replace("-", "_")
 
     @property
     def module(self) -> str:
         """The module that holds its exercises."""
-        return f"lmcourse.exercises.{self.topic}"
+        return f"lmcourse.chapters.{self.topic}.exercises"
 
     @property
     def available(self) -> bool:
         """Whether the chapter is written."""
-        return importlib.util.find_spec(self.module) is not None
+        try:
+            return importlib.util.find_spec(self.module) is not None
+        except ModuleNotFoundError:  # not even its room is there
+            return False
 
 
 NUMBERS = "I · Numbers and gradients"

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lmcourse.units import GIB
+
 if TYPE_CHECKING:
     import torch
 
-GIB = 2**30
 PATIENCE = 5.0
 """Seconds to wait for a tool of the system: nvidia-smi can hang on a broken driver."""
 

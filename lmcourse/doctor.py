@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lmcourse import device
+from lmcourse.units import GIB
 
 if TYPE_CHECKING:  # a package like any other: it may be missing
     from packaging.requirements import Requirement
@@ -28,7 +29,7 @@ Status = Literal["ok", "failed", "optional"]
 MARKS: dict[Status, str] = {"ok": "✓", "failed": "✗", "optional": "–"}
 COLOURS: dict[Status, str] = {"ok": "green", "failed": "bold red", "optional": "yellow"}
 
-DISK_NEEDED = 2 * device.GIB
+DISK_NEEDED = 2 * GIB
 INSTALL = "run `make lab` in the folder of the course, or the three pip lines in requirements.lock"
 
 

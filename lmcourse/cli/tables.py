@@ -12,6 +12,7 @@ from rich.table import Table
 
 from lmcourse.course import Chapter
 from lmcourse.progress import NotebookProgress, Progress, State
+from lmcourse.units import MIB
 
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
@@ -136,7 +137,7 @@ def bench(found: Bench) -> RenderableType:
     for name, work in (("training step", found.training), ("decoding step", found.decoding)):
         times = (f"{seconds * 1e3:,.1f} ms" for seconds in (work.predicted, work.measured.median))
         steps.add_row(name, *times, f"{work.tokens_per_second:,.0f}")
-    kept = (f"{size / 2**20:,.1f} MiB" for size in (found.saved_predicted, found.saved_counted))
+    kept = (f"{size / MIB:,.1f} MiB" for size in (found.saved_predicted, found.saved_counted))
     steps.add_row("kept for backward", *kept, "")
     shares = f"MFU {found.mfu:.0%} of the measured peak; decoding {found.bandwidth_share:.0%} of the bandwidth."
     if found.bandwidth_share > 1:

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-IGNORED = -100
-"""A target that does not count; the loss knows it by this number."""
+IGNORE_INDEX = -100
+"""The target that counts for nothing (torch's `ignore_index`): padding, or a prompt that is not to be learned."""
 
 
 @dataclass(frozen=True)

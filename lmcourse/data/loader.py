@@ -12,7 +12,7 @@ from einops import rearrange
 from jaxtyping import Int
 from torch import Tensor
 
-from lmcourse.data.batch import IGNORED, Batch
+from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.data.order import WindowOrder
 from lmcourse.data.prefetch import Prefetch
 
@@ -151,8 +151,8 @@ def evaluation_batches(
 ) -> Iterator[Batch]:
     """Windows side by side, in order: every token but the first is a target exactly once.
 
-    The last batch may have fewer rows. The last row is filled up with inputs 0 and targets IGNORED; they stand behind
-    the text, where a causal model does not look.
+    The last batch may have fewer rows. The last row is filled up with inputs 0 and targets IGNORE_INDEX; they stand
+    behind the text, where a causal model does not look.
 
     Raises:
         ValueError: there is nothing to predict, or a number makes no sense.
@@ -168,6 +168,6 @@ def _in_order(tokens: Tokens, batch: int, length: int, device: torch.device | No
     for start in range(0, len(tokens) - 1, batch * length):
         text = tokens[start : start + batch * length + 1].long()
         missing = -(len(text) - 1) % length
-        inputs, targets = F.pad(text[:-1], (0, missing)), F.pad(text[1:], (0, missing), value=IGNORED)
+        inputs, targets = F.pad(text[:-1], (0, missing)), F.pad(text[1:], (0, missing), value=IGNORE_INDEX)
         rows = Batch(*(rearrange(part, "(b s) -> b s", s=length) for part in (inputs, targets)))
         yield rows if device is None else rows.to(device)

@@ -21,6 +21,9 @@ from typing import Any
 from torch.overrides import resolve_name
 
 Names = tuple[str, ...]
+NO_AUTOGRAD = (".backward", ".requires_grad_", "torch.autograd", "torch.func", "torch.nn")
+"""For exercises that ask for a gradient by hand."""
+
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 

@@ -6,8 +6,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-IGNORED = -100
-"""A target that does not count: padding, or a prompt that is not to be learned."""
+from lmcourse.data.batch import IGNORE_INDEX
 
 
 def next_token_loss(
@@ -19,9 +18,9 @@ def next_token_loss(
     The loss is computed in fp32. If no target counts it is 0.
     """
     wide, flat = logits.float().flatten(0, -2), targets.flatten()
-    count = (flat != IGNORED).sum().clamp(min=1)
-    loss = F.cross_entropy(wide, flat, ignore_index=IGNORED, reduction="sum") / count
+    count = (flat != IGNORE_INDEX).sum().clamp(min=1)
+    loss = F.cross_entropy(wide, flat, ignore_index=IGNORE_INDEX, reduction="sum") / count
     if z_loss:
-        log_z = wide.logsumexp(dim=-1)[flat != IGNORED]
+        log_z = wide.logsumexp(dim=-1)[flat != IGNORE_INDEX]
         loss = loss + z_loss * log_z.square().sum() / count
     return loss

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lmcourse.data.batch import IGNORED, Batch
+from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.data.loader import Tokens, evaluation_batches
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import mean_loss
@@ -38,7 +38,7 @@ def evaluate(
     try:
         for whole in evaluation_batches(tokens, batch, length, device=precision.device):
             part = _part(whole, team)
-            targets = int((part.targets != IGNORED).sum())
+            targets = int((part.targets != IGNORE_INDEX).sum())
             total += mean_loss(model, part, precision).item() * targets
             count += targets
     finally:
@@ -51,5 +51,5 @@ def _part(batch: Batch, team: Team) -> Batch:
     """This reader's rows. Whoever has none left goes on with empty ones: parts of a model are fetched from all."""
     missing = -len(batch.inputs) % team.readers
     inputs = F.pad(batch.inputs, (0, 0, 0, missing))
-    targets = F.pad(batch.targets, (0, 0, 0, missing), value=IGNORED)
+    targets = F.pad(batch.targets, (0, 0, 0, missing), value=IGNORE_INDEX)
     return Batch(inputs.chunk(team.readers)[team.reader], targets.chunk(team.readers)[team.reader])

@@ -10,7 +10,7 @@ from functools import singledispatch
 import torch
 from torch import Tensor, nn
 
-from lmcourse.data.batch import IGNORED, Batch
+from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.models.loss import next_token_loss
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.team import ALONE, Team
@@ -52,8 +52,8 @@ def training_step(
 
     Args:
         model: from tokens to logits; its gradients are lost.
-        batches: micro-batches on the model's device. Each counts by its targets that are not IGNORED, so the gradient
-            is that of one large batch.
+        batches: micro-batches on the model's device. Each counts by its targets that are not IGNORE_INDEX, so the
+            gradient is that of one large batch.
         optimiser: of the model's parameters, with the learning rate of this step.
         precision: of the forward pass.
         clip: if the norm of the gradient is larger, it is scaled down to this (Pascanu et al., 2013).
@@ -108,5 +108,5 @@ def mean_loss(model: nn.Module, batch: Batch, precision: MixedPrecision, z_loss:
 
 def shares_of(batches: Sequence[Batch], team: Team) -> Tensor:
     """What each micro-batch contributes to the targets of the step, those of all readers together."""
-    counts = torch.stack([(batch.targets != IGNORED).sum() for batch in batches])
+    counts = torch.stack([(batch.targets != IGNORE_INDEX).sum() for batch in batches])
     return counts / team.total(counts.sum()).clamp(min=1)

@@ -1,8 +1,5 @@
 """Controls for the figures of `lmcourse.plots`, live in JupyterLab and a still picture everywhere else."""
 
-from lmcourse.widgets.attention_playground import AttentionPlayground
-from lmcourse.widgets.autograd_player import GraphPlayer
-from lmcourse.widgets.bit_explorer import BitExplorer
 from lmcourse.widgets.choice import Choice
 from lmcourse.widgets.controls import Control, Log
 from lmcourse.widgets.explorer import Explorer, explore
@@ -10,12 +7,9 @@ from lmcourse.widgets.live import LiveFigure
 from lmcourse.widgets.training import LivePlot
 
 __all__ = [
-    "AttentionPlayground",
-    "BitExplorer",
     "Choice",
     "Control",
     "Explorer",
-    "GraphPlayer",
     "LiveFigure",
     "LivePlot",
     "Log",

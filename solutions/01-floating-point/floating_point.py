@@ -23,9 +23,10 @@ import math
 import torch
 from torch import Tensor
 
-from lmcourse import numerics, plots
+from lmcourse import numerics
+from lmcourse.chapters.floating_point import figures
 from lmcourse.notebook import check, explore, hint, predict, start
-from lmcourse.widgets import BitExplorer, Log
+from lmcourse.widgets import Log
 
 start("01-floating-point")
 
@@ -42,7 +43,7 @@ start("01-floating-point")
 # digit buys.
 
 # %%
-explore(plots.significant_digits, digits=(1, 6))
+explore(figures.significant_digits, digits=(1, 6))
 
 # %% [markdown]
 # > **Spot the slip.** A set of lecture notes says of $6.022 \times 10^{23}$: it stands for
@@ -117,7 +118,7 @@ print(f"(-1)^{sign} · (1 + {fraction}/1024) · 2^({exponent} - 15) = {value}")
 # number move. Can you make the smallest positive number of fp16? Infinity? A NaN?
 
 # %%
-BitExplorer("fp16", -2.5)
+figures.BitExplorer("fp16", -2.5)
 
 # %% [markdown]
 # ### Exercise 2 · Decode  (4 points · 12 min · ●●●)
@@ -192,7 +193,7 @@ for name in ("fp16", "bf16", "e4m3", "e5m2"):
 # so it has fp32's range and little more than two decimal digits. fp16 has three digits, and a narrow range.
 
 # %%
-explore(plots.range_precision_map, highlight=["bf16", "fp16", "fp32", "fp64", "tf32", "e4m3", "e5m2"])
+explore(figures.range_precision_map, highlight=["bf16", "fp16", "fp32", "fp64", "tf32", "e4m3", "e5m2"])
 
 # %% [markdown]
 # ### Exercise 3 · The largest number  (2 points · 5 min · ●●)
@@ -224,7 +225,7 @@ check(max_finite, hidden=True)
 # NaNs, and for the infinities that only one of the two formats has.
 
 # %%
-explore(plots.code_grid, format=["e4m3", "e5m2"], code=(0, 255))
+explore(figures.code_grid, format=["e4m3", "e5m2"], code=(0, 255))
 
 # %% [markdown]
 # > **Spot the slip.** The same notes say of E4M3: "Because NaN is defined as all bits set to 1, you cannot represent
@@ -269,7 +270,7 @@ predict("numbers_per_binade")
 # the subnormals continue with the last gap, evenly down to zero.
 
 # %%
-explore(plots.number_line, format=["e4m3", "e5m2", "fp16"], high=Log(0.0625, 64))
+explore(figures.number_line, format=["e4m3", "e5m2", "fp16"], high=Log(0.0625, 64))
 
 # %% [markdown]
 # The gap at $x$ is called the **ulp** of $x$, the *unit in the last place*. With $2^e \le |x| < 2^{e+1}$ it is
@@ -304,7 +305,7 @@ check(ulp, hidden=True)
 # In the figure below every format is a staircase. Read off it: from which magnitude on can bf16 no longer tell $n$ from $n + 1$?
 
 # %%
-explore(plots.spacing)
+explore(figures.spacing)
 
 # %% [markdown]
 # At 256 its gap is 2. A bf16 counter cannot count to 300, and a position index stored in bf16 is wrong from the 257th token
@@ -376,7 +377,7 @@ print("the smallest positive number of fp16:", numerics.FP16.min_subnormal)
 # other edge bites?
 
 # %%
-explore(plots.gradient_histogram, scale=Log(1.0, 65536.0), format=["fp16", "bf16", "e5m2"])
+explore(figures.gradient_histogram, scale=Log(1.0, 65536.0), format=["fp16", "bf16", "e5m2"])
 
 # %% [markdown]
 # bf16 needs none of this: its exponent is as wide as fp32's. That is the main reason why it has replaced fp16 in training.
@@ -408,7 +409,7 @@ check(lost_to_underflow, hidden=True)
 # error of E5M2; outside, E5M2 goes on working for many more powers of two.
 
 # %%
-explore(plots.quantisation_error, scale=Log(0.001, 10000.0, 10))
+explore(figures.quantisation_error, scale=Log(0.001, 10000.0, 10))
 
 # %% [markdown]
 # ## 7 · A sum that stops growing
@@ -436,7 +437,7 @@ for dtype in (torch.bfloat16, torch.float16, torch.float32):
 # On a tie, the even neighbour wins; a sum that has just reached a power of two has a fraction of all zeros, so it is even, and stays.
 
 # %%
-explore(plots.running_sums, increment=Log(0.001, 1.0, 10), count=(100, 2000, 100))
+explore(figures.running_sums, increment=Log(0.001, 1.0, 10), count=(100, 2000, 100))
 
 # %% [markdown]
 # ### Exercise 8 · The stall point  (3 points · 6 min · ●●)
@@ -512,7 +513,7 @@ check(dot_product_error, hidden=True)
 # that.
 
 # %%
-explore(plots.dtype_bytes)
+explore(figures.dtype_bytes)
 
 # %% [markdown]
 # ### Exercise 10 · Bytes of a tensor  (2 points · 4 min · ●)
@@ -571,7 +572,7 @@ check(gpt3_matrix_mib=gpt3_matrix_mib, hidden=True)
 # because $e^{v+c} = e^v e^c$ and $e^c$ cancels. See for yourself: which of the two sliders moves the bars?
 
 # %%
-explore(plots.softmax_bars, temperature=Log(0.1, 10.0), shift=(-20.0, 20.0, 1.0))
+explore(figures.softmax_bars, temperature=Log(0.1, 10.0), shift=(-20.0, 20.0, 1.0))
 
 # %%
 predict("softmax_overflow")
@@ -582,7 +583,7 @@ predict("softmax_overflow")
 # term underflows and $0 / 0$ is NaN again. One NaN in the loss, and after the next update every weight is NaN.
 
 # %%
-explore(plots.softmax_overflow, format=["fp16", "bf16", "fp32"], logit=(-30.0, 120.0, 1.0), count=Log(1, 131072))
+explore(figures.softmax_overflow, format=["fp16", "bf16", "fp32"], logit=(-30.0, 120.0, 1.0), count=Log(1, 131072))
 
 # %% [markdown]
 # ### Exercise 12 · A softmax that cannot blow up  (3 points · 6 min · ●●)

@@ -27,10 +27,11 @@ from einops import einsum
 from jaxtyping import Float
 from torch import Tensor
 
-from lmcourse import autograd, plots
+from lmcourse import autograd
 from lmcourse.accounting.saved import saved_tensors
+from lmcourse.chapters.autograd import figures
 from lmcourse.notebook import check, explore, hint, predict, start
-from lmcourse.widgets import GraphPlayer, Log
+from lmcourse.widgets import Log
 
 start("03-autograd")
 
@@ -98,7 +99,7 @@ print("pred.grad =", pred.grad.item(), "  w.grad =", w.grad.tolist())
 # it, and asks you first.)
 
 # %%
-explore(plots.computation_graph, graph=list(autograd.EXAMPLES), gradients=False)
+explore(figures.computation_graph, graph=list(autograd.EXAMPLES), gradients=False)
 
 # %% [markdown]
 # ### Why a square?
@@ -113,7 +114,7 @@ explore(plots.computation_graph, graph=list(autograd.EXAMPLES), gradients=False)
 predict("gaussian_slope")
 
 # %%
-explore(plots.gaussian_loss, error=(-2.0, 2.0, 0.1), sigma=(0.6, 2.0, 0.01))
+explore(figures.gaussian_loss, error=(-2.0, 2.0, 0.1), sigma=(0.6, 2.0, 0.01))
 
 # %% [markdown]
 # > **A slip to know.** A set of lecture notes introduces the loss as $-\log p_\text{model}$ and goes on with $(\hat y - y)^2$, as if they
@@ -137,7 +138,7 @@ explore(plots.gaussian_loss, error=(-2.0, 2.0, 0.1), sigma=(0.6, 2.0, 0.01))
 # only knows its own operation. Walk through the line fit now, forward and then backward; the slider also moves with the arrow keys.
 
 # %%
-GraphPlayer("linear regression")
+figures.GraphPlayer("linear regression")
 
 # %% [markdown]
 # ### Exercise 1 · By hand, once  (2 points · 6 min · ●)
@@ -179,7 +180,7 @@ predict("both_paths")
 # **Along a path multiply, over paths add.** In code the sum is a single character: gradients start at 0 and arrive with `+=`.
 
 # %%
-GraphPlayer("fan-out")
+figures.GraphPlayer("fan-out")
 
 # %% [markdown]
 # In the player, stop at $y$: its gradient changes twice, from 0 to 8 and then to 11, and only then is it handed on to $x$. The order
@@ -194,7 +195,7 @@ GraphPlayer("fan-out")
 # What does an engine draw that forgets the plus sign? One of the two wrong lines below. Where do all three agree?
 
 # %%
-explore(plots.two_paths, x=(-2.0, 2.0, 0.1))
+explore(figures.two_paths, x=(-2.0, 2.0, 0.1))
 
 # %% [markdown]
 # ## 3 · An order that always works
@@ -395,7 +396,7 @@ h.name = "h"
 y = h * h + x
 y.name = "y"
 y.backward()
-GraphPlayer(autograd.graph_of(y, parameters=[k]))
+figures.GraphPlayer(autograd.graph_of(y, parameters=[k]))
 
 # %% [markdown]
 # **In real models.** PyTorch stores no local derivatives while it runs forward. Each operation leaves a *recipe* (`grad_fn`) and the tensors that the
@@ -448,7 +449,7 @@ check(numeric_gradient, hidden=True)
 predict("smaller_step")
 
 # %%
-explore(plots.gradient_check_error, step=Log(1e-12, 1.0), difference=["central", "forward"])
+explore(figures.gradient_check_error, step=Log(1e-12, 1.0), difference=["central", "forward"])
 
 # %% [markdown]
 # A valley with two slopes. On its right side the *formula* errs, by $h^2$. On its left side *rounding* errs: $f(x+h)$ and $f(x-h)$ agree in almost
@@ -511,7 +512,7 @@ for ours, theirs, name in ((A_grad, A_, "A"), (x_grad, x_, "x"), (b_grad, b_, "b
 # You never have to memorise this. Only one product of $x$ and $dy$ has the shape of $W$.
 
 # %%
-explore(plots.three_matmuls, B=(1, 12), D=(1, 12), K=(1, 12))
+explore(figures.three_matmuls, B=(1, 12), D=(1, 12), K=(1, 12))
 
 # %% [markdown]
 # > **Spot the slip.** The notes spell out $dW_2$ for $h_2 = h_1 W_2$, with $B$ rows, $D$ inputs and $K$ outputs, in loops:
@@ -663,7 +664,7 @@ check(backward_two_layer, hidden=True)
 predict("twice_the_batch")
 
 # %%
-explore(plots.batch_gradients, batch=(1, 64))
+explore(figures.batch_gradients, batch=(1, 64))
 
 # %% [markdown]
 # > **Spot the slip.** The notes write, for this $f$,
@@ -773,7 +774,7 @@ check(layernorm_backward, hidden=True)
 # moves up as a whole, and nothing happens. Drag the spread, and the gradient shrinks.
 
 # %%
-explore(plots.layernorm_gradient, spread=Log(0.25, 4.0), offset=(-3.0, 3.0, 0.5))
+explore(figures.layernorm_gradient, spread=Log(0.25, 4.0), offset=(-3.0, 3.0, 0.5))
 
 # %% [markdown]
 # ## 9 · What has to be remembered
@@ -845,7 +846,7 @@ print(f"measured  {measured.total:,} bytes: {', '.join(str(t.shape) for t in mea
 # The activations grow with the batch; parameters do not. Where do they overtake?
 
 # %%
-explore(plots.saved_for_backward, batch=Log(1, 8192), width=Log(16, 1024))
+explore(figures.saved_for_backward, batch=Log(1, 8192), width=Log(16, 1024))
 
 # %% [markdown]
 # **In real models.** For a large model and long texts this is the larger part of the memory. Two ways out trade it for FLOPs: *checkpointing* keeps only some

@@ -26,13 +26,14 @@ from einops import einsum, rearrange, repeat
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from lmcourse import plots
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.kv_cache import bytes_per_token
+from lmcourse.chapters.attention import figures
+from lmcourse.chapters.attention.figures.costs import layer_work
 from lmcourse.models.zoo import find_model
 from lmcourse.notebook import check, explore, hint, predict, start
-from lmcourse.plots.attention.costs import layer_work
-from lmcourse.widgets import AttentionPlayground, Log
+from lmcourse.plots import alt_text
+from lmcourse.widgets import Log
 
 start("08-attention")
 
@@ -113,7 +114,7 @@ predict("own_value")
 # queries lie.)
 
 # %%
-AttentionPlayground()
+figures.AttentionPlayground()
 
 # %% [markdown]
 # The grey shape on the right deserves a second look. The result is an average of the values, so it lies *inside* the
@@ -187,7 +188,7 @@ check(attention_weights, hidden=True)
 # What is left of the differences when you divide by $d$?
 
 # %%
-explore(plots.softmax_saturation, d=Log(1, 1024), keys=[2, 20, 200])
+explore(figures.softmax_saturation, d=Log(1, 1024), keys=[2, 20, 200])
 
 # %% [markdown]
 # **In real models.** Nearly all use $1/\sqrt d$. T5 uses no scale and lets a smaller initialisation of the queries
@@ -379,7 +380,7 @@ check(multi_head, hidden=True)
 # copies the previous token? Which finds an earlier copy of the same word? One seems to do nothing at all.
 
 # %%
-plots.head_gallery()
+figures.head_gallery()
 
 # %% [markdown]
 # C looks one back, A looks for earlier copies, D averages over all so far. B puts nearly everything on the first token:
@@ -546,7 +547,7 @@ check(grouped_query_attention, hidden=True)
 # to 8.4 million weights a layer at eight key heads.
 
 # %%
-explore(plots.shared_keys, kv_heads=Log(1, 32), context=Log(1024, 131072), batch=Log(1, 64))
+explore(figures.shared_keys, kv_heads=Log(1, 32), context=Log(1024, 131072), batch=Log(1, 64))
 
 # %% [markdown]
 # **In real models.** Llama 3 8B has 8 key heads for 32 query heads, groups of 4; the 405B has 8 for 128, groups of 16
@@ -661,7 +662,7 @@ check(attention_flops_bytes, hidden=True)
 # the circles to the right? Which does not?
 
 # %%
-explore(plots.attention_roofline, batch=Log(1, 256), context=Log(256, 32768), accelerator=["a100-sxm-80gb", "h100-sxm", "h200"])
+explore(figures.attention_roofline, batch=Log(1, 256), context=Log(256, 32768), accelerator=["a100-sxm-80gb", "h100-sxm", "h200"])
 
 # %% [markdown]
 # A longer context moves the circles to the left. A larger batch hardly moves the blue one: even 256 texts leave MHA at
@@ -739,7 +740,7 @@ check(strided_mask, hidden=True)
 
 # %%
 explore(
-    plots.mask_zoo,
+    figures.mask_zoo,
     kind=["everything", "causal", "prefix", "window", "chunk", "strided", "fixed"],
     size=(1, 8),
     query=(0, 19),
@@ -787,7 +788,7 @@ check(receptive_field, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(plots.receptive_field, window=(1, 8), layers=(1, 8), full_layers=["none", "every 4th"])
+explore(figures.receptive_field, window=(1, 8), layers=(1, 8), full_layers=["none", "every 4th"])
 
 # %% [markdown]
 # A way exists; that does not make it a good one. Over twenty hops a message is averaged twenty times. So current models
@@ -795,7 +796,7 @@ explore(plots.receptive_field, window=(1, 8), layers=(1, 8), full_layers=["none"
 # a single one opens the whole text. And the cache? Only the full layers keep everything.
 
 # %%
-explore(plots.cache_against_context, batch=Log(1, 64))
+explore(figures.cache_against_context, batch=Log(1, 64))
 
 # %% [markdown]
 # At 131,072 tokens Llama 3 8B keeps 16 GiB per text. With a window of 4,096 in three of four layers it would be 4.4
@@ -848,7 +849,7 @@ for block in (1, 64, 1000):
 # layer was waiting for.
 
 # %%
-explore(plots.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
+explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 
 # %% [markdown]
 # **In real models.** It is what `F.scaled_dot_product_attention` calls where it can, and why texts of a hundred
@@ -930,7 +931,7 @@ assert [2 * 4096 * heads * 128 / 1e6 for heads in (32, 8)] == [33.554432, 8.3886
 assert 2 * zoo["llama-2-7b"].d_model == 8192 and attention["llama-2-7b"].key_heads == 32
 assert round(find_accelerator("h100-sxm").ridge("bf16")) == 295
 assert (len(zoo["mistral-7b"].layers), attention["mistral-7b"].sight.size) == (32, 4096) and 32 * 4095 + 1 == 131_041
-cache_at_131072 = plots.alt_text(plots.cache_against_context())
+cache_at_131072 = alt_text(figures.cache_against_context())
 assert "GQA, 8 (Llama 3 8B): 16;" in cache_at_131072 and "3 of 4 layers: 4.375" in cache_at_131072
 assert 32 * 8192**2 * 2 == 4 * 2**30 and 16 * 2**30 // 131_072 == 131_072 == 16 * 8192
 gemma, scout = (find_model(name).decoder.layers for name in ("gemma-3-27b", "llama-4-scout-dense"))

@@ -23,7 +23,7 @@ from einops import einsum
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lmcourse import plots
+from lmcourse.chapters.positions import figures
 from lmcourse.nn import bias, embedding, rotary
 from lmcourse.notebook import check, explore, hint, predict, start
 from lmcourse.widgets import Log
@@ -140,7 +140,7 @@ check(sinusoidal, hidden=True)
 # This is the whole table for the first positions. Can you see the digits?
 
 # %%
-explore(plots.position_heatmap, positions=(8, 128), d=[16, 64, 256])
+explore(figures.position_heatmap, positions=(8, 128), d=[16, 64, 256])
 
 # %% [markdown]
 # ## 3 · How long is a wave?
@@ -153,7 +153,7 @@ explore(plots.position_heatmap, positions=(8, 128), d=[16, 64, 256])
 # slower. Slide the two numbers and look at the dots: that is all a model sees.
 
 # %%
-explore(plots.two_waves, first=(0, 511), second=(0, 511), length=(10, 200))
+explore(figures.two_waves, first=(0, 511), second=(0, 511), length=(10, 200))
 
 # %% [markdown]
 # Pair 2 tells position 2 from 3 at a glance, but not from 15: two turns later it is back where it was. Pair 500 is the
@@ -188,7 +188,7 @@ check(wavelength, hidden=True)
 # Pick a pair and read its wavelength. All 512 lie between 6.28 and 61,712 tokens, in equal ratios:
 
 # %%
-explore(plots.wavelengths, pair=(0, 511), context=[512, 2048, 8192, 131072])
+explore(figures.wavelengths, pair=(0, 511), context=[512, 2048, 8192, 131072])
 
 # %% [markdown]
 # ### Why a cosine as well?
@@ -204,7 +204,7 @@ predict("sine_collision")
 # circle is unique for a whole turn.
 
 # %%
-explore(plots.sine_circle, first=(0, 50), second=(0, 50), pair=(0, 20))
+explore(figures.sine_circle, first=(0, 50), second=(0, 50), pair=(0, 20))
 
 # %% [markdown]
 # > **Margin note.** The notes say that at $i = 2$ the sines of positions 3 and 6 "will have almost exactly the same
@@ -307,7 +307,7 @@ for m, n in ((3, 5), (103, 105)):
 # where row $\text{clip}(j - i) + K$ belongs to the offset.
 
 # %%
-explore(plots.relative_bands, clip=(0, 7), length=(4, 12))
+explore(figures.relative_bands, clip=(0, 7), length=(4, 12))
 
 # %%
 predict("relative_cost")
@@ -379,7 +379,7 @@ check(shaw_scores, hidden=True)
 # $$\text{bucket} = \min\left(n - 1,\ \frac n2 + \left\lfloor \frac{\ln (\text{distance} / \frac n2)}{\ln(\text{farthest} / \frac n2)} \cdot \Big(n - \frac n2\Big) \right\rfloor\right)$$
 
 # %%
-explore(plots.t5_buckets, bidirectional=[False, True], buckets=[8, 16, 32, 64], farthest=[64, 128, 256])
+explore(figures.t5_buckets, bidirectional=[False, True], buckets=[8, 16, 32, 64], farthest=[64, 128, 256])
 
 # %%
 predict("far_away")
@@ -462,7 +462,7 @@ for m, n in ((5, 3), (105, 103), (105, 102)):
 # With slope 1/256 the same distance costs 0.04, and nearly nothing is lost.
 
 # %%
-explore(plots.alibi_heads, heads=[2, 4, 8, 12], length=(8, 128))
+explore(figures.alibi_heads, heads=[2, 4, 8, 12], length=(8, 128))
 
 # %% [markdown]
 # For $n$ heads, $n$ a power of two, the slopes are a geometric series that starts at its own ratio:
@@ -473,7 +473,7 @@ explore(plots.alibi_heads, heads=[2, 4, 8, 12], length=(8, 128))
 # from the series of *twice* that power, the first, third, fifth … slope, as many as are missing. Those lie in the gaps.
 
 # %%
-explore(plots.slopes_by_head, heads=(1, 40))
+explore(figures.slopes_by_head, heads=(1, 40))
 
 # %% [markdown]
 # > **Margin note.** The notes describe the slopes as "going up to $1/2^8$". They go *down* to it: the first head is the
@@ -537,7 +537,7 @@ predict("flattest_head")
 # beginning of the text?
 
 # %%
-explore(plots.alibi_reach, context=Log(64, 8192), heads=[2, 4, 8])
+explore(figures.alibi_reach, context=Log(64, 8192), heads=[2, 4, 8])
 
 # %% [markdown]
 # That is a built-in belief: near is important. It is why ALiBi models can read texts longer than any they were trained
@@ -569,7 +569,7 @@ predict("which_rotation")
 # turned by two more steps, and the angle between them is what it was.
 
 # %%
-explore(plots.rotating_pair, words_before=(0, 12), words_between=(0, 6), turned=["both", "only know"])
+explore(figures.rotating_pair, words_before=(0, 12), words_between=(0, 6), turned=["both", "only know"])
 
 # %% [markdown]
 # > **Spot the slip.** In the lecture this picture comes from, inner products are said to be "invariant to arbitrary
@@ -592,7 +592,7 @@ explore(plots.rotating_pair, words_before=(0, 12), words_between=(0, 6), turned=
 # And a head is a set of clocks, from a second hand to one that needs days:
 
 # %%
-explore(plots.rotation_clocks, position=(0, 1000), base=[10_000.0, 500_000.0])
+explore(figures.rotation_clocks, position=(0, 1000), base=[10_000.0, 500_000.0])
 
 # %% [markdown]
 # > **Spot the slip.** Two more, from the notes. They write the score as $x_m^\top W_q R_{n-m} W_k x_n$, and they say
@@ -668,7 +668,7 @@ check(rope, hidden=True)
 # $i + d/2$: two halves are easier to slice.
 
 # %%
-explore(plots.pair_layouts, d=[4, 8, 16])
+explore(figures.pair_layouts, d=[4, 8, 16])
 
 # %% [markdown]
 # It is the same operation under another order of the features: even ones first, then the odd ones,
@@ -734,7 +734,7 @@ check(rope_half, hidden=True)
 # slow pairs within a context, at each base:
 
 # %%
-explore(plots.wavelengths, d=128, pair=(0, 63), base=[10_000, 500_000, 1_000_000], context=[4096, 8192, 131072])
+explore(figures.wavelengths, d=128, pair=(0, 63), base=[10_000, 500_000, 1_000_000], context=[4096, 8192, 131072])
 
 # %% [markdown]
 # With a base of 10,000 a head of 128 has wavelengths up to 54,410 tokens; with Llama 3's 500,000 up to 2,559,196.
@@ -748,7 +748,7 @@ explore(plots.wavelengths, d=128, pair=(0, 63), base=[10_000, 500_000, 1_000_000
 # afterwards does the rest. Which cure leaves the fastest pair alone?
 
 # %%
-explore(plots.context_stretch, cure=["none", "interpolation", "Llama 3.1"], factor=(1, 16), base=[10_000, 500_000])
+explore(figures.context_stretch, cure=["none", "interpolation", "Llama 3.1"], factor=(1, 16), base=[10_000, 500_000])
 
 # %% [markdown]
 # **In real models.**
@@ -762,7 +762,7 @@ explore(plots.context_stretch, cure=["none", "interpolation", "Llama 3.1"], fact
 # | Gemma 3 (Gemma Team, 2025) | halves | 10,000 in local layers, 1,000,000 in global ones | all |
 
 # %%
-plots.position_timeline()
+figures.position_timeline()
 
 # %% [markdown]
 # ## 10 · Is it relative?
@@ -805,7 +805,7 @@ check(is_relative, hidden=True)
 
 # %%
 schemes = ["none", "sinusoidal", "learned", "Shaw", "Transformer-XL", "T5", "ALiBi", "RoPE"]
-explore(plots.position_scores, scheme=schemes, shift=(0, 100))
+explore(figures.position_scores, scheme=schemes, shift=(0, 100))
 
 # %% [markdown]
 # Shaw, Transformer-XL, T5, ALiBi and RoPE all pass. Why then did RoPE win? There is a second property, hidden in our
@@ -817,7 +817,7 @@ explore(plots.position_scores, scheme=schemes, shift=(0, 100))
 
 # %%
 for scheme in schemes:
-    rank = int(torch.linalg.matrix_rank(plots.scheme_scores(scheme, tokens=64, same_words=False), rtol=1e-4))
+    rank = int(torch.linalg.matrix_rank(figures.scheme_scores(scheme, tokens=64, same_words=False), rtol=1e-4))
     print(f"{scheme:15} rank {rank:2}: {'inner products' if rank <= 16 else 'not inner products'} of 16 numbers")
 
 # %% [markdown]
@@ -869,7 +869,7 @@ check(nope_position_signal, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(plots.nope_estimate, features=Log(8, 512), length=(16, 128))
+explore(figures.nope_estimate, features=Log(8, 512), length=(16, 128))
 
 # %% [markdown]
 # > **Spot the slip.** A set of notes on transformer mathematics says: positional encodings and the causal mask are the

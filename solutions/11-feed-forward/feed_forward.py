@@ -29,9 +29,9 @@ from einops import einsum
 from jaxtyping import Float
 from torch import Tensor
 
-from lmcourse import plots
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.matrices import attention_matrices, feed_forward_matrices
+from lmcourse.chapters.feed_forward import figures
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.loader import Loader
 from lmcourse.models.initialise import initialise
@@ -150,7 +150,7 @@ print(f"{up.numel() + down.numel():,} weights do what {together.numel()} can do"
 # any curve in pieces. Try one unit, then eight, then 64. Then take the activation away.
 
 # %%
-explore(plots.universal_fit, width=Log(1, 64), activation=["relu", "gelu", "identity"])
+explore(figures.universal_fit, width=Log(1, 64), activation=["relu", "gelu", "identity"])
 
 # %% [markdown]
 # This is the **universal approximation theorem**: with enough hidden units, a two-layer network comes as close as you like to
@@ -180,7 +180,7 @@ explore(plots.universal_fit, width=Log(1, 64), activation=["relu", "gelu", "iden
 # SELU: Klambauer et al., 2017.)
 
 # %%
-explore(plots.activation_zoo)
+explore(figures.activation_zoo)
 
 # %% [markdown]
 # There is one idea in most of them: **multiply $x$ by a gate that depends on $x$.** ReLU is $x \cdot 1[x > 0]$, and its gate
@@ -192,7 +192,7 @@ explore(plots.activation_zoo)
 
 # %%
 explore(
-    plots.activation_explorer,
+    figures.activation_explorer,
     activation=["relu", "gelu", "silu", "relu2", "elu", "selu"],
     sharpness=Log(0.1, 20.0),
     x=(-4.0, 4.0, 0.25),
@@ -411,7 +411,7 @@ check(elementwise_intensity, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(plots.elementwise_roofline, accelerator=["v100-sxm-32gb", "a100-sxm-80gb", "h100-sxm", "b200"])
+explore(figures.elementwise_roofline, accelerator=["v100-sxm-32gb", "a100-sxm-80gb", "h100-sxm", "b200"])
 
 # %% [markdown]
 # Every activation lies on the slope. In bf16 an H100 could spend 80 operations on each number before it noticed. So GELU
@@ -455,7 +455,7 @@ for name, kernels in (("eight kernels", separate), ("one kernel", fused)):
 
 # %%
 explore(
-    plots.gate_surface,
+    figures.gate_surface,
     layer=["GLU", "Bilinear", "ReGLU", "GEGLU", "SwiGLU"],
     gate=(-4.0, 4.0, 0.25),
     value=(-4.0, 4.0, 0.25),
@@ -546,7 +546,7 @@ check(matched_d_ff, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(plots.matched_parameters, d_model=Log(512, 16384), multiple=[1, 64, 256, 1024])
+explore(figures.matched_parameters, d_model=Log(512, 16384), multiple=[1, 64, 256, 1024])
 
 # %% [markdown]
 # ### Exercise 9 · Count them  (2 points · 5 min · ●)
@@ -604,7 +604,7 @@ for name in ("gpt-3", "t5-11b", "t5-v1.1-xxl", "llama-7b", "llama-3-8b", "llama-
 predict("t5_width")
 
 # %%
-explore(plots.width_ratios)
+explore(figures.width_ratios)
 
 # %% [markdown]
 # Read the dots.
@@ -628,7 +628,7 @@ explore(plots.width_ratios)
 # is also a step of computation, and what needs two steps cannot be done in one, however wide. Slide.
 
 # %%
-explore(plots.ratio_trade, ratio=Log(0.25, 64.0))
+explore(figures.ratio_trade, ratio=Log(0.25, 64.0))
 
 # %% [markdown]
 # ## 9 · Does it help?
@@ -641,7 +641,7 @@ explore(plots.ratio_trade, ratio=Log(0.25, 64.0))
 # et al., 2020). Each number in the table is one run.
 
 # %%
-explore(plots.glue_scores, runs=(1, 16))
+explore(figures.glue_scores, runs=(1, 16))
 
 # %% [markdown]
 # How surprising is a difference? A mean of $n$ runs scatters with $s/\sqrt n$. The difference of *two* such means is noisier
@@ -733,7 +733,7 @@ means = {name: statistics.mean(values) for name, values in losses.items()}
 print("the highest mean loss is that of:", max(means, key=means.get))
 
 # %% tags=["nbval-ignore-output", "because it shows losses measured on this machine"]
-plots.ablation_losses(losses, stories.entropy_per_byte)
+figures.ablation_losses(losses, stories.entropy_per_byte)
 
 # %% [markdown]
 # Three seeds can show that a bend is needed. Whether ReLU or GELU learns faster, they cannot say: the difference was smaller

@@ -27,7 +27,6 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
-from lmcourse import plots
 from lmcourse.accounting.activation_rules import break_even_batch, by_layer_kind, korthikanti, rule_errors
 from lmcourse.accounting.cases.memory import activation_cases, state_cases
 from lmcourse.accounting.memory import training_memory
@@ -35,6 +34,7 @@ from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.saved import saved_tensors
+from lmcourse.chapters.memory import figures
 from lmcourse.models.zoo import find_model
 from lmcourse.notebook import check, explore, hint, predict, start
 from lmcourse.widgets import Log
@@ -213,7 +213,7 @@ check(state_bytes, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-plots.memory_states()
+figures.memory_states()
 
 # %% [markdown]
 # **In real models.** Llama 3 was trained in bf16 with gradients summed in fp32 (Llama Team, 2024, §3.3). DeepSeek-V3
@@ -261,7 +261,7 @@ check(largest_model, hidden=True)
 # In mixed precision it is fewer, 35.6 billion. All these are upper limits, with no byte left for a single activation.
 
 # %%
-explore(plots.memory_fits, card=["rtx-4090", "a100-sxm-40gb", "h100-sxm", "h200", "b200", "mi300x"], cards=Log(1, 64))
+explore(figures.memory_fits, card=["rtx-4090", "a100-sxm-40gb", "h100-sxm", "h200", "b200", "mi300x"], cards=Log(1, 64))
 
 # %% [markdown]
 # ## 5 · What does a backward pass need?
@@ -372,7 +372,7 @@ check(mlp_activations, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(plots.memory_kept, length=Log(256, 32768), number=["16 bits", "32 bits"], feed_forward=["GELU, 4 d", "SwiGLU, 8/3 d"])
+explore(figures.memory_kept, length=Log(256, 32768), number=["16 bits", "32 bits"], feed_forward=["GELU, 4 d", "SwiGLU, 8/3 d"])
 
 # %% [markdown]
 # At which length do the scores of GPT-3's attention outgrow everything else? And what would be left of the picture if
@@ -416,7 +416,7 @@ check(total_activations, hidden=True)
 predict("twice_the_length")
 
 # %%
-explore(plots.memory_growth, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3"], number=["16 bits", "32 bits"])
+explore(figures.memory_growth, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3"], number=["16 bits", "32 bits"])
 
 # %% [markdown]
 # The two parts are equal where $34\,D = 5\,AS$, at $S = 34D/5A$: 870 tokens for GPT-3. Below, memory grows with the
@@ -582,7 +582,7 @@ check(min_batch_for_mixed, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(plots.memory_break_even, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3"], length=Log(256, 16384))
+explore(figures.memory_break_even, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3"], length=Log(256, 16384))
 
 # %% [markdown]
 # That is 0.61 texts for GPT-NeoX-20B and 1.5 for GPT-3, at 2048 tokens: about one. (The notes have these two numbers
@@ -637,7 +637,7 @@ check(tensor_parallel_bytes, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(plots.memory_tensor_parallel, batch=Log(1, 64), length=Log(256, 8192), sequence_parallel=False)
+explore(figures.memory_tensor_parallel, batch=Log(1, 64), length=Log(256, 8192), sequence_parallel=False)
 
 # %% [markdown]
 # Tick *sequence parallel*: norms and dropout work on each token alone, so the devices can share the tokens there, and
@@ -689,7 +689,7 @@ check(gpt3_case, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(plots.memory_gpt3, batch=Log(1, 64), devices=[1, 2, 4, 8, 16, 32])
+explore(figures.memory_gpt3, batch=Log(1, 64), devices=[1, 2, 4, 8, 16, 32])
 
 # %% [markdown]
 # Per token, GPT-3 keeps $34\,DL = 40.1$ million bytes and a share for the scores: $0.0374\,(1 + S/870)$ GiB. (The
@@ -712,7 +712,7 @@ for found in (*state_cases(), *activation_cases()):
 # others left alone. Start at 128 tokens, and go up.
 
 # %%
-explore(plots.memory_knobs, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3"], length=Log(128, 65536))
+explore(figures.memory_knobs, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3"], length=Log(128, 65536))
 
 # %% [markdown]
 # The batch always halves them; so do fewer layers. Length does better than half, because it counts twice in the scores.
@@ -744,7 +744,7 @@ for recompute in ("nothing", "blocks"):
 
 # %%
 explore(
-    plots.memory_budget,
+    figures.memory_budget,
     model=["gpt-2", "smollm2-1.7b", "llama-3.2-1b", "llama-3-8b", "qwen3-32b", "llama-3-70b", "gpt-3", "llama-3.1-405b"],
     card=["rtx-4090", "a100-sxm-40gb", "a100-sxm-80gb", "h100-sxm", "h200", "b200", "mi300x"],
     precision=["fp32", "autocast", "mixed-fp32-gradients", "mixed", "bf16", "adam-8bit", "momentum", "sgd"],

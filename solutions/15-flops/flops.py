@@ -24,7 +24,6 @@ from itertools import pairwise
 
 import torch
 
-from lmcourse import plots
 from lmcourse.accounting import flops as count
 from lmcourse.accounting.accelerators import all_accelerators, find_accelerator
 from lmcourse.accounting.cases import training_cases
@@ -34,6 +33,7 @@ from lmcourse.accounting.mfu import throughput_mfu
 from lmcourse.accounting.parameters import count_parameters, matmul_parameters
 from lmcourse.accounting.rules import kaplan_forward, palm_training, six_n_d
 from lmcourse.accounting.training_flops import training_flops
+from lmcourse.chapters.flops import figures
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import all_models, find_model
 from lmcourse.notebook import check, explore, hint, predict, start
@@ -93,7 +93,7 @@ print(f"the same as x @ w: {torch.equal(result, x @ w)};  operations: {operation
 # starts from zero anyway.) Move the sizes. The cubes are the combinations:
 
 # %%
-explore(plots.matmul_cube, m=(1, 8), k=(1, 8), n=(1, 8))
+explore(figures.matmul_cube, m=(1, 8), k=(1, 8), n=(1, 8))
 
 # %% [markdown]
 # ### Exercise 1 · A matrix product  (1 point · 3 min · ●)
@@ -123,7 +123,7 @@ check(matmul_flops, hidden=True)
 # $2 \cdot d \cdot 4d + 2 \cdot 4d \cdot d = 16 d^2$ FLOPs. Even a GELU, at twenty operations each, comes to $80\,d$.
 
 # %%
-explore(plots.elementwise_share, operations=(1, 60))
+explore(figures.elementwise_share, operations=(1, 60))
 
 # %% [markdown]
 # So we count products and nothing else, as everybody does. Keep in mind that this is a statement about *FLOPs*. Element-wise operations
@@ -271,7 +271,7 @@ for name, length in (("gpt-2", 1024), ("llama-3.2-1b", 2048), ("llama-3-8b", 204
 # watch red and orange grow (past what some of these models can read; the arithmetic does not mind). Which models does the head weigh on?
 
 # %%
-explore(plots.flops_by_part, length=Log(128, 131072), pairs=["all", "visible"])
+explore(figures.flops_by_part, length=Log(128, 131072), pairs=["all", "visible"])
 
 # %% [markdown]
 # With `visible`, only pairs that the causal mask lets through count. Fused kernels skip the others, nearly (Dao, 2023, §3.1), so *time*
@@ -361,7 +361,7 @@ check(backward_flops, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(plots.backward_bars, batch=Log(1, 1024), width=Log(16, 4096), outputs=Log(16, 4096), input_grad=False)
+explore(figures.backward_bars, batch=Log(1, 1024), width=Log(16, 4096), outputs=Log(16, 4096), input_grad=False)
 
 # %% [markdown]
 # **In real models.** A language model's "raw data" is a look-up in a table that is learned, so the first layer's $dx$ is needed, and
@@ -462,7 +462,7 @@ check(kaplan_table, hidden=True)
 # of the zoo. What $N$ is matters as much as the rule: try all three.
 
 # %%
-explore(plots.six_n_gap, length=Log(128, 131072), N=["all parameters", "layers only", "layers and head"])
+explore(figures.six_n_gap, length=Log(128, 131072), N=["all parameters", "layers only", "layers and head"])
 
 # %% [markdown]
 # Large models on short texts: within a few per cent. Small models: the head, and attention, are too large to be left out. With "all
@@ -533,7 +533,7 @@ check(attention_share, hidden=True)
 # The share is one half at $S = (2 + E)\,D$, with $E = 4$ at $S = 6D$:
 
 # %%
-explore(plots.attention_by_length, length=Log(128, 1048576), pairs=["all", "visible"])
+explore(figures.attention_by_length, length=Log(128, 1048576), pairs=["all", "visible"])
 
 # %% [markdown]
 # So the crossover lies at 4608 tokens for GPT-2 small, at 24,576 for a width of 4096, and at 73,728 for GPT-3. Wide models can read long
@@ -546,7 +546,7 @@ explore(plots.attention_by_length, length=Log(128, 1048576), pairs=["all", "visi
 # Recomputing every layer is a second forward pass: 8 in place of 6, but for the head.
 
 # %%
-explore(plots.recompute_bars, model=["gpt-2", "llama-3-8b", "gpt-3"], length=Log(512, 131072))
+explore(figures.recompute_bars, model=["gpt-2", "llama-3-8b", "gpt-3"], length=Log(512, 131072))
 
 # %% [markdown]
 # Fused attention always computes its scores again, because it never stored them (Dao et al., 2022). On long texts that is what you see in
@@ -612,7 +612,7 @@ check(gpu_hours, hidden=True)
 
 # %%
 explore(
-    plots.training_budget,
+    figures.training_budget,
     model=[entry.name for entry in all_models() if isinstance(entry.config, TransformerConfig)],
     accelerator=[chip.name for chip in all_accelerators() if {"bf16", "fp16"} & set(chip.peaks)],
     gpus=Log(1, 65536),
@@ -634,7 +634,7 @@ print(f"a month of 64 H100s at MFU 0.4 takes a model of 1B parameters through {t
 # Where do published models lie? The scale has a factor of ten between two lines.
 
 # %%
-explore(plots.training_landmarks, accelerator=["a100-sxm-80gb", "h100-sxm", "b200"], gpus=Log(1, 65536), mfu=(0.05, 0.7, 0.01))
+explore(figures.training_landmarks, accelerator=["a100-sxm-80gb", "h100-sxm", "b200"], gpus=Log(1, 65536), mfu=(0.05, 0.7, 0.01))
 
 # %% [markdown]
 # GPT-4 is drawn differently, because 2e25 is a guess from outside; notes often print it like a fact. Here are the other worked examples
@@ -665,7 +665,7 @@ predict("writing_a_text")
 # Without a cache, step $t$ reads all $t$ tokens again: $24\,t\,d^2 + 4\,t^2 d$ per layer.
 
 # %%
-explore(plots.generation_cost, d_model=Log(256, 16384), tokens=Log(128, 131072))
+explore(figures.generation_cost, d_model=Log(256, 16384), tokens=Log(128, 131072))
 
 # %% [markdown]
 # The crossover is the old one: at $t = 6d$ a new token pays as much for looking back as for everything else.
@@ -725,7 +725,7 @@ check(generation_flops, hidden=True)
 # > comes out is how well *one product* uses the *fp32* peak, not the MFU "of our model".
 
 # %%
-explore(plots.clock_mistakes, synchronise=False, warm_up=False)
+explore(figures.clock_mistakes, synchronise=False, warm_up=False)
 
 # %% [markdown]
 # Here is a stopwatch to keep. It times a product of two 512 × 512 matrices on your processor; add a cell with `rate / 1e9` below it, and
@@ -758,7 +758,7 @@ predict("which_is_faster")
 # optimistic one. Both are shares of *a* peak, so ask which. One and the same rate, against every peak of the data sheet:
 
 # %%
-explore(plots.one_rate_many_peaks, tflops=(10, 1200, 10), accelerator=["a100-sxm-80gb", "h100-sxm", "rtx-4090"])
+explore(figures.one_rate_many_peaks, tflops=(10, 1200, 10), accelerator=["a100-sxm-80gb", "h100-sxm", "rtx-4090"])
 
 # %% [markdown]
 # Whoever divides a bf16 rate by the fp32 peak finds more than 100 %, and that is lucky, because they notice. Dividing by the sparse peak

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lmcourse import plots
+from lmcourse.chapters.stability import figures
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.loader import Loader
 from lmcourse.models.initialise import initialise
@@ -217,7 +217,7 @@ check(spike_detector, hidden=True)
 # Below is a run in the manner of OLMo's. Which factor finds every spike and no noise? And how many steps would be clipped at a norm of 0.5?
 
 # %%
-explore(plots.gradient_spikes, factor=(1.5, 20.0, 0.5), clip=Log(0.1, 10.0))
+explore(figures.gradient_spikes, factor=(1.5, 20.0, 0.5), clip=Log(0.1, 10.0))
 
 # %% [markdown]
 # ## 2 · Clip the gradient
@@ -270,7 +270,7 @@ print(f"B, clipped to 0.3: {sum(run.exploded for run in clipped_b)} of {len(clip
 # Most of a transformer is sums and products of moderate numbers. Where can one of them run away? Look for two operations: an exponential, and a division.
 
 # %%
-plots.hot_spots()
+figures.hot_spots()
 
 # %% [markdown]
 # Divisions are easy to guard, and the model's norms, which divide, even limit what follows. The two **softmaxes** head the list. Their inputs come from products of learned weights, and nothing limits those.
@@ -293,7 +293,7 @@ print("naive:", naive.tolist(), "  Z after the subtraction:", round(shifted.sum(
 
 # %%
 explore(
-    plots.softmax_under_attack,
+    figures.softmax_under_attack,
     scale=Log(0.5, 200.0),
     precision=["fp32", "bf16", "fp16"],
     cap=["none", "50", "30", "10"],
@@ -422,7 +422,7 @@ check(qk_norm, hidden=True)
 # How large can a score get now? Before their scales, $\hat q$ and $\hat k$ both have length $\sqrt d$. Two such vectors have a product of at most $d$, when they point the same way; divided by $\sqrt d$ that leaves $\sqrt d$: 8 for a head of 64, and 11.3 for one of 128. With the same scale $\gamma$ everywhere it is $\sqrt d\,\gamma^2$.
 
 # %%
-explore(plots.score_growth, growth=Log(0.1, 100.0), d_head=[16, 64, 128], gamma=(0.5, 3.0, 0.25))
+explore(figures.score_growth, growth=Log(0.1, 100.0), d_head=[16, 64, 128], gamma=(0.5, 3.0, 0.25))
 
 # %% [markdown]
 # ### Exercise 6 · The largest score  (2 points · 6 min · ●●●)
@@ -497,7 +497,7 @@ check(norms_per_block=norms_per_block, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-plots.norm_positions()
+figures.norm_positions()
 
 # %% [markdown]
 # Among others, DCLM (Li et al., 2024), OLMo 2, Qwen3 and Gemma 3 normalise queries and keys. Who counts all norms of a model must not forget the last one, before the head.
@@ -515,7 +515,7 @@ plots.norm_positions()
 predict("through_the_cap")
 
 # %%
-explore(plots.soft_cap_curve, cap=[10.0, 30.0, 50.0], logit=(-150.0, 150.0, 5.0))
+explore(figures.soft_cap_curve, cap=[10.0, 30.0, 50.0], logit=(-150.0, 150.0, 5.0))
 
 # %% [markdown]
 # ### Exercise 8 · Soft cap and slope  (3 points · 6 min · ●●)
@@ -580,7 +580,7 @@ ends_a = {name: fmean(run.end for run in runs) for name, runs in ward_a.items()}
 verdicts_a = {name: "saved" if end < 2.25 else "not saved" for name, end in ends_a.items()}
 verdicts_a["with biases"] = "worse" if ends_a["with biases"] > ends_a["untreated"] + 0.4 else "no worse"
 ward_a = {name: ward_a[name] for name in ["untreated", *TREATMENTS]}
-plots.side_by_side(
+figures.side_by_side(
     {name: [run.losses for run in runs] for name, runs in ward_a.items()},
     verdicts_a,
     "Patient A: AdamW, rate 0.03",
@@ -590,7 +590,7 @@ plots.side_by_side(
 # Half of the medicine cabinet does nothing for A. Why? Look at two vital signs: the largest score during the run, and $\log Z$ at its end.
 
 # %%
-plots.vital_signs(
+figures.vital_signs(
     {
         "largest |score|": {name: [run.score for run in runs] for name, runs in ward_a.items()},
         "mean |log Z|": {name: [run.log_z for run in runs] for name, runs in ward_a.items()},
@@ -625,7 +625,7 @@ def verdict(runs: list[Run]) -> str:
 
 
 verdicts_b = {name: verdict(runs) for name, runs in ward_b.items()}
-plots.side_by_side(
+figures.side_by_side(
     {name: [run.losses for run in runs] for name, runs in ward_b.items()}, verdicts_b, "Patient B: SGD, rate 0.5", highest=15.0
 )
 
@@ -651,7 +651,7 @@ GRID = {
 grid = {name: [train(seed, **A, **changes) for seed in SEEDS] for name, changes in GRID.items()}
 grid = {"untreated": sick_a, "pre-norm, warm-up": ward_a["warm-up"]} | grid
 ends = {name: fmean(run.end for run in runs) for name, runs in grid.items()}
-plots.side_by_side(
+figures.side_by_side(
     {name: [run.losses for run in runs] for name, runs in grid.items()},
     {name: "saved" if end < 2.4 else "not saved" for name, end in ends.items()},
     "Patient A, with other norms",
@@ -677,7 +677,7 @@ print("with post-norm, warm-up gains more than half a nat:", ends["post-norm"] -
 # By hand, with $S = 1024$ and doubling after 2 good steps: good, good ($S = 2048$), overflow ($S = 1024$, no update), good, good ($S = 2048$).
 
 # %%
-explore(plots.loss_scale_history, start=Log(1.0, 2.0**30, 2), interval=(10, 300, 10))
+explore(figures.loss_scale_history, start=Log(1.0, 2.0**30, 2), interval=(10, 300, 10))
 
 # %% [markdown]
 # ### Exercise 9 · A loss scaler  (4 points · 10 min · ●●●)
@@ -727,7 +727,7 @@ print("1e-8 in fp16:", tiny.half().item(), "  in bf16:", f"{tiny.bfloat16().item
 # **bf16 has no room beside.** With 8 bits of significand, a weight hears an update only if it is more than half a gap, and gaps grow with the weight. So a weight that is stored in bf16 and grows goes *deaf*. Weight decay works against that: if every update pushes the same way by $\eta$, then $w \leftarrow w - \eta\lambda w + \eta$ comes to rest at $w = 1/\lambda$.
 
 # %%
-explore(plots.deaf_weights, rate=Log(1e-5, 1e-1, 10), decay=[0.01, 0.1, 1.0])
+explore(figures.deaf_weights, rate=Log(1e-5, 1e-1, 10), decay=[0.01, 0.1, 1.0])
 
 # %% [markdown]
 # With $\eta = 0.001$ and $\lambda = 0.1$, weights may grow to 10, and they are deaf from 0.5 on. So decay alone does not make bf16 weights safe: real runs keep a master copy in fp32 (notebook 14). But D'Angelo et al. (2024) find that in mixed precision with bf16 too, models without decay diverge where those with it do not.

@@ -24,7 +24,6 @@ from collections.abc import Callable
 
 import torch
 
-from lmcourse import plots
 from lmcourse.accounting import machine, timing
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.formats import BYTES, DTYPES
@@ -35,11 +34,13 @@ from lmcourse.accounting.recognise import present_gpu, recognise
 from lmcourse.accounting.simulated import SimulatedDevice
 from lmcourse.accounting.training_flops import training_flops
 from lmcourse.bench.ladder import Setup, climb, training_step
+from lmcourse.chapters.gpu_timing import figures
+from lmcourse.chapters.gpu_timing.figures.roofline import Dot
 from lmcourse.device import best_device, cpu_name
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern
 from lmcourse.notebook import check, explore, hint, predict, start
-from lmcourse.plots.gpu_timing.roofline import Dot
+from lmcourse.plots import alt_text
 
 start("19-gpu-timing")
 
@@ -95,7 +96,7 @@ print(f"as in the notes: {device_of_paper.clock() / 5:.2f} s, a quarter too much
 predict("one_slow_run")
 
 # %%
-explore(plots.timing_spread, runs=(5, 60), disturbed=(0.0, 0.6, 0.05), warm_up_counts=False)
+explore(figures.timing_spread, runs=(5, 60), disturbed=(0.0, 0.6, 0.05), warm_up_counts=False)
 
 # %% [markdown]
 # Disturbances only ever *add*. So the mean is pulled up, and by how much depends on who else was there. The median forgets a disturbed run altogether, until half of them are. Tell it
@@ -286,14 +287,14 @@ check(ridge_point, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(plots.ridge_points, sparse=False, binary=False)
+explore(figures.ridge_points, sparse=False, binary=False)
 
 # %% [markdown]
 # **In real models.** The bandwidth is that of the memory on the card. Every step further away is slower: another GPU over NVLink, the main memory over PCIe. And one step nearer, on the chip itself, it is ten times faster, but there are only some megabytes. How long
 # does it take to move all weights of a 7B model?
 
 # %%
-explore(plots.moving_time, parameters_in_billions=(1.0, 70.0, 1.0), bytes_each=[1, 2, 4])
+explore(figures.moving_time, parameters_in_billions=(1.0, 70.0, 1.0), bytes_each=[1, 2, 4])
 
 # %% [markdown]
 # Weights that lie in main memory (*offloading*) cost nearly half a second per pass over PCIe 4, for 4 ms of reading from an H100's own memory. The last row is why *fusing* and *tiling* pay: what stays on the chip between two operations need not
@@ -362,7 +363,7 @@ y = torch.empty_like(x)
 dots.append(dot("add 1 to each", x.numel(), 2 * size * x.numel(), lambda: torch.add(x, 1, out=y)))
 dots.append(dot("GELU, as 20 FLOPs", 20 * x.numel(), 2 * size * x.numel(), lambda: torch.ops.aten.gelu.out(x, out=y)))
 dots.append(product_dot(16, 16, "16 × 16 · W"))
-plots.measured_roofline(peak, bandwidth, dots, title=f"{title}, {number}")
+figures.measured_roofline(peak, bandwidth, dots, title=f"{title}, {number}")
 
 # %% [markdown]
 # Follow the products from left to right: more vectors lift them along the slope until arithmetic takes over. Adding 1 hangs low whatever you do: it has nothing to compute. And the tiny product is far below *both* roofs. It waits for neither; its time goes into Python, into the
@@ -407,7 +408,7 @@ check(enough_tokens=enough_tokens, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(plots.product_intensity, tokens=[1, 16, 162, 512, 4096, 65536, 1048576], width=[256, 512, 1024, 4096, 8192, 12288])
+explore(figures.product_intensity, tokens=[1, 16, 162, 512, 4096, 65536, 1048576], width=[256, 512, 1024, 4096, 8192, 12288])
 
 # %% [markdown]
 # Make the matrix narrow. With a width of 512 the highest intensity, $D/p = 256$, stays below an H100's ridge: no number of tokens makes it compute-bound.
@@ -487,7 +488,7 @@ check(free_norms=free_norms, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(plots.runtime_shares, free=["nothing", "normalisation", "element-wise", "both"])
+explore(figures.runtime_shares, free=["nothing", "normalisation", "element-wise", "both"])
 
 # %% [markdown]
 # That is **Amdahl's law** (1967): what you make faster can save its own share of the time, and no more. So measure shares of *time* before you optimise, and stop believing in shares of FLOPs.
@@ -497,7 +498,7 @@ explore(plots.runtime_shares, free=["nothing", "normalisation", "element-wise", 
 # The tiny product of section 4 was far below both roofs. On a GPU the most common reason is this:
 
 # %%
-explore(plots.launch_queue, work=(1.0, 20.0, 0.5), launch=(2.0, 20.0, 1.0), fused=[1, 2, 4, 8])
+explore(figures.launch_queue, work=(1.0, 20.0, 0.5), launch=(2.0, 20.0, 1.0), fused=[1, 2, 4, 8])
 
 # %% [markdown]
 # A launch takes some microseconds of the CPU. If the kernels are shorter, the GPU waits for the next order, and no faster GPU changes that. Longer kernels (larger batches) or fewer of them (fused, compiled, recorded as a CUDA graph) do.
@@ -585,7 +586,7 @@ for width in widths:
         step = training_step(config, fast, length, device)
         taken = timing.time_it(step, warmup=1, repeats=3, device=device).median
         shares[width, batch] = training_flops(config, batch, length).model.total / taken / peak
-plots.utilisation_by_batch(shares, title=f"{title}: MFU of training steps, texts of {length}")
+figures.utilisation_by_batch(shares, title=f"{title}: MFU of training steps, texts of {length}")
 
 # %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
 for (width, batch), share in shares.items():
@@ -615,7 +616,7 @@ predict("bf16_on_a_cpu")
 # %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
 config, length = (find_model("course-124m").decoder, 512) if on_gpu else (modern(2, 128, 4, 128), 64)
 rungs = climb(config, length, batch=8, device=device, warmup=1, repeats=5)
-plots.speed_ladder(rungs, title=f"{title}: a training step")
+figures.speed_ladder(rungs, title=f"{title}: a training step")
 
 # %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
 for rung in rungs:
@@ -694,6 +695,6 @@ assert round(100 / 74.5, 2) == 1.34 and round(0.52 * 989.4 / 756, 2) == 0.68 and
 assert [5 / 4, 20 / 4, round(1 / 6, 3)] == [1.25, 5.0, 0.167] and 312 / 78 == 4
 assert round(h100.peak("bf16") / find_accelerator("h100-pcie").peak("bf16"), 1) == 1.3
 assert [round(v100.peak("fp16") / v100.peak("fp32")), a100_80.peak("bf16") / a100_80.peak("fp32")] == [8, 16]
-times = plots.alt_text(plots.timing_spread())
+times = alt_text(figures.timing_spread())
 assert "median 11.2 ms" in times and "middle half 10.7 to 12.0 ms" in times
 

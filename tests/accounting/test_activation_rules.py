@@ -24,9 +24,9 @@ from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
+from lmcourse.units import GIB
 from tests.accounting.kept import kept_by_block
 
-GIB = 2**30
 GPT3 = find_model("gpt-3").config
 assert isinstance(GPT3, TransformerConfig)
 

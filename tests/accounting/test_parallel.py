@@ -22,8 +22,8 @@ from lmcourse.accounting.parallel import (
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.find import find_model
+from lmcourse.units import GIB
 
-GIB = 2**30
 MIXED = find_recipe("mixed")
 
 

@@ -8,8 +8,7 @@ import torch
 from lmcourse import device
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.recognise import NAMES, caveats, recognise
-
-GIB = 2**30
+from lmcourse.units import GIB
 
 SEEN = [
     ("Tesla V100-SXM2-16GB", 15.8, "v100-sxm-16gb"),

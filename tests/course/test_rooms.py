@@ -11,7 +11,8 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "lmcourse"
 
 FLOORS = (
-    ("device", "errors"),
+    ("errors", "units"),
+    ("device",),
     ("autograd", "data", "numerics"),
     ("nn",),
     ("models",),
@@ -22,6 +23,7 @@ FLOORS = (
     ("widgets",),
     ("course", "root"),
     ("exercises",),
+    ("chapters",),
     ("notebook", "progress"),
     ("grading",),
     ("authoring",),

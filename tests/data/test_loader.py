@@ -16,12 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lmcourse.data.batch import IGNORED, Batch
+from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.data.loader import Loader, evaluation_batches
 from lmcourse.data.order import WindowOrder
 from lmcourse.data.token_file import TokenFile, write_tokens
 from lmcourse.device import best_device
-from lmcourse.models import loss
 
 SIZES = {"length": st.integers(1, 7), "seed": st.integers(0, 2**40)}
 
@@ -295,16 +294,12 @@ def test_evaluation_has_every_token_once_as_a_target(tokens: int, batch: int, le
     counted = tokens - 1
     assert targets[:counted].tolist() == list(range(1, tokens))
     assert inputs[:counted].tolist() == list(range(tokens - 1))
-    assert (targets[counted:] == IGNORED).all()
+    assert (targets[counted:] == IGNORE_INDEX).all()
     assert not inputs[counted:].any()
     assert len(targets) - counted < length
     assert [len(part.inputs) for part in batches[:-1]] == [batch] * (len(batches) - 1)
     assert 1 <= len(batches[-1].inputs) <= batch
     assert {part.inputs.shape[1] for part in batches} == {length}
-
-
-def test_the_loss_ignores_what_evaluation_fills_up() -> None:
-    assert IGNORED == loss.IGNORED
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,10 @@ def test_a_shadowed_builtin_is_pointed_out(notebook: Notebook) -> None:
 
 def test_a_question_and_a_figure_have_a_text_for_those_who_see_no_widgets(notebook: Notebook) -> None:
     assert notebook.run("predict('tiny_gradient')")["result"].startswith("Predict. A gradient of 1e-8")
-    assert len(notebook.run("from lmcourse import plots\nexplore(plots.spacing)")["result"]) > 40
+    assert (
+        len(notebook.run("from lmcourse.chapters.floating_point import figures\nexplore(figures.spacing)")["result"])
+        > 40
+    )
 
 
 def test_a_loop_that_catches_everything_ends_too(notebook: Notebook) -> None:
@@ -151,7 +154,7 @@ def test_the_user_can_interrupt_and_go_on(notebook: Notebook) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process limit its own memory")
 def test_a_huge_allocation_leaves_the_kernel_alive(notebook: Notebook) -> None:
     notebook.run("def ulp(x, exponent_bits, mantissa_bits):\n    return torch.zeros(10**12)\n")
-    ulp = "import lmcourse.exercises.floating_point.rounding as r; r.ulp.forbid = ()"
+    ulp = "import lmcourse.chapters.floating_point.exercises.rounding as r; r.ulp.forbid = ()"
     notebook.run(ulp)
     assert (
         "MemoryError: it asked for more memory than this check allows, in line 2" in notebook.run("check(ulp)")["html"]

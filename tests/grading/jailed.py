@@ -10,11 +10,11 @@ import pytest
 
 from lmcourse.grading.jail import Ended, Jail, Limits, run
 from lmcourse.grading.jail.isolation import what_hinders
+from lmcourse.units import MIB
 
 needs_bubblewrap = pytest.mark.skipif(what_hinders() is not None, reason=str(what_hinders()))
 """For a test that locks somebody in; it is left out only where no jail works at all."""
 
-MIB = 2**20
 SMALL = Limits(
     memory=256 * MIB, cpu_seconds=20, processes=16, file_size=MIB, open_files=64, scratch=4 * MIB
 )  # small, so that an attack is over soon

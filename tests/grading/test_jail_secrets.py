@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import errno
+import importlib
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +15,10 @@ from pathlib import Path
 import pytest
 
 import lmcourse
+from lmcourse.course import available_chapters
 from lmcourse.errors import CourseError
-from lmcourse.grading.jail import WORK, Jail
+from lmcourse.grading.jail import WORK, Jail, view
+from lmcourse.grading.jail.bubblewrap import bubblewrap
 from tests.grading.jailed import SMALL, got, got_outside, needs_bubblewrap, python
 
 pytestmark = needs_bubblewrap
@@ -181,3 +186,48 @@ def test_there_is_no_network() -> None:
         assert got(connecting("AF_INET", kind, ("192.0.2.1", 80))) == f"OSError {errno.ENETUNREACH}"
     assert got("print(trying(lambda: socket.socket(socket.AF_VSOCK)))") == f"PermissionError {errno.EPERM}"
     assert got("print(trying(lambda: socket.getaddrinfo('example.org', 80)))").startswith("gaierror")
+
+
+def names_below(folder: Path) -> str:
+    return f"print(sorted(os.path.join(at, name) for at, _, names in os.walk({str(folder)!r}) for name in names))"
+
+
+def test_of_the_chapters_only_their_figures_are_there() -> None:
+    room = Path(lmcourse.__file__).parent / "chapters"
+    modules = [chapter.module for chapter in available_chapters()]
+    files = [str(importlib.import_module(module).__file__) for module in modules]
+    attack = f"print([trying(lambda: open(file, 'rb').read(20)).split(' b')[0] for file in {files!r}])"
+    assert got_outside(attack) == str(["DONE"] * len(files))
+    assert got(attack) == str([ABSENT] * len(files))
+    attack = f"print([trying(lambda: __import__(module)) for module in {modules!r}])"
+    assert got(attack) == str(["ModuleNotFoundError"] * len(modules))
+    left = [Path(path).relative_to(room) for path in ast.literal_eval(got(names_below(room)))]
+    assert {path.parts[1] for path in left if len(path.parts) > 1} == {"__init__.py", "figures"}
+    assert [path for path in left if len(path.parts) == 1] == [Path("__init__.py")]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "perplexity.py",
+        "__pycache__/perplexity.cpython-311.pyc",
+        "perplexity/exercises.py",
+        "perplexity/__pycache__/exercises.cpython-311.pyc",
+        "perplexity/exercises/reference.py",
+        "perplexity/answers/reference.py",
+        "bare/exercises.py",
+    ],
+)
+def test_exercises_are_hidden_however_a_chapter_is_written(place: str, tmp_path: Path) -> None:
+    room = tmp_path / "lmcourse" / "chapters"
+    for name in ("__init__.py", "perplexity/__init__.py", "perplexity/figures.py", place):
+        (room / name).parent.mkdir(parents=True, exist_ok=True)
+        (room / name).write_text(f"what {name} holds")
+    jail = [*bubblewrap(()), "--ro-bind", "/", "/", *view.chapters(tmp_path / "lmcourse")]
+    shown = subprocess.run([*jail, "/usr/bin/find", room, "-type", "f"], capture_output=True, text=True, check=True)
+    names = {str(Path(line).relative_to(room)) for line in shown.stdout.splitlines()}
+    assert names == {"__init__.py", "perplexity/__init__.py", "perplexity/figures.py"}
+    read = subprocess.run([*jail, "/bin/cat", room / place], capture_output=True, text=True, check=False)
+    assert (read.stdout, read.returncode) == ("", 1)
+    write = subprocess.run([*jail, "/usr/bin/touch", room / "mine.py"], capture_output=True, text=True, check=False)
+    assert "Read-only" in write.stderr

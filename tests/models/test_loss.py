@@ -9,14 +9,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmcourse.models.loss import IGNORED, next_token_loss
+from lmcourse.models.loss import IGNORE_INDEX, next_token_loss
 
 
 def by_hand(logits: torch.Tensor, targets: torch.Tensor, z_loss: float) -> float:
     """Token by token, with Python's numbers."""
     total, count = 0.0, 0
     for row, target in zip(logits.flatten(0, -2).double().tolist(), targets.flatten().tolist(), strict=True):
-        if target != IGNORED:
+        if target != IGNORE_INDEX:
             log_z = math.log(sum(math.exp(value) for value in row))
             total += log_z - row[target] + z_loss * log_z**2
             count += 1
@@ -29,7 +29,7 @@ def test_value(seed: int, z_loss: float, share: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     logits = 4 * torch.randn(2, 5, 7, generator=generator)
     targets = torch.randint(7, (2, 5), generator=generator)
-    targets[torch.rand(2, 5, generator=generator) < share] = IGNORED
+    targets[torch.rand(2, 5, generator=generator) < share] = IGNORE_INDEX
     assert next_token_loss(logits, targets, z_loss=z_loss).item() == pytest.approx(
         by_hand(logits, targets, z_loss), abs=1e-5, rel=1e-5
     )
@@ -38,20 +38,20 @@ def test_value(seed: int, z_loss: float, share: float) -> None:
 def test_gradient_of_both_parts() -> None:
     """(p − 1_target) / n from the cross-entropy, 2 α log Z p / n from the z-loss, nothing where ignored."""
     logits = torch.randn(6, 9, dtype=torch.float32).requires_grad_()
-    targets = torch.tensor([0, 8, IGNORED, 3, 3, IGNORED])
+    targets = torch.tensor([0, 8, IGNORE_INDEX, 3, 3, IGNORE_INDEX])
     next_token_loss(logits, targets, z_loss=0.1).backward()
     p = logits.detach().softmax(-1)
     log_z = logits.detach().logsumexp(-1, keepdim=True)
     hot = torch.nn.functional.one_hot(targets.clamp(min=0), 9)
     expected = (p - hot + 2 * 0.1 * log_z * p) / 4
-    expected[targets == IGNORED] = 0
+    expected[targets == IGNORE_INDEX] = 0
     assert logits.grad is not None
     torch.testing.assert_close(logits.grad, expected)
 
 
 def test_if_nothing_counts_the_loss_is_zero_and_so_is_its_gradient() -> None:
     logits = torch.randn(3, 4, requires_grad=True)
-    loss = next_token_loss(logits, torch.full((3,), IGNORED), z_loss=0.1)
+    loss = next_token_loss(logits, torch.full((3,), IGNORE_INDEX), z_loss=0.1)
     loss.backward()
     assert loss.item() == 0
     assert logits.grad is not None

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lmcourse.data.batch import IGNORED, Batch
+from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.device import best_device
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.precision import MixedPrecision, Precision
@@ -27,7 +27,7 @@ def batch(rows: int = 6, ignored: bool = False) -> Batch:
     windows = torch.randint(0, 256, (rows, 17), generator=generator)
     targets = windows[:, 1:].clone()
     if ignored:  # rows count differently: a mean of means would be wrong
-        targets[torch.rand(targets.shape, generator=generator) < torch.linspace(0, 0.9, rows)[:, None]] = IGNORED
+        targets[torch.rand(targets.shape, generator=generator) < torch.linspace(0, 0.9, rows)[:, None]] = IGNORE_INDEX
     return Batch(windows[:, :-1], targets)
 
 
@@ -44,8 +44,8 @@ def gradients(model: nn.Module) -> list[Tensor]:
 def by_torch(model: Transformer, whole: Batch, z_loss: float = 0.0) -> Tensor:
     """The loss of one large batch, with its gradients."""
     logits = model(whole.inputs).flatten(0, 1)
-    counts = whole.targets.flatten() != IGNORED
-    loss = F.cross_entropy(logits, whole.targets.flatten(), ignore_index=IGNORED)
+    counts = whole.targets.flatten() != IGNORE_INDEX
+    loss = F.cross_entropy(logits, whole.targets.flatten(), ignore_index=IGNORE_INDEX)
     loss = loss + z_loss * logits[counts].logsumexp(-1).square().mean()
     loss.backward()  # type: ignore[no-untyped-call]
     return loss

@@ -11,6 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.figure import Figure
 
 from lmcourse import plots
+from lmcourse.chapters.floating_point.figures import number_line
 from lmcourse.widgets import Explorer, Log, explore
 from lmcourse.widgets.controls import make_control, read
 from lmcourse.widgets.live import image_html
@@ -99,9 +100,9 @@ def test_a_number_fixes_an_argument_without_a_control() -> None:
 
 
 def test_a_method_of_a_module_can_be_explored() -> None:
-    explorer = explore(plots.number_line, format=["e4m3", "e5m2"], high=Log(0.5, 64.0))
+    explorer = explore(number_line, format=["e4m3", "e5m2"], high=Log(0.5, 64.0))
     explorer.controls["format"].value = "e5m2"
-    assert png_of(explorer.picture.value) == plots.png(plots.number_line("e5m2"))
+    assert png_of(explorer.picture.value) == plots.png(number_line("e5m2"))
 
 
 @pytest.mark.parametrize(

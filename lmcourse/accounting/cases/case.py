@@ -8,7 +8,6 @@ from lmcourse.accounting.rules import kaplan_parameters
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.find import find_model
 
-GIB = 2**30
 AGREE = "they agree"
 ASKED = "the notes only ask"
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 from math import ceil
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.cases.case import ASKED, GIB, Case, gpt_3
+from lmcourse.accounting.cases.case import ASKED, Case, gpt_3
 from lmcourse.accounting.intensity import matmul_intensity, saturating_tokens
 from lmcourse.accounting.kv_cache import batch_beyond_weights, bytes_per_token, cache_bytes
 from lmcourse.accounting.latency import Operation
 from lmcourse.accounting.rules import kaplan_parameters, two_n_d
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.find import find_model
+from lmcourse.units import GIB
 
 
 def inference_cases() -> list[Case]:

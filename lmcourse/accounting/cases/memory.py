@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from lmcourse.accounting.activation_rules import break_even_batch, by_layer_kind, korthikanti
-from lmcourse.accounting.cases.case import ASKED, GIB, Case, gpt_3, gpt_3_parameters
+from lmcourse.accounting.cases.case import ASKED, Case, gpt_3, gpt_3_parameters
 from lmcourse.accounting.memory import largest_parameters
 from lmcourse.accounting.parallel import Layout, state_memory
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.rules import kaplan_parameters
 from lmcourse.models.zoo.find import find_model
+from lmcourse.units import GIB
 
 MIXED = find_recipe("mixed-fp32-gradients")
 HALF = "half the bytes per parameter, and TiB in place of GiB"

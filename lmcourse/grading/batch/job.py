@@ -99,7 +99,8 @@ def job_for(source: Path, cells: Sequence[str], setting: Setting) -> Job:
 def exercises_version() -> str:
     """A digest of the code of all exercises, from which marks come."""
     digest = hashlib.sha256()
-    for path in sorted((PACKAGE / "exercises").rglob("*.py")):
+    rooms = (PACKAGE / "exercises", PACKAGE / "chapters")
+    for path in sorted(path for room in rooms for path in room.rglob("*.py")):
         digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()
 

@@ -7,7 +7,9 @@ import os
 import stat
 from pathlib import Path
 
-LARGEST = 50 * 2**20
+from lmcourse.units import MIB
+
+LARGEST = 50 * MIB
 """Bytes of the largest file that is read; an honest notebook with pictures stays under 5 MB."""
 
 NAME = 80
@@ -44,7 +46,7 @@ def read_file(path: Path) -> bytes:
         raise UnreadableError(f"{name} {_obstacle(error)}.") from error
     if len(data) > LARGEST:
         raise UnreadableError(
-            f"{name} is larger than {LARGEST // 2**20} MB: clear its outputs (Kernel, Restart and Clear Outputs) and "
+            f"{name} is larger than {LARGEST // MIB} MB: clear its outputs (Kernel, Restart and Clear Outputs) and "
             "hand it in again."
         )
     if mistake := _mistaken_for_a_notebook(data):

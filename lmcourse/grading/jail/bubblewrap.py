@@ -42,7 +42,7 @@ def bubblewrap(rights: Collection[str]) -> list[str]:
 
 
 def file_system(contents: Iterable[str]) -> Iterator[str]:
-    """The arguments for what can be read: the system, Python, our package without its answers, and what is added; all
+    """The arguments for what can be read: the system, Python, our package without its exercises, and what is added; all
     else is empty and locked.
 
     Args:
@@ -59,8 +59,7 @@ def file_system(contents: Iterable[str]) -> Iterator[str]:
     yield from ("--proc", "/proc", "--dev", "/dev")
     for path in shown:
         yield from ("--ro-bind", str(path), str(path))
-    for path in view.answers():
-        yield from ("--tmpfs", str(path), "--remount-ro", str(path))
+    yield from view.chapters()
     yield from contents
     yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-MIB = 2**20
+from lmcourse.units import MIB
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import IO
 from lmcourse.grading.jail.ended import Cause, Ended, explain
 from lmcourse.grading.jail.jail import Jail
 from lmcourse.grading.jail.memory import tree_memory
+from lmcourse.units import MIB
 
 LOOK = 0.05
 """Seconds between two looks at a running program."""
@@ -100,7 +101,7 @@ def _watch(
         if too_much := _too_much(streams):
             return too_much
         if memory is not None and tree_memory(process.pid) > memory:
-            return "memory", f"It used more than {memory / 2**20:.0f} MiB of memory in all and was stopped."
+            return "memory", f"It used more than {memory / MIB:.0f} MiB of memory in all and was stopped."
 
 
 def _too_much(streams: list[_Collector]) -> tuple[Cause, str] | None:

@@ -15,6 +15,9 @@ PACKAGE = Path(lmcourse.__file__).resolve().parent
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 """Programs and shared libraries. Of /etc only where they are found: no users, no host names, no passwords."""
 
+CHAPTERS_SHOW = ("__init__.py", "*/__init__.py", "*/figures", "*/figures.py")
+"""What of `lmcourse/chapters` a jailed program may read."""
+
 
 def system() -> Iterator[str]:
     """bubblewrap's arguments for the system; today /bin and /lib are mostly links into /usr."""
@@ -46,9 +49,20 @@ def python(package: Path = PACKAGE, prefixes: Iterable[str] = (sys.prefix, sys.b
     return tuple(folder for folder in _outermost([*folders, package]) if folder != Path("/usr"))
 
 
-def answers(package: Path = PACKAGE) -> list[Path]:
-    """The folders of our package that hold references and hidden cases: one for each chapter's exercises."""
-    return sorted(path for path in (package / "exercises").iterdir() if path.is_dir())
+def chapters(package: Path = PACKAGE) -> Iterator[str]:
+    """bubblewrap's arguments that hide the chapters but for their figures, which a notebook may draw.
+
+    References and hidden cases are the rest. What is shown is named and all else is not there, so it does not matter
+    whether an author wrote a folder `exercises/`, a file `exercises.py` or a chapter in one file, nor what Python keeps
+    of them in `__pycache__`.
+    """
+    room = package / "chapters"
+    yield from ("--perms", "0755", "--tmpfs", str(room))
+    for folder in sorted(path.parent for path in room.glob("*/__init__.py")):
+        yield from ("--perms", "0755", "--dir", str(folder))
+    for path in sorted(path for name in CHAPTERS_SHOW for path in room.glob(name)):
+        yield from ("--ro-bind", str(path), str(path))
+    yield from ("--remount-ro", str(room))
 
 
 def data(files: Iterable[Path], work: str) -> Iterator[str]:

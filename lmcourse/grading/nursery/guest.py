@@ -15,6 +15,7 @@ from lmcourse.grading.jail.memory import forks_use_more
 from lmcourse.grading.nursery.room import Room
 from lmcourse.grading.nursery.wire import LONGEST
 from lmcourse.grading.nursery.witness import Statements
+from lmcourse.units import MIB
 
 LOOK = 0.05
 """Seconds between two looks at its memory."""
@@ -94,7 +95,7 @@ class NurseryGuest:
 
     def _weigh(self) -> None:
         if forks_use_more(self._room.keeper, self._limits.memory):
-            self._reason = f"it used more than {self._limits.memory / 2**20:.0f} MiB of memory"
+            self._reason = f"it used more than {self._limits.memory / MIB:.0f} MiB of memory"
             self._found.append(Evidence("memory", f"The notebook was ended: {self._reason}.", "seen"))
             self._room.kill_guest()
 

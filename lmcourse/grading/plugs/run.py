@@ -22,6 +22,7 @@ from traitlets import Integer, List, Unicode
 from lmcourse.grading.cells import new_output
 from lmcourse.grading.environment import KERNEL_OPTIONS, kernel_environment, run_seed
 from lmcourse.grading.notes import NOT_RUN, error, note, problem_of
+from lmcourse.units import MIB
 
 
 class RunNotebook(Execute):  # type: ignore[misc]
@@ -31,7 +32,7 @@ class RunNotebook(Execute):  # type: ignore[misc]
     """
 
     total_timeout = Integer(900, help="Seconds for a whole notebook.").tag(config=True)
-    output_limit = Integer(4 * 2**20, help="Characters that one cell may put out.").tag(config=True)
+    output_limit = Integer(4 * MIB, help="Characters that one cell may put out.").tag(config=True)
     extra_arguments = List(Unicode(), default_value=KERNEL_OPTIONS).tag(config=True)
 
     def preprocess(

@@ -13,6 +13,7 @@ from rich.table import Table
 from lmcourse.training.command.forecast import Forecast
 from lmcourse.training.command.run import Run
 from lmcourse.training.command.session import Outcome
+from lmcourse.units import MIB
 
 ENDS = {
     "steps": "All steps are done",
@@ -33,9 +34,9 @@ def costs(run: Run, found: Forecast) -> RenderableType:
     table.add_row("parameters", f"{found.parameters.total:,}")
     for part, size in found.parameters:
         table.add_row(f"  {part}", f"{size:,}")
-    table.add_row("memory of a step, MiB", f"{found.memory.total / 2**20:,.1f}")
+    table.add_row("memory of a step, MiB", f"{found.memory.total / MIB:,.1f}")
     for part, size in found.memory:
-        table.add_row(f"  {part}", f"{size / 2**20:,.1f}")
+        table.add_row(f"  {part}", f"{size / MIB:,.1f}")
     table.add_row("tokens of the text", f"{found.corpus_tokens:,}")
     table.add_row("steps", f"{found.steps:,}")
     table.add_row(f"tokens, {run.training.tokens_per_step:,} a step", f"{found.tokens:,}")

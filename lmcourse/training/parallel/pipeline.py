@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 from torch.distributed.tensor import DTensor
 
-from lmcourse.data.batch import IGNORED, Batch
+from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.embedding import Embedding
@@ -102,7 +102,7 @@ class Pipeline(nn.Module):
         """As the function of that name: all micro-batches at once, as many of them on their way as there are stages."""
         inputs = torch.cat([batch.inputs for batch in batches])
         targets = torch.cat([batch.targets for batch in batches])
-        self._targets = team.total((targets != IGNORED).sum()).clamp(min=1)
+        self._targets = team.total((targets != IGNORE_INDEX).sum()).clamp(min=1)
         self._z_loss, self._readers = z_loss, team.readers
         losses: list[Tensor] = []
         given = [inputs] if self.stage.index == 0 else []
@@ -137,7 +137,7 @@ class Pipeline(nn.Module):
 
     def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """What a micro-batch contributes to the mean over all; readers' gradients are averaged, their sum is wanted."""
-        share = (targets != IGNORED).sum() / self._targets
+        share = (targets != IGNORE_INDEX).sum() / self._targets
         return share * self._readers * next_token_loss(logits, targets, z_loss=self._z_loss)
 
     def _from_last(self, value: Tensor) -> Tensor:

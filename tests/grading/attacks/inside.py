@@ -14,10 +14,9 @@ from typing import Any
 from traitlets.config import Config
 
 import lmcourse
+from lmcourse.units import GIB
 from tests.grading.attacks.pages import PAGES
 from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, NAME, SECRET, School, scripts_in
-
-GIB = 2**30
 
 
 def main() -> None:

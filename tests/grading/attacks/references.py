@@ -139,7 +139,7 @@ def ask(name, args, kwargs):
         """
         import lmcourse
         from types import ModuleType
-        folder = os.path.dirname(lmcourse.__file__) + "/exercises/floating_point"
+        folder = os.path.dirname(lmcourse.__file__) + "/chapters/floating_point/exercises"
         found = {}
         for file in sorted(os.listdir(folder)):
             if file.endswith(".py"):

@@ -14,7 +14,7 @@ from torch.distributed.tensor import DTensor
 from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 
-from lmcourse.data.batch import IGNORED, Batch
+from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.generators import seed_all
@@ -39,7 +39,7 @@ def uneven_batches(reader: int, readers: int) -> list[Batch]:
     generator = torch.Generator().manual_seed(4)
     windows = torch.randint(0, 256, (16, 17), generator=generator)
     ignored = torch.rand(16, 16, generator=generator) < torch.linspace(0, 1.1, 16)[:, None]
-    targets = windows[:, 1:].masked_fill(ignored, IGNORED)
+    targets = windows[:, 1:].masked_fill(ignored, IGNORE_INDEX)
     batches = zip(windows[:, :-1].split(4), targets.split(4), strict=True)
     return [Batch(inputs.chunk(readers)[reader], outputs.chunk(readers)[reader]) for inputs, outputs in batches]
 

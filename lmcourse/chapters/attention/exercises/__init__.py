@@ -1,0 +1,27 @@
+"""The exercises and predictions of notebook 08, in the notebook's order."""
+
+from lmcourse.chapters.attention.exercises.cache import attend_with_cache
+from lmcourse.chapters.attention.exercises.causal import causal_attention
+from lmcourse.chapters.attention.exercises.costs import attention_flops_bytes
+from lmcourse.chapters.attention.exercises.grouped import grouped_query_attention
+from lmcourse.chapters.attention.exercises.heads import multi_head
+from lmcourse.chapters.attention.exercises.mask import causal_mask
+from lmcourse.chapters.attention.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.attention.exercises.reach import receptive_field
+from lmcourse.chapters.attention.exercises.sparse import sliding_window_mask, strided_mask
+from lmcourse.chapters.attention.exercises.weights import attention_weights
+
+EXERCISES = (
+    attention_weights,
+    causal_mask,
+    causal_attention,
+    multi_head,
+    attend_with_cache,
+    grouped_query_attention,
+    attention_flops_bytes,
+    sliding_window_mask,
+    strided_mask,
+    receptive_field,
+)
+
+__all__ = ["EXERCISES", "PREDICTIONS"]

@@ -1,0 +1,151 @@
+"""The exercise on decoding with a cache."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.chapters.attention.exercises.inputs import triple
+from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.exercise import Exercise
+
+Step = tuple[Tensor, Tensor, Tensor]
+"""What a step returns: the new tokens' output, and all keys and values for the next step."""
+
+
+def _full_pass(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    """No cache at all: one causal pass over the whole text, of which the last rows are kept."""
+    keys, values = torch.cat([past_k, k], dim=2), torch.cat([past_v, v], dim=2)
+    past = past_k.shape[2]
+    queries = F.pad(q, (0, 0, past, 0))
+    return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)[:, :, past:], keys, values
+
+
+def _step(
+    random: Random, batch: int, heads: int, past: int, new: int, width: int, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, ...]:
+    q, k, v = triple(random, batch, heads, new, past + new, width, dtype)
+    return q, k[:, :, past:], v[:, :, past:], k[:, :, :past], v[:, :, :past]
+
+
+_WRITING = """
+keys, values, written = k[:, :, :0], v[:, :, :0], []
+for i in range(k.shape[2]):
+    new = slice(i, i + 1)
+    out, keys, values = attend_with_cache(q[:, :, new], k[:, :, new], v[:, :, new], keys, values)
+    written.append(out)
+written
+keys
+values
+"""
+
+
+def _cases(random: Random) -> list[Case]:
+    b, h, past, new, d = (random.randint(2, 6) for _ in range(5))
+    q, k, v = triple(random, 2, 2, past + new, past + new, d)
+    return [
+        case("other shapes", *_step(random, b, h, past, 1, d)),
+        case("other shapes", *_step(random, 1, h, past + 7, 1, 32)),
+        case("several new tokens", *_step(random, b, h, past, new, d)),
+        case("several new tokens", *_step(random, 1, 2, 2, new + 1, d)),
+        case("an empty cache", *_step(random, b, h, 0, new, d)),
+        case("other precisions", *_step(random, 1, h, past, 2, d, torch.float64)),
+        script("a text, token by token", _WRITING, q=q, k=k, v=v),
+    ]
+
+
+_FIXED = Random(5)
+
+attend_with_cache = Exercise(
+    "attend_with_cache",
+    points=4,
+    minutes=10,
+    difficulty=3,
+    reference=_full_pass,
+    cases=[
+        case("the first token, nothing in the cache", *_step(_FIXED, 1, 1, 0, 1, 4)),
+        case("one new token, three in the cache", *_step(_FIXED, 1, 2, 3, 1, 4)),
+        case("two new tokens, three in the cache", *_step(_FIXED, 1, 2, 3, 2, 4)),
+        case("a prompt of four tokens", *_step(_FIXED, 2, 1, 0, 4, 4)),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "What does a new token have to see? Everything in the cache, and itself. So the cache grows first.",
+        "torch.cat([past_k, k], dim=2), the same for the values, and then attention as you know it.",
+        "Several new tokens must not see each other's future. Your causal_attention takes the queries as the last "
+        "ones of the text, and that is what they are.",
+    ],
+    forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],
+)
+
+
+def _grown(k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.cat([past_k, k], dim=2), torch.cat([past_v, v], dim=2)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, shift: int | None = None) -> Tensor:
+    """Causal, with the first query at position `shift`; by default the queries are the last."""
+    s, t = q.shape[2], k.shape[2]
+    visible = torch.ones(s, t, dtype=torch.bool).tril(t - s if shift is None else shift)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+
+
+@attend_with_cache.misconception("The cache is carried along but not read: your new tokens see only each other.")
+def cache_not_read(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    return _attend(q, k, v), *_grown(k, v, past_k, past_v)
+
+
+@attend_with_cache.misconception(
+    "Your mask forgets how many tokens the cache holds: the first new token is at position m, not 0. "
+    "`is_causal=True` makes this mistake, too."
+)
+def offset_ignored(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    keys, values = _grown(k, v, past_k, past_v)
+    return _attend(q, keys, values, shift=0), keys, values
+
+
+@attend_with_cache.misconception(
+    "Without a mask one new token is right; but of several, each must not see the ones after it."
+)
+def new_tokens_see_each_other(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    keys, values = _grown(k, v, past_k, past_v)
+    return F.scaled_dot_product_attention(q, keys, values), keys, values
+
+
+@attend_with_cache.misconception(
+    "A new token sees itself as well: add its key and value to the cache before it looks, not after."
+)
+def itself_not_seen(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    keys, values = _grown(k, v, past_k, past_v)
+    return _attend(q, keys, values, shift=past_k.shape[2] - 1), keys, values
+
+
+@attend_with_cache.misconception(
+    "The new keys are put in front of the old ones. The cache keeps the order of the text."
+)
+def new_keys_in_front(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    keys, values = _grown(past_k, past_v, k, v)
+    return _attend(q, keys, values), keys, values
+
+
+@attend_with_cache.misconception(
+    "The output is right, but what you hand on is only the new keys and values: the next step needs all of them."
+)
+def cache_not_grown(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    return _attend(q, *_grown(k, v, past_k, past_v)), k, v
+
+
+@attend_with_cache.misconception(
+    "The output is right, but you return the old cache: the new keys and values are not in it."
+)
+def old_cache_returned(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    return _attend(q, *_grown(k, v, past_k, past_v)), past_k, past_v
+
+
+@attend_with_cache.misconception("Keys and values are exchanged where you return them.")
+def keys_and_values_exchanged(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    keys, values = _grown(k, v, past_k, past_v)
+    return _attend(q, keys, values), values, keys

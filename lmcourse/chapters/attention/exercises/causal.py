@@ -1,0 +1,158 @@
+"""The exercise on attention to the past."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.chapters.attention.exercises.inputs import triple
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers, normal
+
+
+def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Torch's own attention on a square: keys before the first query get a query too, and its row is dropped."""
+    past = k.shape[-2] - q.shape[-2]
+    padded = F.pad(q, (0, 0, past, 0)).double()
+    mixed = F.scaled_dot_product_attention(padded, k.double(), v.double(), is_causal=True)
+    return mixed[..., past:, :].to(v.dtype)
+
+
+def _attention_cases(random: Random) -> list[Case]:
+    b, h, s, t, d = (random.randint(2, 5) for _ in range(5))
+    narrow = (*triple(random, 1, 2, 3, 5, 16)[:2], normal(random, 1, 2, 5, 3))
+    half = [integers(random, 1, 2, n, 16, dtype=torch.bfloat16) for n in (3, 5)]
+    half.append(integers(random, 1, 2, 5, 4, low=1, high=2, dtype=torch.bfloat16))  # no sum of them cancels
+    large = [16 * integers(random, 1, 2, 4, 16) for _ in range(2)]
+    return [
+        case("other shapes", *triple(random, b, h, t, t, d)),
+        case("other shapes", *triple(random, 1, h + 1, s + 2, s + 2, 64)),
+        case("fewer queries than keys", *triple(random, b, h, s, s + t, d)),
+        case("fewer queries than keys", *triple(random, 2, 3, 1, t + 2, d)),
+        case("values of another width", *narrow),
+        case("other precisions", *triple(random, 1, 2, 3, 5, 8, torch.float64)),
+        case("other precisions", *half),
+        case("large scores", *large, normal(random, 1, 2, 4, 5)),
+    ]
+
+
+_FIXED = Random(4)
+_TWO = torch.tensor([[[[0.0, 0.0], [2.0, 0.0]]]])
+
+causal_attention = Exercise(
+    "causal_attention",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_attention,
+    cases=[
+        case("two tokens", _TWO, _TWO, torch.tensor([[[[1.0], [3.0]]]])),
+        case("four tokens, two heads", *triple(_FIXED, 1, 2, 4, 4, 8)),
+        case("the last two of five tokens", *triple(_FIXED, 2, 2, 2, 5, 8)),
+        case("one new token", *triple(_FIXED, 1, 2, 1, 4, 16)),
+    ],
+    hidden_cases=_attention_cases,
+    hints=[
+        "Scores as before, then hide, then softmax, then average. What must a score be so that its weight is exactly "
+        "0?",
+        "scores.masked_fill(~visible, -torch.inf), with `visible` from your causal_mask(s, t).",
+        'The average of the values: einsum(weights, v, "b h s t, b h t d -> b h s d").',
+    ],
+    forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],
+)
+
+
+def _visible(q: Tensor, k: Tensor, shift: int = 0) -> Tensor:
+    s, t = q.shape[-2], k.shape[-2]
+    return torch.ones(s, t, dtype=torch.bool).tril(t - s + shift)
+
+
+def _scores(q: Tensor, k: Tensor, power: float = -0.5) -> Tensor:
+    scale: float = q.shape[-1] ** power
+    return scale * q @ k.mT
+
+
+def _attend(scores: Tensor, v: Tensor, visible: Tensor, dim: int = -1) -> Tensor:
+    return scores.masked_fill(~visible, -torch.inf).softmax(dim) @ v
+
+
+@causal_attention.misconception(
+    "You mask after the softmax: the weights of the past still share with the future, and rows sum to less than one."
+)
+def masked_after_the_softmax(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (_scores(q, k).softmax(dim=-1) * _visible(q, k)) @ v
+
+
+@causal_attention.misconception(
+    "You set hidden scores to 0, and e^0 is 1: the future still gets weight. Only −∞ becomes 0."
+)
+def hidden_scores_of_zero(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (_scores(q, k) * _visible(q, k)).softmax(dim=-1) @ v
+
+
+@causal_attention.misconception("You multiply a mask of zeros and ones by −∞, and 0 · ∞ is NaN. Fill, do not multiply.")
+def zero_times_infinity(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (_scores(q, k) + (~_visible(q, k)).to(q.dtype) * -torch.inf).softmax(dim=-1) @ v
+
+
+@causal_attention.misconception("Nothing is hidden: every token averages over its future as well.")
+def no_mask(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _scores(q, k).softmax(dim=-1) @ v
+
+
+@causal_attention.misconception(
+    "Your mask is off by one: each token also sees the next, the one it is asked to predict."
+)
+def next_token_seen_too(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _attend(_scores(q, k), v, _visible(q, k, 1))
+
+
+@causal_attention.misconception(
+    "A token does not see itself in your mask. The first of all then sees nothing, and a softmax over nothing is NaN."
+)
+def without_itself(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _attend(_scores(q, k), v, _visible(q, k, -1))
+
+
+@causal_attention.misconception("Your mask is upside down: tokens see the future and not the past.")
+def only_the_future(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _attend(_scores(q, k), v, torch.ones(q.shape[-2], k.shape[-2]).triu(k.shape[-2] - q.shape[-2]).bool())
+
+
+@causal_attention.misconception(
+    "With fewer queries than keys your mask starts at position 0; the queries are the last tokens, not the first."
+)
+def first_query_at_zero(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _attend(_scores(q, k), v, torch.ones(q.shape[-2], k.shape[-2]).tril().bool())
+
+
+@causal_attention.misconception("Your mask is s × s. The scores are s × t: a row per query, a column per key.")
+def square_mask(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _attend(_scores(q, k), v, torch.ones(q.shape[-2], q.shape[-2]).tril().bool())
+
+
+@causal_attention.misconception("The scores are not divided by √d.")
+def not_scaled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _attend(_scores(q, k, 0.0), v, _visible(q, k))
+
+
+@causal_attention.misconception("You divide by d. The scores' spread is √d.")
+def divided_by_the_width(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _attend(_scores(q, k, -1.0), v, _visible(q, k))
+
+
+@causal_attention.misconception("Your softmax runs over queries: the columns sum to one, not the rows.")
+def columns_sum_to_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _attend(_scores(q, k), v, _visible(q, k), dim=-2)
+
+
+@causal_attention.misconception(
+    "You average each token's own value: Σ_j α_ij v_i, as the notes have it. The weights sum to one, so it comes back "
+    "unchanged."
+)
+def own_value(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return v[..., k.shape[-2] - q.shape[-2] :, :]

@@ -1,0 +1,154 @@
+"""The exercise on query heads that share keys and values."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from einops import reduce, repeat
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+
+def _visible(q: Tensor, k: Tensor) -> Tensor:
+    s, t = q.shape[-2], k.shape[-2]
+    return torch.ones(s, t, dtype=torch.bool).tril(t - s)
+
+
+def _by_torch(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    if q.shape[1] % k.shape[1]:
+        raise ValueError(f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads")
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=_visible(q, k), enable_gqa=True)
+
+
+def _heads(
+    random: Random, batch: int, heads: int, groups: int, s: int, t: int, d: int, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, Tensor, Tensor]:
+    q = normal(random, batch, heads, s, d, dtype=dtype)
+    return q, normal(random, batch, groups, t, d, dtype=dtype), normal(random, batch, groups, t, d, dtype=dtype)
+
+
+def _cases(random: Random) -> list[Case]:
+    groups, times, t, d = random.randint(2, 3), random.randint(2, 4), random.randint(3, 6), random.randint(2, 8)
+    heads = groups * times
+    return [
+        case("other numbers of heads", *_heads(random, 2, heads, groups, t, t, d)),
+        case("other numbers of heads", *_heads(random, 1, 12, 3, 4, 4, 8)),
+        case("one key head (MQA)", *_heads(random, 2, heads, 1, t, t, d)),
+        case("a key head each (MHA)", *_heads(random, 2, heads, heads, t, t, d)),
+        case("fewer queries than keys", *_heads(random, 2, heads, groups, 2, t, d)),
+        case("fewer queries than keys", *_heads(random, 1, 8, 2, 1, t, 16)),
+        case("other precisions", *_heads(random, 1, heads, groups, 3, 3, 4, torch.float64)),
+        case("heads that cannot be shared out", *_heads(random, 1, 2 * times + 1, 2, 3, 3, 4)),
+    ]
+
+
+_FIXED = Random(3)
+
+grouped_query_attention = Exercise(
+    "grouped_query_attention",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_by_torch,
+    cases=[
+        case("six heads, two key heads", *_heads(_FIXED, 1, 6, 2, 3, 3, 4)),
+        case("four heads, one key head", *_heads(_FIXED, 2, 4, 1, 3, 3, 4)),
+        case("four heads, four key heads", *_heads(_FIXED, 1, 4, 4, 3, 3, 4)),
+        case("one new token, five keys", *_heads(_FIXED, 1, 4, 2, 1, 5, 4)),
+        case("five heads cannot share two", *_heads(_FIXED, 1, 5, 2, 2, 2, 4)),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "With h query heads and g key heads, h / g query heads share each key head. Which ones? Neighbours.",
+        "Give every query head a copy of its key head; then it is ordinary attention, and you have written that.",
+        'repeat(k, "b g t d -> b (g group) t d", group=...) puts the copies of one key head side by side.',
+    ],
+    forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],
+)
+
+
+def _checked(q: Tensor, k: Tensor) -> int:
+    """How many query heads share a key head."""
+    if q.shape[1] % k.shape[1]:
+        raise ValueError("the heads cannot be shared out")
+    return q.shape[1] // k.shape[1]
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=_visible(q, k))
+
+
+TILED = "b g t d -> b (group g) t d"
+REPEATED = "b g t d -> b (g group) t d"
+
+
+@grouped_query_attention.misconception(
+    "Your key heads take turns, 0 1 0 1 …: that is what `Tensor.repeat` does. Neighbouring query heads share one: 0 0 "
+    "1 1, and so on."
+)
+def groups_interleaved(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    group = _checked(q, k)
+    return _attend(q, repeat(k, TILED, group=group), repeat(v, TILED, group=group))
+
+
+@grouped_query_attention.misconception(
+    "Keys and values disagree: a query head reads the keys of one group and the values of another."
+)
+def values_interleaved(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    group = _checked(q, k)
+    return _attend(q, repeat(k, REPEATED, group=group), repeat(v, TILED, group=group))
+
+
+@grouped_query_attention.misconception("Every query head uses the first key head: that is MQA whatever k has.")
+def first_key_head_for_all(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    _checked(q, k)
+    return _attend(q, *(x[:, :1].expand(-1, q.shape[1], -1, -1) for x in (k, v)))
+
+
+@grouped_query_attention.misconception("You average the key heads into one. Each group of queries keeps its own.")
+def key_heads_averaged(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    _checked(q, k)
+    return _attend(q, *(x.mean(dim=1, keepdim=True).expand(-1, q.shape[1], -1, -1) for x in (k, v)))
+
+
+@grouped_query_attention.misconception(
+    "You average the queries of a group. They share keys and values, but each asks its own question."
+)
+def queries_averaged(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    group = _checked(q, k)
+    mixed = _attend(reduce(q, "b (g group) s d -> b g s d", "mean", group=group), k, v)
+    return repeat(mixed, REPEATED, group=group)
+
+
+@grouped_query_attention.misconception("You give only as many heads back as there are key heads; the others are lost.")
+def query_heads_dropped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    group = _checked(q, k)
+    return _attend(q[:, ::group], k, v)
+
+
+@grouped_query_attention.misconception(
+    "Your groups overlap at their border, like the notes' 'first 3 heads' and 'heads 3 to 6': count heads from 0."
+)
+def borders_off_by_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    group = _checked(q, k)
+    mine = ((torch.arange(q.shape[1]) + 1) // group).clamp(max=k.shape[1] - 1)
+    return _attend(q, k[:, mine], v[:, mine])
+
+
+@grouped_query_attention.misconception("The future is not hidden: the same causal mask holds for all heads.")
+def not_causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    _checked(q, k)
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+@grouped_query_attention.misconception(
+    "Heads that cannot be shared out evenly are left over or doubled without a word: raise a ValueError."
+)
+def uneven_groups_accepted(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    mine = torch.arange(q.shape[1]) * k.shape[1] // q.shape[1]
+    return _attend(q, k[:, mine], v[:, mine])

@@ -1,0 +1,201 @@
+"""The exercise on many heads."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+
+def _by_torch(
+    x: Tensor,
+    source: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    w_out: Tensor,
+    heads: int,
+    visible: Tensor | None = None,
+) -> Tensor:
+    """What nn.MultiheadAttention computes. In its masks True means hidden, and the batch is the second axis."""
+    queries, keys = x.transpose(0, 1), source.transpose(0, 1)
+    mixed, _ = F.multi_head_attention_forward(
+        queries,
+        keys,
+        keys,
+        embed_dim_to_check=x.shape[-1],
+        num_heads=heads,
+        in_proj_weight=torch.cat([w_q, w_k, w_v]),
+        in_proj_bias=None,
+        bias_k=None,
+        bias_v=None,
+        add_zero_attn=False,
+        dropout_p=0.0,
+        out_proj_weight=w_out,
+        out_proj_bias=None,
+        training=False,
+        attn_mask=None if visible is None else ~visible,
+    )
+    return mixed.transpose(0, 1)
+
+
+def _layer(
+    random: Random, batch: int, s: int, t: int, heads: int, width: int, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, ...]:
+    """Queries' and keys' sequences, and four weight matrices; with t = 0 both sequences are one."""
+    d = heads * width
+    x = normal(random, batch, s, d, dtype=dtype)
+    source = normal(random, batch, t, d, dtype=dtype) if t else x
+    return x, source, *(normal(random, d, d, scale=d**-0.5, dtype=dtype) for _ in range(4))
+
+
+def _past(length: int) -> Tensor:
+    return torch.ones(length, length, dtype=torch.bool).tril()
+
+
+def _cases(random: Random) -> list[Case]:
+    b, s, t, heads, width = (random.randint(2, 5) for _ in range(5))
+    holes = torch.tensor([[i == j % s or random.random() < 0.6 for j in range(s + t)] for i in range(s)])
+    return [
+        case("other shapes", *_layer(random, b, s, 0, heads, width), heads),
+        case("other shapes", *_layer(random, 1, t, 0, heads + 1, 8), heads + 1),
+        case("one head", *_layer(random, b, s, 0, 1, 6), 1),
+        case("heads of width 1", *_layer(random, 2, 3, 0, 6, 1), 6),
+        case("a causal mask", *_layer(random, b, s, 0, heads, width), heads, visible=_past(s)),
+        case("another sequence", *_layer(random, b, s, s + t, heads, width), heads),
+        case("another sequence", *_layer(random, b, s, s + t, heads, width), heads, visible=holes),
+        case("other precisions", *_layer(random, 2, 4, 0, 2, 4, torch.float64), 2),
+    ]
+
+
+_FIXED = Random(6)
+
+multi_head = Exercise(
+    "multi_head",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    reference=_by_torch,
+    cases=[
+        case("two heads, three tokens", *_layer(_FIXED, 1, 3, 0, 2, 4), 2),
+        case("a batch of two, four heads", *_layer(_FIXED, 2, 5, 0, 4, 2), 4),
+        case("a decoder: causal", *_layer(_FIXED, 1, 4, 0, 2, 4), 2, visible=_past(4)),
+        case("cross-attention: six keys for three queries", *_layer(_FIXED, 1, 3, 6, 2, 4), 2),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "Project first, as if there were one wide head; then cut the last axis into heads. A head is a slice of "
+        "*consecutive* features.",
+        'rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=heads). Everything you know about attention works on that.',
+        'At the end, the other way round: "b h s d -> b s (h d)", then w_out. F.scaled_dot_product_attention takes '
+        "`visible` as attn_mask.",
+    ],
+    forbid=["torch.nn.MultiheadAttention", ".multi_head_attention_forward"],
+)
+
+
+def _projected(*args: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values of all heads side by side."""
+    x, source, w_q, w_k, w_v = args[:5]
+    return x @ w_q.T, source @ w_k.T, source @ w_v.T
+
+
+def _wrong(
+    *args: Any,
+    visible: Tensor | None = None,
+    cut: str = "b s (h d) -> b h s d",
+    join: str = "b h s d -> b s (h d)",
+    scale: float | None = None,
+) -> Tensor:
+    """Multi-head attention with one mistake switched on."""
+    w_out, heads = args[5:7]
+    q, k, v = (rearrange(y, cut, h=heads) for y in _projected(*args))
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale)
+    joined: Tensor = rearrange(mixed, join, h=heads) @ w_out.T
+    return joined
+
+
+@multi_head.misconception(
+    "You reshape (b, s, d) straight to (b, h, s, d/h). That cuts the *tokens* into heads: split the last axis, then "
+    "swap two axes."
+)
+def reshaped_without_a_transpose(*args: Any, **kwargs: Any) -> Tensor:
+    w_out, heads = args[5:7]
+    q, k, v = (y.reshape(len(y), heads, y.shape[1], -1) for y in _projected(*args))
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=kwargs.get("visible"))
+    joined: Tensor = mixed.transpose(1, 2).flatten(2) @ w_out.T
+    return joined
+
+
+@multi_head.misconception(
+    "Your heads take every h-th feature. In the weights that are asked for, a head is a block of consecutive ones: "
+    "(h d), not (d h)."
+)
+def features_interleaved(*args: Any, **kwargs: Any) -> Tensor:
+    return _wrong(*args, **kwargs, cut="b s (d h) -> b h s d", join="b h s d -> b s (d h)")
+
+
+@multi_head.misconception(
+    "You flatten heads and tokens in the order they lie in: bring the tokens back in front of the heads first."
+)
+def joined_without_a_transpose(*args: Any, **kwargs: Any) -> Tensor:
+    x, w_out, heads = args[0], args[5], args[6]
+    right = _wrong(*args[:5], torch.eye(x.shape[-1], dtype=x.dtype), heads, **kwargs)
+    joined: Tensor = rearrange(right, "b s (h d) -> b h s d", h=heads).reshape(x.shape) @ w_out.T
+    return joined
+
+
+@multi_head.misconception("You scale by the model's width; each head has its own, d / heads.")
+def scaled_by_the_model_width(*args: Any, **kwargs: Any) -> Tensor:
+    return _wrong(*args, **kwargs, scale=args[0].shape[-1] ** -0.5)
+
+
+@multi_head.misconception("That is one head as wide as the model: `heads` is not used.")
+def one_wide_head(*args: Any, **kwargs: Any) -> Tensor:
+    return _wrong(*args[:6], 1, **kwargs)
+
+
+@multi_head.misconception("The output projection is missing: the heads lie side by side, but nothing mixes them.")
+def without_the_output_projection(*args: Any, **kwargs: Any) -> Tensor:
+    unit = torch.eye(args[0].shape[-1], dtype=args[0].dtype)
+    return _wrong(*args[:5], unit, args[6], **kwargs)
+
+
+@multi_head.misconception("You multiply by w, but these weights are (out, in) as in nn.Linear: x @ w.T.")
+def weights_not_transposed(*args: Any, **kwargs: Any) -> Tensor:
+    return _wrong(*args[:2], *(w.T for w in args[2:6]), args[6], **kwargs)
+
+
+@multi_head.misconception("Keys and values come from `source`; yours come from x, so this is self-attention only.")
+def source_ignored(*args: Any, **kwargs: Any) -> Tensor:
+    return _wrong(args[0], args[0], *args[2:], **kwargs)
+
+
+@multi_head.misconception("Keys come from `source`, and so do values: yours are made from x.")
+def values_from_the_queries(*args: Any, **kwargs: Any) -> Tensor:
+    x, w_v, w_out, heads = args[0], *args[4:7]
+    q, k, _ = _projected(*args)
+    q, k, v = (rearrange(y, "b s (h d) -> b h s d", h=heads) for y in (q, k, x @ w_v.T))
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=kwargs.get("visible"))
+    joined: Tensor = rearrange(mixed, "b h s d -> b s (h d)") @ w_out.T
+    return joined
+
+
+@multi_head.misconception("`visible` is not used: in a decoder every token sees the future.")
+def mask_ignored(*args: Any, visible: Tensor | None = None) -> Tensor:
+    return _wrong(*args)
+
+
+@multi_head.misconception(
+    "You read `visible` the wrong way round: True means 'may look' here (and 'hidden' in nn.MultiheadAttention)."
+)
+def mask_inverted(*args: Any, visible: Tensor | None = None) -> Tensor:
+    return _wrong(*args, visible=None if visible is None else ~visible)

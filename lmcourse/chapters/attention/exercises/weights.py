@@ -1,0 +1,137 @@
+"""The exercise on attention weights: who looks at whom, and how much."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers, normal
+
+
+def _weights(q: Tensor, k: Tensor) -> Tensor:
+    """Torch's own attention, with values that are the unit vectors: their average is the weights."""
+    units = torch.eye(k.shape[-2], dtype=torch.float64).expand(*k.shape[:-1], -1)
+    return F.scaled_dot_product_attention(q.double(), k.double(), units).to(q.dtype)
+
+
+def _pair(random: Random, batch: int, heads: int, s: int, t: int, d: int) -> tuple[Tensor, Tensor]:
+    return normal(random, batch, heads, s, d), normal(random, batch, heads, t, d)
+
+
+def _large(random: Random) -> tuple[Tensor, Tensor]:
+    """Whole numbers, so that scores of a thousand are exact however they are summed."""
+    return 16 * integers(random, 1, 2, 3, 16), 16 * integers(random, 1, 2, 4, 16)
+
+
+def _cases(random: Random) -> list[Case]:
+    halves = [integers(random, 1, 2, n, 16, dtype=torch.bfloat16) for n in (3, 4)]
+    b, h, s, t, d = (random.randint(2, 5) for _ in range(5))
+    wide = _pair(random, 1, 2, 4, 4, 64)
+    return [
+        case("other shapes", *_pair(random, b, h, s, t + s, d)),
+        case("other shapes", *_pair(random, b, h + 1, t, t, d)),
+        case("other shapes", *_pair(random, 2, 1, 1, 5, 7)),
+        case("wide heads", *wide),
+        case("wide heads", *_pair(random, 1, 3, 2, 6, 256)),
+        case("other precisions", *(tensor.double() for tensor in wide)),
+        case("other precisions", *halves),
+        case("large scores", *_large(random)),
+    ]
+
+
+_FIXED = Random(8)
+
+attention_weights = Exercise(
+    "attention_weights",
+    points=2,
+    minutes=6,
+    difficulty=2,
+    reference=_weights,
+    cases=[
+        case("one query, two keys", torch.tensor([[[[2.0, 0, 0, 0]]]]), torch.eye(2, 4).reshape(1, 1, 2, 4)),
+        case("four tokens, two heads", *_pair(_FIXED, 1, 2, 4, 4, 8)),
+        case("three queries, five keys", *_pair(_FIXED, 2, 2, 3, 5, 8)),
+        case("a 64-wide head", *_pair(_FIXED, 1, 1, 4, 4, 64)),
+        case("large scores", *_large(_FIXED)),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "Two steps: a dot product of every query with every key, then a softmax. Which axis has to sum to one?",
+        'The scores: einsum(q, k, "b h s d, b h t d -> b h s t"). A row of them belongs to one query.',
+        "Divide the scores by q.shape[-1] ** 0.5 before the softmax, and take the softmax over the last axis.",
+    ],
+    forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],
+)
+
+
+def _scores(q: Tensor, k: Tensor, scale: float = 1.0) -> Tensor:
+    return scale * q @ k.mT
+
+
+@attention_weights.misconception(
+    "The scores are not scaled: the wider the head, the more one key takes everything. Their spread is √d; bring it "
+    "back to 1."
+)
+def unscaled(q: Tensor, k: Tensor) -> Tensor:
+    return _scores(q, k).softmax(dim=-1)
+
+
+@attention_weights.misconception(
+    "Your result is exactly what dividing by d gives. The spread of q·k is √d, so that is what brings it back to 1."
+)
+def divided_by_d(q: Tensor, k: Tensor) -> Tensor:
+    return _scores(q, k, 1 / q.shape[-1]).softmax(dim=-1)
+
+
+@attention_weights.misconception("You scale by the width of all heads together; the sum of a score runs over one head.")
+def scaled_by_the_model_width(q: Tensor, k: Tensor) -> Tensor:
+    return _scores(q, k, (q.shape[1] * q.shape[-1]) ** -0.5).softmax(dim=-1)
+
+
+@attention_weights.misconception("You scale by the number of keys. It is the width of a head that spreads the scores.")
+def scaled_by_the_keys(q: Tensor, k: Tensor) -> Tensor:
+    return _scores(q, k, k.shape[-2] ** -0.5).softmax(dim=-1)
+
+
+@attention_weights.misconception(
+    "Your columns sum to one: the softmax runs over queries. Each query divides its attention among keys."
+)
+def softmax_over_queries(q: Tensor, k: Tensor) -> Tensor:
+    return _scores(q, k, q.shape[-1] ** -0.5).softmax(dim=-2)
+
+
+@attention_weights.misconception(
+    "Your softmax runs over the heads, which is what torch guesses for four axes when no `dim` is given."
+)
+def softmax_over_heads(q: Tensor, k: Tensor) -> Tensor:
+    return _scores(q, k, q.shape[-1] ** -0.5).softmax(dim=1)
+
+
+@attention_weights.misconception("You scale after the softmax, so rows no longer sum to one. Scale the scores.")
+def scaled_after_the_softmax(q: Tensor, k: Tensor) -> Tensor:
+    scale: float = q.shape[-1] ** -0.5
+    return scale * _scores(q, k).softmax(dim=-1)
+
+
+@attention_weights.misconception("Your rows are keys and your columns queries: you multiplied k with q, not q with k.")
+def rows_are_keys(q: Tensor, k: Tensor) -> Tensor:
+    return _scores(k, q, q.shape[-1] ** -0.5).softmax(dim=-1)
+
+
+@attention_weights.misconception(
+    "This softmax is written out without subtracting each row's maximum: a score of 100 overflows to infinity, and "
+    "∞/∞ is NaN (notebook 01)."
+)
+def softmax_by_the_book(q: Tensor, k: Tensor) -> Tensor:
+    weights = _scores(q, k, q.shape[-1] ** -0.5).exp()
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+@attention_weights.misconception("You return float32 whatever came in: give back the dtype of q.")
+def always_float32(q: Tensor, k: Tensor) -> Tensor:
+    return _scores(q, k, q.shape[-1] ** -0.5).float().softmax(dim=-1)

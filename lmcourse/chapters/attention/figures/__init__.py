@@ -1,0 +1,21 @@
+"""Figures of notebook 08: who looks at whom, and what it costs."""
+
+from lmcourse.chapters.attention.figures.costs import attention_roofline, score_matrix_bytes
+from lmcourse.chapters.attention.figures.look import attention_playground, head_gallery
+from lmcourse.chapters.attention.figures.masks import mask_zoo, receptive_field
+from lmcourse.chapters.attention.figures.playground import AttentionPlayground
+from lmcourse.chapters.attention.figures.scale import softmax_saturation
+from lmcourse.chapters.attention.figures.sharing import cache_against_context, shared_keys
+
+__all__ = [
+    "AttentionPlayground",
+    "attention_playground",
+    "attention_roofline",
+    "cache_against_context",
+    "head_gallery",
+    "mask_zoo",
+    "receptive_field",
+    "score_matrix_bytes",
+    "shared_keys",
+    "softmax_saturation",
+]

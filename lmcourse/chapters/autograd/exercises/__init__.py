@@ -1,0 +1,27 @@
+"""The exercises and predictions of notebook 03, in the notebook's order."""
+
+from lmcourse.chapters.autograd.exercises.batch import backward_batch
+from lmcourse.chapters.autograd.exercises.by_hand import linear_regression_grads
+from lmcourse.chapters.autograd.exercises.differences import numeric_gradient
+from lmcourse.chapters.autograd.exercises.engine import Value
+from lmcourse.chapters.autograd.exercises.matmul import backward_matmul, two_layer_backward_flops
+from lmcourse.chapters.autograd.exercises.norm import layernorm_backward
+from lmcourse.chapters.autograd.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.autograd.exercises.saved import saved_bytes
+from lmcourse.chapters.autograd.exercises.sweep import backward_sweep
+from lmcourse.chapters.autograd.exercises.two_layers import backward_two_layer
+
+EXERCISES = (
+    linear_regression_grads,
+    backward_sweep,
+    Value,
+    numeric_gradient,
+    backward_matmul,
+    two_layer_backward_flops,
+    backward_two_layer,
+    backward_batch,
+    layernorm_backward,
+    saved_bytes,
+)
+
+__all__ = ["EXERCISES", "PREDICTIONS"]

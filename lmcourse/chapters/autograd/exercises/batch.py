@@ -1,0 +1,100 @@
+"""The exercise on a network of two layers, for the mean loss of a batch."""
+
+from __future__ import annotations
+
+from random import Random
+
+from torch import Tensor
+
+from lmcourse.chapters.autograd.exercises.inputs import grads_of, tracked
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+from lmcourse.exercises.rules import NO_AUTOGRAD
+
+Grads = dict[str, Tensor]
+
+_FIXED = Random(1)
+
+
+def _batch(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    w1, w2 = tracked(w1, w2)
+    y_hat = (x @ w1.T).sigmoid() @ w2.T
+    loss = ((y_hat - y) ** 2).sum() / 2 / len(x)
+    return dict(zip(("y_hat", "w1", "w2"), grads_of(loss, y_hat, w1, w2), strict=True))
+
+
+def _batches(name: str, random: Random, b: int, d: int, p: int, q: int) -> Case:
+    return case(name, *(normal64(random, *shape) for shape in ((b, d), (p, d), (q, p), (b, q))))
+
+
+def _hidden_batches(random: Random) -> list[Case]:
+    d, p, q = (random.randint(2, 5) for _ in range(3))
+    return [
+        _batches("other sizes", random, random.randint(2, 9), d, p, q),
+        _batches("other sizes", random, random.randint(2, 9), q, d, p),
+        _batches("a batch of one", random, 1, d, p, q),
+        _batches("one output", random, 4, d, p, 1),
+    ]
+
+
+backward_batch = Exercise(
+    "backward_batch",
+    points=3,
+    minutes=7,
+    difficulty=2,
+    reference=_batch,
+    cases=[
+        _batches("2 examples, 1 output", _FIXED, 2, 2, 3, 1),
+        _batches("5 examples, 2 outputs", _FIXED, 5, 4, 3, 2),
+        _batches("a batch of one", _FIXED, 1, 2, 2, 2),
+    ],
+    hidden_cases=_hidden_batches,
+    hints=[
+        "The 1/B belongs to the loss, so it is in the first gradient you compute, and all others inherit it.",
+        "dy_hat = (y_hat − y) / B. From there on no B is left to be written.",
+        "With rows for examples: dw2 = dy_hat.T @ z, dz = dy_hat @ w2, dw1 = dh.T @ x. Each .T @ sums over the batch.",
+    ],
+    forbid=NO_AUTOGRAD,
+)
+
+
+@backward_batch.misconception(
+    "The weights have 1/B twice: once inherited from dŷ, and once more in front of their sum."
+)
+def one_over_b_twice(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    right = _batch(x, w1, w2, y)
+    return right | {name: right[name] / len(x) for name in ("w1", "w2")}
+
+
+@backward_batch.misconception(
+    "Your weights are right, but dŷ lacks the 1/B. This is how the notes have it: what they call ∂f/∂ŷ is ∂L/∂ŷ, the "
+    "gradient of one example's own loss."
+)
+def as_in_the_notes(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    right = _batch(x, w1, w2, y)
+    return right | {"y_hat": right["y_hat"] * len(x)}
+
+
+@backward_batch.misconception("There is no 1/B anywhere: these are the gradients of the sum of the losses.")
+def summed(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    return {name: grad * len(x) for name, grad in _batch(x, w1, w2, y).items()}
+
+
+@backward_batch.misconception("W₂ has its 1/B, but W₁ does not: put it into dŷ, and both inherit it.")
+def only_the_second_weight(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    right = _batch(x, w1, w2, y)
+    return right | {"w1": right["w1"] * len(x)}
+
+
+@backward_batch.misconception(
+    "You divide by the number of *elements* of ŷ. The loss averages over examples and sums over outputs."
+)
+def mean_over_elements(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    return {name: grad / y.shape[1] for name, grad in _batch(x, w1, w2, y).items()}
+
+
+@backward_batch.misconception("Only the last example is in your weights: sum over the batch.")
+def last_example(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    last = _batch(x[-1:], w1, w2, y[-1:])
+    return {name: grad / len(x) for name, grad in last.items()} | {"y_hat": _batch(x, w1, w2, y)["y_hat"]}

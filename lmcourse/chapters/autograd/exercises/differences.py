@@ -1,0 +1,132 @@
+"""The exercise on derivatives by central differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal, normal64
+from lmcourse.exercises.rules import NO_AUTOGRAD
+
+Function = Callable[[Tensor], Tensor]
+
+CUBES = "f = lambda x: (x ** 3).sum()"
+MIXED = "f = lambda x: (x.flatten()[0] * x.flatten().tanh()).sum() + (x ** 4).mean()"
+
+
+def _both_sides(f: Function, x: Tensor, step: float) -> tuple[Tensor, Tensor, Tensor]:
+    """f at x and with every element nudged up and down, in float64."""
+    points = x.double().flatten()
+    nudges = step * torch.eye(len(points), dtype=torch.float64)
+    above, below = ([f((points + sign * nudge).reshape(x.shape)) for nudge in nudges] for sign in (1, -1))
+    return torch.stack(above), torch.stack(below), f(x.double())
+
+
+def _central(f: Function, x: Tensor, step: float) -> Tensor:
+    above, below, _ = _both_sides(f, x, step)
+    return ((above - below) / (2 * step)).reshape(x.shape).to(x.dtype)
+
+
+def _ask(name: str, function: str, x: Tensor, step: float) -> Case:
+    return script(name, f"{function}\nnumeric_gradient(f, x, step)", x=x, step=step)
+
+
+def _functions(random: Random) -> list[Case]:
+    fine = 10.0 ** random.randint(-5, -4)
+    return [
+        _ask("other functions", MIXED, normal64(random, 4), 1e-3),
+        _ask("other functions", "f = lambda x: x.exp().sum() * x.sum()", normal64(random, 3), 0.05),
+        _ask("other shapes", CUBES, normal64(random, 2, 3), 0.01),
+        _ask("other shapes", MIXED, normal64(random, 2, 1, 2), 0.02),
+        _ask("a single number", "f = lambda x: x ** 3", torch.tensor(random.uniform(1, 2), dtype=torch.float64), 0.1),
+        _ask("single precision", CUBES, normal(random, 5, dtype=torch.float32), fine),
+        _ask("single precision", MIXED, normal(random, 2, 2, dtype=torch.float32), fine),
+    ]
+
+
+numeric_gradient = Exercise(
+    "numeric_gradient",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_central,
+    tolerance=Tolerance(1e-6, 1e-8),
+    cases=[
+        _ask("x³ at 2, a large step", CUBES, torch.tensor([2.0], dtype=torch.float64), 0.1),
+        _ask("three numbers", CUBES, torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64), 0.01),
+        _ask("elements that act together", MIXED, torch.tensor([0.5, 1.0, -1.0], dtype=torch.float64), 1e-3),
+        _ask("a matrix", CUBES, torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64), 0.01),
+        _ask("float32 in, float32 out", CUBES, torch.tensor([0.7, 1.3]), 1e-5),
+    ],
+    hidden_cases=_functions,
+    hints=[
+        "One element at a time: nudge it up, call f, nudge it down, call f. All other elements stay what they are.",
+        "Work on a copy in float64: x.double().flatten(), then .clone() for each nudge. A difference of two nearly "
+        "equal float32 numbers is mostly rounding error.",
+        "(f(above) - f(below)) / (2 * step) for each element; at the end back to x's shape and dtype.",
+    ],
+    forbid=NO_AUTOGRAD,
+)
+
+
+@numeric_gradient.misconception(
+    "You take f(x + h) − f(x). That one-sided difference is off by a multiple of h; the central one by h² only."
+)
+def forward_difference(f: Function, x: Tensor, step: float) -> Tensor:
+    above, _, here = _both_sides(f, x, step)
+    return ((above - here) / step).reshape(x.shape).to(x.dtype)
+
+
+@numeric_gradient.misconception("From x − h to x + h it is two steps: divide by 2h.")
+def divided_by_one_step(f: Function, x: Tensor, step: float) -> Tensor:
+    return 2 * _central(f, x, step)
+
+
+@numeric_gradient.misconception(
+    "You nudge all elements at once, so every entry is the sum of all derivatives. One element at a time."
+)
+def all_at_once(f: Function, x: Tensor, step: float) -> Tensor:
+    points = x.double()
+    return ((f(points + step) - f(points - step)) / (2 * step) * torch.ones_like(points)).to(x.dtype)
+
+
+@numeric_gradient.misconception(
+    "You do not put a nudged element back before you go on to the next, so later derivatives are taken elsewhere."
+)
+def nudges_stay(f: Function, x: Tensor, step: float) -> Tensor:
+    points = x.double().flatten()
+    slopes = []
+    for i in range(len(points)):
+        points = points.clone()
+        points[i] += step
+        above = f(points.reshape(x.shape))
+        points = points.clone()
+        points[i] -= 2 * step
+        slopes.append((above - f(points.reshape(x.shape))) / (2 * step))
+    return torch.stack(slopes).reshape(x.shape).to(x.dtype)
+
+
+@numeric_gradient.misconception(
+    "You compute in float32. f(x + h) and f(x − h) agree in nearly all of their seven digits, so their difference is "
+    "mostly noise: go to float64 first."
+)
+def in_single_precision(f: Function, x: Tensor, step: float) -> Tensor:
+    nudges = step * torch.eye(x.numel(), dtype=x.dtype)
+    above, below = (torch.stack([f(x + sign * n.reshape(x.shape)) for n in nudges]) for sign in (1, -1))
+    return ((above - below) / (2 * step)).reshape(x.shape)
+
+
+@numeric_gradient.misconception("The gradient has the shape of x; yours is flat.")
+def flat(f: Function, x: Tensor, step: float) -> Tensor:
+    return _central(f, x, step).flatten()
+
+
+@numeric_gradient.misconception("You return float64 whatever came in: compute in it, but give back the dtype of x.")
+def stays_double(f: Function, x: Tensor, step: float) -> Tensor:
+    return _central(f, x.double(), step)

@@ -1,0 +1,16 @@
+"""Inputs that several exercises share, and what none of them may use."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def grads_of(loss: Tensor, *tensors: Tensor) -> list[Tensor]:
+    """What torch's own autograd says."""
+    return list(torch.autograd.grad(loss, tensors))
+
+
+def tracked(*tensors: Tensor) -> list[Tensor]:
+    """Copies whose gradients torch can be asked for."""
+    return [tensor.detach().clone().requires_grad_() for tensor in tensors]

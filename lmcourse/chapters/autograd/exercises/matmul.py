@@ -1,0 +1,176 @@
+"""Exercises on the backward pass of a matrix product, and on what it costs."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from lmcourse.chapters.autograd.exercises.inputs import grads_of, tracked
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise, value_exercise
+from lmcourse.exercises.inputs import normal
+from lmcourse.exercises.rules import NO_AUTOGRAD
+
+# backward_matmul -------------------------------------------------------------------------------------------------
+
+
+def _by_torch(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    x, w = tracked(x, w)
+    return list(torch.autograd.grad(x @ w, (x, w), dy))
+
+
+def _ask(name: str, random: Random, *batch: int, d: int, k: int, dtype: torch.dtype = torch.float64) -> Case:
+    shapes = (*batch, d), (d, k), (*batch, k)
+    return case(name, *(normal(random, *shape, dtype=dtype) for shape in shapes))
+
+
+def _shapes(random: Random) -> list[Case]:
+    d, k = random.randint(2, 6), random.randint(2, 6)
+    return [
+        _ask("other shapes", random, 4, d=d, k=k),
+        _ask("other shapes", random, 7, d=2, k=3),
+        _ask("square weights", random, 3, d=4, k=4),
+        _ask("more axes in front", random, 2, 3, d=d, k=k),
+        _ask("more axes in front", random, 2, 1, 3, d=k, k=d),
+        _ask("no batch at all", random, d=d, k=k),
+        _ask("single precision", random, 3, d=5, k=2, dtype=torch.float32),
+    ]
+
+
+_FIXED = Random(0)
+
+backward_matmul = Exercise(
+    "backward_matmul",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_by_torch,
+    cases=[
+        case(
+            "one example",
+            torch.tensor([[1.0, 2.0]]),
+            torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]),
+            torch.tensor([[1.0, 10.0, 100.0]]),
+        ),
+        _ask("the network of the notes: B = 3, D = 5, K = 2", _FIXED, 3, d=5, k=2),
+        _ask("more examples than features", _FIXED, 7, d=5, k=2),
+        _ask("a square weight", _FIXED, 2, d=3, k=3),
+        _ask("a batch of texts: (2, 3, 4) @ (4, 5)", _FIXED, 2, 3, d=4, k=5),
+    ],
+    hidden_cases=_shapes,
+    hints=[
+        "Let the shapes guide you: dx has the shape of x, dw that of w, and dy is a factor of both.",
+        "y[b, k] = Σ_d x[b, d] w[d, k]. So dx[b, d] sums dy[b, k] w[d, k] over k, and dw[d, k] sums x[b, d] dy[b, k] "
+        "over b.",
+        'einsum(x, dy, "... d, ... k -> d k") sums over all axes in front, however many.',
+    ],
+    forbid=NO_AUTOGRAD,
+)
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    """All axes in front as one."""
+    return tensor.reshape(-1, tensor.shape[-1])
+
+
+@backward_matmul.misconception(
+    "The loops of the notes stop d at w.shape[1] instead of w.shape[0], so the last rows of dw stay 0."
+)
+def loop_over_the_wrong_axis(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    dx, dw = _by_torch(x, w, dy)
+    return [dx, torch.where(torch.arange(len(w))[:, None] < w.shape[1], dw, 0.0)]
+
+
+@backward_matmul.misconception(
+    "These are the notes' indices, w.grad[b, d] += …: a weight has no axis for the batch. It is w.grad[d, k]."
+)
+def batch_index_in_the_weight(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    dw = torch.zeros_like(w)
+    for b in range(len(_flat(x))):
+        for k in range(dy.shape[-1]):
+            for d in range(w.shape[1]):
+                dw[b, d] += _flat(dy)[b, k] * _flat(x)[b, d]
+    return [_by_torch(x, w, dy)[0], dw]
+
+
+@backward_matmul.misconception(
+    "You average dw over the examples. Each example used the same weight, so its gradients add up; a mean belongs to "
+    "the loss, and is in dy already."
+)
+def averaged(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    dx, dw = _by_torch(x, w, dy)
+    return [dx, dw / len(_flat(x))]
+
+
+@backward_matmul.misconception(
+    "dw holds the last example only: in a loop over the batch, add to it instead of overwriting it."
+)
+def last_example_only(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    return [_by_torch(x, w, dy)[0], torch.outer(_flat(x)[-1], _flat(dy)[-1])]
+
+
+@backward_matmul.misconception("dw is transposed: it has to have the shape of w, (D, K).")
+def weight_transposed(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    dx, dw = _by_torch(x, w, dy)
+    return [dx, dw.T]
+
+
+@backward_matmul.misconception("dx needs w transposed: y has K columns, and dx has to have D again.")
+def weight_not_transposed(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    return [dy @ w, _by_torch(x, w, dy)[1]]
+
+
+@backward_matmul.misconception("The order is [dx, dw]; yours is the other way round.")
+def other_order(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    return _by_torch(x, w, dy)[::-1]
+
+
+@backward_matmul.misconception(
+    "dw still has an axis for the batch: one gradient per example. The weight is shared, so sum over the examples."
+)
+def one_per_example(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    return [_by_torch(x, w, dy)[0], x[..., :, None] * dy[..., None, :]]
+
+
+# two_layer_backward_flops ----------------------------------------------------------------------------------------
+
+
+def _counted() -> int:
+    """The FLOPs that torch's own counter sees in the backward pass alone."""
+    x = torch.ones(64, 128)
+    w1, w2 = (torch.zeros(128, width, requires_grad=True) for width in (128, 32))
+    loss = (x @ w1 @ w2).pow(2).mean()
+    with FlopCounterMode(display=False) as counter:
+        grads_of(loss, w1, w2)
+    return int(counter.get_total_flops())
+
+
+two_layer_backward_flops = value_exercise(
+    "two_layer_backward_flops",
+    points=1,
+    minutes=4,
+    difficulty=2,
+    reference=_counted,
+    hints=[
+        "List the products: which of dW₂, dh₁, dW₁ and dx are needed when x is data?",
+        "Three products: two of 2·B·D·K FLOPs for the second layer, one of 2·B·D·D for the first.",
+    ],
+)
+two_layer_backward_flops.wrong_value(
+    5_242_880, "That is 4BDK + 4BD², as in the notes: x needs no gradient, so its product, 2BD², is never computed."
+)
+two_layer_backward_flops.wrong_value(
+    2_621_440, "That is 2BDK + 2BD²: the forward pass, or the two weights alone. The gradient of h₁ is missing."
+)
+two_layer_backward_flops.wrong_value(
+    6_553_600, "That counts 5BDK for a layer. φ' multiplies (B, K) by (B, K), which is no third product."
+)
+two_layer_backward_flops.wrong_value(
+    1_048_576, "That is 4BDK, the second layer. The first has a weight, too, with 2BD² FLOPs."
+)
+two_layer_backward_flops.wrong_value(
+    1_572_864, "You count a multiplication and its addition as one. By the usual convention they are two FLOPs."
+)

@@ -1,0 +1,126 @@
+"""The exercise on a network of two layers, for one example."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.autograd.exercises.inputs import grads_of, tracked
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+from lmcourse.exercises.rules import NO_AUTOGRAD
+
+
+def _single(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    w1, w2 = tracked(w1, w2)
+    return grads_of(((w2 @ (w1 @ x).sigmoid() - y) ** 2).sum() / 2, w1, w2)
+
+
+def _example(name: str, random: Random, d: int, p: int, q: int) -> Case:
+    return case(name, *(normal64(random, *shape) for shape in ((d,), (p, d), (q, p), (q,))))
+
+
+def _examples(random: Random) -> list[Case]:
+    d, p, q = (random.randint(2, 6) for _ in range(3))
+    return [
+        _example("other sizes", random, d, p, q),
+        _example("other sizes", random, q, d, p),
+        _example("square weights", random, 3, 3, 3),
+        _example("one output", random, d, p, 1),
+        _example("one input", random, 1, p, q),
+    ]
+
+
+_FIXED = Random(1)
+
+backward_two_layer = Exercise(
+    "backward_two_layer",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_single,
+    cases=[
+        _example("2 inputs, 3 hidden units, 1 output", _FIXED, 2, 3, 1),
+        _example("4 inputs, 3 hidden units, 2 outputs", _FIXED, 4, 3, 2),
+        _example("square weights", _FIXED, 3, 3, 3),
+    ],
+    hidden_cases=_examples,
+    hints=[
+        "Run forward first and keep h, z and ŷ. Then go backwards, one line per node: dy_hat, dw2, dz, dh, dw1.",
+        "σ'(h) = z(1 − z), because z = σ(h) is known already.",
+        "A weight's gradient is an outer product, torch.outer(what came from above, what went in): dw2 = "
+        "outer(dy_hat, z).",
+    ],
+    forbid=NO_AUTOGRAD,
+)
+
+
+def _wrong_single(
+    x: Tensor,
+    w1: Tensor,
+    w2: Tensor,
+    y: Tensor,
+    *,
+    factor: float = 1.0,
+    slope_of: str = "h",
+    through: Tensor | None = None,
+    into_w2: str = "z",
+) -> list[Tensor]:
+    h = w1 @ x
+    z = h.sigmoid()
+    dy_hat = factor * (w2 @ z - y)
+    at = {"h": z, "z": z.sigmoid(), "raw": h}
+    slope = at[slope_of] * (1 - at[slope_of]) if slope_of in at else torch.ones_like(z)
+    dh = (w2.T if through is None else through) @ dy_hat * slope
+    return [dh.outer(x), dy_hat.outer({"z": z, "h": h}[into_w2])]
+
+
+@backward_two_layer.misconception(
+    "σ' is missing. The notes call this a linear network, but between h and z lies a sigmoid."
+)
+def linear(*args: Tensor) -> list[Tensor]:
+    return _wrong_single(*args, slope_of="none")
+
+
+@backward_two_layer.misconception(
+    "You take σ' at z. Its argument is h; in terms of z, which is σ(h) already, it is z(1 − z)."
+)
+def slope_at_the_result(*args: Tensor) -> list[Tensor]:
+    return _wrong_single(*args, slope_of="z")
+
+
+@backward_two_layer.misconception("σ' is z(1 − z) with z = σ(h). You wrote h(1 − h).")
+def slope_without_sigmoid(*args: Tensor) -> list[Tensor]:
+    return _wrong_single(*args, slope_of="raw")
+
+
+@backward_two_layer.misconception("The loss is *half* the squared distance, so dŷ is ŷ − y, without the factor 2.")
+def twice(*args: Tensor) -> list[Tensor]:
+    return _wrong_single(*args, factor=2.0)
+
+
+@backward_two_layer.misconception("Every sign is turned round: the derivative of ½(ŷ − y)² is ŷ − y, not y − ŷ.")
+def wrong_sign(*args: Tensor) -> list[Tensor]:
+    return _wrong_single(*args, factor=-1.0)
+
+
+@backward_two_layer.misconception(
+    "On the way back to z the matrix is W₂ᵀ: z[p] reaches every output through column p of W₂."
+)
+def not_transposed(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    return _wrong_single(x, w1, w2, y, through=w2)
+
+
+@backward_two_layer.misconception("W₂ multiplied z, not h: its gradient is the outer product of dŷ with z.")
+def preactivation_into_w2(*args: Tensor) -> list[Tensor]:
+    return _wrong_single(*args, into_w2="h")
+
+
+@backward_two_layer.misconception(
+    "Both gradients are transposed. W₁ is (p, d): the outer product starts with what came from above."
+)
+def outer_products_turned(*args: Tensor) -> list[Tensor]:
+    return [grad.T for grad in _single(*args)]

@@ -1,0 +1,1 @@
+"""Notebook 11: `exercises` and `figures`."""

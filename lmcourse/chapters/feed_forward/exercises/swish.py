@@ -1,0 +1,114 @@
+"""The exercise on SiLU, also called Swish, where an exponential can overflow unseen."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.feed_forward.exercises.inputs import FEW
+from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+
+def _silu(x: Tensor, beta: float = 1.0) -> Tensor:
+    return x.double().mul(torch.special.expit(beta * x.double())).to(x.dtype)
+
+
+GRADIENT = "x = x.requires_grad_()\nsilu(x).sum().backward()\nx.grad"
+
+
+def _silu_cases(random: Random) -> list[Case]:
+    return [
+        case("other shapes", normal(random, 3, 4, scale=2.0)),
+        case("other shapes", normal(random, 2, 1, 5, scale=2.0), beta=1.702),
+        case("other β", normal(random, 9, scale=2.0), beta=random.uniform(0.3, 4.0)),
+        case("other β", normal(random, 9, scale=2.0), beta=0.0),
+        case("other precisions", normal(random, 20, scale=2.0).double(), beta=random.uniform(0.5, 2.0)),
+        case("other precisions", torch.tensor([random.uniform(-14, -9) for _ in range(20)]).half()),
+        case("other precisions", normal(random, 20, scale=2.0).bfloat16()),
+        case("far from zero", normal(random, 9, scale=1e4)),
+        script("the gradient, far from zero", GRADIENT, x=torch.tensor([-90.0 - 40 * random.random(), 3.0, 200.0])),
+    ]
+
+
+silu = Exercise(
+    "silu",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_silu,
+    cases=[
+        case("five numbers", FEW),
+        case("β = 2", FEW, beta=2.0),
+        case("far from zero", torch.tensor([-1000.0, -100.0, 100.0, 1000.0])),
+        case("half precision", torch.tensor([-12.0, -11.5, 2.0], dtype=torch.float16)),
+        script("its gradient", GRADIENT, x=torch.tensor([-2.0, 0.0, 2.0])),
+        script("its gradient at −100", GRADIENT, x=torch.tensor([-100.0])),
+        script("its gradient at 100", GRADIENT, x=torch.tensor([100.0])),
+    ],
+    hidden_cases=_silu_cases,
+    hints=[
+        "σ(z) = 1 / (1 + e^−z). For which z does e^−z overflow, and what becomes of the gradient there?",
+        "There is another way to write the same sigmoid: σ(z) = (1 + tanh(z / 2)) / 2. tanh never overflows.",
+        "β goes inside the sigmoid only. Compute in fp32 (x.float()) if x has 16 bits, and cast at the end.",
+    ],
+    forbid=[".silu", ".sigmoid", ".logsigmoid", ".expit", "torch.nn", "numpy"],
+)
+
+
+@silu.misconception("β is not used: the gate is σ(βx).")
+def beta_ignored(x: Tensor, beta: float = 1.0) -> Tensor:
+    return _silu(x)
+
+
+@silu.misconception("You multiply by βx. β belongs to the gate alone: x·σ(βx).")
+def beta_outside_too(x: Tensor, beta: float = 1.0) -> Tensor:
+    return beta * _silu(x, beta)
+
+
+@silu.misconception("That is σ(βx), the gate alone. SiLU multiplies x by it.")
+def gate_without_x(x: Tensor, beta: float = 1.0) -> Tensor:
+    gate: Tensor = torch.special.expit(beta * x.double())
+    return gate.to(x.dtype)
+
+
+@silu.misconception("Your gate closes where it should open: it is σ(−βx). Check the sign in the exponent.")
+def sign_turned(x: Tensor, beta: float = 1.0) -> Tensor:
+    return _silu(x, -beta)
+
+
+@silu.misconception("e^z / (1 + e^z) becomes ∞/∞ for large z, which is NaN. Divide both by e^z, or use tanh.")
+def infinity_over_infinity(x: Tensor, beta: float = 1.0) -> Tensor:
+    wide = x if x.dtype == torch.float64 else x.float()
+    power = (beta * wide).exp()
+    return (wide * power / (1 + power)).to(x.dtype)
+
+
+@silu.misconception(
+    "The values are right, but the gradient is NaN where e^(−βx) overflows: 0 · ∞ on the way back. Training would end "
+    "there. σ(z) = (1 + tanh(z/2)) / 2 has no such place."
+)
+def gradient_overflows(x: Tensor, beta: float = 1.0) -> Tensor:
+    wide = x if x.dtype == torch.float64 else x.float()
+    return (wide / (1 + (-beta * wide).exp())).to(x.dtype)
+
+
+@silu.misconception(
+    "You compute in the input's 16 bits: e^12 overflows in fp16, and the result becomes 0. Compute in fp32, then cast."
+)
+def silu_in_sixteen_bits(x: Tensor, beta: float = 1.0) -> Tensor:
+    return x / (1 + (-beta * x).exp())
+
+
+@silu.misconception(
+    "torch.where computes both of its branches. The one that is not chosen overflows, and on the way back its gradient "
+    "is 0 · ∞, which is NaN. Use one formula that is safe everywhere, such as (1 + tanh(z/2)) / 2."
+)
+def both_branches(x: Tensor, beta: float = 1.0) -> Tensor:
+    wide = x if x.dtype == torch.float64 else x.float()
+    z = beta * wide
+    gate = torch.where(z > 0, 1 / (1 + (-z).exp()), z.exp() / (1 + z.exp()))
+    return (wide * gate).to(x.dtype)

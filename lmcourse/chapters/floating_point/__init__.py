@@ -1,0 +1,1 @@
+"""Notebook 01: `exercises` and `figures`."""

@@ -1,0 +1,166 @@
+"""What low precision does to sums, to small gradients and to quantised activations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from lmcourse.chapters.floating_point.figures.ranges import FORMAT_COLOURS
+from lmcourse.numerics import BF16, FP16, FP32, FloatFormat, find_format, running_sum
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+
+_SAMPLES = 100_000
+
+
+def running_sums(increment: float = 0.01, count: int = 1000) -> Figure:
+    """The sum of `count` equal increments when every partial sum is rounded to bf16, fp16 and fp32.
+
+    ValueError if count is below 1.
+    """
+    if count < 1:
+        raise ValueError(f"a running sum needs at least 1 addition, not {count}")
+    figure = new_figure(8.0, 4.0)
+    axes = new_axes(figure, f"{count} times {increment:g}, one after the other", "additions", "running sum")
+    additions = range(1, count + 1)
+    axes.plot([0, count], [0, increment * count], color=GREY, linestyle=":", linewidth=1.5, label="exact")
+    ends = []
+    for format in (FP32, FP16, BF16):
+        sums = running_sum(increment, count, format)
+        end = f"{format.name}: {sums[-1]:.6g}"
+        axes.plot(additions, sums, color=FORMAT_COLOURS[format.name], linewidth=2, label=end)
+        ends.append(end)
+    axes.legend(frameon=False, fontsize=10, loc="upper left")
+    caption = (
+        "A sum stands still once the increment is at most half the gap between neighbouring values. "
+        "That is why products are taken in 16 bits and added up in 32."
+    )
+    alt = f"Running sum of {count} times {increment:g}, exactly {increment * count:g}; {', '.join(ends)}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def gradient_histogram(scale: float = 1.0, format: FloatFormat | str = "fp16") -> Figure:
+    """Synthetic gradients times a loss scale: which of them the format loses, and which it keeps.
+
+    The magnitudes are log-normal, centred at 1e-7 with a spread of 1.5 decades, from a fixed seed: the shape,
+    not the numbers, of Micikevicius et al. 2018, "Mixed precision training", figure 3. ValueError unless
+    scale > 0.
+    """
+    if not scale > 0:
+        raise ValueError(f"the loss scale is a positive number, not {scale:g}")
+    chosen = find_format(format)
+    magnitudes = scale * 10 ** np.random.default_rng(0).normal(-7, 1.5, _SAMPLES)
+    zones = _zones(chosen)
+    figure = new_figure(8.0, 4.0)
+    axes = new_axes(
+        figure,
+        f"Gradients × {scale:g} in {chosen.name}",
+        "magnitude of gradient × loss scale",
+        "share per bin (%)",
+    )
+    groups = [magnitudes[(magnitudes > zone.low) & (magnitudes <= zone.high)] for zone in zones]
+    shares = [f"{zone.name}: {100 * group.size / _SAMPLES:.1f} %" for zone, group in zip(zones, groups, strict=True)]
+    axes.hist(
+        groups,
+        bins=np.logspace(-16, 8, 121).tolist(),
+        weights=[np.full(group.size, 100 / _SAMPLES) for group in groups],
+        color=[zone.colour for zone in zones],
+        label=shares,
+        stacked=True,
+    )
+    _mark(axes, chosen.min_subnormal, f"smallest {chosen.name}\nsubnormal {chosen.min_subnormal:.3g}")
+    axes.set_xscale("log")
+    axes.set_xlim(1e-16, 1e8)
+    axes.set_ylim(0, 7)
+    axes.legend(frameon=False, fontsize=9, loc="upper right")
+    caption = (
+        f"{_SAMPLES:,} synthetic gradients. What is at most half the smallest subnormal becomes zero and is "
+        "lost; a loss scale moves the whole heap to the right before that can happen."
+    )
+    alt = f"Histogram of synthetic gradients times {scale:g} in {chosen.name}; {', '.join(shares)}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def quantisation_error(formats: Sequence[str] = ("e4m3", "e5m2"), scale: float = 1.0) -> Figure:
+    """Relative error of casting normal samples × scale, against the scale; the given scale is marked.
+
+    The error is the norm of the difference over the norm of the samples. Values beyond `max_finite` are
+    clipped to it first, as quantisers do. ValueError unless scale > 0, or if a format is unknown to PyTorch.
+    """
+    if not scale > 0:
+        raise ValueError(f"the scale is a positive number, not {scale:g}")
+    samples = torch.randn(4096, generator=torch.Generator().manual_seed(0))
+    scales = torch.logspace(-6, 6, 145, dtype=torch.float64).float()
+    figure = new_figure(8.0, 4.0)
+    axes = new_axes(
+        figure, "Quantising normal samples: scale decides", "scale (standard deviation)", "relative error (%)"
+    )
+    here = []
+    for name in formats:
+        chosen = find_format(name)
+        colour = FORMAT_COLOURS[chosen.name]
+        axes.plot(scales, 100 * _cast_error(samples, scales, chosen), color=colour, linewidth=2, label=name)
+        error = 100 * _cast_error(samples, torch.tensor([scale]), chosen).item()
+        axes.plot([scale], [error], "o", color=colour, markersize=8)
+        here.append(f"{name} {error:.1f} %")
+    axes.axvline(scale, color=GREY, linewidth=1, linestyle=":")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(0.1, 150)
+    axes.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+    axes.legend(frameon=False, fontsize=10, loc="lower left", title=f"at scale {scale:g}: {', '.join(here)}")
+    caption = (
+        "The floor is set by the fraction bits, its width by the exponent bits. Too small a scale and the "
+        "samples vanish, too large and they are clipped: e4m3 has the lower floor, e5m2 the wider one."
+    )
+    alt = f"Relative error of casting normal samples against their scale; at scale {scale:g}: {', '.join(here)}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+class _Zone(NamedTuple):
+    """What becomes of the magnitudes in the interval (low, high]."""
+
+    name: str
+    low: float
+    high: float
+    colour: str
+
+
+def _zones(format: FloatFormat) -> list[_Zone]:
+    half_smallest = format.min_subnormal / 2
+    return [
+        _Zone("lost", 0.0, half_smallest, PALETTE["vermilion"]),
+        _Zone("subnormal", half_smallest, format.min_normal, PALETTE["orange"]),
+        _Zone("normal", format.min_normal, format.max_finite, PALETTE["blue"]),
+        _Zone("too large", format.max_finite, math.inf, PALETTE["purple"]),
+    ]
+
+
+def _mark(axes: Axes, position: float, label: str) -> None:
+    axes.axvline(position, color="black", linewidth=1.2, linestyle="--")
+    axes.annotate(
+        label,
+        (position, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(-5, -4),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize=9,
+    )
+
+
+def _cast_error(samples: Tensor, scales: Tensor, format: FloatFormat) -> Tensor:
+    """Relative error for each scale."""
+    if format.torch_dtype is None:
+        raise ValueError(f"PyTorch has no tensors of {format.name}")
+    scaled = scales[:, None] * samples
+    cast = scaled.clamp(-format.max_finite, format.max_finite).to(format.torch_dtype).to(scaled.dtype)
+    error: Tensor = (cast - scaled).norm(dim=1) / scaled.norm(dim=1)
+    return error

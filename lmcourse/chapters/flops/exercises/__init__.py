@@ -1,0 +1,28 @@
+"""The exercises and predictions of notebook 15, in the notebook's order."""
+
+from lmcourse.chapters.flops.exercises.backward import backward_flops
+from lmcourse.chapters.flops.exercises.budget import gpu_hours, training_days
+from lmcourse.chapters.flops.exercises.forward import forward_flops
+from lmcourse.chapters.flops.exercises.generation import generation_flops
+from lmcourse.chapters.flops.exercises.kaplan import kaplan_table
+from lmcourse.chapters.flops.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.flops.exercises.products import einsum_flops, matmul_flops
+from lmcourse.chapters.flops.exercises.share import attention_share
+from lmcourse.chapters.flops.exercises.training import model_flops
+from lmcourse.chapters.flops.exercises.utilisation import mfu
+
+EXERCISES = (
+    matmul_flops,
+    einsum_flops,
+    forward_flops,
+    backward_flops,
+    kaplan_table,
+    model_flops,
+    attention_share,
+    training_days,
+    gpu_hours,
+    generation_flops,
+    mfu,
+)
+
+__all__ = ["EXERCISES", "PREDICTIONS"]

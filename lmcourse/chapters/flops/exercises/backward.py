@@ -1,0 +1,115 @@
+"""The exercise on the FLOPs of a backward pass."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+from torch import Tensor
+
+from lmcourse.accounting.counter import count_flops
+from lmcourse.chapters.flops.exercises.counted import empty
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import EXACT
+from lmcourse.exercises.exercise import Exercise
+
+
+def _backward(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    """Let autograd go back through the layers, and torch count."""
+
+    def run() -> Tensor:
+        x = empty(batch, widths[0], trained=input_grad)
+        for inputs, outputs in pairwise(widths):
+            x = x @ empty(inputs, outputs, trained=True)
+        return x
+
+    return count_flops(run, backward=True)["backward"]
+
+
+def _cases(random: Random) -> list[Case]:
+    def widths(layers: int) -> list[int]:
+        return [random.randint(2, 500) for _ in range(layers + 1)]
+
+    batch = random.randint(2, 100)
+    return [
+        *(case("other layers", batch, widths(layers)) for layers in (2, 3, 6)),
+        *(case("an input with a gradient", batch, widths(layers), input_grad=True) for layers in (2, 4)),
+        case("a single layer", batch, widths(1)),
+        case("a single layer", batch, widths(1), input_grad=True),
+        case("a batch of one", 1, widths(3)),
+    ]
+
+
+backward_flops = Exercise(
+    "backward_flops",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_backward,
+    tolerance=EXACT,
+    cases=[
+        case("one layer", 4, [3, 5]),
+        case("one layer, input with a gradient", 4, [3, 5], input_grad=True),
+        case("the notes' two layers, D = 128 and K = 32", 64, [128, 128, 32]),
+        case("the same, input with a gradient", 64, [128, 128, 32], input_grad=True),
+        case("three layers", 8, [16, 64, 64, 10]),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "z = x·w has two gradients: dw = xᵀ·dz and dx = dz·wᵀ. What are the shapes of each product?",
+        "Both take as many FLOPs as z = x·w itself. Which of them does nobody need?",
+        "Nothing is learned before the first layer: without input_grad its dx is left out.",
+    ],
+    forbid=["torch.utils.flop_counter", "torch.autograd"],
+)
+
+
+def _products(batch: int, widths: list[int]) -> list[int]:
+    return [2 * batch * inputs * outputs for inputs, outputs in pairwise(widths)]
+
+
+@backward_flops.misconception(
+    "You always count two gradients per layer, 4 FLOPs per weight and row. The input of the first layer needs one only "
+    "with input_grad."
+)
+def twice_the_forward(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    return 2 * sum(_products(batch, widths))
+
+
+@backward_flops.misconception(
+    "You count one gradient per layer, so backward as much as forward. The gradient travels on to the layer before, "
+    "too."
+)
+def weights_only(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    return sum(_products(batch, widths))
+
+
+@backward_flops.misconception("With input_grad the first layer has a gradient for its input, too: you never count it.")
+def input_never_counted(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    return _backward(batch, widths)
+
+
+@backward_flops.misconception(
+    "You leave out a gradient at the last layer. It is the first whose input nobody asks for."
+)
+def last_for_first(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    products = _products(batch, widths)
+    return 2 * sum(products) - (0 if input_grad else products[-1])
+
+
+@backward_flops.misconception("That is forward and backward together. Only the way back is asked for.")
+def forward_included(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    return _backward(batch, widths, input_grad) + sum(_products(batch, widths))
+
+
+@backward_flops.misconception(
+    "You count 5 per weight and row, as the notes do. The first factor, gradient times φ', has one entry per output: "
+    "it is element-wise, and no product over inputs and outputs."
+)
+def five_per_weight(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    return 5 * sum(_products(batch, widths)) // 2
+
+
+@backward_flops.misconception("You count a multiplication and its addition as one FLOP.")
+def multiply_adds(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    return _backward(batch, widths, input_grad) // 2

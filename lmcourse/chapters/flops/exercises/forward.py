@@ -1,0 +1,148 @@
+"""The exercise on the FLOPs of a forward pass, part by part."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lmcourse.chapters.flops.exercises.counted import product
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import EXACT
+from lmcourse.exercises.exercise import Exercise
+
+Parts = dict[str, int]
+
+
+def _forward(*sizes: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    """Every product of one layer, counted by torch; the layers are alike."""
+    batch, length, layers, d_model, d_ff, vocabulary = sizes
+    x, keys = (batch, length, d_model), d_model if d_kv is None else d_kv
+    up, down = product(x, (d_model, d_ff)), product((batch, length, d_ff), (d_ff, d_model))
+    layer = {
+        "qkv": product(x, (d_model, d_model)) + 2 * product(x, (d_model, keys)),
+        "scores": product(x, (batch, d_model, length)),
+        "values": product((batch, length, length), x),
+        "out": product(x, (d_model, d_model)),
+        "ffn": (2 if gated else 1) * up + down,
+    }
+    return {part: layers * flops for part, flops in layer.items()} | {"head": product(x, (d_model, vocabulary))}
+
+
+def _cases(random: Random) -> list[Case]:
+    def sizes() -> list[int]:
+        batch, length, layers = random.randint(2, 8), random.randint(10, 2000), random.randint(2, 40)
+        return [
+            batch,
+            length,
+            layers,
+            64 * random.randint(2, 60),
+            random.randint(300, 9000),
+            random.randint(500, 99999),
+        ]
+
+    return [
+        *(case("other models", *sizes()) for _ in range(3)),
+        *(case("shared key heads", *sizes(), d_kv=64 * random.randint(1, 8)) for _ in range(2)),
+        *(case("gated feed-forward layers", *sizes(), d_kv=64, gated=True) for _ in range(2)),
+        case("a single token", 1, 1, *sizes()[2:]),
+    ]
+
+
+forward_flops = Exercise(
+    "forward_flops",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    reference=_forward,
+    tolerance=EXACT,
+    cases=[
+        case("two texts of 4 tokens, one small layer", 2, 4, 1, 8, 32, 100),
+        case("GPT-2 small, one text", 1, 1024, 12, 768, 3072, 50_257),
+        case("key heads shared by two", 2, 16, 3, 64, 256, 1000, d_kv=32),
+        case("Llama 3 8B, one text", 1, 8192, 32, 4096, 14_336, 128_256, d_kv=1024, gated=True),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "Every weight matrix costs 2 · batch · length · (its number of weights). Do these first: qkv, out, ffn, head.",
+        "q is d_model × d_model, k and v are d_model × d_kv each. A gated ffn has three matrices of d_model · d_ff.",
+        "Scores: each of batch · length queries meets length keys, all heads together d_model wide: "
+        "2 · batch · length² · d_model. The values take the same. The head is there once, not per layer.",
+    ],
+    forbid=["torch.utils.flop_counter"],
+)
+
+
+def _scaled(parts: Parts, **factors: float) -> Parts:
+    """The right parts, some of them multiplied."""
+    return {part: round(flops * factors.get(part, 1)) for part, flops in parts.items()}
+
+
+@forward_flops.misconception("You count a multiplication and its addition as one FLOP: everything is half.")
+def multiply_adds(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return {part: flops // 2 for part, flops in _forward(*args, d_kv=d_kv, gated=gated).items()}
+
+
+@forward_flops.misconception("You count texts where it should be tokens: a weight works on batch · length of them.")
+def texts_for_tokens(batch: int, length: int, *args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    parts = _forward(batch, length, *args, d_kv=d_kv, gated=gated)
+    return _scaled(parts, qkv=1 / length, out=1 / length, ffn=1 / length, head=1 / length)
+
+
+@forward_flops.misconception("You count one layer. There are `layers` of them.")
+def one_layer(batch: int, length: int, layers: int, *args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _forward(batch, length, 1, *args, d_kv=d_kv, gated=gated)
+
+
+@forward_flops.misconception("The head stands at the end of the model, once. You count it in every layer.")
+def head_in_every_layer(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), head=args[2])
+
+
+@forward_flops.misconception(
+    "Your head takes twice too much, as 4bsvh in the notes: the embedding at the other end is a look-up, not a product."
+)
+def embedding_as_product(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), head=2)
+
+
+@forward_flops.misconception(
+    "You count one matrix for queries, keys and values together. Each of the three is a projection of its own."
+)
+def one_projection(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _forward(*args, d_kv=d_kv, gated=gated) | {"qkv": _forward(*args)["out"]}
+
+
+@forward_flops.misconception("Keys and values are d_kv wide when heads share them; yours are as wide as the model.")
+def wide_keys(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _forward(*args, gated=gated)
+
+
+@forward_flops.misconception(
+    "Sharing keys saves weights and memory, no scores: every query head still meets every key with its own query."
+)
+def scores_of_key_heads(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    share = 1.0 if d_kv is None else d_kv / args[3]
+    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), scores=share, values=share)
+
+
+@forward_flops.misconception("A gated feed-forward layer has three matrices: gate, up and down. You count two.")
+def gate_forgotten(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _forward(*args, d_kv=d_kv)
+
+
+@forward_flops.misconception("You count one of the two matrices of the feed-forward layer, up or down.")
+def up_without_down(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), ffn=2 / 3 if gated else 1 / 2)
+
+
+@forward_flops.misconception(
+    "You count the pairs that a causal mask lets through, about half. That is a fine question, but here, as in torch "
+    "and in most papers, all length² pairs count."
+)
+def visible_pairs(batch: int, length: int, *args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    share = (length + 1) / 2 / length
+    return _scaled(_forward(batch, length, *args, d_kv=d_kv, gated=gated), scores=share, values=share)
+
+
+@forward_flops.misconception("Your scores grow with the length, not with its square: every query meets every key.")
+def one_score_per_token(batch: int, length: int, *args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _scaled(_forward(batch, length, *args, d_kv=d_kv, gated=gated), scores=1 / length, values=1 / length)

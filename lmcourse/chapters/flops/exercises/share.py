@@ -1,0 +1,90 @@
+"""The exercise on attention's share of the work."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lmcourse.chapters.flops.exercises.counted import product
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _share(length: int, d_model: int, expansion: int = 4) -> float:
+    """Scores and values of a layer among all its products, each counted by torch."""
+    d_ff = expansion * d_model
+    pairs = product((length, d_model), (d_model, length)) + product((length, length), (length, d_model))
+    square = product((length, d_model), (d_model, d_model))
+    wide = product((length, d_model), (d_model, d_ff)) + product((length, d_ff), (d_ff, d_model))
+    return pairs / (pairs + 4 * square + wide)
+
+
+def _cases(random: Random) -> list[Case]:
+    def size() -> int:
+        return random.randint(10, 20_000)
+
+    return [
+        *(case("other lengths and widths", size(), size()) for _ in range(4)),
+        *(case("other feed-forward layers", size(), size(), expansion) for expansion in (2, 3, 8)),
+        case("a very long text", random.randint(10**6, 10**7), size()),
+    ]
+
+
+attention_share = Exercise(
+    "attention_share",
+    points=2,
+    minutes=5,
+    difficulty=2,
+    reference=_share,
+    cases=[
+        case("as long as wide", 1024, 1024),
+        case("GPT-2 small with its 1024 tokens", 1024, 768),
+        case("six times as long as wide", 4608, 768),
+        case("a wider feed-forward layer", 1000, 1000, expansion=8),
+        case("a short text in a wide model", 128, 12_288),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "Per token and layer, forward: scores and values 4·S·D, all else 8·D² + 4·E·D².",
+        "Divide what attention takes by everything, not by the rest. What cancels?",
+        "S / (S + (2 + E)·D).",
+    ],
+    forbid=["torch.utils.flop_counter"],
+)
+
+
+@attention_share.misconception("That is attention divided by the rest. A share is attention divided by everything.")
+def ratio_to_the_rest(length: int, d_model: int, expansion: int = 4) -> float:
+    return length / ((2 + expansion) * d_model)
+
+
+@attention_share.misconception("That is the share of the rest: one minus it goes into scores and values.")
+def share_of_the_rest(length: int, d_model: int, expansion: int = 4) -> float:
+    return 1 - _share(length, d_model, expansion)
+
+
+@attention_share.misconception("You count half of the pairs, as under a causal mask. Here all pairs count.")
+def causal_half(length: int, d_model: int, expansion: int = 4) -> float:
+    return length / (length + 2 * (2 + expansion) * d_model)
+
+
+@attention_share.misconception(
+    "You count the projections to q, k, v and out as attention. They are linear in the length; asked for are "
+    "scores and values alone."
+)
+def whole_attention_layer(length: int, d_model: int, expansion: int = 4) -> float:
+    return (length + 2 * d_model) / (length + (2 + expansion) * d_model)
+
+
+@attention_share.misconception("You leave out the projections of attention: four matrices of D² are part of the rest.")
+def feed_forward_only(length: int, d_model: int, expansion: int = 4) -> float:
+    return length / (length + expansion * d_model)
+
+
+@attention_share.misconception("Your feed-forward layer is always 4·D wide. It is `expansion` · D.")
+def always_four(length: int, d_model: int, expansion: int = 4) -> float:
+    return _share(length, d_model)
+
+
+@attention_share.misconception("You have the text and the width the wrong way round: longer texts raise the share.")
+def sizes_swapped(length: int, d_model: int, expansion: int = 4) -> float:
+    return _share(d_model, length, expansion)

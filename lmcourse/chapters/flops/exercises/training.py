@@ -1,0 +1,143 @@
+"""The exercise on the model FLOPs of a training step."""
+
+from __future__ import annotations
+
+from random import Random
+
+from torch import Tensor
+
+from lmcourse.accounting.counter import count_flops
+from lmcourse.chapters.flops.exercises.counted import empty
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import EXACT
+from lmcourse.exercises.exercise import Exercise
+
+
+def _block(batch: int, length: int, d_model: int, expansion: int) -> Tensor:
+    """The products of one layer; heads do not change how many FLOPs they take."""
+
+    def weights(inputs: int, outputs: int) -> Tensor:
+        return empty(inputs, outputs, trained=True)
+
+    x = empty(batch, length, d_model, trained=True)
+    q, k, v = (x @ weights(d_model, d_model) for _ in range(3))
+    mixed = (q @ k.mT) @ v @ weights(d_model, d_model)
+    return mixed @ weights(d_model, expansion * d_model) @ weights(expansion * d_model, d_model)
+
+
+def _model(batch: int, length: int, layers: int, d_model: int, expansion: int, vocabulary: int) -> int:
+    """Let autograd train one layer and the head, and torch count. Layers are alike."""
+
+    def head() -> Tensor:
+        return empty(batch, length, d_model, trained=True) @ empty(d_model, vocabulary, trained=True)
+
+    layer = count_flops(lambda: _block(batch, length, d_model, expansion), backward=True)
+    return layers * layer.total + count_flops(head, backward=True).total
+
+
+def _cases(random: Random) -> list[Case]:
+    def sizes(expansion: int) -> list[int]:
+        head = [random.randint(2, 64), random.randint(20, 3000), random.randint(2, 80)]
+        return [*head, 8 * random.randint(3, 900), expansion, random.randint(300, 99_999)]
+
+    return [
+        *(case("other models", *sizes(4)) for _ in range(3)),
+        *(case("other widths of the feed-forward layer", *sizes(expansion)) for expansion in (2, 3, 8)),
+        case("texts of one token", random.randint(2, 9), 1, *sizes(4)[2:]),
+    ]
+
+
+model_flops = Exercise(
+    "model_flops",
+    points=3,
+    minutes=7,
+    difficulty=2,
+    reference=_model,
+    tolerance=EXACT,
+    cases=[
+        case("a model for the back of an envelope", 2, 10, 3, 20, 4, 50),
+        case("GPT-2 small, a text of 1024 tokens", 1, 1024, 12, 768, 4, 50_257),
+        case("a wide feed-forward layer", 2, 10, 3, 20, 8, 50),
+        case("GPT-3, a batch of 3.2 million tokens", 1563, 2048, 96, 12_288, 4, 50_257),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "Forward, a layer takes 8·B·S·D² for q, k, v and out, 4·B·S²·D for scores and values, 4·E·B·S·D² for the "
+        "feed-forward layer.",
+        "Add the head, 2·B·S·D·V, once. Then think of the way back.",
+        "Everything three times: 12·B·D·L·S·(S + (2 + E)·D) + 6·B·S·D·V.",
+    ],
+    forbid=["torch.utils.flop_counter"],
+)
+
+
+def _wrong(
+    batch: int,
+    length: int,
+    layers: int,
+    d_model: int,
+    expansion: int,
+    vocabulary: int,
+    *,
+    passes: float = 3,
+    head: float = 1,
+    pairs: float = 1,
+    recomputed: int = 0,
+) -> int:
+    """The count with one mistake switched on."""
+    tokens = batch * length
+    weights = 2 * tokens * (4 + 2 * expansion) * d_model**2
+    blocks = layers * (weights + 4 * pairs * tokens * length * d_model)
+    return round((passes + recomputed) * blocks + passes * head * 2 * tokens * d_model * vocabulary)
+
+
+@model_flops.misconception("That is the forward pass alone. Training goes back, too, and that takes twice as much.")
+def forward_only(*sizes: int) -> int:
+    return _wrong(*sizes, passes=1)
+
+
+@model_flops.misconception(
+    "You count backward as much as forward. Every product has two gradients, so it takes twice as much."
+)
+def backward_once(*sizes: int) -> int:
+    return _wrong(*sizes, passes=2)
+
+
+@model_flops.misconception("The head is missing: 2·B·S·D·V forward. In a small model it is a quarter of the work.")
+def without_head(*sizes: int) -> int:
+    return _wrong(*sizes, head=0)
+
+
+@model_flops.misconception(
+    "Your head takes 4·B·S·D·V forward, as in the notes. It is one product, so 2: the embedding is looked up."
+)
+def head_and_embedding(*sizes: int) -> int:
+    return _wrong(*sizes, head=2)
+
+
+@model_flops.misconception("That is 6 · tokens · weights. It leaves out scores and values, which no weight stands for.")
+def six_n_d(*sizes: int) -> int:
+    return _wrong(*sizes, pairs=0)
+
+
+@model_flops.misconception("You count half of the pairs, as a causal mask would let you. Here all of them count.")
+def causal_half(*sizes: int) -> int:
+    return _wrong(*sizes, pairs=0.5)
+
+
+@model_flops.misconception(
+    "You let every layer go forward twice. That is what checkpointing adds: hardware FLOPs, not model FLOPs."
+)
+def recomputed(*sizes: int) -> int:
+    return _wrong(*sizes, recomputed=1)
+
+
+@model_flops.misconception("You count texts for tokens: one factor S is missing everywhere.")
+def texts_for_tokens(*sizes: int) -> int:
+    return _wrong(*sizes) // sizes[1]
+
+
+@model_flops.misconception("Your feed-forward layer is always 4·D wide. It is `expansion` · D.")
+def always_four(*sizes: int) -> int:
+    batch, length, layers, d_model, _, vocabulary = sizes
+    return _wrong(batch, length, layers, d_model, 4, vocabulary)

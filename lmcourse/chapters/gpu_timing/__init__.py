@@ -1,0 +1,1 @@
+"""Notebook 19: `exercises` and `figures`."""

@@ -1,0 +1,31 @@
+"""The exercise on what could be gained if normalisation were free."""
+
+from __future__ import annotations
+
+from lmcourse.accounting.published_profiles import BERT_LAYER
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import value_exercise
+
+
+def _speedup() -> float:
+    """All of the time over what is left of it."""
+    return 100 / sum(share.time for name, share in BERT_LAYER.items() if name != "normalisation")
+
+
+free_norms = value_exercise(
+    "free_norms",
+    points=2,
+    minutes=4,
+    difficulty=1,
+    reference=_speedup,
+    tolerance=Tolerance(0.005),
+    hints=[
+        "If normalisation took no time, which share of the time would be left?",
+        "The speed-up is the old time divided by the new one: 1/(1 − share of the time).",
+    ],
+)
+free_norms.wrong_value(1.002, "You took the share of the FLOPs, 0.17 %. What counts is the share of the time.")
+free_norms.wrong_value(1.255, "You add the share. Time falls to 74.5 %: divide the old time by the new.")
+free_norms.wrong_value(0.745, "That is the new time as a share of the old. The speed-up is its inverse.")
+free_norms.wrong_value(3.922, "That is 1/0.255: as if only normalisation were left. It is what disappears.")
+free_norms.wrong_value(1.639, "That is with element-wise operations free as well. Only normalisation shall be.")

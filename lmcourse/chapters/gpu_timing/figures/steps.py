@@ -1,0 +1,125 @@
+"""Training steps that were measured, a ladder of changes, and a published breakdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+from matplotlib.figure import Figure
+
+from lmcourse.accounting.published_profiles import BERT_LAYER
+from lmcourse.bench.ladder import Rung
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+
+Free = Literal["nothing", "normalisation", "element-wise", "both"]
+
+PART_COLOURS = {"matrix products": "blue", "normalisation": "vermilion", "element-wise": "green"}
+
+LINES = [("blue", "o"), ("orange", "s"), ("green", "D"), ("purple", "^"), ("vermilion", "v")]
+
+
+def utilisation_by_batch(shares: Mapping[tuple[int, int], float], title: str = "This machine") -> Figure:
+    """MFU of measured training steps against the batch, one line for each width.
+
+    The alt text says what was measured and not what came out, so that it is the same on every machine. A share above 1
+    cannot be, and is marked.
+
+    Args:
+        shares: by width and batch, from 0 to 1.
+        title: of the figure.
+
+    Raises:
+        ValueError: there is none, or a share is not positive.
+    """
+    if not shares or min(shares.values()) <= 0:
+        raise ValueError("MFU is drawn from at least one positive share")
+    figure = new_figure(8.0, 4.0)
+    axes = new_axes(figure, title, "texts in a batch", "MFU (%)")
+    widths, batches = (sorted({size[side] for size in shares}) for side in (0, 1))
+    for width, (colour, marker) in zip(widths, LINES * len(widths), strict=False):
+        here = [batch for batch in batches if (width, batch) in shares]
+        values = [100 * shares[width, batch] for batch in here]
+        axes.plot(here, values, marker=marker, color=PALETTE[colour], linewidth=2, label=f"width {width}")
+    above = sum(share > 1 for share in shares.values())
+    if above:
+        axes.axhline(100, color=PALETTE["vermilion"], linewidth=1.5)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(batches, [str(batch) for batch in batches])
+    axes.set_ylim(0, 105 * max(1.0 if above else 0.0, *shares.values()))
+    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    warning = f" {above} of them above 100 %, which cannot be: measure the peak again." if above else ""
+    caption = (
+        "Measured. Small steps wait for launches and memory; wide layers and large batches give the arithmetic more to "
+        f"do per byte and per launch.{warning}"
+    )
+    alt = (
+        f"MFU measured on the machine that ran this, against batches of {', '.join(map(str, batches))}, for widths "
+        f"{', '.join(map(str, widths))}{'; some above 100 %' if above else ''}"
+    )
+    return describe(figure, caption=caption, alt=alt)
+
+
+def speed_ladder(rungs: Sequence[Rung], title: str = "This machine") -> Figure:
+    """How many times as fast each change made a step, and those that were taken back in grey.
+
+    The alt text names the changes and not what they brought, so that it is the same on every machine of a kind.
+
+    Raises:
+        ValueError: there is no rung.
+    """
+    if not rungs:
+        raise ValueError("a ladder has at least one rung")
+    figure = new_figure(8.0, 1.4 + 0.5 * len(rungs))
+    axes = new_axes(figure, title, "speed (the slow way = 1)")
+    speed, steps = 1.0, [("the slow way", 1.0, "", PALETTE["sky"])]
+    for rung in rungs:
+        colour = PALETTE["blue"] if rung.kept else GREY
+        verdict = f"(× {rung.ratio:.2f})" if rung.kept else f"(× {rung.ratio:.2f}, taken back)"
+        steps.append((f"+ {rung.name}", speed * rung.ratio, verdict, colour))
+        speed *= rung.ratio if rung.kept else 1.0
+    for place, (_, length, verdict, colour) in enumerate(steps):
+        axes.barh(place, length, color=colour, height=0.6)
+        axes.text(length, place, f"  {length:.2f}  {verdict}", va="center", fontsize=9.5)
+    axes.set_yticks(range(len(steps)), [step[0] for step in steps])
+    axes.set_ylim(len(steps) - 0.4, -0.6)
+    axes.set_xlim(0, 1.35 * max(step[1] for step in steps))
+    axes.grid(visible=False, axis="y")
+    caption = (
+        "Measured in tokens per second, one change at a time, in turns with the fastest step so far: the factor in "
+        "brackets. What did not help was taken back before the next."
+    )
+    names = ", ".join(rung.name for rung in rungs)
+    return describe(figure, caption=caption, alt=f"Speed, measured, of a slow training step and after {names}")
+
+
+def runtime_shares(free: Free = "nothing") -> Figure:
+    """FLOPs and time of a BERT layer by kind of operation, and what would be left if some of it took no time.
+
+    ValueError for a kind that is not known.
+    """
+    if free not in get_args(Free):
+        raise ValueError(f"{free} cannot be made free: take one of {', '.join(get_args(Free))}")
+    gone = {"nothing": (), "both": ("normalisation", "element-wise")}.get(free, (free,))
+    left = sum(share.time for name, share in BERT_LAYER.items() if name not in gone)
+    figure = new_figure(8.0, 2.9)
+    axes = new_axes(figure, f"Free: {free}. {100 / left:.2f} times as fast", "share (%)")
+    rows = [0.0, 0.0, 0.0]
+    for name, (flops, time) in BERT_LAYER.items():
+        colour = PALETTE[PART_COLOURS[name]]
+        for place, share in enumerate((flops, time, 0.0 if name in gone else time)):
+            axes.barh(place, share, left=rows[place], color=colour, height=0.62, label=name if place == 0 else None)
+            if share > 8:
+                axes.text(rows[place] + share / 2, place, f"{share:g} %", ha="center", va="center", color="white")
+            rows[place] += share
+    axes.set_yticks([0, 1, 2], ["FLOPs", "time", "time left"])
+    axes.set_ylim(2.6, -0.6)
+    axes.set_xlim(0, 130)
+    axes.set_xticks(range(0, 101, 20))
+    axes.grid(visible=False, axis="y")
+    axes.legend(frameon=False, fontsize=9, loc="center right")
+    caption = (
+        "A BERT encoder layer in training on a V100 (Ivanov et al., 2021, table 1). Two per mille of the FLOPs take "
+        "39 % of the time, because each number is fetched, touched and put back."
+    )
+    told = "; ".join(f"{name} {flops:g} % of FLOPs, {time:g} % of time" for name, (flops, time) in BERT_LAYER.items())
+    return describe(figure, caption=caption, alt=f"{told}; with {free} free {100 / left:.2f} times as fast")

@@ -1,0 +1,116 @@
+"""The exercise on what attention keeps for the backward pass."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lmcourse.accounting.block_tensors import tensors_saved_by_block
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _attention(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return sum(tensor.size for tensor in tensors_saved_by_block(B, S, D, A, 4 * D, p) if tensor.part == "attention")
+
+
+def _attention_cases(random: Random) -> list[Case]:
+    def sizes() -> tuple[int, int, int, int]:
+        heads = random.randint(2, 9)
+        return random.randint(2, 9), random.randint(5, 99), heads * random.randint(3, 9), heads
+
+    return [
+        case("other sizes", *sizes()),
+        case("other sizes", *sizes()),
+        case("other precisions", *sizes(), p=4),
+        case("other precisions", *sizes(), p=8),
+        case("long texts", random.randint(1, 9), random.randint(10**4, 10**5), 128, 8),
+    ]
+
+
+attention_activations = Exercise(
+    "attention_activations",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_attention,
+    cases=[
+        case("one token, one number wide", 1, 1, 1, 1),
+        case("2 texts of 3 tokens, d = 4, 2 heads", 2, 3, 4, 2),
+        case("the same in fp32", 2, 3, 4, 2, p=4),
+        case("a layer of GPT-3, one text", 1, 2048, 12_288, 96),
+        case("the same text in two halves", 2, 1024, 12_288, 96),
+    ],
+    hidden_cases=_attention_cases,
+    hints=[
+        "Count two kinds of tensors: those with B·S·D numbers, and those with a number for each head and each pair of "
+        "tokens, A·B·S².",
+        "B·S·D: the input, q, k, v and the input of the output matrix, p bytes each, and a mask of 1 byte. A·B·S²: "
+        "softmax's result and the weights after dropout, p bytes each, and a mask of 1 byte.",
+        "B·S·((5p + 1)·D + (2p + 1)·A·S).",
+    ],
+    forbid=["torch"],
+)
+
+
+def _wrong_attention(
+    B: int, S: int, D: int, A: int, p: int, *, streams: int = 5, masks: int = 1, squares: int = 2, scores: int = 1
+) -> int:
+    """The count with other numbers of tensors."""
+    return B * S * D * (streams * p + masks) + A * B * S * S * (squares * p + scores)
+
+
+@attention_activations.misconception("The masks of dropout are missing: one byte for each number that it may drop.")
+def no_masks(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, p, masks=0, scores=0)
+
+
+@attention_activations.misconception("Your masks take p bytes per number. True or false fits into one.")
+def wide_masks(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, p, masks=p, scores=p)
+
+
+@attention_activations.misconception(
+    "Your scores come once. Every head has a table of its own: S² numbers for each of the A heads."
+)
+def one_head(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, 1, p)
+
+
+@attention_activations.misconception(
+    "You multiply q, k and v by the number of heads. All heads together are as wide as the model: D."
+)
+def heads_times_width(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _attention(B, S, D, A, p) + 3 * (A - 1) * p * B * S * D
+
+
+@attention_activations.misconception(
+    "Your scores grow with (B·S)². Tokens of different texts do not look at each other: B·S²."
+)
+def batch_squared(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _attention(B, S, D, A, p) + (2 * p + 1) * A * (B * B - B) * S * S
+
+
+@attention_activations.misconception(
+    "Your q, k and v have an input each. They share one, and a tensor that three products keep is kept once."
+)
+def three_inputs(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, p, streams=7)
+
+
+@attention_activations.misconception(
+    "One tensor of A·B·S² is missing: softmax keeps its result, and the product with v the weights after dropout."
+)
+def one_table(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, p, squares=1)
+
+
+@attention_activations.misconception(
+    "The input of the output matrix is missing: a product keeps what it multiplies, also the last one."
+)
+def no_input_of_the_output(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, p, streams=4)
+
+
+@attention_activations.misconception("You count numbers, not bytes: each takes p, and a mask one.")
+def numbers_for_bytes(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, 1)

@@ -1,0 +1,99 @@
+"""The exercise on the batch from which on mixed precision takes less memory."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lmcourse.accounting.activation_rules import break_even_batch
+from lmcourse.chapters.memory.exercises.total import total_bytes
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.models.zoo.styles import gpt_like
+
+
+def _min_batch(D: int, A: int, S: int, E: int = 4) -> float:
+    model = gpt_like(1, D, A, vocabulary=1, context=S, feed_forward={"width": E * D})
+    return break_even_batch(model, S)
+
+
+def _min_batch_cases(random: Random) -> list[Case]:
+    def sizes() -> tuple[int, int, int]:
+        heads = random.randint(2, 40)
+        return heads * random.randint(4, 99), heads, random.randint(10, 9999)
+
+    cases = [case("other sizes", *sizes()) for _ in range(3)]
+    return [*cases, *(case("other widths of the feed-forward layer", *sizes(), E=E) for E in (2, random.randint(5, 9)))]
+
+
+min_batch_for_mixed = Exercise(
+    "min_batch_for_mixed",
+    points=2,
+    minutes=6,
+    difficulty=3,
+    reference=_min_batch,
+    cases=[
+        case("d = 8, 2 heads, 4 tokens", 8, 2, 4),
+        case("GPT-NeoX-20B, 2048 tokens", 6144, 64, 2048),
+        case("GPT-3, 2048 tokens", 12_288, 96, 2048),
+        case("GPT-3, 100,000 tokens", 12_288, 96, 100_000),
+        case("d_ff = 2 d", 8, 2, 4, E=2),
+    ],
+    hidden_cases=_min_batch_cases,
+    hints=[
+        "Take one layer. Its matrices have (4 + 2·E)·D² parameters, and each costs 2 bytes more. What does a text "
+        "save?",
+        "One text saves total_activations(1, 1, S, D, A, E, p=4) − total_activations(1, 1, S, D, A, E, p=2) bytes.",
+        "2·(4 + 2·E)·D² / (4·S·D·(E + 4) + 4·A·S²). With E = 4 that is 6·D² / (8·D·S + A·S²).",
+    ],
+    forbid=["torch"],
+)
+
+
+def _break_even(parameters: int, saved: int, more: int = 2) -> float:
+    return more * parameters / saved
+
+
+def _saved(D: int, A: int, S: int, E: int) -> int:
+    return total_bytes(1, 1, S, D, A, E, 4) - total_bytes(1, 1, S, D, A, E, 2)
+
+
+@min_batch_for_mixed.misconception("You save 10·A·S, with the 15 of the notes. It is 9 − 5 = 4 bytes a pair and head.")
+def fifteen_of_the_notes(D: int, A: int, S: int, E: int = 4) -> float:
+    return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E) + 6 * A * S**2)
+
+
+@min_batch_for_mixed.misconception("A layer has attention's four matrices, too: (4 + 2·E)·D², not 2·E·D².")
+def feed_forward_only(D: int, A: int, S: int, E: int = 4) -> float:
+    return _break_even(2 * E * D**2, _saved(D, A, S, E))
+
+
+@min_batch_for_mixed.misconception("You pay 18 bytes for each parameter. Only the difference matters: 18 − 16 = 2.")
+def whole_states(D: int, A: int, S: int, E: int = 4) -> float:
+    return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E), 18)
+
+
+@min_batch_for_mixed.misconception(
+    "You save all activations. Mixed precision still keeps its own; what counts is the difference."
+)
+def all_activations_saved(D: int, A: int, S: int, E: int = 4) -> float:
+    return _break_even((4 + 2 * E) * D**2, total_bytes(1, 1, S, D, A, E, 4))
+
+
+@min_batch_for_mixed.misconception("That is upside down: bytes that are paid, divided by bytes that each text saves.")
+def upside_down(D: int, A: int, S: int, E: int = 4) -> float:
+    return 1 / _min_batch(D, A, S, E)
+
+
+@min_batch_for_mixed.misconception("The scores are missing: A·S² numbers are halved as well.")
+def scores_forgotten(D: int, A: int, S: int, E: int = 4) -> float:
+    return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E) - 4 * A * S**2)
+
+
+@min_batch_for_mixed.misconception("That is a number of tokens. Divide by S: a batch is counted in texts.")
+def tokens_for_texts(D: int, A: int, S: int, E: int = 4) -> float:
+    return S * _min_batch(D, A, S, E)
+
+
+@min_batch_for_mixed.misconception("E is not used: your formula is for d_ff = 4·d only.")
+def always_four_times(D: int, A: int, S: int, E: int = 4) -> float:
+    return _min_batch(D, A, S)

@@ -1,0 +1,108 @@
+"""The exercise on what a feed-forward layer keeps for the backward pass."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lmcourse.accounting.block_tensors import tensors_saved_by_block
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _mlp(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    kept = tensors_saved_by_block(B, S, D, 1, d_ff, p, gated=gated)
+    return sum(tensor.size for tensor in kept if tensor.part == "feed-forward")
+
+
+def _mlp_cases(random: Random) -> list[Case]:
+    def sizes() -> tuple[int, int, int, int]:
+        return random.randint(2, 9), random.randint(5, 99), random.randint(3, 99), random.randint(100, 999)
+
+    return [
+        case("other sizes", *sizes()),
+        case("other precisions", *sizes(), p=4),
+        case("other precisions", *sizes(), p=8),
+        case("gated", *sizes(), gated=True),
+        case("gated", *sizes(), p=4, gated=True),
+    ]
+
+
+mlp_activations = Exercise(
+    "mlp_activations",
+    points=2,
+    minutes=6,
+    difficulty=2,
+    reference=_mlp,
+    cases=[
+        case("one token, d = 1, d_ff = 4", 1, 1, 1, 4),
+        case("2 texts of 3 tokens, d = 4, d_ff = 16", 2, 3, 4, 16),
+        case("the same in fp32", 2, 3, 4, 16, p=4),
+        case("a gated layer of the same width", 2, 3, 4, 16, gated=True),
+        case("a layer of GPT-3, one text", 1, 2048, 12_288, 49_152),
+    ],
+    hidden_cases=_mlp_cases,
+    hints=[
+        "up keeps its input, GELU its input, down its input. Dropout keeps a mask. How wide is each?",
+        "With a gate, f(gate) ⊙ up needs three tensors of d_ff: the gate before f, f's result, and up's result; down "
+        "keeps the product, a fourth.",
+        "B·S·(p·D + (4 if gated else 2)·p·d_ff + D).",
+    ],
+    forbid=["torch"],
+)
+
+
+def _wrong_mlp(
+    B: int, S: int, D: int, d_ff: int, p: int, *, inputs: int = 1, hidden: int = 2, mask: int | None = None
+) -> int:
+    return B * S * (inputs * p * D + hidden * p * d_ff + (D if mask is None else mask))
+
+
+@mlp_activations.misconception("The input of the layer is missing: the first product keeps what it multiplies.")
+def input_forgotten(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p, inputs=0, hidden=4 if gated else 2)
+
+
+@mlp_activations.misconception(
+    "One hidden tensor is too few: GELU keeps what goes in, and the last product what came out."
+)
+def one_hidden_tensor(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p, hidden=3 if gated else 1)
+
+
+@mlp_activations.misconception("The mask of dropout is missing: a byte for each number that comes out.")
+def mask_forgotten(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p, hidden=4 if gated else 2, mask=0)
+
+
+@mlp_activations.misconception(
+    "Your mask is d_ff wide. Dropout comes after the last product, where vectors are D wide."
+)
+def wide_mask(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p, hidden=4 if gated else 2, mask=d_ff)
+
+
+@mlp_activations.misconception("Your mask takes p bytes per number. It is true or false: one byte.")
+def mask_of_numbers(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p, hidden=4 if gated else 2, mask=p * D)
+
+
+@mlp_activations.misconception(
+    "The gate changes nothing in your count. A product of two tensors keeps both, and f keeps what went into it."
+)
+def gate_for_free(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p)
+
+
+@mlp_activations.misconception(
+    "With a gate you count three hidden tensors. f keeps its input, the product keeps f's result and up's, and down "
+    "keeps the product: four."
+)
+def three_hidden_tensors(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p, hidden=3 if gated else 2)
+
+
+@mlp_activations.misconception(
+    "The result of the layer is in your sum. It goes into a sum with the residual stream, and sums keep nothing."
+)
+def result_kept(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p, inputs=2, hidden=4 if gated else 2)

@@ -1,0 +1,19 @@
+"""The figures of notebook 14: what training keeps in memory, and what fits."""
+
+from lmcourse.chapters.memory.figures.budget import memory_budget
+from lmcourse.chapters.memory.figures.devices import memory_gpt3, memory_tensor_parallel
+from lmcourse.chapters.memory.figures.growth import memory_break_even, memory_growth, memory_knobs
+from lmcourse.chapters.memory.figures.states import memory_fits, memory_states
+from lmcourse.chapters.memory.figures.tensors import memory_kept
+
+__all__ = [
+    "memory_break_even",
+    "memory_budget",
+    "memory_fits",
+    "memory_gpt3",
+    "memory_growth",
+    "memory_kept",
+    "memory_knobs",
+    "memory_states",
+    "memory_tensor_parallel",
+]

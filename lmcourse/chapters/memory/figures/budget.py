@@ -1,0 +1,96 @@
+"""A memory budget: what a training step of a model needs, and whether a card has it."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.activations.model import Checkpoint, Form
+from lmcourse.accounting.memory import largest_batch, training_memory
+from lmcourse.accounting.parallel import Layout
+from lmcourse.accounting.recipes import find_recipe
+from lmcourse.chapters.memory.figures.states import STATE_COLOURS
+from lmcourse.models.zoo import find_model
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.units import GIB
+
+COLOURS = STATE_COLOURS | {
+    "activations": PALETTE["vermilion"],
+    "logits": PALETTE["purple"],
+    "recomputed block": PALETTE["purple"],
+}
+
+
+def memory_budget(
+    model: str = "llama-3-8b",
+    card: str = "h100-sxm",
+    batch: int = 1,
+    length: int = 8192,
+    precision: str = "mixed-fp32-gradients",
+    devices: int = 2,
+    recompute_blocks: bool = False,
+    fused_attention: bool = True,
+) -> Figure:
+    """The memory of a training step on each device, part by part, against the capacity of the card.
+
+    Args:
+        model: of the zoo, a decoder.
+        card: a name of `lmcourse.accounting.accelerators`.
+        batch, length: texts that the devices read at once, and tokens of each.
+        precision: a recipe of `lmcourse.accounting.recipes`.
+        devices: T, how many share every matrix, with sequence parallelism.
+        recompute_blocks: whether only the input of each block is kept.
+        fused_attention: whether the scores are never written down.
+
+    Raises:
+        CourseError: there is no such model or card.
+        ValueError: as `training_memory`.
+    """
+    config, accelerator, recipe = find_model(model).decoder, find_accelerator(card), find_recipe(precision)
+    checkpoint: Checkpoint = "blocks" if recompute_blocks else "nothing"
+    attention: Form = "fused" if fused_attention else "readable"
+    layout = Layout(tensor=devices)
+    memory = training_memory(config, batch, length, recipe, checkpoint=checkpoint, attention=attention, layout=layout)
+    room, needed = accelerator.memory / GIB, memory.total / GIB
+    figure = new_figure(8.0, 3.6)
+    verdict = "fits" if needed <= room else "does not fit"
+    title = f"{model}, {batch} × {length:,} tokens: {needed:,.1f} of {room:,.0f} GiB on each card, {verdict}"
+    axes = new_axes(figure, title, f"memory of each of {devices} × {accelerator.title} (GiB)")
+    _stack(axes, {part: size / GIB for part, size in memory}, room)
+    caption = "The card's own needs, a few GiB for kernels and gaps between tensors, come on top."
+    if fused_attention:
+        most = largest_batch(config, length, recipe, accelerator.memory, checkpoint=checkpoint, layout=layout)
+        caption = f"The largest batch that fits: {most:,}. {caption}"
+    if config.context is not None and length > config.context:
+        caption += f" The model was made for {config.context:,} tokens."
+    heads = config.layers[0].attention.heads
+    if heads % devices:
+        caption += f" But {devices} devices cannot share its {heads} heads evenly."
+    told = ", ".join(f"{part} {_label(size / GIB)}" for part, size in memory)
+    return describe(figure, caption=caption, alt=f"{title}; {told}")
+
+
+def _stack(axes: Axes, sizes: dict[str, float], room: float) -> None:
+    """One bar of all parts, and how far the card reaches."""
+    total, left = sum(sizes.values()), 0.0
+    end = 1.12 * max(total, room)
+    axes.axvspan(room, end, color="#FBE3D6", linewidth=0, zorder=0)
+    for part, size in sizes.items():
+        axes.barh(
+            0, size, left=left, color=COLOURS[part], edgecolor="white", height=0.5, label=f"{part}: {_label(size)}"
+        )
+        left += size
+    axes.axvline(room, color=PALETTE["black"], linewidth=2)
+    axes.text(room, 0.42, f" {room:,.0f} GiB", fontsize=10, color=GREY, va="center")
+    axes.set_xlim(0, end)
+    axes.set_ylim(-1.5, 0.55)
+    axes.set_yticks([])
+    axes.xaxis.set_major_formatter(lambda size, _: f"{size:,.0f}" if size >= 10 else f"{size:g}")
+    axes.grid(visible=False, axis="y")
+    axes.legend(frameon=False, fontsize=10, loc="lower left", ncols=2)
+
+
+def _label(size: float) -> str:
+    """A size given in GiB."""
+    return f"{size:,.0f} GiB" if size >= 100 else f"{size:.3g} GiB"

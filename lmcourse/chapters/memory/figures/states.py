@@ -1,0 +1,105 @@
+"""What a parameter costs from step to step, and how many parameters a card holds."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.memory import largest_parameters
+from lmcourse.accounting.recipes import RECIPES
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.units import GIB
+
+STATE_COLOURS = {
+    "weights": PALETTE["blue"],
+    "gradients": PALETTE["orange"],
+    "master weights": PALETTE["sky"],
+    "optimiser moments": PALETTE["green"],
+}
+"""Of the parts of a recipe, in all figures of memory."""
+
+SHOWN = {
+    "fp32": "AdamW, fp32",
+    "mixed-fp32-gradients": "AdamW, mixed, gradients in fp32",
+    "mixed": "AdamW, mixed, gradients in bf16",
+    "adam-8bit": "AdamW, fp32, moments in 8 bits",
+    "momentum": "SGD with momentum, fp32",
+    "sgd": "SGD, fp32",
+    "bf16": "AdamW, all in bf16",
+    "inference": "no training, weights in bf16",
+}
+"""Which recipes are shown, and what the figures call them."""
+
+
+def memory_states() -> Figure:
+    """Bytes per parameter of every recipe, part by part."""
+    figure = new_figure(8.0, 4.2)
+    axes = new_axes(figure, "What one parameter costs from step to step", "bytes per parameter")
+    left = [0.0] * len(SHOWN)
+    rows = list(SHOWN.values())
+    for part, colour in STATE_COLOURS.items():
+        sizes = [_sizes(name)[part] for name in SHOWN]
+        bars = axes.barh(rows, sizes, left=left, color=colour, edgecolor="white", height=0.65, label=part)
+        axes.bar_label(bars, [f"{size:.0f}" if size >= 1 else "" for size in sizes], label_type="center", fontsize=9)
+        left = [start + size for start, size in zip(left, sizes, strict=True)]
+    for row, total in enumerate(left):
+        axes.text(total + 0.2, row, f"{total:.3g}", va="center", fontsize=10, fontweight="bold", color=GREY)
+    axes.set_xlim(0, 20)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.legend(frameon=False, fontsize=9, loc="lower right")
+    caption = (
+        "Training costs eight or nine times what writing costs. Mixed precision costs more per parameter than fp32, "
+        "not less: it keeps two copies of the weights."
+    )
+    told = ", ".join(f"{row} {total:.3g}" for row, total in zip(rows, left, strict=True))
+    return describe(figure, caption=caption, alt=f"Bytes per parameter: {told}")
+
+
+def _sizes(name: str) -> dict[str, float]:
+    """Of a recipe, by part; 0 where it has none."""
+    recipe = RECIPES[name]
+    return {
+        "weights": recipe.weights,
+        "gradients": recipe.gradients,
+        "master weights": recipe.master,
+        "optimiser moments": recipe.moments,
+    }
+
+
+def memory_fits(card: str = "h100-sxm", cards: int = 1) -> Figure:
+    """How many parameters fit into the memory of some cards, for every recipe, before any activation.
+
+    Args:
+        card: a name of `lmcourse.accounting.accelerators`.
+        cards: how many share one model.
+
+    Raises:
+        CourseError: there is no such card.
+        ValueError: less than one card.
+    """
+    if cards < 1:
+        raise ValueError(f"it takes at least 1 card, not {cards}")
+    accelerator = find_accelerator(card)
+    room = accelerator.memory * cards
+    billions = {name: largest_parameters(room, RECIPES[name]) / 1e9 for name in SHOWN}
+    figure = new_figure(8.0, 3.9)
+    title = f"{cards} × {accelerator.title}: {room / GIB:,.0f} GiB"
+    axes = new_axes(figure, title, "parameters that fit (billions)")
+    colours = [PALETTE["sky"] if name == "inference" else PALETTE["blue"] for name in SHOWN]
+    bars = axes.barh(list(SHOWN.values()), list(billions.values()), color=colours, height=0.65)
+    labels = [f"{_short(size)} at {RECIPES[name].per_parameter:.3g} bytes" for name, size in billions.items()]
+    axes.bar_label(bars, labels, padding=4, fontsize=9, color=GREY)
+    axes.set_xlim(0, 1.3 * max(billions.values()))
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    caption = (
+        "An upper limit: activations, the KV cache and the kernels' own memory are still to come. The card's memory is "
+        "in GiB, as the driver reports it."
+    )
+    told = ", ".join(f"{name} {_short(size)}" for name, size in billions.items())
+    return describe(figure, caption=caption, alt=f"Parameters that fit into {title}, in billions: {told}")
+
+
+def _short(billions: float) -> str:
+    return f"{billions:,.0f}" if billions >= 100 else f"{billions:.3g}"

@@ -1,0 +1,1 @@
+"""Notebook 09: `exercises` and `figures`."""

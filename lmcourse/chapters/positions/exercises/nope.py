@@ -1,0 +1,95 @@
+"""The exercise on NoPE: what a causal mask alone tells a layer about positions."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+
+def _averages(x: Tensor) -> Tensor:
+    """Uniform causal attention as a matrix product, in float64."""
+    weights = torch.ones(x.shape[1], x.shape[1], dtype=torch.float64).tril()
+    return (weights / weights.sum(dim=-1, keepdim=True)) @ x.double()
+
+
+def _signal(x: Tensor) -> Tensor:
+    return (1 / _averages(x).square().mean(dim=-1)).to(x.dtype)
+
+
+def _signal_cases(random: Random) -> list[Case]:
+    return [
+        case("other shapes", normal(random, 3, random.randint(5, 9), random.randint(4, 9))),
+        case("longer texts", normal(random, 1, random.randint(40, 60), 32)),
+        case("one token", normal(random, 4, 1, 6)),
+        case("other precisions", normal(random, 2, 6, 8).double()),
+    ]
+
+
+_EQUAL = torch.tensor([[[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]])
+_TURNS = torch.tensor([[[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]]])
+
+nope_position_signal = Exercise(
+    "nope_position_signal",
+    points=2,
+    minutes=6,
+    difficulty=2,
+    reference=_signal,
+    # A running sum in fp32 is a few units off; squares and the inverse double that.
+    tolerance=Tolerance(2e-5, 0.0),
+    cases=[
+        case("three equal tokens", _EQUAL),
+        case("three different tokens", _TURNS),
+        case("two texts of noise", normal(Random(6), 2, 4, 3)),
+    ],
+    hidden_cases=_signal_cases,
+    hints=[
+        "With equal scores a causal head takes the average of all tokens up to its own.",
+        "x.cumsum(dim=1) are the sums; divide token s by s + 1.",
+        "The mean square runs over the features, dim=-1: average.square().mean(dim=-1). Then 1 / it.",
+    ],
+    forbid=["torch.nn"],
+)
+
+
+@nope_position_signal.misconception("Every token averages the whole text. Under a causal mask it sees its past only.")
+def without_mask(x: Tensor) -> Tensor:
+    return (1 / x.mean(dim=1).square().mean(dim=-1))[:, None].expand(x.shape[:2])
+
+
+@nope_position_signal.misconception("You add the tokens up. Attention weights sum to one: divide by their number.")
+def summed(x: Tensor) -> Tensor:
+    return 1 / x.cumsum(dim=1).square().mean(dim=-1)
+
+
+@nope_position_signal.misconception("That is the mean square, which falls like 1/s. The signal is its inverse.")
+def not_inverted(x: Tensor) -> Tensor:
+    return 1 / _signal(x)
+
+
+@nope_position_signal.misconception("You take the root: that grows like √s. Take 1 over the mean square itself.")
+def root(x: Tensor) -> Tensor:
+    return _signal(x).sqrt()
+
+
+@nope_position_signal.misconception("You sum the squares over the features. Take their mean.")
+def sum_of_squares(x: Tensor) -> Tensor:
+    return _signal(x) / x.shape[-1]
+
+
+@nope_position_signal.misconception("You average over the texts as well. Every text has a signal of its own.")
+def over_the_batch(x: Tensor) -> Tensor:
+    return (1 / (1 / _signal(x).double()).mean(dim=0)).to(x.dtype).expand(x.shape[:2])
+
+
+@nope_position_signal.misconception("A token sees itself too: the first one has an average of one token, not of none.")
+def without_itself(x: Tensor) -> Tensor:
+    before = x.cumsum(dim=1) - x
+    count = torch.arange(x.shape[1], dtype=x.dtype)[:, None]
+    return 1 / (before / count).square().mean(dim=-1)

@@ -1,0 +1,102 @@
+"""The exercise on the matrix that moves sinusoidal positions by k."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.positions.exercises.inputs import angles
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+
+def _on_diagonal(blocks: Tensor) -> Tensor:
+    """A square matrix with these 2 × 2 blocks along its diagonal."""
+    matrix: Tensor = torch.block_diag(*blocks)  # type: ignore[no-untyped-call]
+    return matrix
+
+
+def _blocks(angle: Tensor) -> Tensor:
+    """The rotation of every pair (sine, cosine) by its angle."""
+    cos, sin = angle.cos(), angle.sin()
+    return _on_diagonal(torch.stack([cos, sin, -sin, cos], dim=-1).reshape(-1, 2, 2)).float()
+
+
+def _shift_matrix(k: int, d: int) -> Tensor:
+    # The other way to a rotation: it solves x' = Gx, where G turns sine into cosine at the speed of the pair.
+    speed = angles(torch.tensor(1), d)
+    quarter_turn = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
+    generator = _on_diagonal(speed[:, None, None] * quarter_turn)
+    return torch.matrix_exp(k * generator).float()
+
+
+def _shift_cases(random: Random) -> list[Case]:
+    return [
+        case("other steps", random.randint(2, 40), 8),
+        case("steps back", -random.randint(2, 40), 6),
+        case("no step", 0, 2 * random.randint(2, 6)),
+        case("other widths", random.randint(1, 9), 2),
+        case("other widths", random.randint(1, 9), 32),
+    ]
+
+
+shift_matrix = Exercise(
+    "shift_matrix",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_shift_matrix,
+    tolerance=Tolerance(0.0, 5e-5),
+    cases=[
+        case("one step, one pair", 1, 2),
+        case("five steps, two pairs", 5, 4),
+        case("three steps back", -3, 4),
+        case("two steps, four pairs", 2, 8),
+    ],
+    hidden_cases=_shift_cases,
+    hints=[
+        "Start with one pair: sin(ω(pos + k)) = cos(ωk) sin(ω pos) + sin(ωk) cos(ω pos). That is the first row.",
+        "cos(ω(pos + k)) = cos(ωk) cos(ω pos) − sin(ωk) sin(ω pos): the second row is [−sin(ωk), cos(ωk)].",
+        "Each pair has its own ω. torch.block_diag(*blocks) sets 2 × 2 tensors along the diagonal.",
+    ],
+    forbid=["torch.linalg", ".lstsq", ".pinverse"],
+)
+
+
+@shift_matrix.misconception("Your blocks have cos k and sin k. Each pair turns at its own speed: cos ωk and sin ωk.")
+def without_frequency(k: int, d: int) -> Tensor:
+    return _blocks(torch.full((d // 2,), float(k)))
+
+
+@shift_matrix.misconception(
+    "Your matrix steps back by k. With the sine first, the row of the sine is [cos ωk, sin ωk], both with a plus."
+)
+def transposed(k: int, d: int) -> Tensor:
+    return _shift_matrix(k, d).T.contiguous()
+
+
+@shift_matrix.misconception("No entry of yours is −sin ωk. The derivative of the cosine is minus the sine.")
+def no_minus(k: int, d: int) -> Tensor:
+    turned = _shift_matrix(k, d)
+    return torch.where(torch.arange(d)[:, None] > torch.arange(d), -turned, turned)
+
+
+@shift_matrix.misconception(
+    "You pair feature i with feature i + d/2. In this table sine and cosine of a pair stand next to each other."
+)
+def halves_paired(k: int, d: int) -> Tensor:
+    halves_order = torch.arange(d).reshape(-1, 2).T.flatten()
+    return _shift_matrix(k, d)[halves_order][:, halves_order]
+
+
+@shift_matrix.misconception("Your matrix has only cosines. A rotation mixes the two waves of a pair.")
+def cosines_only(k: int, d: int) -> Tensor:
+    return _shift_matrix(k, d).diag().diag()
+
+
+@shift_matrix.misconception("Your exponent is i/d. Pair i has the frequency 10000^(−2i/d).")
+def exponent_halved(k: int, d: int) -> Tensor:
+    return _blocks(k * angles(torch.tensor(1), d, base=100.0))

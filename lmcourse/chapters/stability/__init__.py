@@ -1,0 +1,1 @@
+"""Notebook 16: `exercises` and `figures`."""

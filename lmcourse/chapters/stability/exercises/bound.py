@@ -1,0 +1,88 @@
+"""The exercise on how large a score can be under QK-norm."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+
+
+def _largest(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    """q̂ = γ_q x and k̂ = γ_k y with |x| = |y| = √d: the largest xᵀ diag(γ_q γ_k) y is d times a spectral norm."""
+    d = len(gamma_q)
+    norm = torch.linalg.matrix_norm(torch.diag(gamma_q.double() * gamma_k.double()), ord=2)
+    return d * float(norm) / math.sqrt(d)
+
+
+def _bounds(random: Random) -> list[Case]:
+    def scales(d: int) -> tuple[Tensor, Tensor]:
+        return normal64(random, d), 1 + normal64(random, d) / 2
+
+    return [
+        *(case("other widths", *scales(d)) for d in (2, 5, 33, 128)),
+        *(case("negative scales", -scales(d)[0].abs(), scales(d)[1].abs() + 0.1) for d in (3, 6)),
+    ]
+
+
+max_logit_bound = Exercise(
+    "max_logit_bound",
+    points=2,
+    minutes=6,
+    difficulty=3,
+    reference=_largest,
+    cases=[
+        case("a head of 64, all scales 1", torch.ones(64), torch.ones(64)),
+        case("a head of 128, all scales 2", torch.full((128,), 2.0), torch.full((128,), 2.0)),
+        case("scales that differ", torch.tensor([3.0, 1.0, 0.5, 1.0]), torch.tensor([0.5, 1.0, 4.0, 1.0])),
+        case("a negative scale", torch.tensor([-2.0, 1.0, 1.0, 1.0]), torch.tensor([1.5, 1.0, 1.0, 1.0])),
+    ],
+    hidden_cases=_bounds,
+    hints=[
+        "Before the scales, both vectors have length √d, so their product is at most d (Cauchy and Schwarz).",
+        "The score is Σ γ_q[i] γ_k[i] x[i] y[i] / √d. Where would you put all the length to make it large?",
+        "All of it on the feature with the largest |γ_q γ_k|: √d · max |γ_q γ_k|.",
+    ],
+    tolerance=Tolerance(1e-6),
+)
+
+
+@max_logit_bound.misconception("You multiply by d. The scores are still divided by √d, so √d is left.")
+def times_d(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    return _largest(gamma_q, gamma_k) * math.sqrt(len(gamma_q))
+
+
+@max_logit_bound.misconception("That is the bound for vectors of length 1. Root mean square 1 means length √d.")
+def unit_vectors(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    return _largest(gamma_q, gamma_k) / len(gamma_q)
+
+
+@max_logit_bound.misconception("The factor √d is missing: two vectors of length √d, divided by √d.")
+def without_root(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    return _largest(gamma_q, gamma_k) / math.sqrt(len(gamma_q))
+
+
+@max_logit_bound.misconception(
+    "You multiply the largest of each. They need not be at the same feature: the score is a sum over features, and "
+    "only the products γ_q γ_k of one feature appear in it."
+)
+def separate_maxima(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    return math.sqrt(len(gamma_q)) * (gamma_q.abs().max() * gamma_k.abs().max()).item()
+
+
+@max_logit_bound.misconception("You take the largest product with its sign. A negative scale makes large scores too.")
+def signed(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    return math.sqrt(len(gamma_q)) * (gamma_q * gamma_k).max().item()
+
+
+@max_logit_bound.misconception(
+    "That is the score when all features are alike. A vector may have all of its length in one feature."
+)
+def evenly_spread(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    return ((gamma_q * gamma_k).abs().sum() / math.sqrt(len(gamma_q))).item()

@@ -1,0 +1,106 @@
+"""The exercise on soft-capping."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal, normal64
+from lmcourse.exercises.rules import NO_AUTOGRAD
+
+
+def _capped(logits: Tensor, cap: float) -> list[Tensor]:
+    if cap <= 0:
+        raise ValueError(f"a cap must be positive, not {cap}")
+    wide = logits.detach().clone().requires_grad_()
+    value = cap * torch.tanh(wide / cap)
+    return [value, torch.autograd.grad(value.sum(), wide)[0]]
+
+
+def _cap_cases(random: Random) -> list[Case]:
+    return [
+        case("other shapes", 20 * normal64(random, 2, 3), random.uniform(5, 50)),
+        case("other shapes", 20 * normal64(random, 2, 2, 2), random.uniform(5, 50)),
+        case("small caps", normal64(random, 6), random.uniform(0.1, 0.9)),
+        case("far beyond the cap", 1e4 * normal64(random, 4), random.uniform(10, 60)),
+        case("single precision", normal(random, 5, dtype=torch.float32), 2.0),
+        case("bad input", normal64(random, 2), -random.uniform(1, 30)),
+    ]
+
+
+soft_cap = Exercise(
+    "soft_cap",
+    points=3,
+    minutes=6,
+    difficulty=2,
+    reference=_capped,
+    cases=[
+        case("Gemma 2's scores, cap 50", torch.tensor([0.0, 10.0, 100.0, -100.0], dtype=torch.float64), 50.0),
+        case("Gemma 2's logits, cap 30", torch.tensor([30.0, -15.0], dtype=torch.float64), 30.0),
+        case("a cap of one half", torch.tensor([0.25, 1.0], dtype=torch.float64), 0.5),
+        case("a matrix", torch.tensor([[1.0, 2.0], [40.0, -3.0]], dtype=torch.float64), 20.0),
+        case("no cap at all", torch.tensor([1.0], dtype=torch.float64), 0.0),
+    ],
+    hidden_cases=_cap_cases,
+    hints=[
+        "Squeeze z / cap with tanh, then stretch the result again by cap.",
+        "The derivative of tanh(u) is 1 − tanh²(u). What does the chain rule do to the two factors, cap and 1/cap?",
+        "They cancel: the slope is 1 − tanh(z / cap)².",
+    ],
+    forbid=NO_AUTOGRAD,
+)
+
+
+def _wrong_cap(logits: Tensor, cap: float, outer: float, slope: float = 1.0) -> list[Tensor]:
+    if cap <= 0:
+        raise ValueError("no cap")
+    t = torch.tanh(logits / cap)
+    return [outer * t, slope * (1 - t**2)]
+
+
+@soft_cap.misconception("You clamp. Beyond a hard limit the gradient is 0, and below it nothing is softened.")
+def clamped(logits: Tensor, cap: float) -> list[Tensor]:
+    if cap <= 0:
+        raise ValueError("no cap")
+    return [logits.clamp(-cap, cap), (logits.abs() < cap).to(logits.dtype)]
+
+
+@soft_cap.misconception("Your values end at ±1: the tanh has to be stretched by cap again.")
+def not_stretched(logits: Tensor, cap: float) -> list[Tensor]:
+    return _wrong_cap(logits, cap, 1.0, 1 / cap if cap else 1.0)
+
+
+@soft_cap.misconception(
+    "tanh(z) is saturated at 3 already. Divide by cap inside, so that small logits stay as they are."
+)
+def not_divided_inside(logits: Tensor, cap: float) -> list[Tensor]:
+    if cap <= 0:
+        raise ValueError("no cap")
+    return [cap * torch.tanh(logits), cap * (1 - torch.tanh(logits) ** 2)]
+
+
+@soft_cap.misconception("The values are right, the slope is not: the factor cap outside cancels the 1/cap inside.")
+def slope_divided_by_cap(logits: Tensor, cap: float) -> list[Tensor]:
+    return _wrong_cap(logits, cap, cap, 1 / cap if cap else 1.0)
+
+
+@soft_cap.misconception("The derivative of tanh is 1 − tanh², with the square.")
+def slope_without_square(logits: Tensor, cap: float) -> list[Tensor]:
+    value, _ = _wrong_cap(logits, cap, cap)
+    return [value, 1 - torch.tanh(logits / cap)]
+
+
+@soft_cap.misconception("You squared the capped value. Divide it by cap first: tanh = capped / cap.")
+def slope_of_the_capped(logits: Tensor, cap: float) -> list[Tensor]:
+    value, _ = _wrong_cap(logits, cap, cap)
+    return [value, 1 - value**2]
+
+
+@soft_cap.misconception("A cap of 0 or below makes no sense: raise ValueError, or it is a division by zero later on.")
+def any_cap(logits: Tensor, cap: float) -> list[Tensor]:
+    t = torch.tanh(logits / cap) if cap else torch.full_like(logits, torch.nan)
+    return [cap * t, 1 - t**2]

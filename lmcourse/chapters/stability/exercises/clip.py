@@ -1,0 +1,131 @@
+"""The exercise on clipping gradients."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+
+Clipped = tuple[list[Tensor], float]
+
+
+def _norm(gradients: list[Tensor]) -> float:
+    return float(torch.linalg.vector_norm(torch.cat([gradient.flatten() for gradient in gradients])))
+
+
+def _clipped(gradients: list[Tensor], largest: float) -> Clipped:
+    norm = _norm(gradients)
+    if not math.isfinite(norm):
+        raise ValueError(f"the norm of the gradient is {norm}")
+    factor = largest / max(norm, largest)
+    return [factor * gradient for gradient in gradients], norm
+
+
+def _clip_cases(random: Random) -> list[Case]:
+    def several(size: float) -> list[Tensor]:
+        return [
+            size * normal64(random, 3, 2),
+            size * normal64(random, 4),
+            size * normal64(random, 1),
+        ]
+
+    broken = several(1.0)
+    broken[random.randrange(3)][0] = random.choice([torch.inf, torch.nan])
+    return [
+        case("other gradients", several(5.0), random.uniform(0.1, 2.0)),
+        case("other gradients", several(9.0), random.uniform(0.1, 2.0)),
+        case("below the limit", several(0.01), random.uniform(1.0, 2.0)),
+        case("very large gradients", several(1e6), 1.0),
+        case("gradients of zero", [torch.zeros(3), torch.zeros(random.randint(1, 4))], 1.0),
+        case("infinite or NaN", broken, 1.0),
+    ]
+
+
+clip_by_global_norm = Exercise(
+    "clip_by_global_norm",
+    points=3,
+    minutes=7,
+    difficulty=2,
+    reference=_clipped,
+    cases=[
+        case("two tensors, norm 13", [torch.tensor([3.0, 4.0]), torch.tensor([[12.0]])], 1.0),
+        case("short enough", [torch.tensor([0.3]), torch.tensor([0.4])], 1.0),
+        case("one long, one short", [torch.tensor([0.1]), torch.tensor([100.0, 0.0])], 2.0),
+        case("all zero", [torch.zeros(2), torch.zeros(2)], 1.0),
+        case("an infinite one", [torch.tensor([1.0, torch.inf])], 1.0),
+    ],
+    hidden_cases=_clip_cases,
+    hints=[
+        "One norm for all: the root of the sum of all squares of all tensors, as if they were one long vector.",
+        "If it is above max_norm, multiply every tensor by max_norm / norm. Else change nothing.",
+        "min(1, max_norm / norm) does both; mind norm = 0. `math.isfinite(norm)` tells whether there is any hope.",
+    ],
+    forbid=["torch.nn", ".clip_grad_norm_"],
+    tolerance=Tolerance(1e-5, 1e-7),
+)
+
+
+@clip_by_global_norm.misconception(
+    "You clip each tensor by its own norm. That changes the direction of the step: one norm counts for all tensors."
+)
+def each_on_its_own(gradients: list[Tensor], max_norm: float) -> Clipped:
+    norm = _clipped(gradients, max_norm)[1]
+    return [_clipped([gradient], max_norm)[0][0] for gradient in gradients], norm
+
+
+@clip_by_global_norm.misconception(
+    "You clamp every entry. The direction changes, and the norm may still be far above the limit."
+)
+def clamped(gradients: list[Tensor], max_norm: float) -> Clipped:
+    norm = _clipped(gradients, max_norm)[1]
+    return [gradient.clamp(-max_norm, max_norm) for gradient in gradients], norm
+
+
+@clip_by_global_norm.misconception("You scale short gradients up. Clipping only ever makes a gradient shorter.")
+def always_normalised(gradients: list[Tensor], max_norm: float) -> Clipped:
+    norm = _clipped(gradients, max_norm)[1]
+    return [max_norm / (norm or 1.0) * gradient for gradient in gradients], norm
+
+
+@clip_by_global_norm.misconception("You add up the norms of the tensors. Squares add up; the root comes last.")
+def norms_added(gradients: list[Tensor], max_norm: float) -> Clipped:
+    _clipped(gradients, max_norm)
+    norm = sum(_norm([gradient]) for gradient in gradients)
+    factor = max_norm / max(norm, max_norm)
+    return [factor * gradient for gradient in gradients], norm
+
+
+@clip_by_global_norm.misconception("The root is missing: that is the square of the norm.")
+def squared(gradients: list[Tensor], max_norm: float) -> Clipped:
+    _clipped(gradients, max_norm)
+    norm = _norm(gradients) ** 2
+    factor = max_norm / max(norm, max_norm)
+    return [factor * gradient for gradient in gradients], norm
+
+
+@clip_by_global_norm.misconception("You return the norm after clipping. The one before is what tells of a spike.")
+def norm_afterwards(gradients: list[Tensor], max_norm: float) -> Clipped:
+    parts, norm = _clipped(gradients, max_norm)
+    return parts, min(norm, max_norm)
+
+
+@clip_by_global_norm.misconception("You divide by the norm, to length 1. Long gradients end at max_norm.")
+def to_length_one(gradients: list[Tensor], max_norm: float) -> Clipped:
+    norm = _clipped(gradients, max_norm)[1]
+    return [gradient / norm if norm > max_norm else gradient for gradient in gradients], norm
+
+
+@clip_by_global_norm.misconception(
+    "An infinite norm gives a factor of 0, and 0 · ∞ is NaN. No clipping repairs that: raise ValueError."
+)
+def infinity_let_through(gradients: list[Tensor], max_norm: float) -> Clipped:
+    norm = _norm(gradients)
+    factor = min(1.0, max_norm / norm) if norm else 1.0
+    return [factor * gradient for gradient in gradients], norm

@@ -1,0 +1,146 @@
+"""The exercise on QK-norm."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+
+# qk_norm ---------------------------------------------------------------------------------------------------------
+
+
+def _scores(q: Tensor, k: Tensor) -> Tensor:
+    return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+
+
+def _by_torch(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    width = q.shape[-1:]
+    q_hat = F.rms_norm(q.double(), width, gamma_q.double(), eps)
+    k_hat = F.rms_norm(k.double(), width, gamma_k.double(), eps)
+    return _scores(q_hat, k_hat).to(q.dtype)
+
+
+def _ask(name: str, random: Random, b: int, h: int, s: int, t: int, d: int, size: float = 1.0) -> Case:
+    q, k = (
+        size * normal64(random, b, h, s, d),
+        size * normal64(random, b, h, t, d),
+    )
+    return case(name, q, k, 1 + normal64(random, d) / 4, 1 + normal64(random, d) / 4)
+
+
+def _as(dtype: torch.dtype, asked: Case) -> Case:
+    return case(asked.name, *(part.to(dtype) for part in asked.args))
+
+
+def _hidden(random: Random) -> list[Case]:
+    return [
+        _ask("other shapes", random, 1, 3, 4, 5, 6),
+        _ask("other shapes", random, 2, 1, 2, 3, 16),
+        _ask("large queries and keys", random, 1, 2, 3, 3, 4, 100.0),
+        _ask("tiny queries and keys", random, 1, 1, 3, 3, 8, 1e-3),
+        _as(torch.float16, _ask("half precision", random, 1, 1, 2, 3, 8, 400.0)),
+        _as(torch.float32, _ask("single precision", random, 1, 2, 3, 2, 4)),
+    ]
+
+
+_FIXED = Random(0)
+_PAIR = torch.tensor([[[[3.0, 4.0], [6.0, 8.0]]]]), torch.tensor([[[[1.0, 7.0]]]])
+
+qk_norm = Exercise(
+    "qk_norm",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_by_torch,
+    cases=[
+        case("a query and its double against one key", *_PAIR, torch.ones(2), torch.ones(2)),
+        case("with scales", *_PAIR, torch.tensor([2.0, 0.5]), torch.tensor([1.0, 3.0])),
+        _ask("two heads", _FIXED, 1, 2, 3, 4, 6),
+        _ask("vectors so small that ε counts", _FIXED, 1, 1, 2, 2, 4, 1e-3),
+        _as(torch.float16, _ask("queries of 300 in fp16", _FIXED, 1, 1, 2, 2, 4, 300.0)),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "The root mean square of a vector: x.square().mean(dim=-1, keepdim=True) + eps, then the root.",
+        "Normalise q and k on their own, each over its last axis, and multiply by its gamma.",
+        "Only then the scores: q̂ @ k̂.transpose(-1, -2) / √d. In 16 bits, square in float32: 300² is infinite in fp16.",
+    ],
+    forbid=[".rms_norm", ".layer_norm", ".normalize"],
+    tolerance=Tolerance(5e-3, 5e-3),
+)
+
+
+def _rms(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
+    return F.rms_norm(x.float(), x.shape[-1:], gamma.float(), eps).to(x.dtype)
+
+
+@qk_norm.misconception("Your scores are not divided by √d. QK-norm does not replace that factor.")
+def not_divided(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    return (_by_torch(q, k, gamma_q, gamma_k, eps) * math.sqrt(q.shape[-1])).to(q.dtype)
+
+
+@qk_norm.misconception("The learned scales gamma_q and gamma_k are not used.")
+def without_scales(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    return _by_torch(q, k, torch.ones_like(gamma_q), torch.ones_like(gamma_k), eps)
+
+
+@qk_norm.misconception("Only the queries are normalised. Large keys make large scores just as well.")
+def only_queries(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    return _scores(_rms(q, gamma_q, eps).float(), (k * gamma_k).float()).to(q.dtype)
+
+
+@qk_norm.misconception("You normalise over the tokens. Each vector is normalised on its own, over its d features.")
+def over_tokens(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    def normal_over(x: Tensor, gamma: Tensor) -> Tensor:
+        wide = x.double()
+        return wide / (wide.square().mean(dim=-2, keepdim=True) + eps).sqrt() * gamma.double()
+
+    return _scores(normal_over(q, gamma_q), normal_over(k, gamma_k)).to(q.dtype)
+
+
+@qk_norm.misconception(
+    "You normalise the scores, after the product. Then every query looks about equally sharp, and a row of scores "
+    "depends on all keys: normalise q and k before."
+)
+def after_the_product(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    scores = _scores((q * gamma_q).double(), (k * gamma_k).double())
+    return (scores / (scores.square().mean(dim=-1, keepdim=True) + eps).sqrt()).to(q.dtype)
+
+
+@qk_norm.misconception("You subtract the mean: that is LayerNorm. RMSNorm divides and does nothing else.")
+def layer_norm(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    width = q.shape[-1:]
+    q_hat = F.layer_norm(q.double(), width, gamma_q.double(), None, eps)
+    return _scores(q_hat, F.layer_norm(k.double(), width, gamma_k.double(), None, eps)).to(q.dtype)
+
+
+@qk_norm.misconception(
+    "You give the vectors length 1. RMSNorm gives them length √d; scores of cosines divided by √d are all near 0."
+)
+def unit_length(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    return (_by_torch(q, k, gamma_q, gamma_k, eps).double() / q.shape[-1]).to(q.dtype)
+
+
+@qk_norm.misconception("ε belongs under the root, with the mean of squares. Outside of it, it hardly counts.")
+def eps_outside(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    def outside(x: Tensor, gamma: Tensor) -> Tensor:
+        wide = x.double()
+        return wide / (wide.square().mean(dim=-1, keepdim=True).sqrt() + eps) * gamma.double()
+
+    return _scores(outside(q, gamma_q), outside(k, gamma_k)).to(q.dtype)
+
+
+@qk_norm.misconception("You square in fp16, where 300² is infinite: the vectors become 0. Normalise in float32.")
+def squares_in_half(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    def in_place(x: Tensor, gamma: Tensor) -> Tensor:
+        return x / (x.square().mean(dim=-1, keepdim=True) + eps).sqrt() * gamma
+
+    return _scores(in_place(q, gamma_q).double(), in_place(k, gamma_k).double()).to(q.dtype)

@@ -1,0 +1,190 @@
+"""Exercises on the z-loss: its value, its gradient, and which way a step of descent goes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise, value_exercise
+from lmcourse.exercises.inputs import normal, normal64
+from lmcourse.exercises.rules import NO_AUTOGRAD
+
+# z_loss ----------------------------------------------------------------------------------------------------------
+
+
+def _by_autograd(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    wide = logits.detach().clone().requires_grad_()
+    loss = F.cross_entropy(wide, targets) + alpha * wide.logsumexp(dim=-1).square().mean()
+    return [loss, torch.autograd.grad(loss, wide)[0]]
+
+
+def _ask(name: str, random: Random, n: int, v: int, alpha: float, dtype: torch.dtype = torch.float64) -> Case:
+    targets = torch.tensor([random.randrange(v) for _ in range(n)])
+    return case(name, 2 * normal(random, n, v, dtype=dtype), targets, alpha)
+
+
+def _hidden(random: Random) -> list[Case]:
+    large = 300 + normal(random, 2, 4, dtype=torch.float32)
+    low = normal64(random, 3, 5) - 900
+    return [
+        _ask("other shapes", random, 5, 3, random.uniform(0.01, 0.5)),
+        _ask("other shapes", random, 2, 9, random.uniform(0.01, 0.5)),
+        _ask("PaLM's factor", random, 4, 6, 1e-4),
+        _ask("single precision", random, 3, 5, 0.2, torch.float32),
+        case("large logits", large, torch.tensor([0, 3]), 0.01),
+        case("very negative logits", low, torch.tensor([4, 0, 1]), 0.01),
+    ]
+
+
+_LOGITS = torch.tensor([[5.0, 4.0, 3.0]], dtype=torch.float64)
+_CENTRED = torch.tensor([[0.5, 0.25, 0.25]], dtype=torch.float64).log()
+
+z_loss = Exercise(
+    "z_loss",
+    points=4,
+    minutes=10,
+    difficulty=3,
+    reference=_by_autograd,
+    cases=[
+        case("three logits", _LOGITS, torch.tensor([0]), 0.1),
+        case("the same without z-loss", _LOGITS, torch.tensor([0]), 0.0),
+        case("Z is 1 already", _CENTRED, torch.tensor([1]), 0.1),
+        case("two tokens", torch.tensor([[2.0, 0.0], [-1.0, 3.0]], dtype=torch.float64), torch.tensor([0, 0]), 0.1),
+        case("logits of 200", torch.tensor([[200.0, 199.0]]), torch.tensor([1]), 0.001),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "logits.logsumexp(dim=-1) is log Z of every row, safely. Then −log P of the target is log Z minus its logit.",
+        "d log Z / d logit_j is p_j. The chain rule gives 2 α log Z · p_j for the square.",
+        "Per row: p · (1 + 2 α log Z), minus 1 at the target; everything divided by the number of rows.",
+    ],
+    forbid=NO_AUTOGRAD,
+)
+
+
+def _wrong(
+    logits: Tensor,
+    targets: Tensor,
+    alpha: float,
+    *,
+    sign: float = 1.0,
+    entropy: float = 1.0,
+    pull: float = 2.0,
+    spread: bool = False,
+) -> list[Tensor]:
+    """The answer with mistakes: sign of the z-loss, share of the cross-entropy, factor and form of its gradient."""
+    log_z = logits.logsumexp(dim=-1, keepdim=True)
+    p = (logits - log_z).exp()
+    hit = F.one_hot(targets, logits.shape[-1])
+    own = (log_z - logits)[hit.bool()].mean()
+    outer = torch.ones_like(p) if spread else p
+    gradient = entropy * (p - hit) + sign * alpha * pull * log_z * outer
+    return [entropy * own + sign * alpha * log_z.square().mean(), gradient / len(targets)]
+
+
+@z_loss.misconception(
+    "You subtract α log²Z from the loss. Descent would then make log Z larger, without end: the sign is that of an "
+    "objective to maximise."
+)
+def subtracted(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    return _wrong(logits, targets, alpha, sign=-1.0)
+
+
+@z_loss.misconception(
+    "This is log P − α log²Z, as some notes print it: an objective to maximise. The loss is its negative."
+)
+def objective_instead_of_loss(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    return [-part for part in _by_autograd(logits, targets, alpha)]
+
+
+@z_loss.misconception("Your gradient of log²Z has no factor 2: the derivative of a square is twice its root.")
+def no_factor_two(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    return _wrong(logits, targets, alpha, pull=1.0)
+
+
+@z_loss.misconception(
+    "Your z-loss pulls all logits down alike. Each is pulled in proportion to its probability: d log Z / d logit = p."
+)
+def pulls_all_alike(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    return _wrong(logits, targets, alpha, spread=True)
+
+
+@z_loss.misconception("That is the z-loss alone. It is added to the cross-entropy.")
+def without_cross_entropy(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    return _wrong(logits, targets, alpha, entropy=0.0)
+
+
+def _plus(logits: Tensor, targets: Tensor, alpha: float, power: float) -> list[Tensor]:
+    """With α · power · log Z in place of α log²Z."""
+    loss, gradient = _by_autograd(logits, targets, 0.0)
+    extra = power * alpha
+    return [loss + extra * logits.logsumexp(-1).mean(), gradient + extra * logits.softmax(-1) / len(targets)]
+
+
+@z_loss.misconception("You add α log Z without the square. It has no minimum at Z = 1: it goes on pulling Z down to 0.")
+def not_squared(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    return _plus(logits, targets, alpha, 1.0)
+
+
+@z_loss.misconception("log²Z means (log Z)². You took log(Z²), which is 2 log Z.")
+def logarithm_of_the_square(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    return _plus(logits, targets, alpha, 2.0)
+
+
+@z_loss.misconception("You add up over the tokens. A loss is their mean, or a larger batch would train faster.")
+def summed(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    return [len(targets) * part for part in _by_autograd(logits, targets, alpha)]
+
+
+@z_loss.misconception("The loss is a mean, so each row's gradient is divided by the number of rows. Yours is not.")
+def gradient_not_averaged(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    loss, gradient = _by_autograd(logits, targets, alpha)
+    return [loss, len(targets) * gradient]
+
+
+@z_loss.misconception("exp overflows for large logits, and Z with it. `logsumexp` subtracts the maximum first.")
+def naive_z(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    z = logits.exp().sum(dim=-1, keepdim=True)
+    p, hit = logits.exp() / z, F.one_hot(targets, logits.shape[-1])
+    loss = (-p.log())[hit.bool()].mean() + alpha * z.log().square().mean()
+    return [loss, (p * (1 + 2 * alpha * z.log()) - hit) / len(targets)]
+
+
+# log_z_after -----------------------------------------------------------------------------------------------------
+
+
+def _after(alpha: float, sign: float = 1.0) -> float:
+    """log Z after a step of descent, of size one half, from the logits 5, 4, 3, of which the first is right."""
+    _, gradient = _by_autograd(_LOGITS, torch.tensor([0]), sign * alpha)
+    return (_LOGITS - 0.5 * gradient).logsumexp(dim=-1).item()
+
+
+def _after_the_printed() -> float:
+    _, gradient = _by_autograd(_LOGITS, torch.tensor([0]), 0.1)
+    return (_LOGITS + 0.5 * gradient).logsumexp(dim=-1).item()
+
+
+log_z_after = value_exercise(
+    "log_z_after",
+    points=1,
+    minutes=3,
+    difficulty=1,
+    reference=lambda: _after(0.1),
+    tolerance=Tolerance(0.0, 2e-3),
+    hints=[
+        "Your z_loss gives the gradient. New logits: logits − 0.5 · gradient.",
+        "Then logsumexp of the new logits.",
+    ],
+)
+log_z_after.wrong_value(
+    round(_after_the_printed(), 3),
+    "That is a step *down* log P − α log²Z, the expression as printed: Z grew, and P of the right token fell.",
+)
+log_z_after.wrong_value(round(_LOGITS.logsumexp(-1).item(), 3), "That is log Z before the step.")
+log_z_after.wrong_value(round(_after(0.0), 3), "That is a step on the cross-entropy alone, without the z-loss.")
+log_z_after.wrong_value(round(_after(0.1, -1.0), 3), "You subtracted the z-loss: it pushed log Z up.")

@@ -1,0 +1,28 @@
+"""Random tensors for cases, made from the generator that the grader seeds."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+
+import torch
+from torch import Tensor
+
+
+def normal(random: Random, *shape: int, scale: float = 1.0, dtype: torch.dtype = torch.float32) -> Tensor:
+    """A tensor of this shape with entries from N(0, scale²), drawn in float64 and rounded to `dtype`."""
+    numbers = [random.gauss(0.0, scale) for _ in range(torch.Size(shape).numel())]
+    return torch.tensor(numbers, dtype=torch.float64).reshape(shape).to(dtype)
+
+
+normal64 = partial(normal, dtype=torch.float64)
+"""The same in double precision, for exercises on gradients."""
+
+
+def integers(random: Random, *shape: int, low: int = -1, high: int = 1, dtype: torch.dtype = torch.float32) -> Tensor:
+    """A tensor of this shape with whole numbers from `low` to `high`, both included.
+
+    Products and sums of few of them are exact, in half precision too.
+    """
+    numbers = [random.randint(low, high) for _ in range(torch.Size(shape).numel())]
+    return torch.tensor(numbers, dtype=dtype).reshape(shape)

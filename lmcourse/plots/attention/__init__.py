@@ -1,1 +1,0 @@
-"""Figures of notebook 08: who looks at whom, and what it costs."""

@@ -1,1 +1,0 @@
-"""Figures of notebook 03: computation graphs, gradients, what is kept for them."""

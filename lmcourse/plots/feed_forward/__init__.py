@@ -1,1 +1,0 @@
-"""Figures of notebook 11: activations, gates, widths."""

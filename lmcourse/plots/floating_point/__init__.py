@@ -1,1 +1,0 @@
-"""Figures of notebook 01: bits, ranges, rounding, softmax."""

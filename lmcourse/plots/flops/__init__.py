@@ -1,1 +1,0 @@
-"""Figures of notebook 15: where FLOPs go, and how long they take."""

@@ -1,1 +1,0 @@
-"""Figures of notebook 09: waves, biases, rotations."""

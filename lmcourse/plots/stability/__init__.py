@@ -1,1 +1,0 @@
-"""Figures of notebook 16: softmax under attack, gradients that grow, runs side by side."""

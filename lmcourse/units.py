@@ -1,0 +1,4 @@
+"""Binary units of memory, in bytes."""
+
+MIB = 2**20
+GIB = 2**30
