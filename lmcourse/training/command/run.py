@@ -57,11 +57,11 @@ class Run:
 
     def model_config(self, vocabulary: int) -> TransformerConfig:
         """The preset for texts of this run's length, cut into so many different tokens."""
-        config, length = find_decoder(self.preset), self.training.length
+        config, seq_len = find_decoder(self.preset), self.training.seq_len
         embedding = config.embedding
         if embedding.longest is not None:
-            embedding = replace(embedding, longest=length)
-        return config.with_(vocabulary=vocabulary, context=length, embedding=embedding)
+            embedding = replace(embedding, longest=seq_len)
+        return config.with_(vocabulary=vocabulary, context=seq_len, embedding=embedding)
 
 
 def find_decoder(name: str) -> TransformerConfig:
