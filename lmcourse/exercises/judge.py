@@ -12,8 +12,8 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.diagnosis import diagnose
 from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.outcome import Outcome, evaluate
-from lmcourse.exercises.report import CaseResult, Report
 from lmcourse.exercises.trial import Trial, verdict
+from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line
 
 Guess = Callable[[Misconception, Case], Outcome]

@@ -21,7 +21,7 @@ FLOORS = (
     ("bench", "parity"),
     ("plots",),
     ("widgets",),
-    ("course", "root"),
+    ("course", "report", "root"),
     ("exercises",),
     ("chapters",),
     ("notebook", "progress"),
