@@ -13,7 +13,8 @@ import torch
 
 from lmcourse.exercises.limits import TimeLimitExceeded
 from lmcourse.exercises.origin import in_library
-from lmcourse.exercises.values import one_line, type_phrase
+from lmcourse.exercises.values import type_phrase
+from lmcourse.text import one_line
 
 MAX_MESSAGE_CHARS = 300
 """Characters of a message or a line that are shown."""

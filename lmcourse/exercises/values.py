@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lmcourse.text import one_line
+
 Plain = Any
 """A tensor, number, string, None, or a list or mapping of them. (Python cannot spell a recursive union usefully.)"""
 
@@ -125,12 +127,6 @@ def format_value(value: object) -> str:
         text = f"{{{', '.join(f'{format_value(key)}: {format_value(item)}' for key, item in value.items())}}}"
         return text if len(text) <= MAX_VALUE_CHARS else f"{type_phrase(value)} of {len(value)}"
     return one_line(repr(value), MAX_VALUE_CHARS)
-
-
-def one_line(text: str, max_chars: int) -> str:
-    """A text from a learner's code on one line of limited length, without characters that steer a terminal."""
-    shown = "".join(c if c.isprintable() else " " for c in " ⏎ ".join(text[: 2 * max_chars].splitlines()))
-    return shown if len(text) <= max_chars and len(shown) <= max_chars else f"{shown[: max_chars - 1]}…"
 
 
 def _describe_tensor(tensor: Tensor) -> str:

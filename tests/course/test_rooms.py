@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "lmcourse"
 
 FLOORS = (
-    ("errors", "units"),
+    ("errors", "text", "units"),
     ("device",),
     ("autograd", "data", "numerics"),
     ("nn",),

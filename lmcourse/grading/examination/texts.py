@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from types import CodeType
 
-from lmcourse.exercises.failure import MAX_MESSAGE_CHARS
-from lmcourse.exercises.failure import failure_of
-from lmcourse.exercises.values import one_line
+from lmcourse.exercises.failure import MAX_MESSAGE_CHARS, failure_of
+from lmcourse.text import one_line
 
 LONGEST = 200_000
 """Characters of the longest cell that is run."""
