@@ -13,7 +13,8 @@ import torch
 
 from lmcourse.exercises.limits import TimeLimitExceeded
 from lmcourse.exercises.origin import in_library
-from lmcourse.exercises.values import kind, one_line
+from lmcourse.exercises.values import kind
+from lmcourse.text import one_line
 
 LONGEST = 300
 """Characters of a message or a line that are shown."""

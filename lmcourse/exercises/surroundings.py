@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from lmcourse.exercises.values import one_line
+from lmcourse.text import one_line
 
 ENOUGH = 10_000
 """Characters that are kept of what an answer prints."""

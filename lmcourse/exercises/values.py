@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lmcourse.text import one_line
+
 Plain = Any
 """A tensor, number, string, None, or a list or mapping of them. (Python cannot spell a recursive union usefully.)"""
 
@@ -125,12 +127,6 @@ def describe(value: object) -> str:
         text = f"{{{', '.join(f'{describe(key)}: {describe(item)}' for key, item in value.items())}}}"
         return text if len(text) <= LONGEST else f"{kind(value)} of {len(value)}"
     return one_line(repr(value), LONGEST)
-
-
-def one_line(text: str, longest: int) -> str:
-    """A text from a learner's code on one line of limited length, without characters that steer a terminal."""
-    shown = "".join(c if c.isprintable() else " " for c in " ⏎ ".join(text[: 2 * longest].splitlines()))
-    return shown if len(text) <= longest and len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
 def _describe_tensor(tensor: Tensor) -> str:

@@ -12,8 +12,9 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.failure import LONGEST, Failure
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.surroundings import ENOUGH
-from lmcourse.exercises.values import Plain, one_line, plain
+from lmcourse.exercises.values import Plain, plain
 from lmcourse.exercises.wire_limits import WireError
+from lmcourse.text import one_line, replace_surrogates
 
 MOST = 100
 """Of what there may be many (warnings, names), as many are sent."""
@@ -47,7 +48,7 @@ def outcome_to_plain(outcome: Outcome) -> dict[str, Plain]:
     return {
         "value": outcome.value,
         "failure": failure_to_plain(outcome.failure) if outcome.failure else None,
-        "printed": outcome.printed[:ENOUGH].encode(errors="replace").decode(),
+        "printed": replace_surrogates(outcome.printed[:ENOUGH]),
         "warned": _lines(outcome.warned),
         "changed": _lines(outcome.changed),
         "forbidden": _lines(outcome.forbidden),

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from lmcourse.authoring.document import check_id
 from lmcourse.course import Chapter
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import all_exercises, exercises_of
 from lmcourse.exercises.values import plain, same
+from lmcourse.report import check_id
 from tests.course.chapters import WRITTEN
 
 EXERCISES = [pytest.param(exercise, id=name) for name, exercise in all_exercises().items()]

@@ -15,7 +15,7 @@ from types import CodeType
 
 from lmcourse.exercises.failure import LONGEST as LONGEST_LINE
 from lmcourse.exercises.failure import failure_of
-from lmcourse.exercises.values import one_line
+from lmcourse.text import one_line
 
 LONGEST = 200_000
 """Characters of the longest cell that is run."""
