@@ -42,7 +42,7 @@ class EmbeddingConfig:
         check_choice("kind of position", self.positions, Positions)
         check_probability("dropout", self.dropout)
         if any(size is not None and size < 1 for size in (self.max_positions, self.width)) or self.offset < 0:
-            raise ValueError("the width and the max_positions position must be positive, the offset not negative")
+            raise ValueError("the width and max_positions must be positive, the offset not negative")
         if (self.positions == "learned") != (self.max_positions is not None):
             raise ValueError(
                 "`max_positions` is the number of learned positions: give it with them, and only with them"

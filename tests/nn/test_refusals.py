@@ -78,9 +78,9 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: BlockConfig(NORM, "post", "parallel"), "placement is 'pre', not 'post'"),
     (lambda: BlockConfig(NORM, dropout=-0.1), "not -0.1"),
     (lambda: EmbeddingConfig("rotary"), "there is no kind of position 'rotary'"),  # type: ignore[arg-type]
-    (lambda: EmbeddingConfig("learned"), "`longest` is the number of learned positions"),
+    (lambda: EmbeddingConfig("learned"), "`max_positions` is the number of learned positions"),
     (lambda: EmbeddingConfig(max_positions=8), "only with them"),
-    (lambda: EmbeddingConfig("learned", max_positions=0), "the longest position must be positive"),
+    (lambda: EmbeddingConfig("learned", max_positions=0), "max_positions must be positive"),
     (lambda: EmbeddingConfig(width=-1), "must be positive"),
     (lambda: EmbeddingConfig(dropout=2.0), "not 2.0"),
     (lambda: HeadConfig(soft_cap=-1.0), "the soft cap must be positive"),
