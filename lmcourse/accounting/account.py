@@ -44,7 +44,7 @@ class Job:
     @property
     def writes(self) -> bool:
         """Whether the model can write texts: no layer sees later tokens."""
-        return all(layer.attention.sight.causal for layer in self.config.layers)
+        return all(layer.attention.pattern.causal for layer in self.config.layers)
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ print(measured, "→", sum(measured.values()), "bytes")
 # ### Exercise 1 · Count the parameters  (3 points · 10 min · ●●)
 #
 # `config` is a dict with `layers`, `d_model`, `heads`, `kv_heads` (key and value heads, each as wide as a query head),
-# `d_ff`, `vocabulary`, `positions` (learned ones; 0 if there are none), `gated` (a third matrix in the feed-forward
+# `d_ff`, `vocab_size`, `positions` (learned ones; 0 if there are none), `gated` (a third matrix in the feed-forward
 # layer), `biases` and `tied`. With `biases`, every matrix but the embedding and the head has a bias and every norm a
 # scale and a shift; without, a norm has a scale only. Each layer has two norms, and one more comes after the last.
 
@@ -132,7 +132,7 @@ def parameter_count(config: dict) -> int:
     layer = 2 * d * d + 2 * d * kv + (inner + 1) * d * d_ff + 2 * norm
     if biases:
         layer += (d + 2 * kv + d) + (inner * d_ff + d)
-    ends = config["vocabulary"] * d * (1 if config["tied"] else 2) + config["positions"] * d
+    ends = config["vocab_size"] * d * (1 if config["tied"] else 2) + config["positions"] * d
     return config["layers"] * layer + norm + ends
     ### END SOLUTION
 

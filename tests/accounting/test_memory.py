@@ -66,7 +66,7 @@ def test_with_checkpoints_the_larger_of_block_and_logits_counts() -> None:
     small = training_memory(MICRO, 2, 64, recipe, activation_checkpointing="blocks")
     assert small["recomputed block"] == block
     assert "logits" not in small.parts
-    wide = MICRO.with_(vocabulary=50_000)
+    wide = MICRO.with_(vocab_size=50_000)
     large = training_memory(wide, 2, 64, recipe, activation_checkpointing="blocks")
     assert large["logits"] > block
     assert "recomputed block" not in large.parts

@@ -165,11 +165,11 @@ def test_a_run_can_be_made_longer(
 @pytest.mark.parametrize("kind", ["bpe", "characters"])
 def test_other_tokenizers(kind: str, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What the run needs, the model gets: a token for each of the tokenizer's."""
-    words = ["--corpus", corpus, *FLAGS, "--tokenizer", kind, "--vocabulary", "300", "--steps", "2", "--held-out", "0"]
+    words = ["--corpus", corpus, *FLAGS, "--tokenizer", kind, "--vocab-size", "300", "--steps", "2", "--held-out", "0"]
     told = printed(capsys, "train", *words, "--out", tmp_path / "run")
     assert (told["step"], told["best_loss"]) == (2, None)
     trained = load_trained(tmp_path / "run")
-    assert trained.model.config.vocabulary == trained.tokenizer.vocabulary
+    assert trained.model.config.vocab_size == trained.tokenizer.vocab_size
     assert trained.tokenizer.decode(trained.tokenizer.encode("One 漢 or é.")) == "One 漢 or é."
 
 
@@ -236,7 +236,7 @@ MISTAKES = [
     (["--corpus", "CORPUS", "--out", "OUT", "--warmup-steps", "9"], "a warm-up of 9 steps do not fit into a run of 8"),
     (["--corpus", "CORPUS", "--out", "OUT", "--max-tokens", "31"], "is less than the 32 tokens of one step"),
     (["--corpus", "CORPUS", "--out", "OUT", "--betas", "1", "0.9"], "betas must be at least 0 and below 1"),
-    (["--corpus", "CORPUS", "--out", "OUT", "--vocabulary", "255"], "vocabulary must be at least 256"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--vocab-size", "255"], "vocab_size must be at least 256"),
     (["--corpus", "CORPUS", "--out", "OUT", "--held-out", "1"], "held_out is a share"),
     (["--corpus", "CORPUS", "--out", "OUT", "--validation-tokens", "1"], "validation_tokens must be at least 2"),
     (["--corpus", "CORPUS", "--out", "OUT", "--seq-len", "100000"], "take a longer text or shorter windows"),

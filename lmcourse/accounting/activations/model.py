@@ -11,10 +11,10 @@ from lmcourse.accounting.activations.layers import STATISTIC, dropout, feed_forw
 from lmcourse.accounting.activations.ledger import Box, Ledger, Setting
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.models.config import TransformerConfig
-from lmcourse.nn.bias import BucketsConfig
 from lmcourse.nn.block import LayerConfig
 from lmcourse.nn.checks import check_choice
 from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.position_bias import RelativePositionBiasConfig
 
 Form = Literal["fused", "readable"]
 ActivationCheckpointing = Literal["nothing", "blocks"]
@@ -51,10 +51,10 @@ def predict_saved_bytes(
     check_choice("activation_checkpointing", activation_checkpointing, ActivationCheckpointing)
     setting = _setting(config, batch, length, dtype, attention, autocast)
     ledger = Ledger()
-    if isinstance(config.position_bias, BucketsConfig):
+    if isinstance(config.position_bias, RelativePositionBiasConfig):
         with ledger.part("attention"):
-            for sight in dict.fromkeys(layer.attention.sight for layer in config.layers):
-                learned_bias(ledger, setting, sight)
+            for pattern in dict.fromkeys(layer.attention.pattern for layer in config.layers):
+                learned_bias(ledger, setting, pattern)
     with ledger.part("embedding"):
         x = _embedding(ledger, setting, config)
     for layer in config.layers:
@@ -175,7 +175,7 @@ def _head_and_loss(ledger: Ledger, setting: Setting, config: TransformerConfig, 
     width = config.embedding.width or config.d_model
     if width != config.d_model:
         x = linear(ledger, setting, x, config.d_model, width)
-    logits = linear(ledger, setting, x, width, config.vocabulary)
+    logits = linear(ledger, setting, x, width, config.vocab_size)
     if config.head.soft_cap is not None:
         ledger.keep(Box(logits.numbers, logits.width))
     ledger.keep(Box(logits.numbers, STATISTIC), Box(1, STATISTIC), Box(1, INDEX))

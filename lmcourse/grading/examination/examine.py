@@ -11,7 +11,6 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome
-from lmcourse.exercises.report import Report
 from lmcourse.exercises.trial import Trial
 from lmcourse.grading.evidence import Evidence, distinct
 from lmcourse.grading.examination.examinee import Examinee, LostError, Patience
@@ -24,6 +23,7 @@ from lmcourse.grading.examination.showing import only_shows, showing_names
 from lmcourse.grading.examination.suspicious import suspicious
 from lmcourse.grading.examination.texts import cells_of, no_python
 from lmcourse.grading.examined import CellRun, Examined
+from lmcourse.report import Report
 
 
 def examine(

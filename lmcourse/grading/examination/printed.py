@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lmcourse.exercises.failure import Failure
-from lmcourse.exercises.surroundings import Paper
+from lmcourse.exercises.isolated_state import BoundedBuffer
 from lmcourse.exercises.values import Plain
 from lmcourse.exercises.wire_limits import WireError
 from lmcourse.exercises.wire_records import failure_from_plain, failure_to_plain, record_of
+from lmcourse.text import replace_surrogates, replace_unprintable
 
 SHOWN = 2_000
 """Characters of what a cell printed that are kept."""
@@ -21,7 +22,7 @@ class TooMuchPrintedError(Exception):
     """Raised inside of a cell, by its own `print`."""
 
 
-class Page(Paper):
+class Page(BoundedBuffer):
     """Takes what a cell prints, keeps the first of it, and refuses more when it is too much."""
 
     def __init__(self) -> None:
@@ -52,7 +53,7 @@ class CellOutcome:
 def cell_to_plain(page: Page, failure: Failure | None) -> dict[str, Plain]:
     """What to send of a cell that was run."""
     return {
-        "printed": page.getvalue().encode(errors="replace").decode(),
+        "printed": replace_surrogates(page.getvalue()),
         "flooded": page.flooded,
         "failure": None if failure is None else failure_to_plain(failure),
     }
@@ -69,4 +70,4 @@ def cell_from_plain(value: Plain) -> CellOutcome:
     if not isinstance(printed, str) or len(printed) > SHOWN or not isinstance(flooded, bool):
         raise WireError("more printed than is kept")
     failure = None if record["failure"] is None else failure_from_plain(record["failure"])
-    return CellOutcome("".join(c if c.isprintable() or c in "\n\t" else " " for c in printed), flooded, failure)
+    return CellOutcome(replace_unprintable(printed, keep="\n\t"), flooded, failure)

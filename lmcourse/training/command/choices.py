@@ -21,7 +21,7 @@ DEFAULTS: dict[str, Any] = {
 }
 """What is taken where nobody says anything: a model of the size of nano learns fast."""
 
-FIXED = ("preset", "corpus", "tokenizer", "vocabulary", "held_out", "validation_tokens", "seq_len", "seed")
+FIXED = ("preset", "corpus", "tokenizer", "vocab_size", "held_out", "validation_tokens", "seq_len", "seed")
 """What a run that goes on cannot change: other weights, another text, or another order of it."""
 
 LONGEST = 1024

@@ -39,7 +39,7 @@ class Forecast:
     """What a run would cost.
 
     Attributes:
-        vocabulary: how many tokens the tokenizer has.
+        vocab_size: how many tokens the tokenizer has.
         corpus_tokens: of the part to train on.
         steps, tokens: that the run does and reads; a budget of tokens may end it before its steps are done.
         parameters: by part.
@@ -51,7 +51,7 @@ class Forecast:
         seconds: of the whole run, without evaluations; None if the peak is not known.
     """
 
-    vocabulary: int
+    vocab_size: int
     corpus_tokens: int
     steps: int
     tokens: int
@@ -84,7 +84,7 @@ def forecast(run: Run) -> Forecast:
         CourseError: there is no such corpus, or the accounting does not know a run like this.
     """
     parts, training = cut(run), run.training
-    config = run.model_config(parts.tokenizer.vocabulary)
+    config = run.model_config(parts.tokenizer.vocab_size)
     steps = training.steps
     if training.max_tokens is not None:
         steps = min(steps, training.max_tokens // training.tokens_per_step)
@@ -96,7 +96,7 @@ def forecast(run: Run) -> Forecast:
     except ValueError as error:
         raise CourseError(str(error)) from None
     return Forecast(
-        vocabulary=parts.tokenizer.vocabulary,
+        vocab_size=parts.tokenizer.vocab_size,
         corpus_tokens=parts.training.count(),
         steps=steps,
         tokens=steps * training.tokens_per_step,

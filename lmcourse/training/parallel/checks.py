@@ -6,8 +6,8 @@ from torch import nn
 
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
-from lmcourse.nn.bias import BucketsConfig
 from lmcourse.nn.block import LayerConfig
+from lmcourse.nn.position_bias import RelativePositionBiasConfig
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
 
@@ -51,7 +51,7 @@ def _check_matrices(model: TransformerConfig, parallel: Parallelism, seq_len: in
         raise ValueError(
             f"sequence_parallel divides the tokens: a seq_len of {seq_len} does not divide among {n} processes"
         )
-    _divides("the vocabulary", model.vocabulary, n)
+    _divides("the vocabulary", model.vocab_size, n)
     for index, layer in enumerate(model.layers):
         _check_layer(index, layer, n)
 
@@ -60,7 +60,7 @@ def _check_layer(index: int, layer: LayerConfig, n: int) -> None:
     attention = layer.attention
     _divides(f"layer {index}: the key heads", attention.key_heads, n)
     _divides(f"layer {index}: the feed-forward width", layer.feed_forward.width, n)
-    if attention.shaw is not None:
+    if attention.relative_position_vectors is not None:
         raise ValueError(f"layer {index}: tensor_parallel divides heads, and Shaw's vectors are shared by all of them")
     if attention.qk_norm is not None and attention.qk_norm.over != "head":
         raise ValueError(f"layer {index}: tensor_parallel divides heads, so a QK-norm must be over 'head'")
@@ -75,7 +75,7 @@ def _check_stages(model: TransformerConfig, config: TrainingConfig) -> None:
     parallel, layers = config.parallel, len(model.layers)
     if layers < parallel.pipeline_parallel:
         raise ValueError(f"{layers} layers are too few for {parallel.pipeline_parallel} stages: each needs one")
-    if isinstance(model.position_bias, BucketsConfig):
+    if isinstance(model.position_bias, RelativePositionBiasConfig):
         raise ValueError("a learned position bias is shared by all layers: pipeline_parallel cannot divide it")
     if parallel.pipeline_schedule == "1f1b" and config.grad_accum_steps < parallel.pipeline_parallel:
         raise ValueError(

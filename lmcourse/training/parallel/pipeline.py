@@ -15,8 +15,8 @@ from torch.distributed.tensor import DTensor
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
+from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.embedding import Embedding
-from lmcourse.nn.step import Pass
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.gradients import add_up
 from lmcourse.training.precision import MixedPrecision
@@ -65,12 +65,14 @@ class Stage(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """From tokens (in the first stage) or vectors to vectors or logits (in the last)."""
         rows, seq_len = len(x), x.shape[1] if self.index == 0 else x.shape[1] * self.cut
-        step = Pass(torch.arange(seq_len, device=x.device).expand(rows, seq_len), position_bias=self.position_bias)
+        context = ForwardContext(
+            torch.arange(seq_len, device=x.device).expand(rows, seq_len), position_bias=self.position_bias
+        )
         if isinstance(self.embedding, Embedding):
-            self.embedding.check_length(seq_len)
-            x = self.embedding(x, step.places)
+            self.embedding.check_seq_len(seq_len)
+            x = self.embedding(x, context.shared_positions)
         for block in self.blocks.values():
-            x = block(x, step)
+            x = block(x, context)
         if self.norm is not None and self.head is not None:
             x = self.head(self.norm(x))
         return x

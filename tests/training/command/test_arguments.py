@@ -19,7 +19,7 @@ OTHER: dict[str, Any] = {
     "preset": "micro",
     "corpus": "synthetic",
     "tokenizer": "characters",
-    "vocabulary": 300,
+    "vocab_size": 300,
     "held_out": 0.25,
     "validation_tokens": 77,
     "steps": 50,

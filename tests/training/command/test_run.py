@@ -52,12 +52,12 @@ def run(corpus: Path, **changes: object) -> Run:
 def test_the_model_has_the_tokens_and_the_length_of_the_run(preset: str, corpus: Path) -> None:
     """Learned positions are as many as needed: one more token is refused."""
     config = run(corpus, preset=preset).model_config(300)
-    assert (config.vocabulary, config.context) == (300, 16)
+    assert (config.vocab_size, config.context) == (300, 16)
     assert config.layers == find_decoder(preset).layers
     with torch.device("meta"):
         model = Transformer(config)
         assert model(torch.zeros(1, 16, dtype=torch.long)).shape == (1, 16, 300)
-        if config.embedding.longest is not None:
+        if config.embedding.max_positions is not None:
             with pytest.raises(ValueError, match="longer than the 16 positions"):
                 model(torch.zeros(1, 17, dtype=torch.long))
 

@@ -11,10 +11,10 @@ from torch import nn
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like, llama_like
-from lmcourse.nn.bias import AlibiConfig, BucketsConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
-from lmcourse.nn.placing import QKNormConfig
-from lmcourse.nn.shaw import ShawConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.qk_norm import QKNormConfig
+from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.checks import check_divisible
 from lmcourse.training.parallelism import Parallelism
@@ -25,7 +25,7 @@ UNTIED = HeadConfig(tied=False)
 
 
 def gpt(**changes: Any) -> TransformerConfig:
-    sizes = {"layers": 4, "d_model": 32, "heads": 4, "vocabulary": 256, "context": 16} | changes
+    sizes = {"layers": 4, "d_model": 32, "heads": 4, "vocab_size": 256, "context": 16} | changes
     return gpt_like(**sizes)
 
 
@@ -41,14 +41,22 @@ def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
     ("config", "parallel", "said"),
     [
         (gpt(kv_heads=2), TENSOR, "layer 0: the key heads, 2, cannot be divided among 4 processes"),
-        (gpt(vocabulary=255), TENSOR, "the vocabulary, 255, cannot be divided among 4 processes"),
+        (gpt(vocab_size=255), TENSOR, "the vocabulary, 255, cannot be divided among 4 processes"),
         (gpt(feed_forward={"width": 50}), TENSOR, "layer 0: the feed-forward width, 50, cannot"),
-        (gpt(shaw=ShawConfig(4)), TENSOR, "Shaw's vectors are shared by all of them"),
+        (
+            gpt(relative_position_vectors=RelativePositionVectorsConfig(4)),
+            TENSOR,
+            "Shaw's vectors are shared by all of them",
+        ),
         (gpt(qk_norm=QKNormConfig(over="width")), TENSOR, "a QK-norm must be over 'head'"),
         (gpt(qk_norm=QKNormConfig(over="heads")), TENSOR, "a QK-norm must be over 'head'"),
         (gpt(embedding=EmbeddingConfig(width=16)), TENSOR, "an embedding with a width of its own"),
         (gpt().with_(position_bias=AlibiConfig()), TENSOR, "a position bias is made for all of them"),
-        (gpt(head=UNTIED).with_(position_bias=BucketsConfig()), STAGES, "a learned position bias is shared"),
+        (
+            gpt(head=UNTIED).with_(position_bias=RelativePositionBiasConfig()),
+            STAGES,
+            "a learned position bias is shared",
+        ),
         (gpt(layers=1, head=UNTIED), STAGES, "1 layers are too few for 2 stages"),
     ],
 )
@@ -89,5 +97,5 @@ def test_other_models_are_shared_but_not_cut(parallel: Parallelism) -> None:
     ],
 )
 def test_what_can_be_divided_is_let_through(parallel: Parallelism, changes: dict[str, Any]) -> None:
-    model = Transformer(llama_like(4, 32, 4, 96, vocabulary=256, context=16, kv_heads=2))
+    model = Transformer(llama_like(4, 32, 4, 96, vocab_size=256, context=16, kv_heads=2))
     check_divisible(model, replace(TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel), **changes))

@@ -19,9 +19,9 @@ from lmcourse.models.initialise import initialise
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.course import modern
 from lmcourse.models.zoo.styles import LAYER_NORM, gpt_like, llama_like, window
-from lmcourse.nn.bias import AlibiConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
-from lmcourse.nn.placing import QKNormConfig
+from lmcourse.nn.position_bias import AlibiConfig
+from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
 from lmcourse.training.parallel.processes import processes
 from lmcourse.training.parallelism import Parallelism
@@ -88,7 +88,7 @@ def all_returned(results: list[Any]) -> list[Any]:
     return results
 
 
-SIZES: dict[str, Any] = {"vocabulary": 256, "context": 64}
+SIZES: dict[str, Any] = {"vocab_size": 256, "context": 64}
 
 MODELS = {
     "modern": modern(2, 32, 4, 64),
@@ -104,7 +104,7 @@ MODELS = {
         96,
         kv_heads=2,
         soft_cap=5.0,
-        pattern=window(8, 2),
+        layer_pattern=window(8, 2),
         block={"placement": "double"},
         head=HeadConfig(tied=False, soft_cap=3.0),
         embedding=EmbeddingConfig(scale=6.0),
