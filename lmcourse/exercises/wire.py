@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor
 
 from lmcourse.exercises import wire_tensors
-from lmcourse.exercises.values import NotPlainError, Plain, fresh
+from lmcourse.exercises.values import NotPlainError, Plain, copy_input
 from lmcourse.exercises.wire_limits import LENGTH, LIMITS, Limits, WireError
 
 ODD_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -32,7 +32,7 @@ def pack(value: Plain, limits: Limits = LIMITS) -> bytes:
     """
     writer = _Writer(limits)
     try:
-        tree = writer.tree(fresh(value), 0)
+        tree = writer.tree(copy_input(value), 0)
         text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except NotPlainError as error:
         raise WireError(f"{error} cannot be sent") from error

@@ -9,10 +9,10 @@ from dataclasses import fields
 from typing import Any
 
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.failure import LONGEST, Failure
+from lmcourse.exercises.failure import MAX_MESSAGE_CHARS, Failure
+from lmcourse.exercises.isolated_state import MAX_PRINTED_CHARS
 from lmcourse.exercises.outcome import Outcome
-from lmcourse.exercises.surroundings import ENOUGH
-from lmcourse.exercises.values import Plain, plain
+from lmcourse.exercises.values import Plain, to_plain
 from lmcourse.exercises.wire_limits import WireError
 from lmcourse.text import one_line, replace_surrogates
 
@@ -48,7 +48,7 @@ def outcome_to_plain(outcome: Outcome) -> dict[str, Plain]:
     return {
         "value": outcome.value,
         "failure": failure_to_plain(outcome.failure) if outcome.failure else None,
-        "printed": replace_surrogates(outcome.printed[:ENOUGH]),
+        "printed": replace_surrogates(outcome.printed[:MAX_PRINTED_CHARS]),
         "warned": _lines(outcome.warned),
         "changed": _lines(outcome.changed),
         "forbidden": _lines(outcome.forbidden),
@@ -66,10 +66,10 @@ def outcome_from_plain(value: Plain) -> Outcome:
     if failure and record["value"] is not None:
         raise WireError("a value and a failure at once")
     printed = record["printed"]
-    if not isinstance(printed, str) or len(printed) > ENOUGH:
+    if not isinstance(printed, str) or len(printed) > MAX_PRINTED_CHARS:
         raise WireError("more printed than is kept")
     notes = {name: _checked_lines(record[name]) for name in ("warned", "changed", "forbidden")}
-    return Outcome(plain(record["value"]), failure, printed, **notes)
+    return Outcome(to_plain(record["value"]), failure, printed, **notes)
 
 
 def failure_to_plain(failure: Failure) -> dict[str, Plain]:
@@ -104,7 +104,7 @@ def record_of(value: Plain, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _line(text: str) -> str:
-    return one_line(text, LONGEST)
+    return one_line(text, MAX_MESSAGE_CHARS)
 
 
 def _lines(texts: tuple[str, ...]) -> list[str]:
@@ -113,7 +113,7 @@ def _lines(texts: tuple[str, ...]) -> list[str]:
 
 def _checked_line(text: Plain) -> str:
     """A text that a page or a terminal can show as it is: one line, printable, not too long."""
-    if not isinstance(text, str) or len(text) > LONGEST or text != one_line(text, LONGEST):
+    if not isinstance(text, str) or len(text) > MAX_MESSAGE_CHARS or text != one_line(text, MAX_MESSAGE_CHARS):
         raise WireError("a text that is not one short line")
     return text
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.values import bits
+from lmcourse.exercises.values import raw_bytes
 from lmcourse.exercises.wire_limits import WireError
 
 DTYPES: dict[str, torch.dtype] = {
@@ -40,7 +40,7 @@ def write(tensor: Tensor) -> tuple[list[Any], bytes]:
     if name not in DTYPES or tensor.device.type != "cpu" or tensor.ndim > MOST_AXES:
         raise WireError(f"a tensor of dtype {name} with {tensor.ndim} axes on {tensor.device} cannot be sent")
     order = sorted(range(tensor.ndim), key=lambda axis: -tensor.stride()[axis])
-    data = bits(tensor.detach().permute(order)).numpy().tobytes()
+    data = raw_bytes(tensor.detach().permute(order)).numpy().tobytes()
     return [name, list(tensor.shape), order, tensor.requires_grad], data
 
 

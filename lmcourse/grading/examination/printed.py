@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lmcourse.exercises.failure import Failure
-from lmcourse.exercises.surroundings import Paper
+from lmcourse.exercises.isolated_state import BoundedBuffer
 from lmcourse.exercises.values import Plain
 from lmcourse.exercises.wire_limits import WireError
 from lmcourse.exercises.wire_records import failure_from_plain, failure_to_plain, record_of
@@ -22,7 +22,7 @@ class TooMuchPrintedError(Exception):
     """Raised inside of a cell, by its own `print`."""
 
 
-class Page(Paper):
+class Page(BoundedBuffer):
     """Takes what a cell prints, keeps the first of it, and refuses more when it is too much."""
 
     def __init__(self) -> None:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from types import CodeType
 
-from lmcourse.exercises.failure import LONGEST as LONGEST_LINE
-from lmcourse.exercises.failure import failure_of
+from lmcourse.exercises.failure import MAX_MESSAGE_CHARS, failure_of
 from lmcourse.text import one_line
 
 LONGEST = 200_000
@@ -85,7 +84,7 @@ def no_python(source: str) -> str:
         compiled(source)
     except SyntaxError as error:
         where = f", in line {error.lineno}: `{(error.text or '').strip()}`" if error.lineno else ""
-        return one_line(f"{type(error).__name__}: {error.msg}{where}", LONGEST_LINE)
+        return one_line(f"{type(error).__name__}: {error.msg}{where}", MAX_MESSAGE_CHARS)
     except NOT_READ as error:
         return str(failure_of(error))
     return "this cell is nested too deeply to be read, or the notebook is too long"
