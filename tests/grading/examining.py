@@ -18,7 +18,7 @@ from lmcourse.grading.examination import Patience, PlainHost, examine
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.child import serve
 from lmcourse.grading.examination.host import Host
-from lmcourse.grading.examined import Examined
+from lmcourse.grading.examination_result import ExaminationResult
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +36,7 @@ def examined(
     host: Host | None = None,
     patience: Patience | None = None,
     handed_out: Sequence[str] = (),
-) -> Examined:
+) -> ExaminationResult:
     """The whole examination, in a plain process unless another host is given."""
     return examine(texts, exercises, seed, host or PlainHost(), patience, handed_out)
 

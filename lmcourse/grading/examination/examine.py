@@ -22,7 +22,7 @@ from lmcourse.grading.examination.rules import Source
 from lmcourse.grading.examination.showing import only_shows, showing_names
 from lmcourse.grading.examination.suspicious import suspicious
 from lmcourse.grading.examination.texts import cells_of, no_python
-from lmcourse.grading.examined import CellRun, Examined
+from lmcourse.grading.examination_result import CellRun, ExaminationResult
 from lmcourse.report import Report
 
 
@@ -33,7 +33,7 @@ def examine(
     host: Host,
     patience: Patience | None = None,
     handed_out: Collection[str] = (),
-) -> Examined:
+) -> ExaminationResult:
     """Grade a notebook that is not trusted.
 
     For honest work the reports are those of `check_exercise(hidden=True)`.
@@ -57,7 +57,7 @@ def examine(
     finally:
         examination.close()
     evidence = distinct([*examination.evidence, *suspicious(examination.read)])
-    return Examined(reports, tuple(examination.runs), examination.ended, evidence, monotonic() - begin)
+    return ExaminationResult(reports, tuple(examination.runs), examination.ended, evidence, monotonic() - begin)
 
 
 class _Examination:

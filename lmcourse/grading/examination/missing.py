@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.grading.examination.texts import Cell
-from lmcourse.grading.examined import CellRun
+from lmcourse.grading.examination_result import CellRun
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
