@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-SHOWING = ("lmcourse.notebook", "lmcourse.plots", "lmcourse.widgets", "lmcourse.exercises")
+SHOWING = ("lmcourse.notebook", "lmcourse.plots", "lmcourse.widgets", "lmcourse.exercises", "lmcourse.chapters")
 """Where the functions come from that show or check something, and give nothing that a cell needs."""
 
 PREPARING = "lmcourse.notebook.start"

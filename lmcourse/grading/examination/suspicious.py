@@ -27,7 +27,7 @@ USES: dict[Kind, tuple[str, ...]] = {
     ),
     "builtins": ("unittest.mock", "torch.overrides", "torch.utils._python_dispatch"),
     "text": (
-        *("lmcourse.exercises", "lmcourse.report", "lmcourse.grading", "lmcourse.authoring"),
+        *("lmcourse.exercises", "lmcourse.chapters", "lmcourse.report", "lmcourse.grading", "lmcourse.authoring"),
         "importlib",
         *("builtins.eval", "builtins.exec", "builtins.compile", "builtins.__import__"),
     ),
@@ -35,6 +35,9 @@ USES: dict[Kind, tuple[str, ...]] = {
 """Modules and functions, each with all below it."""
 
 FINE = ("lmcourse.exercises.check", "lmcourse.exercises.hint")
+
+FIGURES = re.compile(r"lmcourse\.chapters\.\w+\.figures(\.|$)")
+"""Of the chapters, what a notebook uses."""
 
 OWNERS = ("builtins", "torch", "lmcourse", "sys", "os", "math", "numpy", "IPython")
 """Modules in which a notebook changes nothing, but for `SETTINGS`."""
@@ -91,7 +94,7 @@ def _found(node: ast.AST, known: Mapping[str, str]) -> Found:
 
 
 def _used(name: str) -> Found:
-    if not name or _below(name, FINE):
+    if not name or _below(name, FINE) or FIGURES.match(name):
         return
     for kind, uses in USES.items():
         for used in uses:
