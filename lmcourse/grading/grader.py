@@ -12,8 +12,8 @@ from lmcourse.grading.batch import Job, Setting, open_pool, processors
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examined import Examined
 from lmcourse.grading.intake.submissions import Submission, assignments, find_submissions
-from lmcourse.grading.jail import choose_isolation
 from lmcourse.grading.result import Result, nothing, result_of
+from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.grading.workroom import Workroom
 
 

@@ -16,8 +16,8 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.batch import Job, Setting, crew, open_pool
 from lmcourse.grading.batch.crew import Crew, WorkerError
 from lmcourse.grading.batch.job import data_beside, exercises_version, job_for, modules_of
-from tests.grading.jailed import needs_bubblewrap
 from tests.grading.real_course import CHAPTER, REPOSITORY
+from tests.grading.sandboxed import needs_bubblewrap
 
 SOURCE = REPOSITORY / "solutions" / CHAPTER.id / f"{CHAPTER.topic}.ipynb"
 

@@ -26,10 +26,10 @@ from lmcourse.grading.cells import new_output
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examined import CellRun, Examined
 from lmcourse.grading.intake.reading import SubmissionExporter
-from lmcourse.grading.jail import choose_isolation
 from lmcourse.grading.notes import CHECK, NO_SCORE, NOT_RUN, error, note, problem_of
 from lmcourse.grading.plugs.run import RunNotebook
 from lmcourse.grading.reports import MIME
+from lmcourse.grading.sandbox import choose_isolation
 
 if TYPE_CHECKING:
     from lmcourse.exercises.report import Report
@@ -100,7 +100,7 @@ def refuse_own_checks(assignment: str, isolation: str) -> None:
     if isolation != "process" and not is_of_the_course(assignment):
         raise CourseError(
             f"{assignment} is no notebook of this course: its checks would run in one process with the answers, where "
-            "no jail protects them. For people you trust there is isolation=process."
+            "no sandbox protects them. For people you trust there is isolation=process."
         )
 
 
