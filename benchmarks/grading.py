@@ -36,6 +36,7 @@ from honest_class import hand_in
 from watched import Watched, watch
 
 from lmcourse.course import Chapter, find_chapter
+from lmcourse.report import CHECK_PREFIX
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 NBGRADER = [sys.executable, "-m", "nbgrader"]
@@ -119,7 +120,7 @@ def marks_in(gradebook: Path, chapter: Chapter) -> Marks:
     with Gradebook(f"sqlite:///{gradebook}") as book:
         return {
             submission.student.id: {
-                grade.name.removeprefix("check_"): None if grade.auto_score is None else grade.score
+                grade.name.removeprefix(CHECK_PREFIX): None if grade.auto_score is None else grade.score
                 for notebook in submission.notebooks
                 for grade in notebook.grades
             }

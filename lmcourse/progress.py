@@ -14,12 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmcourse.course import CHAPTERS, Chapter
-
-REPORT = "application/vnd.lmcourse.report+json"
-"""`lmcourse.exercises.report.MIME`; importing it from there would load torch."""
-
-PREFIX = "check_"
-"""What the nbgrader id of a check cell starts with; the exercise's name follows."""
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME
 
 State = Literal["not started", "in progress", "done"]
 
@@ -136,10 +131,10 @@ def _graded(cell: dict[str, Any]) -> Iterator[ExerciseProgress]:
     """The exercise that this cell checks, if it is a check."""
     said = cell["metadata"].get("nbgrader") or {}
     name = str(said.get("grade_id", ""))
-    if not said.get("grade") or not name.startswith(PREFIX):
+    if not said.get("grade") or not name.startswith(CHECK_PREFIX):
         return
-    exercise, most = name.removeprefix(PREFIX), float(said["points"])
-    reports = [output.get("data", {}).get(REPORT) for output in cell.get("outputs", [])]
+    exercise, most = name.removeprefix(CHECK_PREFIX), float(said["points"])
+    reports = [output.get("data", {}).get(REPORT_MIME) for output in cell.get("outputs", [])]
     report: dict[str, Any] = next((report for report in reversed(reports) if report), {})
     points = float(report.get("points", 0.0))
     fair = min(max(points, 0.0), most) if math.isfinite(points) else 0.0

@@ -14,6 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from lmcourse.authoring.source import Source, SourceCell
 from lmcourse.course import Chapter
 from lmcourse.exercises.registry import exercises_of
+from lmcourse.report import check_id
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
@@ -54,11 +55,6 @@ def _id(cell: SourceCell, seen: Counter[str]) -> str:
     name = hashlib.sha256(f"{cell.kind}\n{cell.text}".encode()).hexdigest()[:12]
     seen[name] += 1
     return name if seen[name] == 1 else f"{name}-{seen[name]}"
-
-
-def check_id(exercise: str) -> str:
-    """The id of the cell that checks an exercise, for Jupyter and for nbgrader."""
-    return f"check_{exercise}"
 
 
 def _nbgrader(grade_id: str, **said: Any) -> dict[str, Any]:

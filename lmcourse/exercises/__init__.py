@@ -1,7 +1,7 @@
 """Exercises: one module per notebook, and the machinery that checks an answer and explains what is wrong with it.
 
 Read `exercise.py` first, then follow an answer: `checking` → `outcome` (runs it) → `trial` (compares) → `judge` →
-`report`.
+`lmcourse.report`.
 """
 
 from lmcourse.exercises.cases import Case, case, script
@@ -9,7 +9,7 @@ from lmcourse.exercises.checking import check, check_exercise
 from lmcourse.exercises.compare import EXACT, Tolerance
 from lmcourse.exercises.exercise import Exercise, value_exercise
 from lmcourse.exercises.hints import hint
-from lmcourse.exercises.report import Report
+from lmcourse.report import Report
 
 __all__ = [
     "EXACT",

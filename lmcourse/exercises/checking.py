@@ -12,9 +12,9 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome, evaluate
 from lmcourse.exercises.registry import find_exercise
-from lmcourse.exercises.report import Report
 from lmcourse.exercises.rules import forbidden_in_source
 from lmcourse.exercises.trial import Trial
+from lmcourse.report import Report
 
 SEED = "LMCOURSE_SEED"
 """The environment variable by which a grader chooses the hidden cases."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import find_exercise
-from lmcourse.exercises.report_html import HINT, TEXT, with_code
+from lmcourse.report.html import HINT, TEXT, with_code
 
 _shown: Counter[str] = Counter()
 

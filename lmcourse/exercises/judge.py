@@ -12,9 +12,9 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.diagnosis import diagnose
 from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.outcome import Outcome, evaluate
-from lmcourse.exercises.report import CaseResult, Report
 from lmcourse.exercises.trial import Trial, verdict
-from lmcourse.exercises.values import one_line
+from lmcourse.report import CaseResult, Report
+from lmcourse.text import one_line
 
 Guess = Callable[[Misconception, Case], Outcome]
 """What a known wrong answer gives on a case."""

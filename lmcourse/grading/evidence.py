@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from lmcourse.text import collapse_whitespace, replace_unprintable, shorten
+
 Kind = Literal["file", "network", "process", "interpreter", "builtins", "protocol", "flood", "crash", "memory", "text"]
 Source = Literal["seen", "told", "read"]
 
-LONGEST = 200
+MAX_SENTENCE_CHARS = 200
 """Characters of one sentence."""
 
-MOST = 50
+MAX_PIECES = 50
 """Pieces of evidence about one submission."""
 
 
@@ -36,8 +38,8 @@ class Evidence:
         """Raises ValueError for a kind or a source that does not exist; shortens the sentence to one short line."""
         if self.kind not in get_args(Kind) or self.source not in get_args(Source):
             raise ValueError(f"no such evidence: {self.kind!r}, {self.source!r}")
-        line = " ".join("".join(c if c.isprintable() else " " for c in self.what).split())
-        object.__setattr__(self, "what", line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…")
+        line = collapse_whitespace(replace_unprintable(self.what))
+        object.__setattr__(self, "what", shorten(line, MAX_SENTENCE_CHARS))
 
     def to_json(self) -> dict[str, str]:
         """Plain data; `Evidence(**data)` reads it back."""
@@ -45,8 +47,8 @@ class Evidence:
 
 
 def distinct(found: list[Evidence]) -> tuple[Evidence, ...]:
-    """Each piece once, in order, and not more than `MOST`."""
-    return tuple(dict.fromkeys(found))[:MOST]
+    """Each piece once, in order, and not more than `MAX_PIECES`."""
+    return tuple(dict.fromkeys(found))[:MAX_PIECES]
 
 
 def read_evidence(data: Any) -> tuple[Evidence, ...]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmcourse.grading.evidence import Evidence, read_evidence
-
-if TYPE_CHECKING:
-    from lmcourse.exercises.report import Report
+from lmcourse.report import Report
 
 
 @dataclass(frozen=True)
@@ -62,8 +60,6 @@ class Examined:
         Raises:
             ValueError, TypeError, KeyError: the data is something else.
         """
-        from lmcourse.exercises.report import Report
-
         return cls(
             {str(name): Report.from_json(report) for name, report in data["reports"].items()},
             tuple(CellRun(bool(cell["run"]), str(cell["printed"]), str(cell["failure"])) for cell in data["cells"]),

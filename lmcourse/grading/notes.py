@@ -11,9 +11,6 @@ from lmcourse.grading.cells import new_output
 KEY = "lmcourse"
 """The key of these notes in the metadata of a notebook. `restore` drops what a submission brings there."""
 
-CHECK = "check_"
-"""What the nbgrader id of a graded cell adds to the name of its exercise."""
-
 NO_SCORE = "NoScore"
 """The name of the error in a graded cell that gave no usable score."""
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from nbformat import NotebookNode
 
-from lmcourse.grading.notes import CHECK, KEY, NOT_RUN, TELLING, problem_of
-from lmcourse.grading.reports import MIME, read_report
+from lmcourse.grading.notes import KEY, NOT_RUN, TELLING, problem_of
+from lmcourse.grading.reports import read_report
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME
 
 SHOWN = 3
 """Exercises that the line explains; the feedback page has them all."""
@@ -42,10 +43,10 @@ def _explanations(graded: NotebookNode) -> dict[str, str]:
     found = {}
     for cell in graded.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-        if cell.cell_type == "code" and name.startswith(CHECK):
+        if cell.cell_type == "code" and name.startswith(CHECK_PREFIX):
             text = _explanation(cell.outputs)
             restored = "its check was deleted and has been put back. " if name in put_back else ""
-            found[name.removeprefix(CHECK)] = restored + text
+            found[name.removeprefix(CHECK_PREFIX)] = restored + text
     return found
 
 
@@ -64,7 +65,7 @@ def _explanation(outputs: list[NotebookNode]) -> str:
             return "its check ran out of time."
         return f"{error.ename} while its check ran."
     for output in outputs:
-        report = read_report(output.get("data", {}).get(MIME))
+        report = read_report(output.get("data", {}).get(REPORT_MIME))
         if report is not None and not report.answered:
             return "not answered."
         if report is not None:

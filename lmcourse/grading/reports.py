@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbformat import NotebookNode
 
 from lmcourse.grading.intake.pictures import printable
-from lmcourse.grading.notes import CHECK
-
-if TYPE_CHECKING:
-    from lmcourse.exercises.report import Report
-
-MIME = "application/vnd.lmcourse.report+json"
-"""`lmcourse.exercises.report.MIME`, spelled out: importing it would load PyTorch into every command."""
+from lmcourse.report import REPORT_MIME, Report, check_id
 
 LONGEST = 2_000
 """Characters of one text of a report."""
@@ -56,8 +50,6 @@ def read_report(data: Any) -> Report | None:
         return None
     if len(json.dumps(data)) > WHOLE:
         return None
-    from lmcourse.exercises.report import Report
-
     cases = [case | {"message": "", "call": ""} if case["hidden"] else case for case in data["cases"]]
     notes = [] if data["hidden"] else data["notes"]
     return Report.from_json({**data, "points": float(data["points"]), "cases": cases, "notes": notes})
@@ -68,8 +60,8 @@ def reports_in(graded: NotebookNode) -> dict[str, Report]:
     found = {}
     for cell in graded.cells:
         for output in cell.get("outputs", []):
-            report = read_report(output.get("data", {}).get(MIME))
-            if report is not None and cell.metadata.get("nbgrader", {}).get("grade_id") == CHECK + report.exercise:
+            report = read_report(output.get("data", {}).get(REPORT_MIME))
+            if report is not None and cell.metadata.get("nbgrader", {}).get("grade_id") == check_id(report.exercise):
                 found[report.exercise] = report
     return found
 

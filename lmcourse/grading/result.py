@@ -6,17 +6,15 @@ import ast
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbformat import NotebookNode
 
 from lmcourse.grading.evidence import Evidence, read_evidence
-from lmcourse.grading.notes import CHECK, KEY
+from lmcourse.grading.notes import KEY
 from lmcourse.grading.reasons import reason
 from lmcourse.grading.reports import reports_in
-
-if TYPE_CHECKING:
-    from lmcourse.exercises.report import Report
+from lmcourse.report import CHECK_PREFIX, Report
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def nothing(student: str, assignment: str, possible: Mapping[str, float], why: s
 
 
 def _by_exercise(points: Mapping[str, float]) -> dict[str, float]:
-    return {name.removeprefix(CHECK): value for name, value in points.items()}
+    return {name.removeprefix(CHECK_PREFIX): value for name, value in points.items()}
 
 
 def _digest(graded: NotebookNode) -> str:

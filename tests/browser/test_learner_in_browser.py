@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from driver import Lab, Notebook, solution_of, start_lab
 
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME, check_id
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
 pytestmark = pytest.mark.browser
 
 PATH = "01-floating-point/floating_point.ipynb"
-REPORT = "application/vnd.lmcourse.report+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 WRONG = """def tensor_bytes(shape: list[int], dtype: str) -> int:
@@ -54,8 +55,8 @@ def notebook(lab: Lab, page: Page) -> Notebook:
 
 def report(notebook: Notebook, name: str) -> dict[str, Any]:
     """The report under an exercise."""
-    [output] = notebook.cell(f"check_{name}")["outputs"]
-    found: dict[str, Any] = output["data"][REPORT]
+    [output] = notebook.cell(check_id(name))["outputs"]
+    found: dict[str, Any] = output["data"][REPORT_MIME]
     return found
 
 
@@ -77,7 +78,7 @@ def test_every_cell_runs_and_only_open_exercises_raise(notebook: Notebook) -> No
         assert cell["cell_type"] != "code" or cell["execution_count"], cell["source"]
         if marks.get("grade"):
             checks += 1
-            assert report(notebook, marks["grade_id"].removeprefix("check_"))["points"] == 0
+            assert report(notebook, marks["grade_id"].removeprefix(CHECK_PREFIX))["points"] == 0
     assert checks >= 8
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lmcourse.course import CHAPTERS
-from lmcourse.exercises.report import MIME, Report
-from lmcourse.progress import REPORT, read_notebook, read_progress
+from lmcourse.progress import read_notebook, read_progress
+from lmcourse.report import REPORT_MIME, Report, check_id
 
 CHAPTER = CHAPTERS[0]
 
@@ -24,13 +24,13 @@ def check_cell(name: str, most: float, *shown: Report) -> dict[str, Any]:
     outputs = [
         {
             "output_type": "execute_result",
-            "data": {MIME: item.to_json(), "text/plain": repr(item)},
+            "data": {REPORT_MIME: item.to_json(), "text/plain": repr(item)},
             "metadata": {},
             "execution_count": 1,
         }
         for item in shown
     ]
-    marks = {"grade": True, "grade_id": f"check_{name}", "points": most}
+    marks = {"grade": True, "grade_id": check_id(name), "points": most}
     return {"cell_type": "code", "metadata": {"nbgrader": marks}, "outputs": outputs, "source": ""}
 
 
@@ -39,10 +39,6 @@ def save(folder: Path, *cells: dict[str, Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"cells": [{"cell_type": "markdown", "metadata": {}, "source": ""}, *cells]}))
     return path
-
-
-def test_the_report_is_looked_for_where_it_is_put() -> None:
-    assert REPORT == MIME
 
 
 def test_points_come_from_the_report_under_each_check(tmp_path: Path) -> None:

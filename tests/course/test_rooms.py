@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "lmcourse"
 
 FLOORS = (
-    ("errors", "units"),
+    ("errors", "text", "units"),
     ("device",),
     ("autograd", "data", "numerics"),
     ("nn",),
@@ -21,7 +21,7 @@ FLOORS = (
     ("bench", "parity"),
     ("plots",),
     ("widgets",),
-    ("course", "root"),
+    ("course", "report", "root"),
     ("exercises",),
     ("chapters",),
     ("notebook", "progress"),

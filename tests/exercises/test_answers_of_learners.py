@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.exercises import check_exercise
-from lmcourse.exercises.report import Report
+from lmcourse.report import Report
 from tests.exercises.toy import answering, counting, doubling
 
 

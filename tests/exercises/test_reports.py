@@ -14,7 +14,7 @@ from torch import Tensor
 from lmcourse.errors import CourseError
 from lmcourse.exercises import Report, case, check, check_exercise, hint
 from lmcourse.exercises.checking import SEED
-from lmcourse.exercises.report import MIME, CaseResult
+from lmcourse.report import REPORT_MIME, CaseResult
 from tests.exercises.toy import answering, doubling
 
 
@@ -105,7 +105,7 @@ def test_the_html_is_whole_and_speaks_to_screen_readers() -> None:
 def test_json_goes_there_and_back() -> None:
     for report in (check_exercise(doubling(), unchanged), hostile_report()):
         assert Report.from_json(json.loads(json.dumps(report.to_json()))) == report
-    assert set(check_exercise(doubling(), unchanged)._repr_mimebundle_()) == {MIME}
+    assert set(check_exercise(doubling(), unchanged)._repr_mimebundle_()) == {REPORT_MIME}
 
 
 def test_a_hidden_run_judges_all_cases_and_tells_categories_only() -> None:

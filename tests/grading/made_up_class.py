@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from lmcourse.exercises.registry import find_exercise
-from lmcourse.exercises.report import CaseResult, Report
 from lmcourse.grading.result import Result
+from lmcourse.report import CaseResult, Report
 
 CHAPTER = "08-attention"
 NAMES = ("attention_weights", "causal_mask", "causal_attention")

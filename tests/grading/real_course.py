@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 
 from lmcourse.course import Chapter, find_chapter
 from lmcourse.exercises.registry import exercises_of
+from lmcourse.report import CHECK_PREFIX
 from tests.grading.tiny_course import REPOSITORY
 
 CHAPTER = find_chapter("01-floating-point")
@@ -88,7 +89,7 @@ class RealCourse:
         with Gradebook(url or f"sqlite:///{self.root}/gradebook.db") as book:
             return {
                 submission.student.id: {
-                    grade.name.removeprefix("check_"): grade.score
+                    grade.name.removeprefix(CHECK_PREFIX): grade.score
                     for notebook in submission.notebooks
                     for grade in notebook.grades
                 }

@@ -14,7 +14,7 @@ from lmcourse.grading.examination import PlainLauncher, Timeouts
 from lmcourse.grading.examination.child import PrintedText, TooMuchPrintedError
 from lmcourse.grading.examination.code_cells import cells_of
 from lmcourse.grading.examination.encoding import ProtocolError
-from lmcourse.grading.examination.messages import KEPT_PRINTED_CHARS, MAX_PRINTED_CHARS, cell_from_plain
+from lmcourse.grading.examination.messages import KEPT_CELL_PRINTED_CHARS, MAX_CELL_PRINTED_CHARS, cell_from_plain
 from lmcourse.grading.examination.skipped_cells import display_names, only_displays, unneeded_cells
 from tests.exercises.toy import answering, counting, doubling
 from tests.grading.examining import ForkedProcess, ForkLauncher, code_cells, examined, reports_of
@@ -123,7 +123,7 @@ def test_a_cell_tells_what_it_printed_and_how_it_failed() -> None:
         "check(answer)\nfrom lmcourse.notebook import check",
         "def f(:",
         "",
-        f"print('a' * {KEPT_PRINTED_CHARS + 1})",
+        f"print('a' * {KEPT_CELL_PRINTED_CHARS + 1})",
         "from lmcourse.notebook import check",
         "check(answer)",
     ]
@@ -132,26 +132,26 @@ def test_a_cell_tells_what_it_printed_and_how_it_failed() -> None:
     assert runs[0].printed == "out\nerr\n [31m?\n"
     assert runs[1].failure == "ZeroDivisionError: division by zero, in line 2: `y = x / 0`"
     assert runs[3].failure.startswith("SyntaxError: ")
-    assert [runs[4].failure, runs[5].printed, runs[7].failure] == ["", "a" * KEPT_PRINTED_CHARS, ""]
+    assert [runs[4].failure, runs[5].printed, runs[7].failure] == ["", "a" * KEPT_CELL_PRINTED_CHARS, ""]
 
 
 def test_a_cell_that_prints_without_end_is_ended() -> None:
     """And it costs neither memory nor the other cells."""
     found = examined(["while True:\n    print('x' * 100_000)", "answer = 42"], [answering()], launcher=ForkLauncher())
     assert found.reports["answer"].points == 1
-    assert f"printed more than {MAX_PRINTED_CHARS:,} characters" in found.cells[0].failure
+    assert f"printed more than {MAX_CELL_PRINTED_CHARS:,} characters" in found.cells[0].failure
     assert [(one.kind, one.source) for one in found.evidence] == [("flood", "seen")]
     printed = PrintedText()
     for _ in range(100):
-        printed.write("x" * (MAX_PRINTED_CHARS // 100))
+        printed.write("x" * (MAX_CELL_PRINTED_CHARS // 100))
     with pytest.raises(TooMuchPrintedError):
         printed.write("x")
-    assert len(printed.getvalue()) == KEPT_PRINTED_CHARS
+    assert len(printed.getvalue()) == KEPT_CELL_PRINTED_CHARS
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"printed": "x" * (KEPT_PRINTED_CHARS + 1)}, {"printed": 3}, {"flooded": 1}, {"failure": "x"}, {"points": 2}],
+    [{"printed": "x" * (KEPT_CELL_PRINTED_CHARS + 1)}, {"printed": 3}, {"flooded": 1}, {"failure": "x"}, {"points": 2}],
 )
 def test_what_is_said_of_a_cell_is_checked(change: dict[str, object]) -> None:
     with pytest.raises(ProtocolError):

@@ -18,7 +18,7 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome, evaluate
 from lmcourse.exercises.registry import all_exercises
-from lmcourse.exercises.values import Plain, fresh, same
+from lmcourse.exercises.values import Plain, copy_input, same
 from lmcourse.grading.examination.decoding import decode
 from lmcourse.grading.examination.encoding import DTYPES, LENGTH_BYTES, MessageLimits, ProtocolError, encode
 from lmcourse.grading.examination.messages import case_from_plain, case_to_plain, outcome_from_plain, outcome_to_plain
@@ -207,8 +207,8 @@ def test_every_case_of_the_course_can_be_sent() -> None:
     for exercise in all_exercises().values():
         for case in (*exercise.cases, *exercise.hidden(0)):
             arrived = case_from_plain(decode(encode(case_to_plain(case))))
-            assert same(fresh(arrived.args), fresh(case.args)), exercise.name
-            assert same(fresh(arrived.kwargs), fresh(case.kwargs)), exercise.name
+            assert same(copy_input(arrived.args), copy_input(case.args)), exercise.name
+            assert same(copy_input(arrived.kwargs), copy_input(case.kwargs)), exercise.name
             assert arrived.script == case.script
 
 

@@ -21,7 +21,8 @@ from lmcourse.grading.config import configure
 from lmcourse.grading.pages import display, html
 from lmcourse.grading.pages.display import CleanForDisplay
 from lmcourse.grading.pages.hide import HideTests
-from lmcourse.grading.reports import MIME, REPORT, read_report
+from lmcourse.grading.reports import REPORT, read_report
+from lmcourse.report import REPORT_MIME
 from tests.grading.strange import ANYTHING
 from tests.grading.tiny_course import graded_cell
 
@@ -74,7 +75,7 @@ MIMES = st.sampled_from(
         "application/javascript",
         "application/vnd.jupyter.widget-view+json",
         "application/pdf",
-        MIME,
+        REPORT_MIME,
     ]
 )
 FORGED = st.fixed_dictionaries(
@@ -101,7 +102,7 @@ FORGED = st.fixed_dictionaries(
         "answered": st.booleans(),
     }
 )
-DATA = st.dictionaries(MIMES, VALUES, max_size=4) | st.fixed_dictionaries({MIME: FORGED, "text/html": TEXTS})
+DATA = st.dictionaries(MIMES, VALUES, max_size=4) | st.fixed_dictionaries({REPORT_MIME: FORGED, "text/html": TEXTS})
 OUTPUTS = st.fixed_dictionaries(
     {"output_type": st.sampled_from(["stream", "error", "display_data", "execute_result", "pyout"]) | ANYTHING},
     optional={

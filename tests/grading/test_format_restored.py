@@ -19,6 +19,7 @@ from lmcourse.grading.intake.submissions import Assignment
 from lmcourse.grading.notes import problem_of
 from lmcourse.grading.plugs.restore import RestoreCells
 from lmcourse.grading.workroom import Workroom
+from lmcourse.report import check_id
 from tests.grading.strange import ANYTHING, REPLACED, sound
 from tests.grading.tiny_course import ASSIGNMENT, EXERCISES, NAME, Course
 
@@ -61,7 +62,7 @@ def is_sound(desk: Desk, handed_in: bytes) -> NotebookNode:
     """The oracle for everything."""
     nb = desk.restored(handed_in)
     nbformat.validate(nb)
-    assert sorted(checks(nb)) == sorted(f"check_{name}" for name in EXERCISES)
+    assert sorted(checks(nb)) == sorted(check_id(name) for name in EXERCISES)
     assert nb.metadata.keys() == {"kernelspec", "lmcourse"}
     assert all(
         cell.source.count("hidden=True") == 1 for cell in nb.cells if cell.metadata.get("nbgrader", {}).get("grade")
@@ -85,7 +86,7 @@ def test_every_check_is_there_once_whatever_is_replaced(desk: Desk, notebook: An
     marks=st.fixed_dictionaries(
         {},
         optional={
-            "grade_id": ANYTHING | st.sampled_from([f"check_{name}" for name in EXERCISES] + list(EXERCISES)),
+            "grade_id": ANYTHING | st.sampled_from([check_id(name) for name in EXERCISES] + list(EXERCISES)),
             "grade": ANYTHING,
             "solution": ANYTHING,
             "locked": ANYTHING,

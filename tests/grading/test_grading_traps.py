@@ -14,6 +14,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME, check_id
 from tests.grading.tiny_course import EXERCISES, SECRET, Course, Submission
 
 FULL = dict.fromkeys(EXERCISES, 2.0)
@@ -227,7 +228,7 @@ def with_scripts(page: Submission) -> Submission:
         "application/javascript": "alert('owned')",
         "text/latex": f"$x$ {SCRIPT}",
         "image/png": f'"><img src=x {ATTACK}>',
-        "application/vnd.lmcourse.report+json": {"exercise": SCRIPT, "points": 2},
+        REPORT_MIME: {"exercise": SCRIPT, "points": 2},
         "application/vnd.jupyter.widget-view+json": {"model_id": SCRIPT},
     }
     for mime, value in shown.items():
@@ -262,7 +263,7 @@ def errors(course: Course, student: str) -> dict[str, str]:
         marks = cell.metadata.get("nbgrader", {})
         for output in cell.outputs if cell.cell_type == "code" and marks.get("grade") else []:
             if output.output_type == "error":
-                found[marks["grade_id"].removeprefix("check_")] = f"{output.ename}: {output.evalue}"
+                found[marks["grade_id"].removeprefix(CHECK_PREFIX)] = f"{output.ename}: {output.evalue}"
     return found
 
 
@@ -323,7 +324,7 @@ def test_copied_cells_count_once_and_in_their_place(graded: Class) -> None:
     assert graded.scores["copied"] == FULL
     nb = nbformat.read(graded.course.graded("copied"), as_version=4)
     marked = [cell.metadata.nbgrader.grade_id for cell in nb.cells if "nbgrader" in cell.metadata]
-    assert sorted(marked) == sorted([*EXERCISES, *(f"check_{name}" for name in EXERCISES)])
+    assert sorted(marked) == sorted([*EXERCISES, *(check_id(name) for name in EXERCISES)])
 
 
 def test_deleted_checks_are_put_back(graded: Class) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 from nbformat import NotebookNode, write
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from lmcourse.report import CHECK_PREFIX, check_id
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 ASSIGNMENT = "01-tiny"
 NAME = "tiny.ipynb"
@@ -50,7 +52,7 @@ def solution_cell(name: str, answer: str = RIGHT) -> NotebookNode:
 
 def graded_cell(name: str, points: float = POINTS) -> NotebookNode:
     marks = {"schema_version": 3, "grade": True, "solution": False, "locked": True, "task": False}
-    marks |= {"points": points, "grade_id": f"check_{name}"}
+    marks |= {"points": points, "grade_id": check_id(name)}
     source = f"check({name})\n### BEGIN HIDDEN TESTS\n{SECRET.format(name=name)}\n### END HIDDEN TESTS"
     return new_code_cell(source, metadata={"nbgrader": marks}, id=f"check-{name}")
 
@@ -153,7 +155,7 @@ class Course:
         with Gradebook(f"sqlite:///{self.root}/gradebook.db") as book:
             return {
                 submission.student.id: {
-                    grade.name.removeprefix("check_"): None if grade.auto_score is None else grade.score
+                    grade.name.removeprefix(CHECK_PREFIX): None if grade.auto_score is None else grade.score
                     for notebook in submission.notebooks
                     for grade in notebook.grades
                 }

@@ -99,7 +99,7 @@ def job_for(source: Path, cells: Sequence[str], setting: Setting) -> Job:
 def exercises_version() -> str:
     """A digest of the code of all exercises, from which marks come."""
     digest = hashlib.sha256()
-    rooms = (PACKAGE / "exercises", PACKAGE / "chapters")
+    rooms = (PACKAGE / "exercises", PACKAGE / "chapters", PACKAGE / "report")
     for path in sorted(path for room in rooms for path in room.rglob("*.py")):
         digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()

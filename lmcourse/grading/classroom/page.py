@@ -13,6 +13,7 @@ from lmcourse.grading.classroom.advice import what_to_explain
 from lmcourse.grading.classroom.doubts import KINDS, SOURCES
 from lmcourse.grading.classroom.section import Section
 from lmcourse.grading.classroom.texts import one_line, shown_name
+from lmcourse.report.html import with_code
 
 SENTENCE = 240
 """Characters of a sentence that a learner may have written."""
@@ -52,6 +53,4 @@ def _environment() -> Environment:
 
 
 def _code(text: str) -> Markup:
-    from lmcourse.exercises.report_html import with_code
-
     return Markup(with_code(text))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from lmcourse.grading.classroom.questions import Question
 from lmcourse.grading.classroom.standing import Standing, standing_of
 from lmcourse.grading.result import Result
-
-if TYPE_CHECKING:
-    from lmcourse.exercises.report import Report
+from lmcourse.report import Report
 
 
 @dataclass(frozen=True)

@@ -28,16 +28,16 @@ import torch
 import lmcourse.exercises
 import lmcourse.notebook
 from lmcourse.exercises.failure import Failure, failure_of
+from lmcourse.exercises.isolated_state import BoundedBuffer
 from lmcourse.exercises.outcome import Outcome, evaluate
 from lmcourse.exercises.rules import forbidden_in_source
-from lmcourse.exercises.surroundings import Paper
 from lmcourse.exercises.values import Plain
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.code_cells import compile_cell
 from lmcourse.grading.examination.encoding import ProtocolError, encode
 from lmcourse.grading.examination.messages import (
-    KEPT_PRINTED_CHARS,
-    MAX_PRINTED_CHARS,
+    KEPT_CELL_PRINTED_CHARS,
+    MAX_CELL_PRINTED_CHARS,
     CellOutcome,
     case_from_plain,
     cell_to_plain,
@@ -50,11 +50,11 @@ class TooMuchPrintedError(Exception):
     """Raised inside of a cell, by its own `print`."""
 
 
-class PrintedText(Paper):
+class PrintedText(BoundedBuffer):
     """Takes what a cell prints, keeps the first of it, and refuses more when it is too much."""
 
     def __init__(self) -> None:
-        super().__init__(KEPT_PRINTED_CHARS)
+        super().__init__(KEPT_CELL_PRINTED_CHARS)
         self.written = 0
 
     def write(self, text: str) -> int:
@@ -62,14 +62,14 @@ class PrintedText(Paper):
         self.written += len(text)
         if self.flooded:
             raise TooMuchPrintedError(
-                f"this cell printed more than {MAX_PRINTED_CHARS:,} characters: is there a print in a loop?"
+                f"this cell printed more than {MAX_CELL_PRINTED_CHARS:,} characters: is there a print in a loop?"
             )
         return super().write(text)
 
     @property
     def flooded(self) -> bool:
         """Whether it was too much."""
-        return self.written > MAX_PRINTED_CHARS
+        return self.written > MAX_CELL_PRINTED_CHARS
 
 
 def serve(channel: Channel) -> None:

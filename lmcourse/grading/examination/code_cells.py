@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from types import CodeType
 
-from lmcourse.exercises.failure import LONGEST as MAX_LINE_CHARS
-from lmcourse.exercises.failure import failure_of
-from lmcourse.exercises.values import one_line
+from lmcourse.exercises.failure import MAX_MESSAGE_CHARS, failure_of
+from lmcourse.text import one_line
 
 MAX_CELL_CHARS = 200_000
 """Characters of the longest cell that is run."""
@@ -88,7 +87,7 @@ def why_not_python(source: str) -> str:
         compile_cell(source)
     except SyntaxError as error:
         where = f", in line {error.lineno}: `{(error.text or '').strip()}`" if error.lineno else ""
-        return one_line(f"{type(error).__name__}: {error.msg}{where}", MAX_LINE_CHARS)
+        return one_line(f"{type(error).__name__}: {error.msg}{where}", MAX_MESSAGE_CHARS)
     except PARSE_ERRORS as error:
         return str(failure_of(error))
     return "this cell is nested too deeply to be read, or the notebook is too long"

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.values import NotPlainError, Plain, bits, fresh
+from lmcourse.exercises.values import NotPlainError, Plain, copy_input, raw_bytes
 
 LENGTH_BYTES = 4
 """Bytes of the length that stands in front of the JSON."""
@@ -89,7 +89,7 @@ def encode(value: Plain, limits: MessageLimits = DEFAULT_LIMITS) -> bytes:
     """
     encoder = _Encoder(limits)
     try:
-        tree = encoder.tree(fresh(value), 0)
+        tree = encoder.tree(copy_input(value), 0)
         text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except NotPlainError as error:
         raise ProtocolError(f"{error} cannot be sent") from error
@@ -154,5 +154,5 @@ def _encode_tensor(tensor: Tensor) -> tuple[list[Any], bytes]:
     if name not in DTYPES or tensor.device.type != "cpu" or tensor.ndim > MAX_TENSOR_AXES:
         raise ProtocolError(f"a tensor of dtype {name} with {tensor.ndim} axes on {tensor.device} cannot be sent")
     order = sorted(range(tensor.ndim), key=lambda axis: -tensor.stride()[axis])
-    data = bits(tensor.detach().permute(order)).numpy().tobytes()
+    data = raw_bytes(tensor.detach().permute(order)).numpy().tobytes()
     return [name, list(tensor.shape), order, tensor.requires_grad], data

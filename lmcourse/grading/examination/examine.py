@@ -11,7 +11,6 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome
-from lmcourse.exercises.report import Report
 from lmcourse.exercises.trial import Trial
 from lmcourse.grading.evidence import Evidence, distinct
 from lmcourse.grading.examination.code_cells import cells_of, why_not_python
@@ -23,6 +22,7 @@ from lmcourse.grading.examination.skipped_cells import display_names, only_displ
 from lmcourse.grading.examination.source_rules import NotebookSource
 from lmcourse.grading.examination.suspicious_code import suspicious_code
 from lmcourse.grading.examined import CellRun, Examined
+from lmcourse.report import Report
 
 
 def examine(

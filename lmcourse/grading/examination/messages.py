@@ -9,19 +9,20 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.failure import LONGEST, Failure
+from lmcourse.exercises.failure import MAX_MESSAGE_CHARS, Failure
+from lmcourse.exercises.isolated_state import MAX_PRINTED_CHARS
 from lmcourse.exercises.outcome import Outcome
-from lmcourse.exercises.surroundings import ENOUGH
-from lmcourse.exercises.values import Plain, one_line, plain
+from lmcourse.exercises.values import Plain, to_plain
 from lmcourse.grading.examination.encoding import ProtocolError
+from lmcourse.text import one_line, replace_surrogates, replace_unprintable
 
 MAX_LINES = 100
 """Warnings, or names, that are sent."""
 
-KEPT_PRINTED_CHARS = 2_000
+KEPT_CELL_PRINTED_CHARS = 2_000
 """Characters of what a cell printed that are kept."""
 
-MAX_PRINTED_CHARS = 4_000_000
+MAX_CELL_PRINTED_CHARS = 4_000_000
 """Characters after which a cell may print no more."""
 
 
@@ -62,7 +63,7 @@ def outcome_to_plain(outcome: Outcome) -> dict[str, Plain]:
     return {
         "value": outcome.value,
         "failure": failure_to_plain(outcome.failure) if outcome.failure else None,
-        "printed": outcome.printed[:ENOUGH].encode(errors="replace").decode(),
+        "printed": replace_surrogates(outcome.printed[:MAX_PRINTED_CHARS]),
         "warned": _lines(outcome.warned),
         "changed": _lines(outcome.changed),
         "forbidden": _lines(outcome.forbidden),
@@ -80,16 +81,16 @@ def outcome_from_plain(value: Plain) -> Outcome:
     if failure and record["value"] is not None:
         raise ProtocolError("a value and a failure at once")
     printed = record["printed"]
-    if not isinstance(printed, str) or len(printed) > ENOUGH:
+    if not isinstance(printed, str) or len(printed) > MAX_PRINTED_CHARS:
         raise ProtocolError("more printed than is kept")
     notes = {name: _checked_lines(record[name]) for name in ("warned", "changed", "forbidden")}
-    return Outcome(plain(record["value"]), failure, printed, **notes)
+    return Outcome(to_plain(record["value"]), failure, printed, **notes)
 
 
 def cell_to_plain(cell: CellOutcome) -> dict[str, Plain]:
     """What to send of a cell that was run."""
     return {
-        "printed": cell.printed.encode(errors="replace").decode(),
+        "printed": replace_surrogates(cell.printed),
         "flooded": cell.flooded,
         "failure": None if cell.failure is None else failure_to_plain(cell.failure),
     }
@@ -103,10 +104,10 @@ def cell_from_plain(value: Plain) -> CellOutcome:
     """
     record = record_of(value, ("printed", "flooded", "failure"))
     printed, flooded = record["printed"], record["flooded"]
-    if not isinstance(printed, str) or len(printed) > KEPT_PRINTED_CHARS or not isinstance(flooded, bool):
+    if not isinstance(printed, str) or len(printed) > KEPT_CELL_PRINTED_CHARS or not isinstance(flooded, bool):
         raise ProtocolError("more printed than is kept")
     failure = None if record["failure"] is None else failure_from_plain(record["failure"])
-    return CellOutcome("".join(c if c.isprintable() or c in "\n\t" else " " for c in printed), flooded, failure)
+    return CellOutcome(replace_unprintable(printed, keep="\n\t"), flooded, failure)
 
 
 def failure_to_plain(failure: Failure) -> dict[str, Plain]:
@@ -141,7 +142,7 @@ def record_of(value: Plain, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _line(text: str) -> str:
-    return one_line(text, LONGEST)
+    return one_line(text, MAX_MESSAGE_CHARS)
 
 
 def _lines(texts: tuple[str, ...]) -> list[str]:
@@ -150,7 +151,7 @@ def _lines(texts: tuple[str, ...]) -> list[str]:
 
 def _checked_line(text: Plain) -> str:
     """A text that a page or a terminal can show as it is: one line, printable, not too long."""
-    if not isinstance(text, str) or len(text) > LONGEST or text != one_line(text, LONGEST):
+    if not isinstance(text, str) or len(text) > MAX_MESSAGE_CHARS or text != one_line(text, MAX_MESSAGE_CHARS):
         raise ProtocolError("a text that is not one short line")
     return text
 

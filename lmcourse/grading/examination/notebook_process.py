@@ -20,7 +20,7 @@ from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.encoding import ProtocolError
 from lmcourse.grading.examination.launchers import Launcher
 from lmcourse.grading.examination.messages import (
-    MAX_PRINTED_CHARS,
+    MAX_CELL_PRINTED_CHARS,
     CellOutcome,
     case_to_plain,
     cell_from_plain,
@@ -117,7 +117,7 @@ class NotebookProcess:
         reply = self._ask({"text": text, "number": number}, self.timeouts.cell, where)
         outcome = self._parse(cell_from_plain, reply, where)
         if outcome.flooded:
-            self._note("flood", f"{where} printed more than {MAX_PRINTED_CHARS:,} characters.")
+            self._note("flood", f"{where} printed more than {MAX_CELL_PRINTED_CHARS:,} characters.")
         return outcome
 
     def evaluate(self, exercise: Exercise, case: Case) -> Outcome:

@@ -26,7 +26,8 @@ SUSPICIOUS_NAMES: dict[Kind, tuple[str, ...]] = {
     ),
     "builtins": ("unittest.mock", "torch.overrides", "torch.utils._python_dispatch"),
     "text": (
-        *("lmcourse.exercises", "lmcourse.grading", "lmcourse.authoring", "importlib"),
+        *("lmcourse.exercises", "lmcourse.report", "lmcourse.grading", "lmcourse.authoring"),
+        "importlib",
         *("builtins.eval", "builtins.exec", "builtins.compile", "builtins.__import__"),
     ),
 }

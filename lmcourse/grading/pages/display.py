@@ -16,7 +16,8 @@ from traitlets import Bool
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook, new_output
 from lmcourse.grading.intake.pictures import PICTURES, attached_pictures, is_picture, printable
 from lmcourse.grading.pages.html import clean_html
-from lmcourse.grading.reports import MIME, read_report
+from lmcourse.grading.reports import read_report
+from lmcourse.report import REPORT_MIME
 
 PYTHON = {"name": "python", "pygments_lexer": "ipython3"}
 
@@ -98,12 +99,12 @@ class _Page:
     def data(self, data: dict[str, Any]) -> dict[str, Any]:
         """What may be shown of a result; of a report, only what it says itself."""
         plain = {"text/plain": self.text(data["text/plain"])} if isinstance(data.get("text/plain"), str) else {}
-        if MIME in data:
-            report = read_report(data[MIME])
+        if REPORT_MIME in data:
+            report = read_report(data[REPORT_MIME])
             if report is None:
                 return plain
             drawn = clean_html(report._repr_html_())
-            return {MIME: report.to_json(), "text/plain": str(report), "text/html": drawn}
+            return {REPORT_MIME: report.to_json(), "text/plain": str(report), "text/html": drawn}
         clean = plain | {mime: data[mime] for mime in PICTURES if is_picture(mime, data.get(mime))}
         for mime in ("text/latex", "text/markdown", "text/html"):
             if isinstance(data.get(mime), str):

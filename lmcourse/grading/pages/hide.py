@@ -12,7 +12,7 @@ from nbgrader.utils import is_grade, is_solution
 from lmcourse.grading.cells import new_output
 from lmcourse.grading.notes import TELLING
 from lmcourse.grading.plugs.scores import NUMBER
-from lmcourse.grading.reports import MIME
+from lmcourse.report import REPORT_MIME
 
 BEGIN, END = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"
 
@@ -65,7 +65,7 @@ def _discreet(outputs: list[NotebookNode], hidden: set[str]) -> NotebookNode:
         error = next((each for each in reversed(errors) if each.ename in TELLING), errors[-1])
         return new_output("stream", name="stdout", text=_told(error, hidden))
     results = [output for output in outputs if output.output_type == "execute_result"]  # `scores` leaves one
-    if results and MIME in results[-1].data:
+    if results and REPORT_MIME in results[-1].data:
         return results[-1]
     text = results[-1].data.get("text/plain", "") if results else ""
     return new_output("stream", name="stdout", text=f"{text} points" if NUMBER.fullmatch(text) else "No report.")

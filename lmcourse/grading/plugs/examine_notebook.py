@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
@@ -26,13 +26,10 @@ from lmcourse.grading.cells import new_output
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examined import CellRun, Examined
 from lmcourse.grading.intake.reading import SubmissionExporter
-from lmcourse.grading.notes import CHECK, NO_SCORE, NOT_RUN, error, note, problem_of
+from lmcourse.grading.notes import NO_SCORE, NOT_RUN, error, note, problem_of
 from lmcourse.grading.plugs.run import RunNotebook
-from lmcourse.grading.reports import MIME
 from lmcourse.grading.sandbox import choose_isolation
-
-if TYPE_CHECKING:
-    from lmcourse.exercises.report import Report
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
 
 
 class LockedExporter(SubmissionExporter):
@@ -115,7 +112,7 @@ def fill(nb: NotebookNode, examined: Examined) -> None:
     cells = [cell for cell in nb.cells if cell.cell_type == "code"]
     for cell, run in zip(cells, examined.cells, strict=True):
         if is_grade(cell) and not is_solution(cell):
-            name = cell.metadata.nbgrader["grade_id"].removeprefix(CHECK)
+            name = cell.metadata.nbgrader["grade_id"].removeprefix(CHECK_PREFIX)
             cell.execution_count = next(numbers)
             cell.outputs = [_shown(examined.reports.get(name), name, cell.execution_count)]
         else:
@@ -137,7 +134,7 @@ def _shown(report: Report | None, name: str, number: int) -> NotebookNode:
     """The output of a graded cell."""
     if report is None:
         return error(NO_SCORE, f"The course has no exercise `{name}`: a check of another version of this notebook?")
-    data = {"text/plain": repr(report), "text/html": report._repr_html_(), MIME: report.to_json()}
+    data = {"text/plain": repr(report), "text/html": report._repr_html_(), REPORT_MIME: report.to_json()}
     return new_output("execute_result", data=data, execution_count=number)
 
 

@@ -17,7 +17,8 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook
 from lmcourse.grading.intake.reading import excess
-from lmcourse.grading.notes import CHECK, note
+from lmcourse.grading.notes import note
+from lmcourse.report import CHECK_PREFIX
 
 PYTHON = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
@@ -106,7 +107,7 @@ def _originals(claims: list[str | None]) -> dict[str, int]:
             places.setdefault(name, []).append(place)
     found = {}
     for name, candidates in places.items():
-        answer = places.get(name.removeprefix(CHECK), [-1])[0] if name.startswith(CHECK) else -1
+        answer = places.get(name.removeprefix(CHECK_PREFIX), [-1])[0] if name.startswith(CHECK_PREFIX) else -1
         found[name] = next((place for place in candidates if place > answer), candidates[-1])
     return found
 
@@ -135,6 +136,6 @@ def _put_back(cells: list[NotebookNode], missing: list[str], handed_out: Mapping
         own = handed_out[name]
         build = new_code_cell if own.cell.cell_type == "code" else new_markdown_cell
         ids = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in cells]
-        answer = name.removeprefix(CHECK)
+        answer = name.removeprefix(CHECK_PREFIX)
         place = ids.index(answer) + 1 if answer in ids else len(cells)
         cells.insert(place, build(own.cell.source, metadata={"nbgrader": dict(own.marks)}))

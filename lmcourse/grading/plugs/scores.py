@@ -13,8 +13,9 @@ from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_solution
 
-from lmcourse.grading.notes import CHECK, NO_SCORE, error
-from lmcourse.grading.reports import MIME, read_report
+from lmcourse.grading.notes import NO_SCORE, error
+from lmcourse.grading.reports import read_report
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME
 
 NUMBER = re.compile(r"\d{1,9}(\.\d{1,20})?(e-?\d{1,3})?")
 
@@ -51,10 +52,10 @@ def _problem(cell: NotebookNode, result: NotebookNode) -> str:
     most = float(cell.metadata.nbgrader["points"])
     if float(text) > most:
         return f"The check gave {shown}, more than the {most:g} points of this exercise."
-    if MIME not in result.data:
+    if REPORT_MIME not in result.data:
         return ""
-    report = read_report(result.data[MIME])
-    exercise = cell.metadata.nbgrader["grade_id"].removeprefix(CHECK)
+    report = read_report(result.data[REPORT_MIME])
+    exercise = cell.metadata.nbgrader["grade_id"].removeprefix(CHECK_PREFIX)
     if report is None or report.points != float(text):
         return "The report of the check and its points disagree."
     if report.exercise != exercise:

@@ -66,7 +66,7 @@ INTERPRETER = [
         "patched_display",
         "what shows results shows full points, whatever they are",
         """
-        from lmcourse.exercises.report import Report
+        from lmcourse.report import Report
         formatter = get_ipython().display_formatter
         formatter.format = lambda shown, *args, **kwargs: ({"text/plain": str(shown.max_points)}, {})
         """,

@@ -15,6 +15,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+from lmcourse.report import CHECK_PREFIX
 from tests.grading.attacks.attack import Attack
 from tests.grading.attacks.school import ASSIGNMENT, LEFT, SECRET, School
 from tests.grading.tiny_course import REPOSITORY
@@ -134,7 +135,7 @@ def marks(school: School) -> dict[str, dict[str, float | None]]:
     with Gradebook(f"sqlite:///{school.course}/gradebook.db") as book:
         return {
             submission.student.id: {
-                grade.name.removeprefix("check_"): None if grade.auto_score is None else float(grade.score)
+                grade.name.removeprefix(CHECK_PREFIX): None if grade.auto_score is None else float(grade.score)
                 for notebook in submission.notebooks
                 for grade in notebook.grades
             }

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from lmcourse.report import REPORT_MIME
 from tests.grading.attacks.attack import attack
 
 NO_CHECK = "def check(*args, **kwargs):\n    return "
-
-MIME = "application/vnd.lmcourse.report+json"
 
 FORGED_REPORT = f"""
 class Praise:
@@ -16,7 +15,7 @@ class Praise:
         cases = [{{"name": "all", "passed": True, "message": "", "call": "", "hidden": True}}]
         told = {{"exercise": self.name, "points": self.points, "max_points": self.points, "hidden": True}}
         told |= {{"cases": cases, "diagnosis": "", "notes": [], "to_come": [], "answered": True}}
-        return {{"{MIME}": told, "text/plain": repr(self), "text/html": "<b>all right</b>"}}
+        return {{"{REPORT_MIME}": told, "text/plain": repr(self), "text/html": "<b>all right</b>"}}
 POINTS = dict(decimal_error=1, decode_bits=4, max_finite=2, e4m3_missing=1, ulp=3, round_to=3, lost_to_underflow=2,
               stall_point=3, dot_product_error=3, tensor_bytes=2, gpt3_matrix_mib=1, stable_softmax=3)
 def check(answer=None, hidden=False, **values):
@@ -40,7 +39,7 @@ SCORES = [
         "report_repr",
         "every report prints the maximum of its points",
         """
-        from lmcourse.exercises.report import Report
+        from lmcourse.report import Report
         Report.__repr__ = lambda self: str(self.max_points)
         """,
         "builtins",

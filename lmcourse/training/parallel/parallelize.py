@@ -15,7 +15,7 @@ from lmcourse.training.parallel.plans import apply_plan
 from lmcourse.training.parallel.shard import share_gradients
 
 
-def parallelise(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> tuple[nn.Module, nn.Module]:
+def parallelize(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> tuple[nn.Module, nn.Module]:
     """Divide a model, in place. Every process has to call this with the same model; the first one's weights count.
 
     Returns:
@@ -29,14 +29,14 @@ def parallelise(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> t
         dist.broadcast(parameter.data, 0)
     parallel = config.parallel
     part = model
-    if parallel.pipeline > 1:
+    if parallel.pipeline_parallel > 1:
         assert isinstance(model, Transformer)
-        cut = parallel.tensor if parallel.sequence else 1
-        part = Stage(model, mesh.get_local_rank("pipeline"), parallel.pipeline, cut)
-    if parallel.shard * parallel.tensor > 1:
+        cut = parallel.tensor_parallel if parallel.sequence_parallel else 1
+        part = Stage(model, mesh.get_local_rank("pipeline_parallel"), parallel.pipeline_parallel, cut)
+    if parallel.fsdp * parallel.tensor_parallel > 1:
         take_apart(part, find_cuts(part))
-    if parallel.tensor > 1:
-        apply_plan(part, mesh["tensor"], sequence=parallel.sequence)
+    if parallel.tensor_parallel > 1:
+        apply_plan(part, mesh["tensor_parallel"], sequence=parallel.sequence_parallel)
     call = share_gradients(part, mesh)
     if isinstance(part, Stage):
         call = Pipeline(part, call, config, mesh)

@@ -8,13 +8,13 @@ from functools import partial
 import torch
 
 from lmcourse.models.transformer import Transformer
-from lmcourse.nn.bias import alibi_slopes
-from lmcourse.nn.fixed import FixedTable
+from lmcourse.nn.fp32_buffer import Fp32Buffer
+from lmcourse.nn.position_bias import alibi_slopes
 from tests.models.tiny import architectures, randomise, tokens
 
 
 def test_casts_leave_it_alone() -> None:
-    table = FixedTable(partial(alibi_slopes, 12))
+    table = Fp32Buffer(partial(alibi_slopes, 12))
     for cast in (table.bfloat16(), copy.deepcopy(table).double(), table.to(torch.float16)):
         assert cast().dtype == torch.float32
         assert torch.equal(cast(), alibi_slopes(12))

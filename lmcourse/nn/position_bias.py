@@ -1,4 +1,4 @@
-"""Positions as a bias on attention scores: ALiBi and T5's buckets.
+"""Positions as a bias on attention scores: ALiBi and T5's relative position bias.
 
 A bias depends on the distance between query and key, and on the head. It is the same in every layer, so a model
 computes it once per pass.
@@ -15,7 +15,7 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lmcourse.nn.fixed import FixedTable
+from lmcourse.nn.fp32_buffer import Fp32Buffer
 
 
 def alibi_slopes(heads: int) -> Float[Tensor, " heads"]:
@@ -46,24 +46,24 @@ class AlibiConfig:
 
 
 @dataclass(frozen=True)
-class BucketsConfig:
+class RelativePositionBiasConfig:
     """A learned number per head and range of distances (Raffel et al., 2020).
 
     Attributes:
         buckets: how many ranges there are.
-        farthest: distances from here on share the last bucket.
+        max_distance: distances from here on share the last bucket.
         causal: whether all buckets are for the past; otherwise half of them are for the future.
     """
 
     buckets: int = 32
-    farthest: int = 128
+    max_distance: int = 128
     causal: bool = True
 
     def __post_init__(self) -> None:
         one_way = self.buckets if self.causal else self.buckets // 2
-        if one_way < 2 or self.farthest <= one_way // 2 or (not self.causal and self.buckets % 2):
+        if one_way < 2 or self.max_distance <= one_way // 2 or (not self.causal and self.buckets % 2):
             raise ValueError(
-                f"{self.buckets} buckets up to a distance of {self.farthest}: near distances need no sharing"
+                f"{self.buckets} buckets up to a distance of {self.max_distance}: near distances need no sharing"
             )
 
 
@@ -74,9 +74,10 @@ class Alibi(nn.Module):
         super().__init__()
         self.rounded = config.rounded
         self.factor = d_head**-0.5 if config.rounded else 1.0
-        self.slopes = FixedTable(partial(alibi_slopes, heads))
+        self.slopes = Fp32Buffer(partial(alibi_slopes, heads))
 
     def forward(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Float[Tensor, "b h s t"]:
+        """The bias of every pair of these positions."""
         # A softmax does not see what is added to a whole row, so slope · key would do; the distance keeps numbers
         # small. The rounded form has to follow its model to the bit.
         if self.rounded:
@@ -87,25 +88,26 @@ class Alibi(nn.Module):
         return -penalty
 
 
-class Buckets(nn.Module):
+class RelativePositionBias(nn.Module):
     """A learned bias per head and bucket of distances."""
 
-    def __init__(self, config: BucketsConfig, heads: int) -> None:
+    def __init__(self, config: RelativePositionBiasConfig, heads: int) -> None:
         super().__init__()
         self.config = config
         self.table = nn.Embedding(config.buckets, heads)
 
     def forward(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Float[Tensor, "b h s t"]:
+        """The bias of every pair of these positions."""
         bias: Tensor = self.table(bucket(query[:, :, None] - key[:, None, :], self.config))
         return rearrange(bias, "b s t h -> b h s t")
 
 
-def bucket(distance: Int[Tensor, "*shape"], config: BucketsConfig) -> Int[Tensor, "*shape"]:
+def bucket(distance: Int[Tensor, "*shape"], config: RelativePositionBiasConfig) -> Int[Tensor, "*shape"]:
     """The bucket of each distance (query − key): near ones have their own, far ones share, in equal ratios."""
     count = config.buckets if config.causal else config.buckets // 2
     future = 0 if config.causal else (distance < 0) * count
     distance = distance.clamp(min=0) if config.causal else distance.abs()
     exact = count // 2
-    ratio = torch.log(distance.clamp(min=1).float() / exact) / math.log(config.farthest / exact)
+    ratio = torch.log(distance.clamp(min=1).float() / exact) / math.log(config.max_distance / exact)
     shared = (exact + (ratio * (count - exact)).long()).clamp(max=count - 1)
     return future + torch.where(distance < exact, distance, shared)

@@ -12,8 +12,8 @@ from transformers.trainer_pt_utils import get_parameter_names
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.norm import Norm, NormConfig
-from lmcourse.training.decay import parameter_groups
-from lmcourse.training.optimisers.adamw import AdamW
+from lmcourse.training.optimizers.adamw import AdamW
+from lmcourse.training.param_groups import parameter_groups
 from tests.models.tiny import architectures
 
 

@@ -14,15 +14,15 @@ from torch import Tensor
 
 from lmcourse.nn.checks import check_choice
 
-EMPTY = -1
+PADDING_POSITION = -1
 """The position of padding and of a cache slot that is not filled yet: no query sees it."""
 
 
-SightKind = Literal["full", "window", "chunk", "strided", "fixed"]
+PatternKind = Literal["full", "window", "chunk", "strided", "fixed"]
 
 
 @dataclass(frozen=True)
-class Sight:
+class AttentionPattern:
     """A rule for what a query sees.
 
     Attributes:
@@ -33,12 +33,12 @@ class Sight:
         causal: whether later tokens are hidden. Without it a window reaches as far to the right as to the left.
     """
 
-    kind: SightKind = "full"
+    kind: PatternKind = "full"
     size: int | None = None
     causal: bool = True
 
     def __post_init__(self) -> None:
-        check_choice("sight", self.kind, SightKind)
+        check_choice("attention pattern", self.kind, PatternKind)
         if self.kind == "full" and self.size is not None:
             raise ValueError("full attention has no size")
         if self.kind != "full" and (self.size is None or self.size < 1):
@@ -64,7 +64,7 @@ class Sight:
         """Whether each query sees each key.
 
         Args:
-            query, key: their positions in the text; EMPTY marks padding.
+            query, key: their positions in the text; PADDING_POSITION marks padding.
             prefix: per sequence, how many tokens at its start see each other whatever their order (Raffel et al.,
                 2020).
         """
@@ -73,7 +73,7 @@ class Sight:
         if self.causal:
             past = k <= q
             seen = seen & (past if prefix is None else past | (k < prefix[:, None, None]))
-        return seen & (k != EMPTY)
+        return seen & (k != PADDING_POSITION)
 
     def _pattern(self, q: Int[Tensor, "b s 1"], k: Int[Tensor, "b 1 t"]) -> Bool[Tensor, "b s t"]:
         if self.kind == "full" or self.size is None:

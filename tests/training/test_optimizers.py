@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from lmcourse.training.optimisers.adagrad import AdaGrad
-from lmcourse.training.optimisers.adam import Adam
-from lmcourse.training.optimisers.adamw import AdamW
-from lmcourse.training.optimisers.sgd import SGD
+from lmcourse.training.optimizers.adagrad import AdaGrad
+from lmcourse.training.optimizers.adam import Adam
+from lmcourse.training.optimizers.adamw import AdamW
+from lmcourse.training.optimizers.sgd import SGD
 
 PAIRS: dict[str, tuple[type[Optimizer], type[Optimizer], dict[str, Any]]] = {
     "sgd": (SGD, torch.optim.SGD, {"lr": 0.03}),

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-Part = Callable[[Tensor], Tensor]
-"""A module, or `unchanged`."""
+TensorFunction = Callable[[Tensor], Tensor]
+"""A module with one input, or `identity`."""
 
 
-def unchanged(x: Tensor) -> Tensor:
+def identity(x: Tensor) -> Tensor:
     """x. A function, not `nn.Identity`: a decoding step would call fifty of those, each as dear as a small kernel."""
     return x

@@ -10,35 +10,35 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class ShawConfig:
+class RelativePositionVectorsConfig:
     """Relative position vectors.
 
     Attributes:
-        farthest: distances beyond ±farthest share a vector, so there are 2 · farthest + 1.
+        max_distance: distances beyond ±max_distance share a vector, so there are 2 · max_distance + 1.
         values: whether values have them too, or keys only.
     """
 
-    farthest: int
+    max_distance: int
     values: bool = True
 
     def __post_init__(self) -> None:
-        if self.farthest < 1:
-            raise ValueError(f"the farthest distance must be at least 1, not {self.farthest}")
+        if self.max_distance < 1:
+            raise ValueError(f"the max_distance distance must be at least 1, not {self.max_distance}")
 
 
-class Shaw(nn.Module):
+class RelativePositionVectors(nn.Module):
     """Adds q·a to the scores, and the weighted sum of a′ to the results, shared by all heads."""
 
-    def __init__(self, config: ShawConfig, d_head: int) -> None:
+    def __init__(self, config: RelativePositionVectorsConfig, d_head: int) -> None:
         super().__init__()
-        self.farthest = config.farthest
-        self.keys = nn.Embedding(2 * config.farthest + 1, d_head)
-        self.values = nn.Embedding(2 * config.farthest + 1, d_head) if config.values else None
+        self.max_distance = config.max_distance
+        self.keys = nn.Embedding(2 * config.max_distance + 1, d_head)
+        self.values = nn.Embedding(2 * config.max_distance + 1, d_head) if config.values else None
 
     def index(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Int[Tensor, "b s t"]:
         """Which vector belongs to each pair: the clipped distance key − query, counted from 0."""
         distance = key[:, None, :] - query[:, :, None]
-        return distance.clamp(-self.farthest, self.farthest) + self.farthest
+        return distance.clamp(-self.max_distance, self.max_distance) + self.max_distance
 
     def scores(self, q: Float[Tensor, "b h s d"], index: Int[Tensor, "b s t"]) -> Float[Tensor, "b h s t"]:
         """q·a for every pair: first with each of the 2k + 1 vectors, then picked. No s × t × d tensor is made."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from lmcourse.exercises.report import CaseResult, Report
+from lmcourse.report.data import CaseResult, ReportData
 
 TEXT = "var(--jp-content-font-color1, #212121)"
 FAINT = "var(--jp-content-font-color2, #616161)"
@@ -19,7 +19,7 @@ HINT = "var(--jp-brand-color1, #1565c0)"
 CODE = "font-family: var(--jp-code-font-family, monospace); font-size: 0.92em;"
 
 
-def html(report: Report) -> str:
+def html(report: ReportData) -> str:
     """The report as one HTML element."""
     accent = GOOD if report.passed else BAD if report.answered else FAINT
     rows = "".join(_row(*group) for group in report.groups())
@@ -30,11 +30,11 @@ def html(report: Report) -> str:
     )
 
 
-def _spoken(report: Report) -> str:
+def _spoken(report: ReportData) -> str:
     return f"{report.exercise}: {report.points:g} of {report.max_points} points"
 
 
-def _heading(report: Report, accent: str) -> str:
+def _heading(report: ReportData, accent: str) -> str:
     done = " · all passed" if report.passed else ""
     return (
         f'<div style="{CODE}"><b>{escape(report.exercise)}</b> &nbsp; '
@@ -62,13 +62,13 @@ def _detail(result: CaseResult) -> str:
     return call + text
 
 
-def _diagnosis(report: Report) -> str:
+def _diagnosis(report: ReportData) -> str:
     if not report.diagnosis:
         return ""
     return f'<div style="margin-top: 0.4em;"><b style="color: {HINT};">→</b> {with_code(report.diagnosis)}</div>'
 
 
-def _small_print(report: Report) -> str:
+def _small_print(report: ReportData) -> str:
     lines = [*report.notes, *([report.closing] if report.closing else [])]
     return "".join(f'<div style="color: {FAINT}; font-size: 0.92em;">{with_code(line)}</div>' for line in lines)
 

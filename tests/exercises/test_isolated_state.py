@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from lmcourse.exercises import case, check_exercise
+from lmcourse.exercises.isolated_state import MAX_PRINTED_CHARS
 from lmcourse.exercises.outcome import evaluate
-from lmcourse.exercises.surroundings import ENOUGH
 from tests.exercises.toy import doubling
 
 CASE = case("one", 1.0)
@@ -71,7 +71,7 @@ def test_a_flood_of_output_is_cut_off() -> None:
         return x
 
     outcome = evaluate(flood, CASE)
-    assert len(outcome.printed) == ENOUGH
+    assert len(outcome.printed) == MAX_PRINTED_CHARS
     assert len(outcome.warned) == 1
     assert all(len(note) < 250 for note in check_exercise(doubling(), lambda x: flood(2 * x)).notes)
 

@@ -1,4 +1,4 @@
-"""Settings that stretch RoPE mean what transformers takes them to mean, number by number."""
+"""Settings that scale RoPE mean what transformers takes them to mean, number by number."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_read_and_written(stated: dict[str, Any], length: int) -> None:
     frequencies, attention = init(LlamaConfig(**settings), torch.device("cpu"), seq_len=length)
     at = torch.arange(length)[None]
     rotary = Rotary(config.layers[0].attention.rotary, D_HEAD)
-    cos, sin = (table[0, 0] for table in rotary.turns(at))
+    cos, sin = (table[0, 0] for table in rotary.cos_sin(at))
     angles = torch.cat([at[0, :, None] * frequencies] * 2, dim=-1)
     torch.testing.assert_close(cos, attention * angles.cos(), atol=5e-5, rtol=0)
     torch.testing.assert_close(sin[:, D_HEAD // 2 :], attention * angles.sin()[:, D_HEAD // 2 :], atol=5e-5, rtol=0)

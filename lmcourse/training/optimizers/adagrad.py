@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-from lmcourse.training.optimisers.rule import Group, Rule, with_decay
+from lmcourse.training.optimizers.rule import Group, Rule, with_decay
 
 
 class AdaGrad(Rule):

@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-from lmcourse.training.optimisers.adam import Adam
-from lmcourse.training.optimisers.rule import Group
+from lmcourse.training.optimizers.adam import Adam
+from lmcourse.training.optimizers.rule import Group
 
 
 class AdamW(Adam):

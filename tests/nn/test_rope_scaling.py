@@ -1,4 +1,4 @@
-"""RoPE stretched beyond its training: frequencies and sharpening against those of transformers."""
+"""RoPE beyond its training context: frequencies and attention factors against those of transformers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from lmcourse.nn.rope_scaling import Llama3RopeScaling, LongRope, Yarn
 from lmcourse.nn.rotary import Rotary, RotaryConfig, pair_frequencies
-from lmcourse.nn.rotary_stretch import LongRope, Stretch, Yarn
 
-LONG = LongRope((1.0, 1.1, 1.3, 2.0), (1.0, 2.5, 7.0, 11.0), trained=24, factor=4.0)
+LONG = LongRope((1.0, 1.1, 1.3, 2.0), (1.0, 2.5, 7.0, 11.0), original_context=24, factor=4.0)
 
 
 def theirs(kind: str, width: int, theta: float, length: int | None = None, **told: Any) -> tuple[Tensor, float]:
@@ -39,15 +39,15 @@ TRAINED = st.sampled_from([100, 2048, 4096, 8192, 32_768])
 
 @given(WIDTHS, THETAS, FACTORS, TRAINED, st.floats(0.5, 4.0), st.floats(0.0, 40.0), st.booleans())
 @settings(max_examples=200, deadline=None)
-def test_yarn(width: int, theta: float, factor: float, trained: int, slow: float, band: float, whole: bool) -> None:
-    stretch = Yarn(factor, trained, slow, slow + band + 0.1, whole=whole)
+def test_yarn(width: int, theta: float, factor: float, trained: int, slow: float, band: float, truncate: bool) -> None:
+    scaling = Yarn(factor, trained, slow, slow + band + 0.1, truncate=truncate)
     expected, attention = theirs(
         "yarn", width, theta, factor=factor, original_max_position_embeddings=trained,
-        beta_slow=slow, beta_fast=stretch.fast, truncate=whole,
+        beta_slow=slow, beta_fast=scaling.beta_fast, truncate=truncate,
     )  # fmt: skip
-    got = pair_frequencies(RotaryConfig(theta, stretch=stretch), width)
+    got = pair_frequencies(RotaryConfig(theta, scaling=scaling), width)
     torch.testing.assert_close(got, expected, rtol=2e-4, atol=0)
-    assert stretch.attention == pytest.approx(attention)
+    assert scaling.attention_scaling == pytest.approx(attention)
 
 
 @given(WIDTHS, THETAS, FACTORS, TRAINED, st.floats(0.5, 4.0), st.floats(0.1, 40.0))
@@ -57,18 +57,18 @@ def test_llama3(width: int, theta: float, factor: float, trained: int, slow: flo
         "llama3", width, theta, factor=factor, original_max_position_embeddings=trained,
         low_freq_factor=slow, high_freq_factor=slow + band,
     )  # fmt: skip
-    stretch = Stretch(factor, trained, slow, slow + band)
+    scaling = Llama3RopeScaling(factor, trained, slow, slow + band)
     torch.testing.assert_close(
-        pair_frequencies(RotaryConfig(theta, stretch=stretch), width), expected, rtol=1e-4, atol=0
+        pair_frequencies(RotaryConfig(theta, scaling=scaling), width), expected, rtol=1e-4, atol=0
     )
-    assert stretch.attention == attention == 1
+    assert scaling.attention_scaling == attention == 1
 
 
 def test_llama_4_mixes_nothing() -> None:
     """Scout's own numbers: the same bound for slow and fast."""
     numbers = {"original_max_position_embeddings": 8192, "low_freq_factor": 1.0, "high_freq_factor": 1.0}
     expected, _ = theirs("llama3", 128, 5e5, factor=16.0, **numbers)
-    got = pair_frequencies(RotaryConfig(5e5, stretch=Stretch(16.0, 8192, 1.0, 1.0)), 128)
+    got = pair_frequencies(RotaryConfig(5e5, scaling=Llama3RopeScaling(16.0, 8192, 1.0, 1.0)), 128)
     torch.testing.assert_close(got, expected)
     ratio = got / pair_frequencies(RotaryConfig(5e5), 128)
     assert set(ratio.mul(16).round().tolist()) == {1.0, 16.0}
@@ -76,24 +76,29 @@ def test_llama_4_mixes_nothing() -> None:
 
 def test_linear() -> None:
     expected, _ = theirs("linear", 64, 1e4, factor=3.0)
-    torch.testing.assert_close(pair_frequencies(RotaryConfig(scaling=3.0), 64), expected)
+    torch.testing.assert_close(pair_frequencies(RotaryConfig(linear_factor=3.0), 64), expected)
 
 
 @pytest.mark.parametrize("length", [24, 25])
-@pytest.mark.parametrize("sharpening", [None, 1.7])
-def test_longrope(length: int, sharpening: float | None) -> None:
-    told = {"short_factor": LONG.short, "long_factor": LONG.long, "factor": 4.0, "attention_factor": sharpening}
+@pytest.mark.parametrize("attention_factor", [None, 1.7])
+def test_longrope(length: int, attention_factor: float | None) -> None:
+    told = {
+        "short_factor": LONG.short_factor,
+        "long_factor": LONG.long_factor,
+        "factor": 4.0,
+        "attention_factor": attention_factor,
+    }
     expected, attention = theirs("longrope", 8, 1e4, length, original_max_position_embeddings=24, **told)
-    stretch = LongRope(LONG.short, LONG.long, 24, 4.0, sharpening)
-    both = pair_frequencies(RotaryConfig(stretch=stretch), 8)
-    got = stretch.choose(both, torch.arange(length)[None])
+    scaling = LongRope(LONG.short_factor, LONG.long_factor, 24, 4.0, attention_factor)
+    both = pair_frequencies(RotaryConfig(scaling=scaling), 8)
+    got = scaling.choose(both, torch.arange(length)[None])
     torch.testing.assert_close(got[0, 0, 0], expected)
-    assert stretch.attention == pytest.approx(attention)
+    assert scaling.attention_scaling == pytest.approx(attention)
 
 
 def test_every_text_chooses_for_itself() -> None:
     """A short text is turned alike next to a long one; a padded one by where its tokens stand, not by the columns."""
-    rotary = Rotary(RotaryConfig(stretch=LONG), 8)
+    rotary = Rotary(RotaryConfig(scaling=LONG), 8)
     x = torch.randn(2, 3, 30, 8)
     long, short = torch.arange(30), torch.arange(30) - 6
     together = rotary(x, torch.stack([long, short]))
@@ -102,12 +107,12 @@ def test_every_text_chooses_for_itself() -> None:
     assert not torch.allclose(rotary(x[:1], long[None])[:, :, :24], rotary(x[:1, :, :24], long[None, :24]))
 
 
-@pytest.mark.parametrize("stretch", [Yarn(8.0, 100), LONG])
-def test_what_is_turned_is_longer_and_the_rest_is_not(stretch: Yarn | LongRope) -> None:
+@pytest.mark.parametrize("scaling", [Yarn(8.0, 100), LONG])
+def test_what_is_turned_is_longer_and_the_rest_is_not(scaling: Yarn | LongRope) -> None:
     x = torch.randn(1, 2, 7, 16)
-    turned = Rotary(RotaryConfig(fraction=0.5, stretch=stretch), 16)(x, torch.arange(7)[None])
-    assert stretch.attention > 1.1
-    torch.testing.assert_close(turned[..., :8].norm(dim=-1), stretch.attention * x[..., :8].norm(dim=-1))
+    turned = Rotary(RotaryConfig(fraction=0.5, scaling=scaling), 16)(x, torch.arange(7)[None])
+    assert scaling.attention_scaling > 1.1
+    torch.testing.assert_close(turned[..., :8].norm(dim=-1), scaling.attention_scaling * x[..., :8].norm(dim=-1))
     assert torch.equal(turned[..., 8:], x[..., 8:])
 
 

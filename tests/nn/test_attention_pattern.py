@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmcourse.nn.sight import EMPTY, Sight
+from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 
 SIZED = ("window", "chunk", "strided", "fixed")
 
@@ -29,63 +29,63 @@ def in_words(kind: str, size: int | None, q: int, k: int) -> bool:
 
 
 rules = st.one_of(
-    st.builds(Sight, causal=st.booleans()),
-    st.builds(Sight, kind=st.sampled_from(SIZED), size=st.integers(1, 7), causal=st.booleans()),
+    st.builds(AttentionPattern, causal=st.booleans()),
+    st.builds(AttentionPattern, kind=st.sampled_from(SIZED), size=st.integers(1, 7), causal=st.booleans()),
 )
-EVERY_RULE = [Sight(), Sight(causal=False)] + [
-    Sight(kind, size, causal)  # type: ignore[arg-type]
+EVERY_RULE = [AttentionPattern(), AttentionPattern(causal=False)] + [
+    AttentionPattern(kind, size, causal)  # type: ignore[arg-type]
     for kind in SIZED
     for size in range(1, 7)
     for causal in (True, False)
 ]
 
 
-@pytest.mark.parametrize("sight", EVERY_RULE, ids=str)
+@pytest.mark.parametrize("pattern", EVERY_RULE, ids=str)
 @pytest.mark.parametrize("prefix", [None, 0, 5])
-def test_every_pair(sight: Sight, prefix: int | None) -> None:
+def test_every_pair(pattern: AttentionPattern, prefix: int | None) -> None:
     places = list(range(-1, 18))
     told = None if prefix is None else torch.tensor([prefix])
-    seen = sight.visible(torch.tensor([places]), torch.tensor([places]), told)[0].tolist()
+    seen = pattern.visible(torch.tensor([places]), torch.tensor([places]), told)[0].tolist()
 
     def visible(q: int, k: int) -> bool:
-        allowed = not sight.causal or k <= q or (prefix is not None and k < prefix)
-        return k != EMPTY and allowed and in_words(sight.kind, sight.size, q, k)
+        allowed = not pattern.causal or k <= q or (prefix is not None and k < prefix)
+        return k != PADDING_POSITION and allowed and in_words(pattern.kind, pattern.size, q, k)
 
     assert seen == [[visible(q, k) for k in places] for q in places]
 
 
-@given(sight=rules, places=st.lists(st.integers(0, 40), min_size=2, max_size=9), order=st.randoms())
-def test_only_positions_count(sight: Sight, places: list[int], order: random.Random) -> None:
+@given(pattern=rules, places=st.lists(st.integers(0, 40), min_size=2, max_size=9), order=st.randoms())
+def test_only_positions_count(pattern: AttentionPattern, places: list[int], order: random.Random) -> None:
     """Wherever a key lies in memory, it is seen or not by its position: what a rolling cache relies on."""
     shuffled = order.sample(range(len(places)), len(places))
     query, key = torch.tensor([places[:3]]), torch.tensor([places])
-    assert torch.equal(sight.visible(query, key[:, shuffled]), sight.visible(query, key)[..., shuffled])
+    assert torch.equal(pattern.visible(query, key[:, shuffled]), pattern.visible(query, key)[..., shuffled])
 
 
 def test_a_window_of_three_sees_itself_and_two_before() -> None:
     at = torch.arange(6)[None]
-    seen = Sight("window", 3).visible(at, at)[0]
+    seen = AttentionPattern("window", 3).visible(at, at)[0]
     assert seen.sum(-1).tolist() == [1, 2, 3, 3, 3, 3]
     assert seen[4].tolist() == [False, False, True, True, True, False]
 
 
 def test_every_row_has_its_own_prefix() -> None:
     at = torch.arange(4).expand(2, 4)
-    seen = Sight().visible(at, at, torch.tensor([0, 3]))
+    seen = AttentionPattern().visible(at, at, torch.tensor([0, 3]))
     assert seen[0].sum(-1).tolist() == [1, 2, 3, 4]
     assert seen[1].sum(-1).tolist() == [3, 3, 3, 4]
 
 
-@given(sight=rules, length=st.integers(1, 20))
-def test_what_it_says_of_itself_is_true(sight: Sight, length: int) -> None:
+@given(pattern=rules, length=st.integers(1, 20))
+def test_what_it_says_of_itself_is_true(pattern: AttentionPattern, length: int) -> None:
     """`span`, `sparse` and `is_causal_within` let the fast form skip the mask: they must never say too much."""
     at = torch.arange(length)[None]
-    seen = sight.visible(at, at)[0]
-    if sight.is_causal_within(length):
+    seen = pattern.visible(at, at)[0]
+    if pattern.is_causal_within(length):
         assert torch.equal(seen, torch.ones(length, length).tril().bool())
-    if sight.span is not None and sight.causal:
-        assert all(int(row.nonzero().min()) > q - sight.span for q, row in enumerate(seen))
-    if sight.causal and not sight.sparse:
+    if pattern.span is not None and pattern.causal:
+        assert all(int(row.nonzero().min()) > q - pattern.span for q, row in enumerate(seen))
+    if pattern.causal and not pattern.sparse:
         for row in seen:
             places = row.nonzero().flatten()
             assert len(places) == places.max() - places.min() + 1
@@ -94,8 +94,8 @@ def test_what_it_says_of_itself_is_true(sight: Sight, length: int) -> None:
 @pytest.mark.parametrize("kind", SIZED)
 def test_a_rule_with_a_size_needs_one(kind: str) -> None:
     with pytest.raises(ValueError, match=f"{kind} attention needs a size of at least 1, not None"):
-        Sight(kind)  # type: ignore[arg-type]
+        AttentionPattern(kind)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not 0"):
-        Sight(kind, 0)  # type: ignore[arg-type]
+        AttentionPattern(kind, 0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="full attention has no size"):
-        Sight("full", 4)
+        AttentionPattern("full", 4)

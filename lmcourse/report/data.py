@@ -1,16 +1,13 @@
-"""What a check found, for three readers: a learner, a terminal or screen reader, and nbgrader.
-
-nbgrader takes partial credit from the text of a graded cell's last value, so the `repr` of a report is the bare number
-of points. A notebook shows its HTML; the same facts travel along as JSON, from which feedback is drawn afresh.
-"""
+"""The result of checking one exercise as plain data, which travels as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
-MIME = "application/vnd.lmcourse.report+json"
+REPORT_MIME = "application/vnd.lmcourse.report+json"
+"""The MIME type under which a report's JSON lies in a notebook cell's output."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +21,9 @@ class CaseResult:
     hidden: bool = False
 
 
-@dataclass(frozen=True, repr=False)
-class Report:
-    """The result of checking one exercise.
+@dataclass(frozen=True)
+class ReportData:
+    """What a check found.
 
     Attributes:
         exercise: its name.
@@ -53,27 +50,6 @@ class Report:
     def passed(self) -> bool:
         """Whether every case passed and no rule was broken."""
         return self.points == self.max_points
-
-    def __repr__(self) -> str:
-        return f"{self.points:g}"
-
-    def __float__(self) -> float:
-        return self.points
-
-    def __str__(self) -> str:
-        """The report as plain text."""
-        lines = [f"{self.exercise}   {self.points:g} / {self.max_points} points"]
-        for name, passed, results in self.groups():
-            lines.append(f"{'✓' if passed else '✗'} {name}")
-            lines += [
-                f"    {text}" for result in results if not passed for text in (result.call, result.message) if text
-            ]
-        if self.diagnosis:
-            lines.append(f"→ {self.diagnosis}")
-        lines += [f"· {note}" for note in self.notes]
-        if self.closing:
-            lines.append(self.closing)
-        return "\n".join(lines)
 
     def groups(self) -> list[tuple[str, bool, list[CaseResult]]]:
         """The rows a reader sees: each public case, then the hidden cases by category with a count.
@@ -103,14 +79,10 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """The report as plain data; `from_json` reads it back."""
         data = asdict(self)
-        return (
-            data
-            | {"cases": [asdict(case) for case in self.cases], "notes": list(self.notes)}
-            | {"to_come": list(self.to_come)}
-        )
+        return data | {name: list(data[name]) for name in ("cases", "notes", "to_come")}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Report:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """A report from what `to_json` gave.
 
         Raises:
@@ -118,11 +90,3 @@ class Report:
         """
         cases = tuple(CaseResult(**case) for case in data["cases"])
         return cls(**{**data, "cases": cases, "notes": tuple(data["notes"]), "to_come": tuple(data["to_come"])})
-
-    def _repr_html_(self) -> str:
-        from lmcourse.exercises.report_html import html
-
-        return html(self)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return {MIME: self.to_json()}

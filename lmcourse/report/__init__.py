@@ -1,0 +1,10 @@
+"""What a check found, as data and as everybody sees it.
+
+Nothing here loads torch: whoever only reads reports (progress, the welcome page, grading) answers at once.
+"""
+
+from lmcourse.report.cell import CHECK_PREFIX, check_id
+from lmcourse.report.data import REPORT_MIME, CaseResult
+from lmcourse.report.report import Report
+
+__all__ = ["CHECK_PREFIX", "REPORT_MIME", "CaseResult", "Report", "check_id"]

@@ -1,0 +1,46 @@
+"""Text that somebody else wrote, made fit to be shown, sent and stored: unprintable characters, line breaks, length."""
+
+from __future__ import annotations
+
+import re
+
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def replace_surrogates(text: str) -> str:
+    """The text with "?" for each half of a surrogate pair, which JSON and Python can hold and UTF-8 cannot."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def replace_unprintable(text: str, keep: str = "") -> str:
+    """The text with a space for each character that is not printable (`str.isprintable`).
+
+    Args:
+        text: any.
+        keep: unprintable characters that may stay, such as line breaks.
+    """
+    return "".join(char if char.isprintable() or char in keep else " " for char in text)
+
+
+def escape_unprintable(text: str, max_chars: int) -> str:
+    r"""A short text in which what cannot be printed, or turns the direction of writing, is spelled out as \u202e."""
+    return shorten("".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text), max_chars)
+
+
+def collapse_whitespace(text: str) -> str:
+    """The text in one line: a single space for line breaks, control characters and any run of spaces.
+
+    Characters that join letters or turn the direction of writing stay: names of people need them.
+    """
+    return " ".join(_CONTROLS.sub(" ", text).split())
+
+
+def one_line(text: str, max_chars: int) -> str:
+    """A text in one printable line of at most `max_chars` characters, with ⏎ for its line breaks."""
+    line = replace_unprintable(" ⏎ ".join(text[: 2 * max_chars].splitlines()))
+    return line if len(text) <= max_chars and len(line) <= max_chars else f"{line[: max_chars - 1]}…"
+
+
+def shorten(text: str, max_chars: int) -> str:
+    """The text if it has at most `max_chars` characters; or else its beginning, with "…" as the last of them."""
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"

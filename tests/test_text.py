@@ -1,0 +1,63 @@
+"""Text made fit to be shown: each function, at its limit and with characters that steer a terminal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lmcourse.text import (
+    collapse_whitespace,
+    escape_unprintable,
+    one_line,
+    replace_surrogates,
+    replace_unprintable,
+    shorten,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("plain", "plain"), (json.loads(r'"a\ud83dz"'), "a?z"), ("😀", "😀"), ("", "")],
+)
+def test_halves_of_surrogate_pairs_are_replaced(text: str, expected: str) -> None:
+    assert replace_surrogates(text) == expected
+    replace_surrogates(text).encode()
+
+
+def test_unprintable_characters_become_spaces() -> None:
+    assert replace_unprintable("a\x1b[31mb\n\u202e") == "a [31mb  "
+    assert replace_unprintable("a\n\tb\r", keep="\n\t") == "a\n\tb "
+
+
+def test_unprintable_characters_are_spelled_out() -> None:
+    assert escape_unprintable("a\u202eb\n", 80) == r"a\u202eb\u000a"
+    assert escape_unprintable("\x00" * 5, 10) == r"\u0000\u0" + "…"
+    assert escape_unprintable("Zoë", 80) == "Zoë"
+
+
+def test_whitespace_is_collapsed_and_marks_of_direction_stay() -> None:
+    assert collapse_whitespace(" a\r\n\x00 b\u2028c\x85 ") == "a b c"
+    assert collapse_whitespace("a\u200db") == "a\u200db"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("short", "short"),
+        ("two\nlines", "two ⏎ lin…"),
+        ("a\nb", "a ⏎ b"),
+        ("\x1b[2Jx", " [2Jx"),
+        ("x" * 10, "x" * 10),
+        ("x" * 11, "x" * 9 + "…"),
+        ("\n" * 30, " ⏎  ⏎  ⏎ "[:9] + "…"),
+    ],
+)
+def test_one_line(text: str, expected: str) -> None:
+    assert one_line(text, 10) == expected
+    assert len(one_line(text, 10)) <= 10
+
+
+def test_shorten_counts_the_ellipsis() -> None:
+    assert shorten("abcd", 4) == "abcd"
+    assert shorten("abcde", 4) == "abc…"
