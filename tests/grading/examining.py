@@ -18,7 +18,7 @@ from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.child import serve
 from lmcourse.grading.examination.launchers import Launcher
-from lmcourse.grading.examined import Examined
+from lmcourse.grading.examination_result import ExaminationResult
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +36,7 @@ def examined(
     launcher: Launcher | None = None,
     timeouts: Timeouts | None = None,
     handed_out: Sequence[str] = (),
-) -> Examined:
+) -> ExaminationResult:
     """The whole examination, in a plain process unless another launcher is given."""
     return examine(texts, exercises, seed, launcher or PlainLauncher(), timeouts, handed_out)
 

@@ -19,7 +19,7 @@ from threading import Thread
 from typing import Any, TextIO
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.batch.job import Job, exercises_version
+from lmcourse.grading.batch.job import ExaminationJob, exercises_version
 from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
 from lmcourse.grading.examination.launchers import Launcher
 from lmcourse.grading.sandbox import Sandbox
@@ -38,34 +38,34 @@ class Examiner:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def perform(self, job: Job) -> dict[str, Any]:
+    def perform(self, job: ExaminationJob) -> dict[str, Any]:
         """Do a job. Gives `{"examined": …}` or, if that is not possible here, `{"error": one line}`."""
         from lmcourse.course import find_chapter
         from lmcourse.exercises.registry import exercises_of
 
         if job.version != exercises_version():
             return {"error": f"The course on {gethostname()} has other exercises: install the same version there."}
-        timeouts = Timeouts(cell=job.setting.cell_seconds, total=job.setting.total_seconds)
+        timeouts = Timeouts(cell=job.settings.cell_seconds, total=job.settings.total_seconds)
         try:
             exercises = exercises_of(find_chapter(job.assignment))
             examined = examine(
-                job.cells, exercises, job.setting.seed, self._launcher(job), timeouts, frozenset(job.handed_out)
+                job.cells, exercises, job.settings.seed, self._launcher(job), timeouts, frozenset(job.provided_cells)
             )
         except CourseError as error:
             return {"error": str(error)}
         return {"examined": examined.to_json()}
 
-    def _launcher(self, job: Job) -> Launcher:
+    def _launcher(self, job: ExaminationJob) -> Launcher:
         """What starts the notebooks of this assignment. One after the other: an older fork server is closed."""
-        key = (job.setting.isolation, job.data, job.modules)
+        key = (job.settings.isolation, job.data, job.modules)
         if key not in self._launchers:
             self._open.close()
             self._launchers = {key: self._new_launcher(job)}
         return self._launchers[key]
 
-    def _new_launcher(self, job: Job) -> Launcher:
+    def _new_launcher(self, job: ExaminationJob) -> Launcher:
         data = tuple(Path(name) for name in job.data)
-        if job.setting.isolation == "process":
+        if job.settings.isolation == "process":
             return PlainLauncher(data)
         from lmcourse.grading.fork_server import ForkServer  # for Linux only
 
@@ -78,7 +78,7 @@ def serve(lines: TextIO, answer: Callable[[str], None]) -> None:
     Thread(target=_listen, args=(lines, waiting), daemon=True).start()
     with Examiner() as examiner:
         while line := waiting.get():
-            answer(json.dumps(examiner.perform(Job.from_json(line))))
+            answer(json.dumps(examiner.perform(ExaminationJob.from_json(line))))
 
 
 def _listen(lines: TextIO, waiting: Queue[str]) -> None:

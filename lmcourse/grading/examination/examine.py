@@ -21,7 +21,7 @@ from lmcourse.grading.examination.notebook_process import LostError, NotebookPro
 from lmcourse.grading.examination.skipped_cells import display_names, only_displays, unneeded_cells
 from lmcourse.grading.examination.source_rules import NotebookSource
 from lmcourse.grading.examination.suspicious_code import suspicious_code
-from lmcourse.grading.examined import CellRun, Examined
+from lmcourse.grading.examination_result import CellRun, ExaminationResult
 from lmcourse.report import Report
 
 
@@ -32,7 +32,7 @@ def examine(
     launcher: Launcher,
     timeouts: Timeouts | None = None,
     handed_out: Collection[str] = (),
-) -> Examined:
+) -> ExaminationResult:
     """Grade a notebook that is not trusted.
 
     For honest work the reports are those of `check_exercise(hidden=True)`.
@@ -56,7 +56,7 @@ def examine(
     finally:
         examination.close()
     evidence = distinct([*examination.evidence, *suspicious_code(examination.python_cells)])
-    return Examined(reports, tuple(examination.runs), examination.ended, evidence, monotonic() - begin)
+    return ExaminationResult(reports, tuple(examination.runs), examination.ended, evidence, monotonic() - begin)
 
 
 class _Examination:

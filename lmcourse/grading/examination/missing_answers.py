@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.grading.examination.code_cells import Cell, Definition
-from lmcourse.grading.examined import CellRun
+from lmcourse.grading.examination_result import CellRun
 
 SIMILARITY_CUTOFF = 0.75
 """How alike two names are, of 1, when one is taken for the other misspelt."""
