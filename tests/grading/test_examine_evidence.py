@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from lmcourse.exercises.registry import all_exercises
-from lmcourse.grading.evidence import Evidence, Kind
 from lmcourse.grading.examination import Patience
 from lmcourse.grading.examination.suspicious import suspicious
 from lmcourse.grading.examination.texts import Cell, cells_of
+from lmcourse.grading.examination_result import Evidence, Kind
 from tests.exercises.toy import answering, doubling
 from tests.grading.examining import Fork, Forked, examined
 

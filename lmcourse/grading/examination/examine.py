@@ -12,7 +12,6 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
-from lmcourse.grading.evidence import Evidence, distinct
 from lmcourse.grading.examination.examinee import Examinee, LostError, Patience
 from lmcourse.grading.examination.expectations import expectations
 from lmcourse.grading.examination.host import Host
@@ -22,7 +21,7 @@ from lmcourse.grading.examination.rules import Source
 from lmcourse.grading.examination.showing import only_shows, showing_names
 from lmcourse.grading.examination.suspicious import suspicious
 from lmcourse.grading.examination.texts import cells_of, no_python
-from lmcourse.grading.examination_result import CellRun, ExaminationResult
+from lmcourse.grading.examination_result import CellRun, Evidence, ExaminationResult, distinct_evidence
 from lmcourse.report import Report
 
 
@@ -56,7 +55,7 @@ def examine(
         reports = {exercise.name: examination.report(exercise) for exercise in exercises}
     finally:
         examination.close()
-    evidence = distinct([*examination.evidence, *suspicious(examination.read)])
+    evidence = distinct_evidence([*examination.evidence, *suspicious(examination.read)])
     return ExaminationResult(reports, tuple(examination.runs), examination.ended, evidence, monotonic() - begin)
 
 

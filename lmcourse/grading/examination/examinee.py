@@ -17,10 +17,10 @@ from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.values import Plain
 from lmcourse.exercises.wire_limits import WireError
 from lmcourse.exercises.wire_records import case_to_plain, outcome_from_plain, record_of
-from lmcourse.grading.evidence import Evidence, Kind
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.host import Host
 from lmcourse.grading.examination.printed import FLOOD, CellOutcome, cell_from_plain
+from lmcourse.grading.examination_result import Evidence, Kind
 
 Believed = TypeVar("Believed")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Protocol
 
-from lmcourse.grading.evidence import Evidence
+from lmcourse.grading.examination_result import Evidence
 
 
 class Guest(Protocol):

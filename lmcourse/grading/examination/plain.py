@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.environment import SEED, kernel_environment
-from lmcourse.grading.evidence import Evidence
+from lmcourse.grading.examination_result import Evidence
 
 PROGRAM = ("-P", "-s", "-m", "lmcourse.grading.examination.child")
 

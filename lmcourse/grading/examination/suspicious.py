@@ -10,9 +10,9 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from lmcourse.grading.evidence import Evidence, Kind
 from lmcourse.grading.examination.showing import imported
 from lmcourse.grading.examination.texts import Cell
+from lmcourse.grading.examination_result import Evidence, Kind
 
 USES: dict[Kind, tuple[str, ...]] = {
     "file": ("sqlite3", "sqlalchemy", "psycopg2", "nbgrader", "nbformat"),

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, suppress
 from threading import Event, Thread
 from time import monotonic, sleep
 
-from lmcourse.grading.evidence import Evidence
+from lmcourse.grading.examination_result import Evidence
 from lmcourse.grading.jail import Limits
 from lmcourse.grading.jail.memory import forks_use_more
 from lmcourse.grading.nursery.room import Room

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lmcourse.grading.evidence import Evidence, distinct
+from lmcourse.grading.examination_result import Evidence, distinct_evidence
 
 MOST = 2**16
 """Bytes that are read in all."""
@@ -47,7 +47,7 @@ class Statements:
 
     def evidence(self) -> list[Evidence]:
         """What it comes to, each piece once."""
-        return list(distinct(self._found))
+        return list(distinct_evidence(self._found))
 
 
 def _believed(line: bytes) -> Evidence:
