@@ -61,11 +61,11 @@ def grade(options: Namespace) -> int:
 
 def _results(options: Namespace) -> list[SubmissionResult]:
     from lmcourse.grading.grader import GradingOptions, grade
-    from lmcourse.grading.jail import PROCESS_PROTECTS_LITTLE
     from lmcourse.grading.record import record
+    from lmcourse.grading.sandbox import PROCESS_ISOLATION_WARNING
 
     if options.isolation == "process":
-        print(PROCESS_PROTECTS_LITTLE, file=sys.stderr)
+        print(PROCESS_ISOLATION_WARNING, file=sys.stderr)
     course = find_root(options.course)
     with _progress() as on_progress:
         grading_options = GradingOptions(

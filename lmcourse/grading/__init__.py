@@ -5,7 +5,7 @@
 `class_report` (the report on a class).
 
 Examining is done elsewhere: `batch` (workers, here or in a cluster) → `examination` (asks a notebook's process, and
-judges) → `nursery` (forks that process) and `jail` (locks it in).
+judges) → `fork_server` (forks that process) and `sandbox` (locks it in).
 
 `grader` does all of it in a temporary course for `lmcourse grade`, `record` in the course's own for `--record`;
 `workspace` is where nbgrader works for both.

@@ -12,8 +12,8 @@ from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, availabl
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examination_result import ExaminationResult
 from lmcourse.grading.intake.submissions import Submission, assignments, find_submissions
-from lmcourse.grading.jail import choose_isolation
 from lmcourse.grading.result import SubmissionResult, submission_result, ungraded_result
+from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.grading.workspace import NbgraderWorkspace
 
 

@@ -16,8 +16,8 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, open_pool, worker_processes
 from lmcourse.grading.batch.job import data_files_of, exercises_version, imported_modules, job_for
 from lmcourse.grading.batch.worker_processes import WorkerError, WorkerProcesses
-from tests.grading.jailed import needs_bubblewrap
 from tests.grading.real_course import CHAPTER, REPOSITORY
+from tests.grading.sandboxed import needs_bubblewrap
 
 SOURCE = REPOSITORY / "solutions" / CHAPTER.id / f"{CHAPTER.topic}.ipynb"
 

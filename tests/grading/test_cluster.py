@@ -16,8 +16,8 @@ from nbformat.v4 import new_code_cell
 from lmcourse.errors import CourseError
 from lmcourse.grading.grader import GradingOptions
 from lmcourse.grading.record import record
-from tests.grading.jailed import needs_bubblewrap
 from tests.grading.real_course import RealCourse
+from tests.grading.sandboxed import needs_bubblewrap
 
 pytestmark = needs_bubblewrap
 

@@ -21,8 +21,8 @@ from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.batch import ExaminationSettings
 from lmcourse.grading.grader import GradingOptions, grade
 from lmcourse.grading.intake.submissions import Submission, assignments
-from lmcourse.grading.jail import isolation
 from lmcourse.grading.result import SubmissionResult
+from lmcourse.grading.sandbox import isolation
 from lmcourse.grading.workspace import NbgraderWorkspace
 from tests.grading.tiny_course import REPOSITORY, Course, tiny_notebook
 
@@ -205,7 +205,7 @@ def test_feedback_tells_no_hidden_case(feedback_page: tuple[str, int]) -> None:
 
 
 def test_a_cluster_s_machines_say_themselves_whether_they_have_a_jail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolation, "what_hinders", lambda: "there is no bubblewrap.")
+    monkeypatch.setattr(isolation, "isolation_problem", lambda: "there is no bubblewrap.")
     assert GradingOptions(scheduler="tcp://somewhere:8786").examination_settings(1).isolation == "bubblewrap"
     with pytest.raises(CourseError, match="cannot be locked in here: there is no bubblewrap"):
         GradingOptions().examination_settings(1)

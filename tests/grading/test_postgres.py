@@ -15,9 +15,9 @@ from nbgrader.plugins import CsvExportPlugin
 from lmcourse.grading.environment import SEED, run_seed
 from lmcourse.grading.grader import GradingOptions, grade
 from lmcourse.grading.record import nbgrader_configuration, record
-from tests.grading.jailed import needs_bubblewrap
 from tests.grading.postgres import Server, find_programs, running_server
 from tests.grading.real_course import RealCourse
+from tests.grading.sandboxed import needs_bubblewrap
 
 pytestmark = needs_bubblewrap
 

@@ -20,8 +20,8 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.cells import METADATA_KEY
 from lmcourse.grading.record import record
 from lmcourse.grading.result import SubmissionResult
-from tests.grading.jailed import needs_bubblewrap
 from tests.grading.real_course import RealCourse
+from tests.grading.sandboxed import needs_bubblewrap
 
 pytestmark = needs_bubblewrap
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import nbformat
 
 from lmcourse.grading.intake.files import NOT_COPIED
-from lmcourse.grading.jail import Isolation
-from lmcourse.grading.jail.view import PACKAGE
+from lmcourse.grading.sandbox import Isolation
+from lmcourse.grading.sandbox.filesystem import PACKAGE
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The program that examines one notebook after the other: a line of JSON in, a line of JSON out.
 
-It holds references, hidden cases and seeds, and is trusted; the notebooks run in processes of their own, in a jail.
+It holds references, hidden cases and seeds, and is trusted; the notebooks run in processes of their own, in a sandbox.
 It ends when its standard input does, also in the middle of a notebook, so nothing is left behind by a grader that
 was killed.
 """
@@ -20,17 +20,17 @@ from typing import Any, TextIO
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch.job import ExaminationJob, exercises_version
-from lmcourse.grading.examination import Patience, PlainHost, examine
-from lmcourse.grading.examination.host import Host
-from lmcourse.grading.jail import Jail
+from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
+from lmcourse.grading.examination.launchers import Launcher
+from lmcourse.grading.sandbox import Sandbox
 
 
 class Examiner:
-    """Examines notebooks, and keeps what they have in common: the nursery of an assignment."""
+    """Examines notebooks, and keeps what they have in common: the fork server of an assignment."""
 
     def __init__(self) -> None:
         self._open = ExitStack()
-        self._hosts: dict[object, Host] = {}
+        self._launchers: dict[object, Launcher] = {}
 
     def __enter__(self) -> Examiner:
         return self
@@ -45,31 +45,31 @@ class Examiner:
 
         if job.version != exercises_version():
             return {"error": f"The course on {gethostname()} has other exercises: install the same version there."}
-        patience = Patience(cell=job.settings.cell_seconds, total=job.settings.total_seconds)
+        timeouts = Timeouts(cell=job.settings.cell_seconds, total=job.settings.total_seconds)
         try:
             exercises = exercises_of(find_chapter(job.assignment))
             examined = examine(
-                job.cells, exercises, job.settings.seed, self._host(job), patience, frozenset(job.provided_cells)
+                job.cells, exercises, job.settings.seed, self._launcher(job), timeouts, frozenset(job.provided_cells)
             )
         except CourseError as error:
             return {"error": str(error)}
         return {"examined": examined.to_json()}
 
-    def _host(self, job: ExaminationJob) -> Host:
-        """Where notebooks of this assignment run. One assignment after the other: an older nursery is closed."""
+    def _launcher(self, job: ExaminationJob) -> Launcher:
+        """What starts the notebooks of this assignment. One after the other: an older fork server is closed."""
         key = (job.settings.isolation, job.data, job.modules)
-        if key not in self._hosts:
+        if key not in self._launchers:
             self._open.close()
-            self._hosts = {key: self._new_host(job)}
-        return self._hosts[key]
+            self._launchers = {key: self._new_launcher(job)}
+        return self._launchers[key]
 
-    def _new_host(self, job: ExaminationJob) -> Host:
+    def _new_launcher(self, job: ExaminationJob) -> Launcher:
         data = tuple(Path(name) for name in job.data)
         if job.settings.isolation == "process":
-            return PlainHost(data=data)
-        from lmcourse.grading.nursery import Nursery  # for Linux only
+            return PlainLauncher(data)
+        from lmcourse.grading.fork_server import ForkServer  # for Linux only
 
-        return self._open.enter_context(Nursery(Jail(data=data), job.modules))
+        return self._open.enter_context(ForkServer(Sandbox(data=data), job.modules))
 
 
 def serve(lines: TextIO, answer: Callable[[str], None]) -> None:
@@ -84,7 +84,7 @@ def serve(lines: TextIO, answer: Callable[[str], None]) -> None:
 def _listen(lines: TextIO, waiting: Queue[str]) -> None:
     for line in lines:
         waiting.put(line)
-    os._exit(0)  # whoever asked is gone; the jail dies with this process
+    os._exit(0)  # whoever asked is gone; the sandbox dies with this process
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ from lmcourse.grading.batch.worker_processes import WorkerProcesses, result_from
 from lmcourse.grading.cells import NO_SCORE, NOT_RUN, add_notes, error_output, new_output, problem_of
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examination_result import CellRun, ExaminationResult
-from lmcourse.grading.jail import choose_isolation
 from lmcourse.grading.preprocessors.run_notebook import RunNotebook
+from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
 
 
@@ -78,7 +78,7 @@ def refuse_own_checks(assignment: str, isolation: str) -> None:
     if isolation != "process" and not is_course_assignment(assignment):
         raise CourseError(
             f"{assignment} is no notebook of this course: its checks would run in one process with the answers, where "
-            "no jail protects them. For people you trust there is isolation=process."
+            "no sandbox protects them. For people you trust there is isolation=process."
         )
 
 
