@@ -13,12 +13,11 @@ from pathlib import Path
 import torch
 
 from lmcourse.exercises import Exercise, Report
-from lmcourse.grading.evidence import Evidence
 from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.child import serve
 from lmcourse.grading.examination.launchers import Launcher
-from lmcourse.grading.examination_result import ExaminationResult
+from lmcourse.grading.examination_result import Evidence, ExaminationResult
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -12,7 +12,6 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
-from lmcourse.grading.evidence import Evidence, distinct
 from lmcourse.grading.examination.code_cells import cells_of, why_not_python
 from lmcourse.grading.examination.expectations import expectations
 from lmcourse.grading.examination.launchers import Launcher
@@ -21,7 +20,7 @@ from lmcourse.grading.examination.notebook_process import LostError, NotebookPro
 from lmcourse.grading.examination.skipped_cells import display_names, only_displays, unneeded_cells
 from lmcourse.grading.examination.source_rules import NotebookSource
 from lmcourse.grading.examination.suspicious_code import suspicious_code
-from lmcourse.grading.examination_result import CellRun, ExaminationResult
+from lmcourse.grading.examination_result import CellRun, Evidence, ExaminationResult, distinct_evidence
 from lmcourse.report import Report
 
 
@@ -55,7 +54,7 @@ def examine(
         reports = {exercise.name: examination.report(exercise) for exercise in exercises}
     finally:
         examination.close()
-    evidence = distinct([*examination.evidence, *suspicious_code(examination.python_cells)])
+    evidence = distinct_evidence([*examination.evidence, *suspicious_code(examination.python_cells)])
     return ExaminationResult(reports, tuple(examination.runs), examination.ended, evidence, monotonic() - begin)
 
 

@@ -15,7 +15,6 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.values import Plain
-from lmcourse.grading.evidence import Evidence, Kind
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.encoding import ProtocolError
 from lmcourse.grading.examination.launchers import Launcher
@@ -27,6 +26,7 @@ from lmcourse.grading.examination.messages import (
     outcome_from_plain,
     record_of,
 )
+from lmcourse.grading.examination_result import Evidence, Kind
 
 Parsed = TypeVar("Parsed")
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Sequence
 from lmcourse.exercises.rules import global_names
 from lmcourse.grading.examination.code_cells import Cell, bound_names, compile_cell, imported_names
 
-DISPLAY_MODULES = ("lmcourse.notebook", "lmcourse.plots", "lmcourse.widgets", "lmcourse.exercises")
+DISPLAY_MODULES = ("lmcourse.notebook", "lmcourse.plots", "lmcourse.widgets", "lmcourse.exercises", "lmcourse.chapters")
 """Where the functions come from that show or check something, and give nothing that a cell needs."""
 
 SETUP_FUNCTION = "lmcourse.notebook.start"

@@ -10,8 +10,8 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from lmcourse.grading.evidence import Evidence, Kind
 from lmcourse.grading.examination.code_cells import Cell, imported_names
+from lmcourse.grading.examination_result import Evidence, Kind
 
 SUSPICIOUS_NAMES: dict[Kind, tuple[str, ...]] = {
     "file": ("sqlite3", "sqlalchemy", "psycopg2", "nbgrader", "nbformat"),
@@ -26,7 +26,7 @@ SUSPICIOUS_NAMES: dict[Kind, tuple[str, ...]] = {
     ),
     "builtins": ("unittest.mock", "torch.overrides", "torch.utils._python_dispatch"),
     "text": (
-        *("lmcourse.exercises", "lmcourse.report", "lmcourse.grading", "lmcourse.authoring"),
+        *("lmcourse.exercises", "lmcourse.chapters", "lmcourse.report", "lmcourse.grading", "lmcourse.authoring"),
         "importlib",
         *("builtins.eval", "builtins.exec", "builtins.compile", "builtins.__import__"),
     ),
@@ -34,6 +34,9 @@ SUSPICIOUS_NAMES: dict[Kind, tuple[str, ...]] = {
 """Modules and functions, each with all below it."""
 
 ALLOWED_NAMES = ("lmcourse.exercises.check", "lmcourse.exercises.hint")
+
+CHAPTER_FIGURES = re.compile(r"lmcourse\.chapters\.\w+\.figures(\.|$)")
+"""Of the chapters, what a notebook uses."""
 
 PATCHED_MODULES = ("builtins", "torch", "lmcourse", "sys", "os", "math", "numpy", "IPython")
 """Modules in which a notebook changes nothing, but for `ASSIGNABLE_NAMES`."""
@@ -92,7 +95,7 @@ def _find(node: ast.AST, known: Mapping[str, str]) -> Findings:
 
 
 def _find_use(name: str) -> Findings:
-    if not name or _within(name, ALLOWED_NAMES):
+    if not name or _within(name, ALLOWED_NAMES) or CHAPTER_FIGURES.match(name):
         return
     for kind, uses in SUSPICIOUS_NAMES.items():
         for used in uses:

@@ -9,7 +9,7 @@ from lmcourse.accounting.flops import forward_flops
 from lmcourse.accounting.pairs import Pairs
 from lmcourse.models.zoo import find_model
 from lmcourse.nn.checks import check_choice
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
 
 MODELS = ("gpt-2", "gpt-2-xl", "llama-3-8b", "gpt-3", "llama-3.1-405b")
 PARTS = {
@@ -44,7 +44,12 @@ def flops_by_part(length: int = 2048, pairs: Pairs = "all") -> Figure:
             left += 100 * share
         attention = (count["attention scores"] + count["attention values"]) / count.total
         axes.text(
-            101, place, f"{_short(count.total / length / 1e9)} GFLOPs\nper token", va="center", fontsize=8, color=GREY
+            101,
+            place,
+            f"{three_digits(count.total / length / 1e9)} GFLOPs\nper token",
+            va="center",
+            fontsize=8,
+            color=GREY,
         )
         told.append(f"{name} scores and values {attention:.1%}, head {count['head'] / count.total:.1%}")
     axes.set_yticks(range(len(MODELS)), MODELS)
@@ -59,11 +64,6 @@ def flops_by_part(length: int = 2048, pairs: Pairs = "all") -> Figure:
         "weights, 2 FLOPs each."
     )
     return describe(figure, caption=caption, alt=f"Forward FLOPs at {length} tokens, {pairs} pairs: {'; '.join(told)}")
-
-
-def _short(number: float) -> str:
-    """Three digits, and no power of ten."""
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def attention_by_length(length: int = 2048, pairs: Pairs = "all") -> Figure:

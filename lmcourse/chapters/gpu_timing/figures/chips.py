@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
+from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure, three_digits
 
 CHIPS = ("v100-sxm-32gb", "a100-sxm-40gb", "a100-sxm-80gb", "h100-sxm", "h200", "b200")
 TB_PER_TIB = 2**40 / 1e12
@@ -85,4 +85,4 @@ def moving_time(parameters_in_billions: float = 7.0, bytes_each: int = 2) -> Fig
 
 
 def _short(milliseconds: float) -> str:
-    return f"{milliseconds:,.0f} ms" if milliseconds >= 100 else f"{milliseconds:.3g} ms"
+    return f"{three_digits(milliseconds)} ms"

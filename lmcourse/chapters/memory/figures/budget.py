@@ -12,7 +12,7 @@ from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.chapters.memory.figures.states import STATE_COLOURS
 from lmcourse.models.zoo import find_model
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
 from lmcourse.units import GIB
 
 COLOURS = STATE_COLOURS | {
@@ -103,4 +103,4 @@ def _stack(axes: Axes, sizes: dict[str, float], room: float) -> None:
 
 def _label(size: float) -> str:
     """A size given in GiB."""
-    return f"{size:,.0f} GiB" if size >= 100 else f"{size:.3g} GiB"
+    return f"{three_digits(size)} GiB"

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.memory import largest_parameters
 from lmcourse.accounting.recipes import RECIPES
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
 from lmcourse.units import GIB
 
 STATE_COLOURS = {
@@ -88,7 +88,7 @@ def memory_fits(card: str = "h100-sxm", cards: int = 1) -> Figure:
     axes = new_axes(figure, title, "parameters that fit (billions)")
     colours = [PALETTE["sky"] if name == "inference" else PALETTE["blue"] for name in SHOWN]
     bars = axes.barh(list(SHOWN.values()), list(billions.values()), color=colours, height=0.65)
-    labels = [f"{_short(size)} at {RECIPES[name].per_parameter:.3g} bytes" for name, size in billions.items()]
+    labels = [f"{three_digits(size)} at {RECIPES[name].per_parameter:.3g} bytes" for name, size in billions.items()]
     axes.bar_label(bars, labels, padding=4, fontsize=9, color=GREY)
     axes.set_xlim(0, 1.3 * max(billions.values()))
     axes.invert_yaxis()
@@ -97,9 +97,5 @@ def memory_fits(card: str = "h100-sxm", cards: int = 1) -> Figure:
         "An upper limit: activations, the KV cache and the kernels' own memory are still to come. The card's memory is "
         "in GiB, as the driver reports it."
     )
-    told = ", ".join(f"{name} {_short(size)}" for name, size in billions.items())
+    told = ", ".join(f"{name} {three_digits(size)}" for name, size in billions.items())
     return describe(figure, caption=caption, alt=f"Parameters that fit into {title}, in billions: {told}")
-
-
-def _short(billions: float) -> str:
-    return f"{billions:,.0f}" if billions >= 100 else f"{billions:.3g}"
