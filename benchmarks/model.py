@@ -48,7 +48,7 @@ PROMPT, NEW = 16, 200
 TEXTS, LENGTH = 12, 256
 
 
-def ours(family: str, vocabulary: int) -> Transformer:
+def ours(family: str, vocab_size: int) -> Transformer:
     if family == "llama":
         norm = NormConfig("rms")
         layer = LayerConfig(AttentionConfig(HEADS, rotary=RotaryConfig()), FeedForwardConfig(LLAMA_FF))
@@ -57,49 +57,49 @@ def ours(family: str, vocabulary: int) -> Transformer:
         norm = NormConfig("layer", bias=True)
         attention = AttentionConfig(HEADS, bias=True, out_bias=True)
         layer = LayerConfig(attention, FeedForwardConfig(GPT_FF, "gelu_tanh", gated=False, bias=True))
-        embedding = EmbeddingConfig(positions="learned", longest=LENGTH)
+        embedding = EmbeddingConfig(positions="learned", max_positions=LENGTH)
     config = TransformerConfig(
-        vocabulary, WIDTH, (layer,) * LAYERS, BlockConfig(norm), embedding=embedding, final_norm=norm, context=LENGTH
+        vocab_size, WIDTH, (layer,) * LAYERS, BlockConfig(norm), embedding=embedding, final_norm=norm, context=LENGTH
     )
     return Transformer(config)
 
 
-def decoding(family: str, vocabulary: int, batch: int, compiled: bool) -> Contest:
-    prompts = torch.randint(vocabulary, (batch, PROMPT), generator=torch.Generator().manual_seed(0))
-    our = ours(family, vocabulary).eval()
+def decoding(family: str, vocab_size: int, batch: int, compiled: bool) -> Contest:
+    prompts = torch.randint(vocab_size, (batch, PROMPT), generator=torch.Generator().manual_seed(0))
+    our = ours(family, vocab_size).eval()
     run: dict[str, Callable[[], object]] = {"lmcourse": lambda: generate(our, prompts.tolist(), NEW)}
     if compiled:
         step = CompiledStep(our)
         run["lmcourse compiled"] = lambda: generate(our, prompts.tolist(), NEW, compiled=step)
-    for name, decoder in peers.decoders(family, vocabulary, batch, PROMPT + NEW).items():
+    for name, decoder in peers.decoders(family, vocab_size, batch, PROMPT + NEW).items():
         if compiled or not name.endswith("compiled"):
             assert decoder(prompts, NEW).shape == (batch, PROMPT + NEW)
             run[name] = lambda decoder=decoder: decoder(prompts, NEW)
-    return Contest(f"decode {family} V={vocabulary} B={batch}", batch * NEW, run)
+    return Contest(f"decode {family} V={vocab_size} B={batch}", batch * NEW, run)
 
 
-def training(vocabulary: int, compiled: bool) -> Contest:
+def training(vocab_size: int, compiled: bool) -> Contest:
     """All models at once: the goal is the fastest peer, whatever its family."""
-    tokens = torch.randint(vocabulary, (TEXTS, LENGTH + 1), generator=torch.Generator().manual_seed(0))
+    tokens = torch.randint(vocab_size, (TEXTS, LENGTH + 1), generator=torch.Generator().manual_seed(0))
     batch = Batch(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
     run: dict[str, Callable[[], object]] = {}
     kept: dict[str, int] = {}
 
     for family in ("llama", "gpt2"):
         for name in (f"lmcourse {family}", f"lmcourse {family} compiled")[: 1 + compiled]:
-            our = ours(family, vocabulary)
+            our = ours(family, vocab_size)
             kept.setdefault(f"lmcourse {family}", count_kept(our, lambda x, y, m=our: next_token_loss(m(x), y), batch))
             run[name] = trainer_step(our, batch, compiled=name.endswith("compiled"))
-    for name, (model, loss) in peers.trainees(vocabulary, LENGTH).items():
+    for name, (model, loss) in peers.trainees(vocab_size, LENGTH).items():
         kept[name] = count_kept(model, loss, batch)
         run[name] = bare_step(model, loss, batch)
         if compiled:
             run[f"{name} compiled"] = bare_step(model, torch.compile(loss), batch)
     a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
     # Both families have the same number of weights in a layer.
-    weights = LAYERS * (4 * WIDTH**2 + 3 * WIDTH * LLAMA_FF) + WIDTH * vocabulary
+    weights = LAYERS * (4 * WIDTH**2 + 3 * WIDTH * LLAMA_FF) + WIDTH * vocab_size
     yardstick = 6 * weights + 12 * LAYERS * WIDTH * LENGTH, 2 * 2048**3, lambda: a @ b
-    return Contest(f"train V={vocabulary}", TEXTS * LENGTH, run, kept, yardstick)
+    return Contest(f"train V={vocab_size}", TEXTS * LENGTH, run, kept, yardstick)
 
 
 def trainer_step(model: nn.Module, batch: Batch, compiled: bool) -> Callable[[], object]:
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("part", nargs="?", choices=["decode", "train", "all"], default="all")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--vocabulary", type=int, nargs="+", default=[65, 50304])
+    parser.add_argument("--vocab-size", type=int, nargs="+", default=[65, 50304])
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8], help="for decoding")
     parser.add_argument("--compile", action="store_true", help="race compiled models as well")
     arguments = parser.parse_args()
@@ -142,14 +142,14 @@ def main() -> None:
     torch.manual_seed(0)
 
     contests: list[Callable[[], Contest]] = []
-    for vocabulary in arguments.vocabulary:
+    for vocab_size in arguments.vocab_size:
         if arguments.part in ("decode", "all"):
             for family in ("llama", "gpt2"):
                 contests += [
-                    lambda f=family, v=vocabulary, b=b: decoding(f, v, b, arguments.compile) for b in arguments.batch
+                    lambda f=family, v=vocab_size, b=b: decoding(f, v, b, arguments.compile) for b in arguments.batch
                 ]
         if arguments.part in ("train", "all"):
-            contests.append(lambda v=vocabulary: training(v, arguments.compile))
+            contests.append(lambda v=vocab_size: training(v, arguments.compile))
 
     results = []
     print(

@@ -47,10 +47,10 @@ def installed(package: str) -> bool:
 # ---- the models
 
 
-def hugging_face(family: str, vocabulary: int, length: int) -> nn.Module:
+def hugging_face(family: str, vocab_size: int, length: int) -> nn.Module:
     from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-    shared: dict[str, Any] = {"vocab_size": vocabulary, "bos_token_id": None, "eos_token_id": None}
+    shared: dict[str, Any] = {"vocab_size": vocab_size, "bos_token_id": None, "eos_token_id": None}
     if family == "llama":
         llama = LlamaConfig(
             hidden_size=WIDTH,
@@ -67,13 +67,13 @@ def hugging_face(family: str, vocabulary: int, length: int) -> nn.Module:
     return GPT2LMHeadModel(gpt2)
 
 
-def litgpt(vocabulary: int, length: int) -> nn.Module:
+def litgpt(vocab_size: int, length: int) -> nn.Module:
     from litgpt import GPT, Config
 
     config = Config(
         block_size=length,
-        vocab_size=vocabulary,
-        padded_vocab_size=vocabulary,
+        vocab_size=vocab_size,
+        padded_vocab_size=vocab_size,
         n_layer=LAYERS,
         n_head=HEADS,
         n_embd=WIDTH,
@@ -87,7 +87,7 @@ def litgpt(vocabulary: int, length: int) -> nn.Module:
     return GPT(config)
 
 
-def x_transformers(vocabulary: int, length: int) -> nn.Module:
+def x_transformers(vocab_size: int, length: int) -> nn.Module:
     from x_transformers import Decoder, TransformerWrapper
 
     layers = Decoder(
@@ -103,15 +103,15 @@ def x_transformers(vocabulary: int, length: int) -> nn.Module:
         ff_no_bias=True,
         ff_mult=LLAMA_FF / WIDTH,
     )
-    return TransformerWrapper(num_tokens=vocabulary, max_seq_len=length, attn_layers=layers, tie_embedding=True)
+    return TransformerWrapper(num_tokens=vocab_size, max_seq_len=length, attn_layers=layers, tie_embedding=True)
 
 
 # ---- decoding
 
 
-def decoders(family: str, vocabulary: int, batch: int, length: int) -> dict[str, Decoder]:
+def decoders(family: str, vocab_size: int, batch: int, length: int) -> dict[str, Decoder]:
     """Greedy decoding of every peer of this family; `length` is that of prompt and answer."""
-    their = hugging_face(family, vocabulary, length).eval()
+    their = hugging_face(family, vocab_size, length).eval()
 
     def generate(prompts: Tensor, new: int) -> Tensor:
         mask = torch.ones_like(prompts)
@@ -120,14 +120,14 @@ def decoders(family: str, vocabulary: int, batch: int, length: int) -> dict[str,
 
     result: dict[str, Decoder] = {"transformers": generate}
     if family == "llama" and installed("litgpt"):
-        model = litgpt(vocabulary, length).eval()
+        model = litgpt(vocab_size, length).eval()
         model.set_kv_cache(batch_size=batch, max_seq_length=length)
         result["litgpt"] = with_cache(lambda tokens, at: model(tokens, at))
     gpt_fast = module_at("PEERS_GPT_FAST")
     if family == "llama" and gpt_fast is not None:
         arguments = gpt_fast.ModelArgs(
             block_size=length,
-            vocab_size=vocabulary,
+            vocab_size=vocab_size,
             n_layer=LAYERS,
             n_head=HEADS,
             dim=WIDTH,
@@ -163,7 +163,7 @@ def with_cache(
 # ---- training
 
 
-def trainees(vocabulary: int, length: int) -> dict[str, tuple[nn.Module, Loss]]:
+def trainees(vocab_size: int, length: int) -> dict[str, tuple[nn.Module, Loss]]:
     """Every peer that learns, with its loss. Those that have a loss of their own use it."""
 
     def from_logits(model: Callable[[Tensor], Tensor]) -> Loss:
@@ -171,20 +171,20 @@ def trainees(vocabulary: int, length: int) -> dict[str, tuple[nn.Module, Loss]]:
 
     result: dict[str, tuple[nn.Module, Loss]] = {}
     for family in ("llama", "gpt2"):
-        their = hugging_face(family, vocabulary, length)
+        their = hugging_face(family, vocab_size, length)
         logits = from_logits(lambda inputs, m=their: m(inputs, use_cache=False).logits)
         result[f"transformers {family}"] = their, logits
     if installed("litgpt"):
-        model = litgpt(vocabulary, length)
+        model = litgpt(vocab_size, length)
         model.lm_head.weight = model.transformer.wte.weight
         result["litgpt"] = model, from_logits(model)
     if installed("x_transformers"):
-        model = x_transformers(vocabulary, length)
+        model = x_transformers(vocab_size, length)
         result["x-transformers"] = model, from_logits(model)
     nanogpt = module_at("PEERS_NANOGPT")
     if nanogpt is not None:
         arguments = nanogpt.GPTConfig(
-            block_size=length, vocab_size=vocabulary, n_layer=LAYERS, n_head=HEADS, n_embd=WIDTH
+            block_size=length, vocab_size=vocab_size, n_layer=LAYERS, n_head=HEADS, n_embd=WIDTH
         )
         model = nanogpt.GPT(arguments)
         result["nanoGPT"] = model, lambda inputs, targets: model(inputs, targets)[1]

@@ -85,7 +85,7 @@ def _check(
     if isinstance(config, EncoderDecoderConfig) != (source is not None):
         raise ValueError("`source` is the length of an encoder–decoder's source: give it with one, and only with one")
     decoder = config.decoder if isinstance(config, EncoderDecoderConfig) else config
-    if past and not all(layer.attention.sight.causal for layer in decoder.layers):
+    if past and not all(layer.attention.pattern.causal for layer in decoder.layers):
         raise ValueError("a model that sees later tokens has no KV cache: past must be 0")
 
 
@@ -95,7 +95,7 @@ def _body(config: TransformerConfig, work: _Work) -> Breakdown[int]:
     count = _products("embedding projection", entry_matrices(config), tokens)
     for layer, times in Counter(config.layers).items():
         q, k, v, out, *feed_forward = layer_matrices(layer, d_model)
-        pairs = work.batch * count_pairs(layer.attention.sight, work.length, work.past, work.pairs)
+        pairs = work.batch * count_pairs(layer.attention.pattern, work.length, work.past, work.pairs)
         one = (
             _products("attention q, k, v", [q, k, v], tokens)
             + _attention("attention", layer.attention, d_model, pairs)
@@ -141,8 +141,8 @@ def _attention(name: str, config: AttentionConfig, d_model: int, pairs: int) -> 
 
 def _relative_positions(config: AttentionConfig, d_model: int, tokens: int) -> Breakdown[int]:
     """Every query with every vector of Shaw et al. (2018), and the same for values. How long the text is does not
-    matter, because `Shaw` multiplies before it picks the distances."""
-    if config.shaw is None:
+    matter, because `RelativePositionVectors` multiplies before it picks the distances."""
+    if config.relative_position_vectors is None:
         return Breakdown({})
-    vectors = (1 + config.shaw.values) * (2 * config.shaw.farthest + 1)
+    vectors = (1 + config.relative_position_vectors.values) * (2 * config.relative_position_vectors.max_distance + 1)
     return Breakdown({"relative positions": 2 * tokens * config.heads * config.head_width(d_model) * vectors})

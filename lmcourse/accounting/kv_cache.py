@@ -14,8 +14,8 @@ from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.formats import BYTES, Format
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import LayerConfig
-from lmcourse.nn.sight import Sight
 
 
 def cache_bytes(
@@ -45,8 +45,8 @@ def cache_bytes(
     _check(config, decoder, batch, length, source)
     sizes: dict[str, int] = {}
     for layer, times in Counter(decoder.layers).items():
-        kind, texts = _kind(layer.attention.sight), batch * times
-        tokens = kept_tokens(layer.attention.sight, length)
+        kind, texts = _kind(layer.attention.pattern), batch * times
+        tokens = kept_tokens(layer.attention.pattern, length)
         sizes[kind] = sizes.get(kind, 0) + texts * tokens * _layer_bytes(layer, decoder.d_model, number)
         if source is not None:
             across = texts * source * _layer_bytes(layer, decoder.d_model, number)
@@ -54,9 +54,9 @@ def cache_bytes(
     return Breakdown(sizes)
 
 
-def kept_tokens(sight: Sight, length: int) -> int:
+def kept_tokens(pattern: AttentionPattern, length: int) -> int:
     """How many of a text's tokens a layer keeps."""
-    return length if sight.span is None else min(sight.span, length)
+    return length if pattern.span is None else min(pattern.span, length)
 
 
 def bytes_per_token(config: TransformerConfig, *, number: Format = "bf16") -> int:
@@ -79,8 +79,8 @@ def _layer_bytes(layer: LayerConfig, d_model: int, number: Format) -> int:
     return int(2 * attention.key_heads * attention.head_width(d_model) * BYTES[number])
 
 
-def _kind(sight: Sight) -> str:
-    return "full" if sight.span is None else f"{sight.kind} {sight.span}"
+def _kind(pattern: AttentionPattern) -> str:
+    return "full" if pattern.span is None else f"{pattern.kind} {pattern.span}"
 
 
 def _check(
@@ -94,5 +94,5 @@ def _check(
         raise ValueError("batch, length and source must be positive")
     if isinstance(config, EncoderDecoderConfig) != (source is not None):
         raise ValueError("`source` is the length of an encoder–decoder's source: give it with one, and only with one")
-    if not all(layer.attention.sight.causal for layer in decoder.layers):
+    if not all(layer.attention.pattern.causal for layer in decoder.layers):
         raise ValueError("a model that sees later tokens has no KV cache")

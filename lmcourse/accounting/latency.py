@@ -139,7 +139,7 @@ def _layer_moved(config: TransformerConfig, layer: LayerConfig, batch: int, leng
     that it is given once per key head."""
     tokens, attention = batch * length, layer.attention
     q, k, v, out, *up, down = layer_matrices(layer, config.d_model)
-    heads = tokens * attention.heads + batch * given_keys(attention.sight, length, past) * attention.key_heads
+    heads = tokens * attention.heads + batch * given_keys(attention.pattern, length, past) * attention.key_heads
     return {
         "projections": _product([q, k, v], tokens) + _product([out], tokens),
         "attention": 2 * attention.head_width(config.d_model) * heads,

@@ -86,7 +86,7 @@ def entry_matrices(config: TransformerConfig) -> list[Matrix]:
 def head_matrices(config: TransformerConfig) -> list[Matrix]:
     """From the last layer to the logits. A tied head multiplies like one of its own."""
     width = config.embedding.width or config.d_model
-    head = Matrix("head", width, config.vocabulary, config.head.bias)
+    head = Matrix("head", width, config.vocab_size, config.head.bias)
     return [head] if width == config.d_model else [Matrix("head projection", config.d_model, width), head]
 
 

@@ -13,63 +13,63 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal
 
-from lmcourse.nn.sight import Sight
+from lmcourse.nn.attention_pattern import AttentionPattern
 
 Pairs = Literal["all", "visible"]
 
 
 @cache
-def count_pairs(sight: Sight, length: int, past: int = 0, pairs: Pairs = "all") -> int:
+def count_pairs(pattern: AttentionPattern, length: int, past: int = 0, pairs: Pairs = "all") -> int:
     """Pairs of `length` new queries and the keys that they meet, per head and sequence.
 
     Args:
-        sight: who may see whom.
+        pattern: who may see whom.
         length: new tokens.
         past: tokens before them, which lie in the KV cache.
         pairs: "all" that attention is given, or the "visible" ones.
     """
     if pairs == "all":
-        return length * given_keys(sight, length, past)
-    return sum(seen_keys(sight, query, past + length) for query in range(past, past + length))
+        return length * given_keys(pattern, length, past)
+    return sum(seen_keys(pattern, query, past + length) for query in range(past, past + length))
 
 
-def given_keys(sight: Sight, length: int, past: int = 0) -> int:
+def given_keys(pattern: AttentionPattern, length: int, past: int = 0) -> int:
     """How many keys attention is given for `length` new tokens.
 
     Without a past, the new ones. With one, what `lmcourse.inference.cache` returns: every token, but of a layer with a
     window or chunk only its slots. To a single token it shows the slots in use, to several all of them, and the new
     tokens behind.
     """
-    if past == 0 or sight.span is None:
+    if past == 0 or pattern.span is None:
         return past + length
     if length > 1:
-        return sight.span + length
-    return past % sight.span + 1 if sight.kind == "chunk" else min(past + 1, sight.span)
+        return pattern.span + length
+    return past % pattern.span + 1 if pattern.kind == "chunk" else min(past + 1, pattern.span)
 
 
-def seen_keys(sight: Sight, query: int, length: int) -> int:
+def seen_keys(pattern: AttentionPattern, query: int, length: int) -> int:
     """How many keys the query at a position sees in a text of `length` tokens: itself, earlier ones, and, if attention
     is not causal, later ones."""
-    return _back(sight, query) + (0 if sight.causal else _ahead(sight, query, length))
+    return _back(pattern, query) + (0 if pattern.causal else _ahead(pattern, query, length))
 
 
-def _back(sight: Sight, query: int) -> int:
-    if sight.size is None:
+def _back(pattern: AttentionPattern, query: int) -> int:
+    if pattern.size is None:
         return query + 1
-    near, blocks, place = min(query + 1, sight.size), query // sight.size, query % sight.size + 1
-    return {"window": near, "chunk": place, "strided": near + blocks, "fixed": place + blocks}[sight.kind]
+    near, blocks, place = min(query + 1, pattern.size), query // pattern.size, query % pattern.size + 1
+    return {"window": near, "chunk": place, "strided": near + blocks, "fixed": place + blocks}[pattern.kind]
 
 
-def _ahead(sight: Sight, query: int, length: int) -> int:
+def _ahead(pattern: AttentionPattern, query: int, length: int) -> int:
     left = length - 1 - query
-    if sight.size is None:
+    if pattern.size is None:
         return left
-    near = min(left, sight.size - 1)
-    in_block = min(left, sight.size - 1 - query % sight.size)
-    ends_of_blocks = max(0, length // sight.size - query // sight.size - 1)
+    near = min(left, pattern.size - 1)
+    in_block = min(left, pattern.size - 1 - query % pattern.size)
+    ends_of_blocks = max(0, length // pattern.size - query // pattern.size - 1)
     return {
         "window": near,
         "chunk": in_block,
-        "strided": near + left // sight.size,
+        "strided": near + left // pattern.size,
         "fixed": in_block + ends_of_blocks,
-    }[sight.kind]
+    }[pattern.kind]

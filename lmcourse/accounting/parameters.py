@@ -19,9 +19,9 @@ from lmcourse.accounting.matrices import (
 )
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.nn.attention import AttentionConfig
-from lmcourse.nn.bias import BucketsConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.position_bias import RelativePositionBiasConfig
 
 
 def count_parameters(config: TransformerConfig | EncoderDecoderConfig) -> Breakdown[int]:
@@ -64,12 +64,12 @@ def layer_parameters(layer: LayerConfig, block: BlockConfig, d_model: int, *, cr
 
 
 def _token_embedding(config: TransformerConfig) -> Breakdown[int]:
-    return Breakdown({"embedding": config.vocabulary * (config.embedding.width or config.d_model)})
+    return Breakdown({"embedding": config.vocab_size * (config.embedding.width or config.d_model)})
 
 
 def _without_ends(config: TransformerConfig, *, cross: bool = False) -> Breakdown[int]:
     """Everything between the embedding of tokens and the head."""
-    rows = config.embedding.longest + config.embedding.offset if config.embedding.longest else 0
+    rows = config.embedding.max_positions + config.embedding.offset if config.embedding.max_positions else 0
     places = {"positions": rows * config.d_model, "position bias": _position_bias(config)}
     count = add_up(entry_matrices(config), lambda matrix: matrix.parameters) + _present(places)
     for layer, times in Counter(config.layers).items():
@@ -87,14 +87,18 @@ def _head(config: TransformerConfig) -> Breakdown[int]:
 def _position_bias(config: TransformerConfig) -> int:
     """T5's buckets are learned, one number per head; ALiBi's slopes are not."""
     bias = config.position_bias
-    return bias.buckets * config.layers[0].attention.heads if isinstance(bias, BucketsConfig) else 0
+    return bias.buckets * config.layers[0].attention.heads if isinstance(bias, RelativePositionBiasConfig) else 0
 
 
 def _relative_positions(config: AttentionConfig, d_model: int) -> int:
-    """Shaw's vectors for the distances −farthest … farthest, on keys and perhaps on values."""
-    if config.shaw is None:
+    """Shaw's vectors for the distances −max_distance … max_distance, on keys and perhaps on values."""
+    if config.relative_position_vectors is None:
         return 0
-    return (1 + config.shaw.values) * (2 * config.shaw.farthest + 1) * config.head_width(d_model)
+    return (
+        (1 + config.relative_position_vectors.values)
+        * (2 * config.relative_position_vectors.max_distance + 1)
+        * config.head_width(d_model)
+    )
 
 
 def _norm(config: NormConfig, features: int) -> int:

@@ -58,7 +58,7 @@ def kaplan_forward(config: TransformerConfig, length: int) -> Breakdown[int]:
         "mask": 2 * length * all_heads,
         "project": 2 * all_heads * d_model,
         "feed-forward": sum(2 * 2 * d_model * wide for _, wide in widths),
-        "de-embed": 2 * d_model * config.vocabulary,
+        "de-embed": 2 * d_model * config.vocab_size,
     }
     return Breakdown(rows)
 
@@ -70,7 +70,7 @@ def megatron_training(config: TransformerConfig, batch: int, length: int) -> int
     V/16LD, because they recompute all blocks. All pairs count; key heads of their own and two matrices in the
     feed-forward are taken for granted.
     """
-    B, S, D, V = batch, length, config.d_model, config.vocabulary
+    B, S, D, V = batch, length, config.d_model, config.vocab_size
     blocks = sum(12 * B * D * S * (S + 2 * D + wide) for _, wide in _widths(config))
     return blocks + 6 * B * S * D * V
 

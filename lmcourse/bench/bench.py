@@ -110,7 +110,7 @@ def bench(
     known = machine or measure_machine(device=where)
     _check_memory(entry, known, number)
     network = Transformer(config).to(where, DTYPES[number])
-    tokens = torch.randint(config.vocabulary, (batch, length), device=where)
+    tokens = torch.randint(config.vocab_size, (batch, length), device=where)
     watch = partial(time_it, warmup=WARMUP, repeats=steps, device=where, stopwatch=stopwatch)
     saved = saved_tensors(lambda: next_token_loss(network(tokens), tokens), network, without=[tokens]).total
     training = training_work(network, tokens, known, number, watch)
@@ -145,7 +145,7 @@ def _mfu(work: Work, machine: Accelerator, number: Format) -> float:
 
 def _check(entry: Entry, batch: int, length: int, steps: int) -> TransformerConfig:
     config = entry.config
-    if not isinstance(config, TransformerConfig) or not all(layer.attention.sight.causal for layer in config.layers):
+    if not isinstance(config, TransformerConfig) or not all(layer.attention.pattern.causal for layer in config.layers):
         raise CourseError(f"{entry.name} does not write token after token: take a decoder, such as mini.")
     if batch < 1 or steps < 1 or length <= WARMUP + steps:
         raise CourseError(
@@ -153,7 +153,7 @@ def _check(entry: Entry, batch: int, length: int, steps: int) -> TransformerConf
             f"more than {WARMUP} tokens beside the steps, are needed."
         )
     if config.context is not None and length > config.context:
-        raise CourseError(f"{entry.name} was made for {config.context} tokens, not {length}: take a smaller --seq.")
+        raise CourseError(f"{entry.name} was made for {config.context} tokens, not {length}: take a smaller --seq-len.")
     return config
 
 

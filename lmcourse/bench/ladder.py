@@ -128,7 +128,7 @@ def training_step(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         model = Transformer(config).to(where)
-        tokens = torch.randint(config.vocabulary, (setup.batch, length + 1)).to(where)
+        tokens = torch.randint(config.vocab_size, (setup.batch, length + 1)).to(where)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False, fused=setup.fused_optimiser)
     forward = torch.compile(model) if setup.compiled else model
 

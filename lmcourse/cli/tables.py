@@ -17,7 +17,7 @@ from lmcourse.units import MIB
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
     from lmcourse.exercises.matrix import Matrix, Row
-    from lmcourse.grading.result import Result
+    from lmcourse.grading.result import SubmissionResult
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
 
@@ -69,7 +69,7 @@ def _notebook(notebook: NotebookProgress) -> RenderableType:
     return Group(table, "")
 
 
-def result(graded: Result) -> RenderableType:
+def result(graded: SubmissionResult) -> RenderableType:
     """One submission: points per exercise, and why."""
     title = f"{escape(graded.student)} · {escape(graded.assignment) or 'no notebook of this course'}"
     table = _table(title, right=(_points(graded.score, graded.max_score),))
@@ -81,7 +81,7 @@ def result(graded: Result) -> RenderableType:
     return Group(table, escape(graded.reason), *seen, "")
 
 
-def results(graded: Sequence[Result]) -> RenderableType:
+def results(graded: Sequence[SubmissionResult]) -> RenderableType:
     """Many submissions: a line each."""
     table = _table("student", "assignment", right=("points",))
     table.add_column("why")

@@ -28,13 +28,13 @@ PIECE = 2**20
 Chunk = Sequence[int] | NDArray[np.integer[Any]]
 
 
-def write_tokens(path: Path, chunks: Iterable[Chunk], vocabulary: int, tokenizer: dict[str, Any] | None = None) -> int:
+def write_tokens(path: Path, chunks: Iterable[Chunk], vocab_size: int, tokenizer: dict[str, Any] | None = None) -> int:
     """Write a token file, a piece at a time; it appears under its name when it is whole and on the disk.
 
     Args:
         path: the file. One that is there already is replaced.
         chunks: the tokens, in as many parts as is convenient.
-        vocabulary: how many different tokens there can be, at most 2³².
+        vocab_size: how many different tokens there can be, at most 2³².
         tokenizer: what its `to_json` gives, so that the file can be turned back into text.
 
     Returns:
@@ -43,10 +43,10 @@ def write_tokens(path: Path, chunks: Iterable[Chunk], vocabulary: int, tokenizer
     Raises:
         ValueError: a token is not in the vocabulary, or there are no tokens.
     """
-    if not 1 <= vocabulary <= 2**32:
-        raise ValueError(f"a token file can have a vocabulary of 1 to 2³² tokens, not {vocabulary}")
+    if not 1 <= vocab_size <= 2**32:
+        raise ValueError(f"a token file can have a vocabulary of 1 to 2³² tokens, not {vocab_size}")
     text = json.dumps(tokenizer).encode("ascii")
-    header = Header(2 if vocabulary <= 2**16 else 4, 0, vocabulary, len(text))
+    header = Header(2 if vocab_size <= 2**16 else 4, 0, vocab_size, len(text))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
@@ -67,7 +67,7 @@ def _write(file: BinaryIO, chunks: Iterable[Chunk], header: Header) -> int:
     """Write the tokens and count them."""
     count = 0
     for piece in _pieces(chunks):
-        _check(piece, header.vocabulary, count)
+        _check(piece, header.vocab_size, count)
         file.write(piece.astype(header.dtype).tobytes())
         count += len(piece)
     if not count:
@@ -82,14 +82,14 @@ def _pieces(chunks: Iterable[Chunk]) -> Iterator[NDArray[Any]]:
             yield np.asarray(chunk[start : start + PIECE])
 
 
-def _check(piece: NDArray[Any], vocabulary: int, before: int) -> None:
+def _check(piece: NDArray[Any], vocab_size: int, before: int) -> None:
     """Refuse what is no token. `before` tokens were fine."""
     if piece.ndim != 1 or piece.dtype.kind not in "iu":
         raise ValueError(f"a chunk is a row of integers, not {piece.dtype} of shape {piece.shape}")
-    wrong = np.flatnonzero((piece < 0) | (piece >= vocabulary))
+    wrong = np.flatnonzero((piece < 0) | (piece >= vocab_size))
     if len(wrong):
         at = int(wrong[0])
-        raise ValueError(f"token {piece[at]} at position {before + at} is not in a vocabulary of {vocabulary}")
+        raise ValueError(f"token {piece[at]} at position {before + at} is not in a vocabulary of {vocab_size}")
 
 
 class TokenFile:
@@ -101,7 +101,7 @@ class TokenFile:
     Attributes:
         path: the file.
         count: how many tokens there are.
-        vocabulary: they are 0 to vocabulary − 1.
+        vocab_size: they are 0 to vocab_size − 1.
         tokenizer: the JSON of the tokenizer that made them; None if nobody said.
 
     Raises:
@@ -111,7 +111,7 @@ class TokenFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         header, self.tokenizer = read_header(path)
-        self.count, self.vocabulary = header.count, header.vocabulary
+        self.count, self.vocab_size = header.count, header.vocab_size
         self._tokens: NDArray[Any] | None = np.memmap(path, header.dtype, "r", header.start, (header.count,))
 
     def __len__(self) -> int:

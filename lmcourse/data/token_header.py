@@ -4,7 +4,7 @@
     8-11          format version, 1
     12-15         bytes per token, 2 or 4
     16-23         tokens
-    24-31         vocabulary
+    24-31         vocab_size
     32-39         bytes of JSON that follow: the tokenizer, or null
     40-           JSON, spaces up to a multiple of 64, tokens
 
@@ -36,13 +36,13 @@ class Header:
     Attributes:
         width: bytes per token.
         count: tokens.
-        vocabulary: tokens are 0 to vocabulary − 1.
+        vocab_size: tokens are 0 to vocab_size − 1.
         json: bytes of the tokenizer's JSON.
     """
 
     width: int
     count: int
-    vocabulary: int
+    vocab_size: int
     json: int
 
     @property
@@ -62,7 +62,7 @@ class Header:
 
     def pack(self) -> bytes:
         """As it stands in the file."""
-        return FIELDS.pack(MAGIC, VERSION, self.width, self.count, self.vocabulary, self.json)
+        return FIELDS.pack(MAGIC, VERSION, self.width, self.count, self.vocab_size, self.json)
 
 
 def read_header(path: Path) -> tuple[Header, dict[str, Any] | None]:

@@ -10,10 +10,10 @@ class Tokenizer(Protocol):
     """Text to tokens and back: `decode(encode(text)) == text` for every text that it can read.
 
     Attributes:
-        vocabulary: how many tokens there are; ids go from 0 to vocabulary − 1.
+        vocab_size: how many tokens there are; ids go from 0 to vocab_size − 1.
     """
 
-    vocabulary: int
+    vocab_size: int
 
     def encode(self, text: str) -> list[int]:
         """The text's tokens.

@@ -7,8 +7,8 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from lmcourse.grading.intake.pictures import printable
 from lmcourse.report import REPORT_MIME, Report, check_id
+from lmcourse.text import replace_surrogates
 
 LONGEST = 2_000
 """Characters of one text of a report."""
@@ -77,4 +77,4 @@ def _fits(data: Any, form: dict[str, Any]) -> bool:
 
 
 def _text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST and value == printable(value)
+    return isinstance(value, str) and len(value) <= LONGEST and value == replace_surrogates(value)

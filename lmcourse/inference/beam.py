@@ -116,11 +116,11 @@ class _Search:
 
     def go_on(self, longer: Float[Tensor, "beams v"]) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"]]:
         """The best ways to continue become the beams; returns the rows they continue, and their last tokens."""
-        vocabulary = longer.shape[1]
+        vocab_size = longer.shape[1]
         longer = longer.index_fill(1, torch.tensor(self.stop, device=longer.device, dtype=torch.long), -torch.inf)
-        ways = min(self.beams, len(self.open) * (vocabulary - len(self.stop)))
+        ways = min(self.beams, len(self.open) * (vocab_size - len(self.stop)))
         self.log_probabilities, best = longer.flatten().topk(ways)
-        parents, tokens = best // vocabulary, best % vocabulary
+        parents, tokens = best // vocab_size, best % vocab_size
         pairs = zip(parents.tolist(), tokens.tolist(), strict=True)
         self.open = [(*self.open[parent], token) for parent, token in pairs]
         return parents, tokens

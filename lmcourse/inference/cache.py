@@ -7,8 +7,8 @@ only the new tokens go through the model, and their queries meet the keys kept h
 What a text costs, in bytes: 2 (key and value) · layers · kv_heads · d_head · tokens · bytes per number, where a layer
 with a window or chunk counts no more tokens than that. `Cache.bytes` is what the tensors really take.
 
-Texts of different lengths share a batch by their positions: padding, on whichever side, has the position EMPTY and is
-seen by nobody. After that every row goes on from its own last position.
+Texts of different lengths share a batch by their positions: padding, on whichever side, has the position
+PADDING_POSITION and is seen by nobody. After that every row goes on from its own last position.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from torch import Tensor
 from lmcourse.inference.settled import SettledCache
 from lmcourse.inference.slots import Line, Ring, Slots
 from lmcourse.models.config import TransformerConfig
-from lmcourse.nn.sight import EMPTY, Sight
+from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 
 
 class Cache:
     """The memory of one batch of texts. Give it to the model with every pass:
 
         cache = Cache(model.config)
-        logits = model(prompt, store=cache)       # prefill
-        logits = model(token, store=cache)        # decode, as often as you like
+        logits = model(prompt, kv_cache=cache)       # prefill
+        logits = model(token, kv_cache=cache)        # decode, as often as you like
 
     No gradient flows through what is kept. A pass that failed half-way leaves the cache unusable: `reset` it.
 
@@ -44,26 +44,26 @@ class Cache:
     def __init__(self, config: TransformerConfig, capacity: int | None = None) -> None:
         if capacity is not None and capacity < 1:
             raise ValueError(f"a cache needs room for at least one token, not {capacity}")
-        sights = [layer.attention.sight for layer in config.layers]
-        for index, sight in enumerate(sights):
-            if not sight.causal:
+        patterns = [layer.attention.pattern for layer in config.layers]
+        for index, pattern in enumerate(patterns):
+            if not pattern.causal:
                 raise ValueError(f"layer {index} sees later tokens: what it has read cannot be kept")
         self.capacity = capacity
-        self._sights = sights
+        self._patterns = patterns
         self.reset()
 
     def reset(self) -> None:
         """Forget everything."""
-        plans: dict[Sight | None, Slots] = {}
-        for sight in self._sights:
-            if sight.span is None:
+        plans: dict[AttentionPattern | None, Slots] = {}
+        for pattern in self._patterns:
+            if pattern.span is None:
                 plans.setdefault(None, Line(self.capacity))
             else:
-                plans.setdefault(sight, Ring(sight, self.capacity))
+                plans.setdefault(pattern, Ring(pattern, self.capacity))
         self.tokens = 0
         self._plans = list(plans.values())
-        self._slots = [plans[None if sight.span is None else sight] for sight in self._sights]
-        self._memory: list[tuple[Tensor, Tensor] | None] = [None] * len(self._sights)
+        self._slots = [plans[None if pattern.span is None else pattern] for pattern in self._patterns]
+        self._memory: list[tuple[Tensor, Tensor] | None] = [None] * len(self._patterns)
         self._next: Tensor | None = None  # every row's next position; None as long as it is `tokens` for all
 
     def begin(
@@ -80,18 +80,18 @@ class Cache:
         rows, count = tokens.shape
         self._check(rows, count)
         steps = torch.arange(count, device=tokens.device)
-        plain = positions is None and self._next is None
+        unpadded = positions is None and self._next is None
         if positions is None:
             first = self.tokens if self._next is None else self._next[:, None]
             positions = (first + steps).expand(rows, count)
-        if not plain:
+        if not unpadded:
             last = positions.amax(dim=1) + 1
             before = self.tokens if self._next is None else self._next
-            self._next = torch.where(last > EMPTY + 1, last, before)
+            self._next = torch.where(last > PADDING_POSITION + 1, last, before)
         for plan in self._plans:
-            plan.begin(positions, self.tokens if plain else None)
+            plan.begin(positions, self.tokens if unpadded else None)
         self.tokens += count
-        return positions, plain
+        return positions, unpadded
 
     def _check(self, rows: int, count: int) -> None:
         if self.capacity is not None and self.tokens + count > self.capacity:

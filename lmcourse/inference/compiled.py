@@ -55,13 +55,13 @@ class CompiledStep:
 
         if reader.model is not self.model:
             raise ValueError("this step was compiled for another model: make a CompiledStep of this one")
-        store, memory = reader.cache.settle(), reader.memory
+        kv_cache, memory = reader.cache.settle(), reader.memory
 
         @torch.inference_mode()
         def read(tokens: Int[Tensor, "b 1"]) -> Float[Tensor, "b v"]:
             try:
                 with config.patch(freezing=self._freezing):
-                    return self._run(self.model, tokens, None, store, memory)
+                    return self._run(self.model, tokens, None, kv_cache, memory)
             except BackendCompilerFailed as error:
                 raise RuntimeError(NO_COMPILER) from error
 

@@ -35,7 +35,7 @@ def check_request(
 
 def longest_text(config: TransformerConfig) -> int | None:
     """How many tokens a model can read, or None if nothing limits it."""
-    limits = [limit for limit in (config.context, config.embedding.longest) if limit is not None]
+    limits = [limit for limit in (config.context, config.embedding.max_positions) if limit is not None]
     return min(limits, default=None)
 
 
@@ -64,5 +64,5 @@ def _check_text(config: TransformerConfig, text: Sequence[int], name: str, more:
 
 def _check_tokens(config: TransformerConfig, tokens: Collection[int], name: str) -> None:
     for token in tokens:
-        if not 0 <= token < config.vocabulary:
-            raise ValueError(f"{name}: there is no token {token} in a vocabulary of {config.vocabulary}")
+        if not 0 <= token < config.vocab_size:
+            raise ValueError(f"{name}: there is no token {token} in a vocabulary of {config.vocab_size}")

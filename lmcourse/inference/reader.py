@@ -16,8 +16,8 @@ from lmcourse.inference.cache import Cache
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder, Memory
 from lmcourse.models.transformer import Transformer
-from lmcourse.nn.sight import EMPTY
-from lmcourse.nn.step import KeyValueStore
+from lmcourse.nn.attention_pattern import PADDING_POSITION
+from lmcourse.nn.context import KVCache
 
 Model = Transformer | EncoderDecoder
 
@@ -40,7 +40,7 @@ class Reader:
         self.memory: Memory | None = None
         if isinstance(model, EncoderDecoder) and sources is not None:
             with torch.inference_mode():
-                self.memory = model.remember(*pad(sources, self.device))
+                self.memory = model.encode(*pad(sources, self.device))
 
     @torch.inference_mode()
     def read(self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"] | None = None) -> Float[Tensor, "b v"]:
@@ -48,7 +48,7 @@ class Reader:
 
         Args:
             tokens: the next ones of every text.
-            positions: where they stand; by default behind what was read. EMPTY marks padding.
+            positions: where they stand; by default behind what was read. PADDING_POSITION marks padding.
         """
         return next_logits(self.model, tokens, positions, self.cache, self.memory)
 
@@ -64,7 +64,7 @@ def next_logits(
     model: Model,
     tokens: Int[Tensor, "b s"],
     positions: Int[Tensor, "b s"] | None,
-    store: KeyValueStore,
+    kv_cache: KVCache,
     memory: Memory | None,
 ) -> Float[Tensor, "b v"]:
     """Logits of the token after the last column of `tokens`.
@@ -75,9 +75,9 @@ def next_logits(
     if isinstance(model, EncoderDecoder):
         if memory is None:
             raise ValueError("an encoder–decoder answers source texts, and this reader was given none")
-        return model.decode(tokens, memory, positions, store=store)[:, -1]
+        return model.decode(tokens, memory, positions, kv_cache=kv_cache)[:, -1]
     # The head is a model's largest matrix: of a prompt, only the last token needs it.
-    last = model.encode(tokens, positions, store=store)[:, -1]
+    last = model.encode(tokens, positions, kv_cache=kv_cache)[:, -1]
     result: Tensor = model.head(last)
     return result
 
@@ -98,4 +98,4 @@ def pad(texts: Sequence[Sequence[int]], device: torch.device) -> tuple[Int[Tenso
         return tokens, None
     lengths = torch.tensor([len(text) for text in texts], device=device)
     positions = torch.arange(longest, device=device) - (longest - lengths)[:, None]
-    return tokens, positions.clamp(min=EMPTY)
+    return tokens, positions.clamp(min=PADDING_POSITION)

@@ -2,7 +2,7 @@
 
 `lmcourse.inference.cache.Cache` shows the model exactly the tokens that are there, one more in every step. A compiler
 makes a program for fixed shapes, so here every step sees the whole memory. Slots that are still empty have the position
-EMPTY, and the masks hide them. Python counts nothing, either: which slot is next is a tensor.
+PADDING_POSITION, and the masks hide them. Python counts nothing, either: which slot is next is a tensor.
 """
 
 from __future__ import annotations
@@ -67,7 +67,11 @@ class SettledCache:
     def append(
         self, layer: int, k: Float[Tensor, "b kv 1 d"], v: Float[Tensor, "b kv 1 d"]
     ) -> tuple[Float[Tensor, "b kv w d"], Float[Tensor, "b kv w d"], Int[Tensor, "b w"]]:
-        """Keep a layer's new keys and values; returns all there is room for, and the positions, EMPTY where none is."""
+        """Store a layer's new keys and values.
+
+        Returns:
+            all keys and values that there is memory for, and their positions: PADDING_POSITION where none is yet.
+        """
         shelf, (keys, values) = self._shelves[layer], self._memory[layer]
         shelf.write(keys, k)
         shelf.write(values, v)

@@ -3,7 +3,7 @@
 A layer that can look back without limit keeps every token: new ones go behind the old ones (`Line`). A layer with a
 window or a chunk of w tokens needs only the last w: the token at position p lies in slot p mod w, where it overwrites
 the one that has just left the window (`Ring`). Attention does not care about the order, because its masks are rules on
-positions (see `lmcourse.nn.sight`); so these classes keep the position of what lies in each slot.
+positions (see `lmcourse.nn.attention_pattern`); so these classes keep the position of what lies in each slot.
 
 Layers that keep alike share one object: where a token goes is decided once per pass, not once per layer.
 """
@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lmcourse.inference.settled import Shelf
-from lmcourse.nn.sight import EMPTY, Sight
+from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 
 SMALLEST = 64
 """Tokens that a line without a fixed capacity has room for at first; it doubles when it is full."""
@@ -38,7 +38,7 @@ class Slots(Protocol):
         """Find a slot for every token of a pass.
 
         Args:
-            positions: where they stand in their texts; EMPTY marks padding.
+            positions: where they stand in their texts; PADDING_POSITION marks padding.
             start: the first position, if all rows have the same ones without padding; otherwise None.
         """
 
@@ -56,7 +56,7 @@ class Slots(Protocol):
 
 
 class Line:
-    """Every token, one behind the other. Padding takes a slot, too, and is marked EMPTY."""
+    """Every token, one behind the other. Padding takes a slot, too, and is marked PADDING_POSITION."""
 
     def __init__(self, capacity: int | None) -> None:
         self.width = capacity or SMALLEST
@@ -72,9 +72,9 @@ class Line:
         while self.width < self.length:
             self.width *= 2
         if self._new.start == 0:
-            self._positions = positions.new_full((rows, 0), EMPTY)
+            self._positions = positions.new_full((rows, 0), PADDING_POSITION)
         if self._positions.shape[1] < self.width:
-            room = positions.new_full((rows, self.width - self._positions.shape[1]), EMPTY)
+            room = positions.new_full((rows, self.width - self._positions.shape[1]), PADDING_POSITION)
             self._positions = torch.cat([self._positions, room], dim=1)
         self._positions[:, self._new] = positions
         self.keys = self._positions[:, : self.length]
@@ -96,11 +96,11 @@ class Line:
 class Ring:
     """The last tokens only, as many as a query can see. Padding is not stored."""
 
-    def __init__(self, sight: Sight, capacity: int | None) -> None:
-        if sight.span is None:
-            raise ValueError(f"{sight.kind} attention looks back without limit: it cannot forget")
-        self.width = sight.span if capacity is None else min(sight.span, capacity)
-        self.chunked = sight.kind == "chunk"
+    def __init__(self, pattern: AttentionPattern, capacity: int | None) -> None:
+        if pattern.span is None:
+            raise ValueError(f"{pattern.kind} attention looks back without limit: it cannot forget")
+        self.width = pattern.span if capacity is None else min(pattern.span, capacity)
+        self.chunked = pattern.kind == "chunk"
         self.keys = torch.empty(0, 0, dtype=torch.long)
         self._positions = self.keys
         self._one: int | None = None  # the slot of a single token, the same in every row
@@ -110,7 +110,7 @@ class Ring:
     def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
         self._first = self._positions.numel() == 0
         if self._first:
-            self._positions = positions.new_full((positions.shape[0], self.width), EMPTY)
+            self._positions = positions.new_full((positions.shape[0], self.width), PADDING_POSITION)
         if positions.shape[1] == 1 and start is not None:
             self._begin_one(positions, start)
         else:
@@ -127,7 +127,7 @@ class Ring:
         """Several tokens, which may be more than there are slots: a query sees what was stored before and all of them,
         and the last ones stay."""
         newest = positions.amax(dim=1, keepdim=True)
-        rows, columns = ((positions > newest - self.width) & (positions != EMPTY)).nonzero(as_tuple=True)
+        rows, columns = ((positions > newest - self.width) & (positions != PADDING_POSITION)).nonzero(as_tuple=True)
         kept = positions[rows, columns]
         self._one, self._many = None, (rows, kept % self.width, columns)
         self.keys = positions if self._first else torch.cat([self._positions, positions], dim=1)

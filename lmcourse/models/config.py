@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lmcourse.nn.bias import AlibiConfig, BucketsConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class TransformerConfig:
     """A decoder or an encoder.
 
     Attributes:
-        vocabulary: how many tokens there are.
+        vocab_size: how many tokens there are.
         d_model: the width of the residual stream.
         layers: one entry per layer; `repeat` makes them from a pattern.
         block: what the layers' blocks share: norm, placement, serial or parallel.
@@ -27,18 +27,18 @@ class TransformerConfig:
         context: the longest sequence it was made for, in tokens; None if nothing limits it.
     """
 
-    vocabulary: int
+    vocab_size: int
     d_model: int
     layers: tuple[LayerConfig, ...]
     block: BlockConfig
     embedding: EmbeddingConfig = field(default_factory=EmbeddingConfig)
     head: HeadConfig = field(default_factory=HeadConfig)
-    position_bias: AlibiConfig | BucketsConfig | None = None
+    position_bias: AlibiConfig | RelativePositionBiasConfig | None = None
     final_norm: NormConfig | None = None
     context: int | None = None
 
     def __post_init__(self) -> None:
-        if self.vocabulary < 1 or self.d_model < 1 or not self.layers:
+        if self.vocab_size < 1 or self.d_model < 1 or not self.layers:
             raise ValueError("a model needs a vocabulary, a width and at least one layer")
         for index, layer in enumerate(self.layers):
             self._check_layer(index, layer)
@@ -54,7 +54,7 @@ class TransformerConfig:
             raise ValueError(f"layer {index}: {error}") from None
         if self.position_bias is not None and layer.attention.heads != self.layers[0].attention.heads:
             raise ValueError(f"layer {index}: a position bias is shared, so all layers need as many heads")
-        if self.position_bias == AlibiConfig(rounded=True) and not layer.attention.sight.causal:
+        if self.position_bias == AlibiConfig(rounded=True) and not layer.attention.pattern.causal:
             raise ValueError(
                 f"layer {index} sees later tokens: rounded ALiBi is for causal attention, use the exact one"
             )
@@ -82,9 +82,9 @@ class EncoderDecoderConfig:
     decoder: TransformerConfig
 
     def __post_init__(self) -> None:
-        if (self.encoder.vocabulary, self.encoder.d_model) != (self.decoder.vocabulary, self.decoder.d_model):
+        if (self.encoder.vocab_size, self.encoder.d_model) != (self.decoder.vocab_size, self.decoder.d_model):
             raise ValueError("encoder and decoder share an embedding: give both the same vocabulary and width")
-        if any(layer.attention.sight.causal for layer in self.encoder.layers):
+        if any(layer.attention.pattern.causal for layer in self.encoder.layers):
             raise ValueError("an encoder sees the whole text: its attention must not be causal")
         if self.encoder.embedding.width != self.decoder.embedding.width:
             raise ValueError("encoder and decoder share an embedding: give both the same width of token vectors")

@@ -8,12 +8,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lmcourse.models.config import EncoderDecoderConfig
-from lmcourse.models.transformer import Transformer, begin_pass, build_position_bias, count_from_zero
+from lmcourse.models.transformer import Transformer, build_position_bias, count_from_zero, forward_context
+from lmcourse.nn.attention_pattern import PADDING_POSITION
 from lmcourse.nn.block import CrossBlock
+from lmcourse.nn.context import KVCache
 from lmcourse.nn.embedding import Embedding, Head
 from lmcourse.nn.norm import Norm
-from lmcourse.nn.sight import EMPTY
-from lmcourse.nn.step import KeyValueStore
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class EncoderDecoder(nn.Module):
         self.config = config
         decoder = config.decoder
         self.encoder = Transformer(config.encoder)
-        self.embedding = Embedding(decoder.embedding, decoder.vocabulary, decoder.d_model)
+        self.embedding = Embedding(decoder.embedding, decoder.vocab_size, decoder.d_model)
         self.embedding.tokens.weight = self.encoder.embedding.tokens.weight
         self.encoder.head = None  # type: ignore[assignment]  # an encoder's vectors go to the decoder
         self.position_bias = build_position_bias(decoder)
@@ -56,27 +56,27 @@ class EncoderDecoder(nn.Module):
         source_positions: Int[Tensor, "b t"] | None = None,
         target_positions: Int[Tensor, "b s"] | None = None,
     ) -> Float[Tensor, "b s v"]:
-        """Logits for the token after each target token. Positions as in `Transformer`; EMPTY marks padding."""
-        return self.decode(target, self.remember(source, source_positions), target_positions)
+        """Logits for the token after each target token. Positions as in `Transformer`."""
+        return self.decode(target, self.encode(source, source_positions), target_positions)
 
-    def remember(self, source: Int[Tensor, "b t"], positions: Int[Tensor, "b t"] | None = None) -> Memory:
+    def encode(self, source: Int[Tensor, "b t"], positions: Int[Tensor, "b t"] | None = None) -> Memory:
         """Read a source text."""
         encoded = self.encoder.encode(source, positions)
-        visible = (count_from_zero(source) if positions is None else positions) != EMPTY
-        return Memory(tuple(block.cross.layer.remember(encoded) for block in self.blocks), visible)  # type: ignore[union-attr,operator]
+        visible = (count_from_zero(source) if positions is None else positions) != PADDING_POSITION
+        return Memory(tuple(block.cross.layer.project_kv(encoded) for block in self.blocks), visible)  # type: ignore[union-attr,operator]
 
     def decode(
         self,
         target: Int[Tensor, "b s"],
         memory: Memory,
         positions: Int[Tensor, "b s"] | None = None,
-        store: KeyValueStore | None = None,
+        kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s v"]:
         """Logits for the token after each target token, given what was read."""
-        step = begin_pass(self.embedding, self.position_bias, target, positions, None, store)
-        step.prepare(layer.attention.sight for layer in self.config.decoder.layers)
-        x = self.embedding(target, step.places)
+        context = forward_context(self.embedding, self.position_bias, target, positions, None, kv_cache)
+        context.prepare(layer.attention.pattern for layer in self.config.decoder.layers)
+        x = self.embedding(target, context.shared_positions)
         for block, remembered in zip(self.blocks, memory.layers, strict=True):
-            x = block(x, step, remembered, memory.visible)
+            x = block(x, context, remembered, memory.visible)
         logits: Tensor = self.head(self.norm(x))
         return logits

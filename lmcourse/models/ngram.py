@@ -20,7 +20,7 @@ class NGram:
 
     Args:
         order: n: 1 ignores the context, 2 looks at one token, …
-        vocabulary: how many tokens there are.
+        vocab_size: how many tokens there are.
         add: k, added to every count (Laplace: 1).
         weights: λ_1 … λ_n, which sum to one; None takes the full order alone.
 
@@ -29,14 +29,14 @@ class NGram:
     """
 
     def __init__(
-        self, order: int, vocabulary: int, *, add: float = 0.0, weights: Sequence[float] | None = None
+        self, order: int, vocab_size: int, *, add: float = 0.0, weights: Sequence[float] | None = None
     ) -> None:
-        if order < 1 or vocabulary < 1 or add < 0:
+        if order < 1 or vocab_size < 1 or add < 0:
             raise ValueError("an n-gram model needs an order and a vocabulary of at least 1, and no negative counts")
         mixed = [0.0] * (order - 1) + [1.0] if weights is None else list(weights)
         if len(mixed) != order or min(mixed) < 0 or not math.isclose(sum(mixed), 1.0):
             raise ValueError(f"an order of {order} needs {order} weights that sum to one, not {weights}")
-        self.order, self.vocabulary, self.add, self.weights = order, vocabulary, add, mixed
+        self.order, self.vocab_size, self.add, self.weights = order, vocab_size, add, mixed
         self.counts: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
         """What followed each context of 0 … n − 1 tokens, how often."""
 
@@ -50,8 +50,8 @@ class NGram:
     def probabilities(self, context: Sequence[int]) -> Float[Tensor, " v"]:
         """Of every token, to follow the context. Its last n − 1 tokens matter; at a text's start there are fewer."""
         known = tuple(context)
-        mixed = torch.zeros(self.vocabulary, dtype=torch.float64)
-        current = torch.full((self.vocabulary,), 1 / self.vocabulary, dtype=torch.float64)
+        mixed = torch.zeros(self.vocab_size, dtype=torch.float64)
+        current = torch.full((self.vocab_size,), 1 / self.vocab_size, dtype=torch.float64)
         for order, weight in enumerate(self.weights, start=1):
             if len(known) >= order - 1:
                 current = self._counted(known[len(known) - order + 1 :], otherwise=current)
@@ -60,10 +60,10 @@ class NGram:
 
     def _counted(self, context: tuple[int, ...], otherwise: Tensor) -> Float[Tensor, " v"]:
         following = self.counts.get(context, Counter())
-        total = following.total() + self.add * self.vocabulary
+        total = following.total() + self.add * self.vocab_size
         if total == 0:
             return otherwise
-        counts = torch.full((self.vocabulary,), self.add, dtype=torch.float64)
+        counts = torch.full((self.vocab_size,), self.add, dtype=torch.float64)
         for token, times in following.items():
             counts[token] += times
         return counts / total

@@ -21,21 +21,21 @@ class RecurrentConfig:
     """Which recurrent language model.
 
     Attributes:
-        vocabulary: how many tokens there are.
+        vocab_size: how many tokens there are.
         d_embedding: the width of a token's vector.
         d_hidden: the width of the state.
         layers: how many; each reads the states of the one below.
         kind: "rnn" or "lstm".
     """
 
-    vocabulary: int
+    vocab_size: int
     d_embedding: int
     d_hidden: int
     layers: int = 1
     kind: Kind = "lstm"
 
     def __post_init__(self) -> None:
-        if min(self.vocabulary, self.d_embedding, self.d_hidden, self.layers) < 1:
+        if min(self.vocab_size, self.d_embedding, self.d_hidden, self.layers) < 1:
             raise ValueError("a recurrent model needs a vocabulary, two widths and a layer, all at least 1")
         if self.kind not in CELLS:
             raise ValueError(f"unknown kind {self.kind!r}; there are {', '.join(CELLS)}")
@@ -120,9 +120,9 @@ class RecurrentModel(nn.Module):
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = nn.Embedding(config.vocabulary, config.d_embedding)
+        self.embedding = nn.Embedding(config.vocab_size, config.d_embedding)
         self.recurrent = Recurrent(config.kind, config.d_embedding, config.d_hidden, config.layers)
-        self.head = nn.Linear(config.d_hidden, config.vocabulary)
+        self.head = nn.Linear(config.d_hidden, config.vocab_size)
 
     def forward(
         self, tokens: Int[Tensor, "b s"], states: Sequence[Float[Tensor, "parts b d"]] | None = None

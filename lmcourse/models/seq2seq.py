@@ -22,13 +22,13 @@ class Seq2SeqConfig:
     """Which encoder–decoder.
 
     Attributes:
-        source_vocabulary, target_vocabulary: how many tokens each side has.
+        source_vocab_size, target_vocab_size: how many tokens each side has.
         d_embedding, d_hidden, layers, kind: of both sides; see `RecurrentConfig`.
         attention: whether the decoder looks back at the source.
     """
 
-    source_vocabulary: int
-    target_vocabulary: int
+    source_vocab_size: int
+    target_vocab_size: int
     d_embedding: int
     d_hidden: int
     layers: int = 1
@@ -36,7 +36,7 @@ class Seq2SeqConfig:
     attention: bool = True
 
     def __post_init__(self) -> None:
-        sizes = self.source_vocabulary, self.target_vocabulary, self.d_embedding, self.d_hidden, self.layers
+        sizes = self.source_vocab_size, self.target_vocab_size, self.d_embedding, self.d_hidden, self.layers
         if min(sizes) < 1:
             raise ValueError("an encoder–decoder needs two vocabularies, two widths and a layer, all at least 1")
         if self.kind not in CELLS:
@@ -65,11 +65,11 @@ class Seq2Seq(nn.Module):
         super().__init__()
         self.config = config
         d = config.d_hidden
-        self.source_embedding = nn.Embedding(config.source_vocabulary, config.d_embedding)
-        self.target_embedding = nn.Embedding(config.target_vocabulary, config.d_embedding)
+        self.source_embedding = nn.Embedding(config.source_vocab_size, config.d_embedding)
+        self.target_embedding = nn.Embedding(config.target_vocab_size, config.d_embedding)
         self.encoder = Recurrent(config.kind, config.d_embedding, d, config.layers)
         self.decoder = Recurrent(config.kind, config.d_embedding, d, config.layers)
-        self.head = nn.Linear(2 * d if config.attention else d, config.target_vocabulary)
+        self.head = nn.Linear(2 * d if config.attention else d, config.target_vocab_size)
 
     def forward(
         self,

@@ -1,7 +1,7 @@
 """The transformer: embedding, blocks, norm, head.
 
 A decoder predicts the next token, an encoder gives every token a vector that knows its context. The difference is one
-flag of the attention's sight, so both are this class.
+flag of the attention pattern, so both are this class.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lmcourse.models.config import TransformerConfig
-from lmcourse.nn.bias import Alibi, AlibiConfig, Buckets
 from lmcourse.nn.block import build_block
+from lmcourse.nn.context import ForwardContext, KVCache
 from lmcourse.nn.embedding import Embedding, Head
 from lmcourse.nn.norm import Norm
-from lmcourse.nn.step import KeyValueStore, Pass
+from lmcourse.nn.position_bias import Alibi, AlibiConfig, RelativePositionBias
 
 
 class Transformer(nn.Module):
@@ -24,7 +24,7 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = Embedding(config.embedding, config.vocabulary, config.d_model)
+        self.embedding = Embedding(config.embedding, config.vocab_size, config.d_model)
         self.position_bias = build_position_bias(config)
         self.blocks = nn.ModuleList(
             build_block(layer, config.block, config.d_model, index) for index, layer in enumerate(config.layers)
@@ -38,22 +38,22 @@ class Transformer(nn.Module):
         positions: Int[Tensor, "b s"] | None = None,
         *,
         prefix: Int[Tensor, " b"] | None = None,
-        store: KeyValueStore | None = None,
+        kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s v"]:
         """Logits for every token.
 
         Args:
             tokens: ids.
-            positions: where they stand in their text; by default 0, 1, 2, …, or behind what the store holds; EMPTY
-                marks padding.
+            positions: in their text; by default 0, 1, 2, …, or behind those in the cache; PADDING_POSITION marks
+                padding.
             prefix: per sequence, how many tokens at its start see each other (a prefix language model).
-            store: keys and values of earlier tokens, such as `lmcourse.inference.cache.Cache`.
+            kv_cache: keys and values of earlier tokens, such as `lmcourse.inference.cache.Cache`.
 
         Raises:
-            ValueError: the text is longer than the learned positions. Where `positions` or a store say how long it is,
+            ValueError: the text is longer than the learned positions. Where `positions` or a cache say how long it is,
                 only a CPU looks (see `Embedding`).
         """
-        logits: Tensor = self.head(self.encode(tokens, positions, prefix=prefix, store=store))
+        logits: Tensor = self.head(self.encode(tokens, positions, prefix=prefix, kv_cache=kv_cache))
         return logits
 
     def encode(
@@ -62,14 +62,14 @@ class Transformer(nn.Module):
         positions: Int[Tensor, "b s"] | None = None,
         *,
         prefix: Int[Tensor, " b"] | None = None,
-        store: KeyValueStore | None = None,
+        kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s d"]:
         """The vectors that the head reads; for an encoder, the result."""
-        step = begin_pass(self.embedding, self.position_bias, tokens, positions, prefix, store)
-        step.prepare(layer.attention.sight for layer in self.config.layers)
-        x = self.embedding(tokens, step.places)
+        context = forward_context(self.embedding, self.position_bias, tokens, positions, prefix, kv_cache)
+        context.prepare(layer.attention.pattern for layer in self.config.layers)
+        x = self.embedding(tokens, context.shared_positions)
         for block in self.blocks:
-            x = block(x, step)
+            x = block(x, context)
         result: Tensor = self.norm(x)
         return result
 
@@ -79,14 +79,14 @@ def count_from_zero(tokens: Int[Tensor, "b s"]) -> Int[Tensor, "b s"]:
     return torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
 
 
-def begin_pass(
+def forward_context(
     embedding: Embedding,
     position_bias: nn.Module | None,
     tokens: Int[Tensor, "b s"],
     positions: Int[Tensor, "b s"] | None,
     prefix: Int[Tensor, " b"] | None,
-    store: KeyValueStore | None,
-) -> Pass:
+    kv_cache: KVCache | None,
+) -> ForwardContext:
     """What the layers of a model share while these tokens go through them.
 
     Raises:
@@ -96,14 +96,14 @@ def begin_pass(
         raise ValueError(
             "rounded ALiBi is for causal attention: a prefix whose tokens see each other needs the exact one"
         )
-    if store is not None:
-        at, plain = store.begin(tokens, positions)
+    if kv_cache is not None:
+        at, unpadded = kv_cache.begin(tokens, positions)
     elif positions is not None:
-        at, plain = positions, False
+        at, unpadded = positions, False
     else:
-        embedding.check_length(tokens.shape[1])
-        at, plain = count_from_zero(tokens), True
-    return Pass(at, plain, prefix, position_bias, store)
+        embedding.check_seq_len(tokens.shape[1])
+        at, unpadded = count_from_zero(tokens), True
+    return ForwardContext(at, unpadded, prefix, position_bias, kv_cache)
 
 
 def build_position_bias(config: TransformerConfig) -> nn.Module | None:
@@ -113,4 +113,4 @@ def build_position_bias(config: TransformerConfig) -> nn.Module | None:
     first = config.layers[0].attention
     if isinstance(config.position_bias, AlibiConfig):
         return Alibi(config.position_bias, first.heads, first.head_width(config.d_model))
-    return Buckets(config.position_bias, first.heads)
+    return RelativePositionBias(config.position_bias, first.heads)

@@ -1,7 +1,8 @@
-"""The attention layer: project, place, attend, project back.
+"""The attention layer: project to queries, keys and values, rotate, attend, project back.
 
 One class serves every variant. What varies is decided when the layer is built: how many heads share a key, what is
-normalised and turned, who sees whom. `forward` reads the same for all.
+normalised and rotated, who sees whom. To follow `Attention.forward`, two more files are enough: the formula is in
+`attend`, who sees whom in `attention_pattern`.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lmcourse.nn.attend import attend_fused, attention_weights, weighted_values
-from lmcourse.nn.checks import check_share
-from lmcourse.nn.placing import Placing, QKNormConfig, TemperatureConfig
-from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.shaw import Shaw, ShawConfig
-from lmcourse.nn.sight import Sight
-from lmcourse.nn.step import Pass
+from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.checks import check_probability
+from lmcourse.nn.context import ForwardContext
+from lmcourse.nn.qk_norm import QKNormConfig, build_head_norm
+from lmcourse.nn.relative_position_vectors import RelativePositionVectors, RelativePositionVectorsConfig
+from lmcourse.nn.rotary import Rotary, RotaryConfig
+from lmcourse.nn.temperature import TemperatureConfig
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,13 @@ class AttentionConfig:
         heads: query heads.
         kv_heads: key and value heads: None as many as query heads (MHA), 1 one for all (MQA), between them GQA.
         d_head: a head's width; None is d_model / heads.
-        sight: which keys a query sees.
-        rotary: turn queries and keys by their position.
-        shaw: relative position vectors.
+        pattern: which keys a query sees.
+        rotary: rotate queries and keys by their position (RoPE).
+        relative_position_vectors: learned vectors for distances, on keys and values (Shaw et al., 2018).
         qk_norm: normalise queries and keys.
-        temperature: sharpen attention with position.
+        temperature: multiplies queries at far positions, which sharpens their attention (Llama 4).
         scale: multiplies the scores; None is 1/√d_head.
-        soft_cap: the scores' limit.
+        soft_cap: scores are squeezed into ±soft_cap by a tanh (Gemma 2).
         bias, out_bias: whether the projections to q, k, v and the one back have biases.
         dropout: on the attention weights, in training.
     """
@@ -44,9 +46,9 @@ class AttentionConfig:
     heads: int
     kv_heads: int | None = None
     d_head: int | None = None
-    sight: Sight = field(default_factory=Sight)
+    pattern: AttentionPattern = field(default_factory=AttentionPattern)
     rotary: RotaryConfig | None = None
-    shaw: ShawConfig | None = None
+    relative_position_vectors: RelativePositionVectorsConfig | None = None
     qk_norm: QKNormConfig | None = None
     temperature: TemperatureConfig | None = None
     scale: float | None = None
@@ -62,7 +64,7 @@ class AttentionConfig:
             raise ValueError(f"the soft cap must be positive, not {self.soft_cap}")
         if self.d_head is not None and self.d_head < 1:
             raise ValueError(f"a head's width must be positive, not {self.d_head}")
-        check_share("dropout", self.dropout)
+        check_probability("dropout", self.dropout)
 
     @property
     def key_heads(self) -> int:
@@ -83,30 +85,38 @@ class AttentionConfig:
 
 
 class Attention(nn.Module):
-    """Self-attention of every kind."""
+    """Self-attention of every kind.
+
+    Args:
+        config: which attention.
+        d_model: the width of the residual stream.
+        layer: the layer's index, under which the KV cache keeps its keys and values.
+    """
 
     def __init__(self, config: AttentionConfig, d_model: int, layer: int = 0) -> None:
         super().__init__()
         self.layer = layer
-        self.sight, self.soft_cap, self.dropout = config.sight, config.soft_cap, config.dropout
+        self.pattern, self.soft_cap, self.dropout = config.pattern, config.soft_cap, config.dropout
         self.heads, self.kv_heads, self.d_head = config.heads, config.key_heads, config.head_width(d_model)
         self.scale = self.d_head**-0.5 if config.scale is None else config.scale
         self.qkv = nn.Linear(d_model, (self.heads + 2 * self.kv_heads) * self.d_head, bias=config.bias)
         self.out = nn.Linear(self.heads * self.d_head, d_model, bias=config.out_bias)
-        heads = self.heads, self.kv_heads
-        self.place = Placing(heads, self.d_head, config.qk_norm, config.rotary, config.temperature)
-        self.shaw = Shaw(config.shaw, self.d_head) if config.shaw else None
-        self.fused = config.soft_cap is None and config.shaw is None
+        self.qk_transform = QKTransform(config, self.d_head)
+        relative = config.relative_position_vectors
+        self.relative_position_vectors = RelativePositionVectors(relative, self.d_head) if relative else None
+        self.fused = config.soft_cap is None and relative is None
 
-    def forward(self, x: Float[Tensor, "b s d"], step: Pass) -> Float[Tensor, "b s d"]:
+    def forward(self, x: Float[Tensor, "b s d"], context: ForwardContext) -> Float[Tensor, "b s d"]:
+        """Every token's weighted average of the values that it sees, projected back to the model's width."""
         qk, v = self.project(x)
-        q, k = self.place(qk, step)
-        if self.place.copies and torch.is_grad_enabled():
+        q, k = self.qk_transform(qk, context)
+        if self.qk_transform.releases_projection and torch.is_grad_enabled():
             v = v.clone()  # a view would keep the whole product of `project` until the backward pass, for its last part
-        keys = step.positions
-        if step.store is not None:
-            k, v, keys = step.store.append(self.layer, k, v)
-        mixed = self.attend_fused(q, k, v, keys, step) if self.fused else self.attend(q, k, v, keys, step)
+        key_positions = context.positions
+        if context.kv_cache is not None:
+            k, v, key_positions = context.kv_cache.append(self.layer, k, v)
+        attend = self.attend_fused if self.fused else self.attend
+        mixed = attend(q, k, v, key_positions, context)
         result: Tensor = self.out(mixed.transpose(1, 2).flatten(start_dim=2))  # heads side by side: b s (h d)
         return result
 
@@ -116,23 +126,72 @@ class Attention(nn.Module):
         qk, v = heads.split([self.heads + self.kv_heads, self.kv_heads], dim=1)
         return qk, v
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, keys: Int[Tensor, "b t"], step: Pass) -> Float[Tensor, "b h s d"]:
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, key_positions: Int[Tensor, "b t"], context: ForwardContext
+    ) -> Float[Tensor, "b h s d"]:
         """The form to read: every step of the formula."""
-        visible, bias = step.mask(self.sight, keys)
-        if self.shaw is None:
+        visible, bias = context.mask(self.pattern, key_positions)
+        relative = self.relative_position_vectors
+        if relative is None:
             weights = attention_weights(q, k, visible, bias, scale=self.scale, soft_cap=self.soft_cap)
             return weighted_values(F.dropout(weights, self.dropout, self.training), v)
-        index = self.shaw.index(step.positions, keys)
-        relative = self.shaw.scores(q, index) * self.scale
-        bias = relative if bias is None else relative + bias
+        index = relative.index(context.positions, key_positions)
+        scores = relative.scores(q, index) * self.scale
+        bias = scores if bias is None else scores + bias
         weights = attention_weights(q, k, visible, bias, scale=self.scale, soft_cap=self.soft_cap)
         weights = F.dropout(weights, self.dropout, self.training)
-        return weighted_values(weights, v) + self.shaw.results(weights, index)
+        return weighted_values(weights, v) + relative.results(weights, index)
 
     def attend_fused(
-        self, q: Tensor, k: Tensor, v: Tensor, keys: Int[Tensor, "b t"], step: Pass
+        self, q: Tensor, k: Tensor, v: Tensor, key_positions: Int[Tensor, "b t"], context: ForwardContext
     ) -> Float[Tensor, "b h s d"]:
         """The form to run."""
-        visible, bias, causal = step.mask_or_causal(self.sight, keys)
+        visible, bias, causal = self.mask_or_causal(key_positions, context)
         dropout = self.dropout if self.training else 0.0
         return attend_fused(q, k, v, visible, bias, causal=causal, scale=self.scale, dropout=dropout)
+
+    def mask_or_causal(
+        self, key_positions: Int[Tensor, "b t"], context: ForwardContext
+    ) -> tuple[Bool[Tensor, "b s t"] | None, Float[Tensor, "b h s t"] | None, bool]:
+        """Mask and bias, or no mask and whether attention is causal: for a text read from its start, and for a single
+        new token, which sees all that the cache returns, none has to be built."""
+        new, keys = context.positions.shape[1], key_positions.shape[1]
+        if context.unpadded and context.position_bias is None and context.prefix is None:
+            if new == 1 and not self.pattern.sparse:
+                return None, None, False
+            if new == keys and self.pattern.is_causal_within(new):
+                return None, None, True
+        return *context.mask(self.pattern, key_positions), False
+
+
+class QKTransform(nn.Module):
+    """What happens to queries and keys before they meet: QK-norm, RoPE, temperature.
+
+    Attributes:
+        releases_projection: whether neither queries nor keys nor the backward pass need what came in any more.
+    """
+
+    def __init__(self, config: AttentionConfig, d_head: int) -> None:
+        super().__init__()
+        qk_norm = config.qk_norm
+        self.heads = [config.heads, config.key_heads]
+        self.rotary = Rotary(config.rotary, d_head) if config.rotary else None
+        self.temperature = config.temperature
+        self.norm_before_rotary = qk_norm is not None and not qk_norm.after_rotary
+        self.norm_after_rotary = qk_norm is not None and qk_norm.after_rotary
+        self.releases_projection = config.rotary is not None and not self.norm_before_rotary
+        self.norm_q, self.norm_k = (build_head_norm(qk_norm, count, d_head) for count in self.heads)
+
+    def forward(self, qk: Float[Tensor, "b h s d"], context: ForwardContext) -> tuple[Tensor, Tensor]:
+        """Queries and keys, apart. They come together because a rotation does not tell them apart."""
+        if self.norm_before_rotary:
+            q, k = torch.split(qk, self.heads, dim=1)
+            qk = torch.cat([self.norm_q(q), self.norm_k(k)], dim=1)
+        if self.rotary is not None:
+            qk = self.rotary.rotate(qk, context.cos_sin(self.rotary))
+        q, k = torch.split(qk, self.heads, dim=1)
+        if self.norm_after_rotary:
+            q, k = self.norm_q(q), self.norm_k(k)
+        if self.temperature is not None:
+            q = (q * self.temperature.factor(context.positions)).to(q.dtype)
+        return q, k

@@ -14,12 +14,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from lmcourse.nn.attention import Attention, AttentionConfig
-from lmcourse.nn.checks import check_choice, check_share
+from lmcourse.nn.checks import check_choice, check_probability
+from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.cross_attention import CrossAttention
 from lmcourse.nn.feed_forward import FeedForwardConfig, build_feed_forward
+from lmcourse.nn.identity import TensorFunction, identity
 from lmcourse.nn.norm import Norm, NormConfig
-from lmcourse.nn.step import Pass
-from lmcourse.nn.unchanged import Part, unchanged
 
 Placement = Literal["pre", "post", "double", "output"]
 Branches = Literal["serial", "parallel", "parallel_two_norms"]
@@ -60,7 +60,7 @@ class BlockConfig:
             raise ValueError(
                 f"parallel branches start from a normalised input: placement is 'pre', not {self.placement!r}"
             )
-        check_share("dropout", self.dropout)
+        check_probability("dropout", self.dropout)
 
 
 class Residual(nn.Module):
@@ -69,16 +69,17 @@ class Residual(nn.Module):
     def __init__(self, layer: nn.Module, config: BlockConfig, d_model: int) -> None:
         super().__init__()
         place = config.placement
-        self.before: Part = Norm(config.norm, d_model) if place in ("pre", "double") else unchanged
+        self.input_norm: TensorFunction = Norm(config.norm, d_model) if place in ("pre", "double") else identity
         self.layer = layer
-        self.after: Part = Norm(config.norm, d_model) if place in ("double", "output") else unchanged
-        self.outside: Part = Norm(config.norm, d_model) if place == "post" else unchanged
-        self.dropout: Part = nn.Dropout(config.dropout) if config.dropout else unchanged
+        self.output_norm: TensorFunction = Norm(config.norm, d_model) if place in ("double", "output") else identity
+        self.post_norm: TensorFunction = Norm(config.norm, d_model) if place == "post" else identity
+        self.dropout: TensorFunction = nn.Dropout(config.dropout) if config.dropout else identity
         self.scale = config.residual_scale
 
     def forward(self, x: Float[Tensor, "b s d"], *context: Any) -> Float[Tensor, "b s d"]:
-        added = self.dropout(self.after(self.layer(self.before(x), *context)))
-        return self.outside(torch.add(x, added, alpha=self.scale))
+        """x plus what the branch adds; `context` is handed on to it."""
+        added = self.dropout(self.output_norm(self.layer(self.input_norm(x), *context)))
+        return self.post_norm(torch.add(x, added, alpha=self.scale))
 
 
 class Block(nn.Module):
@@ -89,8 +90,9 @@ class Block(nn.Module):
         self.attention = Residual(Attention(layer.attention, d_model, index), config, d_model)
         self.feed_forward = Residual(build_feed_forward(layer.feed_forward, d_model), config, d_model)
 
-    def forward(self, x: Float[Tensor, "b s d"], step: Pass) -> Float[Tensor, "b s d"]:
-        result: Tensor = self.feed_forward(self.attention(x, step))
+    def forward(self, x: Float[Tensor, "b s d"], context: ForwardContext) -> Float[Tensor, "b s d"]:
+        """The residual stream behind this layer."""
+        result: Tensor = self.feed_forward(self.attention(x, context))
         return result
 
 
@@ -104,12 +106,13 @@ class ParallelBlock(nn.Module):
         self.norm_feed_forward = Norm(config.norm, d_model) if config.branches == "parallel_two_norms" else None
         self.attention = Attention(layer.attention, d_model, index)
         self.feed_forward = build_feed_forward(layer.feed_forward, d_model)
-        self.dropout: Part = nn.Dropout(config.dropout) if config.dropout else unchanged
+        self.dropout: TensorFunction = nn.Dropout(config.dropout) if config.dropout else identity
         self.scale = config.residual_scale
 
-    def forward(self, x: Float[Tensor, "b s d"], step: Pass) -> Float[Tensor, "b s d"]:
+    def forward(self, x: Float[Tensor, "b s d"], context: ForwardContext) -> Float[Tensor, "b s d"]:
+        """The residual stream behind this layer."""
         normed = self.norm(x)
-        attended = self.dropout(self.attention(normed, step))
+        attended = self.dropout(self.attention(normed, context))
         second = normed if self.norm_feed_forward is None else self.norm_feed_forward(x)
         thought = self.dropout(self.feed_forward(second))
         result: Tensor = torch.add(x, attended + thought, alpha=self.scale)
@@ -126,9 +129,21 @@ class CrossBlock(nn.Module):
         self.feed_forward = Residual(build_feed_forward(layer.feed_forward, d_model), config, d_model)
 
     def forward(
-        self, x: Float[Tensor, "b s d"], step: Pass, memory: tuple[Tensor, Tensor], visible: Bool[Tensor, "b t"]
+        self,
+        x: Float[Tensor, "b s d"],
+        context: ForwardContext,
+        memory: tuple[Tensor, Tensor],
+        visible: Bool[Tensor, "b t"],
     ) -> Float[Tensor, "b s d"]:
-        attended = self.cross(self.attention(x, step), memory, visible)
+        """The residual stream behind this layer.
+
+        Args:
+            x: the residual stream.
+            context: of the decoder's own text.
+            memory: keys and values of the encoder's output (`CrossAttention.project_kv`), b kv t d_head each.
+            visible: which tokens of the source are no padding.
+        """
+        attended = self.cross(self.attention(x, context), memory, visible)
         result: Tensor = self.feed_forward(attended)
         return result
 

@@ -15,11 +15,11 @@ def check_choice(what: str, value: object, choices: Any) -> None:
         raise ValueError(f"there is no {what} {value!r}; there are {', '.join(map(repr, get_args(choices)))}")
 
 
-def check_share(what: str, value: float) -> None:
-    """Refuse a dropout that is no probability.
+def check_probability(what: str, value: float) -> None:
+    """Refuse a dropout probability that is none.
 
     Raises:
         ValueError: it is below 0 or at least 1.
     """
     if not 0 <= value < 1:
-        raise ValueError(f"{what} is a share of at least 0 and below 1, not {value}")
+        raise ValueError(f"{what} must be at least 0 and below 1, not {value}")

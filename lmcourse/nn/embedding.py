@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lmcourse.nn.checks import check_choice, check_share
+from lmcourse.nn.checks import check_choice, check_probability
 from lmcourse.nn.norm import Norm, NormConfig
 
 Positions = Literal["none", "learned", "sinusoidal"]
@@ -22,7 +22,7 @@ class EmbeddingConfig:
     Attributes:
         positions: absolute positions added to the tokens: learned, the sines and cosines of Vaswani et al. (2017), or
             none.
-        longest: how many learned positions there are.
+        max_positions: how many learned positions there are.
         offset: learned positions start at this row (OPT: 2).
         scale: multiplies the token vectors (Gemma: √d).
         width: of the token vectors, if narrower than the model; a matrix projects them (OPT-350M).
@@ -31,7 +31,7 @@ class EmbeddingConfig:
     """
 
     positions: Positions = "none"
-    longest: int | None = None
+    max_positions: int | None = None
     offset: int = 0
     scale: float = 1.0
     width: int | None = None
@@ -40,11 +40,13 @@ class EmbeddingConfig:
 
     def __post_init__(self) -> None:
         check_choice("kind of position", self.positions, Positions)
-        check_share("dropout", self.dropout)
-        if any(size is not None and size < 1 for size in (self.longest, self.width)) or self.offset < 0:
-            raise ValueError("the width and the longest position must be positive, the offset not negative")
-        if (self.positions == "learned") != (self.longest is not None):
-            raise ValueError("`longest` is the number of learned positions: give it with them, and only with them")
+        check_probability("dropout", self.dropout)
+        if any(size is not None and size < 1 for size in (self.max_positions, self.width)) or self.offset < 0:
+            raise ValueError("the width and max_positions must be positive, the offset not negative")
+        if (self.positions == "learned") != (self.max_positions is not None):
+            raise ValueError(
+                "`max_positions` is the number of learned positions: give it with them, and only with them"
+            )
 
 
 @dataclass(frozen=True)
@@ -84,23 +86,23 @@ def sinusoidal(positions: Int[Tensor, "*shape"], d: int) -> Float[Tensor, "*shap
 class Embedding(nn.Module):
     """Token vectors plus absolute positions."""
 
-    def __init__(self, config: EmbeddingConfig, vocabulary: int, d_model: int) -> None:
+    def __init__(self, config: EmbeddingConfig, vocab_size: int, d_model: int) -> None:
         super().__init__()
         width = d_model if config.width is None else config.width
-        self.tokens = nn.Embedding(vocabulary, width)
+        self.tokens = nn.Embedding(vocab_size, width)
         self.project: nn.Module = nn.Identity() if width == d_model else nn.Linear(width, d_model, bias=False)
-        self.positions = nn.Embedding(config.longest + config.offset, d_model) if config.longest else None
-        self.waves = config.positions == "sinusoidal"
+        self.positions = nn.Embedding(config.max_positions + config.offset, d_model) if config.max_positions else None
+        self.sinusoidal = config.positions == "sinusoidal"
         self.norm: nn.Module = Norm(config.norm, d_model) if config.norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
-        self.scale, self.offset, self.longest = config.scale, config.offset, config.longest
+        self.scale, self.offset, self.max_positions = config.scale, config.offset, config.max_positions
 
     def forward(self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b_or_1 s"]) -> Float[Tensor, "b s d"]:
         """The tokens' vectors. A single row of positions is that of every text.
 
         Raises:
             ValueError: a position is beyond the learned ones. On a CPU only: to look at numbers on a GPU means to wait
-                for it, so there it is torch that stops. `check_length` knows without looking.
+                for it, so there it is torch that stops. `check_seq_len` knows without looking.
         """
         x: Tensor = self.project(self.tokens(tokens)) * self.scale
         at = positions.clamp(min=0)  # padding has no position; what it becomes is seen by nobody
@@ -108,21 +110,23 @@ class Embedding(nn.Module):
             try:
                 x = x + self.positions(at + self.offset)
             except IndexError:
-                self.check_length(int(at.max()) + 1)
+                self.check_seq_len(int(at.max()) + 1)
                 raise
-        if self.waves:
+        if self.sinusoidal:
             x = x + sinusoidal(at, x.shape[-1]).to(x.dtype)
         result: Tensor = self.dropout(self.norm(x))
         return result
 
-    def check_length(self, tokens: int) -> None:
+    def check_seq_len(self, tokens: int) -> None:
         """Whether a text of so many tokens can be read.
 
         Raises:
             ValueError: there are fewer learned positions.
         """
-        if self.longest is not None and tokens > self.longest:
-            raise ValueError(f"a text of {tokens} tokens is longer than the {self.longest} positions that were learned")
+        if self.max_positions is not None and tokens > self.max_positions:
+            raise ValueError(
+                f"a text of {tokens} tokens is longer than the {self.max_positions} positions that were learned"
+            )
 
 
 class Head(nn.Module):
@@ -130,14 +134,15 @@ class Head(nn.Module):
 
     def __init__(self, config: HeadConfig, embedding: Embedding, d_model: int) -> None:
         super().__init__()
-        vocabulary, width = embedding.tokens.weight.shape
+        vocab_size, width = embedding.tokens.weight.shape
         self.project: nn.Module = nn.Identity() if width == d_model else nn.Linear(d_model, width, bias=False)
-        self.linear = nn.Linear(width, vocabulary, bias=config.bias)
+        self.linear = nn.Linear(width, vocab_size, bias=config.bias)
         if config.tied:
             self.linear.weight = embedding.tokens.weight
         self.scale, self.soft_cap = config.scale, config.soft_cap
 
     def forward(self, x: Float[Tensor, "b s d"]) -> Float[Tensor, "b s v"]:
+        """Every token's logits over the vocabulary."""
         logits: Tensor = self.linear(self.project(x))
         if self.scale != 1:  # logits are a model's largest tensor: no product for nothing
             logits = logits * self.scale

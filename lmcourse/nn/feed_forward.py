@@ -68,8 +68,9 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        hidden: Tensor = self.down(self.activation(self.up(x)))
-        return hidden
+        """Each token's vector through the layer, on its own."""
+        result: Tensor = self.down(self.activation(self.up(x)))
+        return result
 
 
 class GatedFeedForward(nn.Module):
@@ -82,9 +83,10 @@ class GatedFeedForward(nn.Module):
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        """Each token's vector through the layer, on its own."""
         gate, up = self.gate_up(x).chunk(2, dim=-1)
-        hidden: Tensor = self.down(self.activation(gate) * up)
-        return hidden
+        result: Tensor = self.down(self.activation(gate) * up)
+        return result
 
 
 def build_feed_forward(config: FeedForwardConfig, d_model: int) -> FeedForward | GatedFeedForward:

@@ -57,13 +57,14 @@ class Norm(nn.Module):
     def __init__(self, config: NormConfig, *shape: int) -> None:
         super().__init__()
         self.eps = config.eps
-        self.centred = config.kind == "layer"
+        self.centered = config.kind == "layer"
         self.flat = len(shape) == 1
         self.offset = 1.0 if config.unit_offset else 0.0
         self.weight = nn.Parameter(torch.full(shape, 1.0 - self.offset)) if config.scale else None
         self.bias = nn.Parameter(torch.zeros(shape)) if config.bias else None
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        """x, its last axis normalised; computed in fp32 at least, returned in the dtype of x."""
         scale, bias = self.weight, self.bias
         if any(part is not None and part.dtype != torch.float32 for part in (x, scale, bias)):
             return self._in_full(x, scale, bias)
@@ -80,17 +81,18 @@ class Norm(nn.Module):
     def _scaled(self, x: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
         scale = scale + self.offset if scale is not None and self.offset else scale
         if self.flat:
-            return self._normalise(x, scale, bias)
-        y = self._normalise(x, None, None)  # parameters per head: no kernel knows that
+            return self._normalize(x, scale, bias)
+        y = self._normalize(x, None, None)  # parameters per head: no kernel knows that
         y = y if scale is None else y * scale
         return y if bias is None else y + bias
 
-    def _normalise(self, x: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
+    def _normalize(self, x: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
         """(x − mean) / √(variance + ε) or x / √(mean of squares + ε), then scale and bias: in one kernel."""
-        if self.centred:
+        if self.centered:
             return F.layer_norm(x, x.shape[-1:], scale, bias, self.eps)
         y = F.rms_norm(x, x.shape[-1:], scale, self.eps)
         return y if bias is None else y + bias
 
     def extra_repr(self) -> str:
-        return f"{'layer' if self.centred else 'rms'}, eps={self.eps:g}"
+        """What `print` shows of it."""
+        return f"{'layer' if self.centered else 'rms'}, eps={self.eps:g}"

@@ -15,8 +15,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lmcourse.nn.checks import check_choice
-from lmcourse.nn.fixed import FixedTable
-from lmcourse.nn.rotary_stretch import LongRope, Stretch, Yarn
+from lmcourse.nn.fp32_buffer import Fp32Buffer
+from lmcourse.nn.rope_scaling import LongRope, RopeScaling
 
 Layout = Literal["half", "interleaved"]
 
@@ -30,20 +30,20 @@ class RotaryConfig:
         fraction: the share of a head's features that is turned; the others carry no position.
         layout: which features make a pair: "half" i and i + d/2 (GPT-NeoX, Llama in Hugging Face's files),
             "interleaved" 2i and 2i + 1 (the paper, GPT-J).
-        scaling: positions are divided by it, which stretches a trained range (Chen et al., 2023).
-        stretch: a way to do that for slow pairs only.
+        linear_factor: positions are divided by it: linear scaling, or position interpolation (Chen et al., 2023).
+        scaling: a way to do that for slow pairs only.
     """
 
     theta: float = 10_000.0
     fraction: float = 1.0
     layout: Layout = "half"
-    scaling: float = 1.0
-    stretch: Stretch | Yarn | LongRope | None = None
+    linear_factor: float = 1.0
+    scaling: RopeScaling | None = None
 
     def __post_init__(self) -> None:
         check_choice("layout of RoPE's pairs", self.layout, Layout)
-        if self.theta <= 0 or self.scaling <= 0 or not 0 < self.fraction <= 1:
-            raise ValueError("RoPE needs theta > 0, scaling > 0 and a fraction in (0, 1]")
+        if self.theta <= 0 or self.linear_factor <= 0 or not 0 < self.fraction <= 1:
+            raise ValueError("RoPE needs theta > 0, linear_factor > 0 and a fraction in (0, 1]")
 
     def width(self, d_head: int) -> int:
         """How many features of a head are turned: an even number.
@@ -54,16 +54,18 @@ class RotaryConfig:
         width = int(d_head * self.fraction + 1e-6)  # 49 · (1/49) is below 1
         if width < 2 or width % 2:
             raise ValueError(f"RoPE turns features in pairs: {self.fraction:g} of a head of {d_head} is {width}")
-        if isinstance(self.stretch, LongRope) and 2 * len(self.stretch.short) != width:
-            raise ValueError(f"LongRoPE has {len(self.stretch.short)} divisors, but {width // 2} pairs are turned")
+        if isinstance(self.scaling, LongRope) and 2 * len(self.scaling.short_factor) != width:
+            raise ValueError(
+                f"LongRoPE has {len(self.scaling.short_factor)} divisors, but {width // 2} pairs are turned"
+            )
         return width
 
 
 def pair_frequencies(config: RotaryConfig, width: int) -> Float[Tensor, "*lists pairs"]:
     """How fast each pair of `width` features turns, in radians per token; for LongRoPE in short and in long texts."""
     exponents = torch.arange(0, width, 2, dtype=torch.float32) / width
-    frequencies = config.theta**-exponents / config.scaling
-    return config.stretch(frequencies) if config.stretch else frequencies
+    frequencies = config.theta**-exponents / config.linear_factor
+    return config.scaling(frequencies) if config.scaling else frequencies
 
 
 class Rotary(nn.Module):
@@ -73,27 +75,29 @@ class Rotary(nn.Module):
         super().__init__()
         self.config = config
         self.width = config.width(d_head)
-        self.attention = config.stretch.attention if config.stretch else 1.0
-        self.frequencies = FixedTable(partial(pair_frequencies, config, self.width))
+        self.attention_scaling = config.scaling.attention_scaling if config.scaling else 1.0
+        self.frequencies = Fp32Buffer(partial(pair_frequencies, config, self.width))
 
-    def turns(self, positions: Int[Tensor, "b s"]) -> tuple[Float[Tensor, "b 1 s width"], Float[Tensor, "b 1 s width"]]:
+    def cos_sin(
+        self, positions: Int[Tensor, "b s"]
+    ) -> tuple[Float[Tensor, "b 1 s width"], Float[Tensor, "b 1 s width"]]:
         """Every feature's cosine and signed sine at these positions, the same for all layers that turn alike.
 
         A pair (a, b) becomes (a cos − b sin, b cos + a sin): each feature times the cosine, plus its partner times the
         sine, which is negative for the first of the two. In fp32: bf16 cannot count past 256.
         """
         frequencies = self.frequencies()
-        if isinstance(self.config.stretch, LongRope):
-            frequencies = self.config.stretch.choose(frequencies, positions)
+        if isinstance(self.config.scaling, LongRope):
+            frequencies = self.config.scaling.choose(frequencies, positions)
         angles = positions[:, None, :, None].float() * frequencies
-        cos, sin = angles.cos() * self.attention, angles.sin() * self.attention
+        cos, sin = angles.cos() * self.attention_scaling, angles.sin() * self.attention_scaling
         return self._join(cos, cos), self._join(-sin, sin)
 
     def forward(self, x: Float[Tensor, "b h s d"], positions: Int[Tensor, "b s"]) -> Float[Tensor, "b h s d"]:
         """x turned to its positions."""
-        return self.turn(x, self.turns(positions))
+        return self.rotate(x, self.cos_sin(positions))
 
-    def turn(
+    def rotate(
         self,
         x: Float[Tensor, "b h s d"],
         turns: tuple[Float[Tensor, "b_or_1 1 s width"], Float[Tensor, "b_or_1 1 s width"]],

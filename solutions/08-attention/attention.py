@@ -909,7 +909,7 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 # - Dao et al., 2022, *FlashAttention*; Milakov & Gimelshein, 2018, *Online normalizer calculation for softmax*.
 # - Clark et al., 2019, *What does BERT look at?*; Olsson et al., 2022, *In-context learning and induction heads*; Xiao
 #   et al., 2024, *Efficient streaming language models with attention sinks*.
-# - In this package: `lmcourse.nn.attend`, `.sight` and `.attention`, about 300 lines for all of the above;
+# - In this package: `lmcourse.nn.attend`, `.attention_pattern` and `.attention`, about 300 lines for all of the above;
 #   `lmcourse.accounting.kv_cache`.
 
 # %% [markdown]
@@ -930,14 +930,14 @@ assert find_model("gemma-2-27b").decoder.layers[0].attention.d_head == 128
 assert [2 * 4096 * heads * 128 / 1e6 for heads in (32, 8)] == [33.554432, 8.388608]
 assert 2 * zoo["llama-2-7b"].d_model == 8192 and attention["llama-2-7b"].key_heads == 32
 assert round(find_accelerator("h100-sxm").ridge("bf16")) == 295
-assert (len(zoo["mistral-7b"].layers), attention["mistral-7b"].sight.size) == (32, 4096) and 32 * 4095 + 1 == 131_041
+assert (len(zoo["mistral-7b"].layers), attention["mistral-7b"].pattern.size) == (32, 4096) and 32 * 4095 + 1 == 131_041
 cache_at_131072 = alt_text(figures.cache_against_context())
 assert "GQA, 8 (Llama 3 8B): 16;" in cache_at_131072 and "3 of 4 layers: 4.375" in cache_at_131072
 assert 32 * 8192**2 * 2 == 4 * 2**30 and 16 * 2**30 // 131_072 == 131_072 == 16 * 8192
 gemma, scout = (find_model(name).decoder.layers for name in ("gemma-3-27b", "llama-4-scout-dense"))
-assert [layer.attention.sight.kind for layer in gemma[:6]] == ["window"] * 5 + ["full"] and gemma[5].attention.rotary
-assert [layer.attention.sight.kind for layer in scout[:4]] == ["chunk"] * 3 + ["full"] and not scout[3].attention.rotary
-assert scout[0].attention.sight.size == 8192
+assert [layer.attention.pattern.kind for layer in gemma[:6]] == ["window"] * 5 + ["full"] and gemma[5].attention.rotary
+assert [layer.attention.pattern.kind for layer in scout[:4]] == ["chunk"] * 3 + ["full"] and not scout[3].attention.rotary
+assert scout[0].attention.pattern.size == 8192
 decoding = [layer_work(32, 1, 2048, 32, g).seconds(find_accelerator("h100-sxm")) for g in (32, 8)]
 assert 0.25 < decoding[1] / decoding[0] < 0.34
 assert round(layer_work(256, 1, 2048, 32, 32).intensity) == 5

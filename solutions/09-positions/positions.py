@@ -24,7 +24,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lmcourse.chapters.positions import figures
-from lmcourse.nn import bias, embedding, rotary
+from lmcourse.nn import embedding, position_bias, rotary
 from lmcourse.notebook import check, explore, hint, predict, start
 from lmcourse.widgets import Log
 
@@ -376,10 +376,10 @@ check(shaw_scores, hidden=True)
 # 100: from 16 to 128 is a factor of 8; to 100 it is 6.25, which is $\ln 6.25 / \ln 8 = 0.881$ of the way, so
 # $0.881 \cdot 16 = 14.1$ buckets on: bucket $16 + 14 = 30$.
 #
-# $$\text{bucket} = \min\left(n - 1,\ \frac n2 + \left\lfloor \frac{\ln (\text{distance} / \frac n2)}{\ln(\text{farthest} / \frac n2)} \cdot \Big(n - \frac n2\Big) \right\rfloor\right)$$
+# $$\text{bucket} = \min\left(n - 1,\ \frac n2 + \left\lfloor \frac{\ln (\text{distance} / \frac n2)}{\ln(\text{max\_distance} / \frac n2)} \cdot \Big(n - \frac n2\Big) \right\rfloor\right)$$
 
 # %%
-explore(figures.t5_buckets, bidirectional=[False, True], buckets=[8, 16, 32, 64], farthest=[64, 128, 256])
+explore(figures.t5_buckets, bidirectional=[False, True], buckets=[8, 16, 32, 64], max_distance=[64, 128, 256])
 
 # %%
 predict("far_away")
@@ -396,14 +396,14 @@ predict("far_away")
 
 # %% exercise="t5_bucket"
 def t5_bucket(
-    offset: Int[Tensor, "*shape"], bidirectional: bool, buckets: int = 32, farthest: int = 128
+    offset: Int[Tensor, "*shape"], bidirectional: bool, buckets: int = 32, max_distance: int = 128
 ) -> Int[Tensor, "*shape"]:
     """The bucket of each offset: 30 for −100 in the decoder."""
     ### BEGIN SOLUTION
     side = buckets // 2 if bidirectional else buckets
     distance = offset.abs() if bidirectional else (-offset).clamp(min=0)
     exact = side // 2
-    share = torch.log(distance.clamp(min=1) / exact) / math.log(farthest / exact)
+    share = torch.log(distance.clamp(min=1) / exact) / math.log(max_distance / exact)
     far = (exact + share * (side - exact)).long().clamp(max=side - 1)
     bucket = torch.where(distance < exact, distance, far)
     return bucket + side * (offset > 0) if bidirectional else bucket
@@ -951,7 +951,7 @@ explore(figures.nope_estimate, features=Log(8, 512), length=(16, 128))
 # - Su et al., 2021, *RoFormer: enhanced transformer with rotary position embedding*.
 # - Peng et al., 2024, *YaRN: efficient context window extension of large language models*.
 # - Kazemnejad et al., 2023, *The impact of positional encoding on length generalization in transformers*.
-# - In this package: `lmcourse/nn/rotary.py`, `rotary_stretch.py`, `bias.py` and `shaw.py`.
+# - In this package: `lmcourse/nn/rotary.py`, `rope_scaling.py`, `position_bias.py` and `relative_position_vectors.py`.
 
 # %% [markdown]
 # The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you
@@ -979,8 +979,8 @@ assert (
 assert abs(sines[2] - sines[15]) < 0.01 and f"{2 * turns[2]:.2f}" == "13.03" and 0.39 < 19_998 / turns[500] < 0.4
 assert 4096 * 4096 * 64 * 4 == 4 * 2**30
 assert f"{math.log(6.25) / math.log(8):.3f}" == "0.881" and int(0.881 * 16) == 14 and 100 / 16 == 6.25
-last = [distance for distance in range(300) if bias.bucket(torch.tensor(distance), bias.BucketsConfig()) == 31]
-assert last[0] == 113 and bias.bucket(torch.tensor(100), bias.BucketsConfig()) == 30
+last = [distance for distance in range(300) if position_bias.bucket(torch.tensor(distance), position_bias.RelativePositionBiasConfig()) == 31]
+assert last[0] == 113 and position_bias.bucket(torch.tensor(100), position_bias.RelativePositionBiasConfig()) == 30
 assert (
     round(math.exp(5)) == 148
     and round(10 / 256, 2) == 0.04

@@ -711,10 +711,10 @@ precision = MixedPrecision("fp32", torch.device("cpu"))
 def train(layer: dict, seed: int, steps: int = 100, context: int = 32) -> float:
     """The loss on new text after a short training, nats per byte."""
     torch.manual_seed(seed)
-    model = Transformer(llama_like(2, 64, 4, 256, vocabulary=128, context=context, tied=True, feed_forward=layer))
+    model = Transformer(llama_like(2, 64, 4, 256, vocab_size=128, context=context, tied=True, feed_forward=layer))
     initialise(model, "fan_in")
     optimiser = torch.optim.AdamW(model.parameters())
-    rate = Cosine(steps, warmup=10)
+    rate = Cosine(steps, warmup_steps=10)
     with Loader(text, batch=8, length=context, seed=seed, prefetch=0) as batches:
         for step in range(steps):
             for group in optimiser.param_groups:

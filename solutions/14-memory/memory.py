@@ -118,7 +118,7 @@ print(measured, "→", sum(measured.values()), "bytes")
 # ### Exercise 1 · Count the parameters  (3 points · 10 min · ●●)
 #
 # `config` is a dict with `layers`, `d_model`, `heads`, `kv_heads` (key and value heads, each as wide as a query head),
-# `d_ff`, `vocabulary`, `positions` (learned ones; 0 if there are none), `gated` (a third matrix in the feed-forward
+# `d_ff`, `vocab_size`, `positions` (learned ones; 0 if there are none), `gated` (a third matrix in the feed-forward
 # layer), `biases` and `tied`. With `biases`, every matrix but the embedding and the head has a bias and every norm a
 # scale and a shift; without, a norm has a scale only. Each layer has two norms, and one more comes after the last.
 
@@ -132,7 +132,7 @@ def parameter_count(config: dict) -> int:
     layer = 2 * d * d + 2 * d * kv + (inner + 1) * d * d_ff + 2 * norm
     if biases:
         layer += (d + 2 * kv + d) + (inner * d_ff + d)
-    ends = config["vocabulary"] * d * (1 if config["tied"] else 2) + config["positions"] * d
+    ends = config["vocab_size"] * d * (1 if config["tied"] else 2) + config["positions"] * d
     return config["layers"] * layer + norm + ends
     ### END SOLUTION
 
@@ -730,7 +730,7 @@ explore(figures.memory_knobs, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neo
 llama, recipe = find_model("llama-3-8b").decoder, find_recipe("mixed-fp32-gradients")
 for recompute in ("nothing", "blocks"):
     for attention in ("readable", "fused"):
-        memory = training_memory(llama, 1, 8192, recipe, checkpoint=recompute, attention=attention)
+        memory = training_memory(llama, 1, 8192, recipe, activation_checkpointing=recompute, attention=attention)
         told = ", ".join(f"{part} {size / 2**30:.1f} GiB" for part, size in memory if part not in recipe.memory(1).parts)
         print(f"recompute {recompute:<8} attention {attention:<9} {told}")
 
@@ -765,7 +765,7 @@ explore(
 #
 # </details>
 #
-# `lmcourse account --model llama-3-8b --gpu h100 --seq 8192` prints such a budget on the command line, with FLOPs and
+# `lmcourse account --model llama-3-8b --gpu h100 --seq-len 8192` prints such a budget on the command line, with FLOPs and
 # times, which are the subject of the next notebook.
 #
 # ## What to keep
@@ -848,7 +848,7 @@ def on_each(model: str, devices: int, length: int = 8192, precision: str = "mixe
     return round(training_memory(config, 1, length, find_recipe(precision), layout=layout, **rest).total / GIB)
 
 
-assert on_each("llama-3-8b", 2) == 96 and on_each("llama-3-8b", 2, checkpoint="blocks") == 70
+assert on_each("llama-3-8b", 2) == 96 and on_each("llama-3-8b", 2, activation_checkpointing="blocks") == 70
 assert on_each("llama-3-8b", 4) == 48 and [on_each("llama-3-8b", 2, S) for S in (4096, 2048)] == [82, 74]
 assert [on_each("llama-3-8b", 2, precision=name) for name in ("sgd", "mixed")] == [77, 88]
 assert on_each("llama-3.1-405b", 64) == 119 and on_each("llama-3.1-405b", 48) < 180 and 128 % 48

@@ -227,7 +227,7 @@ def forward_flops(
     layers: int,
     d_model: int,
     d_ff: int,
-    vocabulary: int,
+    vocab_size: int,
     d_kv: int | None = None,
     gated: bool = False,
 ) -> dict[str, int]:
@@ -242,7 +242,7 @@ def forward_flops(
         "values": layers * pairs,
         "out": layers * 2 * tokens * d_model**2,
         "ffn": layers * 2 * tokens * d_model * d_ff * (3 if gated else 2),
-        "head": 2 * tokens * d_model * vocabulary,
+        "head": 2 * tokens * d_model * vocab_size,
     }
     ### END SOLUTION
 
@@ -425,7 +425,7 @@ print(f"scores and values of a token, causal mean {both:,.0f}; the table's 2·n_
 
 # %% exercise="kaplan_table"
 def kaplan_table(
-    layers: int, d_model: int, d_attn: int, d_ff: int, context: int, vocabulary: int
+    layers: int, d_model: int, d_attn: int, d_ff: int, context: int, vocab_size: int
 ) -> dict[str, list[int]]:
     """Parameters and forward FLOPs per token, row by row, of Kaplan et al. (2020), table 1."""
     ### BEGIN SOLUTION
@@ -436,10 +436,10 @@ def kaplan_table(
     }
     mask, N = 2 * layers * context * d_attn, sum(weights.values())
     return {
-        "embed": [(vocabulary + context) * d_model, 4 * d_model],
+        "embed": [(vocab_size + context) * d_model, 4 * d_model],
         **{row: [size, 2 * size] for row, size in weights.items()},
         "mask": [0, mask],
-        "de-embed": [0, 2 * d_model * vocabulary],
+        "de-embed": [0, 2 * d_model * vocab_size],
         "total": [N, 2 * N + mask],
     }
     ### END SOLUTION
@@ -486,11 +486,11 @@ explore(figures.six_n_gap, length=Log(128, 131072), N=["all parameters", "layers
 # $E$.
 
 # %% exercise="model_flops"
-def model_flops(batch: int, length: int, layers: int, d_model: int, expansion: int, vocabulary: int) -> int:
+def model_flops(batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int) -> int:
     """FLOPs of forward and backward for a whole batch."""
     ### BEGIN SOLUTION
     blocks = 12 * batch * d_model * layers * length * (length + (2 + expansion) * d_model)
-    return blocks + 6 * batch * length * d_model * vocabulary
+    return blocks + 6 * batch * length * d_model * vocab_size
     ### END SOLUTION
 
 
@@ -682,14 +682,14 @@ explore(figures.generation_cost, d_model=Log(256, 16384), tokens=Log(128, 131072
 # - Without `cache`, every pass reads prompt and all new tokens so far.
 
 # %% exercise="generation_flops"
-def generation_flops(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool = True) -> int:
+def generation_flops(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     """FLOPs of reading a prompt and writing new tokens behind it."""
     ### BEGIN SOLUTION
     total = 0
     for length in range(prompt, prompt + new):
         queries = 1 if cache and length > prompt else length
         layer = 24 * queries * d_model**2 + 4 * queries * length * d_model
-        total += layers * layer + 2 * d_model * vocabulary
+        total += layers * layer + 2 * d_model * vocab_size
     return total
     ### END SOLUTION
 

@@ -32,7 +32,7 @@ from lmcourse.models.initialise import initialise
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.nn.placing import QKNormConfig
+from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.notebook import check, explore, predict, start
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import NotFiniteError, training_step
@@ -94,7 +94,7 @@ def watch(model: Transformer) -> tuple[list[float], list[float]]:
         log_zs.append(logits.detach().logsumexp(-1).abs().mean().item())
 
     for block in model.blocks:
-        block.attention.layer.place.register_forward_hook(see_scores)
+        block.attention.layer.qk_transform.register_forward_hook(see_scores)
     model.head.register_forward_hook(see_logits)
     return scores, log_zs
 
@@ -123,7 +123,7 @@ def train(
 ) -> Run:
     """Train a tiny LLaMA, with a treatment or without, until the steps are over or it explodes."""
     torch.manual_seed(seed)
-    model = Transformer(llama_like(2, 64, 2, 128, vocabulary=128, context=32, **architecture))
+    model = Transformer(llama_like(2, 64, 2, 128, vocab_size=128, context=32, **architecture))
     initialise(model)
     scores, log_zs = watch(model)
     optimiser, precision = make_optimiser(model, kind, rate, decay), MixedPrecision("fp32", torch.device("cpu"))
@@ -466,7 +466,7 @@ def loss_on(model: Transformer, windows: Iterable[int]) -> float:
 for run in normed_a:
     kept = loss_on(run.model, range(64))
     for block in run.model.blocks:
-        block.attention.layer.place.early = False  # queries and keys go past their norms
+        block.attention.layer.qk_transform.norm_before_rotary = False  # queries and keys go past their norms
     left_out = loss_on(run.model, range(64))
     print("without its norms the model is worse by more than 0.1 nats:", left_out > kept + 0.1)
 

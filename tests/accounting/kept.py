@@ -15,10 +15,10 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer, count_from_zero
 from lmcourse.nn.attention import Attention
-from lmcourse.nn.step import Pass
+from lmcourse.nn.context import ForwardContext
 
 ENDS = {"qkv": "qkv", "out": "attention out", "dropout": "residual"}
-NORMS = ("before", "after", "outside", "norm", "norm_feed_forward")
+NORMS = ("input_norm", "output_norm", "post_norm", "norm", "norm_feed_forward")
 
 
 def part_of(module: str) -> str:
@@ -29,7 +29,7 @@ def part_of(module: str) -> str:
         return "embedding"
     if inside == "" or inside.startswith("head"):
         return "head and loss"
-    if ".place" in inside:
+    if ".qk_transform" in inside:
         return "placing"
     if last in NORMS:
         return "norms"
@@ -78,7 +78,7 @@ def kept_by_model(
 ) -> SavedTensors:
     """Of a model and its loss."""
     model = build(config, dtype, form)
-    tokens, targets = (torch.randint(config.vocabulary, (batch, length)) for _ in range(2))
+    tokens, targets = (torch.randint(config.vocab_size, (batch, length)) for _ in range(2))
     if recompute:
         recompute_blocks(model)
     with casting(autocast):
@@ -98,7 +98,7 @@ def kept_by_block(
     model = build(config, dtype, form)
     x = torch.randn(batch, length, config.d_model, dtype=dtype, requires_grad=True)
     positions = count_from_zero(torch.zeros(batch, length, dtype=torch.long))
-    step = Pass(positions, position_bias=model.position_bias)
+    step = ForwardContext(positions, position_bias=model.position_bias)
     with casting(autocast):
         return saved_tensors(lambda: model.blocks[0](x, step), *_owners(model))
 

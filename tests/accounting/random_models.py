@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.nn.attention import AttentionConfig
-from lmcourse.nn.bias import AlibiConfig, BucketsConfig
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.qk_norm import QKNormConfig
+from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.shaw import ShawConfig
-from lmcourse.nn.sight import Sight
+from lmcourse.nn.temperature import TemperatureConfig
 
 LONGEST = 9
 """Tokens that every configuration can read."""
@@ -36,12 +37,14 @@ BRANCHES = st.sampled_from(
     [(place, "serial") for place in ("pre", "post", "double", "output")]
     + [("pre", branches) for branches in ("parallel", "parallel_two_norms")]
 )
-POSITION_BIASES = st.none() | st.just(AlibiConfig()) | st.builds(BucketsConfig, st.sampled_from([4, 8]), st.just(16))
+POSITION_BIASES = (
+    st.none() | st.just(AlibiConfig()) | st.builds(RelativePositionBiasConfig, st.sampled_from([4, 8]), st.just(16))
+)
 
 
-def sights(causal: bool) -> st.SearchStrategy[Sight]:
+def patterns(causal: bool) -> st.SearchStrategy[AttentionPattern]:
     kinds = st.sampled_from(["window", "chunk", "strided", "fixed"])
-    return st.just(Sight(causal=causal)) | st.builds(Sight, kinds, SIZES, st.just(causal))
+    return st.just(AttentionPattern(causal=causal)) | st.builds(AttentionPattern, kinds, SIZES, st.just(causal))
 
 
 @st.composite
@@ -51,9 +54,9 @@ def layers(draw: st.DrawFn, heads: int, d_model: int, d_head: int | None, causal
         heads,
         draw(st.sampled_from([shared for shared in range(1, heads + 1) if heads % shared == 0])),
         d_head,
-        draw(sights(causal)),
+        draw(patterns(causal)),
         rotary=draw(st.none() | st.just(RotaryConfig())) if even else None,
-        shaw=draw(st.none() | st.builds(ShawConfig, SIZES, st.booleans())),
+        relative_position_vectors=draw(st.none() | st.builds(RelativePositionVectorsConfig, SIZES, st.booleans())),
         qk_norm=draw(st.none() | QK_NORMS),
         temperature=draw(st.sampled_from([None, TemperatureConfig(4, 0.1)])),
         soft_cap=draw(st.sampled_from([None, 20.0])),
@@ -65,7 +68,10 @@ def layers(draw: st.DrawFn, heads: int, d_model: int, d_head: int | None, causal
 
 @st.composite
 def ends(draw: st.DrawFn, width: int | None, even: bool) -> EmbeddingConfig:
-    kinds: list[dict[str, Any]] = [{}, {"positions": "learned", "longest": LONGEST, "offset": draw(st.integers(0, 2))}]
+    kinds: list[dict[str, Any]] = [
+        {},
+        {"positions": "learned", "max_positions": LONGEST, "offset": draw(st.integers(0, 2))},
+    ]
     if even:
         kinds.append({"positions": "sinusoidal"})
     return EmbeddingConfig(width=width, norm=draw(st.none() | NORMS), **draw(st.sampled_from(kinds)))
@@ -75,7 +81,7 @@ def ends(draw: st.DrawFn, width: int | None, even: bool) -> EmbeddingConfig:
 def transformers(
     draw: st.DrawFn,
     *,
-    vocabulary: int | None = None,
+    vocab_size: int | None = None,
     d_model: int | None = None,
     width: int | None = None,
     causal: bool | None = None,
@@ -90,7 +96,7 @@ def transformers(
     count = draw(st.integers(1, 3))
     placement, branches = draw(BRANCHES.filter(lambda both: not serial or both[1] == "serial"))
     return TransformerConfig(
-        vocabulary or draw(st.integers(1, 30)),
+        vocab_size or draw(st.integers(1, 30)),
         d_model,
         tuple(draw(layers(heads, d_model, d_head, causal)) for _ in range(count)),
         BlockConfig(draw(NORMS), placement, branches),
@@ -103,6 +109,6 @@ def transformers(
 
 @st.composite
 def encoder_decoders(draw: st.DrawFn) -> EncoderDecoderConfig:
-    shared = {"vocabulary": draw(st.integers(1, 30)), "d_model": draw(st.integers(1, 20)), "width": draw(SIZES)}
+    shared = {"vocab_size": draw(st.integers(1, 30)), "d_model": draw(st.integers(1, 20)), "width": draw(SIZES)}
     encoder = draw(transformers(causal=False, **shared))
     return EncoderDecoderConfig(encoder, draw(transformers(causal=True, serial=True, **shared)))

@@ -16,14 +16,15 @@ from lmcourse.accounting.saved import SavedTensors
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.nn.attention import AttentionConfig
-from lmcourse.nn.bias import AlibiConfig, BucketsConfig
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.feed_forward import Activation, FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.qk_norm import QKNormConfig
+from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.shaw import ShawConfig
-from lmcourse.nn.sight import Sight
+from lmcourse.nn.temperature import TemperatureConfig
 from tests.accounting.kept import build, kept_by_block, kept_by_model, one_thread, part_of, recompute_blocks
 from tests.accounting.random_models import LONGEST, transformers
 from tests.models.tiny import SPARSE, architectures
@@ -51,13 +52,13 @@ PRECISIONS: dict[str, dict[str, Any]] = {
 PATHS: dict[str, tuple[str, dict[str, Any]]] = {
     "fused": ("fused", {}),
     "fused, dropout": ("fused", {"dropout": 0.1}),
-    "fused, window": ("fused", {"sight": Sight("window", 3)}),
-    "fused, seen from both sides": ("fused", {"sight": Sight(causal=False)}),
+    "fused, window": ("fused", {"pattern": AttentionPattern("window", 3)}),
+    "fused, seen from both sides": ("fused", {"pattern": AttentionPattern(causal=False)}),
     "readable": ("readable", {}),
     "readable, dropout": ("readable", {"dropout": 0.1}),
     "soft cap": ("fused", {"soft_cap": 20.0}),
-    "Shaw": ("fused", {"shaw": ShawConfig(2), "dropout": 0.1}),
-    "Shaw, keys only": ("fused", {"shaw": ShawConfig(2, values=False)}),
+    "Shaw": ("fused", {"relative_position_vectors": RelativePositionVectorsConfig(2), "dropout": 0.1}),
+    "Shaw, keys only": ("fused", {"relative_position_vectors": RelativePositionVectorsConfig(2, values=False)}),
 }
 PLACINGS: dict[str, dict[str, Any]] = {
     "halves": {"rotary": RotaryConfig()},
@@ -128,7 +129,7 @@ def test_every_placing_of_queries_and_keys(placing: str, precision: str, form: s
 @pytest.mark.parametrize("batch", [1, 2])
 def test_views_where_batch_or_heads_are_one(batch: int, key_heads: int, dropout: float, form: str) -> None:
     attention = {"kv_heads": key_heads, "dropout": dropout}
-    for variant in ({}, {"rotary": RotaryConfig()}, {"shaw": ShawConfig(2)}):
+    for variant in ({}, {"rotary": RotaryConfig()}, {"relative_position_vectors": RelativePositionVectorsConfig(2)}):
         assert_block(one_block({**attention, **variant}), form, batch)
     single = one_block().with_(layers=(LayerConfig(AttentionConfig(1, dropout=dropout), FeedForwardConfig(20)),))
     assert_block(single, form, batch)
@@ -136,7 +137,7 @@ def test_views_where_batch_or_heads_are_one(batch: int, key_heads: int, dropout:
 
 POSITION_BIASES = [
     (bias, precision, form)
-    for bias in (AlibiConfig(), AlibiConfig(rounded=True), BucketsConfig(8, 16))
+    for bias in (AlibiConfig(), AlibiConfig(rounded=True), RelativePositionBiasConfig(8, 16))
     for precision in ("fp32", "bf16", "autocast")
     for form in ("fused", "readable")
 ]
@@ -185,7 +186,7 @@ def test_whole_models_in_every_precision(name: str, precision: str) -> None:
 def test_checkpoints_keep_the_inputs_of_blocks(name: str, precision: str) -> None:
     config = TINY[name]
     kept = kept_by_model(config, 2, 21, recompute=True, **PRECISIONS[precision])
-    predicted = predict_saved_bytes(config, 2, 21, checkpoint="blocks", **PRECISIONS[precision])
+    predicted = predict_saved_bytes(config, 2, 21, activation_checkpointing="blocks", **PRECISIONS[precision])
     assert predicted.total == kept.total
     width = 2 if precision == "bf16" else 4
     assert predicted["blocks"] == len(config.layers) * 2 * 21 * config.d_model * width
@@ -252,11 +253,13 @@ def test_the_sum_that_can_be_done_by_hand(heads: int) -> None:
 
 
 def test_a_learned_bias_is_not_recomputed_with_its_blocks() -> None:
-    config = one_block(position_bias=BucketsConfig(8, 16))
-    sights = (Sight(), Sight("window", 3), Sight())
-    layers = tuple(replace(config.layers[0], attention=replace(config.layers[0].attention, sight=s)) for s in sights)
+    config = one_block(position_bias=RelativePositionBiasConfig(8, 16))
+    patterns = (AttentionPattern(), AttentionPattern("window", 3), AttentionPattern())
+    layers = tuple(
+        replace(config.layers[0], attention=replace(config.layers[0].attention, pattern=s)) for s in patterns
+    )
     config = config.with_(layers=layers)
-    predicted = predict_saved_bytes(config, BATCH, LENGTH, checkpoint="blocks")
+    predicted = predict_saved_bytes(config, BATCH, LENGTH, activation_checkpointing="blocks")
     assert predicted.total == kept_by_model(config, BATCH, LENGTH, recompute=True).total
     model, tokens = build(config), torch.randint(53, (2, LENGTH))
     next_token_loss(model(tokens), tokens).backward()
@@ -276,7 +279,10 @@ REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
         lambda: predict_saved_bytes(one_block(), 1, 8, dtype=torch.bfloat16, autocast=True),
     ),
     "no form": ("form of attention", lambda: predict_block_bytes(one_block(), 1, 8, attention="flash")),  # type: ignore[arg-type]
-    "no checkpoint": ("checkpoint", lambda: predict_saved_bytes(one_block(), 1, 8, checkpoint="all")),  # type: ignore[arg-type]
+    "no checkpointing": (
+        "activation_checkpointing",
+        lambda: predict_saved_bytes(one_block(), 1, 8, activation_checkpointing="all"),
+    ),  # type: ignore[arg-type]
 }
 
 

@@ -29,7 +29,7 @@ def test_two_linear_layers_of_the_notes() -> None:
 
 def test_torch_alone_passes_over_attention_on_a_cpu() -> None:
     """Why `count_flops` insists on the plain form; engineering notes: attention is silently left out."""
-    config = llama_like(2, 64, 4, 96, vocabulary=53, context=64)
+    config = llama_like(2, 64, 4, 96, vocab_size=53, context=64)
     model, tokens = Transformer(config), torch.zeros(2, LENGTH, dtype=torch.long)
     with FlopCounterMode(display=False) as counter:
         model(tokens)
@@ -41,7 +41,7 @@ def test_torch_alone_passes_over_attention_on_a_cpu() -> None:
 
 def test_einsum_over_a_single_number_is_no_matrix_product() -> None:
     """With one token, readable attention weighs one value: torch multiplies without a matrix product, and counts 0."""
-    config = gpt_like(1, 8, 2, vocabulary=5, context=8, soft_cap=20.0)
+    config = gpt_like(1, 8, 2, vocab_size=5, context=8, soft_cap=20.0)
     predicted = forward_flops(config, 1, 1)
     assert predicted.total - counted_flops(config, 1, 1).total == predicted["attention values"]
 

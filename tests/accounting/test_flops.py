@@ -22,7 +22,7 @@ from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.find import all_models, find_model
 from lmcourse.models.zoo.styles import RMS, gpt_like, llama_like
 from lmcourse.nn.attention import Attention
-from lmcourse.nn.shaw import ShawConfig
+from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from tests.accounting.meta import on_meta
 from tests.accounting.random_models import LONGEST, encoder_decoders, transformers
 from tests.models.tiny import LENGTH, SPARSE, architectures
@@ -118,7 +118,7 @@ def predicted_parts(config: TransformerConfig | EncoderDecoderConfig, **source: 
     return dict(sizes)
 
 
-SHAW = gpt_like(2, 32, 4, vocabulary=53, context=64, shaw=ShawConfig(3))
+SHAW = gpt_like(2, 32, 4, vocab_size=53, context=64, relative_position_vectors=RelativePositionVectorsConfig(3))
 
 
 @pytest.mark.parametrize("config", [*architectures().values(), SHAW], ids=[*architectures(), "shaw"])
@@ -159,7 +159,7 @@ def test_the_form_to_read_costs_what_the_form_to_run_does(name: str) -> None:
 
 def test_a_block_of_the_notes() -> None:
     """Errata R-45: FlopCounterMode counts 54,525,952 = 4BSD(S + (2 + E)D) for a block; B=2, S=64, D=128, E=4."""
-    count = forward_flops(gpt_like(1, 128, 4, vocabulary=10, context=64), 2, 64)
+    count = forward_flops(gpt_like(1, 128, 4, vocab_size=10, context=64), 2, 64)
     assert count.total - count["head"] == 54_525_952
 
 
@@ -171,7 +171,7 @@ def test_logits_of_the_last_token_only(name: str) -> None:
     assert forward_flops(config, 2, LENGTH, logits="last").total == counted
 
 
-TINY = llama_like(1, 8, 2, 8, vocabulary=5, context=64, norm=RMS)
+TINY = llama_like(1, 8, 2, 8, vocab_size=5, context=64, norm=RMS)
 T5 = find_model("t5-small").config
 
 

@@ -15,7 +15,7 @@ from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.find import find_model
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.nn.sight import Sight
+from lmcourse.nn.attention_pattern import AttentionPattern
 from tests.accounting.random_models import LONGEST, encoder_decoders, transformers
 
 
@@ -27,14 +27,14 @@ def real_bytes(config: TransformerConfig, batch: int, length: int) -> int:
     """What a cache takes after a model has read a whole text."""
     cache = Cache(config, capacity=length)
     with torch.no_grad():
-        Transformer(config)(torch.zeros(batch, length, dtype=torch.long), store=cache)
+        Transformer(config)(torch.zeros(batch, length, dtype=torch.long), kv_cache=cache)
     return cache.bytes
 
 
 @settings(max_examples=40, deadline=None)
 @given(transformers(), st.integers(1, 3), st.integers(1, LONGEST))
 def test_any_cache(config: TransformerConfig, batch: int, length: int) -> None:
-    if all(layer.attention.sight.causal for layer in config.layers):
+    if all(layer.attention.pattern.causal for layer in config.layers):
         assert cache_bytes(config, batch, length, number="fp32").total == real_bytes(config, batch, length)
     else:
         with pytest.raises(ValueError, match="sees later tokens"):
@@ -44,17 +44,23 @@ def test_any_cache(config: TransformerConfig, batch: int, length: int) -> None:
 @pytest.mark.parametrize("number", ["fp32", "bf16"])
 @pytest.mark.parametrize(
     "attention",
-    [{}, {"kv_heads": 2}, {"kv_heads": 1}, {"sight": Sight("window", 5)}, {"sight": Sight("chunk", 6)}],
+    [
+        {},
+        {"kv_heads": 2},
+        {"kv_heads": 1},
+        {"pattern": AttentionPattern("window", 5)},
+        {"pattern": AttentionPattern("chunk", 6)},
+    ],
     ids=["MHA", "GQA", "MQA", "window", "chunk"],
 )
 def test_a_model_that_really_reads(attention: dict[str, object], number: Format) -> None:
-    config = llama_like(3, 32, 4, 64, vocabulary=50, context=16, pattern=[attention, {}])
+    config = llama_like(3, 32, 4, 64, vocab_size=50, context=16, layer_pattern=[attention, {}])
     cache = Cache(config, capacity=12)
     model = Transformer(config).to(DTYPES[number])
     with torch.no_grad():
-        model(torch.zeros(2, 9, dtype=torch.long), store=cache)
+        model(torch.zeros(2, 9, dtype=torch.long), kv_cache=cache)
         for _ in range(3):
-            model(torch.zeros(2, 1, dtype=torch.long), store=cache)
+            model(torch.zeros(2, 1, dtype=torch.long), kv_cache=cache)
     assert cache.bytes == cache_bytes(config, 2, 12, number=number).total
 
 
@@ -62,7 +68,7 @@ def test_a_model_that_really_reads(attention: dict[str, object], number: Format)
 @given(encoder_decoders(), st.integers(1, 2), st.integers(1, LONGEST), st.integers(1, LONGEST))
 def test_keys_of_a_source_text(config: EncoderDecoderConfig, batch: int, length: int, source: int) -> None:
     with torch.device("meta"):
-        memory = EncoderDecoder(config).remember(torch.zeros(batch, source, dtype=torch.long))
+        memory = EncoderDecoder(config).encode(torch.zeros(batch, source, dtype=torch.long))
     size = cache_bytes(config, batch, length, number="fp32", source=source)
     assert size["cross-attention"] == sum(part.nbytes for pair in memory.layers for part in pair)
     assert size.total - size["cross-attention"] == cache_bytes(config.decoder, batch, length, number="fp32").total
@@ -86,7 +92,7 @@ def test_a_window_stops_growing() -> None:
 
 def test_cache_exceeds_weights_at_6_d_tokens() -> None:
     """Weights 12 · L · d² · p, cache 2 · p · L · d per token; the embedding is what the rule leaves out."""
-    config = llama_like(4, 96, 4, 256, vocabulary=1, context=8)
+    config = llama_like(4, 96, 4, 256, vocab_size=1, context=8)
     assert batch_beyond_weights(config, 1) == pytest.approx(6 * 96, rel=0.01)
 
 

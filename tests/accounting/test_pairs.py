@@ -15,46 +15,48 @@ from lmcourse.accounting.pairs import count_pairs
 from lmcourse.inference.cache import Cache
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.find import find_model
-from lmcourse.nn.sight import Sight
-from tests.accounting.random_models import sights
+from lmcourse.nn.attention_pattern import AttentionPattern
+from tests.accounting.random_models import patterns
 from tests.inference.variants import CONFIGS, build, encoder_decoder, random_tokens
 
 LENGTHS = st.integers(1, 40)
 
 
-def drawn(sight: Sight, length: int, past: int = 0) -> int:
+def drawn(pattern: AttentionPattern, length: int, past: int = 0) -> int:
     """The ones in the mask."""
     keys = torch.arange(past + length)[None]
-    return int(sight.visible(keys[:, past:], keys).sum())
+    return int(pattern.visible(keys[:, past:], keys).sum())
 
 
-@given(sight=sights(causal=True), length=LENGTHS, past=st.integers(0, 30))
-def test_visible_pairs_are_the_ones_in_a_causal_mask(sight: Sight, length: int, past: int) -> None:
-    assert count_pairs(sight, length, past, "visible") == drawn(sight, length, past)
+@given(pattern=patterns(causal=True), length=LENGTHS, past=st.integers(0, 30))
+def test_visible_pairs_are_the_ones_in_a_causal_mask(pattern: AttentionPattern, length: int, past: int) -> None:
+    assert count_pairs(pattern, length, past, "visible") == drawn(pattern, length, past)
 
 
-@given(sight=sights(causal=False), length=LENGTHS)
-def test_visible_pairs_are_the_ones_in_any_mask(sight: Sight, length: int) -> None:
-    assert count_pairs(sight, length, 0, "visible") == drawn(sight, length)
+@given(pattern=patterns(causal=False), length=LENGTHS)
+def test_visible_pairs_are_the_ones_in_any_mask(pattern: AttentionPattern, length: int) -> None:
+    assert count_pairs(pattern, length, 0, "visible") == drawn(pattern, length)
 
 
-@given(sight=st.booleans().flatmap(sights), length=LENGTHS)
-def test_all_pairs_are_a_square_whatever_the_mask(sight: Sight, length: int) -> None:
-    assert count_pairs(sight, length) == length * length
+@given(pattern=st.booleans().flatmap(patterns), length=LENGTHS)
+def test_all_pairs_are_a_square_whatever_the_mask(pattern: AttentionPattern, length: int) -> None:
+    assert count_pairs(pattern, length) == length * length
 
 
 def test_a_causal_query_sees_half_the_text() -> None:
     """Errata E0-48: with 2,048 tokens and a width of 1,600, the mean is 6,556,800 FLOPs a layer and token."""
-    mean = 4 * 1600 * count_pairs(Sight(), 2048, 0, "visible") / 2048
+    mean = 4 * 1600 * count_pairs(AttentionPattern(), 2048, 0, "visible") / 2048
     assert mean == 6_556_800
-    assert 4 * 1600 * count_pairs(Sight(), 2048) / 2048 == 2 * 6_553_600
+    assert 4 * 1600 * count_pairs(AttentionPattern(), 2048) / 2048 == 2 * 6_553_600
 
 
 def test_a_window_is_linear_in_the_length() -> None:
     """2,048 + 1 … = the triangle of the first window, then 4,096 keys for every token."""
     window = 4096
     triangle = window * (window + 1) // 2
-    assert count_pairs(Sight("window", window), 131_072, 0, "visible") == triangle + (131_072 - window) * window
+    assert (
+        count_pairs(AttentionPattern("window", window), 131_072, 0, "visible") == triangle + (131_072 - window) * window
+    )
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -63,7 +65,7 @@ def test_decoding_with_a_cache_costs_what_torch_counts(name: str) -> None:
     config, past = CONFIGS[name], 0
     model, cache = build(config), Cache(config)
     for length in (3, 1, 1, 1, 1, 1, 1, 4, 1, 2, 1):
-        counted = count_flops(partial(model, random_tokens(2, length), store=cache)).total
+        counted = count_flops(partial(model, random_tokens(2, length), kv_cache=cache)).total
         assert forward_flops(config, 2, length, past=past).total == counted, (length, past)
         past += length
 
@@ -74,11 +76,11 @@ def test_an_encoder_decoder_decodes_with_a_cache() -> None:
     source, target = random_tokens(2, 9), random_tokens(2, 6)
     cache = Cache(model.config.decoder)
     with torch.inference_mode():
-        memory = model.remember(source)
-    first = count_flops(lambda: model.decode(target[:, :3], model.remember(source), store=cache)).total
+        memory = model.encode(source)
+    first = count_flops(lambda: model.decode(target[:, :3], model.encode(source), kv_cache=cache)).total
     assert forward_flops(model.config, 2, 3, source=9).total == first
     for past in (3, 4, 5):
-        step = count_flops(lambda past=past: model.decode(target[:, past : past + 1], memory, store=cache)).total
+        step = count_flops(lambda past=past: model.decode(target[:, past : past + 1], memory, kv_cache=cache)).total
         assert forward_flops(model.config, 2, 1, source=9, past=past).total == step
 
 

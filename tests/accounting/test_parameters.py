@@ -25,7 +25,7 @@ PLACES = {
     "embedding.positions": "positions",
     "position_bias.table": "position bias",
     "attention.out": "attention out",
-    "attention.shaw": "relative positions",
+    "attention.relative_position_vectors": "relative positions",
     "cross.q": "cross-attention q",
     "cross.out": "cross-attention out",
     "feed_forward.up": "feed-forward",

@@ -72,7 +72,7 @@ def test_megatron_as_the_paper_prints_it() -> None:
 def test_the_rule_of_the_notes_for_any_width_of_the_feed_forward(factor: int) -> None:
     """Inventory 14.12: 12·B·D·L·S·(S + (2 + E)·D) and 6·B·S·D·V."""
     B, S, L, D, V = 2, 48, 3, 64, 101
-    config = gpt_like(L, D, 4, vocabulary=V, context=S, feed_forward={"width": factor * D})
+    config = gpt_like(L, D, 4, vocab_size=V, context=S, feed_forward={"width": factor * D})
     assert megatron_training(config, B, S) == 12 * B * D * L * S * (S + (2 + factor) * D) + 6 * B * S * D * V
     assert megatron_training(config, B, S) == counted_flops(config, B, S, backward=True).total
 
@@ -112,7 +112,7 @@ def test_kaplans_table_is_half_a_token_short_of_the_causal_count() -> None:
 def test_kaplans_parameters_are_the_matrices_of_gpt_blocks() -> None:
     for name in ("gpt-2", "gpt-3", "opt-125m"):
         config = decoder(name)
-        head = config.vocabulary * config.d_model
+        head = config.vocab_size * config.d_model
         assert (
             kaplan_parameters(config) == matmul_parameters(config) - head == 12 * len(config.layers) * config.d_model**2
         )
@@ -126,7 +126,7 @@ def test_kaplans_parameters_with_heads_wider_than_the_model() -> None:
 @pytest.mark.parametrize(("width", "length"), [(768, 4608), (4096, 24_576), (12_288, 73_728)])
 def test_crossover_at_six_widths(width: int, length: int) -> None:
     """Inventory 14.14."""
-    config = gpt_like(2, width, 12 if width == 768 else 32, vocabulary=10, context=length)
+    config = gpt_like(2, width, 12 if width == 768 else 32, vocab_size=10, context=length)
     assert crossover_length(config) == length == 6 * width
 
 

@@ -42,7 +42,7 @@ def flash(q: Tensor, k: Tensor, v: Tensor, visible: Any, bias: Any = None, *, ca
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
 def test_fused_kernels_make_the_scores_again(kv_heads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention_module, "attend_fused", flash)
-    config = llama_like(3, 64, 4, 96, vocabulary=53, context=64, kv_heads=kv_heads)
+    config = llama_like(3, 64, 4, 96, vocab_size=53, context=64, kv_heads=kv_heads)
     model, tokens = on_meta(config)
     counted = count_flops(partial(model, tokens), backward=True)
     predicted = training_flops(config, 2, LENGTH, recompute="attention")
@@ -82,7 +82,7 @@ def test_recomputing_blocks_takes_a_third_more() -> None:
 @pytest.mark.parametrize(("scale", "left_out"), [(True, 0), (False, 1)])
 def test_a_product_before_which_nothing_is_learned_has_one_gradient(scale: bool, left_out: int) -> None:
     """A frozen embedding saves the first input gradient only if the norm behind it has no parameters either."""
-    config = llama_like(3, 64, 4, 96, vocabulary=53, context=64, norm=NormConfig("rms", scale=scale))
+    config = llama_like(3, 64, 4, 96, vocab_size=53, context=64, norm=NormConfig("rms", scale=scale))
     model, tokens = on_meta(config)
     model.embedding.requires_grad_(False)
     counted = count_flops(partial(model, tokens), backward=True)

@@ -23,36 +23,36 @@ from lmcourse.errors import CourseError
 VOCABULARIES = st.sampled_from([1, 2, 65, 255, 256, 2**16 - 1, 2**16, 2**16 + 1, 50_257, 2**31, 2**32])
 
 
-@given(data=st.data(), vocabulary=VOCABULARIES)
+@given(data=st.data(), vocab_size=VOCABULARIES)
 @settings(deadline=None, max_examples=60)
 def test_what_was_written_is_read(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, vocabulary: int
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, vocab_size: int
 ) -> None:
-    chunks = data.draw(st.lists(st.lists(st.integers(0, vocabulary - 1), max_size=9), min_size=1, max_size=5))
-    expected = [token for chunk in chunks for token in chunk] or [vocabulary - 1]
+    chunks = data.draw(st.lists(st.lists(st.integers(0, vocab_size - 1), max_size=9), min_size=1, max_size=5))
+    expected = [token for chunk in chunks for token in chunk] or [vocab_size - 1]
     path = tmp_path_factory.mktemp("tokens") / "text.tokens"
     mixed = [np.array(chunk, np.int64) if n % 2 else chunk for n, chunk in enumerate(chunks)]
-    assert write_tokens(path, mixed if any(chunks) else [expected], vocabulary) == len(expected)
+    assert write_tokens(path, mixed if any(chunks) else [expected], vocab_size) == len(expected)
     part = data.draw(st.slices(len(expected)))
     with TokenFile(path) as tokens:
-        assert (tokens.count, tokens.vocabulary, tokens.tokenizer) == (len(expected), vocabulary, None)
+        assert (tokens.count, tokens.vocab_size, tokens.tokenizer) == (len(expected), vocab_size, None)
         assert len(tokens) == len(expected)
         assert tokens[:].dtype == torch.int64
         assert tokens[:].tolist() == expected
         assert tokens[part].tolist() == expected[part]
 
 
-@pytest.mark.parametrize(("vocabulary", "dtype"), [(2**16, "<u2"), (2**16 + 1, "<u4")])
-def test_the_bytes_are_those_of_the_documented_format(tmp_path: Path, vocabulary: int, dtype: str) -> None:
+@pytest.mark.parametrize(("vocab_size", "dtype"), [(2**16, "<u2"), (2**16 + 1, "<u4")])
+def test_the_bytes_are_those_of_the_documented_format(tmp_path: Path, vocab_size: int, dtype: str) -> None:
     tokenizer = {"kind": "characters", "characters": "añ\udc80𝄞"}
-    write_tokens(path := tmp_path / "a.tokens", [[1, 2, 258], [vocabulary - 1]], vocabulary, tokenizer)
+    write_tokens(path := tmp_path / "a.tokens", [[1, 2, 258], [vocab_size - 1]], vocab_size, tokenizer)
     head = path.read_bytes()
     magic, version, width, count, words, length = struct.unpack("<8sIIQQQ", head[:40])
-    assert (magic, version, width, count, words) == (b"LMTOKENS", 1, np.dtype(dtype).itemsize, 4, vocabulary)
+    assert (magic, version, width, count, words) == (b"LMTOKENS", 1, np.dtype(dtype).itemsize, 4, vocab_size)
     assert json.loads(head[40 : 40 + length]) == tokenizer
     start = (40 + length + 63) // 64 * 64
     assert head[40 + length : start].strip() == b""
-    assert np.fromfile(path, dtype, offset=start).tolist() == [1, 2, 258, vocabulary - 1]
+    assert np.fromfile(path, dtype, offset=start).tolist() == [1, 2, 258, vocab_size - 1]
     assert TokenFile(path).tokenizer == tokenizer
 
 
@@ -113,10 +113,10 @@ def test_what_is_no_token_is_refused_and_the_old_file_stays(tmp_path: Path, name
     assert TokenFile(path)[:].tolist() == [3]
 
 
-@pytest.mark.parametrize("vocabulary", [0, -3, 2**32 + 1])
-def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path: Path, vocabulary: int) -> None:
-    with pytest.raises(ValueError, match=f"not {vocabulary}"):
-        write_tokens(tmp_path / "a", [[0]], vocabulary)
+@pytest.mark.parametrize("vocab_size", [0, -3, 2**32 + 1])
+def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path: Path, vocab_size: int) -> None:
+    with pytest.raises(ValueError, match=f"not {vocab_size}"):
+        write_tokens(tmp_path / "a", [[0]], vocab_size)
 
 
 def test_a_text_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:

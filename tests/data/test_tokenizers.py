@@ -38,7 +38,7 @@ def test_a_text_comes_back(kinds: dict[str, Tokenizer], kind: str, text: str) ->
         text = "".join(character for character in text if character in tokenizer.to_json()["characters"])
     tokens = tokenizer.encode(text)
     assert tokenizer.decode(tokens) == text
-    assert all(0 <= token < tokenizer.vocabulary for token in tokens)
+    assert all(0 <= token < tokenizer.vocab_size for token in tokens)
     again = load_tokenizer(json.loads(json.dumps(tokenizer.to_json())))
     assert again.encode(text) == tokens
     assert again.to_json() == tokenizer.to_json()
@@ -54,7 +54,7 @@ def test_every_text_comes_back(kinds: dict[str, Tokenizer], text: str) -> None:
     if text:
         characters = CharacterTokenizer.train([text])
         assert characters.decode(characters.encode(text)) == text
-        assert characters.vocabulary == len(set(text))
+        assert characters.vocab_size == len(set(text))
 
 
 def test_a_token_cut_out_of_a_character() -> None:
@@ -68,7 +68,7 @@ def test_a_token_cut_out_of_a_character() -> None:
 @pytest.mark.parametrize("kind", ["bytes", "characters", "plain", "fast"])
 def test_there_is_no_such_token(kinds: dict[str, Tokenizer], kind: str) -> None:
     tokenizer = kinds[kind]
-    for token in (-1, tokenizer.vocabulary):
+    for token in (-1, tokenizer.vocab_size):
         with pytest.raises(ValueError, match=f"there is no token {token}: the vocabulary has 0 to"):
             tokenizer.decode([0, token])
 
@@ -95,7 +95,7 @@ def test_an_unknown_character() -> None:
 
 def test_characters_are_numbered_in_the_order_of_unicode() -> None:
     tokenizer = CharacterTokenizer.train(["bé", "a"])
-    assert (tokenizer.characters, tokenizer.vocabulary) == ("abé", 3)
+    assert (tokenizer.characters, tokenizer.vocab_size) == ("abé", 3)
     assert tokenizer.encode("éab") == [2, 0, 1]
 
 

@@ -45,20 +45,20 @@ def test_plain_and_fast_give_the_same_tokens(
     assert fast.encode(text) == plain.encode(text) == without_tiktoken(text)
 
 
-@given(texts=small_texts, vocabulary=st.integers(256, 290))
+@given(texts=small_texts, vocab_size=st.integers(256, 290))
 @settings(deadline=None, max_examples=200)
-def test_plain_and_fast_learn_the_same_merges(texts: list[str], vocabulary: int) -> None:
+def test_plain_and_fast_learn_the_same_merges(texts: list[str], vocab_size: int) -> None:
     """Of a few characters: ties everywhere, runs of one letter, whose pairs overlap, and letters of several bytes."""
-    plain, fast = BPETokenizer.train(texts, vocabulary), FastBPETokenizer.train(texts, vocabulary)
+    plain, fast = BPETokenizer.train(texts, vocab_size), FastBPETokenizer.train(texts, vocab_size)
     assert plain.merges == fast.merges
-    assert len(set(plain.pieces)) == plain.vocabulary, "a piece comes from one merge only"
+    assert len(set(plain.pieces)) == plain.vocab_size, "a piece comes from one merge only"
     for text in texts:
         assert plain.encode(text) == fast.encode(text)
 
 
 def test_plain_and_fast_learn_the_same_merges_from_english(plain: BPETokenizer) -> None:
     assert FastBPETokenizer.train(ENGLISH, 600).merges == plain.merges
-    assert plain.vocabulary == 600
+    assert plain.vocab_size == 600
 
 
 def naive_merges(words: list[str], merges: int) -> list[tuple[int, int]]:

@@ -15,8 +15,8 @@ from tests.inference.variants import ROPE, WINDOW, attention, build, encoder_dec
 
 TOY, STOP, PROMPT = 4, 0, [1, 2]
 MODELS = {
-    "rope": tiny(attention(), vocabulary=TOY),
-    "window": tiny(attention(sight=WINDOW, rotary=ROPE), attention(), vocabulary=TOY),
+    "rope": tiny(attention(), vocab_size=TOY),
+    "window": tiny(attention(pattern=WINDOW, rotary=ROPE), attention(), vocab_size=TOY),
 }
 
 
@@ -132,7 +132,7 @@ def test_an_encoder_decoder() -> None:
     source, start = [3, 1, 4, 1, 5], [2]
     (best, *_) = beam_search(model, start, 3, 13 * 13, alpha=0.0, source=source)
     with torch.inference_mode():
-        memory = model.remember(torch.tensor([source]))
+        memory = model.encode(torch.tensor([source]))
         logits = model.decode(torch.tensor([[*start, *best.tokens]]), memory)[0].log_softmax(dim=-1)
     assert best.log_probability == pytest.approx(
         sum(float(logits[i, token]) for i, token in enumerate(best.tokens)), abs=1e-4

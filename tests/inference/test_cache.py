@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lmcourse.inference.cache import Cache
 from lmcourse.models.transformer import Transformer
-from lmcourse.nn.sight import EMPTY, Sight
+from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 from tests.inference.variants import (
     CHUNK,
     CONFIGS,
@@ -40,7 +40,7 @@ def close(actual: Tensor, expected: Tensor) -> None:
 
 def read_in_parts(model: Transformer, tokens: Tensor, sizes: list[int], capacity: int | None = None) -> Tensor:
     cache = Cache(model.config, capacity)
-    return torch.cat([model(part, store=cache) for part in tokens.split(sizes, dim=1)], dim=1)
+    return torch.cat([model(part, kv_cache=cache) for part in tokens.split(sizes, dim=1)], dim=1)
 
 
 @every_kind
@@ -64,7 +64,7 @@ def padded(texts: list[Tensor], side: str, start: list[int]) -> tuple[Tensor, Te
     """Texts in one tensor, with positions that go on from `start`."""
     longest = max(map(len, texts))
     tokens = torch.full((len(texts), longest), 3)  # a real token: only its position says that it is padding
-    positions = torch.full((len(texts), longest), EMPTY)
+    positions = torch.full((len(texts), longest), PADDING_POSITION)
     for row, (text, first) in enumerate(zip(texts, start, strict=True)):
         place = slice(longest - len(text), None) if side == "left" else slice(0, len(text))
         tokens[row, place] = text
@@ -81,27 +81,27 @@ def test_texts_of_different_lengths_go_on_as_if_alone(name: str, side: str) -> N
     alone = [model(text[None])[0] for text in texts]
 
     tokens, positions = padded([t[:n] for t, n in zip(texts, lengths, strict=True)], side, [0, 0, 0])
-    prefill = model(tokens, positions, store=cache)
+    prefill = model(tokens, positions, kv_cache=cache)
     for row, n in enumerate(lengths):
-        close(prefill[row][positions[row] != EMPTY], alone[row][:n])
+        close(prefill[row][positions[row] != PADDING_POSITION], alone[row][:n])
     for step in range(more):
         token = torch.stack([t[n + step] for t, n in zip(texts, lengths, strict=True)])
-        logits = model(token[:, None], store=cache)[:, 0]
+        logits = model(token[:, None], kv_cache=cache)[:, 0]
         close(logits, torch.stack([a[n + step] for a, n in zip(alone, lengths, strict=True)]))
     starts = [n + more for n in lengths]
     tokens, positions = padded([t[n:] for t, n in zip(texts, starts, strict=True)], side, starts)
-    again = model(tokens, positions, store=cache)
+    again = model(tokens, positions, kv_cache=cache)
     for row, n in enumerate(starts):
-        close(again[row][positions[row] != EMPTY], alone[row][n:])
+        close(again[row][positions[row] != PADDING_POSITION], alone[row][n:])
 
 
 @every_kind
 def test_a_row_can_pause_while_others_go_on(name: str) -> None:
     model, cache, texts = build(CONFIGS[name]), Cache(CONFIGS[name]), random_tokens(2, 12)
-    model(texts[:, :4], store=cache)
+    model(texts[:, :4], kv_cache=cache)
     for at in range(4, 8):
-        model(texts[:, at : at + 1], torch.tensor([[at], [EMPTY]]), store=cache)
-    logits = [model(torch.stack([texts[0, at], texts[1, at - 4]])[:, None], store=cache) for at in range(8, 12)]
+        model(texts[:, at : at + 1], torch.tensor([[at], [PADDING_POSITION]]), kv_cache=cache)
+    logits = [model(torch.stack([texts[0, at], texts[1, at - 4]])[:, None], kv_cache=cache) for at in range(8, 12)]
     close(torch.cat([part[:1] for part in logits], dim=1), model(texts[:1])[:, 8:])
     close(torch.cat([part[1:] for part in logits], dim=1), model(texts[1:])[:, 4:8])
 
@@ -110,19 +110,19 @@ def test_encoder_and_decoder() -> None:
     model = encoder_decoder()
     source, target = random_tokens(2, 9), random_tokens(2, LENGTH, seed=2)
     source_positions = torch.arange(9).expand(2, 9).clone()
-    source_positions[1, 6:] = EMPTY
-    memory, cache = model.remember(source, source_positions), Cache(model.config.decoder)
-    parts = [model.decode(part, memory, store=cache) for part in target.split([4, 1, 1, 6, 7], dim=1)]
+    source_positions[1, 6:] = PADDING_POSITION
+    memory, cache = model.encode(source, source_positions), Cache(model.config.decoder)
+    parts = [model.decode(part, memory, kv_cache=cache) for part in target.split([4, 1, 1, 6, 7], dim=1)]
     close(torch.cat(parts, dim=1), model(source, target, source_positions))
 
 
 def test_the_work_of_a_step_does_not_grow_with_masks() -> None:
     """Without padding a single token needs no mask; building one for every token would cost more than attention."""
-    model = build(tiny(attention(), attention(sight=WINDOW), attention(sight=CHUNK)))
+    model = build(tiny(attention(), attention(pattern=WINDOW), attention(pattern=CHUNK)))
     asked: list[int] = []
-    see = Sight.visible
+    see = AttentionPattern.visible
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Sight, "visible", lambda self, *args: (asked.append(1), see(self, *args))[1])
+        patch.setattr(AttentionPattern, "visible", lambda self, *args: (asked.append(1), see(self, *args))[1])
         read_in_parts(model, random_tokens(1, LENGTH), [3] + [1] * 16)
     assert asked == []
 
@@ -134,7 +134,7 @@ def formula(config, texts: int, tokens: int, width: int) -> int:
     total = 0
     for layer in config.layers:
         a = layer.attention
-        kept = tokens if a.sight.span is None else min(tokens, a.sight.span)
+        kept = tokens if a.pattern.span is None else min(tokens, a.pattern.span)
         total += 2 * a.key_heads * a.head_width(config.d_model) * texts * kept * width
     return total
 
@@ -145,21 +145,21 @@ def formula(config, texts: int, tokens: int, width: int) -> int:
 def test_bytes_are_those_of_the_formula(name: str, dtype: torch.dtype, tokens: int) -> None:
     model, cache = build(CONFIGS[name]).to(dtype), Cache(CONFIGS[name], capacity=tokens)
     assert cache.bytes == 0
-    model(random_tokens(2, tokens), store=cache)
+    model(random_tokens(2, tokens), kv_cache=cache)
     assert cache.bytes == formula(CONFIGS[name], 2, tokens, dtype.itemsize)
 
 
 def test_worked_bytes() -> None:
     """GQA with 2 of 6 heads, 2 layers, heads of 4, fp32: 2 · 2 · 2 · 4 · 4 = 128 bytes per token."""
     cache = Cache(CONFIGS["gqa"], capacity=10)
-    build(CONFIGS["gqa"])(random_tokens(1, 10), store=cache)
+    build(CONFIGS["gqa"])(random_tokens(1, 10), kv_cache=cache)
     assert cache.bytes == 1280
 
 
 def test_a_long_text_keeps_no_more_than_the_window() -> None:
     model = build(CONFIGS["window"])
     cache = Cache(model.config)
-    model(random_tokens(1, 100), store=cache)
+    model(random_tokens(1, 100), kv_cache=cache)
     assert cache.bytes == formula(model.config, 1, 5, 4)
 
 
@@ -167,14 +167,14 @@ def test_memory_with_a_capacity_never_moves() -> None:
     model, cache = build(CONFIGS["two windows"]), Cache(CONFIGS["two windows"], capacity=LENGTH)
     places = set()
     for token in random_tokens(1, LENGTH).split(1, dim=1):
-        model(token, store=cache)
+        model(token, kv_cache=cache)
         places.add(tuple(part.data_ptr() for pair in cache._memory for part in pair))
     assert len(places) == 1
 
 
 def test_growing_memory_is_at_most_twice_what_is_needed() -> None:
     model, cache = build(CONFIGS["mha"]), Cache(CONFIGS["mha"])
-    model(random_tokens(1, 200), store=cache)
+    model(random_tokens(1, 200), kv_cache=cache)
     assert formula(model.config, 1, 200, 4) <= cache.bytes <= 2 * formula(model.config, 1, 200, 4)
     tokens = random_tokens(1, 150)
     close(read_in_parts(model, tokens, [60, 1, 1, 1, 1, 1, 70, 15]), model(tokens))
@@ -186,10 +186,12 @@ def test_growing_memory_is_at_most_twice_what_is_needed() -> None:
 @every_kind
 def test_reset_forgets_everything(name: str) -> None:
     model, cache, tokens = build(CONFIGS[name]), Cache(CONFIGS[name], LENGTH), random_tokens(2, LENGTH)
-    model(random_tokens(3, LENGTH, seed=9), store=cache)
+    model(random_tokens(3, LENGTH, seed=9), kv_cache=cache)
     cache.reset()
     assert (cache.tokens, cache.bytes) == (0, 0)
-    close(torch.cat([model(part, store=cache) for part in tokens.split([6] + [1] * 13, dim=1)], dim=1), model(tokens))
+    close(
+        torch.cat([model(part, kv_cache=cache) for part in tokens.split([6] + [1] * 13, dim=1)], dim=1), model(tokens)
+    )
 
 
 @every_kind
@@ -199,13 +201,13 @@ def test_select_reorders_drops_and_repeats_rows(name: str, padding: bool) -> Non
     rows = torch.tensor([2, 0, 0, 2])
     positions = torch.arange(8).expand(3, 8) - torch.tensor([[0], [2], [3]])
     cache = Cache(model.config)
-    model(tokens[:, :8], positions.clamp(min=EMPTY) if padding else None, store=cache)
+    model(tokens[:, :8], positions.clamp(min=PADDING_POSITION) if padding else None, kv_cache=cache)
     cache.select(rows)
     # Padding stands at the left, so a row's text without it is the uncached text.
     skip = [3, 0, 0, 3] if padding else [0, 0, 0, 0]
     expected = [model(tokens[row : row + 1, s:])[0, 8 - s :] for row, s in zip(rows.tolist(), skip, strict=True)]
     close(
-        torch.cat([model(part, store=cache) for part in tokens[rows, 8:].split([1, 1, 4, 5], 1)], 1),
+        torch.cat([model(part, kv_cache=cache) for part in tokens[rows, 8:].split([1, 1, 4, 5], 1)], 1),
         torch.stack(expected),
     )
 
@@ -213,11 +215,11 @@ def test_select_reorders_drops_and_repeats_rows(name: str, padding: bool) -> Non
 def test_to_changes_the_format_together_with_the_model() -> None:
     model, tokens = build(CONFIGS["two windows"]), random_tokens(2, LENGTH)
     cache = Cache(model.config)
-    model(tokens[:, :10], store=cache)
+    model(tokens[:, :10], kv_cache=cache)
     model.double()
     cache.to("cpu", torch.float64)
     assert cache.bytes == sum(part.nbytes for pair in cache._memory for part in pair)
-    logits = model(tokens[:, 10:], store=cache)
+    logits = model(tokens[:, 10:], kv_cache=cache)
     assert logits.dtype == torch.float64
     close(logits, model(tokens)[:, 10:])
 
@@ -225,7 +227,7 @@ def test_to_changes_the_format_together_with_the_model() -> None:
 def test_to_moves_everything() -> None:
     model = build(CONFIGS["mha"])
     cache = Cache(model.config)
-    model(random_tokens(2, 4), torch.tensor([[0, 1, 2, 3], [-1, -1, 0, 1]]), store=cache)
+    model(random_tokens(2, 4), torch.tensor([[0, 1, 2, 3], [-1, -1, 0, 1]]), kv_cache=cache)
     assert cache.to("meta") is cache
     positions, _ = cache.begin(torch.zeros(2, 1, dtype=torch.long, device="meta"))
     assert positions.device.type == "meta"
@@ -237,7 +239,7 @@ def test_positions_go_on_behind_what_was_read() -> None:
     assert cache.begin(two)[0].tolist() == [[0, 1], [0, 1]]
     positions, plain = cache.begin(two)
     assert (positions.tolist(), plain) == ([[2, 3], [2, 3]], True)
-    cache.begin(two, torch.tensor([[4, EMPTY], [EMPTY, EMPTY]]))
+    cache.begin(two, torch.tensor([[4, PADDING_POSITION], [PADDING_POSITION, PADDING_POSITION]]))
     positions, plain = cache.begin(two)
     assert (positions.tolist(), plain) == ([[5, 6], [4, 5]], False)
 
@@ -245,8 +247,8 @@ def test_positions_go_on_behind_what_was_read() -> None:
 def test_gradients_do_not_run_into_the_cache() -> None:
     with torch.inference_mode(False):
         model, cache = build(CONFIGS["two windows"]), Cache(CONFIGS["two windows"])
-        model(random_tokens(1, 4), store=cache)
-        logits = model(random_tokens(1, 1), store=cache)
+        model(random_tokens(1, 4), kv_cache=cache)
+        logits = model(random_tokens(1, 1), kv_cache=cache)
         assert not any(part.requires_grad for pair in cache._memory for part in pair)
         assert logits.requires_grad
 
@@ -255,7 +257,10 @@ def test_gradients_do_not_run_into_the_cache() -> None:
     ("act", "message"),
     [
         (lambda: Cache(CONFIGS["mha"], 0), "room for at least one token"),
-        (lambda: Cache(tiny(attention(), attention(sight=Sight(causal=False)))), "layer 1 sees later tokens"),
+        (
+            lambda: Cache(tiny(attention(), attention(pattern=AttentionPattern(causal=False)))),
+            "layer 1 sees later tokens",
+        ),
     ],
 )
 def test_a_cache_that_cannot_work_is_refused(act, message: str) -> None:
@@ -265,17 +270,17 @@ def test_a_cache_that_cannot_work_is_refused(act, message: str) -> None:
 
 def test_too_many_tokens_are_refused_and_nothing_changes() -> None:
     model, cache, tokens = build(CONFIGS["mha"]), Cache(CONFIGS["mha"], 5), random_tokens(1, 5)
-    first = model(tokens[:, :4], store=cache)
+    first = model(tokens[:, :4], kv_cache=cache)
     with pytest.raises(ValueError, match="4 and 2 more tokens do not fit into a cache for 5"):
-        model(random_tokens(1, 2), store=cache)
-    close(torch.cat([first, model(tokens[:, 4:], store=cache)], dim=1), model(tokens))
+        model(random_tokens(1, 2), kv_cache=cache)
+    close(torch.cat([first, model(tokens[:, 4:], kv_cache=cache)], dim=1), model(tokens))
 
 
 def test_another_number_of_texts_is_refused() -> None:
     model, cache = build(CONFIGS["mha"]), Cache(CONFIGS["mha"])
-    model(random_tokens(2, 3), store=cache)
+    model(random_tokens(2, 3), kv_cache=cache)
     with pytest.raises(ValueError, match="remembers 2 texts and cannot go on with 3"):
-        model(random_tokens(3, 1), store=cache)
+        model(random_tokens(3, 1), kv_cache=cache)
 
 
 def test_every_head_count_divides() -> None:

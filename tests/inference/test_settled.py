@@ -68,7 +68,7 @@ def test_a_cache_that_cannot_settle_says_so(capacity: int | None, read: bool, me
     model = build(CONFIGS["mha"])
     cache = Cache(model.config, capacity)
     if read:
-        model(torch.tensor([[1, 2]]), store=cache)
+        model(torch.tensor([[1, 2]]), kv_cache=cache)
     with pytest.raises(ValueError, match=message):
         cache.settle()
 
@@ -76,9 +76,9 @@ def test_a_cache_that_cannot_settle_says_so(capacity: int | None, read: bool, me
 def test_a_settled_cache_takes_one_token_at_a_time() -> None:
     model = build(CONFIGS["mha"])
     cache = Cache(model.config, 8)
-    model(torch.tensor([[1, 2]]), store=cache)
+    model(torch.tensor([[1, 2]]), kv_cache=cache)
     with pytest.raises(ValueError, match="one token at a time"):
-        model(torch.tensor([[1, 2]]), store=cache.settle())
+        model(torch.tensor([[1, 2]]), kv_cache=cache.settle())
 
 
 def test_a_step_is_of_its_own_model() -> None:

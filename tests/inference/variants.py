@@ -11,20 +11,21 @@ from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.attention import AttentionConfig
-from lmcourse.nn.bias import AlibiConfig, BucketsConfig
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.qk_norm import QKNormConfig
+from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.shaw import ShawConfig
-from lmcourse.nn.sight import Sight
+from lmcourse.nn.temperature import TemperatureConfig
 
 VOCABULARY = 13
 WIDTH = 24
 HEADS = 6
-FULL, WINDOW, CHUNK = Sight(), Sight("window", 5), Sight("chunk", 4)
+FULL, WINDOW, CHUNK = AttentionPattern(), AttentionPattern("window", 5), AttentionPattern("chunk", 4)
 NORM = NormConfig()
 ROPE = RotaryConfig(theta=100.0)
 
@@ -44,32 +45,34 @@ def tiny(*attentions: AttentionConfig, block: dict[str, Any] | None = None, **ch
 
 
 NOPE = attention(rotary=None)
-LEARNED = EmbeddingConfig(positions="learned", longest=64)
+LEARNED = EmbeddingConfig(positions="learned", max_positions=64)
 
 CONFIGS: dict[str, TransformerConfig] = {
     "mha": tiny(attention()),
     "gqa": tiny(attention(kv_heads=2)),
     "mqa": tiny(attention(kv_heads=1)),
     "wide heads": tiny(attention(d_head=10, kv_heads=3)),
-    "window": tiny(attention(sight=WINDOW)),
-    "window of one": tiny(attention(sight=Sight("window", 1)), attention()),
-    "chunk": tiny(attention(sight=CHUNK)),
-    "strided": tiny(attention(sight=Sight("strided", 3))),
-    "fixed": tiny(attention(sight=Sight("fixed", 3))),
-    "3:1 with nope": tiny(*[attention(sight=CHUNK, kv_heads=2)] * 3, replace(NOPE, kv_heads=2)),
-    "two windows": tiny(attention(sight=WINDOW), attention(), attention(sight=Sight("window", 3))),
-    "thetas": tiny(attention(sight=WINDOW, rotary=RotaryConfig(theta=10.0)), attention()),
+    "window": tiny(attention(pattern=WINDOW)),
+    "window of one": tiny(attention(pattern=AttentionPattern("window", 1)), attention()),
+    "chunk": tiny(attention(pattern=CHUNK)),
+    "strided": tiny(attention(pattern=AttentionPattern("strided", 3))),
+    "fixed": tiny(attention(pattern=AttentionPattern("fixed", 3))),
+    "3:1 with nope": tiny(*[attention(pattern=CHUNK, kv_heads=2)] * 3, replace(NOPE, kv_heads=2)),
+    "two windows": tiny(attention(pattern=WINDOW), attention(), attention(pattern=AttentionPattern("window", 3))),
+    "thetas": tiny(attention(pattern=WINDOW, rotary=RotaryConfig(theta=10.0)), attention()),
     "partial rope": tiny(attention(rotary=RotaryConfig(fraction=0.5, layout="interleaved"))),
     "alibi": tiny(NOPE, position_bias=AlibiConfig()),
     "alibi rounded": tiny(NOPE, position_bias=AlibiConfig(rounded=True)),
-    "alibi window": tiny(replace(NOPE, sight=WINDOW), NOPE, position_bias=AlibiConfig()),
-    "t5 buckets": tiny(replace(NOPE, scale=1.0), position_bias=BucketsConfig(8, 16)),
+    "alibi window": tiny(replace(NOPE, pattern=WINDOW), NOPE, position_bias=AlibiConfig()),
+    "t5 buckets": tiny(replace(NOPE, scale=1.0), position_bias=RelativePositionBiasConfig(8, 16)),
     "learned": tiny(NOPE, embedding=LEARNED),
     "sinusoidal": tiny(NOPE, embedding=EmbeddingConfig(positions="sinusoidal")),
-    "shaw": tiny(replace(NOPE, shaw=ShawConfig(4))),
-    "shaw window": tiny(replace(NOPE, shaw=ShawConfig(4, values=False), sight=WINDOW)),
+    "relative_position_vectors": tiny(replace(NOPE, relative_position_vectors=RelativePositionVectorsConfig(4))),
+    "shaw window": tiny(
+        replace(NOPE, relative_position_vectors=RelativePositionVectorsConfig(4, values=False), pattern=WINDOW)
+    ),
     "soft cap": tiny(attention(soft_cap=2.0), head=HeadConfig(tied=False, soft_cap=3.0)),
-    "soft cap window": tiny(attention(soft_cap=2.0, sight=WINDOW, kv_heads=2), attention(soft_cap=2.0)),
+    "soft cap window": tiny(attention(soft_cap=2.0, pattern=WINDOW, kv_heads=2), attention(soft_cap=2.0)),
     "qk norm": tiny(attention(qk_norm=QKNormConfig(over="width"))),
     "temperature": tiny(attention(temperature=TemperatureConfig(4, 0.5), qk_norm=QKNormConfig(after_rotary=True))),
     "parallel": tiny(attention(), block={"branches": "parallel"}),
@@ -87,9 +90,11 @@ def encoder_decoder(seed: int = 0, **changes: Any) -> EncoderDecoder:
     """T5's kind: buckets in both halves, grouped keys in the decoder."""
     torch.manual_seed(seed)
     reading = tiny(
-        replace(NOPE, sight=Sight(causal=False)), position_bias=BucketsConfig(8, 16, causal=False), **changes
+        replace(NOPE, pattern=AttentionPattern(causal=False)),
+        position_bias=RelativePositionBiasConfig(8, 16, causal=False),
+        **changes,
     )
-    writing = tiny(replace(NOPE, kv_heads=3), position_bias=BucketsConfig(8, 16), **changes)
+    writing = tiny(replace(NOPE, kv_heads=3), position_bias=RelativePositionBiasConfig(8, 16), **changes)
     return EncoderDecoder(EncoderDecoderConfig(reading, writing)).eval()
 
 

@@ -15,10 +15,10 @@ from lmcourse.models.interop.facts import build, facts_of
 from lmcourse.models.interop.families import FAMILIES
 from lmcourse.models.interop.layouts import Same, Stacked
 from lmcourse.models.transformer import Transformer
-from lmcourse.nn.bias import Alibi, AlibiConfig, BucketsConfig
 from lmcourse.nn.block import ParallelBlock
 from lmcourse.nn.norm import Norm
-from lmcourse.nn.placing import WidthNorm
+from lmcourse.nn.position_bias import Alibi, AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.qk_norm import WidthNorm
 from lmcourse.parity.reference import TOLERANCE, batch_for, our_logits, their_logits
 from lmcourse.parity.samples import SAMPLES
 
@@ -40,27 +40,31 @@ MISTAKES = [
     ("llama2", "LayerNorm", lambda f: {"norm": "layer"}),
     ("llama2", "1 + w", lambda f: {"unit_offset": True}),
     ("llama2", "scale 1/d", lambda f: {"scale": 1 / f.d_head}),
-    ("llama-stretched", "not stretched", lambda f: {"rotary": turned(f, scaling=1.0)}),
-    ("llama3.1", "not stretched", lambda f: {"rotary": turned(f, stretch=None)}),
-    ("llama3.1", "all stretched", lambda f: {"rotary": turned(f, stretch=None, scaling=8.0)}),
-    ("llama3.1", "band", lambda f: {"rotary": turned(f, stretch=replace(f.rotary.stretch, fast=3.0))}),
-    ("llama-yarn", "not stretched", lambda f: {"rotary": turned(f, stretch=None)}),
-    ("llama-yarn", "not sharpened", lambda f: {"rotary": turned(f, stretch=replace(f.rotary.stretch, sharpening=1.0))}),
-    ("llama-yarn", "not rounded", lambda f: {"rotary": turned(f, stretch=replace(f.rotary.stretch, whole=False))}),
+    ("llama-stretched", "not stretched", lambda f: {"rotary": turned(f, linear_factor=1.0)}),
+    ("llama3.1", "not stretched", lambda f: {"rotary": turned(f, scaling=None)}),
+    ("llama3.1", "all stretched", lambda f: {"rotary": turned(f, scaling=None, linear_factor=8.0)}),
+    ("llama3.1", "band", lambda f: {"rotary": turned(f, scaling=replace(f.rotary.scaling, high_freq_factor=3.0))}),
+    ("llama-yarn", "not stretched", lambda f: {"rotary": turned(f, scaling=None)}),
+    (
+        "llama-yarn",
+        "not sharpened",
+        lambda f: {"rotary": turned(f, scaling=replace(f.rotary.scaling, attention_factor=1.0))},
+    ),
+    ("llama-yarn", "not rounded", lambda f: {"rotary": turned(f, scaling=replace(f.rotary.scaling, truncate=False))}),
     (
         "llama-longrope",
         "short for long",
-        lambda f: {"rotary": turned(f, stretch=replace(f.rotary.stretch, trained=40))},
+        lambda f: {"rotary": turned(f, scaling=replace(f.rotary.scaling, original_context=40))},
     ),
     ("mistral", "no window", lambda f: {"local": (), "span": None}),
     ("mistral", "chunk", lambda f: {"local_kind": "chunk"}),
     ("qwen2-window", "other layers", lambda f: {"local": tuple(not near for near in f.local)}),
-    ("gpt2", "position offset", lambda f: {"position_offset": 1, "longest": f.longest - 1}),
-    ("opt", "position offset", lambda f: {"position_offset": 0, "longest": f.longest + 2}),
+    ("gpt2", "position offset", lambda f: {"position_offset": 1, "max_positions": f.max_positions - 1}),
+    ("opt", "position offset", lambda f: {"position_offset": 0, "max_positions": f.max_positions + 2}),
     ("qwen3", "norm after turning", lambda f: {"late": True}),
     ("qwen3", "no norm on q and k", lambda f: {"qk_norm": None}),
     ("qwen2", "no biases", lambda f: {"bias": False}),
-    ("gpt2", "no positions", lambda f: {"longest": None}),
+    ("gpt2", "no positions", lambda f: {"max_positions": None}),
     ("gpt2", "no biases", lambda f: {"bias": False, "out_bias": False}),
     ("olmo", "RMS", lambda f: {"norm": "rms"}),
     ("olmo2", "no norm on q and k", lambda f: {"qk_norm": None}),
@@ -104,7 +108,7 @@ MISTAKES = [
     ("t5-v1.0", "scaled scores", lambda f: {"scale": None}),
     ("t5-v1.0", "unscaled logits", lambda f: {"logit_scale": 1.0}),
     ("t5-v1.1", "scaled logits", lambda f: {"logit_scale": f.d_model**-0.5}),
-    ("t5-v1.1", "farthest", lambda f: {"position_bias": BucketsConfig(12, 26)}),
+    ("t5-v1.1", "max_distance", lambda f: {"position_bias": RelativePositionBiasConfig(12, 26)}),
     ("llama4-dense", "norm before turning", lambda f: {"late": False}),
     ("llama4-dense", "no temperature", lambda f: {"temperature": None}),
     ("llama4-dense", "window", lambda f: {"local_kind": "window"}),
@@ -122,7 +126,9 @@ def off_by(sample, pair, changes) -> float:
     weights = pair.ours.state_dict()
     if changes.get("placement") == "pre":
         # The same norms, one a branch, in another place.
-        weights = {re.sub(r"\.(after|outside)\.", ".before.", name): weight for name, weight in weights.items()}
+        weights = {
+            re.sub(r"\.(output_norm|post_norm)\.", ".input_norm.", name): weight for name, weight in weights.items()
+        }
     missing, _ = model.load_state_dict(weights, strict=False)
     assert not missing, "a mistake may leave weights out, but has none of its own"
     return difference(model.eval(), sample, pair)
@@ -208,8 +214,8 @@ def test_a_square_matrix_that_was_not_transposed_is_seen(pairs) -> None:
 @pytest.mark.parametrize("name", ["llama2", "gpt2"])
 def test_epsilon_outside_the_root_is_seen(name, pairs, monkeypatch) -> None:
     def outside(self, x):
-        centred = x - x.mean(dim=-1, keepdim=True) if self.centred else x
-        scaled = centred / (centred.square().mean(dim=-1, keepdim=True).sqrt() + self.eps)
+        centered = x - x.mean(dim=-1, keepdim=True) if self.centered else x
+        scaled = centered / (centered.square().mean(dim=-1, keepdim=True).sqrt() + self.eps)
         scaled = scaled if self.weight is None else scaled * (self.weight + self.offset)
         return scaled if self.bias is None else scaled + self.bias
 

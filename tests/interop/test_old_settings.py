@@ -273,7 +273,7 @@ def test_the_defaults_of_transformers_are_ours(model_type) -> None:
     """Every key that transformers writes today is known, and has the meaning that its absence has."""
     family, config = FAMILIES[model_type], import_transformers().AutoConfig.for_model(model_type)
     facts = facts_of(family.read(config.to_dict()))
-    assert facts.vocabulary == config.vocab_size
+    assert facts.vocab_size == config.vocab_size
     assert facts.layers == config.num_hidden_layers
     back = family.read(family.write(family.read(config.to_dict())))
     assert back == family.read(config.to_dict())

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
-from lmcourse.nn.bias import AlibiConfig
-from lmcourse.nn.sight import EMPTY, Sight
+from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
+from lmcourse.nn.position_bias import AlibiConfig
 from tests.models.tiny import LENGTH, SPARSE, architectures, randomise, tokens
 
 EVERY = {**architectures(), **SPARSE}
-DECODERS = {name: config for name, config in EVERY.items() if config.layers[0].attention.sight.causal}
+DECODERS = {name: config for name, config in EVERY.items() if config.layers[0].attention.pattern.causal}
 DECODER = pytest.mark.parametrize("config", DECODERS.values(), ids=DECODERS)
 
 
@@ -41,7 +41,9 @@ def test_a_later_token_changes_no_earlier_logit(config: TransformerConfig) -> No
 def test_an_encoder_with_alibi_reads_backwards_as_well() -> None:
     """Distances have no direction, so a text read from its end gives the same vectors in that order."""
     bloom = EVERY["bloom-560m"]
-    around = tuple(replace(one, attention=replace(one.attention, sight=Sight(causal=False))) for one in bloom.layers)
+    around = tuple(
+        replace(one, attention=replace(one.attention, pattern=AttentionPattern(causal=False))) for one in bloom.layers
+    )
     model, ids = randomise(Transformer(bloom.with_(layers=around))), tokens()
     forwards = model(ids)
     assert (model(ids.flip(1)).flip(1) - forwards).abs().max() <= 1e-5 * forwards.abs().max()
@@ -64,7 +66,7 @@ def test_an_encoder_sees_all_around() -> None:
 def test_left_padding_changes_no_logit(config: TransformerConfig) -> None:
     model, ids = randomise(Transformer(config)), tokens(1)
     padded = torch.cat([torch.randint(53, (1, 4)), ids], dim=1)
-    positions = torch.cat([torch.full((4,), EMPTY), torch.arange(LENGTH)])[None]
+    positions = torch.cat([torch.full((4,), PADDING_POSITION), torch.arange(LENGTH)])[None]
     alone, beside = model(ids), model(padded, positions)[:, 4:]
     assert (alone - beside).abs().max() <= 1e-5 * alone.abs().max()
 

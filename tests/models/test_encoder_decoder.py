@@ -11,8 +11,8 @@ from torch import nn
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.zoo import find_model
+from lmcourse.nn.attention_pattern import PADDING_POSITION
 from lmcourse.nn.block import LayerConfig
-from lmcourse.nn.sight import EMPTY
 from tests.models.tiny import randomise, shrink, tokens
 from tests.nn.test_blocks import copy_attention, copy_rest
 
@@ -44,7 +44,7 @@ def model_of(name: str) -> EncoderDecoder:
 def padded(length: int, real: int) -> torch.Tensor:
     """Positions of two texts, the second padded on the right."""
     at = torch.arange(length)
-    return torch.stack([at, torch.where(at < real, at, EMPTY)])
+    return torch.stack([at, torch.where(at < real, at, PADDING_POSITION)])
 
 
 @torch.no_grad()
@@ -67,8 +67,8 @@ def test_post_norm_model_is_torchs_transformer() -> None:
         ours.encoder.embedding(source, at),
         ours.embedding(target, torch.arange(6).expand(2, 6)),
         tgt_mask=nn.Transformer.generate_square_subsequent_mask(6),
-        src_key_padding_mask=at == EMPTY,
-        memory_key_padding_mask=at == EMPTY,
+        src_key_padding_mask=at == PADDING_POSITION,
+        memory_key_padding_mask=at == PADDING_POSITION,
         tgt_is_causal=True,
     )
     logits = hidden @ ours.embedding.tokens.weight.T
@@ -82,7 +82,7 @@ def test_teacher_forcing_is_one_pass_for_many_steps(name: str) -> None:
     model = model_of(name)
     source, target = tokens(length=9), tokens(length=6, seed=2)
     at_once = model(source, target)
-    memory = model.remember(source)
+    memory = model.encode(source)
     for length in range(1, 7):
         one_by_one = model.decode(target[:, :length], memory)[:, -1]
         torch.testing.assert_close(one_by_one, at_once[:, length - 1], atol=2e-5, rtol=1e-4)
@@ -146,7 +146,7 @@ def copy_t5(ours: EncoderDecoder, theirs: nn.Module, newer: bool) -> None:
             parts = layers.layer
             branches = [block.attention, *([block.cross] if len(parts) == 3 else []), block.feed_forward]
             for branch, part in zip(branches, parts, strict=True):
-                part.layer_norm.weight.copy_(branch.before.weight)
+                part.layer_norm.weight.copy_(branch.input_norm.weight)
             q, k, v = block.attention.layer.qkv.weight.chunk(3)
             copy_t5_attention(parts[0].SelfAttention, q, k, v, block.attention.layer.out.weight)
             if len(parts) == 3:

@@ -14,9 +14,9 @@ from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.initialise import initialise
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like, llama_like
+from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.norm import Norm
-from lmcourse.nn.sight import Sight
-from lmcourse.nn.step import Pass
 
 
 def std(weight: torch.Tensor) -> float:
@@ -25,7 +25,7 @@ def std(weight: torch.Tensor) -> float:
 
 @pytest.mark.parametrize("depth", [2, 8])
 def test_gpt2s_rule_shrinks_with_depth_what_is_added_to_the_stream(depth: int) -> None:
-    model = Transformer(gpt_like(depth, 96, 4, vocabulary=300, context=64))
+    model = Transformer(gpt_like(depth, 96, 4, vocab_size=300, context=64))
     initialise(model)
     for name, module in model.named_modules():
         if isinstance(module, (nn.Linear, nn.Embedding)):
@@ -35,7 +35,7 @@ def test_gpt2s_rule_shrinks_with_depth_what_is_added_to_the_stream(depth: int) -
             assert not module.weight.detach().mean().abs() > 0.1 * wanted
             bias = getattr(module, "bias", None)
             assert bias is None or not bias.any()
-    assert all((block.attention.before.weight == 1).all() for block in model.blocks)
+    assert all((block.attention.input_norm.weight == 1).all() for block in model.blocks)
 
 
 def spread_of(layer: nn.Module, additions: int) -> None:
@@ -44,8 +44,10 @@ def spread_of(layer: nn.Module, additions: int) -> None:
 
 def test_an_encoder_and_a_decoder_count_their_own_additions() -> None:
     """Two streams: an encoder's block adds twice to its own, a decoder's three times."""
-    decoder = gpt_like(3, 96, 4, vocabulary=300, context=64)
-    around = replace(decoder.layers[0], attention=replace(decoder.layers[0].attention, sight=Sight(causal=False)))
+    decoder = gpt_like(3, 96, 4, vocab_size=300, context=64)
+    around = replace(
+        decoder.layers[0], attention=replace(decoder.layers[0].attention, pattern=AttentionPattern(causal=False))
+    )
     model = EncoderDecoder(EncoderDecoderConfig(decoder.with_(layers=repeat([around], 5)), decoder))
     initialise(model)
     for block in model.encoder.blocks:
@@ -61,7 +63,7 @@ def test_an_encoder_and_a_decoder_count_their_own_additions() -> None:
 def test_what_is_counted_is_what_is_added(placement: str) -> None:
     """With every layer silent but those that write, each adding 1 to a stream of 0, the stream ends at the count."""
     block = {"branches": placement} if placement.startswith("parallel") else {"placement": placement}
-    model = Transformer(gpt_like(4, 96, 4, vocabulary=300, context=64, block=block))
+    model = Transformer(gpt_like(4, 96, 4, vocab_size=300, context=64, block=block))
     initialise(model)
     writers = [m for n, m in model.named_modules() if n.endswith((".out", ".down"))]
     count = (0.02 / std(torch.cat([w.weight.flatten() for w in writers]))) ** 2
@@ -73,14 +75,14 @@ def test_what_is_counted_is_what_is_added(placement: str) -> None:
         for module in model.modules():
             if isinstance(module, Norm):
                 module.register_forward_hook(lambda norm, given, result: given[0])
-        x, step = torch.zeros(1, 3, 96), Pass(torch.arange(3)[None])
+        x, step = torch.zeros(1, 3, 96), ForwardContext(torch.arange(3)[None])
         for part in model.blocks:
             x = part(x, step)
     assert (x == len(writers)).all()
 
 
 def test_fan_in_keeps_the_variance_and_cuts_the_tails() -> None:
-    model = Transformer(llama_like(3, 96, 4, 256, vocabulary=400, context=64))
+    model = Transformer(llama_like(3, 96, 4, 256, vocab_size=400, context=64))
     initialise(model, "fan_in")
     down = model.blocks[0].feed_forward.layer.down.weight.detach()
     # Cut at three standard deviations, a normal keeps 0.9866 of its spread.
@@ -93,7 +95,7 @@ def test_fan_in_keeps_the_variance_and_cuts_the_tails() -> None:
 
 
 def test_tied_weights_stay_tied_and_the_loss_starts_at_ln_v() -> None:
-    config = gpt_like(2, 96, 4, vocabulary=300, context=64)
+    config = gpt_like(2, 96, 4, vocab_size=300, context=64)
     model = Transformer(config.with_(layers=repeat(config.layers, 2)))
     initialise(model)
     assert model.head.linear.weight is model.embedding.tokens.weight

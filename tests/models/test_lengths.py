@@ -10,14 +10,14 @@ from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like
-from lmcourse.nn.sight import EMPTY, Sight
+from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 from tests.models.tiny import tokens
 
 TOLD = "^a text of 9 tokens is longer than the 8 positions that were learned$"
 
 
-def config(sight: Sight | None = None) -> TransformerConfig:
-    return gpt_like(2, 16, 2, vocabulary=53, context=8, sight=sight or Sight())
+def config(pattern: AttentionPattern | None = None) -> TransformerConfig:
+    return gpt_like(2, 16, 2, vocab_size=53, context=8, pattern=pattern or AttentionPattern())
 
 
 def test_a_long_text() -> None:
@@ -26,7 +26,7 @@ def test_a_long_text() -> None:
     for call in (
         lambda: model(tokens(length=9)),
         lambda: model(tokens(length=1), torch.full((2, 1), 8)),
-        lambda: model(tokens(length=9), store=Cache(model.config)),
+        lambda: model(tokens(length=9), kv_cache=Cache(model.config)),
     ):
         with pytest.raises(ValueError, match=TOLD):
             call()
@@ -35,17 +35,17 @@ def test_a_long_text() -> None:
 def test_a_text_that_grows() -> None:
     model = Transformer(config()).eval()
     cache = Cache(model.config)
-    model(tokens(length=7), store=cache)
-    model(tokens(length=1), store=cache)
+    model(tokens(length=7), kv_cache=cache)
+    model(tokens(length=1), kv_cache=cache)
     with pytest.raises(ValueError, match=TOLD):
-        model(tokens(length=1), store=cache)
+        model(tokens(length=1), kv_cache=cache)
 
 
 def test_padding_and_new_starts_do_not_count() -> None:
     """Nine columns, but no text of more than eight tokens."""
     model = Transformer(config())
     left = torch.arange(9) - 1
-    assert left[0] == EMPTY
+    assert left[0] == PADDING_POSITION
     twice = torch.tensor([0, 1, 2, 3, 4, 0, 1, 2, 3])
     model(tokens(length=9), torch.stack([left, twice]))
 
@@ -60,7 +60,7 @@ def test_without_numbers_the_length_is_seen_all_the_same() -> None:
 
 
 def test_either_end_of_an_encoder_decoder() -> None:
-    model = EncoderDecoder(EncoderDecoderConfig(config(Sight(causal=False)), config()))
+    model = EncoderDecoder(EncoderDecoderConfig(config(AttentionPattern(causal=False)), config()))
     model(tokens(length=8), tokens(length=8))
     for source, target in ((9, 8), (8, 9)):
         with pytest.raises(ValueError, match=TOLD):

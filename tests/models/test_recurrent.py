@@ -98,7 +98,7 @@ def translator(kind: Kind = "lstm", attention: bool = True) -> Seq2Seq:
 @KINDS
 def test_attention_is_the_formula(kind: Kind) -> None:
     """e_i = s · h_i, α = softmax e, a = Σ α_i h_i, logits = U [a; s]."""
-    model, source, target = translator(kind), tokens(length=9), tokens(length=5, vocabulary=47)
+    model, source, target = translator(kind), tokens(length=9), tokens(length=5, vocab_size=47)
     read = model.read(source)
     hidden, _ = model.decoder(model.target_embedding(target), read.states)
     logits, _, weights = model.decode(target, read)
@@ -116,7 +116,7 @@ def test_attention_is_the_formula(kind: Kind) -> None:
 @KINDS
 @pytest.mark.parametrize("attention", [True, False])
 def test_teacher_forcing_is_reading_step_by_step(kind: Kind, attention: bool) -> None:
-    model, source, target = translator(kind, attention), tokens(length=9), tokens(length=5, vocabulary=47)
+    model, source, target = translator(kind, attention), tokens(length=9), tokens(length=5, vocab_size=47)
     at_once = model(source, target)
     read, states = model.read(source), None
     for step in range(5):
@@ -126,7 +126,7 @@ def test_teacher_forcing_is_reading_step_by_step(kind: Kind, attention: bool) ->
 
 @pytest.mark.parametrize("attention", [True, False])
 def test_source_padding_is_invisible(attention: bool) -> None:
-    model, source, target = translator(attention=attention), tokens(length=9), tokens(length=5, vocabulary=47)
+    model, source, target = translator(attention=attention), tokens(length=9), tokens(length=5, vocab_size=47)
     real = torch.arange(9).expand(2, 9) < torch.tensor([[9], [6]])
     torch.testing.assert_close(model(source, target, real)[1:], model(source[1:, :6], target[1:]))
 

@@ -12,7 +12,7 @@ from lmcourse.errors import CourseError
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import Entry, all_models, find_model, survey
-from lmcourse.nn.rotary_stretch import Stretch
+from lmcourse.nn.rope_scaling import Llama3RopeScaling
 from tests.models.tiny import tokens
 
 MODELS = pytest.mark.parametrize("entry", all_models(), ids=lambda entry: entry.name)
@@ -102,7 +102,7 @@ def test_the_small_ones_run_and_forget_nothing(name: str) -> None:
     model = entry.build()
     assert isinstance(model, Transformer)
     assert sum(parameter.numel() for parameter in model.parameters()) == entry.parameters
-    assert model(tokens(vocabulary=256)).shape == (2, 21, 256)
+    assert model(tokens(vocab_size=256)).shape == (2, 21, 256)
 
 
 def test_counting_takes_no_memory_and_leaves_the_default_device() -> None:
@@ -114,9 +114,9 @@ def test_context_and_positions_fit_together() -> None:
     for entry in all_models():
         config = entry.config
         for end in (config.encoder, config.decoder) if isinstance(config, EncoderDecoderConfig) else (config,):
-            assert end.embedding.longest in (None, end.context), entry.name
+            assert end.embedding.max_positions in (None, end.context), entry.name
             for layer in end.layers:
-                assert (layer.attention.sight.size or 0) <= (end.context or 0), entry.name
+                assert (layer.attention.pattern.size or 0) <= (end.context or 0), entry.name
 
 
 def test_ratios_of_the_notes() -> None:
@@ -155,19 +155,21 @@ def test_ratios_of_the_notes() -> None:
 
 STRETCHES = {
     "llama-3-8b": None,
-    "llama-3.1-405b": Stretch(factor=8.0, trained=8192, slow=1.0, fast=4.0),
-    "llama-3.2-1b": Stretch(factor=32.0, trained=8192, slow=1.0, fast=4.0),
-    "llama-3.2-3b": Stretch(factor=32.0, trained=8192, slow=1.0, fast=4.0),
-    "llama-4-scout-dense": Stretch(factor=16.0, trained=8192, slow=1.0, fast=1.0),
+    "llama-3.1-405b": Llama3RopeScaling(factor=8.0, original_context=8192, low_freq_factor=1.0, high_freq_factor=4.0),
+    "llama-3.2-1b": Llama3RopeScaling(factor=32.0, original_context=8192, low_freq_factor=1.0, high_freq_factor=4.0),
+    "llama-3.2-3b": Llama3RopeScaling(factor=32.0, original_context=8192, low_freq_factor=1.0, high_freq_factor=4.0),
+    "llama-4-scout-dense": Llama3RopeScaling(
+        factor=16.0, original_context=8192, low_freq_factor=1.0, high_freq_factor=1.0
+    ),
 }
 """As "rope_scaling" has it in Meta's published config.json."""
 
 
 @pytest.mark.parametrize("name", STRETCHES)
-def test_later_llamas_stretch_their_positions(name: str) -> None:
+def test_later_llamas_scale_their_positions(name: str) -> None:
     entry = find_model(name)
     turned = [layer.attention.rotary for layer in entry.decoder.layers if layer.attention.rotary is not None]
-    assert {rotary.stretch for rotary in turned} == {STRETCHES[name]}
+    assert {rotary.scaling for rotary in turned} == {STRETCHES[name]}
     assert "scaling" not in entry.note
 
 
@@ -188,7 +190,7 @@ CELLS = {
     "bloom-176b": {"position": "ALiBi", "activation": "GELU"},
     "falcon-40b": {"attention": "GQA", "block": "parallel_two_norms"},
     "llama-65b": {"norm": "RMSNorm", "attention": "MHA", "position": "RoPE", "activation": "SwiGLU", "tied": "no"},
-    "llama-3.1-405b": {"attention": "GQA", "vocabulary": 128_256},
+    "llama-3.1-405b": {"attention": "GQA", "vocab_size": 128_256},
     "llama-4-scout-dense": {"attention": "GQA, chunk + full", "position": "RoPE + none"},
     "mistral-7b": {"attention": "GQA, window"},
     "gemma-2-9b": {"placement": "double", "attention": "GQA, window + full", "qk_norm": "", "activation": "GeGLU"},

@@ -9,8 +9,8 @@ from torch import nn
 
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.zoo import all_models
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import LayerConfig
-from lmcourse.nn.sight import Sight
 
 LENGTH = 21
 """Longer than three windows of 5, and no multiple of one."""
@@ -21,13 +21,13 @@ def shrink(config: TransformerConfig) -> TransformerConfig:
     wide = config.layers[0].attention.d_head is not None
     return replace(
         config,
-        vocabulary=53,
+        vocab_size=53,
         # 40 per head: every share of a head that the zoo turns is then an even number of features.
         d_model=72 if wide else 160,
         layers=tuple(_shrink_layer(layer) for layer in config.layers[:6]),
         embedding=replace(
             config.embedding,
-            longest=64 if config.embedding.longest else None,
+            max_positions=64 if config.embedding.max_positions else None,
             width=24 if config.embedding.width else None,
         ),
         context=64 if config.context else None,
@@ -37,8 +37,8 @@ def shrink(config: TransformerConfig) -> TransformerConfig:
 def _shrink_layer(layer: LayerConfig) -> LayerConfig:
     attention = layer.attention
     shared = {attention.heads: 4, 1: 1}.get(attention.key_heads, 2)
-    sight = attention.sight if attention.sight.kind == "full" else replace(attention.sight, size=5)
-    small = replace(attention, heads=4, kv_heads=shared, sight=sight, d_head=40 if attention.d_head else None)
+    pattern = attention.pattern if attention.pattern.kind == "full" else replace(attention.pattern, size=5)
+    small = replace(attention, heads=4, kv_heads=shared, pattern=pattern, d_head=40 if attention.d_head else None)
     return LayerConfig(small, replace(layer.feed_forward, width=44))
 
 
@@ -54,7 +54,10 @@ def architectures() -> dict[str, TransformerConfig]:
 SPARSE = {
     kind: replace(
         (base := architectures()["llama-7b"]),
-        layers=tuple(replace(layer, attention=replace(layer.attention, sight=Sight(kind, 5))) for layer in base.layers),
+        layers=tuple(
+            replace(layer, attention=replace(layer.attention, pattern=AttentionPattern(kind, 5)))
+            for layer in base.layers
+        ),
     )
     for kind in ("strided", "fixed")
 }
@@ -70,6 +73,6 @@ def randomise(model: nn.Module, seed: int = 0) -> nn.Module:
     return model.eval()
 
 
-def tokens(batch: int = 2, length: int = LENGTH, vocabulary: int = 53, seed: int = 1) -> torch.Tensor:
+def tokens(batch: int = 2, length: int = LENGTH, vocab_size: int = 53, seed: int = 1) -> torch.Tensor:
     """Random ids."""
-    return torch.randint(vocabulary, (batch, length), generator=torch.Generator().manual_seed(seed))
+    return torch.randint(vocab_size, (batch, length), generator=torch.Generator().manual_seed(seed))

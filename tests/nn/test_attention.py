@@ -13,13 +13,14 @@ from torch import Tensor
 
 from lmcourse.nn.attend import attend_fused, attention_weights, weighted_values
 from lmcourse.nn.attention import Attention, AttentionConfig
-from lmcourse.nn.bias import Alibi, AlibiConfig, Buckets, BucketsConfig
+from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
+from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
+from lmcourse.nn.position_bias import Alibi, AlibiConfig, RelativePositionBias, RelativePositionBiasConfig
+from lmcourse.nn.qk_norm import QKNormConfig
+from lmcourse.nn.relative_position_vectors import RelativePositionVectors, RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.shaw import Shaw, ShawConfig
-from lmcourse.nn.sight import EMPTY, Sight
-from lmcourse.nn.step import Pass
+from lmcourse.nn.temperature import TemperatureConfig
 
 D_MODEL, LENGTH = 48, 13
 BASE = AttentionConfig(heads=6, rotary=RotaryConfig())
@@ -28,13 +29,13 @@ VARIANTS = {
     "grouped": replace(BASE, kv_heads=2),
     "multi-query": replace(BASE, kv_heads=1),
     "wide heads": replace(BASE, d_head=14),
-    "window": replace(BASE, sight=Sight("window", 4)),
-    "chunk": replace(BASE, sight=Sight("chunk", 4)),
-    "strided": replace(BASE, sight=Sight("strided", 4)),
-    "fixed": replace(BASE, sight=Sight("fixed", 4)),
-    "window as long as the text": replace(BASE, sight=Sight("window", LENGTH)),
-    "encoder": replace(BASE, sight=Sight(causal=False)),
-    "encoder with a window": replace(BASE, sight=Sight("window", 4, causal=False)),
+    "window": replace(BASE, pattern=AttentionPattern("window", 4)),
+    "chunk": replace(BASE, pattern=AttentionPattern("chunk", 4)),
+    "strided": replace(BASE, pattern=AttentionPattern("strided", 4)),
+    "fixed": replace(BASE, pattern=AttentionPattern("fixed", 4)),
+    "window as long as the text": replace(BASE, pattern=AttentionPattern("window", LENGTH)),
+    "encoder": replace(BASE, pattern=AttentionPattern(causal=False)),
+    "encoder with a window": replace(BASE, pattern=AttentionPattern("window", 4, causal=False)),
     "QK norm per head": replace(BASE, qk_norm=QKNormConfig(NormConfig("rms"))),
     "QK norm, a scale per head": replace(BASE, kv_heads=2, qk_norm=QKNormConfig(NormConfig("layer"), "heads")),
     "QK norm over the width": replace(BASE, kv_heads=2, qk_norm=QKNormConfig(NormConfig("rms"), "width")),
@@ -64,50 +65,55 @@ def count(batch: int = 2, length: int = LENGTH) -> Tensor:
 
 def left_padded() -> Tensor:
     """The positions of two texts, the second five tokens shorter."""
-    return torch.stack([torch.arange(LENGTH), torch.cat([torch.full((5,), EMPTY), torch.arange(LENGTH - 5)])])
+    return torch.stack(
+        [torch.arange(LENGTH), torch.cat([torch.full((5,), PADDING_POSITION), torch.arange(LENGTH - 5)])]
+    )
 
 
-def both_forms(config: AttentionConfig, step: Pass) -> tuple[list[Tensor], list[Tensor]]:
+def both_forms(config: AttentionConfig, context: ForwardContext) -> tuple[list[Tensor], list[Tensor]]:
     """Result and gradients (input, weights) of the two forms, at real tokens."""
     found = []
     for fused in (True, False):
         built, x = layer(config), text()
         built.fused = fused
-        result = built(x, step)[step.positions != EMPTY]
+        result = built(x, context)[context.positions != PADDING_POSITION]
         weights = torch.randn(result.shape, generator=torch.Generator().manual_seed(2))
         found.append([result, *torch.autograd.grad((result * weights).sum(), [x, *built.parameters()])])
     return found[0], found[1]
 
 
-def assert_same(config: AttentionConfig, step: Pass) -> None:
-    for ran, read in zip(*both_forms(config, step), strict=True):
+def assert_same(config: AttentionConfig, context: ForwardContext) -> None:
+    for ran, read in zip(*both_forms(config, context), strict=True):
         assert (ran - read).abs().max() <= 1e-5 * read.abs().max()
 
 
 @pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
 def test_both_forms_agree(config: AttentionConfig) -> None:
-    assert_same(config, Pass(count()))
+    assert_same(config, ForwardContext(count()))
 
 
 @pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
 def test_both_forms_agree_on_padded_texts(config: AttentionConfig) -> None:
-    assert_same(config, Pass(left_padded(), plain=False))
+    assert_same(config, ForwardContext(left_padded(), unpadded=False))
 
 
 @pytest.mark.parametrize(
-    "bias", [AlibiConfig(), AlibiConfig(rounded=True), BucketsConfig(), BucketsConfig(causal=False)]
+    "bias",
+    [AlibiConfig(), AlibiConfig(rounded=True), RelativePositionBiasConfig(), RelativePositionBiasConfig(causal=False)],
 )
-def test_both_forms_agree_with_a_position_bias(bias: AlibiConfig | BucketsConfig) -> None:
+def test_both_forms_agree_with_a_position_bias(bias: AlibiConfig | RelativePositionBiasConfig) -> None:
     torch.manual_seed(3)
-    built = Alibi(bias, 6, 8) if isinstance(bias, AlibiConfig) else Buckets(bias, 6)
-    for config in (replace(BASE, rotary=None), replace(BASE, sight=Sight("window", 4), kv_heads=3)):
-        assert_same(config, Pass(count(), position_bias=built))
-        assert_same(config, Pass(left_padded(), plain=False, position_bias=built))
+    built = Alibi(bias, 6, 8) if isinstance(bias, AlibiConfig) else RelativePositionBias(bias, 6)
+    for config in (replace(BASE, rotary=None), replace(BASE, pattern=AttentionPattern("window", 4), kv_heads=3)):
+        assert_same(config, ForwardContext(count(), position_bias=built))
+        assert_same(config, ForwardContext(left_padded(), unpadded=False, position_bias=built))
 
 
 def test_both_forms_agree_with_a_prefix() -> None:
-    assert_same(BASE, Pass(count(), prefix=torch.tensor([3, 8])))
-    assert_same(replace(BASE, sight=Sight("window", 4)), Pass(count(), prefix=torch.tensor([0, LENGTH])))
+    assert_same(BASE, ForwardContext(count(), prefix=torch.tensor([3, 8])))
+    assert_same(
+        replace(BASE, pattern=AttentionPattern("window", 4)), ForwardContext(count(), prefix=torch.tensor([0, LENGTH]))
+    )
 
 
 @given(
@@ -155,24 +161,31 @@ def test_scores_stay_within_the_soft_cap() -> None:
 
 
 @pytest.mark.parametrize("values", [True, False])
-@pytest.mark.parametrize("sight", [Sight(), Sight("window", 4), Sight(causal=False)])
-def test_shaw_is_the_formula_of_the_paper(values: bool, sight: Sight) -> None:
+@pytest.mark.parametrize("pattern", [AttentionPattern(), AttentionPattern("window", 4), AttentionPattern(causal=False)])
+def test_shaw_is_the_formula_of_the_paper(values: bool, pattern: AttentionPattern) -> None:
     """e_ij = q_i (k_j + a_ij) / √d and z_i = Σ α_ij (v_j + a′_ij), with a made large: s × t × d numbers."""
-    built = layer(replace(BASE, rotary=None, shaw=ShawConfig(3, values=values), sight=sight))
+    built = layer(
+        replace(
+            BASE,
+            rotary=None,
+            relative_position_vectors=RelativePositionVectorsConfig(3, values=values),
+            pattern=pattern,
+        )
+    )
     x, positions = text(), count()
-    assert built.shaw is not None
-    index = built.shaw.index(positions, positions)
+    assert built.relative_position_vectors is not None
+    index = built.relative_position_vectors.index(positions, positions)
     qk, v = built.project(x)
-    q, k = built.place(qk, Pass(positions))  # nothing but apart: there is no norm and no rotation
-    large_keys = k[:, :, None] + built.shaw.keys.weight[index][:, None]
+    q, k = built.qk_transform(qk, ForwardContext(positions))  # nothing but apart: there is no norm and no rotation
+    large_keys = k[:, :, None] + built.relative_position_vectors.keys.weight[index][:, None]
     scores = (q[:, :, :, None] * large_keys).sum(-1) * 8**-0.5
-    seen = sight.visible(positions, positions)[:, None]
+    seen = pattern.visible(positions, positions)[:, None]
     weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
     large_values = v[:, :, None].expand(-1, -1, LENGTH, -1, -1)
-    if built.shaw.values is not None:
-        large_values = large_values + built.shaw.values.weight[index][:, None]
+    if built.relative_position_vectors.values is not None:
+        large_values = large_values + built.relative_position_vectors.values.weight[index][:, None]
     mixed = (weights[..., None] * large_values).sum(-2).transpose(1, 2).flatten(2)
-    torch.testing.assert_close(built(x, Pass(positions)), built.out(mixed), atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(built(x, ForwardContext(positions)), built.out(mixed), atol=2e-5, rtol=1e-4)
 
 
 @torch.no_grad()
@@ -184,21 +197,25 @@ def test_shaw_is_that_of_transformers() -> None:
         left_max_position_embeddings=3, right_max_position_embeddings=3, attn_implementation="eager",
     )  # fmt: skip
     theirs = wav.modeling_wav2vec2_bert.Wav2Vec2BertSelfAttention(settings).eval()
-    shaw = ShawConfig(3, values=False)
-    ours = layer(AttentionConfig(6, shaw=shaw, sight=Sight(causal=False), bias=True, out_bias=True))
+    shaw = RelativePositionVectorsConfig(3, values=False)
+    ours = layer(
+        AttentionConfig(
+            6, relative_position_vectors=shaw, pattern=AttentionPattern(causal=False), bias=True, out_bias=True
+        )
+    )
     parts = zip("qkv", ours.qkv.weight.chunk(3), ours.qkv.bias.chunk(3), strict=True)
     for name, weight, bias in parts:
         linear = getattr(theirs, f"linear_{name}")
         linear.weight.copy_(weight)
         linear.bias.copy_(bias)
     theirs.linear_out.load_state_dict(ours.out.state_dict())
-    assert ours.shaw is not None
-    theirs.distance_embedding.weight.copy_(ours.shaw.keys.weight)
-    torch.testing.assert_close(ours(text(), Pass(count())), theirs(text())[0], atol=2e-5, rtol=1e-4)
+    assert ours.relative_position_vectors is not None
+    theirs.distance_embedding.weight.copy_(ours.relative_position_vectors.keys.weight)
+    torch.testing.assert_close(ours(text(), ForwardContext(count())), theirs(text())[0], atol=2e-5, rtol=1e-4)
 
 
 def test_shaw_clips_far_distances() -> None:
-    shaw = Shaw(ShawConfig(2), 4)
+    shaw = RelativePositionVectors(RelativePositionVectorsConfig(2), 4)
     positions = torch.arange(5)[None]
     assert shaw.index(positions, positions)[0, 0].tolist() == [2, 3, 4, 4, 4]
     assert shaw.index(positions, positions)[0, 4].tolist() == [0, 0, 0, 1, 2]
@@ -208,20 +225,20 @@ def test_shaw_clips_far_distances() -> None:
 def test_dropout_is_on_in_training_only(fused: bool) -> None:
     built, x = layer(replace(BASE, dropout=0.5)), text()
     built.fused = fused
-    step = Pass(count())
-    torch.testing.assert_close(built.eval()(x, step), built(x, step), rtol=0, atol=0)
-    clean = layer(BASE).eval()(x, step)
-    torch.testing.assert_close(built(x, step), clean, atol=1e-5, rtol=1e-4)
+    context = ForwardContext(count())
+    torch.testing.assert_close(built.eval()(x, context), built(x, context), rtol=0, atol=0)
+    clean = layer(BASE).eval()(x, context)
+    torch.testing.assert_close(built(x, context), clean, atol=1e-5, rtol=1e-4)
     torch.manual_seed(0)
-    assert not torch.allclose(built.train()(x, step), clean, atol=1e-3)
+    assert not torch.allclose(built.train()(x, context), clean, atol=1e-3)
 
 
 def test_dropout_leaves_the_mean_as_it_is() -> None:
     torch.manual_seed(0)
     built, tries = layer(replace(BASE, dropout=0.3, kv_heads=2)), 4000
     with torch.no_grad():
-        clean = built.eval()(text(1), Pass(count(1)))
-        drawn = built.train()(text(1).expand(tries, -1, -1), Pass(count(tries)))
+        clean = built.eval()(text(1), ForwardContext(count(1)))
+        drawn = built.train()(text(1).expand(tries, -1, -1), ForwardContext(count(tries)))
     error = drawn.std(0) / tries**0.5
     assert ((drawn.mean(0) - clean[0]).abs() <= 5 * error).all()
 
@@ -235,7 +252,9 @@ def test_the_scale_multiplies_the_scores(fused: bool) -> None:
         longer.qkv.weight[: 6 * 8] *= 0.5 * 8**0.5
     for built in (longer, other):
         built.fused = fused
-    torch.testing.assert_close(other(text(), Pass(count())), longer(text(), Pass(count())), atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        other(text(), ForwardContext(count())), longer(text(), ForwardContext(count())), atol=2e-5, rtol=1e-4
+    )
 
 
 def test_temperature_follows_llama_4() -> None:
@@ -243,8 +262,8 @@ def test_temperature_follows_llama_4() -> None:
     sharp, plain = layer(config), layer(replace(config, temperature=None))
     x, positions = text(), count()
     qk, _ = plain.project(x)
-    q, k = plain.place(qk, Pass(positions))
-    got, same = sharp.place(qk, Pass(positions))
+    q, k = plain.qk_transform(qk, ForwardContext(positions))
+    got, same = sharp.qk_transform(qk, ForwardContext(positions))
     factor = torch.log(torch.floor((torch.arange(LENGTH) + 1.0) / 4) + 1.0) * 0.1 + 1.0
     torch.testing.assert_close(got, q * factor[:, None])
     assert torch.equal(same, k)
@@ -253,14 +272,14 @@ def test_temperature_follows_llama_4() -> None:
 @pytest.mark.parametrize("late", [False, True])
 def test_qk_norms_stand_before_or_after_the_rotation(late: bool) -> None:
     config = replace(BASE, kv_heads=2, qk_norm=QKNormConfig(NormConfig("rms"), after_rotary=late))
-    place = layer(config).place
+    place = layer(config).qk_transform
     q, k = torch.randn(2, 6, LENGTH, 8), torch.randn(2, 2, LENGTH, 8)
     assert place.rotary is not None
 
     def turned(x: Tensor) -> Tensor:
         return place.rotary(x, count())
 
-    got = place(torch.cat([q, k], dim=1), Pass(count()))
+    got = place(torch.cat([q, k], dim=1), ForwardContext(count()))
     expected = [
         place.norm_q(turned(q)) if late else turned(place.norm_q(q)),
         place.norm_k(turned(k)) if late else turned(place.norm_k(k)),
@@ -274,11 +293,11 @@ def test_qk_norms_normalise_what_they_say() -> None:
 
     def placed(over: str) -> tuple[Tensor, Tensor]:
         kind = QKNormConfig(NormConfig("rms", eps=1e-6), over)  # type: ignore[arg-type]
-        built = layer(replace(BASE, rotary=None, kv_heads=2, qk_norm=kind)).place
+        built = layer(replace(BASE, rotary=None, kv_heads=2, qk_norm=kind)).qk_transform
         with torch.no_grad():
             for number, parameter in enumerate(built.parameters()):
                 parameter.copy_(torch.rand(parameter.shape, generator=torch.Generator().manual_seed(number)))
-        return built(torch.cat([q, k], dim=1), Pass(count()))
+        return built(torch.cat([q, k], dim=1), ForwardContext(count()))
 
     def scales(number: int, *shape: int) -> Tensor:
         return torch.rand(shape, generator=torch.Generator().manual_seed(number))
@@ -289,12 +308,15 @@ def test_qk_norms_normalise_what_they_say() -> None:
     torch.testing.assert_close(placed("width")[1], merged.unflatten(-1, (2, 8)).transpose(1, 2))
 
 
-@pytest.mark.parametrize("config", [*VARIANTS.values(), replace(BASE, rotary=None, shaw=ShawConfig(3))])
+@pytest.mark.parametrize(
+    "config",
+    [*VARIANTS.values(), replace(BASE, rotary=None, relative_position_vectors=RelativePositionVectorsConfig(3))],
+)
 def test_padding_changes_nothing_and_makes_no_nan(config: AttentionConfig) -> None:
     """A text is read alike alone and next to a longer one; whatever stands in its padding."""
     built, x = layer(config), text()
-    padded = built(x, Pass(left_padded(), plain=False))
-    alone = built(x[1:, 5:], Pass(count(1, LENGTH - 5)))
+    padded = built(x, ForwardContext(left_padded(), unpadded=False))
+    alone = built(x[1:, 5:], ForwardContext(count(1, LENGTH - 5)))
     torch.testing.assert_close(padded[1, 5:], alone[0], atol=2e-5, rtol=1e-4)
     padded[1, 5:].sum().backward()
     assert x.grad is not None
@@ -302,11 +324,18 @@ def test_padding_changes_nothing_and_makes_no_nan(config: AttentionConfig) -> No
     assert (x.grad[1, :5] == 0).all()
 
 
-@pytest.mark.parametrize("config", [*VARIANTS.values(), replace(BASE, soft_cap=5.0), replace(BASE, shaw=ShawConfig(3))])
+@pytest.mark.parametrize(
+    "config",
+    [
+        *VARIANTS.values(),
+        replace(BASE, soft_cap=5.0),
+        replace(BASE, relative_position_vectors=RelativePositionVectorsConfig(3)),
+    ],
+)
 def test_bf16_keeps_its_dtype_and_stays_near(config: AttentionConfig) -> None:
     built, x = layer(config), text().detach()
-    exact = built(x, Pass(count()))
-    half = built.bfloat16()(x.bfloat16(), Pass(count()))
+    exact = built(x, ForwardContext(count()))
+    half = built.bfloat16()(x.bfloat16(), ForwardContext(count()))
     assert half.dtype == torch.bfloat16
     # 8 bits of mantissa through three products: a few per cent of the largest number.
     assert (half.float() - exact).abs().max() < 0.05 * exact.abs().max()

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import Block, BlockConfig, CrossBlock, LayerConfig, ParallelBlock, build_block
+from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.sight import Sight
-from lmcourse.nn.step import Pass
 
 D, LENGTH = 12, 7
 NORM = NormConfig("layer", bias=True)
@@ -32,8 +32,8 @@ def text(seed: int = 1, length: int = LENGTH) -> Tensor:
     return torch.randn(2, length, D, generator=torch.Generator().manual_seed(seed))
 
 
-def step(length: int = LENGTH) -> Pass:
-    return Pass(torch.arange(length).expand(2, length))
+def context(length: int = LENGTH) -> ForwardContext:
+    return ForwardContext(torch.arange(length).expand(2, length))
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.3])
@@ -43,22 +43,22 @@ def test_serial_placements(placement: Any, factor: float) -> None:
     x, one, two = text(), block.attention, block.feed_forward
 
     def attention(y: Tensor) -> Tensor:
-        return one.layer(y, step())
+        return one.layer(y, context())
 
     feed_forward = two.layer
     if placement == "pre":
-        a = x + factor * attention(one.before(x))
-        expected = a + factor * feed_forward(two.before(a))
+        a = x + factor * attention(one.input_norm(x))
+        expected = a + factor * feed_forward(two.input_norm(a))
     elif placement == "post":
-        a = one.outside(x + factor * attention(x))
-        expected = two.outside(a + factor * feed_forward(a))
+        a = one.post_norm(x + factor * attention(x))
+        expected = two.post_norm(a + factor * feed_forward(a))
     elif placement == "double":
-        a = x + factor * one.after(attention(one.before(x)))
-        expected = a + factor * two.after(feed_forward(two.before(a)))
+        a = x + factor * one.output_norm(attention(one.input_norm(x)))
+        expected = a + factor * two.output_norm(feed_forward(two.input_norm(a)))
     else:
-        a = x + factor * one.after(attention(x))
-        expected = a + factor * two.after(feed_forward(a))
-    torch.testing.assert_close(block(x, step()), expected)
+        a = x + factor * one.output_norm(attention(x))
+        expected = a + factor * two.output_norm(feed_forward(a))
+    torch.testing.assert_close(block(x, context()), expected)
     norms = {"pre": 2, "post": 2, "double": 4, "output": 2}[placement]
     assert sum(p.numel() for name, p in block.named_parameters() if "layer" not in name) == norms * 2 * D
 
@@ -68,8 +68,8 @@ def test_parallel_blocks(branches: Any) -> None:
     block = randomised(ParallelBlock(LAYER, BlockConfig(NORM, branches=branches, residual_scale=0.7), D))
     x = text()
     second = block.norm if branches == "parallel" else block.norm_feed_forward
-    expected = x + 0.7 * block.attention(block.norm(x), step()) + 0.7 * block.feed_forward(second(x))
-    torch.testing.assert_close(block(x, step()), expected)
+    expected = x + 0.7 * block.attention(block.norm(x), context()) + 0.7 * block.feed_forward(second(x))
+    torch.testing.assert_close(block(x, context()), expected)
     parameters = sum(p.numel() for p in block.parameters()) - sum(
         p.numel() for part in (block.attention, block.feed_forward) for p in part.parameters()
     )
@@ -81,7 +81,7 @@ def test_parallel_blocks(branches: Any) -> None:
 def test_one_norm_is_computed_once() -> None:
     block, calls = ParallelBlock(LAYER, BlockConfig(NORM, branches="parallel"), D), []
     block.norm.register_forward_hook(lambda *_: calls.append(1))
-    block(text(), step())
+    block(text(), context())
     assert len(calls) == 1
 
 
@@ -108,14 +108,14 @@ def copy_rest(ours: Any, theirs: Any) -> None:
     theirs.linear2.load_state_dict(ours.feed_forward.layer.down.state_dict())
     branches = [part for part in (ours.attention, getattr(ours, "cross", None), ours.feed_forward) if part is not None]
     for number, branch in enumerate(branches, start=1):
-        norm = branch.before if theirs.norm_first else branch.outside
+        norm = branch.input_norm if theirs.norm_first else branch.post_norm
         getattr(theirs, f"norm{number}").load_state_dict(norm.state_dict())
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_block_is_torchs_encoder_layer(placement: Any, causal: bool) -> None:
-    attention = AttentionConfig(3, bias=True, out_bias=True, sight=Sight(causal=causal))
+    attention = AttentionConfig(3, bias=True, out_bias=True, pattern=AttentionPattern(causal=causal))
     wide = FeedForwardConfig(20, "relu", gated=False, bias=True)
     ours = randomised(Block(LayerConfig(attention, wide), BlockConfig(NORM, placement), D)).eval()
     theirs = nn.TransformerEncoderLayer(D, 3, 20, 0.0, batch_first=True, norm_first=placement == "pre")
@@ -123,7 +123,7 @@ def test_a_block_is_torchs_encoder_layer(placement: Any, causal: bool) -> None:
         copy_attention(ours.attention.layer, theirs.self_attn)
         copy_rest(ours, theirs)
     mask = nn.Transformer.generate_square_subsequent_mask(LENGTH) if causal else None
-    torch.testing.assert_close(ours(text(), step()), theirs(text(), src_mask=mask), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(ours(text(), context()), theirs(text(), src_mask=mask), atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
@@ -145,7 +145,7 @@ def test_a_cross_block_is_torchs_decoder_layer(placement: Any) -> None:
         tgt_is_causal=True,
         memory_key_padding_mask=~real,
     )
-    got = ours(text(), step(), ours.cross.layer.remember(source), real)
+    got = ours(text(), context(), ours.cross.layer.project_kv(source), real)
     torch.testing.assert_close(got, expected, atol=1e-4, rtol=1e-4)
 
 
@@ -158,9 +158,9 @@ def test_dropout_is_on_what_a_branch_adds(branches: Any, silent: str) -> None:
     part = branch.layer if branches == "serial" else branch
     nn.init.zeros_((part.out if silent == "attention" else part.down).weight)
     x = text()
-    added = block.eval()(x, step()) - x
+    added = block.eval()(x, context()) - x
     torch.manual_seed(0)
-    dropped = block.train()(x, step()) - x
+    dropped = block.train()(x, context()) - x
     zero = dropped.abs() < 1e-5
     assert 0.3 < zero.float().mean() < 0.7
     torch.testing.assert_close(dropped[~zero], 2 * added[~zero], atol=1e-4, rtol=1e-4)

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from lmcourse.nn.attention import Attention, AttentionConfig
+from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.cross_attention import CrossAttention
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
+from lmcourse.nn.qk_norm import QKNormConfig
+from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.shaw import ShawConfig
-from lmcourse.nn.sight import Sight
-from lmcourse.nn.step import Pass
+from lmcourse.nn.temperature import TemperatureConfig
 
 D_MODEL, LENGTH = 48, 9
 BASE = AttentionConfig(6, kv_heads=2, d_head=10)
@@ -44,24 +45,24 @@ def text(length: int = LENGTH, seed: int = 1) -> Tensor:
 @torch.no_grad()
 def test_a_text_that_attends_to_itself_across(changes: dict[str, object]) -> None:
     """Queries and keys from one text: that is an encoder's attention, which is compared with published models."""
-    config = replace(BASE, sight=Sight(causal=False), **changes)  # type: ignore[arg-type]
+    config = replace(BASE, pattern=AttentionPattern(causal=False), **changes)  # type: ignore[arg-type]
     across, within = CrossAttention(config, D_MODEL), Attention(config, D_MODEL)
     randomised(within)
     across.out.load_state_dict(within.out.state_dict())
     if config.qk_norm is not None:
-        across.norm_q.load_state_dict(within.place.norm_q.state_dict())
-        across.norm_k.load_state_dict(within.place.norm_k.state_dict())
+        across.norm_q.load_state_dict(within.qk_transform.norm_q.state_dict())
+        across.norm_k.load_state_dict(within.qk_transform.norm_k.state_dict())
     queries = config.heads * 10
     for name, parameter in within.qkv.named_parameters():
         across.q.get_parameter(name).copy_(parameter[:queries])
         across.kv.get_parameter(name).copy_(parameter[queries:])
     x = text()
-    expected = within(x, Pass(torch.arange(LENGTH).expand(2, LENGTH)))
-    got = across(x, across.remember(x), torch.ones(2, LENGTH, dtype=torch.bool))
+    expected = within(x, ForwardContext(torch.arange(LENGTH).expand(2, LENGTH)))
+    got = across(x, across.project_kv(x), torch.ones(2, LENGTH, dtype=torch.bool))
     torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-4)
     plain = CrossAttention(replace(config, qk_norm=None, soft_cap=None, scale=None), D_MODEL)
     plain.load_state_dict(across.state_dict(), strict=False)
-    assert (plain(x, plain.remember(x), torch.ones(2, LENGTH, dtype=torch.bool)) - got).abs().max() > 0.01
+    assert (plain(x, plain.project_kv(x), torch.ones(2, LENGTH, dtype=torch.bool)) - got).abs().max() > 0.01
 
 
 @torch.no_grad()
@@ -83,22 +84,26 @@ def test_the_soft_cap_is_that_of_t5gemma() -> None:
     visible = torch.tensor([[True] * 5, [True, True, True, False, False]])
     hidden = torch.zeros(2, 1, LENGTH, 5).masked_fill(~visible[:, None, None], torch.finfo(torch.float32).min)
     expected, _ = theirs(x, hidden, source)
-    torch.testing.assert_close(ours(x, ours.remember(source), visible), expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(ours(x, ours.project_kv(source), visible), expected, atol=1e-5, rtol=1e-4)
 
 
 @torch.no_grad()
 def test_places_within_a_text_mean_nothing_across() -> None:
     """Another order of the source gives the same result, whatever tells the decoder its own order."""
     config = replace(
-        BASE, sight=Sight("window", 2), rotary=RotaryConfig(), shaw=ShawConfig(3), temperature=TemperatureConfig(2, 0.5)
+        BASE,
+        pattern=AttentionPattern("window", 2),
+        rotary=RotaryConfig(),
+        relative_position_vectors=RelativePositionVectorsConfig(3),
+        temperature=TemperatureConfig(2, 0.5),
     )
     attention, plain = CrossAttention(config, D_MODEL), CrossAttention(BASE, D_MODEL)
     randomised(attention)
     plain.load_state_dict(attention.state_dict())
     x, source, real = text(), text(5, seed=2), torch.ones(2, 5, dtype=torch.bool)
-    there = attention(x, attention.remember(source), real)
-    assert torch.equal(plain(x, plain.remember(source), real), there)
-    torch.testing.assert_close(attention(x, attention.remember(source.flip(1)), real), there, atol=1e-5, rtol=1e-4)
+    there = attention(x, attention.project_kv(source), real)
+    assert torch.equal(plain(x, plain.project_kv(source), real), there)
+    torch.testing.assert_close(attention(x, attention.project_kv(source.flip(1)), real), there, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("soft_cap", [None, 1.5])
@@ -109,7 +114,7 @@ def test_dropout_is_on_in_training_only(soft_cap: float | None) -> None:
     x, source, real = text(), text(5, seed=2), torch.ones(2, 5, dtype=torch.bool)
 
     def result(module: CrossAttention) -> Tensor:
-        found: Tensor = module(x, module.remember(source), real)
+        found: Tensor = module(x, module.project_kv(source), real)
         return found
 
     assert torch.equal(result(attention.eval()), result(clean))

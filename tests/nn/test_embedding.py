@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lmcourse.nn.attention_pattern import PADDING_POSITION
 from lmcourse.nn.embedding import Embedding, EmbeddingConfig, Head, HeadConfig, sinusoidal
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.sight import EMPTY
 
 V, D = 11, 6
 TOKENS = torch.tensor([[3, 0, 10], [1, 1, 7]])
@@ -28,7 +28,7 @@ def test_tokens_alone_are_rows_of_the_matrix() -> None:
 
 
 def test_learned_positions_start_at_the_offset() -> None:
-    embedding = built(EmbeddingConfig("learned", longest=7, offset=2))
+    embedding = built(EmbeddingConfig("learned", max_positions=7, offset=2))
     assert embedding.positions is not None
     assert embedding.positions.weight.shape == (9, D)
     expected = embedding.tokens.weight[TOKENS] + embedding.positions.weight[AT + 2]
@@ -39,15 +39,15 @@ def test_learned_positions_start_at_the_offset() -> None:
 
 def test_a_token_that_does_not_exist_is_torchs_to_tell() -> None:
     with pytest.raises(IndexError):
-        built(EmbeddingConfig("learned", longest=7))(TOKENS + 8, AT)
+        built(EmbeddingConfig("learned", max_positions=7))(TOKENS + 8, AT)
 
 
 def test_the_length_is_known_without_looking() -> None:
-    embedding = built(EmbeddingConfig("learned", longest=7, offset=2))
-    embedding.check_length(7)
+    embedding = built(EmbeddingConfig("learned", max_positions=7, offset=2))
+    embedding.check_seq_len(7)
     with pytest.raises(ValueError, match="8 tokens is longer than the 7 positions"):
-        embedding.check_length(8)
-    built(EmbeddingConfig("sinusoidal")).check_length(10**9)
+        embedding.check_seq_len(8)
+    built(EmbeddingConfig("sinusoidal")).check_seq_len(10**9)
 
 
 def test_the_2017_embedding() -> None:
@@ -74,8 +74,8 @@ def test_dropout_in_training_only() -> None:
 
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
 def test_padding_has_no_position(positions: str) -> None:
-    embedding = built(EmbeddingConfig(positions, longest=7 if positions == "learned" else None))  # type: ignore[arg-type]
-    assert embedding(TOKENS, torch.full_like(AT, EMPTY)).isfinite().all()
+    embedding = built(EmbeddingConfig(positions, max_positions=7 if positions == "learned" else None))  # type: ignore[arg-type]
+    assert embedding(TOKENS, torch.full_like(AT, PADDING_POSITION)).isfinite().all()
 
 
 def logits(config: HeadConfig, width: int | None = None) -> tuple[Head, Embedding, Tensor]:

@@ -9,10 +9,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmcourse.nn.bias import Alibi, AlibiConfig, Buckets, BucketsConfig, alibi_slopes, bucket
+from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.embedding import sinusoidal
+from lmcourse.nn.position_bias import (
+    Alibi,
+    AlibiConfig,
+    RelativePositionBias,
+    RelativePositionBiasConfig,
+    alibi_slopes,
+    bucket,
+)
 from lmcourse.nn.rotary import Rotary, RotaryConfig
-from lmcourse.nn.step import Pass
 
 LAYOUTS = ("half", "interleaved")
 
@@ -52,14 +59,14 @@ def test_half_and_interleaved_differ_by_a_permutation_of_features(fraction: floa
     position=st.integers(0, 5000),
     pair=st.integers(0, 3),
     theta=st.sampled_from([10.0, 1e4, 5e5]),
-    scaling=st.sampled_from([1.0, 8.0]),
+    linear_factor=st.sampled_from([1.0, 8.0]),
 )
 @settings(max_examples=50, deadline=None)
-def test_one_pair_is_turned_by_its_angle(position: int, pair: int, theta: float, scaling: float) -> None:
+def test_one_pair_is_turned_by_its_angle(position: int, pair: int, theta: float, linear_factor: float) -> None:
     x = torch.zeros(1, 1, 1, 8)
     x[..., 2 * pair] = 1.0
-    turned = Rotary(RotaryConfig(theta, layout="interleaved", scaling=scaling), 8)(x, at(position))[0, 0, 0]
-    angle = position / scaling * theta ** (-2 * pair / 8)
+    turned = Rotary(RotaryConfig(theta, layout="interleaved", linear_factor=linear_factor), 8)(x, at(position))[0, 0, 0]
+    angle = position / linear_factor * theta ** (-2 * pair / 8)
     expected = torch.zeros(8)
     expected[2 * pair], expected[2 * pair + 1] = math.cos(angle), math.sin(angle)
     # fp32 angles up to 5000 are known to about 2e-4.
@@ -76,7 +83,7 @@ def test_rotation_keeps_lengths_and_undoes_itself(layout: str) -> None:
 
 
 def test_angles_stay_exact_in_a_bf16_model() -> None:
-    """Casting a model to bf16 must not round its frequencies: at position 4000 the slip would be whole turns."""
+    """Casting a model to bf16 must not round its frequencies: at position 4000 the slip would be truncate turns."""
     x, positions = torch.randn(1, 1, 3, 8).bfloat16(), at(0, 300, 4001)
     exact = Rotary(RotaryConfig(), 8)(x.float(), positions)
     half = Rotary(RotaryConfig(), 8).bfloat16()(x, positions)
@@ -140,28 +147,28 @@ def test_alibi_keeps_its_slopes_in_a_bf16_model() -> None:
 @given(
     distances=st.lists(st.integers(-3000, 3000), min_size=1, max_size=50),
     buckets=st.sampled_from([8, 16, 32, 64]),
-    farthest=st.sampled_from([20, 100, 128, 800]),
+    max_distance=st.sampled_from([20, 100, 128, 800]),
     causal=st.booleans(),
 )
-def test_buckets_are_t5s(distances: list[int], buckets: int, farthest: int, causal: bool) -> None:
+def test_buckets_are_t5s(distances: list[int], buckets: int, max_distance: int, causal: bool) -> None:
     t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
-    if farthest <= buckets // 2:
+    if max_distance <= buckets // 2:
         return
     distance = torch.tensor(distances)
-    ours = bucket(distance, BucketsConfig(buckets, farthest, causal))
-    theirs = t5.T5Attention._relative_position_bucket(-distance, not causal, buckets, farthest)
+    ours = bucket(distance, RelativePositionBiasConfig(buckets, max_distance, causal))
+    theirs = t5.T5Attention._relative_position_bucket(-distance, not causal, buckets, max_distance)
     assert torch.equal(ours, theirs)
 
 
 def test_buckets_near_and_far() -> None:
-    table = bucket(torch.tensor([-3, 0, 1, 15, 16, 17, 127, 128, 9999]), BucketsConfig())
+    table = bucket(torch.tensor([-3, 0, 1, 15, 16, 17, 127, 128, 9999]), RelativePositionBiasConfig())
     assert table.tolist() == [0, 0, 1, 15, 16, 16, 31, 31, 31]
-    both = bucket(torch.tensor([-9999, -1, 0, 1, 9999]), BucketsConfig(causal=False))
+    both = bucket(torch.tensor([-9999, -1, 0, 1, 9999]), RelativePositionBiasConfig(causal=False))
     assert both.tolist() == [31, 17, 0, 1, 15]
 
 
 def test_the_learned_bias_is_looked_up_by_head_and_distance() -> None:
-    buckets = Buckets(BucketsConfig(), 3)
+    buckets = RelativePositionBias(RelativePositionBiasConfig(), 3)
     bias = buckets(at(4, 9), at(4, 6, 9))
     assert bias.shape == (1, 3, 2, 3)
     torch.testing.assert_close(bias[0, :, 1, 1], buckets.table.weight[3])
@@ -194,10 +201,10 @@ def test_sines_of_the_notes_example() -> None:
 
 
 def test_layers_that_turn_alike_share_their_angles_and_others_do_not() -> None:
-    step = Pass(torch.arange(5)[None])
+    context = ForwardContext(torch.arange(5)[None])
     slow, again, fast = (Rotary(RotaryConfig(theta=theta), 8) for theta in (1e4, 1e4, 10.0))
-    assert step.turns(slow) is step.turns(again)
+    assert context.cos_sin(slow) is context.cos_sin(again)
     for rotary in (slow, fast):
-        for got, expected in zip(step.turns(rotary), rotary.turns(step.positions), strict=True):
+        for got, expected in zip(context.cos_sin(rotary), rotary.cos_sin(context.positions), strict=True):
             assert torch.equal(got, expected)
-    assert not torch.equal(step.turns(slow)[0], step.turns(fast)[0])
+    assert not torch.equal(context.cos_sin(slow)[0], context.cos_sin(fast)[0])

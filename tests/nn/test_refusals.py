@@ -9,26 +9,27 @@ import pytest
 
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig, repeat
 from lmcourse.nn.attention import AttentionConfig
-from lmcourse.nn.bias import AlibiConfig, BucketsConfig
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.qk_norm import QKNormConfig
+from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
+from lmcourse.nn.rope_scaling import Llama3RopeScaling, LongRope, Yarn
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.rotary_stretch import LongRope, Stretch, Yarn
-from lmcourse.nn.shaw import ShawConfig
-from lmcourse.nn.sight import Sight
+from lmcourse.nn.temperature import TemperatureConfig
 
 NORM = NormConfig()
 WIDE = FeedForwardConfig(16)
-AROUND = LayerConfig(AttentionConfig(2, sight=Sight(causal=False)), WIDE)
+AROUND = LayerConfig(AttentionConfig(2, pattern=AttentionPattern(causal=False)), WIDE)
 
 
 def model(attention: AttentionConfig | None = None, d_model: int = 8, **changes: Any) -> TransformerConfig:
     layer = LayerConfig(attention or AttentionConfig(2), WIDE)
     return TransformerConfig(
-        **{"vocabulary": 9, "d_model": d_model, "layers": (layer,), "block": BlockConfig(NORM)} | changes
+        **{"vocab_size": 9, "d_model": d_model, "layers": (layer,), "block": BlockConfig(NORM)} | changes
     )
 
 
@@ -43,21 +44,24 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: RotaryConfig(layout="both"), "there is no layout of RoPE's pairs 'both'"),  # type: ignore[arg-type]
     (lambda: RotaryConfig(theta=0.0), "RoPE needs theta > 0"),
     (lambda: RotaryConfig(fraction=1.5), "a fraction in \\(0, 1\\]"),
-    (lambda: RotaryConfig(scaling=-1.0), "scaling > 0"),
-    (lambda: Stretch(8.0, 100, slow=4.0, fast=1.0), "0 < slow <= fast"),
-    (lambda: Yarn(8.0, 100, slow=4.0, fast=4.0), "0 < slow < fast"),
+    (lambda: RotaryConfig(linear_factor=-1.0), "linear_factor > 0"),
+    (
+        lambda: Llama3RopeScaling(8.0, 100, low_freq_factor=4.0, high_freq_factor=1.0),
+        "0 < low_freq_factor <= high_freq_factor",
+    ),
+    (lambda: Yarn(8.0, 100, beta_slow=4.0, beta_fast=4.0), "0 < beta_slow < beta_fast"),
     (lambda: Yarn(0.5, 100), "factor >= 1"),
     (lambda: LongRope((1.0,), (0.0,), 100, 2.0), "positive divisors"),
     (lambda: LongRope((1.0,), (1.0, 2.0), 100, 2.0), "two lists alike, not 1 and 2"),
     (
-        lambda: model(AttentionConfig(2, rotary=RotaryConfig(stretch=LongRope((1.0,), (2.0,), 100, 2.0)))),
+        lambda: model(AttentionConfig(2, rotary=RotaryConfig(scaling=LongRope((1.0,), (2.0,), 100, 2.0)))),
         "layer 0: LongRoPE has 1 divisors, but 2 pairs are turned",
     ),
-    (lambda: ShawConfig(0), "at least 1, not 0"),
-    (lambda: Sight("all"), "there is no sight 'all'"),  # type: ignore[arg-type]
-    (lambda: BucketsConfig(1), "near distances need no sharing"),
-    (lambda: BucketsConfig(32, 16), "32 buckets up to a distance of 16"),
-    (lambda: BucketsConfig(9, causal=False), "9 buckets"),
+    (lambda: RelativePositionVectorsConfig(0), "at least 1, not 0"),
+    (lambda: AttentionPattern("all"), "there is no attention pattern 'all'"),  # type: ignore[arg-type]
+    (lambda: RelativePositionBiasConfig(1), "near distances need no sharing"),
+    (lambda: RelativePositionBiasConfig(32, 16), "32 buckets up to a distance of 16"),
+    (lambda: RelativePositionBiasConfig(9, causal=False), "9 buckets"),
     (lambda: QKNormConfig(over="layer"), "there is no QK-norm over 'layer'"),  # type: ignore[arg-type]
     (lambda: TemperatureConfig(0, 0.1), "at least 1, not 0"),
     (lambda: AttentionConfig(0), "0 query heads"),
@@ -66,7 +70,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: AttentionConfig(6, kv_heads=-2), "cannot share -2 key heads"),
     (lambda: AttentionConfig(2, d_head=0), "a head's width must be positive, not 0"),
     (lambda: AttentionConfig(2, soft_cap=0.0), "the soft cap must be positive"),
-    (lambda: AttentionConfig(2, dropout=1.0), "dropout is a share of at least 0 and below 1, not 1.0"),
+    (lambda: AttentionConfig(2, dropout=1.0), "dropout must be at least 0 and below 1, not 1.0"),
     (lambda: FeedForwardConfig(0), "width must be positive"),
     (lambda: FeedForwardConfig(8, "swish"), "unknown activation 'swish'; there are relu"),  # type: ignore[arg-type]
     (lambda: BlockConfig(NORM, "sandwich"), "there is no placement 'sandwich'"),  # type: ignore[arg-type]
@@ -74,15 +78,15 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: BlockConfig(NORM, "post", "parallel"), "placement is 'pre', not 'post'"),
     (lambda: BlockConfig(NORM, dropout=-0.1), "not -0.1"),
     (lambda: EmbeddingConfig("rotary"), "there is no kind of position 'rotary'"),  # type: ignore[arg-type]
-    (lambda: EmbeddingConfig("learned"), "`longest` is the number of learned positions"),
-    (lambda: EmbeddingConfig(longest=8), "only with them"),
-    (lambda: EmbeddingConfig("learned", longest=0), "the longest position must be positive"),
+    (lambda: EmbeddingConfig("learned"), "`max_positions` is the number of learned positions"),
+    (lambda: EmbeddingConfig(max_positions=8), "only with them"),
+    (lambda: EmbeddingConfig("learned", max_positions=0), "max_positions must be positive"),
     (lambda: EmbeddingConfig(width=-1), "must be positive"),
     (lambda: EmbeddingConfig(dropout=2.0), "not 2.0"),
     (lambda: HeadConfig(soft_cap=-1.0), "the soft cap must be positive"),
     (lambda: model(d_model=9), "layer 0: 2 heads do not divide a width of 9: set d_head"),
     (lambda: model(AttentionConfig(2, d_head=5, rotary=RotaryConfig())), "layer 0: RoPE turns features in pairs"),
-    (lambda: model(vocabulary=0), "a model needs a vocabulary"),
+    (lambda: model(vocab_size=0), "a model needs a vocabulary"),
     (lambda: model(layers=()), "at least one layer"),
     (
         lambda: model(AttentionConfig(3), d_model=9, embedding=EmbeddingConfig("sinusoidal")),
@@ -96,10 +100,12 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         "layer 1: a position bias is shared",
     ),
     (
-        lambda: model(AttentionConfig(2, sight=Sight(causal=False)), position_bias=AlibiConfig(rounded=True)),
+        lambda: model(
+            AttentionConfig(2, pattern=AttentionPattern(causal=False)), position_bias=AlibiConfig(rounded=True)
+        ),
         "layer 0 sees later tokens: rounded ALiBi is for causal attention",
     ),
-    (lambda: translator({"vocabulary": 8}, {}), "give both the same vocabulary and width"),
+    (lambda: translator({"vocab_size": 8}, {}), "give both the same vocabulary and width"),
     (lambda: EncoderDecoderConfig(model(), model()), "its attention must not be causal"),
     (lambda: translator({"embedding": EmbeddingConfig(width=4)}, {}), "the same width of token vectors"),
     (lambda: translator({}, {"block": BlockConfig(NORM, branches="parallel")}), "they must be serial"),
@@ -114,8 +120,8 @@ def test_refused_in_one_line(make: Callable[[], Any], told: str) -> None:
 
 
 def test_what_can_work_is_not_refused() -> None:
-    model(AttentionConfig(6, kv_heads=3, d_head=4), position_bias=BucketsConfig(2, 2))
-    model(AttentionConfig(2, sight=Sight(causal=False)), position_bias=AlibiConfig())
+    model(AttentionConfig(6, kv_heads=3, d_head=4), position_bias=RelativePositionBiasConfig(2, 2))
+    model(AttentionConfig(2, pattern=AttentionPattern(causal=False)), position_bias=AlibiConfig())
     translator({}, {})
     assert AttentionConfig(6).key_heads == 6
     assert AttentionConfig(6, d_head=5).head_width(7) == 5

@@ -31,9 +31,9 @@ from lmcourse.nn.attend import attention_weights  # noqa: E402
 from lmcourse.nn.attention import AttentionConfig  # noqa: E402
 from lmcourse.nn.feed_forward import ACTIVATIONS  # noqa: E402
 from lmcourse.nn.norm import Norm, NormConfig  # noqa: E402
+from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig  # noqa: E402
+from lmcourse.nn.rope_scaling import Llama3RopeScaling, LongRope, Yarn  # noqa: E402
 from lmcourse.nn.rotary import Rotary, RotaryConfig  # noqa: E402
-from lmcourse.nn.rotary_stretch import LongRope, Stretch, Yarn  # noqa: E402
-from lmcourse.nn.shaw import ShawConfig  # noqa: E402
 from tests.models.tiny import SPARSE, architectures, shrink, tokens  # noqa: E402
 
 called: set[tuple[str, str]] = set()
@@ -69,14 +69,17 @@ def every_decoder() -> None:
 def every_kind_of_attention() -> None:
     base = architectures()["llama-3-8b"]
     first = base.layers[0]
-    for changes in ({"shaw": ShawConfig(4)}, {"shaw": ShawConfig(4, values=False)}):
+    for changes in (
+        {"relative_position_vectors": RelativePositionVectorsConfig(4)},
+        {"relative_position_vectors": RelativePositionVectorsConfig(4, values=False)},
+    ):
         attention = AttentionConfig(4, kv_heads=2, dropout=0.1, **changes)
         Transformer(base.with_(layers=(type(first)(attention, first.feed_forward),)))(tokens())
-    Stretch(8.0, 100)(torch.rand(5))
+    Llama3RopeScaling(8.0, 100)(torch.rand(5))
     Yarn(8.0, 100)(torch.rand(5))
     LongRope((1.0, 2.0), (2.0, 3.0), 100, 2.0)(torch.rand(2))
-    for stretch in (Yarn(8.0, 100), LongRope((1.0,) * 4, (2.0,) * 4, 5, 2.0)):
-        Rotary(RotaryConfig(stretch=stretch), 8)(torch.randn(2, 3, 7, 8), torch.arange(7).expand(2, 7))
+    for scaling in (Yarn(8.0, 100), LongRope((1.0,) * 4, (2.0,) * 4, 5, 2.0)):
+        Rotary(RotaryConfig(scaling=scaling), 8)(torch.randn(2, 3, 7, 8), torch.arange(7).expand(2, 7))
     Rotary(RotaryConfig(), 4)(torch.randn(2, 3, 5, 4), torch.arange(10).view(2, 5))
     for activation in ACTIVATIONS.values():
         activation(torch.randn(3))

@@ -7,11 +7,11 @@ from lmcourse.accounting.activations.layers import STATISTIC, cast, dropout, lin
 from lmcourse.accounting.activations.ledger import Box, Ledger, Setting
 from lmcourse.models.config import TransformerConfig
 from lmcourse.nn.attention import AttentionConfig
-from lmcourse.nn.bias import BucketsConfig
-from lmcourse.nn.placing import QKNormConfig
+from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.position_bias import RelativePositionBiasConfig
+from lmcourse.nn.qk_norm import QKNormConfig
+from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.shaw import ShawConfig
-from lmcourse.nn.sight import Sight
 
 INDEX, FLAG = 8, 1
 """Bytes of an int64 and of a bool."""
@@ -34,14 +34,14 @@ def attention(ledger: Ledger, setting: Setting, model: TransformerConfig, config
         return linear(ledger, setting, mixed.merged(setting), config.heads * d, model.d_model)
 
 
-def learned_bias(ledger: Ledger, setting: Setting, sight: Sight) -> None:
-    """A learned position bias keeps the bucket of each pair, once for all layers with the same sight."""
+def learned_bias(ledger: Ledger, setting: Setting, pattern: AttentionPattern) -> None:
+    """A learned position bias keeps the bucket of each pair, once for all layers with the same pattern."""
 
     def keep_buckets() -> bool:
         ledger.keep(Box(setting.pairs, INDEX))
         return True
 
-    ledger.shared(sight, keep_buckets)
+    ledger.shared(pattern, keep_buckets)
 
 
 class _Attention:
@@ -94,8 +94,12 @@ class _Attention:
 
     def attend(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """Attention itself, in the form that runs."""
-        learned = isinstance(self.model.position_bias, BucketsConfig)
-        if self.setting.readable or self.config.soft_cap is not None or self.config.shaw is not None:
+        learned = isinstance(self.model.position_bias, RelativePositionBiasConfig)
+        if (
+            self.setting.readable
+            or self.config.soft_cap is not None
+            or self.config.relative_position_vectors is not None
+        ):
             return self.readable(q, k, v)
         # PyTorch's fused kernel for CPUs takes neither dropout nor a bias with a gradient.
         return self.unfused(q, k, v) if self.config.dropout or learned else self.flash(q, k, v)
@@ -104,8 +108,8 @@ class _Attention:
         """The position bias: learned ones in the model's format, computed ones in fp32."""
         if self.model.position_bias is None:
             return None
-        if isinstance(self.model.position_bias, BucketsConfig):
-            learned_bias(self.ledger, self.setting, self.config.sight)
+        if isinstance(self.model.position_bias, RelativePositionBiasConfig):
+            learned_bias(self.ledger, self.setting, self.config.pattern)
             return Box(self.setting.pairs * self.config.heads, self.setting.stored)
         return Box(self.setting.pairs * self.config.heads, STATISTIC)
 
@@ -113,9 +117,9 @@ class _Attention:
         """What a fused kernel gets as its mask: a number per pair, for each head if there is a bias."""
         bias = self.bias()
         if bias is None:
-            plain = self.config.sight.is_causal_within(self.setting.length)
+            plain = self.config.pattern.is_causal_within(self.setting.length)
             return None if plain else Box(self.setting.pairs, width)
-        if isinstance(self.model.position_bias, BucketsConfig):
+        if isinstance(self.model.position_bias, RelativePositionBiasConfig):
             self.ledger.keep(Box(self.setting.pairs, FLAG))  # filling in where nothing is seen keeps the mask
         return Box(bias.numbers, width if self.setting.autocast else bias.width)
 
@@ -152,28 +156,33 @@ class _Attention:
         """The form to read: two products, and what stands between them."""
         ledger, setting, width = self.ledger, self.setting, q.box.width
         bias = self.bias()
-        if self.config.shaw is not None:
-            self.shaw_scores(self.config.shaw, q)
+        if self.config.relative_position_vectors is not None:
+            self.shaw_scores(self.config.relative_position_vectors, q)
         ledger.keep(q.stacked(setting), k.spread(setting, q.count))
         if self.config.soft_cap is not None:
             ledger.keep(Box(setting.pairs * q.count, width))  # tanh keeps its output
         ledger.keep(Box(setting.pairs, FLAG))  # ... and masking the mask
         weights = self.weights(q, width if bias is None else max(width, bias.width))
         ledger.keep(cast(weights, setting.products), v.spread(setting, q.count))
-        if self.config.shaw is not None and self.config.shaw.values:
-            self.shaw_product(self.config.shaw, self.shaw_sums(self.config.shaw, q, weights.width))
+        if self.config.relative_position_vectors is not None and self.config.relative_position_vectors.values:
+            self.shaw_product(
+                self.config.relative_position_vectors,
+                self.shaw_sums(self.config.relative_position_vectors, q, weights.width),
+            )
         return q.new(setting, width, by_head=True)
 
-    def shaw_scores(self, config: ShawConfig, q: Heads) -> None:
+    def shaw_scores(self, config: RelativePositionVectorsConfig, q: Heads) -> None:
         """q·a for each of the vectors, of which every pair takes one: picking keeps what it picked from, and which."""
         self.shaw_product(config, q.flat(self.setting))
         self.ledger.keep(self.shaw_sums(config, q, q.box.width), Box(self.setting.pairs, INDEX))
 
-    def shaw_sums(self, config: ShawConfig, q: Heads, width: int) -> Box:
+    def shaw_sums(self, config: RelativePositionVectorsConfig, q: Heads, width: int) -> Box:
         """A number per query and vector."""
-        return Box(self.setting.tokens * q.count * (2 * config.farthest + 1), width)
+        return Box(self.setting.tokens * q.count * (2 * config.max_distance + 1), width)
 
-    def shaw_product(self, config: ShawConfig, factor: Box) -> None:
+    def shaw_product(self, config: RelativePositionVectorsConfig, factor: Box) -> None:
         """A product with the learned vectors."""
         self.ledger.keep(cast(factor, self.setting.products))
-        weight_copy(self.ledger, self.setting, (2 * config.farthest + 1) * self.config.head_width(self.model.d_model))
+        weight_copy(
+            self.ledger, self.setting, (2 * config.max_distance + 1) * self.config.head_width(self.model.d_model)
+        )

@@ -44,4 +44,4 @@ def gpt_3() -> TransformerConfig:
 def gpt_3_parameters() -> int:
     """Matrices and embeddings, which is what the notes count; biases and norms are 0.009 % more."""
     config = gpt_3()
-    return kaplan_parameters(config) + (config.vocabulary + 2048) * config.d_model
+    return kaplan_parameters(config) + (config.vocab_size + 2048) * config.d_model

@@ -30,7 +30,7 @@ class BPETokenizer:
         merges: pairs of tokens, in the order in which they were learned; merge i makes token 256 + i.
 
     Attributes:
-        vocabulary: 256 + the number of merges.
+        vocab_size: 256 + the number of merges.
         pieces: the bytes of every token.
 
     Raises:
@@ -42,24 +42,24 @@ class BPETokenizer:
         self.pieces = list(BYTES)
         for pair in self.merges:
             self.pieces.append(b"".join(look_up(self.pieces, pair)))
-        self.vocabulary = len(self.pieces)
-        if len(set(self.pieces)) < self.vocabulary:
+        self.vocab_size = len(self.pieces)
+        if len(set(self.pieces)) < self.vocab_size:
             raise ValueError("two merges make the same piece")
         self._made_by = {pair: token for token, pair in enumerate(self.merges, start=len(BYTES))}
 
     @classmethod
-    def train(cls, texts: Iterable[str], vocabulary: int) -> Self:
+    def train(cls, texts: Iterable[str], vocab_size: int) -> Self:
         """Learn from texts.
 
         Args:
-            vocabulary: how many tokens to make, at most: there are fewer if no pair is left that was seen twice.
+            vocab_size: how many tokens to make, at most: there are fewer if no pair is left that was seen twice.
 
         Raises:
             ValueError: a vocabulary below 256, or half a character (a lone surrogate) in a text.
         """
-        if vocabulary < len(BYTES):
-            raise ValueError(f"a vocabulary of {vocabulary}: the bytes alone are {len(BYTES)} tokens")
-        return cls(cls._learn(texts, vocabulary - len(BYTES)))
+        if vocab_size < len(BYTES):
+            raise ValueError(f"a vocabulary of {vocab_size}: the bytes alone are {len(BYTES)} tokens")
+        return cls(cls._learn(texts, vocab_size - len(BYTES)))
 
     @staticmethod
     def _learn(texts: Iterable[str], merges: int) -> list[Pair]:

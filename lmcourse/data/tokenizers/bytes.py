@@ -14,10 +14,10 @@ class ByteTokenizer:
     """256 tokens for every text of the world; English has one token per letter, Chinese three per character.
 
     Attributes:
-        vocabulary: 256.
+        vocab_size: 256.
     """
 
-    vocabulary = len(BYTES)
+    vocab_size = len(BYTES)
 
     def encode(self, text: str) -> list[int]:
         """The bytes.

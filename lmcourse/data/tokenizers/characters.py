@@ -15,7 +15,7 @@ class CharacterTokenizer:
         characters: the one of each token, all different.
 
     Attributes:
-        vocabulary: how many characters it knows.
+        vocab_size: how many characters it knows.
 
     Raises:
         ValueError: there are none, or one twice.
@@ -25,7 +25,7 @@ class CharacterTokenizer:
         if not characters or len(set(characters)) != len(characters):
             raise ValueError("a character tokenizer needs characters, each of them once")
         self.characters = characters
-        self.vocabulary = len(characters)
+        self.vocab_size = len(characters)
         self._tokens = {character: token for token, character in enumerate(characters)}
 
     @classmethod

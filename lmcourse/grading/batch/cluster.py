@@ -1,8 +1,4 @@
-"""The workers of a Dask cluster. Each of its machines needs this course installed, and bubblewrap.
-
-A job goes there and its answer comes back as a line of JSON. On the other side it is done by a process of its own
-(`crew`), as on this machine: Dask's own threads only wait for it.
-"""
+"""The workers of a Dask cluster. Each of its machines needs this course installed, and bubblewrap."""
 
 from __future__ import annotations
 
@@ -11,22 +7,13 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.batch.crew import Crew
 
-SECONDS = 15
+CONNECT_SECONDS = 15
 """To wait for the scheduler."""
-
-_here = Crew()
-"""Of the Dask worker that this module is imported by. They end with it: their standard input does."""
-
-
-def perform_here(line: str) -> str:
-    """Do a job in the process that this is called in: a Dask worker."""
-    return _here.perform(line)
 
 
 @contextmanager
-def executor_of(address: str) -> Iterator[Executor]:
+def cluster_executor(address: str) -> Iterator[Executor]:
     """The cluster behind a scheduler, as an executor.
 
     Args:
@@ -40,7 +27,7 @@ def executor_of(address: str) -> Iterator[Executor]:
     except ImportError as error:
         raise CourseError('--scheduler needs Dask: pip install "lmcourse[cluster]".') from error
     try:
-        client = Client(address, timeout=SECONDS)
+        client = Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         raise CourseError(f"There is no Dask scheduler at {address} ({type(error).__name__}): start one.") from error
     with client:

@@ -14,10 +14,11 @@ from nbformat import NotebookNode
 from traitlets import Bool
 
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook, new_output
-from lmcourse.grading.intake.pictures import PICTURES, attached_pictures, is_picture, printable
+from lmcourse.grading.intake.notebook import PICTURES, attached_pictures, is_picture
 from lmcourse.grading.pages.html import clean_html
 from lmcourse.grading.reports import read_report
 from lmcourse.report import REPORT_MIME
+from lmcourse.text import replace_surrogates
 
 PYTHON = {"name": "python", "pygments_lexer": "ipython3"}
 
@@ -58,7 +59,7 @@ class _Page:
         """The cell, built anew."""
         marks = cell.metadata.get("nbgrader")
         metadata = {"nbgrader": marks} if isinstance(marks, dict) and marks else {}
-        source = printable(cell.source)
+        source = replace_surrogates(cell.source)
         if cell.cell_type == "code":
             count = cell.get("execution_count")
             outputs = [self.output(output) for output in cell.outputs[:MOST]]
@@ -117,13 +118,13 @@ class _Page:
             return {}
         self.rich_left -= len(value)
         try:
-            return {mime: clean_html(value) if mime == "text/html" else printable(value)}
+            return {mime: clean_html(value) if mime == "text/html" else replace_surrogates(value)}
         except Exception:  # the parser of HTML gives up on some, such as what is nested too deep
             return {}
 
     def text(self, value: Any) -> str:
         """Plain text, as far as there is room for it."""
-        text = printable(str(value))
+        text = replace_surrogates(str(value))
         if len(text) > self.text_left:
             text = text[: self.text_left] + TOO_LARGE
         self.text_left = max(0, self.text_left - len(text))
@@ -135,4 +136,4 @@ def _size(metadata: Any) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         return {}
     size = {key: metadata[key] for key in ("width", "height") if isinstance(metadata.get(key), int)}
-    return size | ({"alt": printable(metadata["alt"])} if isinstance(metadata.get("alt"), str) else {})
+    return size | ({"alt": replace_surrogates(metadata["alt"])} if isinstance(metadata.get("alt"), str) else {})

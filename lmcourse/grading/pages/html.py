@@ -14,7 +14,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from nbconvert.filters.markdown_mistune import InvalidNotebook, IPythonRenderer, MarkdownWithMath
 
-from lmcourse.grading.intake.pictures import printable
+from lmcourse.text import replace_surrogates
 
 _TAGS = """
 a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img kbd
@@ -65,7 +65,7 @@ def clean_html(html: object) -> str:
         css_sanitizer=_css,
         strip=True,
     )
-    return _no_data_links(printable(cleaned))
+    return _no_data_links(replace_surrogates(cleaned))
 
 
 def _no_data_links(html: str) -> str:

@@ -17,7 +17,7 @@ from lmcourse.models.interop.families import FAMILIES
 from lmcourse.models.interop.family import Family, Model
 from lmcourse.models.interop.folder import SHARD_BYTES, read_folder, write_folder
 from lmcourse.models.transformer import Transformer
-from lmcourse.nn.fixed import FixedTable
+from lmcourse.nn.fp32_buffer import Fp32Buffer
 
 
 def from_hugging_face(model_or_path: nn.Module | str | Path) -> Model:
@@ -103,7 +103,7 @@ def _fill(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     for module in model.modules():
         for name, old in list(module.named_parameters(recurse=False)):
             setattr(module, name, filled[id(old)])
-        if isinstance(module, FixedTable):
+        if isinstance(module, Fp32Buffer):
             module.to_empty(device="cpu")
 
 

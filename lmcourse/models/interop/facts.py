@@ -13,14 +13,15 @@ from typing import Any, Literal
 
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.nn.attention import AttentionConfig
-from lmcourse.nn.bias import AlibiConfig, BucketsConfig
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import BlockConfig, Branches, LayerConfig, Placement
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import Activation, FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.sight import Sight
+from lmcourse.nn.temperature import TemperatureConfig
 
 ModelConfig = TransformerConfig | EncoderDecoderConfig
 
@@ -40,7 +41,7 @@ class Facts:
     The others are named as in the configurations of `lmcourse.nn`.
     """
 
-    vocabulary: int
+    vocab_size: int
     d_model: int
     layers: int
     heads: int
@@ -59,9 +60,9 @@ class Facts:
     final_norm: bool = True
     residual_scale: float = 1.0
     # positions
-    longest: int | None = None
+    max_positions: int | None = None
     position_offset: int = 0
-    position_bias: AlibiConfig | BucketsConfig | None = None
+    position_bias: AlibiConfig | RelativePositionBiasConfig | None = None
     rotary: RotaryConfig | None = None
     local_rotary: RotaryConfig | None = None
     turned: tuple[bool, ...] = ()
@@ -112,13 +113,13 @@ def _transformer(f: Facts, layers: int, *, causal: bool) -> TransformerConfig:
     norm = NormConfig(f.norm, f.eps, scale=f.norm_scale, bias=f.norm_bias, unit_offset=f.unit_offset)
     bias = f.position_bias
     return TransformerConfig(
-        vocabulary=f.vocabulary,
+        vocab_size=f.vocab_size,
         d_model=f.d_model,
         layers=tuple(_layer(f, index, causal) for index in range(layers)),
         block=BlockConfig(norm, f.placement, f.branches, f.dropout, f.residual_scale),
         embedding=EmbeddingConfig(
-            positions="none" if f.longest is None else "learned",
-            longest=f.longest,
+            positions="none" if f.max_positions is None else "learned",
+            max_positions=f.max_positions,
             offset=f.position_offset,
             scale=f.embedding_scale,
             width=f.embedding_width,
@@ -126,7 +127,9 @@ def _transformer(f: Facts, layers: int, *, causal: bool) -> TransformerConfig:
             dropout=f.embedding_dropout,
         ),
         head=HeadConfig(tied=f.tied, bias=f.head_bias, scale=f.logit_scale, soft_cap=f.logit_cap),
-        position_bias=BucketsConfig(bias.buckets, bias.farthest, causal) if isinstance(bias, BucketsConfig) else bias,
+        position_bias=RelativePositionBiasConfig(bias.buckets, bias.max_distance, causal)
+        if isinstance(bias, RelativePositionBiasConfig)
+        else bias,
         final_norm=norm if f.final_norm else None,
         context=f.context,
     )
@@ -143,7 +146,7 @@ def _layer(f: Facts, index: int, causal: bool) -> LayerConfig:
         heads=f.heads,
         kv_heads=f.kv_heads,
         d_head=f.d_head,
-        sight=Sight(f.local_kind, f.span) if local else Sight(causal=causal),
+        pattern=AttentionPattern(f.local_kind, f.span) if local else AttentionPattern(causal=causal),
         rotary=rotary if turned else None,
         qk_norm=QKNormConfig(qk, f.qk_norm, f.late) if normed and f.qk_norm else None,
         temperature=None if turned else f.temperature,
@@ -162,15 +165,17 @@ def facts_of(config: ModelConfig) -> Facts:
     model = config.decoder if isinstance(config, EncoderDecoderConfig) else config
     layers = [layer.attention for layer in model.layers]
     first, ff, norm = layers[0], model.layers[0].feed_forward, model.block.norm
-    local = [layer for layer in layers if layer.sight.kind != "full"]
+    local = [layer for layer in layers if layer.pattern.kind != "full"]
     turned = [layer for layer in layers if layer.rotary is not None]
-    everywhere = [layer.rotary for layer in turned if layer.sight.kind == "full"] or [layer.rotary for layer in turned]
+    everywhere = [layer.rotary for layer in turned if layer.pattern.kind == "full"] or [
+        layer.rotary for layer in turned
+    ]
     nearby = [layer.rotary for layer in local if layer.rotary is not None]
     rotary = everywhere[0] if everywhere else None
     normed = [layer.qk_norm for layer in layers if layer.qk_norm is not None]
     cooled = [layer.temperature for layer in layers if layer.temperature is not None]
     return Facts(
-        vocabulary=model.vocabulary,
+        vocab_size=model.vocab_size,
         d_model=model.d_model,
         layers=len(layers),
         heads=first.heads,
@@ -187,15 +192,15 @@ def facts_of(config: ModelConfig) -> Facts:
         branches=model.block.branches,
         final_norm=model.final_norm is not None,
         residual_scale=model.block.residual_scale,
-        longest=model.embedding.longest,
+        max_positions=model.embedding.max_positions,
         position_offset=model.embedding.offset,
         position_bias=model.position_bias,
         rotary=rotary,
         local_rotary=nearby[0] if nearby and nearby[0] != rotary else None,
         turned=tuple(layer.rotary is not None for layer in layers) if 0 < len(turned) < len(layers) else (),
-        local=tuple(layer.sight.kind != "full" for layer in layers) if local else (),
-        local_kind="chunk" if local and local[0].sight.kind == "chunk" else "window",
-        span=local[0].sight.size if local else None,
+        local=tuple(layer.pattern.kind != "full" for layer in layers) if local else (),
+        local_kind="chunk" if local and local[0].pattern.kind == "chunk" else "window",
+        span=local[0].pattern.size if local else None,
         scale=first.scale,
         soft_cap=first.soft_cap,
         bias=first.bias,

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from lmcourse.errors import CourseError
 from lmcourse.models.interop.facts import Facts
+from lmcourse.models.interop.rope_scalings import read_rope_scaling, write_rope_scaling
 from lmcourse.models.interop.settings import Known, Settings
-from lmcourse.models.interop.stretches import read_stretch, write_stretch
 from lmcourse.nn.rotary import RotaryConfig
 
 
@@ -48,12 +48,12 @@ class Rope:
 
     def _rotary(self, settings: Settings, given: Settings, context: int | None) -> RotaryConfig:
         kind = given.get("rope_type") or given.get("type") or "default"
-        stretch = read_stretch(kind, given, context)
+        scaling = read_rope_scaling(kind, given, context)
         fraction = self.fraction or 1.0
         if self.fraction is not None:
             fraction = given.get("partial_rotary_factor") or settings.get(self.fraction_key) or fraction
-        scaling = float(given["factor"]) if kind == "linear" else 1.0
-        return RotaryConfig(float(given["rope_theta"]), float(fraction), self.layout, scaling, stretch)
+        linear = float(given["factor"]) if kind == "linear" else 1.0
+        return RotaryConfig(float(given["rope_theta"]), float(fraction), self.layout, linear, scaling)
 
     def write(self, facts: Facts) -> dict[str, Any]:
         if self.local_key is None:
@@ -65,10 +65,10 @@ class Rope:
         if rotary is None:
             return None
         kind: dict[str, Any] = {"rope_type": "default"}
-        if rotary.stretch is not None:
-            kind = write_stretch(rotary.stretch)
-        elif rotary.scaling != 1:
-            kind = {"rope_type": "linear", "factor": rotary.scaling}
+        if rotary.scaling is not None:
+            kind = write_rope_scaling(rotary.scaling)
+        elif rotary.linear_factor != 1:
+            kind = {"rope_type": "linear", "factor": rotary.linear_factor}
         share = {} if self.fraction is None else {"partial_rotary_factor": rotary.fraction}
         return {"rope_theta": rotary.theta, **kind, **share}
 

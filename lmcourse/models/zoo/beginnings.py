@@ -9,13 +9,13 @@ from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig, repe
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.styles import LAYER_NORM, RMS_1E6, gpt_like
 from lmcourse.nn.attention import AttentionConfig
-from lmcourse.nn.bias import BucketsConfig
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
-from lmcourse.nn.sight import Sight
+from lmcourse.nn.position_bias import RelativePositionBiasConfig
 
-ALL_AROUND = Sight(causal=False)
+ALL_AROUND = AttentionPattern(causal=False)
 
 
 def original(d_model: int, heads: int, dropout: float) -> EncoderDecoderConfig:
@@ -23,13 +23,13 @@ def original(d_model: int, heads: int, dropout: float) -> EncoderDecoderConfig:
     attention = AttentionConfig(heads, dropout=dropout)
     layer = LayerConfig(attention, FeedForwardConfig(4 * d_model, "relu", gated=False, bias=True))
     decoder = TransformerConfig(
-        vocabulary=37_000,
+        vocab_size=37_000,
         d_model=d_model,
         layers=repeat([layer], 6),
         block=BlockConfig(LAYER_NORM, "post", dropout=dropout),
         embedding=EmbeddingConfig("sinusoidal", scale=math.sqrt(d_model), dropout=dropout),
     )
-    unmasked = replace(layer, attention=replace(attention, sight=ALL_AROUND))
+    unmasked = replace(layer, attention=replace(attention, pattern=ALL_AROUND))
     return EncoderDecoderConfig(decoder.with_(layers=repeat([unmasked], 6)), decoder)
 
 
@@ -39,18 +39,18 @@ def t5(layers: int, d_model: int, heads: int, d_head: int, d_ff: int, *, newer: 
     attention = AttentionConfig(heads, d_head=d_head, scale=1.0, dropout=dropout)
     wide = FeedForwardConfig(d_ff, "gelu_tanh" if newer else "relu", gated=newer)
     decoder = TransformerConfig(
-        vocabulary=32_128,
+        vocab_size=32_128,
         d_model=d_model,
         layers=repeat([LayerConfig(attention, wide)], layers),
         block=BlockConfig(RMS_1E6, dropout=dropout),
         embedding=EmbeddingConfig(dropout=dropout),
         head=HeadConfig(tied=False) if newer else HeadConfig(scale=d_model**-0.5),
-        position_bias=BucketsConfig(),
+        position_bias=RelativePositionBiasConfig(),
         final_norm=RMS_1E6,
         context=512,
     )
-    unmasked = LayerConfig(replace(attention, sight=ALL_AROUND), wide)
-    encoder = decoder.with_(layers=repeat([unmasked], layers), position_bias=BucketsConfig(causal=False))
+    unmasked = LayerConfig(replace(attention, pattern=ALL_AROUND), wide)
+    encoder = decoder.with_(layers=repeat([unmasked], layers), position_bias=RelativePositionBiasConfig(causal=False))
     return EncoderDecoderConfig(encoder, decoder)
 
 
@@ -61,26 +61,26 @@ def bert(layers: int, d_model: int, heads: int) -> TransformerConfig:
         layers,
         d_model,
         heads,
-        vocabulary=30_522,
+        vocab_size=30_522,
         context=512,
         norm=norm,
-        embedding=EmbeddingConfig("learned", longest=512, norm=norm, dropout=0.1),
+        embedding=EmbeddingConfig("learned", max_positions=512, norm=norm, dropout=0.1),
         head=HeadConfig(bias=True),
         block={"placement": "post"},
         feed_forward={"activation": "gelu"},
         dropout=0.1,
-        sight=ALL_AROUND,
+        pattern=ALL_AROUND,
     )
 
 
 def gpt2(layers: int, d_model: int, heads: int) -> TransformerConfig:
     """GPT-2's shape at one of its sizes."""
-    return gpt_like(layers, d_model, heads, vocabulary=50_257, context=1024, dropout=0.1)
+    return gpt_like(layers, d_model, heads, vocab_size=50_257, context=1024, dropout=0.1)
 
 
 def gpt3(layers: int, d_model: int, heads: int) -> TransformerConfig:
     """GPT-3's shape at one of its sizes."""
-    return gpt_like(layers, d_model, heads, vocabulary=50_257, context=2048)
+    return gpt_like(layers, d_model, heads, vocab_size=50_257, context=2048)
 
 
 VASWANI = "Vaswani et al. 2017, Attention is all you need, Table 3"
@@ -92,12 +92,12 @@ T5 = "Raffel et al. 2020, Exploring the limits of transfer learning, §3.7; goog
 T511 = "google-research/text-to-text-transfer-transformer, released_checkpoints.md, t5.1.1; google/t5-v1_1 config.json"
 
 NO_BIASES = (
-    "The paper's formulas show no biases in attention, so it has none here. The vocabulary is that of English–German."
+    "The paper's formulas show no biases in attention, so it has none here. The vocab_size is that of English–German."
 )
 BERT_NOTE = "Left out: segment embeddings, pooler, and the layer before the masked-word head."
 GPT3_NOTE = "Every other layer was locally banded sparse; its width is not published, so all layers are full here."
 T5_NOTE = (
-    "The vocabulary of 32,100 is padded to 32,128 in the released weights. Trained on 512 tokens, not limited to them."
+    "The vocab_size of 32,100 is padded to 32,128 in the released weights. Trained on 512 tokens, not limited to them."
 )
 NOMINAL = "the published size is a name more than a count"
 
@@ -116,7 +116,7 @@ ENTRIES = (
         "gpt-1",
         2018,
         GPT1,
-        gpt_like(12, 768, 12, vocabulary=40_478, context=512, block={"placement": "post"}, dropout=0.1),
+        gpt_like(12, 768, 12, vocab_size=40_478, context=512, block={"placement": "post"}, dropout=0.1),
         note="The paper gives no count. 40,478 tokens: 40,000 merges and 478 characters and special tokens.",
     ),
     Entry("bert-base", 2018, BERT, bert(12, 768, 12), 110_000_000, BERT_NOTE),

@@ -12,10 +12,10 @@ GPT2_PADDED = 50_304
 """GPT-2's 50,257 tokens, rounded up to a multiple of 128: matrix units like round numbers."""
 
 
-def modern(layers: int, d_model: int, heads: int, context: int, vocabulary: int = BYTES) -> TransformerConfig:
+def modern(layers: int, d_model: int, heads: int, context: int, vocab_size: int = BYTES) -> TransformerConfig:
     """A tied LLaMA whose feed-forward is 8/3 d wide, rounded up to a multiple of 32."""
     d_ff = -(-8 * d_model // 3 // 32) * 32
-    return llama_like(layers, d_model, heads, d_ff, vocabulary=vocabulary, context=context, tied=True)
+    return llama_like(layers, d_model, heads, d_ff, vocab_size=vocab_size, context=context, tied=True)
 
 
 ENTRIES = (

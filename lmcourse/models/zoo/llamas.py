@@ -7,20 +7,21 @@ from typing import Any
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.styles import RMS, RMS_1E6, llama_like
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.placing import QKNormConfig, TemperatureConfig
-from lmcourse.nn.rotary_stretch import Stretch
-from lmcourse.nn.sight import Sight
+from lmcourse.nn.qk_norm import QKNormConfig
+from lmcourse.nn.rope_scaling import Llama3RopeScaling
+from lmcourse.nn.temperature import TemperatureConfig
 
 
 def llama1(layers: int, d_model: int, heads: int, d_ff: int, norm: NormConfig = RMS_1E6) -> TransformerConfig:
     """LLaMA at one of its sizes."""
-    return llama_like(layers, d_model, heads, d_ff, vocabulary=32_000, context=2048, norm=norm)
+    return llama_like(layers, d_model, heads, d_ff, vocab_size=32_000, context=2048, norm=norm)
 
 
 def llama2(layers: int, d_model: int, heads: int, d_ff: int, **attention: Any) -> TransformerConfig:
     """Llama 2: twice the context; the largest shares key heads."""
-    return llama_like(layers, d_model, heads, d_ff, vocabulary=32_000, context=4096, **attention)
+    return llama_like(layers, d_model, heads, d_ff, vocab_size=32_000, context=4096, **attention)
 
 
 def llama3(
@@ -35,16 +36,19 @@ def llama3(
         d_model,
         heads,
         d_ff,
-        vocabulary=128_256,
+        vocab_size=128_256,
         context=131_072 if longer else 8192,
         theta=500_000.0,
         tied=tied,
-        rotary={"stretch": Stretch(longer, trained=8192)} if longer else None,
+        rotary={"scaling": Llama3RopeScaling(longer, original_context=8192)} if longer else None,
         kv_heads=8,
     )
 
 
-LOCAL = {"sight": Sight("chunk", 8192), "qk_norm": QKNormConfig(NormConfig("rms", scale=False), after_rotary=True)}
+LOCAL = {
+    "pattern": AttentionPattern("chunk", 8192),
+    "qk_norm": QKNormConfig(NormConfig("rms", scale=False), after_rotary=True),
+}
 GLOBAL = {"rotary": None, "temperature": TemperatureConfig(floor=8192, slope=0.1)}
 
 LLAMA_4_SCOUT_DENSE = llama_like(
@@ -52,31 +56,36 @@ LLAMA_4_SCOUT_DENSE = llama_like(
     5120,
     40,
     8192,
-    vocabulary=202_048,
+    vocab_size=202_048,
     context=10_485_760,
     theta=500_000.0,
-    rotary={"layout": "interleaved", "stretch": Stretch(16.0, trained=8192, slow=1.0, fast=1.0)},
+    rotary={
+        "layout": "interleaved",
+        "scaling": Llama3RopeScaling(16.0, original_context=8192, low_freq_factor=1.0, high_freq_factor=1.0),
+    },
     kv_heads=8,
-    pattern=[LOCAL, LOCAL, LOCAL, GLOBAL],
+    layer_pattern=[LOCAL, LOCAL, LOCAL, GLOBAL],
 )
 
-MISTRAL_7B = llama_like(32, 4096, 32, 14_336, vocabulary=32_000, context=8192, kv_heads=8, sight=Sight("window", 4096))
+MISTRAL_7B = llama_like(
+    32, 4096, 32, 14_336, vocab_size=32_000, context=8192, kv_heads=8, pattern=AttentionPattern("window", 4096)
+)
 
 
 def deepseek(layers: int, d_model: int, heads: int, d_ff: int, **attention: Any) -> TransformerConfig:
     """DeepSeek LLM: LLaMA with more layers."""
-    return llama_like(layers, d_model, heads, d_ff, vocabulary=102_400, context=4096, norm=RMS_1E6, **attention)
+    return llama_like(layers, d_model, heads, d_ff, vocab_size=102_400, context=4096, norm=RMS_1E6, **attention)
 
 
 def yi(layers: int, d_model: int, heads: int, d_ff: int, kv_heads: int) -> TransformerConfig:
     """Yi: LLaMA with few key heads and a very slow RoPE."""
     return llama_like(
-        layers, d_model, heads, d_ff, vocabulary=64_000, context=4096, theta=5_000_000.0, kv_heads=kv_heads
+        layers, d_model, heads, d_ff, vocab_size=64_000, context=4096, theta=5_000_000.0, kv_heads=kv_heads
     )
 
 
 def qwen2(
-    layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, vocabulary: int, norm: NormConfig = RMS_1E6
+    layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, vocab_size: int, norm: NormConfig = RMS_1E6
 ) -> TransformerConfig:
     """Qwen2 and 2.5: biases on q, k, v only. The small ones, with the vocabulary of 151,936, are tied.
 
@@ -87,11 +96,11 @@ def qwen2(
         d_model,
         heads,
         d_ff,
-        vocabulary=vocabulary,
+        vocab_size=vocab_size,
         context=32_768,
         norm=norm,
         theta=1e6,
-        tied=vocabulary == 151_936,
+        tied=vocab_size == 151_936,
         kv_heads=kv_heads,
         bias=True,
     )
@@ -104,7 +113,7 @@ def qwen3(layers: int, d_model: int, heads: int, d_ff: int, *, tied: bool = Fals
         d_model,
         heads,
         d_ff,
-        vocabulary=151_936,
+        vocab_size=151_936,
         context=32_768,
         norm=RMS_1E6,
         theta=1e6,
@@ -115,13 +124,13 @@ def qwen3(layers: int, d_model: int, heads: int, d_ff: int, *, tied: bool = Fals
     )
 
 
-INTERNLM2_7B = llama_like(32, 4096, 32, 14_336, vocabulary=92_544, context=32_768, theta=1e6, kv_heads=8)
+INTERNLM2_7B = llama_like(32, 4096, 32, 14_336, vocab_size=92_544, context=32_768, theta=1e6, kv_heads=8)
 
 
 def smollm2(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, theta: float) -> TransformerConfig:
     """SmolLM2: LLaMA for laptops."""
     return llama_like(
-        layers, d_model, heads, d_ff, vocabulary=49_152, context=8192, theta=theta, tied=True, kv_heads=kv_heads
+        layers, d_model, heads, d_ff, vocab_size=49_152, context=8192, theta=theta, tied=True, kv_heads=kv_heads
     )
 
 
@@ -130,13 +139,13 @@ SMOLLM3_3B = llama_like(
     2048,
     16,
     11_008,
-    vocabulary=128_256,
+    vocab_size=128_256,
     context=65_536,
     norm=RMS_1E6,
     theta=5e6,
     tied=True,
     kv_heads=4,
-    pattern=[{}, {}, {}, {"rotary": None}],
+    layer_pattern=[{}, {}, {}, {"rotary": None}],
 )
 
 LLAMA1 = "Touvron et al. 2023, LLaMA, Table 2"

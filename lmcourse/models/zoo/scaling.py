@@ -5,9 +5,9 @@ from __future__ import annotations
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.styles import LAYER_NORM_NO_BIAS, RMS, gpt_like, llama_like
-from lmcourse.nn.bias import AlibiConfig, BucketsConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
 from lmcourse.nn.rotary import RotaryConfig
 
 NO_POSITIONS = EmbeddingConfig()
@@ -16,7 +16,7 @@ UNTIED = HeadConfig(tied=False)
 
 def gopher(layers: int, d_model: int, heads: int) -> TransformerConfig:
     """Gopher and Chinchilla: GPT-2 with RMSNorm, without its learned positions."""
-    return gpt_like(layers, d_model, heads, vocabulary=32_000, context=2048, norm=RMS, embedding=NO_POSITIONS)
+    return gpt_like(layers, d_model, heads, vocab_size=32_000, context=2048, norm=RMS, embedding=NO_POSITIONS)
 
 
 def lamda(layers: int, d_model: int, heads: int) -> TransformerConfig:
@@ -26,7 +26,7 @@ def lamda(layers: int, d_model: int, heads: int) -> TransformerConfig:
         layers,
         d_model,
         heads,
-        vocabulary=32_000,
+        vocab_size=32_000,
         context=1,
         embedding=NO_POSITIONS,
         feed_forward=wide,
@@ -34,7 +34,7 @@ def lamda(layers: int, d_model: int, heads: int) -> TransformerConfig:
         bias=False,
         out_bias=False,
     )
-    return shape.with_(position_bias=BucketsConfig(), context=None)
+    return shape.with_(position_bias=RelativePositionBiasConfig(), context=None)
 
 
 def palm(layers: int, d_model: int, heads: int) -> TransformerConfig:
@@ -44,7 +44,7 @@ def palm(layers: int, d_model: int, heads: int) -> TransformerConfig:
         d_model,
         heads,
         4 * d_model,
-        vocabulary=256_000,
+        vocab_size=256_000,
         context=2048,
         norm=LAYER_NORM_NO_BIAS,
         head=HeadConfig(scale=d_model**-0.5),
@@ -60,9 +60,9 @@ def opt(layers: int, d_model: int, heads: int, *, narrow: int | None = None) -> 
         layers,
         d_model,
         heads,
-        vocabulary=50_272,
+        vocab_size=50_272,
         context=2048,
-        embedding=EmbeddingConfig("learned", longest=2048, offset=2, width=narrow, dropout=0.1),
+        embedding=EmbeddingConfig("learned", max_positions=2048, offset=2, width=narrow, dropout=0.1),
         block={"placement": "post"} if narrow else None,
         feed_forward={"activation": "relu"},
         dropout=0.1,
@@ -72,17 +72,17 @@ def opt(layers: int, d_model: int, heads: int, *, narrow: int | None = None) -> 
 def bloom(layers: int, d_model: int, heads: int) -> TransformerConfig:
     """BLOOM: ALiBi, and a norm on the embedding."""
     normed = EmbeddingConfig(norm=NormConfig("layer", bias=True))
-    shape = gpt_like(layers, d_model, heads, vocabulary=250_880, context=2048, embedding=normed)
+    shape = gpt_like(layers, d_model, heads, vocab_size=250_880, context=2048, embedding=normed)
     return shape.with_(position_bias=AlibiConfig())
 
 
-def neox(layers: int, d_model: int, heads: int, vocabulary: int, activation: str) -> TransformerConfig:
+def neox(layers: int, d_model: int, heads: int, vocab_size: int, activation: str) -> TransformerConfig:
     """GPT-NeoX and Pythia: parallel with two norms, a quarter of each head turned."""
     return gpt_like(
         layers,
         d_model,
         heads,
-        vocabulary=vocabulary,
+        vocab_size=vocab_size,
         context=2048,
         embedding=NO_POSITIONS,
         head=UNTIED,
@@ -108,7 +108,7 @@ def falcon(
         layers,
         d_model,
         heads,
-        vocabulary=65_024,
+        vocab_size=65_024,
         context=context,
         embedding=NO_POSITIONS,
         head=HeadConfig(tied=tied),
@@ -125,7 +125,7 @@ GPT_J = gpt_like(
     28,
     4096,
     16,
-    vocabulary=50_400,
+    vocab_size=50_400,
     context=2048,
     embedding=NO_POSITIONS,
     head=HeadConfig(tied=False, bias=True),
@@ -139,7 +139,7 @@ MPT_7B = gpt_like(
     32,
     4096,
     32,
-    vocabulary=50_432,
+    vocab_size=50_432,
     context=2048,
     norm=LAYER_NORM_NO_BIAS,
     embedding=NO_POSITIONS,
@@ -169,7 +169,7 @@ XL = "Transformer-XL's positions have a d × d projection per layer, left out he
 GOPHER_CELLS = {"position": "Transformer-XL", "activation": "not said", "biases": "not said", "tied": "not said"}
 LAMDA_NOTE = (
     "Not said: norm, biases, tying, and the context. The paper counts 137B without the embedding. "
-    "The vocabulary is given as 32K."
+    "The vocab_size is given as 32K."
 )
 LAMDA_CELLS = {"norm": "not said", "placement": "not said", "biases": "not said", "tied": "not said"}
 PALM_NOTE = "Not said: eps, and which features RoPE pairs. The paper writes LayerNorm; its code was not released."
@@ -181,7 +181,7 @@ ENTRIES = (
         J,
         GPT_J,
         6_053_381_344,
-        "The vocabulary of 50,257 is padded to 50,400.",
+        "The vocab_size of 50,257 is padded to 50,400.",
         "the card counts 2.5M more; the released weights have ours",
     ),
     Entry("gopher-280b", 2021, GOPHER, gopher(80, 16_384, 128), 280_000_000_000, GOPHER_NOTE, XL, GOPHER_CELLS),
@@ -191,7 +191,7 @@ ENTRIES = (
         CHINCHILLA,
         gopher(80, 8192, 64),
         70_000_000_000,
-        GOPHER_NOTE + " The vocabulary is said to be close to Gopher's; its size is taken.",
+        GOPHER_NOTE + " The vocab_size is said to be close to Gopher's; its size is taken.",
         XL,
         GOPHER_CELLS,
     ),

@@ -12,12 +12,12 @@ from typing import Any
 
 from lmcourse.models.config import TransformerConfig, repeat
 from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.sight import Sight
 
 LAYER_NORM = NormConfig("layer", bias=True)
 LAYER_NORM_NO_BIAS = NormConfig("layer")
@@ -30,7 +30,7 @@ def gpt_like(
     d_model: int,
     heads: int,
     *,
-    vocabulary: int,
+    vocab_size: int,
     context: int,
     norm: NormConfig = LAYER_NORM,
     embedding: EmbeddingConfig | None = None,
@@ -43,7 +43,7 @@ def gpt_like(
     """A decoder after GPT-2: learned positions, biases everywhere, GELU, a feed-forward of 4 d.
 
     Args:
-        layers, d_model, heads, vocabulary, context: the sizes.
+        layers, d_model, heads, vocab_size, context: the sizes.
         norm: of blocks and end.
         embedding, head: the ends, if not learned positions and a tied head.
         block, feed_forward, attention: fields of their configurations that differ.
@@ -54,11 +54,11 @@ def gpt_like(
     layer = LayerConfig(replace(all_heads, **attention), replace(wide, **(feed_forward or {})))
     blocks = replace(BlockConfig(norm, dropout=dropout), **(block or {}))
     return TransformerConfig(
-        vocabulary=vocabulary,
+        vocab_size=vocab_size,
         d_model=d_model,
         layers=repeat([layer], layers),
         block=blocks,
-        embedding=embedding or EmbeddingConfig("learned", longest=context, dropout=dropout),
+        embedding=embedding or EmbeddingConfig("learned", max_positions=context, dropout=dropout),
         head=head or HeadConfig(),
         final_norm=None if blocks.placement == "post" else norm,
         context=context,
@@ -71,7 +71,7 @@ def llama_like(
     heads: int,
     d_ff: int,
     *,
-    vocabulary: int,
+    vocab_size: int,
     context: int,
     norm: NormConfig = RMS,
     theta: float = 10_000.0,
@@ -81,27 +81,27 @@ def llama_like(
     feed_forward: dict[str, Any] | None = None,
     embedding: EmbeddingConfig | None = None,
     head: HeadConfig | None = None,
-    pattern: Sequence[dict[str, Any]] = ({},),
+    layer_pattern: Sequence[dict[str, Any]] = ({},),
     **attention: Any,
 ) -> TransformerConfig:
     """A decoder after LLaMA: RMSNorm before each branch, RoPE, SwiGLU, no biases.
 
     Args:
-        layers, d_model, heads, d_ff, vocabulary, context: the sizes.
+        layers, d_model, heads, d_ff, vocab_size, context: the sizes.
         norm: of blocks and end.
         theta, rotary: RoPE's base, and other fields of its configuration.
         tied: whether the head is the embedding.
         block, feed_forward, embedding, head, attention: fields that differ; embedding and head as a whole.
-        pattern: per layer of a repeating group, the fields of attention that differ in it.
+        layer_pattern: per layer of a repeating group, the fields of attention that differ in it.
     """
     turned = RotaryConfig(theta, **(rotary or {}))
     common = replace(AttentionConfig(heads, rotary=turned), **attention)
     wide = replace(FeedForwardConfig(d_ff), **(feed_forward or {}))
     blocks = replace(BlockConfig(norm), **(block or {}))
     return TransformerConfig(
-        vocabulary=vocabulary,
+        vocab_size=vocab_size,
         d_model=d_model,
-        layers=repeat([LayerConfig(replace(common, **changes), wide) for changes in pattern], layers),
+        layers=repeat([LayerConfig(replace(common, **changes), wide) for changes in layer_pattern], layers),
         block=blocks,
         embedding=embedding or EmbeddingConfig(),
         head=head or HeadConfig(tied=tied),
@@ -111,5 +111,5 @@ def llama_like(
 
 
 def window(size: int, every: int, **others: Any) -> list[dict[str, Any]]:
-    """A pattern for `llama_like`: `every` − 1 layers with a window, then a full one whose fields are `others`."""
-    return [{"sight": Sight("window", size)}] * (every - 1) + [others]
+    """A `layer_pattern` for `llama_like`: `every` − 1 layers with a window, then a full one with fields `others`."""
+    return [{"pattern": AttentionPattern("window", size)}] * (every - 1) + [others]

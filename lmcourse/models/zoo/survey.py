@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.nn.attention import AttentionConfig
-from lmcourse.nn.bias import AlibiConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
+from lmcourse.nn.position_bias import AlibiConfig
 
 GATED = {
     "relu": "ReGLU",
@@ -38,7 +38,7 @@ class Row:
 
     Attributes:
         name, year, parameters: which model; parameters are counted.
-        layers, d_model, vocabulary, context: sizes.
+        layers, d_model, vocab_size, context: sizes.
         norm: LayerNorm or RMSNorm.
         placement: "pre", "post", "double", "output".
         block: "serial", "parallel" or "parallel_two_norms".
@@ -59,7 +59,7 @@ class Row:
     parameters: int
     layers: int
     d_model: int
-    vocabulary: int
+    vocab_size: int
     context: int | None
     norm: str
     placement: str
@@ -90,7 +90,7 @@ def _row(entry: Entry) -> Row:
         parameters=entry.parameters,
         layers=len(config.layers),
         d_model=config.d_model,
-        vocabulary=config.vocabulary,
+        vocab_size=config.vocab_size,
         context=config.context,
         norm={"layer": "LayerNorm", "rms": "RMSNorm"}[config.block.norm.kind],
         placement=config.block.placement,
@@ -128,8 +128,8 @@ def attention_kind(config: TransformerConfig) -> str:
     """How many heads share a key, and what the layers see."""
     attention = config.layers[0].attention
     sharing = {attention.heads: "MHA", 1: "MQA"}.get(attention.key_heads, "GQA")
-    sights = _each_once(layer.attention.sight.kind for layer in config.layers)
-    return sharing if sights == ["full"] else f"{sharing}, {' + '.join(sights)}"
+    patterns = _each_once(layer.attention.pattern.kind for layer in config.layers)
+    return sharing if patterns == ["full"] else f"{sharing}, {' + '.join(patterns)}"
 
 
 def activation(feed_forward: FeedForwardConfig) -> str:

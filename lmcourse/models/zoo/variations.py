@@ -9,11 +9,11 @@ from typing import Any
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.styles import LAYER_NORM, LAYER_NORM_NO_BIAS, RMS_1E6, gpt_like, llama_like, window
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.placing import QKNormConfig
+from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.sight import Sight
 
 GEMMA_NORM = NormConfig("rms", eps=1e-6, unit_offset=True)
 GEGLU = {"activation": "gelu_tanh"}
@@ -33,7 +33,7 @@ def gemma(layers: int, d_model: int, heads: int, d_ff: int, **others: Any) -> Tr
 
 def gemma1(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int) -> TransformerConfig:
     """Gemma at one of its sizes."""
-    return gemma(layers, d_model, heads, d_ff, vocabulary=256_000, context=8192, kv_heads=kv_heads)
+    return gemma(layers, d_model, heads, d_ff, vocab_size=256_000, context=8192, kv_heads=kv_heads)
 
 
 def gemma2(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, **others: Any) -> TransformerConfig:
@@ -43,11 +43,11 @@ def gemma2(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, **ot
         d_model,
         heads,
         d_ff,
-        vocabulary=256_000,
+        vocab_size=256_000,
         context=8192,
         head=HeadConfig(soft_cap=30.0),
         block={"placement": "double"},
-        pattern=window(4096, 2),
+        layer_pattern=window(4096, 2),
         kv_heads=kv_heads,
         soft_cap=50.0,
         **others,
@@ -62,16 +62,16 @@ def gemma3(
     `wide` are the sizes that also read pictures: 64 more tokens, a wider window, and positions of the full layers
     divided by 8.
     """
-    slow = RotaryConfig(1_000_000.0, scaling=8.0 if wide else 1.0)
+    slow = RotaryConfig(1_000_000.0, linear_factor=8.0 if wide else 1.0)
     return gemma(
         layers,
         d_model,
         heads,
         d_ff,
-        vocabulary=262_208 if wide else 262_144,
+        vocab_size=262_208 if wide else 262_144,
         context=131_072 if wide else 32_768,
         block={"placement": "double"},
-        pattern=window(1024 if wide else 512, 6, rotary=slow),
+        layer_pattern=window(1024 if wide else 512, 6, rotary=slow),
         kv_heads=kv_heads,
         qk_norm=QKNormConfig(GEMMA_NORM),
         **others,
@@ -81,7 +81,7 @@ def gemma3(
 def olmo1(layers: int, d_model: int, heads: int, d_ff: int, tied: bool) -> TransformerConfig:
     """OLMo: a LayerNorm without parameters."""
     plain = NormConfig("layer", scale=False)
-    return llama_like(layers, d_model, heads, d_ff, vocabulary=50_304, context=2048, norm=plain, tied=tied)
+    return llama_like(layers, d_model, heads, d_ff, vocab_size=50_304, context=2048, norm=plain, tied=tied)
 
 
 def olmo2(layers: int, d_model: int, heads: int, d_ff: int, kv_heads: int | None = None) -> TransformerConfig:
@@ -91,7 +91,7 @@ def olmo2(layers: int, d_model: int, heads: int, d_ff: int, kv_heads: int | None
         d_model,
         heads,
         d_ff,
-        vocabulary=100_352,
+        vocab_size=100_352,
         context=4096,
         norm=RMS_1E6,
         theta=500_000.0,
@@ -110,7 +110,7 @@ def command(
         d_model,
         heads,
         d_ff,
-        vocabulary=256_000,
+        vocab_size=256_000,
         context=context,
         norm=LAYER_NORM_NO_BIAS,
         rotary={"layout": "interleaved"},
@@ -127,7 +127,7 @@ def nemotron4(layers: int, d_model: int, heads: int) -> TransformerConfig:
         d_model,
         heads,
         4 * d_model,
-        vocabulary=256_000,
+        vocab_size=256_000,
         context=4096,
         norm=replace(LAYER_NORM, unit_offset=True),
         rotary={"fraction": 0.5},
@@ -142,7 +142,7 @@ def early_phi(layers: int, d_model: int, heads: int, fraction: float) -> Transfo
         layers,
         d_model,
         heads,
-        vocabulary=51_200,
+        vocab_size=51_200,
         context=2048,
         embedding=EmbeddingConfig(),
         head=HeadConfig(tied=False, bias=True),
@@ -151,13 +151,13 @@ def early_phi(layers: int, d_model: int, heads: int, fraction: float) -> Transfo
     )
 
 
-PHI_3_MINI = llama_like(32, 3072, 32, 8192, vocabulary=32_064, context=4096, sight=Sight("window", 2047))
-PHI_4 = llama_like(40, 5120, 40, 17_920, vocabulary=100_352, context=16_384, theta=250_000.0, kv_heads=10)
+PHI_3_MINI = llama_like(32, 3072, 32, 8192, vocab_size=32_064, context=4096, pattern=AttentionPattern("window", 2047))
+PHI_4 = llama_like(40, 5120, 40, 17_920, vocab_size=100_352, context=16_384, theta=250_000.0, kv_heads=10)
 PHI_4_MINI = llama_like(
-    32, 3072, 24, 8192, vocabulary=200_064, context=131_072, tied=True, rotary={"fraction": 0.75}, kv_heads=8
+    32, 3072, 24, 8192, vocab_size=200_064, context=131_072, tied=True, rotary={"fraction": 0.75}, kv_heads=8
 )
 STABLELM_3B = llama_like(
-    32, 2560, 32, 6912, vocabulary=50_304, context=4096, norm=LAYER_NORM, rotary={"fraction": 0.25}
+    32, 2560, 32, 6912, vocab_size=50_304, context=4096, norm=LAYER_NORM, rotary={"fraction": 0.25}
 )
 PER_HEAD = QKNormConfig(LAYER_NORM_NO_BIAS, over="heads")
 COMMAND_A_LAYERS = window(4096, 4, rotary=None)
@@ -219,7 +219,7 @@ ENTRIES = (
         "command-r7b",
         2024,
         R7B,
-        command(32, 4096, 32, 14_336, 0.25, theta=50_000.0, kv_heads=8, pattern=COMMAND_A_LAYERS),
+        command(32, 4096, 32, 14_336, 0.25, theta=50_000.0, kv_heads=8, layer_pattern=COMMAND_A_LAYERS),
         8_000_000_000,
         "The name counts 7B without the embedding.",
     ),
@@ -227,7 +227,7 @@ ENTRIES = (
         "command-a",
         2025,
         A,
-        command(64, 12_288, 96, 36_864, 0.25, 262_144, theta=50_000.0, kv_heads=8, pattern=COMMAND_A_LAYERS),
+        command(64, 12_288, 96, 36_864, 0.25, 262_144, theta=50_000.0, kv_heads=8, layer_pattern=COMMAND_A_LAYERS),
         111_000_000_000,
         "The context is given as 256k.",
     ),

@@ -39,7 +39,7 @@ class Forecast:
     """What a run would cost.
 
     Attributes:
-        vocabulary: how many tokens the tokenizer has.
+        vocab_size: how many tokens the tokenizer has.
         corpus_tokens: of the part to train on.
         steps, tokens: that the run does and reads; a budget of tokens may end it before its steps are done.
         parameters: by part.
@@ -51,7 +51,7 @@ class Forecast:
         seconds: of the whole run, without evaluations; None if the peak is not known.
     """
 
-    vocabulary: int
+    vocab_size: int
     corpus_tokens: int
     steps: int
     tokens: int
@@ -84,19 +84,19 @@ def forecast(run: Run) -> Forecast:
         CourseError: there is no such corpus, or the accounting does not know a run like this.
     """
     parts, training = cut(run), run.training
-    config = run.model_config(parts.tokenizer.vocabulary)
+    config = run.model_config(parts.tokenizer.vocab_size)
     steps = training.steps
     if training.max_tokens is not None:
         steps = min(steps, training.max_tokens // training.tokens_per_step)
     device = best_device()
     mfu, peak = MFU[device.type], _peak(device, training.precision)
-    devices = training.parallel.processes if device.type == "cuda" else 1
+    devices = training.parallel.world_size if device.type == "cuda" else 1
     try:
         flops, memory = _flops_per_step(config, training), _memory(config, training)
     except ValueError as error:
         raise CourseError(str(error)) from None
     return Forecast(
-        vocabulary=parts.tokenizer.vocabulary,
+        vocab_size=parts.tokenizer.vocab_size,
         corpus_tokens=parts.training.count(),
         steps=steps,
         tokens=steps * training.tokens_per_step,
@@ -118,22 +118,24 @@ def _peak(device: torch.device, precision: Precision) -> Peak | None:
 
 
 def _flops_per_step(config: TransformerConfig, training: TrainingConfig) -> int:
-    windows, again = training.accumulate * training.batch, training.recompute
-    step = training_flops(config, windows, training.length, recompute="blocks" if again else "nothing")
+    windows, again = training.grad_accum_steps * training.batch, training.activation_checkpointing
+    step = training_flops(config, windows, training.seq_len, recompute="blocks" if again else "nothing")
     return step.hardware.total
 
 
 def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[int]:
     return training_memory(
         config,
-        training.batch // training.parallel.readers,
-        training.length,
+        training.batch // training.parallel.dp_size,
+        training.seq_len,
         find_recipe(RECIPES[training.precision]),
-        checkpoint="blocks" if training.recompute else "nothing",
+        activation_checkpointing="blocks" if training.activation_checkpointing else "nothing",
         layout=_layout(training.parallel),
     )
 
 
 def _layout(parallel: Parallelism) -> Layout:
     """The devices among which one copy of the model lies; more copies change nothing on each of them."""
-    return Layout(parallel.shard, parallel.tensor, parallel.pipeline, zero=3 if parallel.shard > 1 else 0)
+    return Layout(
+        parallel.fsdp, parallel.tensor_parallel, parallel.pipeline_parallel, zero=3 if parallel.fsdp > 1 else 0
+    )

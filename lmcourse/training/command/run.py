@@ -26,7 +26,7 @@ class Run:
         corpus: what `find_corpus` takes: a name, or the path of a text.
         training: how the model is trained.
         tokenizer: how text is cut; made from the part of the corpus that is trained on.
-        vocabulary: how many tokens "bpe" makes, at most.
+        vocab_size: how many tokens "bpe" makes, at most.
         held_out: the share of the corpus to validate on; 0 for none.
         validation_tokens: how many tokens of that share each evaluation reads, at most.
 
@@ -39,14 +39,14 @@ class Run:
     corpus: str
     training: TrainingConfig
     tokenizer: TokenizerKind = "bpe"
-    vocabulary: int = 512
+    vocab_size: int = 512
     held_out: float = 0.1
     validation_tokens: int = 65_536
 
     def __post_init__(self) -> None:
         check_choice("tokenizer", self.tokenizer, TokenizerKind)
-        if self.vocabulary < BYTES:
-            raise ValueError(f"vocabulary must be at least {BYTES}, the bytes alone, not {self.vocabulary}")
+        if self.vocab_size < BYTES:
+            raise ValueError(f"vocab_size must be at least {BYTES}, the bytes alone, not {self.vocab_size}")
         if not 0 <= self.held_out < 1:
             raise ValueError(f"held_out is a share of at least 0 and below 1, not {self.held_out}")
         if self.validation_tokens < 2:
@@ -55,13 +55,13 @@ class Run:
             raise ValueError(f"seed must be below 2⁶³, not {self.training.seed}")
         find_decoder(self.preset)
 
-    def model_config(self, vocabulary: int) -> TransformerConfig:
+    def model_config(self, vocab_size: int) -> TransformerConfig:
         """The preset for texts of this run's length, cut into so many different tokens."""
-        config, length = find_decoder(self.preset), self.training.length
+        config, seq_len = find_decoder(self.preset), self.training.seq_len
         embedding = config.embedding
-        if embedding.longest is not None:
-            embedding = replace(embedding, longest=length)
-        return config.with_(vocabulary=vocabulary, context=length, embedding=embedding)
+        if embedding.max_positions is not None:
+            embedding = replace(embedding, max_positions=seq_len)
+        return config.with_(vocab_size=vocab_size, context=seq_len, embedding=embedding)
 
 
 def find_decoder(name: str) -> TransformerConfig:
@@ -72,6 +72,6 @@ def find_decoder(name: str) -> TransformerConfig:
     """
     entry = find_model(name)
     config = entry.config
-    if isinstance(config, TransformerConfig) and all(layer.attention.sight.causal for layer in config.layers):
+    if isinstance(config, TransformerConfig) and all(layer.attention.pattern.causal for layer in config.layers):
         return config
     raise CourseError(f"{entry.name} does not predict the next token: take a decoder, such as nano.")

@@ -103,7 +103,7 @@ def make_trainer(run: Run, folder: Path, listeners: Sequence[Listener], device: 
     """
     texts = open_texts(run, folder)
     torch.manual_seed(run.training.seed)
-    model = Transformer(run.model_config(texts.tokenizer.vocabulary))
+    model = Transformer(run.model_config(texts.tokenizer.vocab_size))
     initialise(model)
     model.to(device)
     try:

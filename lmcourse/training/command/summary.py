@@ -43,7 +43,7 @@ def costs(run: Run, found: Forecast) -> RenderableType:
     table.add_row("epochs", f"{found.epochs:,.2f}")
     table.add_row("FLOPs of a step", f"{found.flops_per_step:.3g}")
     table.add_row("FLOPs of the run", f"{found.steps * found.flops_per_step:.3g}")
-    heading = f"[bold]{escape(run.preset)}[/] on {escape(run.corpus)}, a vocabulary of {found.vocabulary:,} tokens"
+    heading = f"[bold]{escape(run.preset)}[/] on {escape(run.corpus)}, a vocabulary of {found.vocab_size:,} tokens"
     return Group(heading, table, _time(found))
 
 

@@ -98,7 +98,7 @@ def _make_tokenizer(run: Run, corpus: Corpus) -> Tokenizer:
     if run.tokenizer == "characters":
         return CharacterTokenizer.train(_documents(corpus))
     kind = FastBPETokenizer if find_spec("tokenizers") else BPETokenizer
-    return kind.train(_documents(corpus), run.vocabulary)
+    return kind.train(_documents(corpus), run.vocab_size)
 
 
 def _documents(corpus: Corpus) -> Iterator[str]:
@@ -114,12 +114,12 @@ def write_texts(run: Run, folder: Path) -> None:
     """
     parts = cut(run)
     folder.mkdir(parents=True, exist_ok=True)  # only now: a corpus that is not there leaves no trace
-    saved, vocabulary = parts.tokenizer.to_json(), parts.tokenizer.vocabulary
+    saved, vocab_size = parts.tokenizer.to_json(), parts.tokenizer.vocab_size
     write_json(folder / TOKENIZER, saved)
     for name, part in ((TRAINING, parts.training), (VALIDATION, parts.validation)):
         if part is not None:
             try:
-                write_tokens(folder / name, part, vocabulary, saved)
+                write_tokens(folder / name, part, vocab_size, saved)
             except ValueError as error:
                 raise CourseError(f"{run.corpus}, held out {run.held_out:g}, {name}: {error}") from None
 

@@ -53,7 +53,7 @@ def load_trained(path: Path, *, last: bool = False, device: torch.device | None 
     facts = read_facts(place)
     tokenizer = open_tokenizer(folder)
     run = load_run(folder)
-    config = run.model_config(tokenizer.vocabulary)
+    config = run.model_config(tokenizer.vocab_size)
     if facts["model"] != json.loads(json.dumps(asdict(config))):
         raise CourseError(f"{place} is of another model than {folder / SETTINGS_FILE} describes")
     model = Transformer(config)

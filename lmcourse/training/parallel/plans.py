@@ -56,7 +56,7 @@ def make_plan(model: nn.Module, *, sequence: bool) -> Plan:
         match module:
             case Attention():
                 plan |= _attention(name, module, stream)
-                inside |= set(module.place.modules())
+                inside |= set(module.qk_transform.modules())
             case FeedForward() | GatedFeedForward():
                 plan |= _feed_forward(name, module, stream)
             case Embedding():
@@ -81,8 +81,10 @@ def _attention(name: str, attention: Attention, stream: Placement) -> Plan:
     plan: Plan = {name: _gather(stream, more=1), f"{name}.out": RowwiseParallel(output_layouts=stream)}
     plan |= {f"{name}.qkv.{part}": ColwiseParallel() for part in ("q", "k", "v")}
     for norm in ("norm_q", "norm_k"):
-        if isinstance(getattr(attention.place, norm), Norm):  # its inputs are cut by heads, which are axis 1 there
-            plan[f"{name}.place.{norm}"] = SequenceParallel(sequence_dim=1, use_local_output=True)
+        if isinstance(
+            getattr(attention.qk_transform, norm), Norm
+        ):  # its inputs are cut by heads, which are axis 1 there
+            plan[f"{name}.qk_transform.{norm}"] = SequenceParallel(sequence_dim=1, use_local_output=True)
     return plan
 
 
@@ -118,4 +120,4 @@ def _tie(model: nn.Module) -> None:
 def _keep_own_heads(attention: Attention, processes: int) -> None:
     attention.heads //= processes
     attention.kv_heads //= processes
-    attention.place.heads = [attention.heads, attention.kv_heads]
+    attention.qk_transform.heads = [attention.heads, attention.kv_heads]

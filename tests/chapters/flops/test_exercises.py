@@ -213,9 +213,9 @@ def test_wrong_answers_that_nobody_listed_lose_points_too() -> None:
     def without_out(batch: int, length: int, *sizes: int, **rest: Any) -> dict[str, int]:
         return {**forward_flops.reference(batch, length, *sizes, **rest), "out": 0}
 
-    def squared_tokens(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool = True) -> int:
+    def squared_tokens(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
         length = prompt + new
-        return layers * (24 * length * d_model**2 + 4 * length**2 * d_model) + 2 * d_model * vocabulary
+        return layers * (24 * length * d_model**2 + 4 * length**2 * d_model) + 2 * d_model * vocab_size
 
     for exercise, wrong in ((forward_flops, without_out), (generation_flops, squared_tokens)):
         assert check_exercise(exercise, wrong, hidden=True, enforce=False).points < exercise.points

@@ -183,7 +183,7 @@ def test_the_budget_is_the_accounts(precision: str, fused: bool, recompute: bool
         2,
         1024,
         find_recipe(precision),
-        checkpoint="blocks" if recompute else "nothing",
+        activation_checkpointing="blocks" if recompute else "nothing",
         attention="fused" if fused else "readable",
         layout=Layout(tensor=2),
     )

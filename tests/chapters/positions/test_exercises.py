@@ -11,9 +11,9 @@ from lmcourse.chapters.positions.exercises import EXERCISES
 from lmcourse.chapters.positions.exercises.buckets import _is_clear
 from lmcourse.chapters.positions.exercises.inputs import angles
 from lmcourse.chapters.positions.figures import scheme_scores
-from lmcourse.nn.bias import Alibi, AlibiConfig
+from lmcourse.nn.position_bias import Alibi, AlibiConfig
+from lmcourse.nn.relative_position_vectors import RelativePositionVectors, RelativePositionVectorsConfig
 from lmcourse.nn.rotary import Rotary, RotaryConfig
-from lmcourse.nn.shaw import Shaw, ShawConfig
 
 REFERENCE = {exercise.name: exercise.reference for exercise in EXERCISES}
 POSITIONS = torch.tensor([0, 1, 2, 7, 40, 999])
@@ -83,7 +83,7 @@ def test_shaws_scores_are_those_of_wav2vec2_bert() -> None:
 def test_shaws_scores_are_those_of_the_layer(heads: int, length: int, clip: int) -> None:
     torch.manual_seed(0)
     q, k = torch.randn(2, heads, length, 4)
-    layer = Shaw(ShawConfig(clip), 4)
+    layer = RelativePositionVectors(RelativePositionVectorsConfig(clip), 4)
     at = torch.arange(length)[None]
     with torch.no_grad():
         relative = layer.scores(q[None], layer.index(at, at))[0]
@@ -92,12 +92,12 @@ def test_shaws_scores_are_those_of_the_layer(heads: int, length: int, clip: int)
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize(("buckets", "farthest"), [(32, 128), (16, 100), (64, 300), (8, 20)])
-def test_buckets_are_t5s(bidirectional: bool, buckets: int, farthest: int) -> None:
+@pytest.mark.parametrize(("buckets", "max_distance"), [(32, 128), (16, 100), (64, 300), (8, 20)])
+def test_buckets_are_t5s(bidirectional: bool, buckets: int, max_distance: int) -> None:
     t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
-    offsets = torch.arange(-2 * farthest, 2 * farthest).reshape(4, -1)
-    theirs = t5.T5Attention._relative_position_bucket(offsets, bidirectional, buckets, farthest)
-    assert torch.equal(REFERENCE["t5_bucket"](offsets, bidirectional, buckets, farthest), theirs)
+    offsets = torch.arange(-2 * max_distance, 2 * max_distance).reshape(4, -1)
+    theirs = t5.T5Attention._relative_position_bucket(offsets, bidirectional, buckets, max_distance)
+    assert torch.equal(REFERENCE["t5_bucket"](offsets, bidirectional, buckets, max_distance), theirs)
 
 
 def test_no_case_asks_for_the_border_of_a_bucket() -> None:
@@ -105,10 +105,10 @@ def test_no_case_asks_for_the_border_of_a_bucket() -> None:
     assert [distance for distance in range(130) if not _is_clear(distance, 8, 16, 128)][:3] == [12, 16, 23]
     exercise = next(each for each in EXERCISES if each.name == "t5_bucket")
     for asked in (case for seed in range(20) for case in exercise.hidden(seed)):
-        offsets, bidirectional, buckets, farthest = (*asked.args, 32, 128)[:4]
+        offsets, bidirectional, buckets, max_distance = (*asked.args, 32, 128)[:4]
         side = buckets // 2 if bidirectional else buckets
         distances = offsets.abs() if bidirectional else (-offsets).clamp(min=0)
-        assert all(_is_clear(each, side // 2, side, farthest) for each in distances.flatten().tolist())
+        assert all(_is_clear(each, side // 2, side, max_distance) for each in distances.flatten().tolist())
 
 
 @pytest.mark.parametrize("heads", [*range(1, 34), 71, 112])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import lmcourse
-from lmcourse.grading.jail import view
+from lmcourse.grading.sandbox import filesystem
 from tests.grading.attacks.attack import Attack
 from tests.grading.attacks.school import School
 from tests.grading.tiny_course import REPOSITORY
@@ -61,8 +61,8 @@ def contained(place: Path, *arguments: str) -> dict[str, Any]:
     """Run `inside` in a container that can write to `place` only."""
     command = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent"]
     command += ["--new-session", "--cap-drop", "ALL", "--clearenv", "--proc", "/proc", "--dev", "/dev"]
-    command += [*view.system(), "--size", str(2**29), "--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]
-    for path in view.python(package=Path("/nowhere")):
+    command += [*filesystem.system_mounts(), "--size", str(2**29), "--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]
+    for path in filesystem.python_folders(package=Path("/nowhere")):
         command += ["--ro-bind", str(path), str(path)] if path.exists() else []
     command += ["--bind", str(place / "school"), ROOT, "--bind", str(place / "lmcourse"), installed()]
     command += ["--ro-bind", str(REPOSITORY / "tests"), "/tests-of/tests"]

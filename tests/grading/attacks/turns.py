@@ -52,14 +52,14 @@ if os.fork() == 0:
 """,
         *ANSWER,
     ),
-    attack("hangs_up", "closes the connection", CHANNEL, *ANSWER, every="channels[0].end.close()"),
+    attack("hangs_up", "closes the connection", CHANNEL, *ANSWER, every="channels[0].connection.close()"),
     attack(
         "serves_itself",
         "reads the questions itself and answers with the reference of the installed package",
         CHANNEL
         + """
 from lmcourse.exercises.registry import all_exercises
-from lmcourse.exercises.wire_records import case_from_plain, outcome_to_plain
+from lmcourse.grading.examination.messages import case_from_plain, outcome_to_plain
 from lmcourse.exercises.outcome import evaluate
 channel, first = channels[0], True
 known = all_exercises()

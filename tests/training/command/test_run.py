@@ -27,7 +27,7 @@ from lmcourse.training.config import TrainingConfig
 from lmcourse.training.metrics import Record, read_metrics
 from lmcourse.training.parallelism import Parallelism
 
-TRAINING = TrainingConfig(steps=4, batch=2, length=16)
+TRAINING = TrainingConfig(steps=4, batch=2, seq_len=16)
 
 
 @pytest.fixture
@@ -52,12 +52,12 @@ def run(corpus: Path, **changes: object) -> Run:
 def test_the_model_has_the_tokens_and_the_length_of_the_run(preset: str, corpus: Path) -> None:
     """Learned positions are as many as needed: one more token is refused."""
     config = run(corpus, preset=preset).model_config(300)
-    assert (config.vocabulary, config.context) == (300, 16)
+    assert (config.vocab_size, config.context) == (300, 16)
     assert config.layers == find_decoder(preset).layers
     with torch.device("meta"):
         model = Transformer(config)
         assert model(torch.zeros(1, 16, dtype=torch.long)).shape == (1, 16, 300)
-        if config.embedding.longest is not None:
+        if config.embedding.max_positions is not None:
             with pytest.raises(ValueError, match="longer than the 16 positions"):
                 model(torch.zeros(1, 17, dtype=torch.long))
 
@@ -120,8 +120,8 @@ def test_a_text_that_is_too_short(tmp_path: Path) -> None:
 
 
 def test_a_run_is_read_as_it_was_written(corpus: Path, tmp_path: Path) -> None:
-    parallel = Parallelism(replicate=2, schedule="gpipe")
-    chosen = run(corpus, training=replace(TRAINING, clip=None, betas=(0.5, 0.6), parallel=parallel))
+    parallel = Parallelism(data_parallel=2, pipeline_schedule="gpipe")
+    chosen = run(corpus, training=replace(TRAINING, grad_clip=None, betas=(0.5, 0.6), parallel=parallel))
     save_run(chosen, tmp_path)
     assert load_run(tmp_path) == chosen
 

@@ -11,26 +11,26 @@ from torch import nn
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like, llama_like
-from lmcourse.nn.bias import AlibiConfig, BucketsConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
-from lmcourse.nn.placing import QKNormConfig
-from lmcourse.nn.shaw import ShawConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.qk_norm import QKNormConfig
+from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.checks import check_divisible
 from lmcourse.training.parallelism import Parallelism
 
-TENSOR, SEQUENCE = Parallelism(tensor=4), Parallelism(tensor=4, sequence=True)
-STAGES = Parallelism(pipeline=2)
+TENSOR, SEQUENCE = Parallelism(tensor_parallel=4), Parallelism(tensor_parallel=4, sequence_parallel=True)
+STAGES = Parallelism(pipeline_parallel=2)
 UNTIED = HeadConfig(tied=False)
 
 
 def gpt(**changes: Any) -> TransformerConfig:
-    sizes = {"layers": 4, "d_model": 32, "heads": 4, "vocabulary": 256, "context": 16} | changes
+    sizes = {"layers": 4, "d_model": 32, "heads": 4, "vocab_size": 256, "context": 16} | changes
     return gpt_like(**sizes)
 
 
 def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
-    config = TrainingConfig(1, 4, 16, accumulate=4, parallel=parallel)
+    config = TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel)
     with pytest.raises(ValueError) as caught:  # noqa: PT011  # the caller looks at the message
         check_divisible(model, replace(config, **changes))
     assert "\n" not in str(caught.value)
@@ -41,14 +41,22 @@ def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
     ("config", "parallel", "said"),
     [
         (gpt(kv_heads=2), TENSOR, "layer 0: the key heads, 2, cannot be divided among 4 processes"),
-        (gpt(vocabulary=255), TENSOR, "the vocabulary, 255, cannot be divided among 4 processes"),
+        (gpt(vocab_size=255), TENSOR, "the vocabulary, 255, cannot be divided among 4 processes"),
         (gpt(feed_forward={"width": 50}), TENSOR, "layer 0: the feed-forward width, 50, cannot"),
-        (gpt(shaw=ShawConfig(4)), TENSOR, "Shaw's vectors are shared by all of them"),
+        (
+            gpt(relative_position_vectors=RelativePositionVectorsConfig(4)),
+            TENSOR,
+            "Shaw's vectors are shared by all of them",
+        ),
         (gpt(qk_norm=QKNormConfig(over="width")), TENSOR, "a QK-norm must be over 'head'"),
         (gpt(qk_norm=QKNormConfig(over="heads")), TENSOR, "a QK-norm must be over 'head'"),
         (gpt(embedding=EmbeddingConfig(width=16)), TENSOR, "an embedding with a width of its own"),
         (gpt().with_(position_bias=AlibiConfig()), TENSOR, "a position bias is made for all of them"),
-        (gpt(head=UNTIED).with_(position_bias=BucketsConfig()), STAGES, "a learned position bias is shared"),
+        (
+            gpt(head=UNTIED).with_(position_bias=RelativePositionBiasConfig()),
+            STAGES,
+            "a learned position bias is shared",
+        ),
         (gpt(layers=1, head=UNTIED), STAGES, "1 layers are too few for 2 stages"),
     ],
 )
@@ -59,11 +67,11 @@ def test_models_that_cannot_be_cut(config: TransformerConfig, parallel: Parallel
 @pytest.mark.parametrize(
     ("parallel", "changes", "said"),
     [
-        (SEQUENCE, {"length": 18}, "a length of 18 does not divide among 4 processes"),
-        (STAGES, {"accumulate": 1}, "set accumulate to at least 2, or use gpipe"),
-        (TENSOR, {"precision": "fp16"}, "use bf16, or only replicate"),
-        (Parallelism(shard=2), {"precision": "fp16"}, "use bf16, or only replicate"),
-        (STAGES, {"compile": True}, "leave it out with tensor and pipeline"),
+        (SEQUENCE, {"seq_len": 18}, "a seq_len of 18 does not divide among 4 processes"),
+        (STAGES, {"grad_accum_steps": 1}, "set grad_accum_steps to at least 2, or use gpipe"),
+        (TENSOR, {"precision": "fp16"}, "use bf16, or only data_parallel"),
+        (Parallelism(fsdp=2), {"precision": "fp16"}, "use bf16, or only data_parallel"),
+        (STAGES, {"compile": True}, "leave it out with tensor_parallel and pipeline_parallel"),
     ],
 )
 def test_runs_that_cannot_be_divided(parallel: Parallelism, changes: dict[str, Any], said: str) -> None:
@@ -74,17 +82,20 @@ def test_runs_that_cannot_be_divided(parallel: Parallelism, changes: dict[str, A
 def test_other_models_are_shared_but_not_cut(parallel: Parallelism) -> None:
     model = nn.Linear(4, 4)
     assert "divide a Transformer, not a Linear" in refused(model, parallel)
-    check_divisible(model, TrainingConfig(1, 4, 16, parallel=Parallelism(replicate=2, shard=2)))
+    check_divisible(model, TrainingConfig(1, 4, 16, parallel=Parallelism(data_parallel=2, fsdp=2)))
 
 
 @pytest.mark.parametrize(
     ("parallel", "changes"),
     [
-        (Parallelism(replicate=2), {"precision": "fp16", "compile": True}),
-        (Parallelism(pipeline=2, schedule="gpipe"), {"accumulate": 1}),
-        (Parallelism(pipeline=4, tensor=2, sequence=True, shard=2), {"precision": "bf16", "recompute": True}),
+        (Parallelism(data_parallel=2), {"precision": "fp16", "compile": True}),
+        (Parallelism(pipeline_parallel=2, pipeline_schedule="gpipe"), {"grad_accum_steps": 1}),
+        (
+            Parallelism(pipeline_parallel=4, tensor_parallel=2, sequence_parallel=True, fsdp=2),
+            {"precision": "bf16", "activation_checkpointing": True},
+        ),
     ],
 )
 def test_what_can_be_divided_is_let_through(parallel: Parallelism, changes: dict[str, Any]) -> None:
-    model = Transformer(llama_like(4, 32, 4, 96, vocabulary=256, context=16, kv_heads=2))
-    check_divisible(model, replace(TrainingConfig(1, 4, 16, accumulate=4, parallel=parallel), **changes))
+    model = Transformer(llama_like(4, 32, 4, 96, vocab_size=256, context=16, kv_heads=2))
+    check_divisible(model, replace(TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel), **changes))

@@ -19,9 +19,9 @@ from lmcourse.models.initialise import initialise
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.course import modern
 from lmcourse.models.zoo.styles import LAYER_NORM, gpt_like, llama_like, window
-from lmcourse.nn.bias import AlibiConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
-from lmcourse.nn.placing import QKNormConfig
+from lmcourse.nn.position_bias import AlibiConfig
+from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
 from lmcourse.training.parallel.processes import processes
 from lmcourse.training.parallelism import Parallelism
@@ -50,7 +50,7 @@ def together(parallel: Parallelism, folder: Path, work: Work, *args: Any, starte
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "meeting").unlink(missing_ok=True)
-    number = parallel.processes if started is None else started
+    number = parallel.world_size if started is None else started
     context = multiprocessing.get_context("fork")
     children = [
         context.Process(target=_child, args=(parallel, folder, rank, number, work, args)) for rank in range(number)
@@ -88,7 +88,7 @@ def all_returned(results: list[Any]) -> list[Any]:
     return results
 
 
-SIZES: dict[str, Any] = {"vocabulary": 256, "context": 64}
+SIZES: dict[str, Any] = {"vocab_size": 256, "context": 64}
 
 MODELS = {
     "modern": modern(2, 32, 4, 64),
@@ -104,7 +104,7 @@ MODELS = {
         96,
         kv_heads=2,
         soft_cap=5.0,
-        pattern=window(8, 2),
+        layer_pattern=window(8, 2),
         block={"placement": "double"},
         head=HeadConfig(tied=False, soft_cap=3.0),
         embedding=EmbeddingConfig(scale=6.0),
@@ -127,6 +127,13 @@ def model(name: str = "modern") -> Transformer:
 
 def trainer(folder: Path, parallel: Parallelism, name: str = "modern", **changes: Any) -> Trainer:
     """A run of a few steps that move the weights far."""
-    plain = {"steps": 3, "batch": 4, "learning_rate": 0.01, "warmup": 0, "evaluate_every": 2, "checkpoint_every": None}
+    plain = {
+        "steps": 3,
+        "batch": 4,
+        "learning_rate": 0.01,
+        "warmup_steps": 0,
+        "evaluate_every": 2,
+        "checkpoint_every": None,
+    }
     config = replace(runs.BASE, parallel=parallel, **{**plain, **changes})
     return Trainer(model(name), config, runs.text(), folder, validation=runs.text(180))

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from lmcourse.nn.sight import Sight, SightKind
+from lmcourse.nn.attention_pattern import AttentionPattern, PatternKind
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 Mask = NDArray[np.bool_]
@@ -29,7 +29,7 @@ RULES: dict[str, str] = {
 }
 """What each mask of the zoo lets a token see, and where it is used."""
 
-_SPARSE: dict[str, SightKind] = {"window": "window", "chunk": "chunk", "strided": "strided", "fixed": "fixed"}
+_SPARSE: dict[str, PatternKind] = {"window": "window", "chunk": "chunk", "strided": "strided", "fixed": "fixed"}
 
 
 def zoo_mask(kind: str, length: int, size: int) -> Mask:
@@ -39,10 +39,10 @@ def zoo_mask(kind: str, length: int, size: int) -> Mask:
     if length < 1 or size < 1:
         raise ValueError("a text and a size have at least one token")
     sparse = _SPARSE.get(kind)
-    sight = Sight(sparse, size) if sparse else Sight(causal=kind != "everything")
+    pattern = AttentionPattern(sparse, size) if sparse else AttentionPattern(causal=kind != "everything")
     places = torch.arange(length)[None]
     prefix = torch.tensor([size]) if kind == "prefix" else None
-    mask: Mask = sight.visible(places, places, prefix)[0].numpy()
+    mask: Mask = pattern.visible(places, places, prefix)[0].numpy()
     return mask
 
 

@@ -15,7 +15,7 @@ from lmcourse.accounting.matrices import attention_matrices
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 from lmcourse.nn.attention import AttentionConfig
-from lmcourse.nn.sight import Sight
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
 from lmcourse.units import GIB
 
@@ -112,9 +112,11 @@ CACHES: dict[str, Callable[[int, AttentionConfig], AttentionConfig]] = {
     "GQA, 8 (Llama 3 8B)": lambda number, attention: attention,
     "MQA, 1": lambda number, attention: replace(attention, kv_heads=1),
     "GQA, window 4,096 in 3 of 4 layers": lambda number, attention: (
-        attention if number % 4 == 0 else replace(attention, sight=Sight("window", 4096))
+        attention if number % 4 == 0 else replace(attention, pattern=AttentionPattern("window", 4096))
     ),
-    "GQA, window 4,096 everywhere": lambda number, attention: replace(attention, sight=Sight("window", 4096)),
+    "GQA, window 4,096 everywhere": lambda number, attention: replace(
+        attention, pattern=AttentionPattern("window", 4096)
+    ),
 }
 """What the cache of Llama 3 8B would be with other attention."""
 

@@ -14,7 +14,7 @@ Parts = dict[str, int]
 
 def _forward(*sizes: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     """Every product of one layer, counted by torch; the layers are alike."""
-    batch, length, layers, d_model, d_ff, vocabulary = sizes
+    batch, length, layers, d_model, d_ff, vocab_size = sizes
     x, keys = (batch, length, d_model), d_model if d_kv is None else d_kv
     up, down = product(x, (d_model, d_ff)), product((batch, length, d_ff), (d_ff, d_model))
     layer = {
@@ -24,7 +24,7 @@ def _forward(*sizes: int, d_kv: int | None = None, gated: bool = False) -> Parts
         "out": product(x, (d_model, d_model)),
         "ffn": (2 if gated else 1) * up + down,
     }
-    return {part: layers * flops for part, flops in layer.items()} | {"head": product(x, (d_model, vocabulary))}
+    return {part: layers * flops for part, flops in layer.items()} | {"head": product(x, (d_model, vocab_size))}
 
 
 def _cases(random: Random) -> list[Case]:

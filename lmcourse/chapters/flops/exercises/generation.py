@@ -12,11 +12,11 @@ from lmcourse.exercises.exercise import Exercise
 
 
 @remember
-def _weights(d_model: int, vocabulary: int) -> tuple[int, int]:
+def _weights(d_model: int, vocab_size: int) -> tuple[int, int]:
     """FLOPs of one token with a layer's matrices, and with the head."""
     square = product((1, d_model), (d_model, d_model))
     wide = product((1, d_model), (d_model, 4 * d_model)) + product((1, 4 * d_model), (4 * d_model, d_model))
-    return 4 * square + wide, product((1, d_model), (d_model, vocabulary))
+    return 4 * square + wide, product((1, d_model), (d_model, vocab_size))
 
 
 @remember
@@ -30,14 +30,14 @@ def _passes(prompt: int, new: int, cache: bool) -> list[tuple[int, int]]:
     return [(prompt, prompt), *((1 if cache else length, length) for length in after)]
 
 
-def _total(passes: list[tuple[int, int]], layers: int, d_model: int, vocabulary: int) -> int:
-    token, head = _weights(d_model, vocabulary)
+def _total(passes: list[tuple[int, int]], layers: int, d_model: int, vocab_size: int) -> int:
+    token, head = _weights(d_model, vocab_size)
     return sum(layers * (queries * token + _attention(queries, keys, d_model)) + head for queries, keys in passes)
 
 
-def _generation(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool = True) -> int:
+def _generation(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     """Pass after pass, each product counted by torch."""
-    return _total(_passes(prompt, new, cache), layers, d_model, vocabulary)
+    return _total(_passes(prompt, new, cache), layers, d_model, vocab_size)
 
 
 def _cases(random: Random) -> list[Case]:
@@ -72,7 +72,7 @@ generation_flops = Exercise(
     hidden_cases=_cases,
     hints=[
         "List the passes: one over the prompt, then new − 1 more. The last token is written and never read.",
-        "A pass of q new tokens that sees k keys: layers · (24·q·d² + 4·q·k·d), and 2·d·vocabulary for one token's "
+        "A pass of q new tokens that sees k keys: layers · (24·q·d² + 4·q·k·d), and 2·d·vocab_size for one token's "
         "logits.",
         "With a cache, pass i after the prompt has q = 1 and k = prompt + i. Without, q = k = prompt + i.",
     ],
@@ -80,63 +80,63 @@ generation_flops = Exercise(
 )
 
 
-def _without_pairs(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool) -> int:
+def _without_pairs(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool) -> int:
     """What is left without scores and values."""
-    token, head = _weights(d_model, vocabulary)
+    token, head = _weights(d_model, vocab_size)
     passes = _passes(prompt, new, cache)
     return layers * sum(queries for queries, _ in passes) * token + len(passes) * head
 
 
 @generation_flops.misconception("You count one layer. Every layer does all of this: the notes' O(t·d + d²) forgets it.")
-def one_layer(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool = True) -> int:
-    return _generation(prompt, new, 1, d_model, vocabulary, cache)
+def one_layer(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    return _generation(prompt, new, 1, d_model, vocab_size, cache)
 
 
 @generation_flops.misconception(
     "You make a pass too many: to read the last token. It is written, and then the text is done."
 )
-def last_token_read(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool = True) -> int:
-    return _generation(prompt, new + 1, layers, d_model, vocabulary, cache)
+def last_token_read(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    return _generation(prompt, new + 1, layers, d_model, vocab_size, cache)
 
 
 @generation_flops.misconception(
     "Every pass of yours reads the whole text again. That is what the cache saves: with it, a pass has one new token."
 )
-def never_cached(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool = True) -> int:
-    return _generation(prompt, new, layers, d_model, vocabulary, cache=False)
+def never_cached(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    return _generation(prompt, new, layers, d_model, vocab_size, cache=False)
 
 
 @generation_flops.misconception("Without a cache each pass reads the whole text so far. Yours reads one token.")
-def always_cached(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool = True) -> int:
-    return _generation(prompt, new, layers, d_model, vocabulary, cache=True)
+def always_cached(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    return _generation(prompt, new, layers, d_model, vocab_size, cache=True)
 
 
 @generation_flops.misconception(
     "You compute the logits of every token of a pass. To write, those of its last token are enough."
 )
-def logits_of_all(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool = True) -> int:
-    _, head = _weights(d_model, vocabulary)
+def logits_of_all(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    _, head = _weights(d_model, vocab_size)
     extra = sum(queries - 1 for queries, _ in _passes(prompt, new, cache))
-    return _generation(prompt, new, layers, d_model, vocabulary, cache) + extra * head
+    return _generation(prompt, new, layers, d_model, vocab_size, cache) + extra * head
 
 
 @generation_flops.misconception("The prompt has to be read, too: your count starts with the first new token.")
-def no_prefill(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool = True) -> int:
-    return _total(_passes(prompt, new, cache)[1:], layers, d_model, vocabulary)
+def no_prefill(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    return _total(_passes(prompt, new, cache)[1:], layers, d_model, vocab_size)
 
 
 @generation_flops.misconception("A new token sees itself as well: t tokens before it make t + 1 keys.")
-def not_itself(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool = True) -> int:
+def not_itself(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     first, *rest = _passes(prompt, new, cache)
-    return _total([first, *((queries, keys - 1) for queries, keys in rest)], layers, d_model, vocabulary)
+    return _total([first, *((queries, keys - 1) for queries, keys in rest)], layers, d_model, vocab_size)
 
 
 @generation_flops.misconception("You leave out scores and values: that is 2·N for every token that is read.")
-def two_n_per_token(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool = True) -> int:
-    return _without_pairs(prompt, new, layers, d_model, vocabulary, cache)
+def two_n_per_token(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    return _without_pairs(prompt, new, layers, d_model, vocab_size, cache)
 
 
 @generation_flops.misconception("You count scores without values. Each key costs two products: 4·d, not 2·d.")
-def scores_only(prompt: int, new: int, layers: int, d_model: int, vocabulary: int, cache: bool = True) -> int:
-    full = _generation(prompt, new, layers, d_model, vocabulary, cache)
-    return (full + _without_pairs(prompt, new, layers, d_model, vocabulary, cache)) // 2
+def scores_only(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    full = _generation(prompt, new, layers, d_model, vocab_size, cache)
+    return (full + _without_pairs(prompt, new, layers, d_model, vocab_size, cache)) // 2

@@ -14,14 +14,14 @@ from lmcourse.models.zoo.styles import gpt_like
 Table = dict[str, list[int]]
 
 
-def _table(layers: int, d_model: int, d_attn: int, d_ff: int, context: int, vocabulary: int) -> Table:
+def _table(layers: int, d_model: int, d_attn: int, d_ff: int, context: int, vocab_size: int) -> Table:
     """Parameters read off the matrices of a configuration, FLOPs from the package's own table."""
     wide = {"width": d_ff}
-    config = gpt_like(layers, d_model, 1, vocabulary=vocabulary, context=context, feed_forward=wide, d_head=d_attn)
+    config = gpt_like(layers, d_model, 1, vocab_size=vocab_size, context=context, feed_forward=wide, d_head=d_attn)
     q, k, v, out, up, down = (layers * matrix.weights for matrix in layer_matrices(config.layers[0], d_model))
     flops = kaplan_forward(config, context)
     return {
-        "embed": [(vocabulary + context) * d_model, flops["embed"]],
+        "embed": [(vocab_size + context) * d_model, flops["embed"]],
         "qkv": [q + k + v, flops["qkv"]],
         "mask": [0, flops["mask"]],
         "project": [out, flops["project"]],
@@ -58,7 +58,7 @@ kaplan_table = Exercise(
     hidden_cases=_cases,
     hints=[
         "Fill in the rows from the text. All but `embed`, `mask` and `de-embed` have 2 FLOPs per parameter.",
-        "`mask` has no parameters and 2 · layers · context · d_attn FLOPs; `de-embed` has 2 · d_model · vocabulary "
+        "`mask` has no parameters and 2 · layers · context · d_attn FLOPs; `de-embed` has 2 · d_model · vocab_size "
         "and, as its weights are the embedding's, no parameters of its own.",
         "`total` is [N, 2·N + mask] with N = 2 · d_model · layers · (2 · d_attn + d_ff): no embedding, no head.",
     ],
@@ -94,9 +94,9 @@ def scores_without_values(*sizes: int) -> Table:
     "Your `embed` multiplies with one-hot vectors. A look-up and an addition take a few FLOPs per feature; the table "
     "says 4 · d_model."
 )
-def one_hot(layers: int, d_model: int, d_attn: int, d_ff: int, context: int, vocabulary: int) -> Table:
-    table = _table(layers, d_model, d_attn, d_ff, context, vocabulary)
-    return table | {"embed": [table["embed"][0], 2 * (vocabulary + context) * d_model]}
+def one_hot(layers: int, d_model: int, d_attn: int, d_ff: int, context: int, vocab_size: int) -> Table:
+    table = _table(layers, d_model, d_attn, d_ff, context, vocab_size)
+    return table | {"embed": [table["embed"][0], 2 * (vocab_size + context) * d_model]}
 
 
 @kaplan_table.misconception("Positions are learned here: `embed` has a vector for each of the `context` places, too.")

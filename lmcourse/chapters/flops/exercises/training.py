@@ -25,11 +25,11 @@ def _block(batch: int, length: int, d_model: int, expansion: int) -> Tensor:
     return mixed @ weights(d_model, expansion * d_model) @ weights(expansion * d_model, d_model)
 
 
-def _model(batch: int, length: int, layers: int, d_model: int, expansion: int, vocabulary: int) -> int:
+def _model(batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int) -> int:
     """Let autograd train one layer and the head, and torch count. Layers are alike."""
 
     def head() -> Tensor:
-        return empty(batch, length, d_model, trained=True) @ empty(d_model, vocabulary, trained=True)
+        return empty(batch, length, d_model, trained=True) @ empty(d_model, vocab_size, trained=True)
 
     layer = count_flops(lambda: _block(batch, length, d_model, expansion), backward=True)
     return layers * layer.total + count_flops(head, backward=True).total
@@ -77,7 +77,7 @@ def _wrong(
     layers: int,
     d_model: int,
     expansion: int,
-    vocabulary: int,
+    vocab_size: int,
     *,
     passes: float = 3,
     head: float = 1,
@@ -88,7 +88,7 @@ def _wrong(
     tokens = batch * length
     weights = 2 * tokens * (4 + 2 * expansion) * d_model**2
     blocks = layers * (weights + 4 * pairs * tokens * length * d_model)
-    return round((passes + recomputed) * blocks + passes * head * 2 * tokens * d_model * vocabulary)
+    return round((passes + recomputed) * blocks + passes * head * 2 * tokens * d_model * vocab_size)
 
 
 @model_flops.misconception("That is the forward pass alone. Training goes back, too, and that takes twice as much.")
@@ -139,5 +139,5 @@ def texts_for_tokens(*sizes: int) -> int:
 
 @model_flops.misconception("Your feed-forward layer is always 4·D wide. It is `expansion` · D.")
 def always_four(*sizes: int) -> int:
-    batch, length, layers, d_model, _, vocabulary = sizes
-    return _wrong(batch, length, layers, d_model, 4, vocabulary)
+    batch, length, layers, d_model, _, vocab_size = sizes
+    return _wrong(batch, length, layers, d_model, 4, vocab_size)

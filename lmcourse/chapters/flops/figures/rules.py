@@ -79,7 +79,7 @@ def rule_gaps(length: int, N: str) -> list[tuple[str, int, float]]:
     found = []
     for entry in all_models():
         config = entry.config
-        if not isinstance(config, TransformerConfig) or not config.layers[0].attention.sight.causal:
+        if not isinstance(config, TransformerConfig) or not config.layers[0].attention.pattern.causal:
             continue
         exact = training_flops(config, 1, length).model.total
         gap = 100 * (six_n_d(COUNTS[N](config), length) / exact - 1)

@@ -12,7 +12,7 @@ from lmcourse.models.zoo.styles import gpt_like
 
 
 def _min_batch(D: int, A: int, S: int, E: int = 4) -> float:
-    model = gpt_like(1, D, A, vocabulary=1, context=S, feed_forward={"width": E * D})
+    model = gpt_like(1, D, A, vocab_size=1, context=S, feed_forward={"width": E * D})
     return break_even_batch(model, S)
 
 

@@ -18,7 +18,7 @@ Sizes = dict[str, float]
 def _tensor_parallel(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> Sizes:
     if A % T:
         raise ValueError(f"{T} devices cannot share {A} heads evenly")
-    model = gpt_like(L, D, A, vocabulary=1, context=S)
+    model = gpt_like(L, D, A, vocab_size=1, context=S)
     states = MIXED.memory(N).total / T
     return {"states": states, "activations": korthikanti(model, B, S, tensor=T)}
 

@@ -18,16 +18,16 @@ from lmcourse.nn.norm import NormConfig
 Sizes = dict[str, Any]
 
 
-def gpt(layers: int, d_model: int, heads: int, vocabulary: int, positions: int) -> Sizes:
+def gpt(layers: int, d_model: int, heads: int, vocab_size: int, positions: int) -> Sizes:
     """A model after GPT-2."""
     sizes = {"layers": layers, "d_model": d_model, "heads": heads, "kv_heads": heads, "d_ff": 4 * d_model}
-    return sizes | {"vocabulary": vocabulary, "positions": positions, "gated": False, "biases": True, "tied": True}
+    return sizes | {"vocab_size": vocab_size, "positions": positions, "gated": False, "biases": True, "tied": True}
 
 
-def llama(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, vocabulary: int) -> Sizes:
+def llama(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, vocab_size: int) -> Sizes:
     """A model after Llama."""
     sizes = {"layers": layers, "d_model": d_model, "heads": heads, "kv_heads": kv_heads, "d_ff": d_ff}
-    return sizes | {"vocabulary": vocabulary, "positions": 0, "gated": True, "biases": False, "tied": False}
+    return sizes | {"vocab_size": vocab_size, "positions": 0, "gated": True, "biases": False, "tied": False}
 
 
 def _count(config: Sizes) -> int:
@@ -36,11 +36,11 @@ def _count(config: Sizes) -> int:
     attention = AttentionConfig(config["heads"], config["kv_heads"], bias=biases, out_bias=biases)
     layer = LayerConfig(attention, FeedForwardConfig(config["d_ff"], gated=config["gated"], bias=biases))
     model = TransformerConfig(
-        config["vocabulary"],
+        config["vocab_size"],
         config["d_model"],
         repeat([layer], config["layers"]),
         BlockConfig(norm),
-        EmbeddingConfig("learned", longest=positions) if positions else EmbeddingConfig(),
+        EmbeddingConfig("learned", max_positions=positions) if positions else EmbeddingConfig(),
         HeadConfig(tied=config["tied"]),
         final_norm=norm,
     )
@@ -51,8 +51,8 @@ def _cases(random: Random) -> list[Case]:
     def sizes(**changes: Any) -> Sizes:
         kv_heads, group, width = random.randint(2, 4), random.randint(2, 4), random.randint(3, 9)
         heads, layers = kv_heads * group, random.randint(2, 9)
-        d_ff, vocabulary = random.randint(20, 900), random.randint(90, 999)
-        return llama(layers, heads * width, heads, kv_heads, d_ff, vocabulary) | changes
+        d_ff, vocab_size = random.randint(20, 900), random.randint(90, 999)
+        return llama(layers, heads * width, heads, kv_heads, d_ff, vocab_size) | changes
 
     return [
         case("other sizes", sizes()),
@@ -102,10 +102,10 @@ def _parts(config: Sizes) -> dict[str, int]:
         "biases": biases * (2 * d + 2 * kv + (matrices - 1) * d_ff + d),
     }
     return {part: config["layers"] * size for part, size in layer.items()} | {
-        "embedding": config["vocabulary"] * d,
+        "embedding": config["vocab_size"] * d,
         "positions": config["positions"] * d,
         "last norm": (1 + biases) * d,
-        "head": 0 if config["tied"] else config["vocabulary"] * d,
+        "head": 0 if config["tied"] else config["vocab_size"] * d,
     }
 
 

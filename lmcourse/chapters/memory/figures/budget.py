@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.activations.model import Checkpoint, Form
+from lmcourse.accounting.activations.model import ActivationCheckpointing, Form
 from lmcourse.accounting.memory import largest_batch, training_memory
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import find_recipe
@@ -48,10 +48,18 @@ def memory_budget(
         ValueError: as `training_memory`.
     """
     config, accelerator, recipe = find_model(model).decoder, find_accelerator(card), find_recipe(precision)
-    checkpoint: Checkpoint = "blocks" if recompute_blocks else "nothing"
+    activation_checkpointing: ActivationCheckpointing = "blocks" if recompute_blocks else "nothing"
     attention: Form = "fused" if fused_attention else "readable"
     layout = Layout(tensor=devices)
-    memory = training_memory(config, batch, length, recipe, checkpoint=checkpoint, attention=attention, layout=layout)
+    memory = training_memory(
+        config,
+        batch,
+        length,
+        recipe,
+        activation_checkpointing=activation_checkpointing,
+        attention=attention,
+        layout=layout,
+    )
     room, needed = accelerator.memory / GIB, memory.total / GIB
     figure = new_figure(8.0, 3.6)
     verdict = "fits" if needed <= room else "does not fit"
@@ -60,7 +68,9 @@ def memory_budget(
     _stack(axes, {part: size / GIB for part, size in memory}, room)
     caption = "The card's own needs, a few GiB for kernels and gaps between tensors, come on top."
     if fused_attention:
-        most = largest_batch(config, length, recipe, accelerator.memory, checkpoint=checkpoint, layout=layout)
+        most = largest_batch(
+            config, length, recipe, accelerator.memory, activation_checkpointing=activation_checkpointing, layout=layout
+        )
         caption = f"The largest batch that fits: {most:,}. {caption}"
     if config.context is not None and length > config.context:
         caption += f" The model was made for {config.context:,} tokens."

@@ -11,39 +11,39 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
 
-def _far(distance: int, exact: int, count: int, farthest: int) -> int:
+def _far(distance: int, exact: int, count: int, max_distance: int) -> int:
     """How many steps of equal ratio fit between `exact` and the distance: in whole numbers, so without rounding."""
     steps = count - exact
     far = 0
-    while far < steps - 1 and distance**steps * exact ** (far + 1) >= farthest ** (far + 1) * exact**steps:
+    while far < steps - 1 and distance**steps * exact ** (far + 1) >= max_distance ** (far + 1) * exact**steps:
         far += 1
     return far
 
 
-def _bucket(offset: int, bidirectional: bool, buckets: int, farthest: int) -> int:
+def _bucket(offset: int, bidirectional: bool, buckets: int, max_distance: int) -> int:
     count = buckets // 2 if bidirectional else buckets
     distance = abs(offset) if bidirectional else max(-offset, 0)
-    near = distance if distance < count // 2 else count // 2 + _far(distance, count // 2, count, farthest)
+    near = distance if distance < count // 2 else count // 2 + _far(distance, count // 2, count, max_distance)
     return near + (count if bidirectional and offset > 0 else 0)
 
 
-def _t5(offset: Tensor, bidirectional: bool, buckets: int = 32, farthest: int = 128) -> Tensor:
-    found = [_bucket(each, bidirectional, buckets, farthest) for each in offset.flatten().tolist()]
+def _t5(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    found = [_bucket(each, bidirectional, buckets, max_distance) for each in offset.flatten().tolist()]
     return torch.tensor(found, dtype=torch.int64).reshape(offset.shape)
 
 
-def _is_clear(distance: int, exact: int, count: int, farthest: int) -> bool:
+def _is_clear(distance: int, exact: int, count: int, max_distance: int) -> bool:
     """Whether no rounding of a logarithm can move this distance to the bucket beside its own."""
-    if distance <= exact or distance > farthest:
+    if distance <= exact or distance > max_distance:
         return True
-    return _far(distance, exact, count, farthest) == _far(distance - 1, exact, count, farthest)
+    return _far(distance, exact, count, max_distance) == _far(distance - 1, exact, count, max_distance)
 
 
-def _clear(random: Random, bidirectional: bool, buckets: int, farthest: int, size: int = 40) -> Tensor:
+def _clear(random: Random, bidirectional: bool, buckets: int, max_distance: int, size: int = 40) -> Tensor:
     """Random offsets of every size, none of them on the border of a bucket."""
     count = buckets // 2 if bidirectional else buckets
     drawn = (random.choice([-1, -1, 1]) * round(2 ** random.uniform(0, 10)) for _ in range(4 * size))
-    kept = [each for each in drawn if _is_clear(abs(each), count // 2, count, farthest)]
+    kept = [each for each in drawn if _is_clear(abs(each), count // 2, count, max_distance)]
     return torch.tensor([0, *kept[: size - 1]])
 
 
@@ -77,23 +77,23 @@ t5_bucket = Exercise(
         "First turn the offset into a distance back: max(−offset, 0) in the decoder. Where it looks both ways, it is "
         "|offset|, each side has half of the buckets, and the future's are the upper half.",
         "With n buckets for a side, distances below n/2 are their own bucket.",
-        "Beyond: n/2 + floor(log(distance / (n/2)) / log(farthest / (n/2)) · (n − n/2)), and at most n − 1.",
+        "Beyond: n/2 + floor(log(distance / (n/2)) / log(max_distance / (n/2)) · (n − n/2)), and at most n − 1.",
         "torch.where(near, distance, far) takes both; clamp the distance to at least 1 before the logarithm.",
     ],
     forbid=["torch.nn"],
 )
 
 
-def _sloppy(offset: Tensor, bidirectional: bool, buckets: int, farthest: int, *, mistake: str) -> Tensor:
+def _sloppy(offset: Tensor, bidirectional: bool, buckets: int, max_distance: int, *, mistake: str) -> Tensor:
     """The formula in floats, with one mistake."""
     count = buckets // 2 if bidirectional and mistake != "not halved" else buckets
     distance = offset.abs() if bidirectional or mistake == "future" else (-offset).clamp(min=0)
     exact = count // 2
     ratio = distance.clamp(min=1) / exact
-    limit = farthest if mistake == "ratio" else farthest / exact
+    limit = max_distance if mistake == "ratio" else max_distance / exact
     share = ratio.double().log() / torch.tensor(limit, dtype=torch.float64).log()
     if mistake == "linear":
-        share = (distance - exact).clamp(min=0) / (farthest - exact)
+        share = (distance - exact).clamp(min=0) / (max_distance - exact)
     steps = share * (count - exact)
     far = exact + (steps.round() if mistake == "rounded" else steps.floor()).long()
     if mistake != "unlimited":
@@ -102,35 +102,39 @@ def _sloppy(offset: Tensor, bidirectional: bool, buckets: int, farthest: int, *,
 
 
 @t5_bucket.misconception("Your past is the future: an offset is key minus query, so the past is negative.")
-def sign_flipped(offset: Tensor, bidirectional: bool, buckets: int = 32, farthest: int = 128) -> Tensor:
-    return _t5(-offset, bidirectional, buckets, farthest)
+def sign_flipped(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _t5(-offset, bidirectional, buckets, max_distance)
 
 
 @t5_bucket.misconception("In the decoder nothing is ahead: every positive offset belongs to bucket 0.")
-def future_by_its_size(offset: Tensor, bidirectional: bool, buckets: int = 32, farthest: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, farthest, mistake="future")
+def future_by_its_size(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="future")
 
 
 @t5_bucket.misconception("Both ways share the buckets: each side has half of them.")
-def not_halved(offset: Tensor, bidirectional: bool, buckets: int = 32, farthest: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, farthest, mistake="not halved")
+def not_halved(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="not halved")
 
 
 @t5_bucket.misconception("Your far buckets are equally wide. They grow in equal ratios: take the logarithm.")
-def equally_wide(offset: Tensor, bidirectional: bool, buckets: int = 32, farthest: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, farthest, mistake="linear")
+def equally_wide(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="linear")
 
 
 @t5_bucket.misconception("You round to the nearest bucket. A bucket begins at its border: round down.")
-def rounded(offset: Tensor, bidirectional: bool, buckets: int = 32, farthest: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, farthest, mistake="rounded")
+def rounded(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="rounded")
 
 
-@t5_bucket.misconception("Far distances get buckets that do not exist. Everything from `farthest` on is in the last.")
-def beyond_the_last(offset: Tensor, bidirectional: bool, buckets: int = 32, farthest: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, farthest, mistake="unlimited")
+@t5_bucket.misconception(
+    "Far distances get buckets that do not exist. Everything from `max_distance` on is in the last."
+)
+def beyond_the_last(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="unlimited")
 
 
-@t5_bucket.misconception("You divide by log(farthest). The ratios start at n/2: divide by log(farthest / (n/2)).")
-def ratio_from_one(offset: Tensor, bidirectional: bool, buckets: int = 32, farthest: int = 128) -> Tensor:
-    return _sloppy(offset, bidirectional, buckets, farthest, mistake="ratio")
+@t5_bucket.misconception(
+    "You divide by log(max_distance). The ratios start at n/2: divide by log(max_distance / (n/2))."
+)
+def ratio_from_one(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="ratio")

@@ -46,7 +46,7 @@ PREDICTIONS = (
     ),
     Prediction(
         "far_away",
-        "The decoder of T5 (32 buckets, farthest distance 128) looks at a token 120 back and at one 12,000 back. Do "
+        "The decoder of T5 (32 buckets, maximum distance 128) looks at a token 120 back and at one 12,000 back. Do "
         "they get the same bias?",
         options=("yes", "no"),
         answer="yes",

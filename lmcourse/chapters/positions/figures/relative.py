@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lmcourse.chapters.positions.figures.waves import SIGNED
-from lmcourse.nn.bias import BucketsConfig, alibi_slopes, bucket
+from lmcourse.nn.position_bias import RelativePositionBiasConfig, alibi_slopes, bucket
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 _HEAD_COLOURS = (*(PALETTE[name] for name in PALETTE if name != "yellow"), GREY)
@@ -47,18 +47,18 @@ def relative_bands(clip: int = 2, length: int = 8) -> Figure:
     return describe(figure, caption=caption, alt=alt)
 
 
-def t5_buckets(bidirectional: bool = False, buckets: int = 32, farthest: int = 128) -> Figure:
+def t5_buckets(bidirectional: bool = False, buckets: int = 32, max_distance: int = 128) -> Figure:
     """The bucket of every offset (Raffel et al. 2020): one each for near tokens, wider and wider ones far away."""
     offsets = torch.arange(-300, 301)
-    found = bucket(-offsets, BucketsConfig(buckets, farthest, causal=not bidirectional))
+    found = bucket(-offsets, RelativePositionBiasConfig(buckets, max_distance, causal=not bidirectional))
     figure = new_figure(8.0, 3.8)
     kind = "encoder, both ways" if bidirectional else "decoder, causal"
     axes = new_axes(
         figure, f"T5's {buckets} buckets, {kind}", "offset: key − query (tokens, logarithmic beyond ±10)", "bucket"
     )
     axes.step(offsets.numpy(), found.numpy(), where="mid", color=PALETTE["blue"], linewidth=2)
-    axes.axvline(-farthest, color=GREY, linestyle=":", linewidth=1.2)
-    axes.text(-0.97 * farthest, buckets, f"{farthest} back", fontsize=9, color=GREY, ha="left", va="bottom")
+    axes.axvline(-max_distance, color=GREY, linestyle=":", linewidth=1.2)
+    axes.text(-0.97 * max_distance, buckets, f"{max_distance} back", fontsize=9, color=GREY, ha="left", va="bottom")
     axes.set_xscale("symlog", linthresh=10)
     ticks = [-300, -100, -30, -10, 0, 10, 30, 100, 300]
     axes.set_xticks(ticks, [str(tick) for tick in ticks])

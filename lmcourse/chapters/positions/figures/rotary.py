@@ -13,7 +13,7 @@ from matplotlib.patches import Arc, Circle, FancyArrowPatch, Rectangle
 from torch import Tensor
 
 from lmcourse.chapters.positions.figures.waves import frequency
-from lmcourse.nn.rotary_stretch import Stretch
+from lmcourse.nn.rope_scaling import Llama3RopeScaling
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
 
 _WE, _KNOW = 90.0, 35.0
@@ -23,7 +23,7 @@ _TURN = 25.0
 _CURES: dict[str, Callable[[Tensor, int, int], Tensor]] = {
     "none": lambda speeds, factor, trained: speeds,
     "interpolation": lambda speeds, factor, trained: speeds / factor,
-    "Llama 3.1": lambda speeds, factor, trained: Stretch(factor, trained)(speeds),
+    "Llama 3.1": lambda speeds, factor, trained: Llama3RopeScaling(factor, trained)(speeds),
 }
 _PAIR_COLOURS = ("blue", "orange", "green", "vermilion", "purple", "sky", "yellow", "black")
 

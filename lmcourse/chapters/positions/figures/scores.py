@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lmcourse.nn.bias import BucketsConfig, alibi_slopes, bucket
 from lmcourse.nn.embedding import sinusoidal
+from lmcourse.nn.position_bias import RelativePositionBiasConfig, alibi_slopes, bucket
 from lmcourse.nn.rotary import Rotary, RotaryConfig
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
@@ -71,7 +71,7 @@ def _transformer_xl(at: Positions, words: _Words) -> Scores:
 
 
 def _t5(at: Positions, words: _Words) -> Scores:
-    return _none(at, words) + words.buckets[bucket(at[:, None] - at, BucketsConfig())]
+    return _none(at, words) + words.buckets[bucket(at[:, None] - at, RelativePositionBiasConfig())]
 
 
 def _alibi(at: Positions, words: _Words) -> Scores:

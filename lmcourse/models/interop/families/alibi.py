@@ -24,15 +24,15 @@ from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.layer_settings import Rope
 from lmcourse.models.interop.layouts import Grouped, Layout, Same
 from lmcourse.models.interop.settings import Clauses, Derived, Fixed, Ignored, Known, Setting, Settings
-from lmcourse.nn.bias import AlibiConfig
+from lmcourse.nn.position_bias import AlibiConfig
 
 BLOCK = "transformer.h.*."
 BLOOM_WEIGHTS: Mapping[str, Layout] = {
     "embedding.tokens": Same("transformer.word_embeddings"),
-    "blocks.*.attention.before": Same(BLOCK + "input_layernorm"),
+    "blocks.*.attention.input_norm": Same(BLOCK + "input_layernorm"),
     "blocks.*.attention.qkv": Grouped(BLOCK + "self_attention.query_key_value"),
     "blocks.*.attention.out": Same(BLOCK + "self_attention.dense"),
-    "blocks.*.feed_forward.before": Same(BLOCK + "post_attention_layernorm"),
+    "blocks.*.feed_forward.input_norm": Same(BLOCK + "post_attention_layernorm"),
     "blocks.*.feed_forward.up": Same(BLOCK + "mlp.dense_h_to_4h"),
     "blocks.*.feed_forward.down": Same(BLOCK + "mlp.dense_4h_to_h"),
     "norm": Same("transformer.ln_f"),
@@ -117,10 +117,10 @@ MPT = Family(
     ),
     {
         "embedding.tokens": Same("transformer.wte"),
-        "blocks.*.attention.before": Same("transformer.blocks.*.norm_1"),
+        "blocks.*.attention.input_norm": Same("transformer.blocks.*.norm_1"),
         "blocks.*.attention.qkv": Same("transformer.blocks.*.attn.Wqkv"),
         "blocks.*.attention.out": Same("transformer.blocks.*.attn.out_proj"),
-        "blocks.*.feed_forward.before": Same("transformer.blocks.*.norm_2"),
+        "blocks.*.feed_forward.input_norm": Same("transformer.blocks.*.norm_2"),
         "blocks.*.feed_forward.up": Same("transformer.blocks.*.ffn.up_proj"),
         "blocks.*.feed_forward.down": Same("transformer.blocks.*.ffn.down_proj"),
         "norm": Same("transformer.norm_f"),

@@ -42,7 +42,7 @@ def sizes(
 ) -> tuple[Clause, ...]:
     """Vocabulary, width, depth and heads."""
     return (
-        Setting("vocab_size", "vocabulary"),
+        Setting("vocab_size", "vocab_size"),
         Setting(width, "d_model"),
         Setting(layers, "layers"),
         Setting(heads, "heads"),
@@ -100,8 +100,8 @@ LLAMA_ATTENTION: Mapping[str, Layout] = {
     "embedding.tokens": Same("model.embed_tokens"),
     "blocks.*.attention.qkv": Stacked(*(f"model.layers.*.self_attn.{x}_proj" for x in "qkv")),
     "blocks.*.attention.out": Same("model.layers.*.self_attn.o_proj"),
-    "blocks.*.attention.place.norm_q": Same("model.layers.*.self_attn.q_norm"),
-    "blocks.*.attention.place.norm_k": Same("model.layers.*.self_attn.k_norm"),
+    "blocks.*.attention.qk_transform.norm_q": Same("model.layers.*.self_attn.q_norm"),
+    "blocks.*.attention.qk_transform.norm_k": Same("model.layers.*.self_attn.k_norm"),
     "norm": Same("model.norm"),
     "head.linear": Same("lm_head"),
 }
@@ -110,8 +110,8 @@ LLAMA_MLP: Mapping[str, Layout] = {
     "blocks.*.feed_forward.down": Same("model.layers.*.mlp.down_proj"),
 }
 PRE_NORMS: Mapping[str, Layout] = {
-    "blocks.*.attention.before": Same("model.layers.*.input_layernorm"),
-    "blocks.*.feed_forward.before": Same("model.layers.*.post_attention_layernorm"),
+    "blocks.*.attention.input_norm": Same("model.layers.*.input_layernorm"),
+    "blocks.*.feed_forward.input_norm": Same("model.layers.*.post_attention_layernorm"),
 }
 LLAMA_WEIGHTS: Mapping[str, Layout] = {**LLAMA_ATTENTION, **LLAMA_MLP, **PRE_NORMS}
 TIED_HEAD = {"lm_head.weight": "model.embed_tokens.weight"}

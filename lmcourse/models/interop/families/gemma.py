@@ -39,10 +39,10 @@ QUERY_SCALE = Setting("query_pre_attn_scalar", "scale", 256**-0.5, lambda d, kno
 DOUBLE_NORMS = {
     **LLAMA_ATTENTION,
     **LLAMA_MLP,
-    "blocks.*.attention.before": Same("model.layers.*.input_layernorm"),
-    "blocks.*.attention.after": Same("model.layers.*.post_attention_layernorm"),
-    "blocks.*.feed_forward.before": Same("model.layers.*.pre_feedforward_layernorm"),
-    "blocks.*.feed_forward.after": Same("model.layers.*.post_feedforward_layernorm"),
+    "blocks.*.attention.input_norm": Same("model.layers.*.input_layernorm"),
+    "blocks.*.attention.output_norm": Same("model.layers.*.post_attention_layernorm"),
+    "blocks.*.feed_forward.input_norm": Same("model.layers.*.pre_feedforward_layernorm"),
+    "blocks.*.feed_forward.output_norm": Same("model.layers.*.post_feedforward_layernorm"),
 }
 
 GEMMA = Family(

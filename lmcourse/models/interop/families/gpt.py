@@ -43,7 +43,7 @@ GPT2 = Family(
     Clauses(
         (
             *GPT_SETTINGS,
-            Derived("longest", same_as("context")),
+            Derived("max_positions", same_as("context")),
             tied(True),
             Fixed("scale_attn_weights", True),
             Fixed("scale_attn_by_inverse_layer_idx", False),
@@ -54,10 +54,10 @@ GPT2 = Family(
     {
         "embedding.tokens": Same("transformer.wte"),
         "embedding.positions": Same("transformer.wpe"),
-        "blocks.*.attention.before": Same("transformer.h.*.ln_1"),
+        "blocks.*.attention.input_norm": Same("transformer.h.*.ln_1"),
         "blocks.*.attention.qkv": Transposed("transformer.h.*.attn.c_attn"),
         "blocks.*.attention.out": Transposed("transformer.h.*.attn.c_proj"),
-        "blocks.*.feed_forward.before": Same("transformer.h.*.ln_2"),
+        "blocks.*.feed_forward.input_norm": Same("transformer.h.*.ln_2"),
         "blocks.*.feed_forward.up": Transposed("transformer.h.*.mlp.c_fc"),
         "blocks.*.feed_forward.down": Transposed("transformer.h.*.mlp.c_proj"),
         "norm": Same("transformer.ln_f"),
@@ -125,8 +125,8 @@ NEOX = Family(
         "embedding.tokens": Same("gpt_neox.embed_in"),
         "blocks.*.norm": Same("gpt_neox.layers.*.input_layernorm"),
         "blocks.*.norm_feed_forward": Same("gpt_neox.layers.*.post_attention_layernorm"),
-        "blocks.*.attention.before": Same("gpt_neox.layers.*.input_layernorm"),
-        "blocks.*.feed_forward.before": Same("gpt_neox.layers.*.post_attention_layernorm"),
+        "blocks.*.attention.input_norm": Same("gpt_neox.layers.*.input_layernorm"),
+        "blocks.*.feed_forward.input_norm": Same("gpt_neox.layers.*.post_attention_layernorm"),
         "blocks.*.attention.qkv": Grouped("gpt_neox.layers.*.attention.query_key_value"),
         "blocks.*.attention.out": Same("gpt_neox.layers.*.attention.dense"),
         "blocks.*.feed_forward.up": Same("gpt_neox.layers.*.mlp.dense_h_to_4h"),

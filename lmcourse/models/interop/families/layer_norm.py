@@ -56,8 +56,8 @@ COHERE = Family(
         **LLAMA_ATTENTION,
         **LLAMA_MLP,
         **ONE_NORM,
-        "blocks.*.attention.place.norm_q": PerHead("model.layers.*.self_attn.q_norm"),
-        "blocks.*.attention.place.norm_k": PerHead("model.layers.*.self_attn.k_norm"),
+        "blocks.*.attention.qk_transform.norm_q": PerHead("model.layers.*.self_attn.q_norm"),
+        "blocks.*.attention.qk_transform.norm_k": PerHead("model.layers.*.self_attn.k_norm"),
     },
     copies=TIED_HEAD,
 )
@@ -118,8 +118,12 @@ STABLELM = Family(
     {
         **LLAMA_WEIGHTS,
         **ONE_NORM,
-        "blocks.*.attention.place.norm_q": OnePerHead("model.layers.*.self_attn.q_layernorm.norms.{head}", "queries"),
-        "blocks.*.attention.place.norm_k": OnePerHead("model.layers.*.self_attn.k_layernorm.norms.{head}", "keys"),
+        "blocks.*.attention.qk_transform.norm_q": OnePerHead(
+            "model.layers.*.self_attn.q_layernorm.norms.{head}", "queries"
+        ),
+        "blocks.*.attention.qk_transform.norm_k": OnePerHead(
+            "model.layers.*.self_attn.k_layernorm.norms.{head}", "keys"
+        ),
     },
     copies=TIED_HEAD,
 )

@@ -79,10 +79,10 @@ OLMO2 = Family(
     {
         **LLAMA_ATTENTION,
         **LLAMA_MLP,
-        "blocks.*.attention.place.norm_q.norm": Same("model.layers.*.self_attn.q_norm"),
-        "blocks.*.attention.place.norm_k.norm": Same("model.layers.*.self_attn.k_norm"),
-        "blocks.*.attention.after": Same("model.layers.*.post_attention_layernorm"),
-        "blocks.*.feed_forward.after": Same("model.layers.*.post_feedforward_layernorm"),
+        "blocks.*.attention.qk_transform.norm_q.norm": Same("model.layers.*.self_attn.q_norm"),
+        "blocks.*.attention.qk_transform.norm_k.norm": Same("model.layers.*.self_attn.k_norm"),
+        "blocks.*.attention.output_norm": Same("model.layers.*.post_attention_layernorm"),
+        "blocks.*.feed_forward.output_norm": Same("model.layers.*.post_feedforward_layernorm"),
     },
     copies=TIED_HEAD,
 )

@@ -15,23 +15,25 @@ from lmcourse.models.interop.families.common import ACTIVATIONS, eps, same_as
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.layouts import Layout, Same, Stacked
 from lmcourse.models.interop.settings import Clauses, Derived, Ignored, Known, Setting, Settings
-from lmcourse.nn.bias import BucketsConfig
+from lmcourse.nn.position_bias import RelativePositionBiasConfig
 
 
 @dataclass(frozen=True)
-class Buckets:
+class RelativePositionBias:
     """The learned bias by ranges of distances."""
 
     keys: tuple[str, ...] = ("relative_attention_num_buckets", "relative_attention_max_distance")
 
     def read(self, settings: Settings, known: Known) -> None:
-        buckets, farthest = (settings.get(key, value) for key, value in zip(self.keys, (32, 128), strict=True))
-        known["position_bias"] = BucketsConfig(buckets, farthest)
+        buckets, max_distance = (settings.get(key, value) for key, value in zip(self.keys, (32, 128), strict=True))
+        known["position_bias"] = RelativePositionBiasConfig(buckets, max_distance)
 
     def write(self, facts: Facts) -> dict[str, Any]:
         bias = facts.position_bias
         return (
-            dict(zip(self.keys, (bias.buckets, bias.farthest), strict=True)) if isinstance(bias, BucketsConfig) else {}
+            dict(zip(self.keys, (bias.buckets, bias.max_distance), strict=True))
+            if isinstance(bias, RelativePositionBiasConfig)
+            else {}
         )
 
 
@@ -72,10 +74,10 @@ def _stack(ours: str, theirs: str, feed_forward: int) -> dict[str, Layout]:
     dense = f"{block}{feed_forward}.DenseReluDense."
     return {
         ours + "position_bias.table": Same(f"{theirs}block.0.layer.0.SelfAttention.relative_attention_bias"),
-        ours + "blocks.*.attention.before": Same(f"{block}0.layer_norm"),
+        ours + "blocks.*.attention.input_norm": Same(f"{block}0.layer_norm"),
         ours + "blocks.*.attention.qkv": Stacked(*(f"{block}0.SelfAttention.{x}" for x in "qkv")),
         ours + "blocks.*.attention.out": Same(f"{block}0.SelfAttention.o"),
-        ours + "blocks.*.feed_forward.before": Same(f"{block}{feed_forward}.layer_norm"),
+        ours + "blocks.*.feed_forward.input_norm": Same(f"{block}{feed_forward}.layer_norm"),
         ours + "blocks.*.feed_forward.up": Same(f"{dense}wi"),
         ours + "blocks.*.feed_forward.gate_up": Stacked(f"{dense}wi_0", f"{dense}wi_1"),
         ours + "blocks.*.feed_forward.down": Same(f"{dense}wo"),
@@ -88,7 +90,7 @@ T5 = Family(
     "T5ForConditionalGeneration",
     Clauses(
         (
-            Setting("vocab_size", "vocabulary"),
+            Setting("vocab_size", "vocab_size"),
             Setting("d_model", "d_model"),
             Setting("num_layers", "encoder_layers"),
             Setting("num_decoder_layers", "layers", same_as("encoder_layers")),
@@ -97,7 +99,7 @@ T5 = Family(
             Setting("d_kv", "d_head", 64),
             Setting("d_ff", "d_ff"),
             eps("layer_norm_epsilon", 1e-6),
-            Buckets(),
+            RelativePositionBias(),
             FeedForwardForm(),
             Output(),
             Setting("dropout_rate", "dropout", 0.0),
@@ -112,7 +114,7 @@ T5 = Family(
         "encoder.embedding.tokens": Same("shared"),
         **_stack("encoder.", "encoder.", 1),
         **_stack("", "decoder.", 2),
-        "blocks.*.cross.before": Same("decoder.block.*.layer.1.layer_norm"),
+        "blocks.*.cross.input_norm": Same("decoder.block.*.layer.1.layer_norm"),
         "blocks.*.cross.q": Same("decoder.block.*.layer.1.EncDecAttention.q"),
         "blocks.*.cross.kv": Stacked(*(f"decoder.block.*.layer.1.EncDecAttention.{x}" for x in "kv")),
         "blocks.*.cross.out": Same("decoder.block.*.layer.1.EncDecAttention.o"),

@@ -29,7 +29,7 @@ from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.layer_settings import Kinds, Rope
 from lmcourse.models.interop.layouts import Same, Stacked
 from lmcourse.models.interop.settings import Clauses, Fixed, Ignored, Known, Setting, Settings
-from lmcourse.nn.placing import TemperatureConfig
+from lmcourse.nn.temperature import TemperatureConfig
 
 
 def unless_all(turned: Iterable[Any]) -> tuple[bool, ...]:

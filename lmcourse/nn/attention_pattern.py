@@ -1,0 +1,87 @@
+"""Which keys a query may look at.
+
+Every mask of the course is a rule on two positions, the query's and the key's. Nothing depends on where a key happens
+to lie in memory, so the same rule serves a full sequence, a left-padded batch and a rolling cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from lmcourse.nn.checks import check_choice
+
+PADDING_POSITION = -1
+"""The position of padding and of a cache slot that is not filled yet: no query sees it."""
+
+
+PatternKind = Literal["full", "window", "chunk", "strided", "fixed"]
+
+
+@dataclass(frozen=True)
+class AttentionPattern:
+    """A rule for what a query sees.
+
+    Attributes:
+        kind: "full"; "window": itself and the size − 1 tokens before it (Beltagy et al., 2020); "chunk": its own
+            block of `size` tokens (Llama 4); "strided": a window and every size-th token before it; "fixed": its own
+            block and the last token of every block (both Child et al., 2019).
+        size: the window's, chunk's or stride's length in tokens.
+        causal: whether later tokens are hidden. Without it a window reaches as far to the right as to the left.
+    """
+
+    kind: PatternKind = "full"
+    size: int | None = None
+    causal: bool = True
+
+    def __post_init__(self) -> None:
+        check_choice("attention pattern", self.kind, PatternKind)
+        if self.kind == "full" and self.size is not None:
+            raise ValueError("full attention has no size")
+        if self.kind != "full" and (self.size is None or self.size < 1):
+            raise ValueError(f"{self.kind} attention needs a size of at least 1, not {self.size}")
+
+    @property
+    def span(self) -> int | None:
+        """How many keys back a query can see at most, itself included; None if there is no limit."""
+        return self.size if self.kind in ("window", "chunk") else None
+
+    @property
+    def sparse(self) -> bool:
+        """Whether a query misses some of the keys between the first and the last that it sees."""
+        return self.kind in ("strided", "fixed")
+
+    def is_causal_within(self, length: int) -> bool:
+        """Whether a text of this length is short enough that the rule hides nothing but the future."""
+        return self.causal and (self.size is None or length <= self.size)
+
+    def visible(
+        self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"], prefix: Int[Tensor, " b"] | None = None
+    ) -> Bool[Tensor, "b s t"]:
+        """Whether each query sees each key.
+
+        Args:
+            query, key: their positions in the text; PADDING_POSITION marks padding.
+            prefix: per sequence, how many tokens at its start see each other whatever their order (Raffel et al.,
+                2020).
+        """
+        q, k = query[:, :, None], key[:, None, :]
+        seen = self._pattern(q, k)
+        if self.causal:
+            past = k <= q
+            seen = seen & (past if prefix is None else past | (k < prefix[:, None, None]))
+        return seen & (k != PADDING_POSITION)
+
+    def _pattern(self, q: Int[Tensor, "b s 1"], k: Int[Tensor, "b 1 t"]) -> Bool[Tensor, "b s t"]:
+        if self.kind == "full" or self.size is None:
+            return (q == q) & (k == k)
+        distance, block = (q - k).abs(), q // self.size == k // self.size
+        return {
+            "window": distance < self.size,
+            "chunk": block,
+            "strided": (distance < self.size) | (distance % self.size == 0),
+            "fixed": block | (k % self.size == self.size - 1),
+        }[self.kind]

@@ -1,0 +1,84 @@
+"""What all layers share during one forward pass: positions, masks, the KV cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.rotary import Rotary, RotaryConfig
+
+
+@runtime_checkable
+class KVCache(Protocol):
+    """Keys and values of earlier tokens, kept between forward passes (see `lmcourse.inference.cache`)."""
+
+    def begin(
+        self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"] | None
+    ) -> tuple[Int[Tensor, "b s"], bool]:
+        """Begin a forward pass.
+
+        Returns:
+            the tokens' positions (by default behind those before), and whether they are `unpadded`.
+        """
+        ...
+
+    def append(
+        self, layer: int, k: Float[Tensor, "b kv s d"], v: Float[Tensor, "b kv s d"]
+    ) -> tuple[Float[Tensor, "b kv t d"], Float[Tensor, "b kv t d"], Int[Tensor, "b t"]]:
+        """Store a layer's new keys and values; return all keys, values and positions that the new tokens may see."""
+        ...
+
+
+@dataclass
+class ForwardContext:
+    """What all layers share while a batch goes through them once.
+
+    Attributes:
+        positions: of the tokens; PADDING_POSITION marks padding.
+        unpadded: whether they count up alike in every row, without padding, so that causal attention needs no mask.
+        prefix: per sequence, how many tokens at its start see each other (Raffel et al., 2020, prefix LM).
+        position_bias: a module that gives the bias of every pair of positions, or None.
+        kv_cache: keys and values of earlier passes, or None.
+    """
+
+    positions: Int[Tensor, "b s"]
+    unpadded: bool = True
+    prefix: Int[Tensor, " b"] | None = None
+    position_bias: nn.Module | None = None
+    kv_cache: KVCache | None = None
+    _masks: dict[tuple[AttentionPattern, int], tuple[Tensor, Tensor | None]] = field(default_factory=dict)
+    _cos_sin: dict[tuple[RotaryConfig, int], tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    @property
+    def shared_positions(self) -> Int[Tensor, "b_or_1 s"]:
+        """The positions, in a single row if all rows are alike: what is computed from them is computed once."""
+        return self.positions[:1] if self.unpadded else self.positions
+
+    def cos_sin(self, rotary: Rotary) -> tuple[Float[Tensor, "b_or_1 1 s width"], Float[Tensor, "b_or_1 1 s width"]]:
+        """The cosines and sines of a rotation at the tokens' positions: computed once for all layers that share it."""
+        key = (rotary.config, rotary.width)
+        if key not in self._cos_sin:
+            self._cos_sin[key] = rotary.cos_sin(self.shared_positions)
+        return self._cos_sin[key]
+
+    def mask(
+        self, pattern: AttentionPattern, key_positions: Int[Tensor, "b t"]
+    ) -> tuple[Bool[Tensor, "b s t"], Float[Tensor, "b h s t"] | None]:
+        """Which keys each token sees, and the bias on their scores: built once for all layers with this pattern."""
+        key = (pattern, key_positions.shape[1])
+        if key not in self._masks:
+            bias = self.position_bias(self.positions, key_positions) if self.position_bias is not None else None
+            self._masks[key] = pattern.visible(self.positions, key_positions, self.prefix), bias
+        return self._masks[key]
+
+    def prepare(self, patterns: Iterable[AttentionPattern]) -> None:
+        """Compute learned biases now and not in the first layer that asks. Then a block is the same when it is computed
+        a second time, for its backward pass (activation checkpointing)."""
+        if self.position_bias is not None and self.kv_cache is None:
+            for pattern in patterns:
+                self.mask(pattern, self.positions)

@@ -1,0 +1,113 @@
+"""Positions as a bias on attention scores: ALiBi and T5's relative position bias.
+
+A bias depends on the distance between query and key, and on the head. It is the same in every layer, so a model
+computes it once per pass.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lmcourse.nn.fp32_buffer import Fp32Buffer
+
+
+def alibi_slopes(heads: int) -> Float[Tensor, " heads"]:
+    """The slope of every head (Press et al., 2022).
+
+    For a power of two they are 2^(−8/n), 2^(−16/n), …, 2^−8. Otherwise: those of the next smaller power of two, then
+    every other one of the next larger.
+    """
+    power = 2 ** math.floor(math.log2(heads))
+    slopes = 2.0 ** (-8.0 / power * torch.arange(1, power + 1))
+    between = 2.0 ** (-4.0 / power * (2 * torch.arange(heads - power) + 1))
+    return torch.cat([slopes, between])
+
+
+@dataclass(frozen=True)
+class AlibiConfig:
+    """A penalty of slope × distance, in both directions where a token sees later ones.
+
+    The paper is about causal attention only. For encoders the distance without its sign is published practice (Portes
+    et al., 2023, MosaicBERT and its code): clamped at 0, all later tokens would be as near as the token itself.
+
+    Attributes:
+        rounded: slopes and products are rounded to bf16 and divided by √d_head with the scores, as Falcon does. Causal
+            attention only: it adds slope × the key's position, which makes later tokens the nearer, the farther away.
+    """
+
+    rounded: bool = False
+
+
+@dataclass(frozen=True)
+class RelativePositionBiasConfig:
+    """A learned number per head and range of distances (Raffel et al., 2020).
+
+    Attributes:
+        buckets: how many ranges there are.
+        max_distance: distances from here on share the last bucket.
+        causal: whether all buckets are for the past; otherwise half of them are for the future.
+    """
+
+    buckets: int = 32
+    max_distance: int = 128
+    causal: bool = True
+
+    def __post_init__(self) -> None:
+        one_way = self.buckets if self.causal else self.buckets // 2
+        if one_way < 2 or self.max_distance <= one_way // 2 or (not self.causal and self.buckets % 2):
+            raise ValueError(
+                f"{self.buckets} buckets up to a distance of {self.max_distance}: near distances need no sharing"
+            )
+
+
+class Alibi(nn.Module):
+    """−slope · |query − key|, the same for every layer. Nothing is learned."""
+
+    def __init__(self, config: AlibiConfig, heads: int, d_head: int) -> None:
+        super().__init__()
+        self.rounded = config.rounded
+        self.factor = d_head**-0.5 if config.rounded else 1.0
+        self.slopes = Fp32Buffer(partial(alibi_slopes, heads))
+
+    def forward(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Float[Tensor, "b h s t"]:
+        """The bias of every pair of these positions."""
+        # A softmax does not see what is added to a whole row, so slope · key would do; the distance keeps numbers
+        # small. The rounded form has to follow its model to the bit.
+        if self.rounded:
+            product: Tensor = self.slopes().bfloat16()[:, None, None] * key[:, None, None, :].bfloat16()
+            return product.float() * self.factor
+        distance = (query[:, :, None] - key[:, None, :]).abs()
+        penalty: Tensor = self.slopes()[:, None, None] * distance[:, None]
+        return -penalty
+
+
+class RelativePositionBias(nn.Module):
+    """A learned bias per head and bucket of distances."""
+
+    def __init__(self, config: RelativePositionBiasConfig, heads: int) -> None:
+        super().__init__()
+        self.config = config
+        self.table = nn.Embedding(config.buckets, heads)
+
+    def forward(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Float[Tensor, "b h s t"]:
+        """The bias of every pair of these positions."""
+        bias: Tensor = self.table(bucket(query[:, :, None] - key[:, None, :], self.config))
+        return rearrange(bias, "b s t h -> b h s t")
+
+
+def bucket(distance: Int[Tensor, "*shape"], config: RelativePositionBiasConfig) -> Int[Tensor, "*shape"]:
+    """The bucket of each distance (query − key): near ones have their own, far ones share, in equal ratios."""
+    count = config.buckets if config.causal else config.buckets // 2
+    future = 0 if config.causal else (distance < 0) * count
+    distance = distance.clamp(min=0) if config.causal else distance.abs()
+    exact = count // 2
+    ratio = torch.log(distance.clamp(min=1).float() / exact) / math.log(config.max_distance / exact)
+    shared = (exact + (ratio * (count - exact)).long()).clamp(max=count - 1)
+    return future + torch.where(distance < exact, distance, shared)

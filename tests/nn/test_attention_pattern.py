@@ -1,0 +1,101 @@
+"""Who sees whom: every rule against its definition in words, pair by pair."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
+
+SIZED = ("window", "chunk", "strided", "fixed")
+
+
+def in_words(kind: str, size: int | None, q: int, k: int) -> bool:
+    """The definitions, without the direction."""
+    if size is None or kind == "full":
+        return True
+    distance, blocks = abs(q - k), (q // size, k // size)
+    if kind == "window":
+        return distance < size
+    if kind == "chunk":
+        return blocks[0] == blocks[1]
+    if kind == "strided":
+        return distance < size or distance % size == 0
+    return blocks[0] == blocks[1] or (k + 1) % size == 0
+
+
+rules = st.one_of(
+    st.builds(AttentionPattern, causal=st.booleans()),
+    st.builds(AttentionPattern, kind=st.sampled_from(SIZED), size=st.integers(1, 7), causal=st.booleans()),
+)
+EVERY_RULE = [AttentionPattern(), AttentionPattern(causal=False)] + [
+    AttentionPattern(kind, size, causal)  # type: ignore[arg-type]
+    for kind in SIZED
+    for size in range(1, 7)
+    for causal in (True, False)
+]
+
+
+@pytest.mark.parametrize("pattern", EVERY_RULE, ids=str)
+@pytest.mark.parametrize("prefix", [None, 0, 5])
+def test_every_pair(pattern: AttentionPattern, prefix: int | None) -> None:
+    places = list(range(-1, 18))
+    told = None if prefix is None else torch.tensor([prefix])
+    seen = pattern.visible(torch.tensor([places]), torch.tensor([places]), told)[0].tolist()
+
+    def visible(q: int, k: int) -> bool:
+        allowed = not pattern.causal or k <= q or (prefix is not None and k < prefix)
+        return k != PADDING_POSITION and allowed and in_words(pattern.kind, pattern.size, q, k)
+
+    assert seen == [[visible(q, k) for k in places] for q in places]
+
+
+@given(pattern=rules, places=st.lists(st.integers(0, 40), min_size=2, max_size=9), order=st.randoms())
+def test_only_positions_count(pattern: AttentionPattern, places: list[int], order: random.Random) -> None:
+    """Wherever a key lies in memory, it is seen or not by its position: what a rolling cache relies on."""
+    shuffled = order.sample(range(len(places)), len(places))
+    query, key = torch.tensor([places[:3]]), torch.tensor([places])
+    assert torch.equal(pattern.visible(query, key[:, shuffled]), pattern.visible(query, key)[..., shuffled])
+
+
+def test_a_window_of_three_sees_itself_and_two_before() -> None:
+    at = torch.arange(6)[None]
+    seen = AttentionPattern("window", 3).visible(at, at)[0]
+    assert seen.sum(-1).tolist() == [1, 2, 3, 3, 3, 3]
+    assert seen[4].tolist() == [False, False, True, True, True, False]
+
+
+def test_every_row_has_its_own_prefix() -> None:
+    at = torch.arange(4).expand(2, 4)
+    seen = AttentionPattern().visible(at, at, torch.tensor([0, 3]))
+    assert seen[0].sum(-1).tolist() == [1, 2, 3, 4]
+    assert seen[1].sum(-1).tolist() == [3, 3, 3, 4]
+
+
+@given(pattern=rules, length=st.integers(1, 20))
+def test_what_it_says_of_itself_is_true(pattern: AttentionPattern, length: int) -> None:
+    """`span`, `sparse` and `is_causal_within` let the fast form skip the mask: they must never say too much."""
+    at = torch.arange(length)[None]
+    seen = pattern.visible(at, at)[0]
+    if pattern.is_causal_within(length):
+        assert torch.equal(seen, torch.ones(length, length).tril().bool())
+    if pattern.span is not None and pattern.causal:
+        assert all(int(row.nonzero().min()) > q - pattern.span for q, row in enumerate(seen))
+    if pattern.causal and not pattern.sparse:
+        for row in seen:
+            places = row.nonzero().flatten()
+            assert len(places) == places.max() - places.min() + 1
+
+
+@pytest.mark.parametrize("kind", SIZED)
+def test_a_rule_with_a_size_needs_one(kind: str) -> None:
+    with pytest.raises(ValueError, match=f"{kind} attention needs a size of at least 1, not None"):
+        AttentionPattern(kind)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="not 0"):
+        AttentionPattern(kind, 0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="full attention has no size"):
+        AttentionPattern("full", 4)

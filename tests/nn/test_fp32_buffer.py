@@ -1,0 +1,32 @@
+"""Computed tensors survive what happens to a model: casts, the meta device, pickling."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+
+import torch
+
+from lmcourse.models.transformer import Transformer
+from lmcourse.nn.fp32_buffer import Fp32Buffer
+from lmcourse.nn.position_bias import alibi_slopes
+from tests.models.tiny import architectures, randomise, tokens
+
+
+def test_casts_leave_it_alone() -> None:
+    table = Fp32Buffer(partial(alibi_slopes, 12))
+    for cast in (table.bfloat16(), copy.deepcopy(table).double(), table.to(torch.float16)):
+        assert cast().dtype == torch.float32
+        assert torch.equal(cast(), alibi_slopes(12))
+    assert not table.state_dict()
+
+
+def test_a_model_built_without_memory_and_filled_is_the_same() -> None:
+    for name in ("llama-7b", "bloom-560m"):
+        config = architectures()[name]
+        model = randomise(Transformer(config))
+        with torch.device("meta"):
+            empty = Transformer(config)
+        filled = empty.to_empty(device="cpu").eval()
+        filled.load_state_dict(model.state_dict())
+        assert torch.equal(filled(tokens()), model(tokens()))

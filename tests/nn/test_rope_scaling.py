@@ -1,0 +1,120 @@
+"""RoPE beyond its training context: frequencies and attention factors against those of transformers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from lmcourse.nn.rope_scaling import Llama3RopeScaling, LongRope, Yarn
+from lmcourse.nn.rotary import Rotary, RotaryConfig, pair_frequencies
+
+LONG = LongRope((1.0, 1.1, 1.3, 2.0), (1.0, 2.5, 7.0, 11.0), original_context=24, factor=4.0)
+
+
+def theirs(kind: str, width: int, theta: float, length: int | None = None, **told: Any) -> tuple[Tensor, float]:
+    """What transformers computes for heads of this width."""
+    rope = pytest.importorskip("transformers.modeling_rope_utils")
+    llama = pytest.importorskip("transformers.models.llama")
+    config = llama.LlamaConfig(
+        hidden_size=2 * width,
+        num_attention_heads=2,
+        head_dim=width,
+        max_position_embeddings=4096,
+        rope_parameters={"rope_type": kind, "rope_theta": theta, **told},
+    )
+    frequencies, attention = rope.ROPE_INIT_FUNCTIONS[kind](config, torch.device("cpu"), seq_len=length)
+    return frequencies, attention
+
+
+THETAS = st.sampled_from([1e4, 5e5, 1e6, 8e6])
+WIDTHS = st.sampled_from([4, 14, 64, 128])
+FACTORS = st.floats(1.0, 64.0)
+TRAINED = st.sampled_from([100, 2048, 4096, 8192, 32_768])
+
+
+@given(WIDTHS, THETAS, FACTORS, TRAINED, st.floats(0.5, 4.0), st.floats(0.0, 40.0), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_yarn(width: int, theta: float, factor: float, trained: int, slow: float, band: float, truncate: bool) -> None:
+    scaling = Yarn(factor, trained, slow, slow + band + 0.1, truncate=truncate)
+    expected, attention = theirs(
+        "yarn", width, theta, factor=factor, original_max_position_embeddings=trained,
+        beta_slow=slow, beta_fast=scaling.beta_fast, truncate=truncate,
+    )  # fmt: skip
+    got = pair_frequencies(RotaryConfig(theta, scaling=scaling), width)
+    torch.testing.assert_close(got, expected, rtol=2e-4, atol=0)
+    assert scaling.attention_scaling == pytest.approx(attention)
+
+
+@given(WIDTHS, THETAS, FACTORS, TRAINED, st.floats(0.5, 4.0), st.floats(0.1, 40.0))
+@settings(max_examples=100, deadline=None)
+def test_llama3(width: int, theta: float, factor: float, trained: int, slow: float, band: float) -> None:
+    expected, attention = theirs(
+        "llama3", width, theta, factor=factor, original_max_position_embeddings=trained,
+        low_freq_factor=slow, high_freq_factor=slow + band,
+    )  # fmt: skip
+    scaling = Llama3RopeScaling(factor, trained, slow, slow + band)
+    torch.testing.assert_close(
+        pair_frequencies(RotaryConfig(theta, scaling=scaling), width), expected, rtol=1e-4, atol=0
+    )
+    assert scaling.attention_scaling == attention == 1
+
+
+def test_llama_4_mixes_nothing() -> None:
+    """Scout's own numbers: the same bound for slow and fast."""
+    numbers = {"original_max_position_embeddings": 8192, "low_freq_factor": 1.0, "high_freq_factor": 1.0}
+    expected, _ = theirs("llama3", 128, 5e5, factor=16.0, **numbers)
+    got = pair_frequencies(RotaryConfig(5e5, scaling=Llama3RopeScaling(16.0, 8192, 1.0, 1.0)), 128)
+    torch.testing.assert_close(got, expected)
+    ratio = got / pair_frequencies(RotaryConfig(5e5), 128)
+    assert set(ratio.mul(16).round().tolist()) == {1.0, 16.0}
+
+
+def test_linear() -> None:
+    expected, _ = theirs("linear", 64, 1e4, factor=3.0)
+    torch.testing.assert_close(pair_frequencies(RotaryConfig(linear_factor=3.0), 64), expected)
+
+
+@pytest.mark.parametrize("length", [24, 25])
+@pytest.mark.parametrize("attention_factor", [None, 1.7])
+def test_longrope(length: int, attention_factor: float | None) -> None:
+    told = {
+        "short_factor": LONG.short_factor,
+        "long_factor": LONG.long_factor,
+        "factor": 4.0,
+        "attention_factor": attention_factor,
+    }
+    expected, attention = theirs("longrope", 8, 1e4, length, original_max_position_embeddings=24, **told)
+    scaling = LongRope(LONG.short_factor, LONG.long_factor, 24, 4.0, attention_factor)
+    both = pair_frequencies(RotaryConfig(scaling=scaling), 8)
+    got = scaling.choose(both, torch.arange(length)[None])
+    torch.testing.assert_close(got[0, 0, 0], expected)
+    assert scaling.attention_scaling == pytest.approx(attention)
+
+
+def test_every_text_chooses_for_itself() -> None:
+    """A short text is turned alike next to a long one; a padded one by where its tokens stand, not by the columns."""
+    rotary = Rotary(RotaryConfig(scaling=LONG), 8)
+    x = torch.randn(2, 3, 30, 8)
+    long, short = torch.arange(30), torch.arange(30) - 6
+    together = rotary(x, torch.stack([long, short]))
+    torch.testing.assert_close(together[:1], rotary(x[:1], long[None]))
+    torch.testing.assert_close(together[1:], rotary(x[1:], short[None]))
+    assert not torch.allclose(rotary(x[:1], long[None])[:, :, :24], rotary(x[:1, :, :24], long[None, :24]))
+
+
+@pytest.mark.parametrize("scaling", [Yarn(8.0, 100), LONG])
+def test_what_is_turned_is_longer_and_the_rest_is_not(scaling: Yarn | LongRope) -> None:
+    x = torch.randn(1, 2, 7, 16)
+    turned = Rotary(RotaryConfig(fraction=0.5, scaling=scaling), 16)(x, torch.arange(7)[None])
+    assert scaling.attention_scaling > 1.1
+    torch.testing.assert_close(turned[..., :8].norm(dim=-1), scaling.attention_scaling * x[..., :8].norm(dim=-1))
+    assert torch.equal(turned[..., 8:], x[..., 8:])
+
+
+def test_a_single_pair_is_fast() -> None:
+    assert Yarn(8.0, 100)(torch.ones(1)) == theirs("yarn", 2, 1e4, factor=8.0, original_max_position_embeddings=100)[0]
