@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +82,12 @@ def chapter_of(item: pytest.Item) -> Chapter | None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     """Tests of one module go to one process, in the order in which they were collected."""
     config.option.loadscopereorder = False
-    return ByModuleAndChapter(config, log)
+    return ByModule(config, log)
 
 
-class ByModuleAndChapter(LoadScopeScheduling):  # type: ignore[misc]
-    """As `--dist loadscope`, but of a module that goes through the chapters each chapter may go elsewhere."""
+class ByModule(LoadScopeScheduling):  # type: ignore[misc]
+    """As `--dist loadscope`, but the proofs of two chapters have nothing in common, so each may go elsewhere."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::", 1)[0]
-        chapter = re.search(r"\[(\d\d-[a-z-]+)\]$", nodeid)
-        return f"{module}[{chapter[1]}]" if chapter else module
+        return nodeid[nodeid.index("[") :] if module == "tests/course/test_proof.py" else module
