@@ -16,7 +16,7 @@ from lmcourse.root import find_root
 if TYPE_CHECKING:
     from lmcourse.grading.result import SubmissionResult
 
-FEW = 5
+MAX_DETAILED = 5
 """Submissions that are shown exercise by exercise; of more, a line each."""
 
 MORE = "Without --record it changes no file. docs/teaching.md says how a class is graded."
@@ -53,7 +53,7 @@ def grade(options: Namespace) -> int:
         return 0
     from lmcourse.cli import tables
 
-    tables.show(*([tables.results(results)] if len(results) > FEW else map(tables.result, results)))
+    tables.show(*([tables.results(results)] if len(results) > MAX_DETAILED else map(tables.result, results)))
     for path in written:
         print(f"Written: {path}")
     return 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
 
-SHOWN = 5
+MAX_EVIDENCE_SHOWN = 5
 """Pieces of evidence that a terminal shows of one submission."""
 
 
@@ -75,9 +75,9 @@ def result(graded: SubmissionResult) -> RenderableType:
     table = _table(title, right=(_points(graded.score, graded.max_score),))
     for name, points in graded.exercises.items():
         table.add_row(escape(name), f"{points:g}")
-    seen = [f"[yellow]seen:[/] {escape(one.what)}" for one in graded.evidence[:SHOWN]]
-    if len(graded.evidence) > SHOWN:
-        seen.append(f"[yellow]seen:[/] {len(graded.evidence) - SHOWN} more; --json lists them")
+    seen = [f"[yellow]seen:[/] {escape(one.what)}" for one in graded.evidence[:MAX_EVIDENCE_SHOWN]]
+    if len(graded.evidence) > MAX_EVIDENCE_SHOWN:
+        seen.append(f"[yellow]seen:[/] {len(graded.evidence) - MAX_EVIDENCE_SHOWN} more; --json lists them")
     return Group(table, escape(graded.reason), *seen, "")
 
 

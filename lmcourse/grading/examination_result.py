@@ -1,13 +1,65 @@
-"""What an examination gave: the reports that make the marks, and what is told beside them. It travels as JSON."""
+"""What examining a notebook gave: the reports that make the marks, what cells printed, and evidence; as JSON, too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
-from lmcourse.grading.evidence import Evidence, read_evidence
 from lmcourse.report import Report
+from lmcourse.text import collapse_whitespace, replace_unprintable, shorten
+
+Kind = Literal["file", "network", "process", "interpreter", "builtins", "protocol", "flood", "crash", "memory", "text"]
+Source = Literal["seen", "told", "read"]
+
+MAX_EVIDENCE_CHARS = 200
+"""Characters of one sentence."""
+
+MAX_EVIDENCE = 50
+"""Pieces of evidence about one submission."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One thing that was noticed.
+
+    Attributes:
+        kind: "file", "network" and "process": it reached for one outside its folder; "interpreter": it reached into
+            Python or IPython itself; "builtins": it changed what every program relies on; "protocol": what it sent was
+            no answer; "flood", "crash" and "memory": more than a notebook needs; "text": seen in its cells only.
+        what: one sentence, with the cell where that is known.
+        source: "seen" by the grader from outside; "told" by a hook in the notebook's own process, which the notebook
+            can incriminate itself to but hardly avoid; "read" in its text, which may never have run.
+    """
+
+    kind: Kind
+    what: str
+    source: Source
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a kind or a source that does not exist; shortens the sentence to one short line."""
+        if self.kind not in get_args(Kind) or self.source not in get_args(Source):
+            raise ValueError(f"no such evidence: {self.kind!r}, {self.source!r}")
+        line = collapse_whitespace(replace_unprintable(self.what))
+        object.__setattr__(self, "what", shorten(line, MAX_EVIDENCE_CHARS))
+
+    def to_json(self) -> dict[str, str]:
+        """Plain data; `Evidence(**data)` reads it back."""
+        return {"kind": self.kind, "what": self.what, "source": self.source}
+
+
+def distinct_evidence(found: list[Evidence]) -> tuple[Evidence, ...]:
+    """Each piece once, in order, and not more than `MAX_EVIDENCE`."""
+    return tuple(dict.fromkeys(found))[:MAX_EVIDENCE]
+
+
+def evidence_from_json(data: Any) -> tuple[Evidence, ...]:
+    """Evidence from `to_json`.
+
+    Raises:
+        ValueError, TypeError, KeyError: the data is something else.
+    """
+    return distinct_evidence([Evidence(str(one["kind"]), str(one["what"]), str(one["source"])) for one in data])  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -64,6 +116,6 @@ class ExaminationResult:
             {str(name): Report.from_json(report) for name, report in data["reports"].items()},
             tuple(CellRun(bool(cell["run"]), str(cell["printed"]), str(cell["failure"])) for cell in data["cells"]),
             str(data["problem"]),
-            read_evidence(data["evidence"]),
+            evidence_from_json(data["evidence"]),
             float(data["seconds"]),
         )

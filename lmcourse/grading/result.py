@@ -11,7 +11,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from lmcourse.grading.cells import METADATA_KEY, NOT_RUN, SAFE_ERRORS, problem_of
-from lmcourse.grading.evidence import Evidence, read_evidence
+from lmcourse.grading.examination_result import Evidence, evidence_from_json
 from lmcourse.grading.reports import read_report, reports_in
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
 
@@ -78,7 +78,7 @@ def submission_result(
         {name: earned[name] for name in most},
         reason(graded, earned, most),
         notes.get("seed"),
-        read_evidence(notes.get("evidence", [])),
+        evidence_from_json(notes.get("evidence", [])),
         reports,
         _answers_digest(graded) if any(report.answered for report in reports.values()) else "",
     )
@@ -110,7 +110,7 @@ def _without_comments(source: str) -> str:
         return source
 
 
-SHOWN = 3
+MAX_EXPLAINED = 3
 """Exercises that the line explains; the feedback page has them all."""
 
 
@@ -131,9 +131,9 @@ def reason(graded: NotebookNode, points: Mapping[str, float], possible: Mapping[
     parts = [problem] if problem else []
     parts.append(f"{len(possible) - len(short)} of {len(possible)} exercises earn all their points.")
     explained = [name for name in short if why.get(name)]
-    parts += [f"{name}: {why[name]}" for name in explained[:SHOWN]]
-    if len(explained) > SHOWN:
-        parts.append(f"And {len(explained) - SHOWN} more; the feedback page shows each.")
+    parts += [f"{name}: {why[name]}" for name in explained[:MAX_EXPLAINED]]
+    if len(explained) > MAX_EXPLAINED:
+        parts.append(f"And {len(explained) - MAX_EXPLAINED} more; the feedback page shows each.")
     return " ".join(parts)
 
 

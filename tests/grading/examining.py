@@ -13,12 +13,11 @@ from pathlib import Path
 import torch
 
 from lmcourse.exercises import Exercise, Report
-from lmcourse.grading.evidence import Evidence
 from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.child import serve
 from lmcourse.grading.examination.launchers import Launcher
-from lmcourse.grading.examination_result import ExaminationResult
+from lmcourse.grading.examination_result import Evidence, ExaminationResult
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,10 +34,10 @@ def examined(
     seed: int = 1,
     launcher: Launcher | None = None,
     timeouts: Timeouts | None = None,
-    handed_out: Sequence[str] = (),
+    provided_cells: Sequence[str] = (),
 ) -> ExaminationResult:
     """The whole examination, in a plain process unless another launcher is given."""
-    return examine(texts, exercises, seed, launcher or PlainLauncher(), timeouts, handed_out)
+    return examine(texts, exercises, seed, launcher or PlainLauncher(), timeouts, provided_cells)
 
 
 def reports_of(

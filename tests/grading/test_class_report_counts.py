@@ -16,7 +16,7 @@ from lmcourse.grading.class_report.dropoff import what_to_explain
 from lmcourse.grading.class_report.flags import KIND_LABELS, SOURCE_LABELS, flagged_submissions, identical_answers_in
 from lmcourse.grading.class_report.section import section_of, sections_of
 from lmcourse.grading.class_report.statistics import MAX_BINS, questions_of, summarize_scores
-from lmcourse.grading.evidence import Evidence, Kind, Source
+from lmcourse.grading.examination_result import Evidence, Kind, Source
 from lmcourse.grading.result import SubmissionResult
 from tests.grading.made_up_class import (
     CHAPTER,

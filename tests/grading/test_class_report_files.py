@@ -11,7 +11,7 @@ import pytest
 from lmcourse.errors import CourseError
 from lmcourse.grading.class_report import write_report
 from lmcourse.grading.class_report.tables import csv_text
-from lmcourse.grading.evidence import Evidence
+from lmcourse.grading.examination_result import Evidence
 from lmcourse.grading.result import SubmissionResult
 from tests.grading.made_up_class import CHAPTER, NAMES, NO_RETURN, UPSIDE_DOWN, report, result, small_class, solved
 

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup, Tag
 from lmcourse.exercises.registry import find_exercise
 from lmcourse.grading.class_report.page import page
 from lmcourse.grading.class_report.section import sections_of
-from lmcourse.grading.evidence import Evidence
+from lmcourse.grading.examination_result import Evidence
 from lmcourse.grading.result import SubmissionResult
 from tests.grading.made_up_class import CHAPTER, NAMES, UPSIDE_DOWN, report, result, small_class, solved, unanswered
 

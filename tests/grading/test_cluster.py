@@ -103,6 +103,6 @@ def lose_a_worker(cluster: Cluster) -> None:
 def test_where_there_is_no_scheduler_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     course = RealCourse(tmp_path)
     course.submit("ada", course.released())
-    monkeypatch.setattr("lmcourse.grading.batch.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("lmcourse.grading.batch.worker_processes.CONNECT_SECONDS", 1)
     with pytest.raises(CourseError, match="There is no Dask scheduler at tcp"):
         record([course.root / "submitted"], course=course.root, options=GradingOptions(scheduler="tcp://127.0.0.1:1"))

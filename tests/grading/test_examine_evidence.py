@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from lmcourse.exercises.registry import all_exercises
-from lmcourse.grading.evidence import Evidence, Kind
 from lmcourse.grading.examination import Timeouts
 from lmcourse.grading.examination.code_cells import Cell, cells_of
 from lmcourse.grading.examination.suspicious_code import suspicious_code
+from lmcourse.grading.examination_result import Evidence, Kind
 from tests.exercises.toy import answering, doubling
 from tests.grading.examining import ForkedProcess, ForkLauncher, examined
 

@@ -21,7 +21,7 @@ from lmcourse.grading.config import configure
 from lmcourse.grading.pages import display, html
 from lmcourse.grading.pages.display import CleanForDisplay
 from lmcourse.grading.pages.hide_tests import HideTests
-from lmcourse.grading.reports import REPORT, read_report
+from lmcourse.grading.reports import REPORT_FIELDS, read_report
 from lmcourse.report import REPORT_MIME
 from tests.grading.strange import ANYTHING
 from tests.grading.tiny_course import graded_cell
@@ -194,7 +194,7 @@ def test_the_search_for_attacks_finds_them() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(data=FORGED | ANYTHING | st.fixed_dictionaries(dict.fromkeys(REPORT, ANYTHING)))
+@given(data=FORGED | ANYTHING | st.fixed_dictionaries(dict.fromkeys(REPORT_FIELDS, ANYTHING)))
 def test_a_forged_report_is_a_report_or_none(data: Any) -> None:
     report = read_report(data)
     if report is not None:
@@ -259,20 +259,20 @@ def rich(text: str, mime: str = "text/html", **more: str) -> NotebookNode:
 
 
 def test_a_page_has_room_for_so_much() -> None:
-    assert len(shown(*[rich("<b>x</b>")] * (display.MOST + 1))) == display.MOST
-    pieces = shown(*[rich("x" * display.PIECE)] * 10)
-    assert sum(len(each.data.get("text/html", "")) for each in pieces) <= display.RICH
+    assert len(shown(*[rich("<b>x</b>")] * (display.MAX_OUTPUTS + 1))) == display.MAX_OUTPUTS
+    pieces = shown(*[rich("x" * display.MAX_RICH_PIECE_CHARS)] * 10)
+    assert sum(len(each.data.get("text/html", "")) for each in pieces) <= display.MAX_RICH_CHARS
     assert pieces[-1].data == {"text/plain": display.TOO_LARGE}
-    (large,) = shown(rich("x" * (display.PIECE + 1), **{"text/plain": "a table"}))
+    (large,) = shown(rich("x" * (display.MAX_RICH_PIECE_CHARS + 1), **{"text/plain": "a table"}))
     assert large.data == {"text/plain": "a table"}
     texts = shown(*[new_output("stream", name="stdout", text="x" * 10**6)] * 3)
-    assert sum(len(each.text) for each in texts) < display.TEXT + 100
+    assert sum(len(each.text) for each in texts) < display.MAX_TEXT_CHARS + 100
 
 
 def test_a_long_text_or_one_that_cannot_be_read_is_shown_as_it_is(
     exporter: HTMLExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long = new_markdown_cell("**x** <i>" * html.LONGEST)
+    long = new_markdown_cell("**x** <i>" * html.MAX_MARKDOWN_CHARS)
     assert "**x** &lt;i&gt;" in page(exporter, long)
     assert "<strong>x</strong>" in page(exporter, new_markdown_cell("**x**"))
 

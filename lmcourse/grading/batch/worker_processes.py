@@ -16,7 +16,13 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.batch.job import ExaminationJob
 from lmcourse.grading.examination_result import ExaminationResult
 
+Key = TypeVar("Key")
+
 WORKER_COMMAND = (sys.executable, "-P", "-m", "lmcourse.grading.batch.worker")
+"""Starts a worker."""
+
+CONNECT_SECONDS = 15
+"""To wait for the scheduler."""
 
 
 class WorkerError(Exception):
@@ -92,9 +98,6 @@ class WorkerProcesses:
         self._of_thread.process = None
 
 
-Key = TypeVar("Key")
-
-
 _of_dask_worker = WorkerProcesses()
 """Of the Dask worker that imports this module. They end with it: their standard input does."""
 
@@ -157,9 +160,7 @@ def open_pool(workers: int | None = None, scheduler: str | None = None) -> Itera
         CourseError: there is no such cluster, or Dask is not installed.
     """
     if scheduler is not None:
-        from lmcourse.grading.batch.cluster import cluster_executor
-
-        with cluster_executor(scheduler) as executor:
+        with _cluster_executor(scheduler) as executor:
             yield Pool(executor, perform_in_dask_worker)
         return
     workers_here = WorkerProcesses()
@@ -170,6 +171,31 @@ def open_pool(workers: int | None = None, scheduler: str | None = None) -> Itera
         workers_here.stop()
         executor.shutdown(cancel_futures=True)
         workers_here.close()
+
+
+@contextmanager
+def _cluster_executor(address: str) -> Iterator[Executor]:
+    """The workers of a Dask cluster, as an executor. Each of its machines needs this course installed, and bubblewrap.
+
+    Args:
+        address: as Dask prints it, `tcp://HOST:8786`.
+
+    Raises:
+        CourseError: Dask is not installed, nobody answers, or there are no workers.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise CourseError('--scheduler needs Dask: pip install "lmcourse[cluster]".') from error
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise CourseError(f"There is no Dask scheduler at {address} ({type(error).__name__}): start one.") from error
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise CourseError(f"The Dask scheduler at {address} has no workers: start `dask worker {address}`.")
+        # A worker that dies takes its job with it; Dask gives the job to another one.
+        yield client.get_executor(pure=False, retries=1)
 
 
 def available_cpus() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmcourse.grading.class_report.statistics import has_begun
-from lmcourse.grading.evidence import Evidence, Kind, Source
+from lmcourse.grading.examination_result import Evidence, Kind, Source
 from lmcourse.grading.result import SubmissionResult
 
 KIND_LABELS: dict[Kind, str] = {

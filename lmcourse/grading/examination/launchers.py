@@ -19,7 +19,7 @@ from typing import Protocol
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.environment import SEED, kernel_environment
-from lmcourse.grading.evidence import Evidence
+from lmcourse.grading.examination_result import Evidence
 
 CHILD_PROGRAM = ("-P", "-s", "-m", "lmcourse.grading.examination.child")
 

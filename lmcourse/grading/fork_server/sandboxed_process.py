@@ -11,7 +11,7 @@ from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Any
 
-from lmcourse.grading.evidence import Evidence, distinct
+from lmcourse.grading.examination_result import Evidence, distinct_evidence
 from lmcourse.grading.fork_server.protocol import MAX_MESSAGE_BYTES
 from lmcourse.grading.fork_server.server_handle import ServerHandle
 from lmcourse.grading.sandbox import ResourceLimits
@@ -171,7 +171,7 @@ class AuditReports:
 
     def evidence(self) -> list[Evidence]:
         """What it comes to, each piece once."""
-        return list(distinct(self._found))
+        return list(distinct_evidence(self._found))
 
 
 def _evidence_of(line: bytes) -> Evidence:

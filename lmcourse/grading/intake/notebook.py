@@ -26,7 +26,7 @@ MAX_CELLS = 2_000
 MAX_SOURCE_CHARS = 300_000
 """Characters of all cells together; the notebooks of the course have up to 50,000. A page takes 20 s to draw then."""
 
-FORMATS = (2, 3, 4)
+FORMAT_VERSIONS = (2, 3, 4)
 """nbformat's versions. JupyterLab writes 4; before that, cells lay in worksheets."""
 
 SHORTEN_IT = "take out what the answers do not need, and hand it in again."
@@ -93,14 +93,16 @@ def _parsed(data: bytes) -> Any:
 
 def _notebook(data: Any) -> NotebookNode:
     version = data["nbformat"]
-    if version not in FORMATS:
+    if version not in FORMAT_VERSIONS:
         number = escaped_name(str(version)) if isinstance(version, int) else "unknown"
         raise UnreadableError(
             f"is in a format of notebooks ({number}) that this course does not read: save it as version 4 and hand it "
             "in again."
         )
     cells = (
-        data["cells"] if version == max(FORMATS) else [cell for sheet in data["worksheets"] for cell in sheet["cells"]]
+        data["cells"]
+        if version == max(FORMAT_VERSIONS)
+        else [cell for sheet in data["worksheets"] for cell in sheet["cells"]]
     )
     if len(cells) > MAX_CELLS:  # said here already, where it costs least
         raise UnreadableError(f"has more than {MAX_CELLS:,} cells: {SHORTEN_IT}")

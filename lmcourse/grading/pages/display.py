@@ -20,18 +20,18 @@ from lmcourse.grading.reports import read_report
 from lmcourse.report import REPORT_MIME
 from lmcourse.text import replace_surrogates
 
-PYTHON = {"name": "python", "pygments_lexer": "ipython3"}
+LANGUAGE_INFO = {"name": "python", "pygments_lexer": "ipython3"}
 
-MOST = 200
+MAX_OUTPUTS = 200
 """Outputs of one cell that are shown."""
 
-TEXT = 200_000
+MAX_TEXT_CHARS = 200_000
 """Characters of plain output on one page."""
 
-RICH = 60_000
+MAX_RICH_CHARS = 60_000
 """Characters of HTML, Markdown and LaTeX in the outputs of one page; they take up to 5 s to draw."""
 
-PIECE = 20_000
+MAX_RICH_PIECE_CHARS = 20_000
 """Characters of one piece of these: twice as many can take four times as long."""
 
 TOO_LARGE = "… too large to be shown here"
@@ -45,24 +45,25 @@ class CleanForDisplay(Preprocessor):
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """The notebook with texts, pictures, tables and reports only."""
         page = _Page()
-        return new_notebook(cells=[page.cell(cell) for cell in nb.cells], metadata={"language_info": PYTHON}), resources
+        cells = [page.cell(cell) for cell in nb.cells]
+        return new_notebook(cells=cells, metadata={"language_info": LANGUAGE_INFO}), resources
 
 
 class _Page:
     """Cells and outputs of one page, for which there is only so much room."""
 
     def __init__(self) -> None:
-        self.text_left = TEXT
-        self.rich_left = RICH
+        self.text_left = MAX_TEXT_CHARS
+        self.rich_left = MAX_RICH_CHARS
 
     def cell(self, cell: NotebookNode) -> NotebookNode:
         """The cell, built anew."""
-        marks = cell.metadata.get("nbgrader")
-        metadata = {"nbgrader": marks} if isinstance(marks, dict) and marks else {}
+        nbgrader = cell.metadata.get("nbgrader")
+        metadata = {"nbgrader": nbgrader} if isinstance(nbgrader, dict) and nbgrader else {}
         source = replace_surrogates(cell.source)
         if cell.cell_type == "code":
             count = cell.get("execution_count")
-            outputs = [self.output(output) for output in cell.outputs[:MOST]]
+            outputs = [self.output(output) for output in cell.outputs[:MAX_OUTPUTS]]
             return new_code_cell(
                 source,
                 metadata=metadata,
@@ -114,7 +115,7 @@ class _Page:
 
     def rich(self, mime: str, value: str) -> dict[str, str]:
         """A text that takes long to draw, if there is room for it."""
-        if len(value) > min(PIECE, self.rich_left):
+        if len(value) > min(MAX_RICH_PIECE_CHARS, self.rich_left):
             return {}
         self.rich_left -= len(value)
         try:

@@ -15,13 +15,13 @@ from lmcourse.report import REPORT_MIME
 
 BEGIN, END = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"
 
-LONGEST = 80
+MAX_ERROR_NAME_CHARS = 80
 """Characters of the name of an error."""
 
-SHORTEST = 4
+MIN_TELLING_CHARS = 4
 """Characters of a line that would give something away."""
 
-UNDEFINED = re.compile(r"name '\w{1,80}' is not defined")
+UNDEFINED_NAME = re.compile(r"name '\w{1,80}' is not defined")
 """All of a NameError that is told."""
 
 
@@ -39,7 +39,7 @@ class HideTests(NbGraderPreprocessor):  # type: ignore[misc]
         if cell.cell_type == "code" and is_grade(cell) and not is_solution(cell):
             hidden = _hidden_lines(cell.source)
             cell.source = without_hidden(cell.source)
-            cell.outputs = [_discreet(cell.outputs, hidden)]
+            cell.outputs = [_safe_output(cell.outputs, hidden)]
         return cell, resources
 
 
@@ -57,12 +57,12 @@ def without_hidden(source: str) -> str:
     return "\n".join(lines).rstrip()
 
 
-def _discreet(outputs: list[NotebookNode], hidden: set[str]) -> NotebookNode:
+def _safe_output(outputs: list[NotebookNode], hidden: set[str]) -> NotebookNode:
     errors = [output for output in outputs if output.output_type == "error"]
     if errors:
         # Our own line says more than the error that came before it.
         error = next((each for each in reversed(errors) if each.ename in SAFE_ERRORS), errors[-1])
-        return new_output("stream", name="stdout", text=_told(error, hidden))
+        return new_output("stream", name="stdout", text=_safe_error(error, hidden))
     results = [output for output in outputs if output.output_type == "execute_result"]  # `scores` leaves one
     if results and REPORT_MIME in results[-1].data:
         return results[-1]
@@ -70,10 +70,10 @@ def _discreet(outputs: list[NotebookNode], hidden: set[str]) -> NotebookNode:
     return new_output("stream", name="stdout", text=f"{text} points" if NUMBER.fullmatch(text) else "No report.")
 
 
-def _told(error: NotebookNode, hidden: set[str]) -> str:
+def _safe_error(error: NotebookNode, hidden: set[str]) -> str:
     """One line about an error. Names and messages are chosen by whoever raises it, so they are looked at twice."""
-    name = error.ename if error.ename.isidentifier() and len(error.ename) <= LONGEST else "An error"
-    undefined = UNDEFINED.match(error.evalue)
+    name = error.ename if error.ename.isidentifier() and len(error.ename) <= MAX_ERROR_NAME_CHARS else "An error"
+    undefined = UNDEFINED_NAME.match(error.evalue)
     says = error.evalue if name != "NameError" else undefined.group() if undefined else ""
     if name not in SAFE_ERRORS or not says or any(line in says for line in hidden):
         return f"{name} while this check ran"
@@ -84,4 +84,4 @@ def _hidden_lines(source: str) -> set[str]:
     """The lines of the hidden regions, which nothing that is told may repeat."""
     shown = set(without_hidden(source).split("\n"))
     lines = {line.strip() for line in source.split("\n") if line not in shown}
-    return {line for line in lines if len(line) >= SHORTEST and BEGIN not in line and END not in line}
+    return {line for line in lines if len(line) >= MIN_TELLING_CHARS and BEGIN not in line and END not in line}

@@ -28,7 +28,7 @@ text-decoration text-indent vertical-align white-space width
 TAGS = frozenset(_TAGS.split())
 STYLES = frozenset(_STYLES.split())
 
-LONGEST = 10_000
+MAX_MARKDOWN_CHARS = 10_000
 """Characters of a text that are read as Markdown; twice as many can take four times as long, which is half a second."""
 PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
 
@@ -90,7 +90,7 @@ def markdown_to_html(context: Context, source: str) -> Markup:
     """
     cell: dict[str, Any] = context.get("cell", {})
     renderer = _Renderer(escape=False, attachments=cell.get("attachments", {}), exclude_anchor_links=True)
-    if len(source) <= LONGEST:
+    if len(source) <= MAX_MARKDOWN_CHARS:
         with suppress(Exception):  # of the reader of Markdown, or of that of HTML, each for reasons of its own
             return Markup(clean_html(MarkdownWithMath(renderer=renderer).render(source)))
     return Markup(f"<pre>{escape(source)}</pre>")

@@ -19,7 +19,7 @@ from lmcourse.grading.cells import add_notes, new_code_cell, new_markdown_cell, 
 from lmcourse.grading.intake.notebook import size_problem
 from lmcourse.report import CHECK_PREFIX
 
-PYTHON = {"name": "python3", "display_name": "Python 3", "language": "python"}
+KERNELSPEC = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 
 class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
@@ -29,42 +29,42 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
         """The notebook with each of the course's cells exactly once, and no metadata of its own."""
         about = resources["nbgrader"]
         with Gradebook(about["db_url"]) as gradebook:
-            handed_out = _handed_out(gradebook.find_notebook(about["notebook"], about["assignment"]))
-        claims = [_claimed_id(cell, handed_out) for cell in nb.cells]
+            course_cells = _course_cells(gradebook.find_notebook(about["notebook"], about["assignment"]))
+        claimed_ids = [_claimed_id(cell, course_cells) for cell in nb.cells]
         problem = resources.get("problem", "")
-        if not problem and handed_out and not any(claims):
+        if not problem and course_cells and not any(claimed_ids):
             problem = (
                 f"No cell of this notebook belongs to {about['assignment']}: is it another notebook, "
                 "or were all its cells made anew? Copy your answers into a fresh copy and hand that in."
             )
-        restored, missing = _restored(nb.cells, claims, handed_out)
+        restored, missing = _restored(nb.cells, claimed_ids, course_cells)
         if too_much := size_problem(restored):  # what was put back counts: it is read once more
             problem = f"The notebook {too_much}"
-            restored, missing = _restored([], [], handed_out)
+            restored, missing = _restored([], [], course_cells)
         add_notes(restored, problem=problem, put_back=missing)
         return restored, resources
 
 
 def _restored(
-    cells: list[NotebookNode], claims: list[str | None], handed_out: Mapping[str, _Cell]
+    cells: list[NotebookNode], claimed_ids: list[str | None], course_cells: Mapping[str, _CourseCell]
 ) -> tuple[NotebookNode, list[str]]:
     """The notebook built anew, and the cells that were missing in it."""
-    originals = _originals(claims)
+    originals = _places_of_originals(claimed_ids)
     rebuilt = [
-        _rebuilt(cell, handed_out[name] if name and originals[name] == place else None)
-        for place, (cell, name) in enumerate(zip(cells, claims, strict=True))
+        _rebuilt(cell, course_cells[name] if name and originals[name] == place else None)
+        for place, (cell, name) in enumerate(zip(cells, claimed_ids, strict=True))
     ]
-    missing = [name for name in handed_out if name not in originals and handed_out[name].cell.locked]
-    _put_back(rebuilt, missing, handed_out)
-    return new_notebook(cells=rebuilt, metadata={"kernelspec": PYTHON}), missing
+    missing = [name for name in course_cells if name not in originals and course_cells[name].cell.locked]
+    _put_back(rebuilt, missing, course_cells)
+    return new_notebook(cells=rebuilt, metadata={"kernelspec": KERNELSPEC}), missing
 
 
-class _Cell:
+class _CourseCell:
     """A cell of the course and what nbgrader has to know of it."""
 
     def __init__(self, cell: SourceCell, points: float | None, *, solution: bool, task: bool) -> None:
         self.cell = cell
-        self.marks: dict[str, Any] = {
+        self.nbgrader: dict[str, Any] = {
             "schema_version": 3,
             "grade_id": cell.name,
             "grade": points is not None and not task,
@@ -75,33 +75,33 @@ class _Cell:
             "checksum": cell.checksum,
         }
         if points is not None:
-            self.marks["points"] = points
+            self.nbgrader["points"] = points
 
 
-def _handed_out(notebook: Any) -> dict[str, _Cell]:
+def _course_cells(notebook: Any) -> dict[str, _CourseCell]:
     points = {cell.name: cell.max_score for cell in [*notebook.grade_cells, *notebook.task_cells]}
     solutions = {cell.name for cell in notebook.solution_cells}
     tasks = {cell.name for cell in notebook.task_cells}
     return {
-        cell.name: _Cell(cell, points.get(cell.name), solution=cell.name in solutions, task=cell.name in tasks)
+        cell.name: _CourseCell(cell, points.get(cell.name), solution=cell.name in solutions, task=cell.name in tasks)
         for cell in notebook.source_cells
     }
 
 
-def _claimed_id(cell: NotebookNode, handed_out: Mapping[str, _Cell]) -> str | None:
+def _claimed_id(cell: NotebookNode, course_cells: Mapping[str, _CourseCell]) -> str | None:
     """The id of the course's cell that this one says it is, if there is such a cell."""
     name = cell.metadata.get("nbgrader", {}).get("grade_id")
-    return name if isinstance(name, str) and name in handed_out else None
+    return name if isinstance(name, str) and name in course_cells else None
 
 
-def _originals(claims: list[str | None]) -> dict[str, int]:
+def _places_of_originals(claimed_ids: list[str | None]) -> dict[str, int]:
     """Where the original of each cell is, among its copies.
 
     Of an answer, the first. Of a check, the first below its answer: a copy further up would judge what is not
     there yet.
     """
     places: dict[str, list[int]] = {}
-    for place, name in enumerate(claims):
+    for place, name in enumerate(claimed_ids):
         if name is not None:
             places.setdefault(name, []).append(place)
     found = {}
@@ -111,30 +111,30 @@ def _originals(claims: list[str | None]) -> dict[str, int]:
     return found
 
 
-def _rebuilt(cell: NotebookNode, own: _Cell | None) -> NotebookNode:
-    """A cell with nothing in it but text, and the course's marks if it is one of the course's cells."""
+def _rebuilt(cell: NotebookNode, course_cell: _CourseCell | None) -> NotebookNode:
+    """A cell with nothing in it but text, and the course's metadata if it is one of the course's cells."""
     code = cell.cell_type == "code"
     text = cell.source
     metadata: dict[str, Any] = {}
-    if own is not None:
-        code = own.cell.cell_type == "code"
-        text = own.cell.source if own.cell.locked else text
-        metadata = {"nbgrader": dict(own.marks)}
+    if course_cell is not None:
+        code = course_cell.cell.cell_type == "code"
+        text = course_cell.cell.source if course_cell.cell.locked else text
+        metadata = {"nbgrader": dict(course_cell.nbgrader)}
     elif cell.cell_type == "raw":
         text = "".join(f"    {line}\n" for line in text.splitlines())  # shown as it is, never run as HTML
     build = new_code_cell if code else new_markdown_cell
     rebuilt: NotebookNode = build(text, metadata=metadata, id=cell["id"])
-    if not code and own is None and "attachments" in cell:
+    if not code and course_cell is None and "attachments" in cell:
         rebuilt["attachments"] = cell["attachments"]
     return rebuilt
 
 
-def _put_back(cells: list[NotebookNode], missing: list[str], handed_out: Mapping[str, _Cell]) -> None:
+def _put_back(cells: list[NotebookNode], missing: list[str], course_cells: Mapping[str, _CourseCell]) -> None:
     """Insert the cells that were deleted: a check below its answer, or at the end if that is gone too."""
     for name in missing:
-        own = handed_out[name]
-        build = new_code_cell if own.cell.cell_type == "code" else new_markdown_cell
+        course_cell = course_cells[name]
+        build = new_code_cell if course_cell.cell.cell_type == "code" else new_markdown_cell
         ids = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in cells]
         answer = name.removeprefix(CHECK_PREFIX)
         place = ids.index(answer) + 1 if answer in ids else len(cells)
-        cells.insert(place, build(own.cell.source, metadata={"nbgrader": dict(own.marks)}))
+        cells.insert(place, build(course_cell.cell.source, metadata={"nbgrader": dict(course_cell.nbgrader)}))

@@ -38,9 +38,9 @@ class RunNotebook(Execute):  # type: ignore[misc]
         self, nb: NotebookNode, resources: ResourcesDict, km: Any = None
     ) -> tuple[NotebookNode, ResourcesDict]:
         """Run the notebook in place. Raises RuntimeError if no kernel starts at all."""
-        self._ended = problem_of(nb)
+        self._why_stopped = problem_of(nb)
         grading = "nbgrader" in resources
-        if self._ended:
+        if self._why_stopped:
             for cell in nb.cells:
                 self._skip(cell)
             return nb, resources
@@ -50,7 +50,7 @@ class RunNotebook(Execute):  # type: ignore[misc]
             self._profile = Path(profile)
             nb, resources = super().preprocess(nb, resources, km)
         if grading:
-            add_notes(nb, seed=self._seed, **({"problem": self._ended} if self._ended else {}))
+            add_notes(nb, seed=self._seed, **({"problem": self._why_stopped} if self._why_stopped else {}))
         nb.metadata.pop("widgets", None)
         return nb, resources
 
@@ -65,47 +65,48 @@ class RunNotebook(Execute):  # type: ignore[misc]
         self, cell: NotebookNode, resources: ResourcesDict, index: int
     ) -> tuple[NotebookNode, ResourcesDict]:
         """Run one cell, or say why it is not run. It never raises."""
-        self._written = 0
-        if not self._ended and monotonic() > self._deadline:
-            self._ended = f"The notebook ran longer than {self.total_timeout} s in all; what came after was not run."
-        if self._ended:
+        self._chars_written = 0
+        if not self._why_stopped and monotonic() > self._deadline:
+            self._why_stopped = (
+                f"The notebook ran longer than {self.total_timeout} s in all; what came after was not run."
+            )
+        if self._why_stopped:
             self._skip(cell)
             return cell, resources
         try:
             cell, resources = super().preprocess_cell(cell, resources, index)
         except DeadKernelError:
-            self._ended = (
+            self._why_stopped = (
                 f"{_place(cell, index)} ended Python itself (an exit, a crash, or no memory left); "
                 "what came after was not run."
             )
         except CellTimeoutError:
-            self._ended = (
+            self._why_stopped = (
                 f"{_place(cell, index)} ran longer than {self.timeout} s and could not be stopped: is "
                 "there an endless loop? What came after was not run."
             )
         except Exception as failure:  # a kernel taken over by its notebook can send anything
-            self._ended = f"{_place(cell, index)} broke off its run ({type(failure).__name__})."
-        if self._ended:
-            cell.outputs = [*cell.get("outputs", []), error_output(NOT_RUN, self._ended)]
+            self._why_stopped = f"{_place(cell, index)} broke off its run ({type(failure).__name__})."
+        if self._why_stopped:
+            cell.outputs = [*cell.get("outputs", []), error_output(NOT_RUN, self._why_stopped)]
         return cell, resources
 
     def process_message(self, msg: dict[str, Any], cell: NotebookNode, cell_index: int) -> NotebookNode | None:
         """nbclient's, for as long as the cell keeps within its limit of output."""
         if msg["msg_type"] in ("stream", "display_data", "update_display_data", "execute_result", "error"):
-            before = self._written
-            self._written += len(json.dumps(msg["content"], default=str))
-            if self._written > self.output_limit:
+            before = self._chars_written
+            self._chars_written += len(json.dumps(msg["content"], default=str))
+            if self._chars_written > self.output_limit:
                 if before <= self.output_limit:
                     cell.outputs.append(new_output("stream", text="… more output than is kept\n"))
-                if msg["msg_type"] != "execute_result" or self._written - before > self.output_limit:
+                if msg["msg_type"] != "execute_result" or self._chars_written - before > self.output_limit:
                     return None
         return super().process_message(msg, cell, cell_index)  # type: ignore[no-any-return]
 
     def _skip(self, cell: NotebookNode) -> None:
         if cell.cell_type == "code":
-            cell.outputs = (
-                [error_output(NOT_RUN, self._ended)] if cell.metadata.get("nbgrader", {}).get("grade") else []
-            )
+            graded = cell.metadata.get("nbgrader", {}).get("grade")
+            cell.outputs = [error_output(NOT_RUN, self._why_stopped)] if graded else []
 
 
 def _place(cell: NotebookNode, index: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmcourse.grading.evidence import Kind
+from lmcourse.grading.examination_result import Kind
 from tests.grading.attacks.attack import attack
 
 CHANNEL = """

@@ -12,7 +12,7 @@ from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.chapters.memory.figures.states import STATE_COLOURS
 from lmcourse.models.zoo import find_model
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
 from lmcourse.units import GIB
 
 COLOURS = STATE_COLOURS | {
@@ -77,8 +77,8 @@ def memory_budget(
     heads = config.layers[0].attention.heads
     if heads % devices:
         caption += f" But {devices} devices cannot share its {heads} heads evenly."
-    told = ", ".join(f"{part} {_label(size / GIB)}" for part, size in memory)
-    return describe(figure, caption=caption, alt=f"{title}; {told}")
+    summary = ", ".join(f"{part} {_label(size / GIB)}" for part, size in memory)
+    return describe(figure, caption=caption, alt=f"{title}; {summary}")
 
 
 def _stack(axes: Axes, sizes: dict[str, float], room: float) -> None:
@@ -103,4 +103,4 @@ def _stack(axes: Axes, sizes: dict[str, float], room: float) -> None:
 
 def _label(size: float) -> str:
     """A size given in GiB."""
-    return f"{size:,.0f} GiB" if size >= 100 else f"{size:.3g} GiB"
+    return f"{three_digits(size)} GiB"

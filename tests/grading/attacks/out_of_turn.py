@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.grading.attacks.attack import attack
 from tests.grading.attacks.protocol import ANSWER, CHANNEL
 
-TURNS = [
+OUT_OF_TURN = [
     attack(
         "answers_in_advance",
         "outcomes before anything was asked",

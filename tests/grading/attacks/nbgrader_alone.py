@@ -25,7 +25,10 @@ SECONDS = 100
 
 
 def outcomes(attacks: Sequence[Attack]) -> Iterator[tuple[Attack, dict[str, Any]]]:
-    """What comes of each attack, as `inside.attacked` tells it, or `{"ended": True}` if it took nbgrader with it."""
+    """What comes of each attack, as `nbgrader_container.attacked` tells it.
+
+    It is `{"ended": True}` if the attack took nbgrader with it.
+    """
     with tempfile.TemporaryDirectory(prefix="plain-", ignore_cleanup_errors=True) as folder:
         fresh = Path(folder, "fresh")
         School(fresh / "school").plant()
@@ -58,7 +61,7 @@ def hand_in(school: School, attack: Attack, place: Path) -> None:
 
 
 def contained(place: Path, *arguments: str) -> dict[str, Any]:
-    """Run `inside` in a container that can write to `place` only."""
+    """Run `nbgrader_container` in a container that can write to `place` only."""
     command = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent"]
     command += ["--new-session", "--cap-drop", "ALL", "--clearenv", "--proc", "/proc", "--dev", "/dev"]
     command += [*filesystem.system_mounts(), "--size", str(2**29), "--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]
@@ -77,7 +80,15 @@ def contained(place: Path, *arguments: str) -> dict[str, Any]:
     }
     for name, value in environment.items():
         command += ["--setenv", name, value]
-    command += ["--chdir", f"{ROOT}/course", sys.executable, "-m", "tests.grading.attacks.inside", ROOT, *arguments]
+    command += [
+        "--chdir",
+        f"{ROOT}/course",
+        sys.executable,
+        "-m",
+        "tests.grading.attacks.nbgrader_container",
+        ROOT,
+        *arguments,
+    ]
     try:
         ran = subprocess.run(command, capture_output=True, errors="replace", timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:

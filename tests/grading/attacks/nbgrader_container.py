@@ -1,4 +1,7 @@
-"""nbgrader alone, on one attacker, in a container: run by `plain`. It prints what harm came of it as a line of JSON."""
+"""nbgrader alone, on one attacker, in a container: run by `nbgrader_alone`.
+
+It prints what harm came of it as a line of JSON.
+"""
 
 from __future__ import annotations
 
