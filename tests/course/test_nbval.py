@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from pathlib import Path
 
 import nbformat
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-COURSE = Path(__file__).resolve().parents[2]
-SOLUTIONS = sorted((COURSE / "solutions").glob("*/*.ipynb"))
+from lmcourse.course import Chapter
+from tests.course.chapters import WRITTEN, solution
+
 NOT_COMPARED = {"nbval-skip", "nbval-ignore-output"}
 BECAUSE = "because "
 """How the tag starts that gives the reason: `tags=["nbval-ignore-output", "because it shows the time"]`."""
@@ -39,13 +39,9 @@ def gaps(notebook: NotebookNode) -> Iterator[str]:
                 yield f"{cell.id}: the stored output holds stderr"
 
 
-@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.parent.name)
-def test_every_cell_of_a_solution_is_executed_and_compared(path: Path) -> None:
-    assert list(gaps(nbformat.read(path, as_version=4))) == []
-
-
-def test_there_are_solutions_to_compare() -> None:
-    assert SOLUTIONS
+@pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+def test_every_cell_of_a_solution_is_executed_and_compared(chapter: Chapter) -> None:
+    assert list(gaps(solution(chapter))) == []
 
 
 GOOD = new_notebook(
