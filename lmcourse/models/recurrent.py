@@ -92,14 +92,14 @@ class Recurrent(nn.Module):
         self,
         x: Float[Tensor, "b s d_in"],
         states: Sequence[Float[Tensor, "parts b d"]] | None = None,
-        real: Bool[Tensor, "b s"] | None = None,
+        token_mask: Bool[Tensor, "b s"] | None = None,
     ) -> tuple[Float[Tensor, "b s d"], list[Float[Tensor, "parts b d"]]]:
         """The last layer's h at every step, and each layer's state after the last one.
 
         Args:
             x: the inputs.
             states: each layer's state before the first step; zeros if not given.
-            real: which inputs are no padding; padding leaves the state as it is.
+            token_mask: which inputs are no padding; padding leaves the state as it is.
         """
         ends = []
         for layer, cell in enumerate(self.cells):
@@ -107,7 +107,7 @@ class Recurrent(nn.Module):
             hidden = []
             for step in range(x.shape[1]):
                 new = cell(x[:, step], state)
-                state = new if real is None else torch.where(real[:, step, None], new, state)
+                state = new if token_mask is None else torch.where(token_mask[:, step, None], new, state)
                 hidden.append(state[0])
             x = torch.stack(hidden, dim=1)
             ends.append(state)
