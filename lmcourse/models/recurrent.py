@@ -52,6 +52,7 @@ class RNNCell(nn.Module):
         self.recurrent = nn.Linear(d_hidden, d_hidden)
 
     def forward(self, x: Float[Tensor, "b d_in"], state: Float[Tensor, "1 b d"]) -> Float[Tensor, "1 b d"]:
+        """The state after one more input."""
         (h,) = state
         return torch.tanh(self.input(x) + self.recurrent(h))[None]
 
@@ -71,6 +72,7 @@ class LSTMCell(nn.Module):
         self.recurrent = nn.Linear(d_hidden, 4 * d_hidden)
 
     def forward(self, x: Float[Tensor, "b d_in"], state: Float[Tensor, "2 b d"]) -> Float[Tensor, "2 b d"]:
+        """The state after one more input."""
         h, c = state
         i, f, g, o = (self.input(x) + self.recurrent(h)).chunk(4, dim=-1)
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()

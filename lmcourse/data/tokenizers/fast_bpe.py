@@ -71,8 +71,8 @@ def _tiktoken(pieces: Sequence[bytes]) -> Encode:
 
 def _hugging_face(pieces: Sequence[bytes], merges: Sequence[Pair]) -> Encode:
     named = [_characters(piece) for piece in pieces]
-    vocab_size = {name: token for token, name in enumerate(named)}
-    model = _tokenizers().models.BPE(vocab_size, [(named[left], named[right]) for left, right in merges])
+    vocab = {name: token for token, name in enumerate(named)}
+    model = _tokenizers().models.BPE(vocab, [(named[left], named[right]) for left, right in merges])
     tokenizer = _cutting_words(model)
     return lambda text: list(tokenizer.encode(_characters(text.encode())).ids)
 
