@@ -57,7 +57,7 @@ class TrainingState:
         self.best_step: int | None = None
         device = next(model.parameters()).device
         batch, rank, world = config.batch // team.readers, team.reader, team.readers
-        self.loader = Loader(tokens, batch, config.length, seed=config.seed, rank=rank, world=world, device=device)
+        self.loader = Loader(tokens, batch, config.length, seed=config.seed, rank=rank, world_size=world, device=device)
         self.precision = MixedPrecision(config.precision, device)
         groups = [
             {**group, "params": parameters}
