@@ -8,8 +8,8 @@ The same honest submissions are graded three times on this machine, one after th
 
 - "nbgrader": `nbgrader autograde` as it comes, with nothing of the course plugged in. Each submission is a kernel that
   can do what you can, and the hidden checks are in it.
-- "nbgrader, locked in": the same command with the course's `nbgrader_config.py`: each submission in a jail, judged from
-  outside of it.
+- "nbgrader, locked in": the same command with the course's `nbgrader_config.py`: each submission in a sandbox, and
+  judged from outside of it.
 - "lmcourse grade": `lmcourse grade submitted --record`, which also works on several submissions at once.
 
 Each fills a gradebook of its own, and the three are compared, exercise by exercise. Making the assignment is not timed;

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lmcourse.accounting.accelerator import Accelerator
-from lmcourse.accounting.activations.model import Checkpoint
+from lmcourse.accounting.activations.model import ActivationCheckpointing
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.fleet import Fleet
 from lmcourse.accounting.kv_cache import cache_bytes
@@ -30,7 +30,7 @@ class Job:
         batch: texts that a replica of the model reads at once: one device, or the devices that share its tensors.
         length: tokens of each.
         recipe: how numbers are stored.
-        checkpoint: "blocks" recomputes blocks in the backward pass.
+        activation_checkpointing: "blocks" recomputes blocks in the backward pass.
         layout: how the devices are used.
     """
 
@@ -38,7 +38,7 @@ class Job:
     batch: int
     length: int
     recipe: Recipe
-    checkpoint: Checkpoint = "nothing"
+    activation_checkpointing: ActivationCheckpointing = "nothing"
     layout: Layout = ONE_DEVICE
 
     @property
@@ -125,14 +125,16 @@ def account(job: Job) -> Account:
     config, batch, length, recipe = job.config, job.batch, job.length, job.recipe
     training = cache = inference = None
     if recipe.trains:
-        training = training_memory(config, batch, length, recipe, checkpoint=job.checkpoint, layout=job.layout)
+        training = training_memory(
+            config, batch, length, recipe, activation_checkpointing=job.activation_checkpointing, layout=job.layout
+        )
     if job.writes:
         cache = cache_bytes(config, batch, length, number=recipe.product)
         inference = inference_memory(config, batch, length, number=recipe.product, layout=job.layout)
     return Account(
         count_parameters(config),
         matmul_parameters(config),
-        training_flops(config, batch, length, recompute=job.checkpoint),
+        training_flops(config, batch, length, recompute=job.activation_checkpointing),
         training,
         cache,
         inference,
@@ -149,7 +151,14 @@ def perform(job: Job, accelerator: Accelerator) -> Performance:
     best = roofline_mfu(config, job.batch, job.length, accelerator, number)
     train = write = prefill = decode = None
     if job.recipe.trains:
-        train = largest_batch(config, job.length, job.recipe, room, checkpoint=job.checkpoint, layout=job.layout)
+        train = largest_batch(
+            config,
+            job.length,
+            job.recipe,
+            room,
+            activation_checkpointing=job.activation_checkpointing,
+            layout=job.layout,
+        )
     if job.writes:
         write = largest_inference_batch(config, job.length, room, number=number, layout=job.layout)
         prefill = _time(job, accelerator, forward_operations(config, job.batch, job.length, number=number), job.length)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from math import ceil
 
 from lmcourse.accounting.activations import predict_block_bytes, predict_saved_bytes
-from lmcourse.accounting.activations.model import Checkpoint, Form
+from lmcourse.accounting.activations.model import ActivationCheckpointing, Form
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.formats import BYTES, Format
 from lmcourse.accounting.kv_cache import cache_bytes
@@ -27,7 +27,7 @@ def training_memory(
     length: int,
     recipe: Recipe,
     *,
-    checkpoint: Checkpoint = "nothing",
+    activation_checkpointing: ActivationCheckpointing = "nothing",
     attention: Form = "fused",
     layout: Layout = ONE_DEVICE,
 ) -> Breakdown[int]:
@@ -38,7 +38,7 @@ def training_memory(
     "recomputed block" counts. Step counters of the optimiser, a few hundred bytes, are left out.
 
     Args:
-        config, batch, length, checkpoint, attention: as in `predict_saved_bytes`.
+        config, batch, length, activation_checkpointing, attention: as in `predict_saved_bytes`.
         recipe: how numbers are stored.
         layout: tensor parallelism divides activations too, as it does with sequence parallelism. A pipeline does not:
             its first stage has fewer layers and as many more micro-batches under way (Narayanan et al., 2021, §2.2).
@@ -55,12 +55,12 @@ def training_memory(
         length,
         dtype=recipe.dtype,
         attention=attention,
-        checkpoint=checkpoint,
+        activation_checkpointing=activation_checkpointing,
         autocast=recipe.autocast,
     )
     logits = saved["head and loss"]
     peak = {"logits": logits}
-    if checkpoint == "blocks":
+    if activation_checkpointing == "blocks":
         block = _largest_block(config, batch, length, recipe, attention)
         peak = {"recomputed block": block} if block > logits else peak
     states = state_memory(count_parameters(config).total, recipe, layout)
@@ -100,13 +100,15 @@ def largest_batch(
     recipe: Recipe,
     memory: int,
     *,
-    checkpoint: Checkpoint = "nothing",
+    activation_checkpointing: ActivationCheckpointing = "nothing",
     layout: Layout = ONE_DEVICE,
 ) -> int:
     """The largest batch of a replica that can be trained with so many bytes per device; 0 if none fits."""
 
     def size(batch: int) -> int:
-        return training_memory(config, batch, length, recipe, checkpoint=checkpoint, layout=layout).total
+        return training_memory(
+            config, batch, length, recipe, activation_checkpointing=activation_checkpointing, layout=layout
+        ).total
 
     return _largest(size, memory)
 
@@ -125,13 +127,13 @@ def deepest(
     recipe: Recipe,
     memory: int,
     *,
-    checkpoint: Checkpoint = "nothing",
+    activation_checkpointing: ActivationCheckpointing = "nothing",
 ) -> int:
     """How many layers a model of this width can have, its pattern of layers repeated; 0 if not even one fits."""
 
     def size(layers: int) -> int:
         deeper = config.with_(layers=repeat(config.layers, layers))
-        return training_memory(deeper, batch, length, recipe, checkpoint=checkpoint).total
+        return training_memory(deeper, batch, length, recipe, activation_checkpointing=activation_checkpointing).total
 
     return _largest(size, memory)
 

@@ -73,7 +73,7 @@ def saved_tensors(function: Callable[[], Any], *modules: nn.Module, without: Ite
         without: more tensors that do not count, such as the batch.
     """
     owned = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
-    known = {_storage(tensor) for tensor in (*owned, *without)}
+    known = {storage_id(tensor) for tensor in (*owned, *without)}
     # Autograd may drop a storage while the pass goes on, and a new one may get its address: hold all of them.
     alive: list[Tensor] = []
     found: list[SavedTensor] = []
@@ -81,8 +81,8 @@ def saved_tensors(function: Callable[[], Any], *modules: nn.Module, without: Ite
 
         def keep(tensor: Tensor) -> Tensor:
             alive.append(tensor)
-            if _storage(tensor) not in known:
-                known.add(_storage(tensor))
+            if storage_id(tensor) not in known:
+                known.add(storage_id(tensor))
                 size = tensor.untyped_storage().nbytes()
                 found.append(SavedTensor(stack[-1], tuple(tensor.shape), tensor.dtype, size))
             return tensor
@@ -92,7 +92,7 @@ def saved_tensors(function: Callable[[], Any], *modules: nn.Module, without: Ite
     return SavedTensors(tuple(found))
 
 
-def _storage(tensor: Tensor) -> int:
+def storage_id(tensor: Tensor) -> int:
     """What views of the same memory have in common, even where there is no memory."""
     name: int = tensor.untyped_storage()._cdata
     return name

@@ -153,7 +153,7 @@ def _check(entry: Entry, batch: int, length: int, steps: int) -> TransformerConf
             f"more than {WARMUP} tokens beside the steps, are needed."
         )
     if config.context is not None and length > config.context:
-        raise CourseError(f"{entry.name} was made for {config.context} tokens, not {length}: take a smaller --seq.")
+        raise CourseError(f"{entry.name} was made for {config.context} tokens, not {length}: take a smaller --seq-len.")
     return config
 
 

@@ -1,1 +1,4 @@
-"""A room for each notebook: its exercises, which a graded process cannot read, and its figures."""
+"""A room for each notebook, named by its topic: `exercises` (hidden from graded code) and `figures`.
+
+No chapter imports another: what two of them need is below, in the rooms that know of no course.
+"""

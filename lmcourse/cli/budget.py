@@ -37,7 +37,7 @@ class Budget:
             "batch": job.batch,
             "length": job.length,
             "recipe": job.recipe.name,
-            "checkpoint": job.checkpoint,
+            "activation_checkpointing": job.activation_checkpointing,
             "layout": _plain(layout) | {"devices": layout.devices},
             "account": _plain(self.account),
             "accelerator": None if self.accelerator is None else self.accelerator.name,
@@ -64,9 +64,9 @@ def make_budget(options: Namespace) -> Budget:
         job = Job(
             entry.config,
             options.batch,
-            options.seq or entry.config.context or 2048,
+            options.seq_len or entry.config.context or 2048,
             find_recipe(options.recipe),
-            "blocks" if options.checkpoint == "blocks" else "nothing",
+            "blocks" if options.activation_checkpointing == "blocks" else "nothing",
             _layout(options),
         )
         budget = Budget(entry.name, job, options.mfu, account(job), accelerator)

@@ -49,7 +49,7 @@ def _heading(found: Budget) -> str:
     lines = [f"[bold]{escape(found.model)}[/]  batch {job.batch:,} × {job.length:,} tokens, recipe {job.recipe.name}"]
     if job.config.context is not None and job.length > job.config.context:
         lines.append(f"the texts are longer than the {job.config.context:,} tokens that it was made for")
-    if job.checkpoint == "blocks":
+    if job.activation_checkpointing == "blocks":
         lines.append("blocks are recomputed in the backward pass")
     if found.accelerator is not None:
         lines.append(f"{layout.devices:,} × {escape(found.accelerator.title)}")

@@ -13,9 +13,19 @@ def add_account(parser: ArgumentParser) -> None:
     add("--gpu", metavar="NAME", help="such as h100; without it all that depends on no hardware")
     add("--gpus", type=int, default=1, metavar="N", help="how many; 1 by default")
     add("--batch", type=int, default=1, metavar="N", help="texts that a copy of the model reads at once; 1 by default")
-    add("--seq", type=int, metavar="N", help="tokens of each text; by default the longest that the model was made for")
+    add(
+        "--seq-len",
+        type=int,
+        metavar="N",
+        help="tokens of each text; by default the longest that the model was made for",
+    )
     add("--recipe", default="mixed", metavar="NAME", help="how numbers are stored: mixed by default, fp32, autocast, …")
-    add("--checkpoint", choices=("nothing", "blocks"), default="nothing", help="what is recomputed to save memory")
+    add(
+        "--activation-checkpointing",
+        choices=("nothing", "blocks"),
+        default="nothing",
+        help="what is recomputed to save memory",
+    )
     add("--tensor-parallel", type=int, default=1, metavar="T", help="GPUs that share each matrix; 1 by default")
     add("--zero", type=int, default=0, choices=range(4), help="the stage of ZeRO among the copies; 0 by default")
     add("--tokens", type=float, metavar="N", help="of a whole training run, such as 15e12")
@@ -27,9 +37,9 @@ def add_bench(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--model", metavar="NAME", help="of the zoo; by default mini, on a GPU course-124m")
     add("--batch", type=int, default=4, metavar="N", help="texts; 4 by default")
-    add("--seq", type=int, default=256, metavar="N", help="tokens of each; 256 by default")
+    add("--seq-len", type=int, default=256, metavar="N", help="tokens of each; 256 by default")
     add("--steps", type=int, default=5, metavar="N", help="how many are timed, of each kind; 5 by default")
-    add("--dtype", metavar="FORMAT", help="fp32, bf16, fp16 or fp64; by default fp32, on NVIDIA's newer GPUs bf16")
+    add("--precision", metavar="FORMAT", help="fp32, bf16, fp16 or fp64; by default fp32, on NVIDIA's newer GPUs bf16")
 
 
 def add_generate(parser: ArgumentParser) -> None:

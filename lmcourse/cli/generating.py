@@ -98,7 +98,7 @@ def _begin(trained: Trained, prompt: str, options: Namespace, generator: torch.G
 
 def _room(trained: Trained, prompt: int, wanted: int | None) -> int:
     """How many tokens to write behind a prompt of so many."""
-    context = trained.run.training.length
+    context = trained.run.training.seq_len
     if wanted is not None:
         return wanted
     if prompt >= context:

@@ -14,9 +14,9 @@ from lmcourse.errors import CourseError
 from lmcourse.root import find_root
 
 if TYPE_CHECKING:
-    from lmcourse.grading.result import Result
+    from lmcourse.grading.result import SubmissionResult
 
-FEW = 5
+MAX_DETAILED = 5
 """Submissions that are shown exercise by exercise; of more, a line each."""
 
 MORE = "Without --record it changes no file. docs/teaching.md says how a class is graded."
@@ -53,32 +53,32 @@ def grade(options: Namespace) -> int:
         return 0
     from lmcourse.cli import tables
 
-    tables.show(*([tables.results(results)] if len(results) > FEW else map(tables.result, results)))
+    tables.show(*([tables.results(results)] if len(results) > MAX_DETAILED else map(tables.result, results)))
     for path in written:
         print(f"Written: {path}")
     return 0
 
 
-def _results(options: Namespace) -> list[Result]:
-    from lmcourse.grading.grader import Options, grade
-    from lmcourse.grading.jail import PROCESS_PROTECTS_LITTLE
+def _results(options: Namespace) -> list[SubmissionResult]:
+    from lmcourse.grading.grader import GradingOptions, grade
     from lmcourse.grading.record import record
+    from lmcourse.grading.sandbox import PROCESS_ISOLATION_WARNING
 
     if options.isolation == "process":
-        print(PROCESS_PROTECTS_LITTLE, file=sys.stderr)
+        print(PROCESS_ISOLATION_WARNING, file=sys.stderr)
     course = find_root(options.course)
-    with _progress() as told:
-        how = Options(
+    with _progress() as on_progress:
+        grading_options = GradingOptions(
             options.isolation,
             options.workers,
             options.scheduler,
             options.cell_seconds,
             options.total_seconds,
-            told,
+            on_progress,
         )
         if options.record:
-            return record(options.paths, course=course, options=how, db=options.db, force=options.force)
-        return grade(options.paths, course=course, options=how)
+            return record(options.paths, course=course, options=grading_options, db=options.db, force=options.force)
+        return grade(options.paths, course=course, options=grading_options)
 
 
 @contextmanager
@@ -93,8 +93,8 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
-def _report(results: Sequence[Result], folder: Path) -> list[Path]:
-    from lmcourse.grading.classroom import write_report
+def _report(results: Sequence[SubmissionResult], folder: Path) -> list[Path]:
+    from lmcourse.grading.class_report import write_report
 
     return write_report(results, folder)
 

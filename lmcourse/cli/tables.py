@@ -17,11 +17,11 @@ from lmcourse.units import MIB
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
     from lmcourse.exercises.matrix import Matrix, Row
-    from lmcourse.grading.result import Result
+    from lmcourse.grading.result import SubmissionResult
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
 
-SHOWN = 5
+MAX_EVIDENCE_SHOWN = 5
 """Pieces of evidence that a terminal shows of one submission."""
 
 
@@ -69,19 +69,19 @@ def _notebook(notebook: NotebookProgress) -> RenderableType:
     return Group(table, "")
 
 
-def result(graded: Result) -> RenderableType:
+def result(graded: SubmissionResult) -> RenderableType:
     """One submission: points per exercise, and why."""
     title = f"{escape(graded.student)} · {escape(graded.assignment) or 'no notebook of this course'}"
     table = _table(title, right=(_points(graded.score, graded.max_score),))
     for name, points in graded.exercises.items():
         table.add_row(escape(name), f"{points:g}")
-    seen = [f"[yellow]seen:[/] {escape(one.what)}" for one in graded.evidence[:SHOWN]]
-    if len(graded.evidence) > SHOWN:
-        seen.append(f"[yellow]seen:[/] {len(graded.evidence) - SHOWN} more; --json lists them")
+    seen = [f"[yellow]seen:[/] {escape(one.what)}" for one in graded.evidence[:MAX_EVIDENCE_SHOWN]]
+    if len(graded.evidence) > MAX_EVIDENCE_SHOWN:
+        seen.append(f"[yellow]seen:[/] {len(graded.evidence) - MAX_EVIDENCE_SHOWN} more; --json lists them")
     return Group(table, escape(graded.reason), *seen, "")
 
 
-def results(graded: Sequence[Result]) -> RenderableType:
+def results(graded: Sequence[SubmissionResult]) -> RenderableType:
     """Many submissions: a line each."""
     table = _table("student", "assignment", right=("points",))
     table.add_column("why")

@@ -29,9 +29,9 @@ class Loader(Iterator[Batch]):
     """Batches for training, without end: take as many as you need with `itertools.islice`.
 
     The windows of `WindowOrder` are cut into steps of `world_size · batch`. Of each step, process `rank` gets its
-    `batch`: the batches of all ranks, one under the other, are what a single process would see. A batch at the end of an epoch
-    is filled up from the next epoch. How the windows are cut does not change their order: a run can go on with another
-    batch or another number of processes.
+    `batch`: the batches of all ranks, one under the other, are what a single process would see. A batch at the end of
+    an epoch is filled up from the next epoch. How the windows are cut does not change their order: a run can go on with
+    another batch or another number of processes.
 
     A thread makes batches in advance. It ends with the `with` block, with `close`, after an error, and when nobody
     holds the loader any more. The next batch starts a new one, which goes on where the reader stopped.

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lmcourse.exercises.values import Plain, describe
+from lmcourse.exercises.values import Plain, format_value
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Case:
         """How the case reads as code: `ulp(1.0, 'bf16')`."""
         if self.script is not None:
             return "; ".join(line.strip() for line in self.script.strip().splitlines())
-        inputs = [describe(value) for value in self.args]
-        inputs += [f"{name}={describe(value)}" for name, value in self.kwargs.items()]
+        inputs = [format_value(value) for value in self.args]
+        inputs += [f"{name}={format_value(value)}" for name, value in self.kwargs.items()]
         return f"{answer}({', '.join(inputs)})"
 
     def expressions(self) -> list[str]:

@@ -10,7 +10,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.values import Plain, apart, describe, kind, shorter
+from lmcourse.exercises.values import Plain, distinct_digits, format_number, format_value, type_phrase
 
 DTYPE_TOLERANCE = {
     torch.float64: (1e-9, 1e-12),
@@ -54,7 +54,7 @@ def difference(
     """
     if isinstance(expected, Tensor):
         if not isinstance(received, Tensor):
-            return f"expected {kind(expected)}, yours is {kind(received)}"
+            return f"expected {type_phrase(expected)}, yours is {type_phrase(received)}"
         return _tensor_difference(expected, received, tolerance, reveal)
     if isinstance(expected, list):
         return _list_difference(expected, received, tolerance, reveal, labels)
@@ -64,21 +64,21 @@ def difference(
         return _number_difference(expected, received, tolerance, reveal)
     if type(expected) is type(received) and expected == received:
         return None
-    return _told(expected, received, reveal)
+    return _mismatch_line(expected, received, reveal)
 
 
-def _told(expected: Plain, received: Plain, reveal: bool) -> str:
-    yours = describe(received)
-    return f"expected {describe(expected)}, yours {yours}" if reveal else f"{yours} is not it"
+def _mismatch_line(expected: Plain, received: Plain, reveal: bool) -> str:
+    yours = format_value(received)
+    return f"expected {format_value(expected)}, yours {yours}" if reveal else f"{yours} is not it"
 
 
 def _number_difference(expected: float, received: Plain, tolerance: Tolerance | None, reveal: bool) -> str | None:
     if isinstance(received, Tensor):
-        cure = ": `.item()` takes the number out" if received.numel() == 1 else ""
-        return f"expected a Python number, yours is {kind(received)}{cure}"
+        advice = ": `.item()` takes the number out" if received.numel() == 1 else ""
+        return f"expected a Python number, yours is {type_phrase(received)}{advice}"
     if isinstance(received, bool) or not isinstance(received, int | float):
-        return f"expected a number, yours is {kind(received)}"
-    return None if _close(expected, received, tolerance) else _told(expected, received, reveal)
+        return f"expected a number, yours is {type_phrase(received)}"
+    return None if _close(expected, received, tolerance) else _mismatch_line(expected, received, reveal)
 
 
 def _close(a: float, b: float, tolerance: Tolerance | None) -> bool:
@@ -99,7 +99,7 @@ def _list_difference(
     expected: list[Plain], received: Plain, tolerance: Tolerance | None, reveal: bool, labels: Sequence[str]
 ) -> str | None:
     if not isinstance(received, list):
-        return f"expected a list of {len(expected)}, yours is {kind(received)}"
+        return f"expected a list of {len(expected)}, yours is {type_phrase(received)}"
     if len(expected) != len(received):
         return f"expected {len(expected)} items, yours has {len(received)}"
     for index, (a, b) in enumerate(zip(expected, received, strict=True)):
@@ -113,16 +113,20 @@ def _dict_difference(
     expected: dict[Plain, Plain], received: Plain, tolerance: Tolerance | None, reveal: bool
 ) -> str | None:
     if not isinstance(received, dict):
-        return f"expected a dict with keys {describe(list(expected))}, yours is {kind(received)}"
+        return f"expected a dict with keys {format_value(list(expected))}, yours is {type_phrase(received)}"
     missing = [key for key in expected if key not in received]
     extra = [key for key in received if key not in expected]
     if missing or extra:
-        told = f"key {describe(missing[0])} is missing" if missing else f"there should be no key {describe(extra[0])}"
-        return f"expected a dict with keys {describe(list(expected))}: {told}"
+        mismatch = (
+            f"key {format_value(missing[0])} is missing"
+            if missing
+            else f"there should be no key {format_value(extra[0])}"
+        )
+        return f"expected a dict with keys {format_value(list(expected))}: {mismatch}"
     for key, value in expected.items():
         line = difference(value, received[key], tolerance, reveal=reveal)
         if line:
-            return f"{describe(key)}: {line}"
+            return f"{format_value(key)}: {line}"
     return None
 
 
@@ -134,7 +138,7 @@ def _tensor_difference(expected: Tensor, received: Tensor, tolerance: Tolerance 
         return f"expected dtype {_short(expected.dtype)}, yours is {_short(received.dtype)}"
     if expected.device != received.device:
         return f"expected on {expected.device}, yours is on {received.device}"
-    wrong = _wrong_places(expected, received, tolerance)
+    wrong = _wrong_mask(expected, received, tolerance)
     if not wrong.any():
         return None
     return _first_and_largest(expected, received, wrong) if reveal else f"{_count(wrong)}that is not it"
@@ -144,25 +148,25 @@ def _swapped(expected: tuple[int, ...], received: tuple[int, ...]) -> str:
     """Which two axes are swapped, if that is all."""
     last = len(expected) - 1
     for i, j in reversed([*combinations(range(last + 1), 2)]):
-        turned = list(expected)
-        turned[i], turned[j] = turned[j], turned[i]
-        if tuple(turned) == received:
+        candidate = list(expected)
+        candidate[i], candidate[j] = candidate[j], candidate[i]
+        if tuple(candidate) == received:
             return (
                 ": the last two axes are swapped" if (i, j) == (last - 1, last) else f": axes {i} and {j} are swapped"
             )
     return ""
 
 
-def _wide(tensor: Tensor) -> Tensor:
+def _widened(tensor: Tensor) -> Tensor:
     return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
 
 
-def _wrong_places(expected: Tensor, received: Tensor, tolerance: Tolerance | None) -> Tensor:
+def _wrong_mask(expected: Tensor, received: Tensor, tolerance: Tolerance | None) -> Tensor:
     if not expected.is_floating_point() and not expected.is_complex():
         return expected != received
     if tolerance is None:
         tolerance = Tolerance(*DTYPE_TOLERANCE.get(expected.dtype, (0.0, 0.0)))
-    a, b = _wide(expected), _wide(received)
+    a, b = _widened(expected), _widened(received)
     close = torch.isclose(b, a, rtol=tolerance.relative, atol=tolerance.absolute, equal_nan=True)
     if tolerance == EXACT and not expected.is_complex():
         close &= (torch.signbit(a) == torch.signbit(b)) | a.isnan()
@@ -171,15 +175,15 @@ def _wrong_places(expected: Tensor, received: Tensor, tolerance: Tolerance | Non
 
 def _first_and_largest(expected: Tensor, received: Tensor, wrong: Tensor) -> str:
     """Where the largest difference is; NaN, where there should be none, comes first."""
-    size = (_wide(expected) - _wide(received)).abs().masked_fill(~wrong, -1.0)
+    size = (_widened(expected) - _widened(received)).abs().masked_fill(~wrong, -1.0)
     size = size.nan_to_num(nan=math.inf, posinf=math.inf)
-    place = [int(index) for index in torch.unravel_index(size.argmax(), expected.shape)]
-    a, b = apart(expected[tuple(place)].item(), received[tuple(place)].item())
-    largest = shorter(float(f"{size.max().item():.2g}"))
-    where = f"at {place}: expected {a}, yours {b}" if place else f"expected {a}, yours {b}"
+    position = [int(index) for index in torch.unravel_index(size.argmax(), expected.shape)]
+    a, b = distinct_digits(expected[tuple(position)].item(), received[tuple(position)].item())
+    largest = format_number(float(f"{size.max().item():.2g}"))
+    where = f"at {position}: expected {a}, yours {b}" if position else f"expected {a}, yours {b}"
     if largest == "inf" or expected.dtype == torch.bool:
         return f"{_count(wrong)}{where}"
-    return f"largest difference {largest} {where}" if place else where
+    return f"largest difference {largest} {where}" if position else where
 
 
 def _count(wrong: Tensor) -> str:

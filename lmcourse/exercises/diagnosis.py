@@ -11,7 +11,7 @@ from torch import Tensor
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
-from lmcourse.exercises.values import shorter
+from lmcourse.exercises.values import format_number
 
 
 def diagnose(exercise: Exercise, failing: Sequence[Trial], forbidden: Sequence[str]) -> str:
@@ -57,7 +57,7 @@ def _same_factor(failing: Sequence[Trial]) -> str:
         return ""
     if math.isclose(first, -1.0, rel_tol=1e-6):
         return "Every result is right except for its sign."
-    return f"Every result that differs is {shorter(float(f'{first:.4g}'))} times the expected one."
+    return f"Every result that differs is {format_number(float(f'{first:.4g}'))} times the expected one."
 
 
 def _factor(expected: object, received: object) -> float | None:

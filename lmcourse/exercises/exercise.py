@@ -52,7 +52,7 @@ class Exercise:
         hints: from a nudge to nearly the answer.
         forbid: dotted names the answer must do without (see `rules`).
         may_use_package: whether the answer may use what earlier notebooks built, from `lmcourse`. Otherwise the
-            package is among the forbidden names; its exercises always are.
+            package is among the forbidden names; its exercises and chapters always are.
         tolerance: for numbers; by default as tight as their dtype allows.
         seconds: the time limit of one case.
         value: the answer is a number, not code; a report then never shows the expected one.
@@ -96,7 +96,8 @@ class Exercise:
         """The dotted names its answer may not use."""
         if self.value:
             return ()
-        return (*self.forbid, "lmcourse.exercises" if self.may_use_package else "lmcourse")
+        package = ("lmcourse.exercises", "lmcourse.chapters") if self.may_use_package else ("lmcourse",)
+        return (*self.forbid, *package)
 
     @property
     def card(self) -> str:

@@ -13,13 +13,13 @@ import torch
 
 from lmcourse.exercises.limits import TimeLimitExceeded
 from lmcourse.exercises.origin import in_library
-from lmcourse.exercises.values import kind
+from lmcourse.exercises.values import type_phrase
 from lmcourse.text import one_line
 
-LONGEST = 300
+MAX_MESSAGE_CHARS = 300
 """Characters of a message or a line that are shown."""
 
-MODULES = ("torch", "math", "np", "F")
+MODULE_ALIASES = ("torch", "math", "np", "F")
 """Names that notebooks import modules under."""
 
 
@@ -43,6 +43,7 @@ class Failure:
 
     @property
     def kind(self) -> str:
+        """The name of its class."""
         return self.kinds[0]
 
     def __str__(self) -> str:
@@ -59,7 +60,7 @@ def failure_of(error: BaseException) -> Failure:
     if _out_of_memory(error, message):
         kinds, message = ("MemoryError", *kinds), "it asked for more memory than this check allows"
     cause = _shadowed(kinds, message, line, frame) if frame else ""
-    return Failure(kinds, message, one_line(line, LONGEST), number, cause)
+    return Failure(kinds, message, one_line(line, MAX_MESSAGE_CHARS), number, cause)
 
 
 def _message(error: BaseException) -> str:
@@ -69,7 +70,7 @@ def _message(error: BaseException) -> str:
         raise
     except BaseException:  # an exception class of the learner's own may fail to print itself
         return ""
-    return one_line(lines[0], LONGEST) if lines else ""
+    return one_line(lines[0], MAX_MESSAGE_CHARS) if lines else ""
 
 
 def _out_of_memory(error: BaseException, message: str) -> bool:
@@ -92,16 +93,18 @@ def _shadowed(kinds: tuple[str, ...], message: str, line: str, frame: FrameType)
         for name in re.findall(r"\b(\w+)\s*\(", line):
             value = frame.f_locals.get(name, frame.f_globals.get(name, len))
             if callable(getattr(builtins, name, None)) and not callable(value):
-                return _told(name, value, name not in frame.f_locals, f"`del {name}` gives Python's function back")
+                return _shadowing_cause(
+                    name, value, name not in frame.f_locals, f"`del {name}` gives Python's function back"
+                )
     if kinds[0] == "AttributeError":
         for name in re.findall(r"\b(\w+)\s*\.", line):
             value = frame.f_locals.get(name, frame.f_globals.get(name, torch))
-            if name in MODULES and not isinstance(value, ModuleType):
-                return _told(name, value, name not in frame.f_locals, "run the cell that imports it again")
+            if name in MODULE_ALIASES and not isinstance(value, ModuleType):
+                return _shadowing_cause(name, value, name not in frame.f_locals, "run the cell that imports it again")
     return ""
 
 
-def _told(name: str, value: object, in_notebook: bool, cure: str) -> str:
+def _shadowing_cause(name: str, value: object, in_notebook: bool, advice: str) -> str:
     if in_notebook:
-        return f"`{name}` is {kind(value)} in this notebook, because a cell assigned to it: {cure}."
-    return f"`{name}` is {kind(value)} inside your function: give it another name there."
+        return f"`{name}` is {type_phrase(value)} in this notebook, because a cell assigned to it: {advice}."
+    return f"`{name}` is {type_phrase(value)} inside your function: give it another name there."

@@ -20,13 +20,13 @@ import torch
 
 from lmcourse.exercises.origin import is_machinery
 
-HEADROOM = 4 * 2**30
+HEADROOM_BYTES = 4 * 2**30
 """Bytes that a checked answer may allocate beyond what the process holds already."""
 
-AGAIN = 0.25
+REPEAT_SECONDS = 0.25
 """Seconds until the limit strikes again, for code that catches every exception and goes on."""
 
-POLITE = 2
+MAX_CATCHABLE_STRIKES = 2
 """Strikes until the limit no longer cares about the code's own `except:` and `finally:`."""
 
 
@@ -43,7 +43,7 @@ def time_limit(seconds: float) -> Iterator[None]:
     on_main_thread = threading.current_thread() is threading.main_thread()
     limit = _by_signal if hasattr(signal, "setitimer") and on_main_thread else _by_thread
     strikes = _Strikes()
-    # A strike may land in this `finally`; the limit's own, around it, then has AGAIN seconds to itself.
+    # A strike may land in this `finally`; the limit's own, around it, then has REPEAT_SECONDS seconds to itself.
     with limit(seconds, strikes):
         try:
             yield
@@ -65,7 +65,7 @@ class _Strikes:
         if self.over:
             return
         self.count += 1
-        if self.count > POLITE:
+        if self.count > MAX_CATCHABLE_STRIKES:
             self._insist(frame)
         raise TimeLimitExceeded
 
@@ -95,7 +95,7 @@ def _by_signal(seconds: float, strikes: _Strikes) -> Iterator[None]:
     trace, profile = sys.gettrace(), sys.getprofile()
     begin = time.monotonic()
     handler = signal.signal(signal.SIGALRM, strikes.strike)
-    others, interval = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    others, interval = signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_SECONDS)
     try:
         yield
     finally:
@@ -120,7 +120,7 @@ def _by_thread(seconds: float, strikes: _Strikes) -> Iterator[None]:
         while not done.wait(wait):
             strikes.count += 1
             ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(TimeLimitExceeded))
-            wait = AGAIN
+            wait = REPEAT_SECONDS
 
     watchdog = threading.Thread(target=strike, daemon=True)
     watchdog.start()
@@ -131,10 +131,10 @@ def _by_thread(seconds: float, strikes: _Strikes) -> Iterator[None]:
             done.set()
     finally:
         done.set()  # again: a strike may have come before the first
-        _settle(watchdog)
+        _join_watchdog(watchdog)
 
 
-def _settle(watchdog: threading.Thread) -> None:
+def _join_watchdog(watchdog: threading.Thread) -> None:
     """Wait for the end of the watchdog and of a strike that is still on its way.
 
     That one must land: to call it back leaves CPython 3.11 waiting for it for ever once a profiler is set.
@@ -150,7 +150,7 @@ def _settle(watchdog: threading.Thread) -> None:
 
 
 @contextmanager
-def memory_limit(headroom: int = HEADROOM) -> Iterator[None]:
+def memory_limit(headroom: int = HEADROOM_BYTES) -> Iterator[None]:
     """Make an allocation beyond `headroom` bytes raise MemoryError instead of stopping the machine.
 
     Linux only: elsewhere the system does not offer it. With CUDA it steps aside, because the driver reserves

@@ -20,14 +20,14 @@ def _folders() -> tuple[str, ...]:
     return tuple(f"{path}{os.sep}" for path in both)
 
 
-LIBRARIES = _folders()
+LIBRARY_PREFIXES = _folders()
 """Where code lives that a learner did not write, under every name that leads there."""
 
 
 @cache
 def in_library(filename: str) -> bool:
     """Whether code with this file name is not a learner's. Cells have names of their own, outside of all libraries."""
-    return filename.startswith((*LIBRARIES, "<frozen ", SCRIPT))
+    return filename.startswith((*LIBRARY_PREFIXES, "<frozen ", SCRIPT))
 
 
 def is_machinery(frame: FrameType) -> bool:
@@ -35,4 +35,4 @@ def is_machinery(frame: FrameType) -> bool:
     return frame.f_globals.get("__name__") in MACHINERY
 
 
-MACHINERY = {f"lmcourse.exercises.{module}" for module in ("checking", "limits", "outcome", "surroundings", "watch")}
+MACHINERY = {f"lmcourse.exercises.{module}" for module in ("checking", "limits", "outcome", "isolated_state", "watch")}

@@ -13,10 +13,10 @@ from typing import Any
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.failure import Failure, failure_of
+from lmcourse.exercises.isolated_state import isolated_state
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
 from lmcourse.exercises.origin import SCRIPT
-from lmcourse.exercises.surroundings import surroundings
-from lmcourse.exercises.values import NotPlainError, Plain, fresh, plain, same
+from lmcourse.exercises.values import NotPlainError, Plain, copy_input, same, to_plain
 from lmcourse.exercises.watch import Watch
 
 
@@ -53,12 +53,12 @@ def evaluate(
         seconds: the time limit.
         forbid: dotted names that must not be called on the way (see `rules`).
     """
-    args, kwargs = fresh(case.args), fresh(case.kwargs)
+    args, kwargs = copy_input(case.args), copy_input(case.kwargs)
     watch = Watch(forbid)
     value: Plain = None
     failure: Failure | None = None
     # The time limit is the innermost: it may strike anywhere inside, and what is around it must still be undone.
-    with surroundings() as heard, memory_limit(), watch:
+    with isolated_state() as captured, memory_limit(), watch:
         try:
             with time_limit(seconds):
                 value, failure = _run(answer, case, args, kwargs, name or getattr(answer, "__name__", ""))
@@ -68,8 +68,8 @@ def evaluate(
     return Outcome(
         None if failure else value,
         failure,
-        heard.paper.getvalue(),
-        heard.warned,
+        captured.output.getvalue(),
+        captured.warned,
         _changed(case, args, kwargs),
         tuple(watch.seen),
     )
@@ -81,8 +81,8 @@ def _run(
     """Everything that can run a learner's code: the call, copying the result, and printing an exception."""
     try:
         if case.script is not None:
-            return _drive(case.script, answer, name, kwargs), None
-        return plain(answer(*args, **kwargs)), None
+            return _run_script(case.script, answer, name, kwargs), None
+        return to_plain(answer(*args, **kwargs)), None
     except (TimeLimitExceeded, KeyboardInterrupt):
         raise
     except NotPlainError as error:
@@ -91,7 +91,7 @@ def _run(
         return None, failure_of(error)
 
 
-def _drive(lines: str, answer: Callable[..., Any], name: str, inputs: dict[str, Plain]) -> list[Plain]:
+def _run_script(lines: str, answer: Callable[..., Any], name: str, inputs: dict[str, Plain]) -> list[Plain]:
     """Run a script of calls on a class; the values of its expression lines are the result."""
     names: dict[str, Any] = {**inputs, name: answer}
     results = []
@@ -99,23 +99,25 @@ def _drive(lines: str, answer: Callable[..., Any], name: str, inputs: dict[str, 
         if isinstance(statement, ast.Expr):
             value = eval(compile(ast.Expression(statement.value), SCRIPT, "eval"), names)
             # An object cannot leave this process: one of the answer's class is told by what the exercise calls it.
-            results.append(f"a {name}" if isinstance(answer, type) and isinstance(value, answer) else _told(value))
+            results.append(
+                f"a {name}" if isinstance(answer, type) and isinstance(value, answer) else _plain_or_type(value)
+            )
         else:
             exec(compile(ast.Module([statement], []), SCRIPT, "exec"), names)
     return results
 
 
-def _told(value: object) -> Plain:
+def _plain_or_type(value: object) -> Plain:
     """A line's value; of an object, what it is."""
     try:
-        return plain(value)
+        return to_plain(value)
     except NotPlainError as error:
         return str(error)
 
 
 def _changed(case: Case, args: list[Plain], kwargs: dict[str, Plain]) -> tuple[str, ...]:
     """The inputs that are no longer what they were."""
-    positions = enumerate(zip(plain(case.args), args, strict=True), 1)
+    positions = enumerate(zip(to_plain(case.args), args, strict=True), 1)
     changed = [f"input {position}" for position, (old, new) in positions if not same(old, new)]
-    changed += [f"`{name}`" for name, old in plain(case.kwargs).items() if not same(old, kwargs[name])]
+    changed += [f"`{name}`" for name, old in to_plain(case.kwargs).items() if not same(old, kwargs[name])]
     return tuple(changed)

@@ -18,7 +18,7 @@ from lmcourse.text import one_line
 Plain = Any
 """A tensor, number, string, None, or a list or mapping of them. (Python cannot spell a recursive union usefully.)"""
 
-LONGEST = 80
+MAX_VALUE_CHARS = 80
 """Characters after which a value is described instead of printed."""
 
 
@@ -26,7 +26,7 @@ class NotPlainError(TypeError):
     """The value is an object of some class, not plain data."""
 
 
-def plain(value: object) -> Plain:
+def to_plain(value: object) -> Plain:
     """A copy of `value` that shares no memory with it, detached from any autograd graph.
 
     NumPy arrays become tensors, tuples become lists, sets become sorted lists.
@@ -37,8 +37,8 @@ def plain(value: object) -> Plain:
     return _copy(value, _detached)
 
 
-def fresh(value: Plain) -> Plain:
-    """A copy of an input: as `plain`, but a tensor that requires a gradient still does."""
+def copy_input(value: Plain) -> Plain:
+    """A copy of an input: as `to_plain`, but a tensor that requires a gradient still does."""
     return _copy(value, lambda tensor: _detached(tensor).requires_grad_(tensor.requires_grad))
 
 
@@ -63,10 +63,10 @@ def _copy(value: object, tensor: Callable[[Tensor], Tensor]) -> Plain:
     if isinstance(value, Mapping):
         return {_key(key): _copy(item, tensor) for key, item in value.items()}
     if isinstance(value, set | frozenset):
-        return sorted((_copy(item, tensor) for item in value), key=describe)
+        return sorted((_copy(item, tensor) for item in value), key=format_value)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
         return [_copy(item, tensor) for item in value]
-    raise NotPlainError(kind(value))
+    raise NotPlainError(type_phrase(value))
 
 
 def _from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
@@ -82,13 +82,13 @@ def _key(key: object) -> object:
         return tuple(map(_key, key))
     if key is None or type(key) in (bool, int, float, str):
         return key
-    raise NotPlainError(f"a dict whose keys are not plain but {kind(key)}")
+    raise NotPlainError(f"a dict whose keys are not plain but {type_phrase(key)}")
 
 
 def same(a: Plain, b: Plain) -> bool:
     """Whether two plain values are identical to the bit (NaN equals NaN). Nothing equals what is not plain."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return (a.dtype, a.shape, a.device) == (b.dtype, b.shape, b.device) and torch.equal(bits(a), bits(b))
+        return (a.dtype, a.shape, a.device) == (b.dtype, b.shape, b.device) and torch.equal(raw_bytes(a), raw_bytes(b))
     if type(a) is not type(b):
         return False
     if type(a) is list:
@@ -98,12 +98,12 @@ def same(a: Plain, b: Plain) -> bool:
     return a is None or (type(a) in (bool, int, float, complex, str) and repr(a) == repr(b))
 
 
-def bits(tensor: Tensor) -> Tensor:
+def raw_bytes(tensor: Tensor) -> Tensor:
     """The bytes of a tensor, so that NaN compares equal to itself and -0.0 does not equal 0.0."""
     return tensor.detach().contiguous().cpu().flatten().view(torch.uint8)
 
 
-def kind(value: object) -> str:
+def type_phrase(value: object) -> str:
     """What a value is, in a word or two: "a float", "None", "a tensor of shape (2, 3)"."""
     if value is None:
         return "None"
@@ -113,27 +113,27 @@ def kind(value: object) -> str:
     return f"{'an' if name[:1].lower() in set('aeiou') else 'a'} {name}"
 
 
-def describe(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as a reader would write it, shortened to a description where it is long."""
     if isinstance(value, Tensor):
         return _describe_tensor(value)
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, list | tuple):
-        inside = ", ".join(describe(item) for item in value)
+        inside = ", ".join(format_value(item) for item in value)
         text = f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
-        return text if len(text) <= LONGEST else f"{kind(value)} of {len(value)}"
+        return text if len(text) <= MAX_VALUE_CHARS else f"{type_phrase(value)} of {len(value)}"
     if isinstance(value, dict):
-        text = f"{{{', '.join(f'{describe(key)}: {describe(item)}' for key, item in value.items())}}}"
-        return text if len(text) <= LONGEST else f"{kind(value)} of {len(value)}"
-    return one_line(repr(value), LONGEST)
+        text = f"{{{', '.join(f'{format_value(key)}: {format_value(item)}' for key, item in value.items())}}}"
+        return text if len(text) <= MAX_VALUE_CHARS else f"{type_phrase(value)} of {len(value)}"
+    return one_line(repr(value), MAX_VALUE_CHARS)
 
 
 def _describe_tensor(tensor: Tensor) -> str:
     dtype = str(tensor.dtype).removeprefix("torch.")
     if tensor.numel() <= 8:
         text = f"tensor({_nested(tensor.tolist())})"
-        if len(text) <= LONGEST:
+        if len(text) <= MAX_VALUE_CHARS:
             return text if tensor.dtype in (torch.float32, torch.int64, torch.bool) else f"{text[:-1]}, {dtype})"
     return f"a {dtype} tensor of shape {tuple(tensor.shape)}"
 
@@ -141,11 +141,11 @@ def _describe_tensor(tensor: Tensor) -> str:
 def _nested(value: Plain) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_nested, value))}]"
-    text = shorter(value)
+    text = format_number(value)
     return f"{text}." if isinstance(value, float) and text.lstrip("-").isdigit() else text
 
 
-def apart(a: complex, b: complex) -> tuple[str, str]:
+def distinct_digits(a: complex, b: complex) -> tuple[str, str]:
     """Two numbers with as many digits as it takes to tell them apart."""
     if isinstance(a, float | complex):
         for digits in (6, 9, 17):
@@ -155,6 +155,6 @@ def apart(a: complex, b: complex) -> tuple[str, str]:
     return str(a), str(b)
 
 
-def shorter(value: float | int | bool) -> str:
+def format_number(value: float | int | bool) -> str:
     """A number with as many digits as a reader can use (six)."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,12 +1,12 @@
 """Grading: nbgrader, with the holes closed through which points or hidden tests escape, and with many hands.
 
 `config` is the list of what is plugged into nbgrader, and where. Follow a submission: `intake` (from the disk) →
-`plugs` (the course's cells put back, then examined) → the gradebook → `pages` (what may be shown) and `classroom`
-(the report on a class).
+`preprocessors` (the course's cells put back, then examined) → the gradebook → `pages` (what may be shown) and
+`class_report` (the report on a class).
 
 Examining is done elsewhere: `batch` (workers, here or in a cluster) → `examination` (asks a notebook's process, and
-judges) → `nursery` (forks that process) and `jail` (locks it in).
+judges) → `fork_server` (forks that process) and `sandbox` (locks it in).
 
 `grader` does all of it in a temporary course for `lmcourse grade`, `record` in the course's own for `--record`;
-`workroom` is where nbgrader works for both.
+`workspace` is where nbgrader works for both.
 """

@@ -1,4 +1,4 @@
-"""nbformat's makers of notebooks, cells and outputs, with types."""
+"""Notebook cells: nbformat's constructors with types, and what grading notes in a notebook besides nbgrader's marks."""
 
 from __future__ import annotations
 
@@ -32,3 +32,34 @@ def new_raw_cell(source: str = "", **parts: Any) -> NotebookNode:
 def new_output(kind: str, **parts: Any) -> NotebookNode:
     """An output: "stream", "error", "display_data" or "execute_result"."""
     return cast(NotebookNode, _v4.new_output(kind, **parts))
+
+
+METADATA_KEY = "lmcourse"
+"""The key of grading's own notes in the metadata of a notebook. `RestoreCells` drops what a submission brings there."""
+
+NO_SCORE = "NoScore"
+"""The name of the error in a graded cell that gave no usable score."""
+
+NOT_RUN = "NotRun"
+"""The name of the error in a cell that was never run."""
+
+SAFE_ERRORS = (NO_SCORE, NOT_RUN, "NameError", "CourseError")
+"""Errors of a graded cell whose message is safe and useful: ours, and a missing name.
+
+Whatever a learner's answer raises while it is judged is in the report; it never reaches the cell as an error.
+"""
+
+
+def problem_of(nb: NotebookNode) -> str:
+    """What is wrong with the submission as a whole, in one sentence, or nothing."""
+    return str(nb.metadata.get(METADATA_KEY, {}).get("problem", ""))
+
+
+def add_notes(nb: NotebookNode, **notes: Any) -> None:
+    """Add to what grading notes in the metadata of a notebook."""
+    nb.metadata[METADATA_KEY] = {**nb.metadata.get(METADATA_KEY, {}), **notes}
+
+
+def error_output(name: str, sentence: str) -> NotebookNode:
+    """An error output: nbgrader gives its cell 0, and feedback shows the sentence."""
+    return new_output("error", ename=name, evalue=sentence, traceback=[f"{name}: {sentence}"])

@@ -9,19 +9,7 @@ from pathlib import Path
 
 from traitlets.config import Config
 
-NOT_COPIED = [
-    ".*",  # checkpoints, a learner's progress, editors' files
-    "__pycache__",
-    "*.pyc",
-    "*.py",  # our sources hold the answers; a submitted module has no use
-    "*.html",  # a page beside a notebook would be handed on and opened
-    "*.htm",
-    "*.xhtml",
-    "*.svg",
-    "*.js",
-    "feedback",
-]
-"""Files beside a notebook that never travel from one of nbgrader's folders to the next."""
+from lmcourse.grading.intake.files import NOT_COPIED
 
 
 def configure(c: Config, root: Path, *, source: str = "solutions", release: str = "notebooks") -> None:
@@ -49,15 +37,16 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     )
 
     from lmcourse.exercises.stubs import STUB
-    from lmcourse.grading.intake.beside import remove_links
+    from lmcourse.grading.intake.exporter import IsolatedExporter
+    from lmcourse.grading.intake.files import remove_links
     from lmcourse.grading.pages.display import CleanForDisplay
-    from lmcourse.grading.pages.hide import HideTests
+    from lmcourse.grading.pages.hide_tests import HideTests
     from lmcourse.grading.pages.html import clean_html, markdown_to_html
-    from lmcourse.grading.plugs.examine_notebook import ExamineNotebook, LockedExporter
-    from lmcourse.grading.plugs.restore import RestoreCells
-    from lmcourse.grading.plugs.run import RunNotebook
-    from lmcourse.grading.plugs.scores import StrictScores
-    from lmcourse.grading.plugs.stubs import DropTopLevelStubs
+    from lmcourse.grading.preprocessors.drop_stubs import DropTopLevelStubs
+    from lmcourse.grading.preprocessors.examine_notebook import ExamineNotebook
+    from lmcourse.grading.preprocessors.restore_cells import RestoreCells
+    from lmcourse.grading.preprocessors.run_notebook import RunNotebook
+    from lmcourse.grading.preprocessors.strict_scores import StrictScores
 
     _find_alembic()
     c.CourseDirectory.root = str(Path(root).resolve())
@@ -74,7 +63,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.Execute.shutdown_kernel = "immediate"
 
     c.Autograde.pre_convert_hook = remove_links
-    c.Autograde.exporter_class = LockedExporter
+    c.Autograde.exporter_class = IsolatedExporter
     c.Autograde.sanitize_preprocessors = [
         RestoreCells,
         ClearOutput,

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.batch import Job, Setting, open_pool, processors
+from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, available_cpus, open_pool
 from lmcourse.grading.environment import run_seed
-from lmcourse.grading.examined import Examined
+from lmcourse.grading.examination_result import ExaminationResult
 from lmcourse.grading.intake.submissions import Submission, assignments, find_submissions
-from lmcourse.grading.jail import choose_isolation
-from lmcourse.grading.result import Result, nothing, result_of
-from lmcourse.grading.workroom import Workroom
+from lmcourse.grading.result import SubmissionResult, submission_result, ungraded_result
+from lmcourse.grading.sandbox import choose_isolation
+from lmcourse.grading.workspace import NbgraderWorkspace
 
 
 @dataclass(frozen=True)
-class Options:
+class GradingOptions:
     """How to grade.
 
     Attributes:
@@ -27,7 +27,7 @@ class Options:
         scheduler: the address of a Dask cluster that examines them instead.
         cell_seconds: for one cell.
         total_seconds: for a whole notebook.
-        told: called after each submission with how many are done and how many there are.
+        on_progress: called after each submission with how many are done and how many there are.
     """
 
     isolation: str | None = None
@@ -35,9 +35,9 @@ class Options:
     scheduler: str | None = None
     cell_seconds: float = 120.0
     total_seconds: float = 900.0
-    told: Callable[[int, int], None] = lambda done, of: None
+    on_progress: Callable[[int, int], None] = lambda done, of: None
 
-    def setting(self, seed: int) -> Setting:
+    def examination_settings(self, seed: int) -> ExaminationSettings:
         """What workers have to know of it.
 
         Raises:
@@ -45,10 +45,10 @@ class Options:
         """
         elsewhere = self.scheduler is not None and self.isolation is None
         isolation = "bubblewrap" if elsewhere else choose_isolation(self.isolation)
-        return Setting(isolation, seed, self.cell_seconds, self.total_seconds)
+        return ExaminationSettings(isolation, seed, self.cell_seconds, self.total_seconds)
 
 
-def grade(paths: Sequence[Path], *, course: Path, options: Options | None = None) -> list[Result]:
+def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
     """Grade notebooks without touching a file of theirs: one result for each, in the order they were given.
 
     Args:
@@ -60,86 +60,87 @@ def grade(paths: Sequence[Path], *, course: Path, options: Options | None = None
         CourseError: a path leads to no submission, the course has no solutions, or notebooks cannot be examined here.
             A submission that is broken in any way is no error: it is a result with 0 points and a reason.
     """
-    options = options or Options()
+    options = options or GradingOptions()
     submissions = find_submissions(paths, assignments(course))
-    setting = options.setting(run_seed())
+    settings = options.examination_settings(run_seed())
     with tempfile.TemporaryDirectory(prefix="lmcourse-grade-", ignore_cleanup_errors=True) as folder:
-        room = Workroom.temporary(Path(folder).resolve(), setting)
+        workspace = NbgraderWorkspace.temporary(Path(folder).resolve(), settings)
         for assignment in dict.fromkeys(each.assignment for each in submissions if each.assignment):
-            room.copy_source(assignment)
-            room.prepare(assignment)
+            workspace.copy_source(assignment)
+            workspace.prepare(assignment)
         # A student goes by a name that is safe as a folder, and that no other one has.
-        names = {submission: f"s{number}" for number, submission in enumerate(submissions)}
-        results = dict(grade_all(room, names, options))
+        student_ids = {submission: f"s{number}" for number, submission in enumerate(submissions)}
+        results = dict(grade_all(workspace, student_ids, options))
     return [results[submission] for submission in submissions]
 
 
 def grade_all(
-    room: Workroom,
-    names: Mapping[Submission, str],
-    options: Options,
-    keep: Callable[[Submission], None] = lambda submission: None,
-) -> Iterator[tuple[Submission, Result]]:
-    """Grade submissions in a room, each result as soon as it is there.
+    workspace: NbgraderWorkspace,
+    student_ids: Mapping[Submission, str],
+    options: GradingOptions,
+    on_graded: Callable[[Submission], None] = lambda submission: None,
+) -> Iterator[tuple[Submission, SubmissionResult]]:
+    """Grade submissions in a workspace, each result as soon as it is there.
 
     Args:
-        room: its gradebook knows the assignments.
-        names: the submissions, and what their students are called in the gradebook.
+        workspace: its gradebook knows the assignments.
+        student_ids: the submissions, and what their students are called in the gradebook.
         options: how.
-        keep: called when the marks of a submission are written.
+        on_graded: called when the marks of a submission are written.
     """
-    for done, (submission, examined) in enumerate(_examined(room, list(names), options), 1):
-        yield submission, _written(room, submission, names[submission], examined, keep)
-        options.told(done, len(names))
+    for done, (submission, examined) in enumerate(_examine(workspace, list(student_ids), options), 1):
+        yield submission, _write_marks(workspace, submission, student_ids[submission], examined, on_graded)
+        options.on_progress(done, len(student_ids))
 
 
-def _examined(
-    room: Workroom, submissions: Sequence[Submission], options: Options
-) -> Iterator[tuple[Submission, Examined | Exception | None]]:
-    """What came of each submission; None of those that cannot be examined, which come last."""
-    without: list[Submission] = []
+def _examine(
+    workspace: NbgraderWorkspace, submissions: Sequence[Submission], options: GradingOptions
+) -> Iterator[tuple[Submission, ExaminationResult | Exception | None]]:
+    """The examination of each submission; None of those that cannot be examined, which come last."""
+    not_examined: list[Submission] = []
 
-    def jobs() -> Iterator[tuple[Submission, Job]]:
+    def jobs() -> Iterator[tuple[Submission, ExaminationJob]]:
         for submission in submissions:
-            if job := room.job(submission):
+            if job := workspace.examination_job(submission):
                 yield submission, job
             else:
-                without.append(submission)
+                not_examined.append(submission)
 
-    with open_pool(min(options.workers or processors(), max(len(submissions), 1)), options.scheduler) as pool:
+    with open_pool(min(options.workers or available_cpus(), max(len(submissions), 1)), options.scheduler) as pool:
         yield from pool.examine(jobs())
-    for submission in without:
+    for submission in not_examined:
         yield submission, None
 
 
-def _there(examined: Examined | None) -> Examined:
+def _known(examined: ExaminationResult | None) -> ExaminationResult:
     """Raises RuntimeError: nbgrader asks for a notebook that had nothing to examine."""
     if examined is None:
         raise RuntimeError("not examined")
     return examined
 
 
-def _written(
-    room: Workroom,
+def _write_marks(
+    workspace: NbgraderWorkspace,
     submission: Submission,
-    name: str,
-    examined: Examined | Exception | None,
-    keep: Callable[[Submission], None],
-) -> Result:
+    student_id: str,
+    examined: ExaminationResult | Exception | None,
+    on_graded: Callable[[Submission], None],
+) -> SubmissionResult:
     """The result of a submission, after its marks are in the gradebook."""
     assignment = submission.assignment
     if assignment is None:
-        return Result(submission.student, "", 0.0, 0.0, reason=submission.problem)
-    possible = room.possible(assignment)
+        return SubmissionResult(submission.student, "", 0.0, 0.0, reason=submission.problem)
+    possible = workspace.possible(assignment)
+
     try:
         if isinstance(examined, Exception):
             raise examined
-        room.autograde(name, submission, lambda: _there(examined))
-        graded, points = room.graded(name, assignment), room.points(name, assignment)
-        keep(submission)
+        workspace.autograde(student_id, submission, lambda: _known(examined))
+        graded, points = workspace.graded(student_id, assignment), workspace.points(student_id, assignment)
+        on_graded(submission)
     except CourseError as error:
-        return nothing(submission.student, assignment.id, possible, str(error))
+        return ungraded_result(submission.student, assignment.id, possible, str(error))
     except Exception as error:
         why = f"The grader failed on this notebook ({type(error).__name__}), not its author: grade it again."
-        return nothing(submission.student, assignment.id, possible, why)
-    return result_of(submission.student, assignment.id, graded, points, possible)
+        return ungraded_result(submission.student, assignment.id, possible, why)
+    return submission_result(submission.student, assignment.id, graded, points, possible)

@@ -19,16 +19,22 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 from lmcourse.errors import CourseError
+from lmcourse.grading.cells import METADATA_KEY
 from lmcourse.grading.config import configure
 from lmcourse.grading.environment import SEED, run_seed
-from lmcourse.grading.grader import Options, grade_all
-from lmcourse.grading.intake.handed_in import as_handed_in, unusable_name
-from lmcourse.grading.intake.submissions import ME, Assignment, Submission, assignments, find_submissions
-from lmcourse.grading.notes import KEY
-from lmcourse.grading.result import Result, result_of
-from lmcourse.grading.workroom import Workroom, read_graded
+from lmcourse.grading.grader import GradingOptions, grade_all
+from lmcourse.grading.intake.submissions import (
+    ME,
+    Assignment,
+    Submission,
+    assignments,
+    find_submissions,
+    student_id_problem,
+)
+from lmcourse.grading.result import SubmissionResult, submission_result
+from lmcourse.grading.workspace import NbgraderWorkspace, read_graded
 
-FOLDER = ".grading"
+WORK_FOLDER = ".grading"
 """In the course's folder: what a run is at work on. What a run that was killed left there, the next one removes."""
 
 
@@ -36,10 +42,10 @@ def record(
     paths: Sequence[Path],
     *,
     course: Path,
-    options: Options | None = None,
+    options: GradingOptions | None = None,
     db: str | None = None,
     force: bool = False,
-) -> list[Result]:
+) -> list[SubmissionResult]:
     """Grade a class into the gradebook and `autograded/`, one result for each submission, in order.
 
     What is recorded already is not graded again, unless another notebook has been handed in since.
@@ -55,26 +61,26 @@ def record(
         CourseError: as `grade`; and a path is no folder of students, the gradebook cannot be opened, or another run is
             at work here.
     """
-    course, options = course.resolve(), options or Options()
-    submissions = [as_handed_in(each) for each in find_submissions(paths, assignments(course))]
+    course, options = course.resolve(), options or GradingOptions()
+    submissions = find_submissions(paths, assignments(course))
     if any(each.student == ME for each in submissions):
         raise CourseError("--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself.")
-    results: dict[Submission, Result] = {}
-    with _at_work(course) as folder:
+    results: dict[Submission, SubmissionResult] = {}
+    with _work_folder(course) as folder:
         for assignment in dict.fromkeys(each.assignment for each in submissions):
             mine = [each for each in submissions if each.assignment == assignment]
-            usable = [each for each in mine if assignment and not unusable_name(each.student)]
+            usable = [each for each in mine if assignment and not student_id_problem(each.student)]
             if assignment and usable:
-                register = Register(assignment, nbgrader_configuration(course, db), folder / assignment.id)
-                results |= register.record(usable, options, force=force)
+                recorder = AssignmentRecorder(assignment, nbgrader_configuration(course, db), folder / assignment.id)
+                results |= recorder.record(usable, options, force=force)
             for each in mine:
-                why = unusable_name(each.student) or each.problem
-                results.setdefault(each, Result(each.student, "", 0.0, 0.0, reason=why))
+                why = student_id_problem(each.student) or each.problem
+                results.setdefault(each, SubmissionResult(each.student, "", 0.0, 0.0, reason=why))
     return [results[each] for each in submissions]
 
 
-class Register:
-    """The marks of one assignment, in a gradebook and a folder of graded notebooks.
+class AssignmentRecorder:
+    """Records the marks of one assignment in a gradebook, and its graded notebooks in a folder.
 
     Args:
         assignment: which.
@@ -89,43 +95,45 @@ class Register:
         directories = config.CourseDirectory
         self.autograded = Path(directories.root, directories.get("autograded_directory") or "autograded")
 
-    def record(self, submissions: Sequence[Submission], options: Options, *, force: bool) -> dict[Submission, Result]:
+    def record(
+        self, submissions: Sequence[Submission], options: GradingOptions, *, force: bool
+    ) -> dict[Submission, SubmissionResult]:
         """Grade what is not recorded; the results of all."""
-        there = {} if force else {each: graded for each in submissions if (graded := self._recorded(each))}
-        seeds = [graded.metadata[KEY]["seed"] for graded in there.values()]
+        recorded = {} if force else {each: graded for each in submissions if (graded := self._recorded(each))}
+        seeds = [graded.metadata[METADATA_KEY]["seed"] for graded in recorded.values()]
         seed = run_seed() if SEED in os.environ or not seeds else int(seeds[0])  # all are asked the same
         self.folder.mkdir()
-        room = Workroom(deepcopy(self.config), self.folder, options.setting(seed))
-        if not room.knows(self.assignment):
-            room.prepare(self.assignment)
-        missing = {each: each.student for each in submissions if each not in there}
-        results = dict(grade_all(room, missing, options, lambda each: self._keep(room, each)))
-        possible = room.possible(self.assignment)
-        for each, graded in there.items():
-            points = room.points(each.student, self.assignment)
-            results[each] = result_of(each.student, self.assignment.id, graded, points, possible)
+        workspace = NbgraderWorkspace(deepcopy(self.config), self.folder, options.examination_settings(seed))
+        if not workspace.knows(self.assignment):
+            workspace.prepare(self.assignment)
+        missing = {each: each.student for each in submissions if each not in recorded}
+        results = dict(grade_all(workspace, missing, options, lambda each: self._publish(workspace, each)))
+        possible = workspace.possible(self.assignment)
+        for each, graded in recorded.items():
+            points = workspace.points(each.student, self.assignment)
+            results[each] = submission_result(each.student, self.assignment.id, graded, points, possible)
         return results
 
     def _recorded(self, submission: Submission) -> NotebookNode | None:
         """The graded notebook of just this submission, if it is there."""
-        path = self._place(submission) / self.assignment.source.name
+        path = self._graded_folder(submission) / self.assignment.source.name
         if not submission.digest or not path.is_file():
             return None
         graded = read_graded(path)
-        notes = graded.metadata.get(KEY, {})
+        notes = graded.metadata.get(METADATA_KEY, {})
         return graded if notes.get("handed_in") == submission.digest and "seed" in notes else None
 
-    def _keep(self, room: Workroom, submission: Submission) -> None:
+    def _publish(self, workspace: NbgraderWorkspace, submission: Submission) -> None:
         """Put a graded notebook in its place, in one step. One that was there before goes."""
-        place, older = self._place(submission), self.folder / "older"
+        place, previous = self._graded_folder(submission), self.folder / "previous"
         place.parent.mkdir(parents=True, exist_ok=True)
         if place.exists():
-            place.rename(older)
-        room.graded_folder(submission.student, self.assignment).rename(place)
-        if older.exists():
-            shutil.rmtree(older)
+            place.rename(previous)
+        workspace.graded_folder(submission.student, self.assignment).rename(place)
+        if previous.exists():
+            shutil.rmtree(previous)
 
-    def _place(self, submission: Submission) -> Path:
+    def _graded_folder(self, submission: Submission) -> Path:
         return self.autograded / submission.student / self.assignment.id
 
 
@@ -151,9 +159,9 @@ def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
 
 
 @contextmanager
-def _at_work(course: Path) -> Iterator[Path]:
+def _work_folder(course: Path) -> Iterator[Path]:
     """A folder to work in, for one run at a time."""
-    folder = course / FOLDER
+    folder = course / WORK_FOLDER
     folder.mkdir(exist_ok=True)
     try:
         with FileLock(folder / "lock", timeout=0):

@@ -7,23 +7,23 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from lmcourse.grading.intake.pictures import printable
 from lmcourse.report import REPORT_MIME, Report, check_id
+from lmcourse.text import replace_surrogates
 
-LONGEST = 2_000
+MAX_TEXT_CHARS = 2_000
 """Characters of one text of a report."""
 
-MOST = 200
+MAX_CASES = 200
 """Cases of one report."""
 
-WHOLE = 50_000
+MAX_REPORT_CHARS = 50_000
 """Characters of a whole report."""
 
-LARGEST = 10**6
+MAX_POINTS = 10**6
 """Points of one exercise."""
 
-CASE = {"name": str, "passed": bool, "message": str, "call": str, "hidden": bool}
-REPORT = {
+CASE_FIELDS = {"name": str, "passed": bool, "message": str, "call": str, "hidden": bool}
+REPORT_FIELDS = {
     "exercise": str,
     "points": (int, float),
     "max_points": int,
@@ -42,13 +42,19 @@ def read_report(data: Any) -> Report | None:
     What hidden cases must never tell (their inputs and values, and what was printed meanwhile) is left out,
     even if somebody put it in.
     """
-    if not (_fits(data, REPORT) and len(data["cases"]) <= MOST and all(_fits(case, CASE) for case in data["cases"])):
+    if not (
+        _has_fields(data, REPORT_FIELDS)
+        and len(data["cases"]) <= MAX_CASES
+        and all(_has_fields(case, CASE_FIELDS) for case in data["cases"])
+    ):
         return None
-    if not all(len(data[key]) <= MOST and all(_text(item) for item in data[key]) for key in ("notes", "to_come")):
+    if not all(
+        len(data[key]) <= MAX_CASES and all(_is_text(item) for item in data[key]) for key in ("notes", "to_come")
+    ):
         return None
-    if not 0 <= data["points"] <= data["max_points"] <= LARGEST:  # so it is no NaN either
+    if not 0 <= data["points"] <= data["max_points"] <= MAX_POINTS:  # so it is no NaN either
         return None
-    if len(json.dumps(data)) > WHOLE:
+    if len(json.dumps(data)) > MAX_REPORT_CHARS:
         return None
     cases = [case | {"message": "", "call": ""} if case["hidden"] else case for case in data["cases"]]
     notes = [] if data["hidden"] else data["notes"]
@@ -66,15 +72,15 @@ def reports_in(graded: NotebookNode) -> dict[str, Report]:
     return found
 
 
-def _fits(data: Any, form: dict[str, Any]) -> bool:
+def _has_fields(data: Any, form: dict[str, Any]) -> bool:
     return (
         isinstance(data, dict)
         and data.keys() == form.keys()
         and all(isinstance(data[key], kind) for key, kind in form.items())
-        and all(_text(value) for value in data.values() if isinstance(value, str))
+        and all(_is_text(value) for value in data.values() if isinstance(value, str))
         and not any(isinstance(data[key], bool) for key in ("points", "max_points") if key in form)
     )
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST and value == printable(value)
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_TEXT_CHARS and value == replace_surrogates(value)

@@ -1,4 +1,4 @@
-"""What grading one submission gave."""
+"""The result of grading one submission: points, and one line on why there are not more."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from lmcourse.grading.evidence import Evidence, read_evidence
-from lmcourse.grading.notes import KEY
-from lmcourse.grading.reasons import reason
-from lmcourse.grading.reports import reports_in
-from lmcourse.report import CHECK_PREFIX, Report
+from lmcourse.grading.cells import METADATA_KEY, NOT_RUN, SAFE_ERRORS, problem_of
+from lmcourse.grading.examination_result import Evidence, evidence_from_json
+from lmcourse.grading.reports import read_report, reports_in
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
 
 
 @dataclass(frozen=True)
-class Result:
+class SubmissionResult:
     """One submission: its points, and a sentence its author can act on.
 
     Attributes:
@@ -30,7 +29,7 @@ class Result:
         seed: of the hidden cases; `LMCOURSE_SEED` set to it repeats the run.
         evidence: what honest work does not do; it changes no mark.
         reports: by exercise, those that there are.
-        answers: a digest of the answers, alike for answers that differ in comments and spaces only; empty if there is
+        answers_digest: alike for answers that differ in comments and spaces only; empty if there is
             no answer.
     """
 
@@ -43,7 +42,7 @@ class Result:
     seed: int | None = None
     evidence: tuple[Evidence, ...] = ()
     reports: dict[str, Report] = field(default_factory=dict, repr=False)
-    answers: str = ""
+    answers_digest: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain data for `lmcourse grade --json`."""
@@ -58,9 +57,9 @@ class Result:
         }
 
 
-def result_of(
+def submission_result(
     student: str, assignment: str, graded: NotebookNode, points: Mapping[str, float], possible: Mapping[str, float]
-) -> Result:
+) -> SubmissionResult:
     """The result of a submission that went through nbgrader.
 
     Args:
@@ -69,9 +68,9 @@ def result_of(
         points, possible: earned and most points by graded cell.
     """
     earned, most = _by_exercise(points), _by_exercise(possible)
-    notes = graded.metadata.get(KEY, {})
+    notes = graded.metadata.get(METADATA_KEY, {})
     reports = reports_in(graded)
-    return Result(
+    return SubmissionResult(
         student,
         assignment,
         sum(earned.values()),
@@ -79,23 +78,23 @@ def result_of(
         {name: earned[name] for name in most},
         reason(graded, earned, most),
         notes.get("seed"),
-        read_evidence(notes.get("evidence", [])),
+        evidence_from_json(notes.get("evidence", [])),
         reports,
-        _digest(graded) if any(report.answered for report in reports.values()) else "",
+        _answers_digest(graded) if any(report.answered for report in reports.values()) else "",
     )
 
 
-def nothing(student: str, assignment: str, possible: Mapping[str, float], why: str) -> Result:
+def ungraded_result(student: str, assignment: str, possible: Mapping[str, float], why: str) -> SubmissionResult:
     """The result of a submission that could not be graded."""
     most = _by_exercise(possible)
-    return Result(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why)
+    return SubmissionResult(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why)
 
 
 def _by_exercise(points: Mapping[str, float]) -> dict[str, float]:
     return {name.removeprefix(CHECK_PREFIX): value for name, value in points.items()}
 
 
-def _digest(graded: NotebookNode) -> str:
+def _answers_digest(graded: NotebookNode) -> str:
     answers = [
         _without_comments(cell.source)
         for cell in graded.cells
@@ -109,3 +108,67 @@ def _without_comments(source: str) -> str:
         return ast.dump(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source
+
+
+MAX_EXPLAINED = 3
+"""Exercises that the line explains; the feedback page has them all."""
+
+
+def reason(graded: NotebookNode, points: Mapping[str, float], possible: Mapping[str, float]) -> str:
+    """One line about a graded notebook.
+
+    Args:
+        graded: as autograding left it.
+        points, possible: earned and most points by exercise.
+    """
+    problem = problem_of(graded)
+    short = [name for name in possible if points[name] < possible[name]]
+    if not short and not problem:
+        return "Every check passed."
+    if problem and not any(points.values()):
+        return problem
+    why = {name: text for name, text in _explanations(graded).items() if name in short}
+    parts = [problem] if problem else []
+    parts.append(f"{len(possible) - len(short)} of {len(possible)} exercises earn all their points.")
+    explained = [name for name in short if why.get(name)]
+    parts += [f"{name}: {why[name]}" for name in explained[:MAX_EXPLAINED]]
+    if len(explained) > MAX_EXPLAINED:
+        parts.append(f"And {len(explained) - MAX_EXPLAINED} more; the feedback page shows each.")
+    return " ".join(parts)
+
+
+def _explanations(graded: NotebookNode) -> dict[str, str]:
+    """A sentence for every exercise that has something to say."""
+    put_back = graded.metadata.get(METADATA_KEY, {}).get("put_back", [])
+    found = {}
+    for cell in graded.cells:
+        name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+        if cell.cell_type == "code" and name.startswith(CHECK_PREFIX):
+            text = _explanation(cell.outputs)
+            restored = "its check was deleted and has been put back. " if name in put_back else ""
+            found[name.removeprefix(CHECK_PREFIX)] = restored + text
+    return found
+
+
+def _explanation(outputs: list[NotebookNode]) -> str:
+    errors = [output for output in outputs if output.output_type == "error"]
+    if errors:
+        # The problem of the whole notebook leads the line already.
+        if any(error.ename == NOT_RUN for error in errors):
+            return ""
+        error = errors[-1]
+        if error.ename == "NameError":
+            return f"{error.evalue}; is the answer there, under that name, and does its cell run?"
+        if error.ename in SAFE_ERRORS:
+            return str(error.evalue)
+        if error.ename == "CellTimeoutError":
+            return "its check ran out of time."
+        return f"{error.ename} while its check ran."
+    for output in outputs:
+        report = read_report(output.get("data", {}).get(REPORT_MIME))
+        if report is not None and not report.answered:
+            return "not answered."
+        if report is not None:
+            passed = sum(case.passed for case in report.cases)
+            return f"{report.diagnosis or f'{passed} of {len(report.cases)} cases pass.'}"
+    return ""

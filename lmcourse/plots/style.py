@@ -75,6 +75,11 @@ def alt_text(figure: Figure) -> str:
     return str(figure.get_label()) or "Figure without a description"
 
 
+def three_digits(value: float) -> str:
+    """A number for a label: three digits below 100 ("12.3"), else whole with commas ("1,234")."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def png(figure: Figure, dpi: float = DPI) -> bytes:
     """The figure as PNG. Without the name of the software: the same figure gives the same bytes."""
     buffer = io.BytesIO()

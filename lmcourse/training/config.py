@@ -21,25 +21,26 @@ class TrainingConfig:
         steps: of the whole run.
         batch: windows per micro-batch, divided evenly among the processes that see different windows: a run is the same
             on any number of processes.
-        length: tokens per window.
-        accumulate: micro-batches per step, whose gradients are added up.
+        seq_len: tokens per window.
+        grad_accum_steps: micro-batches per step, whose gradients are added up.
         seed: of the order of windows and of every generator.
         learning_rate: at the peak of the schedule.
         schedule: "constant", "cosine" or "wsd" (warm-up, stable, decay); see `lmcourse.training.schedules`.
-        warmup: steps until the peak.
-        decay: steps at the end in which "wsd" falls.
-        floor: the share of the peak to which "cosine" and "wsd" fall.
-        weight_decay: AdamW's λ, for matrices only (`lmcourse.training.decay`).
+        warmup_steps: steps until the peak.
+        decay_steps: steps at the end in which "wsd" falls.
+        min_lr_ratio: the share of the peak to which "cosine" and "wsd" fall.
+        weight_decay: AdamW's λ, for matrices only (`lmcourse.training.param_groups`).
         betas, eps: AdamW's.
-        clip: the largest norm that the gradient may have; None lets it be.
+        grad_clip: the largest norm that the gradient may have; None lets it be.
         z_loss: the factor of (log Z)² in the loss.
         precision: "fp32"; "bf16" and "fp16" are mixed with it.
-        recompute: whether the backward pass computes every block a second time instead of keeping what is in it.
+        activation_checkpointing: whether the backward pass computes every block a second time instead of keeping its
+            activations (Chen et al., 2016).
         compile: whether torch compiles the model, which takes a minute and then makes steps faster.
-        spike: how many times the usual gradient norm is reported as a spike.
+        spike_factor: how many times the usual gradient norm is reported as a spike.
         evaluate_every: steps between evaluations, if there is a validation text; None evaluates at the end only.
         checkpoint_every: steps between checkpoints; None saves at the end and where validation is best so far.
-        keep: how many of the last checkpoints stay; the one with the best validation loss stays too.
+        keep_checkpoints: how many of the last ones stay; the one with the best validation loss stays too.
         max_seconds: stops after the step in which this time is over, whatever the steps; all sittings count.
         max_tokens: stops before the step that would go beyond it.
         parallel: how processes share the work.
@@ -50,26 +51,26 @@ class TrainingConfig:
 
     steps: int
     batch: int
-    length: int
-    accumulate: int = 1
+    seq_len: int
+    grad_accum_steps: int = 1
     seed: int = 0
     learning_rate: float = 1e-3
     schedule: ScheduleName = "cosine"
-    warmup: int = 0
-    decay: int = 0
-    floor: float = 0.0
+    warmup_steps: int = 0
+    decay_steps: int = 0
+    min_lr_ratio: float = 0.0
     weight_decay: float = 0.1
     betas: tuple[float, float] = (0.9, 0.95)
     eps: float = 1e-8
-    clip: float | None = 1.0
+    grad_clip: float | None = 1.0
     z_loss: float = 0.0
     precision: Precision = "fp32"
-    recompute: bool = False
+    activation_checkpointing: bool = False
     compile: bool = False
-    spike: float = 5.0
+    spike_factor: float = 5.0
     evaluate_every: int | None = None
     checkpoint_every: int | None = None
-    keep: int = 2
+    keep_checkpoints: int = 2
     max_seconds: float | None = None
     max_tokens: int | None = None
     parallel: Parallelism = ONE_PROCESS
@@ -77,20 +78,28 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         check_choice("schedule", self.schedule, ScheduleName)
         check_choice("precision", self.precision, Precision)
-        for name in ("steps", "batch", "length", "accumulate", "keep", "evaluate_every", "checkpoint_every"):
+        for name in (
+            "steps",
+            "batch",
+            "seq_len",
+            "grad_accum_steps",
+            "keep_checkpoints",
+            "evaluate_every",
+            "checkpoint_every",
+        ):
             self._check(name, 1)
         for name in ("seed", "weight_decay", "z_loss"):
             self._check(name, 0)
-        for name in ("learning_rate", "eps", "clip", "spike", "max_seconds"):
+        for name in ("learning_rate", "eps", "grad_clip", "spike_factor", "max_seconds"):
             self._check(name, 0, above=True)
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas must be at least 0 and below 1, not {self.betas}")
-        if self.decay and self.schedule != "wsd":
+        if self.decay_steps and self.schedule != "wsd":
             raise ValueError(f"only 'wsd' has a number of steps to decay, not {self.schedule!r}")
         if self.max_tokens is not None and self.max_tokens < self.tokens_per_step:
             raise ValueError(f"max_tokens {self.max_tokens} is less than the {self.tokens_per_step} tokens of one step")
-        if self.batch % self.parallel.readers:
-            raise ValueError(f"a batch of {self.batch} does not divide among {self.parallel.readers} processes")
+        if self.batch % self.parallel.dp_size:
+            raise ValueError(f"a batch of {self.batch} does not divide among {self.parallel.dp_size} processes")
         self.make_schedule()
 
     def _check(self, name: str, least: float, *, above: bool = False) -> None:
@@ -102,7 +111,7 @@ class TrainingConfig:
     @property
     def tokens_per_step(self) -> int:
         """Tokens that one update learns from."""
-        return self.accumulate * self.batch * self.length
+        return self.grad_accum_steps * self.batch * self.seq_len
 
     def make_schedule(self) -> Schedule:
         """The factor of `learning_rate` at every step, from step 0.
@@ -111,14 +120,14 @@ class TrainingConfig:
             ValueError: its phases do not fit into the run.
         """
         if self.schedule == "constant":
-            return Constant(self.warmup)
+            return Constant(self.warmup_steps)
         if self.schedule == "cosine":
-            return Cosine(self.steps, self.warmup, self.floor)
-        return WarmupStableDecay(self.steps, self.warmup, self.decay, floor=self.floor)
+            return Cosine(self.steps, self.warmup_steps, self.min_lr_ratio)
+        return WarmupStableDecay(self.steps, self.warmup_steps, self.decay_steps, min_lr_ratio=self.min_lr_ratio)
 
 
 def changes(before: dict[str, object], after: dict[str, object]) -> str:
-    """The settings that differ, as "learning_rate 0.1 → 0.2, parallel.shard 1 → 2"; an empty text if none does."""
+    """The settings that differ, as "learning_rate 0.1 → 0.2, parallel.fsdp 1 → 2"; an empty text if none does."""
     was, now = _flat(before), _flat(after)
     return ", ".join(f"{name} {was.get(name)} → {value}" for name, value in now.items() if was.get(name) != value)
 

@@ -15,7 +15,7 @@ from lmcourse.training.team import ALONE, Team
 
 @torch.no_grad()
 def evaluate(
-    model: nn.Module, tokens: Tokens, batch: int, length: int, precision: MixedPrecision, team: Team = ALONE
+    model: nn.Module, tokens: Tokens, batch: int, seq_len: int, precision: MixedPrecision, team: Team = ALONE
 ) -> float:
     """Mean −log p(token | those before it in its window), in nats; every token but the first is predicted once.
 
@@ -25,7 +25,7 @@ def evaluate(
         model: from tokens to logits.
         tokens: the text.
         batch: windows at once, divided among the readers.
-        length: tokens per window.
+        seq_len: tokens per window.
         precision: of the forward pass; its device is the model's.
         team: who else evaluates the same model. All get the same result.
 
@@ -36,7 +36,7 @@ def evaluate(
     model.eval()
     total, count = 0.0, 0
     try:
-        for whole in evaluation_batches(tokens, batch, length, device=precision.device):
+        for whole in evaluation_batches(tokens, batch, seq_len, device=precision.device):
             part = _part(whole, team)
             targets = int((part.targets != IGNORE_INDEX).sum())
             total += mean_loss(model, part, precision).item() * targets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,48 +10,56 @@ from lmcourse.nn.checks import check_choice
 
 PipelineSchedule = Literal["gpipe", "1f1b"]
 
+PARALLEL_DIMS = ("pipeline_parallel", "data_parallel", "fsdp", "tensor_parallel")
+"""The dimensions of the device mesh, and fields of `Parallelism`. From far to near: the processes along the last one
+communicate most, and their ranks follow each other, so that they are on one machine."""
+
 
 @dataclass(frozen=True)
 class Parallelism:
-    """The ways to divide a step, which multiply. Each is the length of one side of the device mesh.
+    """The sizes of the parallel dimensions, whose product is the number of processes.
 
     Attributes:
-        replicate: copies of the model that see different windows: data parallelism (DDP).
-        shard: processes that see different windows too, and divide weights, gradients and optimiser among them: FSDP2,
-            which is ZeRO's stage 3 (Rajbhandari et al., 2020).
-        tensor: processes that divide every matrix (Shoeybi et al., 2019).
-        sequence: whether these divide what lies between the matrices too, along the tokens (Korthikanti et al., 2022).
-        pipeline: stages, each with some of the blocks (Huang et al., 2019).
-        schedule: the order in which the stages work: "gpipe", or "1f1b" (Narayanan et al., 2021), which keeps less.
+        data_parallel: copies of the model that see different windows (DDP).
+        fsdp: processes that see different windows too, and divide weights, gradients and optimizer state among them:
+            FSDP2, which is ZeRO's stage 3 (Rajbhandari et al., 2020).
+        tensor_parallel: processes that divide every matrix (Shoeybi et al., 2019).
+        sequence_parallel: whether these divide what lies between the matrices too, along the tokens (Korthikanti et
+            al., 2022).
+        pipeline_parallel: stages, each with some of the blocks (Huang et al., 2019).
+        pipeline_schedule: the order in which the stages work: "gpipe", or "1f1b" (Narayanan et al., 2021), which
+            keeps fewer activations.
 
     Raises:
         ValueError: a number makes no sense.
     """
 
-    replicate: int = 1
-    shard: int = 1
-    tensor: int = 1
-    sequence: bool = False
-    pipeline: int = 1
-    schedule: PipelineSchedule = "1f1b"
+    data_parallel: int = 1
+    fsdp: int = 1
+    tensor_parallel: int = 1
+    sequence_parallel: bool = False
+    pipeline_parallel: int = 1
+    pipeline_schedule: PipelineSchedule = "1f1b"
 
     def __post_init__(self) -> None:
-        check_choice("schedule", self.schedule, PipelineSchedule)
-        for name in ("replicate", "shard", "tensor", "pipeline"):
+        check_choice("pipeline_schedule", self.pipeline_schedule, PipelineSchedule)
+        for name in PARALLEL_DIMS:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.sequence and self.tensor == 1:
-            raise ValueError("sequence parallelism divides what tensor parallelism leaves whole: set tensor above 1")
+        if self.sequence_parallel and self.tensor_parallel == 1:
+            raise ValueError(
+                "sequence parallelism divides what tensor parallelism leaves whole: set tensor_parallel above 1"
+            )
 
     @property
-    def processes(self) -> int:
-        """All together."""
-        return self.replicate * self.shard * self.tensor * self.pipeline
+    def world_size(self) -> int:
+        """The number of processes: the product of all dimensions."""
+        return math.prod(getattr(self, name) for name in PARALLEL_DIMS)
 
     @property
-    def readers(self) -> int:
-        """How many see different windows."""
-        return self.replicate * self.shard
+    def dp_size(self) -> int:
+        """How many processes see different windows: those of DDP and FSDP2 together."""
+        return self.data_parallel * self.fsdp
 
 
 ONE_PROCESS = Parallelism()

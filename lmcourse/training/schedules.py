@@ -24,16 +24,16 @@ class Constant:
     """A linear warm-up (Goyal et al., 2017), then 1.
 
     Attributes:
-        warmup: steps until the full rate.
+        warmup_steps: steps until the full rate.
     """
 
-    warmup: int = 0
+    warmup_steps: int = 0
 
     def __post_init__(self) -> None:
-        _check(self.warmup, self.warmup, 0.0)
+        _check(self.warmup_steps, self.warmup_steps, 0.0)
 
     def __call__(self, step: int) -> float:
-        return _warm_up(step, self.warmup)
+        return _warm_up(step, self.warmup_steps)
 
 
 @dataclass(frozen=True)
@@ -41,23 +41,23 @@ class Cosine:
     """A linear warm-up, then half a wave of the cosine down (Loshchilov and Hutter, 2017).
 
     Attributes:
-        steps: of the whole run; from there on the factor is `floor`.
-        warmup: steps until the full rate.
-        floor: what the decay goes to.
+        steps: of the whole run; from there on the factor is `min_lr_ratio`.
+        warmup_steps: steps until the full rate.
+        min_lr_ratio: what the decay goes to.
     """
 
     steps: int
-    warmup: int = 0
-    floor: float = 0.0
+    warmup_steps: int = 0
+    min_lr_ratio: float = 0.0
 
     def __post_init__(self) -> None:
-        _check(self.steps, self.warmup, self.floor)
+        _check(self.steps, self.warmup_steps, self.min_lr_ratio)
 
     def __call__(self, step: int) -> float:
-        if step < self.warmup:
-            return _warm_up(step, self.warmup)
-        done = _share(step - self.warmup, self.steps - self.warmup)
-        return self.floor + (1 - self.floor) * (1 + math.cos(math.pi * done)) / 2
+        if step < self.warmup_steps:
+            return _warm_up(step, self.warmup_steps)
+        done = _share(step - self.warmup_steps, self.steps - self.warmup_steps)
+        return self.min_lr_ratio + (1 - self.min_lr_ratio) * (1 + math.cos(math.pi * done)) / 2
 
 
 @dataclass(frozen=True)
@@ -67,35 +67,35 @@ class WarmupStableDecay:
     The length of the run need not be known until the decay begins, and one run can be decayed at several points.
 
     Attributes:
-        steps: of the whole run; from there on the factor is `floor`.
-        warmup: steps until the full rate.
-        decay: steps of the decay, at the end.
+        steps: of the whole run; from there on the factor is `min_lr_ratio`.
+        warmup_steps: steps until the full rate.
+        decay_steps: steps of the decay, at the end.
         shape: "linear", or "1-sqrt", which falls fast at first (Hägele et al., 2024).
-        floor: what the decay goes to.
+        min_lr_ratio: what the decay goes to.
     """
 
     steps: int
-    warmup: int
-    decay: int
+    warmup_steps: int
+    decay_steps: int
     shape: Shape = "linear"
-    floor: float = 0.0
+    min_lr_ratio: float = 0.0
 
     def __post_init__(self) -> None:
-        _check(self.steps, self.warmup, self.floor, self.decay)
+        _check(self.steps, self.warmup_steps, self.min_lr_ratio, self.decay_steps)
         if self.shape not in get_args(Shape):
             raise ValueError(f"there is no decay {self.shape!r}; there are {', '.join(map(repr, get_args(Shape)))}")
 
     def __call__(self, step: int) -> float:
-        start = self.steps - self.decay
+        start = self.steps - self.decay_steps
         if step < start:
-            return _warm_up(step, self.warmup)
-        done = _share(step - start, self.decay)
+            return _warm_up(step, self.warmup_steps)
+        done = _share(step - start, self.decay_steps)
         left = 1 - (math.sqrt(done) if self.shape == "1-sqrt" else done)
-        return self.floor + (1 - self.floor) * left
+        return self.min_lr_ratio + (1 - self.min_lr_ratio) * left
 
 
-def _warm_up(step: int, warmup: int) -> float:
-    return min(1.0, (step + 1) / warmup) if warmup else 1.0
+def _warm_up(step: int, warmup_steps: int) -> float:
+    return min(1.0, (step + 1) / warmup_steps) if warmup_steps else 1.0
 
 
 def _share(steps: int, of: int) -> float:
@@ -103,14 +103,14 @@ def _share(steps: int, of: int) -> float:
     return min(1.0, steps / of) if of else 1.0
 
 
-def _check(steps: int, warmup: int, floor: float, decay: int = 0) -> None:
+def _check(steps: int, warmup_steps: int, min_lr_ratio: float, decay_steps: int = 0) -> None:
     """Refuse phases that do not fit into the run.
 
     Raises:
         ValueError: they are negative or too long, or the floor is no share.
     """
-    if warmup < 0 or decay < 0 or warmup + decay > steps:
-        phases = f"a warm-up of {warmup}" + (f" and a decay of {decay}" if decay else "")
+    if warmup_steps < 0 or decay_steps < 0 or warmup_steps + decay_steps > steps:
+        phases = f"a warm-up of {warmup_steps}" + (f" and a decay of {decay_steps}" if decay_steps else "")
         raise ValueError(f"{phases} steps do not fit into a run of {steps}")
-    if not 0 <= floor <= 1:
-        raise ValueError(f"the floor is a share of the full rate, from 0 to 1, not {floor}")
+    if not 0 <= min_lr_ratio <= 1:
+        raise ValueError(f"min_lr_ratio is a share of the full rate, from 0 to 1, not {min_lr_ratio}")

@@ -17,9 +17,9 @@ from lmcourse.data.loader import Loader, Tokens
 from lmcourse.training.checkpoint import load_state, load_weights, write_checkpoint
 from lmcourse.training.checkpoints import Checkpoints
 from lmcourse.training.config import TrainingConfig, changes
-from lmcourse.training.decay import parameter_groups
 from lmcourse.training.generators import generator_states, load_generator_states, seed_all
 from lmcourse.training.moments import get_moments, set_moments
+from lmcourse.training.param_groups import parameter_groups
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.spikes import SpikeWatch
 from lmcourse.training.team import ALONE, Team
@@ -56,8 +56,10 @@ class TrainingState:
         self.best_loss = math.inf
         self.best_step: int | None = None
         device = next(model.parameters()).device
-        batch, rank, world = config.batch // team.readers, team.reader, team.readers
-        self.loader = Loader(tokens, batch, config.length, seed=config.seed, rank=rank, world_size=world, device=device)
+        batch, rank, world_size = config.batch // team.readers, team.reader, team.readers
+        self.loader = Loader(
+            tokens, batch, config.seq_len, seed=config.seed, rank=rank, world_size=world_size, device=device
+        )
         self.precision = MixedPrecision(config.precision, device)
         groups = [
             {**group, "params": parameters}
@@ -65,12 +67,12 @@ class TrainingState:
             for parameters in team.lists(group["params"])
         ]
         self.optimiser = torch.optim.AdamW(groups, config.learning_rate, config.betas, config.eps, fused=True)
-        self.spikes = SpikeWatch(config.spike)
+        self.spikes = SpikeWatch(config.spike_factor)
 
     @property
     def tokens(self) -> int:
         """How many tokens were learned from."""
-        return self.loader.state_dict()["windows"] * self.config.length
+        return self.loader.state_dict()["windows"] * self.config.seq_len
 
     def over(self) -> Limit | None:
         """Which limit leaves no room for another step, if one does."""
@@ -121,7 +123,7 @@ class TrainingState:
         self._load_tensors(place, state)
         if state["scaler"]:  # empty unless the precision was fp16
             self.precision.scaler.load_state_dict(state["scaler"])
-        self.spikes = SpikeWatch(self.config.spike, state["norms"])
+        self.spikes = SpikeWatch(self.config.spike_factor, state["norms"])
         self.step = facts["step"]
         for name, value in state["progress"].items():
             setattr(self, name, value)

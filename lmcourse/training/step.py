@@ -44,7 +44,7 @@ def training_step(
     optimiser: torch.optim.Optimizer,
     precision: MixedPrecision,
     *,
-    clip: float | None = None,
+    grad_clip: float | None = None,
     z_loss: float = 0.0,
     team: Team = ALONE,
 ) -> StepResult:
@@ -56,7 +56,7 @@ def training_step(
             gradient is that of one large batch.
         optimiser: of the model's parameters, with the learning rate of this step.
         precision: of the forward pass.
-        clip: if the norm of the gradient is larger, it is scaled down to this (Pascanu et al., 2013).
+        grad_clip: if the norm of the gradient is larger, it is scaled down to this (Pascanu et al., 2013).
         z_loss: as in `next_token_loss`.
         team: who else takes part in the step, with other micro-batches or another part of the model. All get the same
             result.
@@ -65,9 +65,9 @@ def training_step(
         NotFiniteError: the loss is not finite, or the gradient is not, unless it overflowed in fp16.
     """
     optimiser.zero_grad(set_to_none=True)
-    loss = accumulate(model, batches, precision, z_loss, team)
+    loss = accumulate_gradients(model, batches, precision, z_loss, team)
     precision.scaler.unscale_(optimiser)
-    norm = team.clip([p for group in optimiser.param_groups for p in group["params"]], clip)
+    norm = team.clip_grad_norm([p for group in optimiser.param_groups for p in group["params"]], grad_clip)
     # To look at numbers is to wait for the device. It must be before the update: afterwards the weights are lost.
     result = StepResult(loss.item(), norm.item())
     if not math.isfinite(result.loss):
@@ -80,7 +80,7 @@ def training_step(
 
 
 @singledispatch
-def accumulate(
+def accumulate_gradients(
     model: nn.Module, batches: Sequence[Batch], precision: MixedPrecision, z_loss: float, team: Team = ALONE
 ) -> Tensor:
     """Add the gradient of the mean loss over all batches to that of the parameters; return the loss.

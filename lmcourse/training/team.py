@@ -60,7 +60,7 @@ class Team:
         """The values of all processes, in order."""
         return [value]
 
-    def clip(self, parameters: Iterable[nn.Parameter], limit: float | None) -> Tensor:
+    def clip_grad_norm(self, parameters: Iterable[nn.Parameter], limit: float | None) -> Tensor:
         """The norm of all gradients together; if it is above the limit, they are scaled down to that."""
         return nn.utils.clip_grad_norm_(parameters, math.inf if limit is None else limit)
 
@@ -78,7 +78,7 @@ def assemble(parallel: Parallelism, device: torch.device) -> Team:
     Raises:
         CourseError: another number of processes was started than the run is for.
     """
-    if parallel.processes == 1:
+    if parallel.world_size == 1:
         return ALONE
     from lmcourse.training.parallel.process_team import ProcessTeam  # slow to import, and needless alone
 

@@ -17,13 +17,13 @@ from torch import nn
 
 from lmcourse.data.batch import Batch
 from lmcourse.data.loader import Tokens
+from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from lmcourse.training.checkpoints import Checkpoints
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.generators import generator_states, load_generator_states, seed_all
 from lmcourse.training.metrics import Record
 from lmcourse.training.oddities import MOST_SKIPPED, oddities, why_stuck
-from lmcourse.training.recompute import recompute_blocks
 from lmcourse.training.report import Report
 from lmcourse.training.state import Limit, TrainingState
 from lmcourse.training.step import NotFiniteError, StepResult, training_step
@@ -73,15 +73,15 @@ class Trainer:
     ) -> None:
         self.team = assemble(config.parallel, next(model.parameters()).device)
         seed_all(config.seed, self.team.stream)
-        if config.recompute:
-            recompute_blocks(model)
+        if config.activation_checkpointing:
+            apply_activation_checkpointing(model)
         part, self.model = self.team.divide(model, config)
         if config.compile:
             self.model.compile()
         self.state, self.config = TrainingState(part, config, tokens, self.team), config
         self.validation, self.listeners, self.folder = validation, listeners, folder
         self.meter = meter
-        self.checkpoints = Checkpoints(folder / "checkpoints", config.keep, self.team)
+        self.checkpoints = Checkpoints(folder / "checkpoints", config.keep_checkpoints, self.team)
         self.schedule = config.make_schedule()
         self._report = Report(folder / "metrics.jsonl", self.team)
         self._resumed = False
@@ -136,7 +136,7 @@ class Trainer:
         for group in state.optimiser.param_groups:
             group["lr"] = rate
         before, generators = state.loader.state_dict(), generator_states()
-        batches = [next(state.loader) for _ in range(self.config.accumulate)]
+        batches = [next(state.loader) for _ in range(self.config.grad_accum_steps)]
         try:
             result = self._update(batches)
         except NotFiniteError as error:
@@ -163,14 +163,16 @@ class Trainer:
 
     def _update(self, batches: list[Batch]) -> StepResult:
         optimiser, precision = self.state.optimiser, self.state.precision
-        clip, z_loss = self.config.clip, self.config.z_loss
-        return training_step(self.model, batches, optimiser, precision, clip=clip, z_loss=z_loss, team=self.team)
+        grad_clip, z_loss = self.config.grad_clip, self.config.z_loss
+        return training_step(
+            self.model, batches, optimiser, precision, grad_clip=grad_clip, z_loss=z_loss, team=self.team
+        )
 
     def _finish(self, record: dict[str, Any], *, last: bool) -> None:
         """What follows a step: evaluate, tell, save; each when it is due."""
         state, config, improved = self.state, self.config, False
         if self.validation is not None and (last or _due(state.step, config.evaluate_every)):
-            loss = evaluate(self.model, self.validation, config.batch, config.length, state.precision, self.team)
+            loss = evaluate(self.model, self.validation, config.batch, config.seq_len, state.precision, self.team)
             record["validation_loss"] = loss
             improved = loss < state.best_loss
             if improved:

@@ -85,17 +85,17 @@ def mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
     """
     device = next(model.parameters()).device
     try:
-        flops = flops_per_token(model, config.length)
-        if device.type != "cuda" and config.parallel.processes > 1:
+        flops = flops_per_token(model, config.seq_len)
+        if device.type != "cuda" and config.parallel.world_size > 1:
             raise ValueError("processes on one CPU share its peak, which is measured for one process")
         peak = find_peak(device, config.precision)
     except ValueError as error:
         log.warning("MFU is not counted: %s", error)
         return None
-    return MfuMeter(flops, peak, config.parallel.processes)
+    return MfuMeter(flops, peak, config.parallel.world_size)
 
 
-def flops_per_token(model: nn.Module, length: int) -> float:
+def flops_per_token(model: nn.Module, seq_len: int) -> float:
     """Model FLOPs of forward and backward, over the tokens of a window; all pairs of its tokens count.
 
     Raises:
@@ -104,7 +104,7 @@ def flops_per_token(model: nn.Module, length: int) -> float:
     config = getattr(model, "config", None)
     if not isinstance(config, TransformerConfig):
         raise ValueError(f"the FLOPs of a {type(model).__name__} are not known")
-    return training_flops(config, 1, length).model.total / length
+    return training_flops(config, 1, seq_len).model.total / seq_len
 
 
 def find_peak(device: torch.device, precision: Precision) -> Peak:

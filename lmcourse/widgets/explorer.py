@@ -1,4 +1,4 @@
-"""Sliders and buttons for any plotting function: `explore(plots.number_line, format=["e4m3", "e5m2"])`.
+"""Sliders and buttons for any plotting function: `explore(figures.number_line, format=["e4m3", "e5m2"])`.
 
 The picture is an HTML widget holding an <img>, not an Output widget: it carries alt text, has no output
 stream that can swallow an error, and needs no `clear_output`, which nbval cannot follow.

@@ -714,8 +714,8 @@ def train(layer: dict, seed: int, steps: int = 100, context: int = 32) -> float:
     model = Transformer(llama_like(2, 64, 4, 256, vocab_size=128, context=context, tied=True, feed_forward=layer))
     initialize(model, "fan_in")
     optimiser = torch.optim.AdamW(model.parameters())
-    rate = Cosine(steps, warmup=10)
-    with Loader(text, batch=8, length=context, seed=seed, prefetch=0) as batches:
+    rate = Cosine(steps, warmup_steps=10)
+    with Loader(text, batch=8, seq_len=context, seed=seed, prefetch=0) as batches:
         for step in range(steps):
             for group in optimiser.param_groups:
                 group["lr"] = 0.01 * rate(step)

@@ -372,7 +372,7 @@ check(mlp_activations, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(figures.memory_kept, length=Log(256, 32768), number=["16 bits", "32 bits"], feed_forward=["GELU, 4 d", "SwiGLU, 8/3 d"])
+explore(figures.memory_saved_tensors, length=Log(256, 32768), number=["16 bits", "32 bits"], feed_forward=["GELU, 4 d", "SwiGLU, 8/3 d"])
 
 # %% [markdown]
 # At which length do the scores of GPT-3's attention outgrow everything else? And what would be left of the picture if
@@ -712,7 +712,7 @@ for found in (*state_cases(), *activation_cases()):
 # others left alone. Start at 128 tokens, and go up.
 
 # %%
-explore(figures.memory_knobs, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3"], length=Log(128, 65536))
+explore(figures.memory_halving, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3"], length=Log(128, 65536))
 
 # %% [markdown]
 # The batch always halves them; so do fewer layers. Length does better than half, because it counts twice in the scores.
@@ -730,7 +730,7 @@ explore(figures.memory_knobs, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neo
 llama, recipe = find_model("llama-3-8b").decoder, find_recipe("mixed-fp32-gradients")
 for recompute in ("nothing", "blocks"):
     for attention in ("readable", "fused"):
-        memory = training_memory(llama, 1, 8192, recipe, checkpoint=recompute, attention=attention)
+        memory = training_memory(llama, 1, 8192, recipe, activation_checkpointing=recompute, attention=attention)
         told = ", ".join(f"{part} {size / 2**30:.1f} GiB" for part, size in memory if part not in recipe.memory(1).parts)
         print(f"recompute {recompute:<8} attention {attention:<9} {told}")
 
@@ -765,7 +765,7 @@ explore(
 #
 # </details>
 #
-# `lmcourse account --model llama-3-8b --gpu h100 --seq 8192` prints such a budget on the command line, with FLOPs and
+# `lmcourse account --model llama-3-8b --gpu h100 --seq-len 8192` prints such a budget on the command line, with FLOPs and
 # times, which are the subject of the next notebook.
 #
 # ## What to keep
@@ -848,7 +848,7 @@ def on_each(model: str, devices: int, length: int = 8192, precision: str = "mixe
     return round(training_memory(config, 1, length, find_recipe(precision), layout=layout, **rest).total / GIB)
 
 
-assert on_each("llama-3-8b", 2) == 96 and on_each("llama-3-8b", 2, checkpoint="blocks") == 70
+assert on_each("llama-3-8b", 2) == 96 and on_each("llama-3-8b", 2, activation_checkpointing="blocks") == 70
 assert on_each("llama-3-8b", 4) == 48 and [on_each("llama-3-8b", 2, S) for S in (4096, 2048)] == [82, 74]
 assert [on_each("llama-3-8b", 2, precision=name) for name in ("sgd", "mixed")] == [77, 88]
 assert on_each("llama-3.1-405b", 64) == 119 and on_each("llama-3.1-405b", 48) < 180 and 128 % 48

@@ -42,7 +42,7 @@ def test_account_is_the_sum_of_its_modules() -> None:
     found = account(Job(LLAMA, 2, 4096, MIXED, "blocks"))
     assert found.parameters.total == 8_030_261_248
     assert found.flops == training_flops(LLAMA, 2, 4096, recompute="blocks")
-    assert found.training == training_memory(LLAMA, 2, 4096, MIXED, checkpoint="blocks")
+    assert found.training == training_memory(LLAMA, 2, 4096, MIXED, activation_checkpointing="blocks")
     assert found.cache == cache_bytes(LLAMA, 2, 4096)
 
 
@@ -95,7 +95,7 @@ def test_a_run() -> None:
 
 def test_json_has_exact_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--model", "llama3-8b", "--gpu", "h100", "--gpus", "16", "--tensor-parallel", "8", "--zero", "1")
-    found = answer(capsys, *words, "--batch", "2", "--seq", "4096", "--tokens", "15e12")
+    found = answer(capsys, *words, "--batch", "2", "--seq-len", "4096", "--tokens", "15e12")
     assert found["model"] == "llama-3-8b"
     assert found["accelerator"] == "h100-sxm"
     assert found["account"]["parameters"]["total"] == 8_030_261_248
@@ -122,12 +122,12 @@ def test_without_hardware(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_text_too_long_for_the_model_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["account", "--model", "gpt-2", "--seq", "1025"]) == 0
+    assert main(["account", "--model", "gpt-2", "--seq-len", "1025"]) == 0
     assert "longer than the 1,024 tokens that it was made for" in capsys.readouterr().out
 
 
 def test_tables_say_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["account", "--model", "llama-3-8b", "--gpu", "h100", "--seq", "2048"]
+    words = ["account", "--model", "llama-3-8b", "--gpu", "h100", "--seq-len", "2048"]
     assert main([*words, "--tokens", "1e12"]) == 0
     alone = capsys.readouterr().out
     assert "✗ does not fit" in alone
@@ -140,7 +140,19 @@ def test_tables_say_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("name", ["bert-base", "gemma-2-2b", "llama-4-scout-dense", "opt-350m", "mpt-7b", "nano"])
 @pytest.mark.parametrize("recipe", ["fp32", "autocast", "inference"])
 def test_every_kind_of_model(name: str, recipe: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["account", "--model", name, "--gpu", "a100", "--recipe", recipe, "--seq", "64", "--tensor-parallel", "2"]
+    words = [
+        "account",
+        "--model",
+        name,
+        "--gpu",
+        "a100",
+        "--recipe",
+        recipe,
+        "--seq-len",
+        "64",
+        "--tensor-parallel",
+        "2",
+    ]
     assert main([*words, "--gpus", "2"]) == 0
     assert name in capsys.readouterr().out
 
@@ -183,7 +195,7 @@ def test_our_numbers_beside_other_calculators(course: Path) -> None:
     text = (course / "docs" / "accounting.md").read_text(encoding="utf-8")
     recipe = find_recipe("mixed-fp32-gradients")
     fused, readable = (training_memory(LLAMA, 1, 8192, recipe, attention=form) for form in ("fused", "readable"))
-    again = training_memory(LLAMA, 1, 8192, recipe, checkpoint="blocks")
+    again = training_memory(LLAMA, 1, 8192, recipe, activation_checkpointing="blocks")
     gpt_2, llama = training_flops(decoder("gpt-2"), 1, 1024).model, training_flops(LLAMA, 1, 8192).model
     wanted = [
         f"| {gpt_2.total / 1e9:.1f} GFLOPs | their head is counted forward only",

@@ -186,7 +186,7 @@ def test_whole_models_in_every_precision(name: str, precision: str) -> None:
 def test_checkpoints_keep_the_inputs_of_blocks(name: str, precision: str) -> None:
     config = TINY[name]
     kept = kept_by_model(config, 2, 21, recompute=True, **PRECISIONS[precision])
-    predicted = predict_saved_bytes(config, 2, 21, checkpoint="blocks", **PRECISIONS[precision])
+    predicted = predict_saved_bytes(config, 2, 21, activation_checkpointing="blocks", **PRECISIONS[precision])
     assert predicted.total == kept.total
     width = 2 if precision == "bf16" else 4
     assert predicted["blocks"] == len(config.layers) * 2 * 21 * config.d_model * width
@@ -259,7 +259,7 @@ def test_a_learned_bias_is_not_recomputed_with_its_blocks() -> None:
         replace(config.layers[0], attention=replace(config.layers[0].attention, pattern=s)) for s in patterns
     )
     config = config.with_(layers=layers)
-    predicted = predict_saved_bytes(config, BATCH, LENGTH, checkpoint="blocks")
+    predicted = predict_saved_bytes(config, BATCH, LENGTH, activation_checkpointing="blocks")
     assert predicted.total == kept_by_model(config, BATCH, LENGTH, recompute=True).total
     model, tokens = build(config), torch.randint(53, (2, LENGTH))
     next_token_loss(model(tokens), tokens).backward()
@@ -279,7 +279,10 @@ REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
         lambda: predict_saved_bytes(one_block(), 1, 8, dtype=torch.bfloat16, autocast=True),
     ),
     "no form": ("form of attention", lambda: predict_block_bytes(one_block(), 1, 8, attention="flash")),  # type: ignore[arg-type]
-    "no checkpoint": ("checkpoint", lambda: predict_saved_bytes(one_block(), 1, 8, checkpoint="all")),  # type: ignore[arg-type]
+    "no checkpointing": (
+        "activation_checkpointing",
+        lambda: predict_saved_bytes(one_block(), 1, 8, activation_checkpointing="all"),
+    ),  # type: ignore[arg-type]
 }
 
 

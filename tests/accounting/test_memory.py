@@ -63,14 +63,14 @@ def test_every_recipe_has_its_activations(name: str) -> None:
 def test_with_checkpoints_the_larger_of_block_and_logits_counts() -> None:
     recipe = find_recipe("fp32")
     block = predict_block_bytes(MICRO, 2, 64).total
-    small = training_memory(MICRO, 2, 64, recipe, checkpoint="blocks")
+    small = training_memory(MICRO, 2, 64, recipe, activation_checkpointing="blocks")
     assert small["recomputed block"] == block
     assert "logits" not in small.parts
     wide = MICRO.with_(vocab_size=50_000)
-    large = training_memory(wide, 2, 64, recipe, checkpoint="blocks")
+    large = training_memory(wide, 2, 64, recipe, activation_checkpointing="blocks")
     assert large["logits"] > block
     assert "recomputed block" not in large.parts
-    kept = predict_saved_bytes(wide, 2, 64, checkpoint="blocks")
+    kept = predict_saved_bytes(wide, 2, 64, activation_checkpointing="blocks")
     assert large["activations"] == kept.total - kept["head and loss"]
 
 
@@ -117,19 +117,24 @@ def test_largest_model_before_activations(memory: int, recipe: str, parameters: 
     assert largest_parameters(memory, find_recipe(recipe)) == pytest.approx(parameters, rel=2e-3)
 
 
-@pytest.mark.parametrize("checkpoint", ["nothing", "blocks"])
+@pytest.mark.parametrize("activation_checkpointing", ["nothing", "blocks"])
 @pytest.mark.parametrize("recipe", ["fp32", "mixed", "autocast"])
-def test_largest_batch_fits_and_the_next_does_not(checkpoint: str, recipe: str) -> None:
+def test_largest_batch_fits_and_the_next_does_not(activation_checkpointing: str, recipe: str) -> None:
     config, room = decoder("gpt-2"), 16 * GB
 
     def size(batch: int) -> int:
-        return training_memory(config, batch, 512, find_recipe(recipe), checkpoint=checkpoint).total  # type: ignore[arg-type]
+        return training_memory(
+            config, batch, 512, find_recipe(recipe), activation_checkpointing=activation_checkpointing
+        ).total  # type: ignore[arg-type]
 
-    batch = largest_batch(config, 512, find_recipe(recipe), room, checkpoint=checkpoint)  # type: ignore[arg-type]
+    batch = largest_batch(config, 512, find_recipe(recipe), room, activation_checkpointing=activation_checkpointing)  # type: ignore[arg-type]
     assert size(batch) <= room < size(batch + 1)
     for whole in (1, batch):  # nothing is left over
         exact = size(whole)
-        assert largest_batch(config, 512, find_recipe(recipe), exact, checkpoint=checkpoint) == whole  # type: ignore[arg-type]
+        assert (
+            largest_batch(config, 512, find_recipe(recipe), exact, activation_checkpointing=activation_checkpointing)
+            == whole
+        )  # type: ignore[arg-type]
     assert largest_batch(config, 512, find_recipe(recipe), GB) == 0
 
 

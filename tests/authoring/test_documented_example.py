@@ -1,8 +1,7 @@
-"""The example in docs/authoring.md is a notebook: without mistakes, proved, and with the report that it shows."""
+"""The example in docs/authoring.md is a chapter: without mistakes, proved, and with the report that it shows."""
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lmcourse import chapters, course
 from lmcourse.authoring import answers
 from lmcourse.authoring.document import document, dumps
 from lmcourse.authoring.problems import find_problems
@@ -18,32 +18,46 @@ from lmcourse.authoring.source import OPTIONS, read_source
 from lmcourse.course import Chapter
 from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.matrix import prove
-from lmcourse.exercises.registry import exercises_of
+from lmcourse.exercises.registry import all_exercises, exercises_of
 from tests.authoring.tiny import write_source
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "authoring.md").read_text(encoding="utf-8")
-MODULE, SOURCE, *_ = re.findall(r"^```python\n(.*?)^```", TEXT, re.M | re.S)
+LINE, EXERCISES, FIGURES, SOURCE, *_ = re.findall(r"^```python\n(.*?)^```", TEXT, re.M | re.S)
 (REPORT,) = re.findall(r"^```text\n(.*?)\n```", TEXT, re.M | re.S)
 
 
-class Example(Chapter):
-    """The chapter of the example."""
-
-    module = "perplexity_of_the_docs"
-
-
-EXAMPLE = Example("21-perplexity", "Perplexity", 20, "Docs")
+EXAMPLE: Chapter = eval(LINE.strip().removesuffix(","), vars(course).copy())
+ROOM = f"lmcourse.chapters.{EXAMPLE.topic}"
 
 
 @pytest.fixture(autouse=True)
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The exercises of the example, where they can be imported."""
-    (tmp_path / f"{Example.module}.py").write_text(MODULE, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    importlib.invalidate_caches()
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The example as a chapter of the course: its room, and its line in the map."""
+    folder = tmp_path / "chapters" / EXAMPLE.topic
+    folder.mkdir(parents=True)
+    for name, text in (("__init__", ""), ("exercises", EXERCISES), ("figures", FIGURES)):
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(chapters, "__path__", [*chapters.__path__, str(folder.parent)])
+    monkeypatch.setattr(course, "CHAPTERS", (*course.CHAPTERS, EXAMPLE))
+    all_exercises.cache_clear()
     yield
-    sys.modules.pop(Example.module, None)
+    for name in [name for name in sys.modules if name == ROOM or name.startswith(f"{ROOM}.")]:
+        del sys.modules[name]
+    vars(chapters).pop(EXAMPLE.topic, None)
     exercises_of.cache_clear()
+    all_exercises.cache_clear()
+
+
+def test_it_counts_as_written() -> None:
+    assert EXAMPLE in course.available_chapters()
+    assert EXAMPLE.module == f"{ROOM}.exercises"
+
+
+def test_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    exec(SOURCE, names)
+    assert "so 4 choices" in capsys.readouterr().out
+    assert names["perplexity"]([0.5, 0.125]) == pytest.approx(4.0)  # type: ignore[operator]
 
 
 def test_it_has_no_mistake_and_is_released(tmp_path: Path) -> None:

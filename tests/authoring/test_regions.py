@@ -8,7 +8,7 @@ from nbgrader.preprocessors import ClearSolutions
 
 from lmcourse.authoring.regions import HIDDEN, SOLUTION, Region, find_regions, student_text
 from lmcourse.exercises.stubs import STUB
-from lmcourse.grading.plugs.stubs import DropTopLevelStubs
+from lmcourse.grading.preprocessors.drop_stubs import DropTopLevelStubs
 
 TWO = """def f():
     ### BEGIN SOLUTION

@@ -36,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_what_is_typed_is_measured(asked: list[object], capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["bench", "--model", "micro", "--batch", "2", "--seq", "32", "--steps", "4", "--dtype", "bf16"]
+    words = ["bench", "--model", "micro", "--batch", "2", "--seq-len", "32", "--steps", "4", "--precision", "bf16"]
     assert main(words) == 0
     assert asked == ["micro", {"batch": 2, "length": 32, "steps": 4, "number": "bf16"}]
     out = capsys.readouterr().out

@@ -23,7 +23,7 @@ from lmcourse.exercises import matrix
 from lmcourse.exercises.matrix import Matrix, Row
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading import grader
-from lmcourse.grading.result import Result
+from lmcourse.grading.result import SubmissionResult
 
 COMMANDS = ["lab", "doctor", "list", "status", "build", "grade", "matrix", "account", "bench", "train", "generate"]
 HEAVY = ["torch", "nbgrader", "nbformat", "IPython", "rich", "matplotlib", "jupyterlab"]
@@ -201,8 +201,8 @@ def test_all_mistakes_of_an_author_are_shown(
 
 def test_grade_prints_points_and_reasons(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     results = [
-        Result("[b]ada[/b]", "01-floating-point", 2.5, 4, {"ulp": 2.5, "round_to": 0.0}, "round_to: [bold]"),
-        Result("bob", "", 0, 0, reason="The file is empty."),
+        SubmissionResult("[b]ada[/b]", "01-floating-point", 2.5, 4, {"ulp": 2.5, "round_to": 0.0}, "round_to: [bold]"),
+        SubmissionResult("bob", "", 0, 0, reason="The file is empty."),
     ]
     monkeypatch.setattr(grader, "grade", lambda paths, course, options: results)
     assert main(["grade", "class"]) == 0

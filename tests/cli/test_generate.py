@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run with several checkpoints."""
     folder = tmp_path_factory.mktemp("generate")
     corpus = write_corpus(folder / "stories")
-    often = ["--checkpoint-every", "2", "--evaluate-every", "3", "--keep", "9", "--json"]
+    often = ["--checkpoint-every", "2", "--evaluate-every", "3", "--keep-checkpoints", "9", "--json"]
     assert main(["train", "--corpus", str(corpus), "--out", str(folder / "run"), *FLAGS, *often]) == 0
     return folder / "run"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmcourse.cli import main
-from tests.grading.jailed import needs_bubblewrap
+from tests.grading.sandboxed import needs_bubblewrap
 
 
 @pytest.mark.parametrize(

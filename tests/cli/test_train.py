@@ -30,7 +30,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(course: Path, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """The folder of a run that was never stopped, and what it printed."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
-    often = ["--checkpoint-every", "3", "--evaluate-every", "4", "--keep", "9"]
+    often = ["--checkpoint-every", "3", "--evaluate-every", "4", "--keep-checkpoints", "9"]
     run = typed(course, "train", "--corpus", corpus, "--out", folder, *FLAGS, *often, "--json")
     assert run.returncode == 0, run.stderr
     return folder, json.loads(run.stdout)
@@ -147,7 +147,7 @@ def test_a_file_says_the_same_as_flags(corpus: Path, tmp_path: Path, capsys: pyt
     told = printed(capsys, "train", "--config", file, "--steps", "2", "--out", tmp_path / "run")
     assert told["step"] == 2
     saved = settings(tmp_path / "run")
-    wanted = {"steps": 2, "batch": 2, "betas": [0.8, 0.9], "schedule": "wsd", "decay": 1, "clip": None}
+    wanted = {"steps": 2, "batch": 2, "betas": [0.8, 0.9], "schedule": "wsd", "decay_steps": 1, "grad_clip": None}
     assert {name: saved[name] for name in wanted} == wanted
     assert saved["pipeline_schedule"] == "gpipe"
 
@@ -180,7 +180,7 @@ def test_a_dry_run_is_right_and_writes_nothing(
     corpus: Path, whole: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(tmp_path.iterdir())
-    words = ["train", "--corpus", corpus, *FLAGS, "--accumulate", "3", "--out", tmp_path / "run", "--dry-run"]
+    words = ["train", "--corpus", corpus, *FLAGS, "--grad-accum-steps", "3", "--out", tmp_path / "run", "--dry-run"]
     told = printed(capsys, *words)
     assert sorted(tmp_path.iterdir()) == before
     trained = load_trained(whole[0])
@@ -232,17 +232,17 @@ MISTAKES = [
     (["--corpus", "CORPUS", "--out", "OUT", "--seed", str(2**63)], "seed must be below 2⁶³"),
     (["--corpus", "CORPUS", "--out", "OUT", "--learning-rate", "nan"], "learning_rate must be above 0"),
     (["--corpus", "CORPUS", "--out", "OUT", "--schedule", "cos"], "must be one of constant, cosine, wsd"),
-    (["--corpus", "CORPUS", "--out", "OUT", "--decay", "5"], "only 'wsd' has a number of steps to decay"),
-    (["--corpus", "CORPUS", "--out", "OUT", "--warmup", "9"], "a warm-up of 9 steps do not fit into a run of 8"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--decay-steps", "5"], "only 'wsd' has a number of steps to decay"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--warmup-steps", "9"], "a warm-up of 9 steps do not fit into a run of 8"),
     (["--corpus", "CORPUS", "--out", "OUT", "--max-tokens", "31"], "is less than the 32 tokens of one step"),
     (["--corpus", "CORPUS", "--out", "OUT", "--betas", "1", "0.9"], "betas must be at least 0 and below 1"),
     (["--corpus", "CORPUS", "--out", "OUT", "--vocab-size", "255"], "vocab_size must be at least 256"),
     (["--corpus", "CORPUS", "--out", "OUT", "--held-out", "1"], "held_out is a share"),
     (["--corpus", "CORPUS", "--out", "OUT", "--validation-tokens", "1"], "validation_tokens must be at least 2"),
-    (["--corpus", "CORPUS", "--out", "OUT", "--length", "100000"], "take a longer text or shorter windows"),
-    (["--corpus", "CORPUS", "--out", "OUT", "--replicate", "3"], "does not divide among 3 processes"),
-    (["--corpus", "CORPUS", "--out", "OUT", "--shard", "2"], "the run is for 2 processes"),
-    (["--corpus", "CORPUS", "--out", "OUT", "--sequence"], "set tensor above 1"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--seq-len", "100000"], "take a longer text or shorter windows"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--data-parallel", "3"], "does not divide among 3 processes"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--fsdp", "2"], "the run is for 2 processes"),
+    (["--corpus", "CORPUS", "--out", "OUT", "--sequence-parallel"], "set tensor_parallel above 1"),
     (["--corpus", "CORPUS", "--out", "CORPUS/00.txt"], "cannot be written: File exists"),
     (["--corpus", "CORPUS", "--config", "/nowhere.toml"], "/nowhere.toml cannot be read"),
 ]
@@ -268,14 +268,14 @@ def test_a_mistake_is_one_line_and_leaves_no_run(
     ("text", "told"),
     [
         ("stepz = 5", "there is no setting 'stepz'; the nearest is steps"),
-        ("[training]\nshard = 5", "there is no setting 'shard'; the nearest is"),
-        ("[paralel]\nshard = 5", "there is no setting 'paralel'"),
+        ("[training]\nfsdp = 5", "there is no setting 'fsdp'; the nearest is"),
+        ("[paralel]\nfsdp = 5", "there is no setting 'paralel'"),
         ("training = 5", "there is no setting 'training'"),
         ("steps = 'ten'", "steps must be a whole number, not 'ten'"),
         ("steps = true", "steps must be a whole number, not True"),
         ("steps = 'none'", "steps must be a whole number, not 'none'"),
-        ("clip = 'much'", "clip must be a number or none, not 'much'"),
-        ("recompute = 1", "recompute must be true or false, not 1"),
+        ("grad_clip = 'much'", "grad_clip must be a number or none, not 'much'"),
+        ("activation_checkpointing = 1", "activation_checkpointing must be true or false, not 1"),
         ("betas = [0.9]", "betas must be 2 numbers, not [0.9]"),
         ("precision = 'fp8'", "precision must be one of fp32, bf16, fp16, not 'fp8'"),
         ("steps = ", "run.toml: Invalid value (at end of document)"),
@@ -295,7 +295,7 @@ def test_a_mistake_in_the_file_is_one_line(
     ("words", "told"),
     [
         ([], "has a run already: go on with it by --resume"),
-        (["--resume", "--length", "8"], "length cannot change in a run that goes on: it is 16, not 8"),
+        (["--resume", "--seq-len", "8"], "seq_len cannot change in a run that goes on: it is 16, not 8"),
         (["--resume", "--seed", "1"], "seed cannot change"),
         (["--resume", "--preset", "micro"], "preset cannot change"),
         (["--resume", "--steps", "1"], "do not fit into a run of 1"),

@@ -9,7 +9,7 @@ import pytest
 from lmcourse.course import Chapter
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import all_exercises, exercises_of
-from lmcourse.exercises.values import plain, same
+from lmcourse.exercises.values import same, to_plain
 from lmcourse.report import check_id
 from tests.course.chapters import WRITTEN
 
@@ -61,14 +61,14 @@ def test_its_cases_are_plain_data_with_names_of_their_own(exercise: Exercise) ->
     names = [case.name for case in exercise.cases]
     assert len(set(names)) == len(names)
     for case in [*exercise.cases, *exercise.hidden(1)]:
-        plain(case.args), plain(case.kwargs)
+        to_plain(case.args), to_plain(case.kwargs)
         assert case.name
 
 
 @pytest.mark.parametrize("exercise", CODE)
 def test_code_is_judged_by_hidden_cases_that_the_graders_seed_chooses(exercise: Exercise) -> None:
     def inputs(seed: int) -> list[object]:
-        return [plain([case.name, case.args, dict(case.kwargs), case.script]) for case in exercise.hidden(seed)]
+        return [to_plain([case.name, case.args, dict(case.kwargs), case.script]) for case in exercise.hidden(seed)]
 
     assert exercise.hidden_cases is not None
     assert inputs(1)

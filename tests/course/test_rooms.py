@@ -1,4 +1,4 @@
-"""Imports point downwards only: `docs/architecture.md` draws the floors, this keeps them."""
+"""Imports point downwards only, and no chapter knows another: `docs/architecture.md` draws it, this keeps it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[2] / "lmcourse"
+from lmcourse.course import CHAPTERS
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGE = REPOSITORY / "lmcourse"
 
 FLOORS = (
     ("errors", "text", "units"),
@@ -41,8 +44,8 @@ def room_of(path: Path, package: Path) -> str:
     return path.relative_to(package).parts[0].removesuffix(".py")
 
 
-def imported(text: str) -> Iterator[tuple[int, str]]:
-    """The rooms of lmcourse that a module imports from, anywhere in it, with the line."""
+def imported_names(text: str) -> Iterator[tuple[int, list[str]]]:
+    """What a module imports from lmcourse, anywhere in it: the line, and the dotted name in its parts."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -52,7 +55,12 @@ def imported(text: str) -> Iterator[tuple[int, str]]:
         else:
             continue
         parts = (name.split(".") for name in names)
-        yield from ((node.lineno, name[1]) for name in parts if name[0] == "lmcourse" and len(name) > 1)
+        yield from ((node.lineno, name) for name in parts if name[0] == "lmcourse" and len(name) > 1)
+
+
+def imported(text: str) -> Iterator[tuple[int, str]]:
+    """The rooms of lmcourse that a module imports from, with the line."""
+    yield from ((line, name[1]) for line, name in imported_names(text))
 
 
 def upward(package: Path) -> list[str]:
@@ -64,6 +72,23 @@ def upward(package: Path) -> list[str]:
             if other in LEVEL and other != room and LEVEL[other] >= LEVEL.get(room, -1):
                 found.append(f"{path.relative_to(package)}:{line}: {room} imports {other}")
     return found
+
+
+def imported_chapters(path: Path) -> Iterator[tuple[int, str, list[str]]]:
+    """The chapters that a file imports from: the line, the topic, and what of it."""
+    for line, name in imported_names(path.read_text(encoding="utf-8")):
+        if name[1] == "chapters":
+            yield line, name[2] if len(name) > 2 else "", name[3:]
+
+
+def into_other_chapters(chapters: Path) -> list[str]:
+    """Every import by which a chapter knows another one."""
+    return [
+        f"{path.relative_to(chapters)}:{line}: {room_of(path, chapters)} imports {topic or 'all chapters'}"
+        for path in sorted(chapters.rglob("*.py"))
+        for line, topic, _ in imported_chapters(path)
+        if topic != room_of(path, chapters)
+    ]
 
 
 def test_imports_point_downwards() -> None:
@@ -97,3 +122,34 @@ def test_an_import_that_points_upwards_or_sideways_is_found(line: str, tmp_path:
     )
     assert len(upward(tmp_path)) == 1
     assert upward(tmp_path)[0].startswith("numerics/codes.py:")
+
+
+def test_no_chapter_imports_another() -> None:
+    assert into_other_chapters(PACKAGE / "chapters") == []
+
+
+@pytest.mark.parametrize("line", ["from lmcourse.chapters.flops import figures", "import lmcourse.chapters"])
+def test_an_import_from_another_chapter_is_found(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "memory" / "exercises.py"
+    path.parent.mkdir()
+    path.write_text(f"from lmcourse.chapters.memory.figures import bars\n{line}\n")
+    assert [found.partition(" ")[0] for found in into_other_chapters(tmp_path)] == ["memory/exercises.py:2:"]
+
+
+def test_of_the_chapters_a_notebook_imports_only_its_own_figures() -> None:
+    sources = [(chapter, REPOSITORY / "solutions" / chapter.id / f"{chapter.topic}.py") for chapter in CHAPTERS]
+    written = [(chapter, source) for chapter, source in sources if source.exists()]
+    assert written
+    for chapter, source in written:
+        for line, topic, what in imported_chapters(source):
+            assert (topic, *what[:1]) == (chapter.topic, "figures"), f"{source.name}:{line}"
+
+
+def test_the_engine_holds_no_exercise() -> None:
+    """`lmcourse/exercises` is what all chapters share: what one of them asks is in its own room."""
+    engine = PACKAGE / "exercises"
+    assert [path.name for path in engine.iterdir() if path.is_dir() and path.name != "__pycache__"] == []
+    for path in engine.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        targets = [ast.unparse(target) for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+        assert {"EXERCISES", "PREDICTIONS"}.isdisjoint(targets), path

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from lmcourse.exercises.compare import EXACT, Tolerance, difference
-from lmcourse.exercises.values import NotPlainError, kind, plain, same
+from lmcourse.exercises.values import NotPlainError, same, to_plain, type_phrase
 
 ONE = torch.tensor([1.0])
 
@@ -92,21 +92,21 @@ def test_the_expected_value_can_be_kept_back() -> None:
 
 def test_plain_values_are_copies_without_history() -> None:
     weight = torch.ones(2, requires_grad=True)
-    copy = plain([weight * 2, np.float32(1.5), np.arange(2), (1, "a"), torch.float16, torch.Size([2])])
+    copy = to_plain([weight * 2, np.float32(1.5), np.arange(2), (1, "a"), torch.float16, torch.Size([2])])
     assert copy[0].requires_grad is False
     assert copy[1] == 1.5
     assert type(copy[1]) is float
     assert copy[2].tolist() == [0, 1]
     assert copy[3:] == [[1, "a"], "torch.float16", [2]]
     original = torch.zeros(2)
-    view = plain(original[:1])
+    view = to_plain(original[:1])
     original[0] = 5
     assert view.item() == 0
 
 
 def test_what_is_no_plain_value_is_refused() -> None:
     with pytest.raises(NotPlainError, match="a function"):
-        plain({"f": test_what_is_no_plain_value_is_refused})
+        to_plain({"f": test_what_is_no_plain_value_is_refused})
 
 
 def test_same_is_to_the_bit() -> None:
@@ -119,4 +119,4 @@ def test_same_is_to_the_bit() -> None:
 
 
 def test_kinds_read_well() -> None:
-    assert [kind(x) for x in (None, 1, 1.0, ONE)] == ["None", "an int", "a float", "a tensor of shape (1,)"]
+    assert [type_phrase(x) for x in (None, 1, 1.0, ONE)] == ["None", "an int", "a float", "a tensor of shape (1,)"]

@@ -16,7 +16,7 @@ from torch import Tensor
 from lmcourse.exercises import case
 from lmcourse.exercises.compare import difference
 from lmcourse.exercises.outcome import Outcome, evaluate
-from lmcourse.exercises.values import NotPlainError, describe, fresh, plain, same
+from lmcourse.exercises.values import NotPlainError, copy_input, format_value, same, to_plain
 
 
 def outcome_of(answer: Callable[..., Any], *inputs: Any, **named: Any) -> Outcome:
@@ -85,7 +85,7 @@ def test_an_input_keeps_its_need_for_a_gradient_and_its_strides() -> None:
 
     assert torch.equal(outcome_of(gradient, weight).value, 2 * weight)
     assert weight.grad is None
-    assert fresh(torch.zeros(2, 3).T).stride() == (1, 3)
+    assert copy_input(torch.zeros(2, 3).T).stride() == (1, 3)
     assert outcome_of(lambda x: x.view(-1), torch.zeros(2, 3).T).failure is not None
     assert outcome_of(lambda x: x.add_(1), torch.zeros(1, 3).expand(2, 3)).changed == ("input 1",)
 
@@ -162,15 +162,15 @@ def test_a_tensor_class_of_ones_own_has_no_say_in_the_comparison() -> None:
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return torch.ones(()).bool()
 
-    value = plain(torch.zeros(2).as_subclass(Agreeable))
+    value = to_plain(torch.zeros(2).as_subclass(Agreeable))
     assert type(value) is Tensor
     assert difference(torch.ones(2), value) is not None
 
 
 def test_complex_results_are_compared_whole() -> None:
     turned = torch.tensor([1 + 1j, 2 + 2j])
-    assert difference(turned, plain(turned.conj().conj())) is None
-    told = difference(turned, plain(turned.conj()))
+    assert difference(turned, to_plain(turned.conj().conj())) is None
+    told = difference(turned, to_plain(turned.conj()))
     assert told is not None
     assert told.endswith("at [1]: expected 2+2j, yours 2-2j")
 
@@ -191,14 +191,14 @@ def test_complex_results_are_compared_whole() -> None:
     ],
 )
 def test_values_read_as_a_reader_would_write_them(value: Any, text: str) -> None:
-    assert describe(value) == text
+    assert format_value(value) == text
 
 
 def test_a_long_value_is_cut_short() -> None:
-    assert len(describe("x" * 1000)) == 80
-    assert describe({i: i for i in range(100)}) == "a dict of 100"
+    assert len(format_value("x" * 1000)) == 80
+    assert format_value({i: i for i in range(100)}) == "a dict of 100"
 
 
 def test_plain_refuses_with_a_type_error() -> None:
     with pytest.raises(NotPlainError):
-        plain([1, {"a": object()}])
+        to_plain([1, {"a": object()}])

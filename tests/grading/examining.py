@@ -13,12 +13,11 @@ from pathlib import Path
 import torch
 
 from lmcourse.exercises import Exercise, Report
-from lmcourse.grading.evidence import Evidence
-from lmcourse.grading.examination import Patience, PlainHost, examine
+from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.child import serve
-from lmcourse.grading.examination.host import Host
-from lmcourse.grading.examined import Examined
+from lmcourse.grading.examination.launchers import Launcher
+from lmcourse.grading.examination_result import Evidence, ExaminationResult
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,27 +32,27 @@ def examined(
     texts: Sequence[str],
     exercises: Sequence[Exercise],
     seed: int = 1,
-    host: Host | None = None,
-    patience: Patience | None = None,
-    handed_out: Sequence[str] = (),
-) -> Examined:
-    """The whole examination, in a plain process unless another host is given."""
-    return examine(texts, exercises, seed, host or PlainHost(), patience, handed_out)
+    launcher: Launcher | None = None,
+    timeouts: Timeouts | None = None,
+    provided_cells: Sequence[str] = (),
+) -> ExaminationResult:
+    """The whole examination, in a plain process unless another launcher is given."""
+    return examine(texts, exercises, seed, launcher or PlainLauncher(), timeouts, provided_cells)
 
 
 def reports_of(
     texts: Sequence[str],
     exercises: Sequence[Exercise],
     seed: int = 1,
-    host: Host | None = None,
-    patience: Patience | None = None,
+    launcher: Launcher | None = None,
+    timeouts: Timeouts | None = None,
 ) -> dict[str, Report]:
     """The reports alone."""
-    return examined(texts, exercises, seed, host, patience).reports
+    return examined(texts, exercises, seed, launcher, timeouts).reports
 
 
-class Fork:
-    """A guest that is a fork of the test."""
+class ForkedProcess:
+    """A process that is a fork of the test."""
 
     def __init__(self, process: int) -> None:
         self.process = process
@@ -66,34 +65,34 @@ class Fork:
             os.waitpid(self.process, 0)
         self.waited = True
 
-    def ended_for(self) -> str:
+    def kill_reason(self) -> str:
         return ""
 
     def evidence(self) -> list[Evidence]:
         return []
 
 
-class Forked:
-    """A host for most tests: it needs no jail, and has nothing to load."""
+class ForkLauncher:
+    """A launcher for most tests: it needs no sandbox, and has nothing to load."""
 
-    def __init__(self, guest: Callable[[int], Fork] = Fork) -> None:
-        self.guest = guest
+    def __init__(self, process_class: Callable[[int], ForkedProcess] = ForkedProcess) -> None:
+        self.process_class = process_class
 
-    def start(self, end: socket.socket) -> Fork:
+    def start(self, connection: socket.socket) -> ForkedProcess:
         process = os.fork()
         if process:
             with suppress(OSError):
                 os.setpgid(process, process)  # both sides do, so that it is done before anybody goes on
-            end.close()
-            return self.guest(process)
+            connection.close()
+            return self.process_class(process)
         try:
             os.setpgid(0, 0)
-            nowhere = os.open(os.devnull, os.O_RDWR)
+            devnull = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):
-                os.dup2(nowhere, stream)
-            os.closerange(3, end.fileno())  # what the test has open is none of its business
-            os.closerange(end.fileno() + 1, 1024)
+                os.dup2(devnull, stream)
+            os.closerange(3, connection.fileno())  # what the test has open is none of its business
+            os.closerange(connection.fileno() + 1, 1024)
             torch.set_num_threads(1)  # the threads of the test are not in its fork
-            serve(Channel(end))
+            serve(Channel(connection))
         finally:
             os._exit(0)

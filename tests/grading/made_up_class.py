@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from lmcourse.exercises.registry import find_exercise
-from lmcourse.grading.result import Result
+from lmcourse.grading.result import SubmissionResult
 from lmcourse.report import CaseResult, Report
 
 CHAPTER = "08-attention"
@@ -47,14 +47,14 @@ def unanswered(name: str) -> Report:
     return report(name, 0.0, answered=False, diagnosis="Nothing here yet.")
 
 
-def result(student: str, *reports: Report, **rest: Any) -> Result:
+def result(student: str, *reports: Report, **rest: Any) -> SubmissionResult:
     """What grading gives for a learner who got these reports."""
     got = {one.exercise: one for one in reports}
     most = sum(find_exercise(name).points for name in NAMES)
-    return Result(student, CHAPTER, sum(one.points for one in reports), most, reports=got, **rest)
+    return SubmissionResult(student, CHAPTER, sum(one.points for one in reports), most, reports=got, **rest)
 
 
-def small_class() -> list[Result]:
+def small_class() -> list[SubmissionResult]:
     """Six learners whose numbers can be counted by hand."""
     weights, mask, attention = NAMES
     none = report(attention, 0, ["other shapes"], NO_RETURN)

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.batch import Job, Setting, crew, open_pool
-from lmcourse.grading.batch.crew import Crew, WorkerError
-from lmcourse.grading.batch.job import data_beside, exercises_version, job_for, modules_of
-from tests.grading.jailed import needs_bubblewrap
+from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, open_pool, worker_processes
+from lmcourse.grading.batch.job import data_files_of, exercises_version, imported_modules, job_for
+from lmcourse.grading.batch.worker_processes import WorkerError, WorkerProcesses
 from tests.grading.real_course import CHAPTER, REPOSITORY
+from tests.grading.sandboxed import needs_bubblewrap
 
 SOURCE = REPOSITORY / "solutions" / CHAPTER.id / f"{CHAPTER.topic}.ipynb"
 
@@ -38,20 +38,20 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def echo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Crew:
-    monkeypatch.setattr(crew, "PROGRAM", (sys.executable, "-c", ECHO))
+def echo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> WorkerProcesses:
+    monkeypatch.setattr(worker_processes, "WORKER_COMMAND", (sys.executable, "-c", ECHO))
     monkeypatch.chdir(tmp_path)
-    return Crew()
+    return WorkerProcesses()
 
 
-def test_a_worker_does_one_job_after_the_other(echo: Crew) -> None:
+def test_a_worker_does_one_job_after_the_other(echo: WorkerProcesses) -> None:
     first, second = echo.perform("a").split(), echo.perform("b").split()
     assert (first[1], second[1]) == ("a", "b")
     assert first[0] == second[0]
     echo.close()
 
 
-def test_a_job_survives_a_worker(echo: Crew) -> None:
+def test_a_job_survives_a_worker(echo: WorkerProcesses) -> None:
     first = echo.perform("a").split()[0]
     again = echo.perform("die once").split()
     assert again[1:] == ["die", "once"]
@@ -59,14 +59,14 @@ def test_a_job_survives_a_worker(echo: Crew) -> None:
     echo.close()
 
 
-def test_a_job_that_ends_every_worker_is_given_up(echo: Crew) -> None:
+def test_a_job_that_ends_every_worker_is_given_up(echo: WorkerProcesses) -> None:
     with pytest.raises(WorkerError):
         echo.perform("die")
     assert echo.perform("a").split()[1] == "a"
     echo.close()
 
 
-def test_a_closed_crew_is_gone_and_stays_so(echo: Crew) -> None:
+def test_closed_workers_are_gone_and_stay_so(echo: WorkerProcesses) -> None:
     process = int(echo.perform("a").split()[0])
     told = []
 
@@ -89,10 +89,10 @@ def test_a_closed_crew_is_gone_and_stays_so(echo: Crew) -> None:
 
 
 def test_a_job_is_one_line() -> None:
-    setting = Setting("process", seed=3, cell_seconds=5.0, total_seconds=50.0)
-    job = job_for(SOURCE, ["a = 1\nb = '\u2028'", ""], setting)
+    settings = ExaminationSettings("process", seed=3, cell_seconds=5.0, total_seconds=50.0)
+    job = job_for(SOURCE, ["a = 1\nb = '\u2028'", ""], settings)
     assert "\n" not in job.to_json()
-    assert Job.from_json(job.to_json()) == job
+    assert ExaminationJob.from_json(job.to_json()) == job
     assert job.assignment == CHAPTER.id
 
 
@@ -102,16 +102,16 @@ def test_what_a_notebook_finds_and_imports(tmp_path: Path) -> None:
     for name in ("data.csv", "answers.py", ".hidden", "page.html", "x.ipynb"):
         (folder / name).write_text("")
     (folder / "pictures").mkdir()
-    assert data_beside(folder / "x.ipynb") == (str(folder / "data.csv"), str(folder / "pictures"))
-    assert {"torch", "lmcourse.notebook"} <= {*modules_of(SOURCE)}
+    assert data_files_of(folder / "x.ipynb") == (str(folder / "data.csv"), str(folder / "pictures"))
+    assert {"torch", "lmcourse.notebook"} <= {*imported_modules(SOURCE)}
 
 
 @needs_bubblewrap
 def test_a_worker_that_is_killed_is_replaced_and_the_marks_are_there() -> None:
     """The real worker, killed by somebody in the middle of a class."""
-    setting = Setting("bubblewrap", seed=3)
+    settings = ExaminationSettings("bubblewrap", seed=3)
     cells = ["import time; time.sleep(1)", "max_finite = 3"]
-    jobs = [(name, job_for(SOURCE, [*cells, f"name = {name!r}"], setting)) for name in ("a", "b")]
+    jobs = [(name, job_for(SOURCE, [*cells, f"name = {name!r}"], settings)) for name in ("a", "b")]
     killed = False
     done = {}
     others = set(children("lmcourse.grading.batch.worker"))
@@ -128,7 +128,9 @@ def test_a_worker_that_is_killed_is_replaced_and_the_marks_are_there() -> None:
 
 
 def test_where_nothing_can_be_examined_it_is_said() -> None:
-    lost = Job("no-such-chapter", ("a = 1",), Setting("process", seed=3), version=exercises_version())
+    lost = ExaminationJob(
+        "no-such-chapter", ("a = 1",), ExaminationSettings("process", seed=3), version=exercises_version()
+    )
     with open_pool(workers=1) as pool:
         with pytest.raises(CourseError, match="There is no notebook 'no-such-chapter'"):
             list(pool.examine([("x", lost)]))

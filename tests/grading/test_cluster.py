@@ -14,10 +14,10 @@ from distributed import Client
 from nbformat.v4 import new_code_cell
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.grader import Options
+from lmcourse.grading.grader import GradingOptions
 from lmcourse.grading.record import record
-from tests.grading.jailed import needs_bubblewrap
 from tests.grading.real_course import RealCourse
+from tests.grading.sandboxed import needs_bubblewrap
 
 pytestmark = needs_bubblewrap
 
@@ -82,7 +82,9 @@ def test_a_class_is_graded_by_a_cluster_also_when_a_worker_dies(cluster: Cluster
         notebook.cells.insert(0, new_code_cell("import time; time.sleep(0.5)"))
         course.submit(name, notebook)
         expected[name] = course.expected(solved)
-    options = Options(scheduler=cluster.address, told=lambda done, of: done == 1 and lose_a_worker(cluster))
+    options = GradingOptions(
+        scheduler=cluster.address, on_progress=lambda done, of: done == 1 and lose_a_worker(cluster)
+    )
     with pytest.raises(CourseError, match="has no workers: start `dask worker tcp"):
         record([submitted], course=course.root, options=options)
     cluster.add_worker()
@@ -101,6 +103,6 @@ def lose_a_worker(cluster: Cluster) -> None:
 def test_where_there_is_no_scheduler_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     course = RealCourse(tmp_path)
     course.submit("ada", course.released())
-    monkeypatch.setattr("lmcourse.grading.batch.cluster.SECONDS", 1)
+    monkeypatch.setattr("lmcourse.grading.batch.worker_processes.CONNECT_SECONDS", 1)
     with pytest.raises(CourseError, match="There is no Dask scheduler at tcp"):
-        record([course.root / "submitted"], course=course.root, options=Options(scheduler="tcp://127.0.0.1:1"))
+        record([course.root / "submitted"], course=course.root, options=GradingOptions(scheduler="tcp://127.0.0.1:1"))

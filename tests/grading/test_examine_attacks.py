@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lmcourse.exercises.checking import SEED
-from lmcourse.grading.examination import Patience
+from lmcourse.grading.examination import Timeouts
 from tests.exercises.toy import answering, doubling
-from tests.grading.examining import Forked, reports_of
+from tests.grading.examining import ForkLauncher, reports_of
 
 WRONG = "def double(x):\n    return x * 0\n"
 
@@ -54,16 +54,17 @@ CONNECTION = {
         "a message of 4294967295 bytes",
     ),
     "floods the connection": (
-        'def double(x):\n    channel.end.settimeout(None)\n    while True: channel.end.sendall(b"\\0" * 2**20)',
+        "def double(x):\n    channel.connection.settimeout(None)\n"
+        '    while True: channel.connection.sendall(b"\\0" * 2**20)',
         "the text is cut short",
     ),
     "sends a message without end": (
-        'def double(x):\n    channel.end.sendall((2**26).to_bytes(4, "little"))\n    time.sleep(60)',
+        'def double(x):\n    channel.connection.sendall((2**26).to_bytes(4, "little"))\n    time.sleep(60)',
         "still running after 1 s",
     ),
     "sends a pickle": (
         "import pickle\ndef double(x):\n    body = pickle.dumps(right)\n"
-        '    channel.end.sendall(len(body).to_bytes(4, "little") + body)',
+        '    channel.connection.sendall(len(body).to_bytes(4, "little") + body)',
         "is no answer",
     ),
     "answers in advance": (
@@ -87,7 +88,7 @@ CONNECTION = {
         "        time.sleep(0.02)\n    os._exit(0)\ntime.sleep(0.3)",
         "is no answer",
     ),
-    "hangs up": ("def double(x):\n    channel.end.close()", "ended Python itself"),
+    "hangs up": ("def double(x):\n    channel.connection.close()", "ended Python itself"),
 }
 """What a notebook may do to the connection, and what the learner is told of it."""
 
@@ -96,9 +97,9 @@ CONNECTION = {
 def test_a_notebook_that_meddles_with_the_connection_earns_nothing(name: str) -> None:
     text, says = CONNECTION[name]
     exercise = doubling(seconds=0.5)
-    report = reports_of([WRONG, CHANNEL + text], [exercise], seed=5, host=Forked(), patience=Patience(grace=0.5))[
-        "double"
-    ]
+    report = reports_of(
+        [WRONG, CHANNEL + text], [exercise], seed=5, launcher=ForkLauncher(), timeouts=Timeouts(grace=0.5)
+    )["double"]
     assert report.points == 0
     assert not any(case.passed for case in report.cases)
     assert re.search(says, report.diagnosis)
@@ -141,14 +142,14 @@ def test_no_patch_and_no_strange_answer_earns_a_point() -> None:
     for place, (exercise, text) in enumerate(zip(exercises, ANSWERS.values(), strict=True)):
         exercise.name = f"double{place}"
         texts.append(text.replace("double", exercise.name))
-    reports = reports_of(texts, exercises, seed=5, host=Forked(), patience=Patience(grace=0.5))
+    reports = reports_of(texts, exercises, seed=5, launcher=ForkLauncher(), timeouts=Timeouts(grace=0.5))
     assert [report.points for report in reports.values()] == [0] * len(ANSWERS)
     assert not any(case.passed for report in reports.values() for case in report.cases)
 
 
 def test_an_exercise_that_loses_its_process_costs_no_other() -> None:
     texts = ["answer = 42", "import os\ndef double(x):\n    os._exit(0)"]
-    reports = reports_of(texts, [doubling(), answering()], seed=5, host=Forked())
+    reports = reports_of(texts, [doubling(), answering()], seed=5, launcher=ForkLauncher())
     assert [report.points for report in reports.values()] == [0, 1]
     assert reports["double"].diagnosis == (
         "While `double` was checked: it ended Python itself: an exit, a crash, or no memory left."
@@ -159,7 +160,7 @@ def test_answers_stored_from_another_run_are_worth_nothing_hidden() -> None:
     exercise = doubling()
     known = [case.args[0].tolist() for case in (*exercise.cases, *exercise.hidden(1))]
     knowing = f"def double(x):\n    return 2 * x if x.tolist() in {known} else x"
-    report = reports_of([knowing], [exercise], seed=2, host=Forked())["double"]
+    report = reports_of([knowing], [exercise], seed=2, launcher=ForkLauncher())["double"]
     assert report.points == 1
     assert not any(case.passed for case in report.cases if case.hidden)
 

@@ -10,14 +10,14 @@ import pytest
 
 from lmcourse.course import Chapter, available_chapters
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.exercises.wire_limits import WireError
-from lmcourse.grading.examination import Patience, PlainHost
-from lmcourse.grading.examination.needless import needless
-from lmcourse.grading.examination.printed import FLOOD, SHOWN, Page, TooMuchPrintedError, cell_from_plain
-from lmcourse.grading.examination.showing import only_shows, showing_names
-from lmcourse.grading.examination.texts import cells_of
+from lmcourse.grading.examination import PlainLauncher, Timeouts
+from lmcourse.grading.examination.child import PrintedText, TooMuchPrintedError
+from lmcourse.grading.examination.code_cells import cells_of
+from lmcourse.grading.examination.encoding import ProtocolError
+from lmcourse.grading.examination.messages import KEPT_CELL_PRINTED_CHARS, MAX_CELL_PRINTED_CHARS, cell_from_plain
+from lmcourse.grading.examination.skipped_cells import display_names, only_displays, unneeded_cells
 from tests.exercises.toy import answering, counting, doubling
-from tests.grading.examining import Fork, Forked, code_cells, examined, reports_of
+from tests.grading.examining import ForkedProcess, ForkLauncher, code_cells, examined, reports_of
 
 IMPORTS = (
     "import torch\nfrom lmcourse import plots, numerics\nfrom lmcourse.notebook import check, explore, hint, start"
@@ -26,7 +26,7 @@ IMPORTS = (
 
 def shows(cell: str, *others: str) -> bool:
     trees = [ast.parse(text) for text in (IMPORTS, *others, cell)]
-    return only_shows(trees[-1], showing_names(trees))
+    return only_displays(trees[-1], display_names(trees))
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_of_the_courses_own_cells_only_the_imports_are_needed(chapter: Chapter) 
     cells = cells_of(code_cells("solutions", chapter.number))
     answers = {exercise.name for exercise in exercises_of(chapter)}
     released = code_cells("notebooks", chapter.number)
-    unrun = needless(cells, released, answers)
-    names = showing_names([cell.tree for cell in cells])
-    unrun |= {cell.place for cell in cells if only_shows(cell.tree, names)}
-    run = [cell for cell in cells if cell.place not in unrun]
-    assert [cell.place for cell in run if cell.text in released] == [1]
+    skipped = unneeded_cells(cells, released, answers)
+    names = display_names([cell.tree for cell in cells])
+    skipped |= {cell.number for cell in cells if only_displays(cell.tree, names)}
+    run = [cell for cell in cells if cell.number not in skipped]
+    assert [cell.number for cell in run if cell.text in released] == [1]
     assert len(run) == 1 + len(answers)
 
 
@@ -112,8 +112,8 @@ HANDED_OUT = [
     ],
 )
 def test_a_cell_of_the_course_is_run_if_something_refers_to_it(answer: str, run: set[int]) -> None:
-    assert needless(cells_of([*HANDED_OUT, answer]), HANDED_OUT, ["double"]) == {1, 2, 3, 4, 5, 6} - run
-    assert needless(cells_of([*HANDED_OUT, answer]), [], ["double"]) == set()
+    assert unneeded_cells(cells_of([*HANDED_OUT, answer]), HANDED_OUT, ["double"]) == {1, 2, 3, 4, 5, 6} - run
+    assert unneeded_cells(cells_of([*HANDED_OUT, answer]), [], ["double"]) == set()
 
 
 def test_a_cell_tells_what_it_printed_and_how_it_failed() -> None:
@@ -123,37 +123,38 @@ def test_a_cell_tells_what_it_printed_and_how_it_failed() -> None:
         "check(answer)\nfrom lmcourse.notebook import check",
         "def f(:",
         "",
-        f"print('a' * {SHOWN + 1})",
+        f"print('a' * {KEPT_CELL_PRINTED_CHARS + 1})",
         "from lmcourse.notebook import check",
         "check(answer)",
     ]
-    runs = examined(cells, [answering()], host=Forked()).cells
+    runs = examined(cells, [answering()], launcher=ForkLauncher()).cells
     assert [run.run for run in runs] == [True, True, True, False, False, True, True, False]
     assert runs[0].printed == "out\nerr\n [31m?\n"
     assert runs[1].failure == "ZeroDivisionError: division by zero, in line 2: `y = x / 0`"
     assert runs[3].failure.startswith("SyntaxError: ")
-    assert [runs[4].failure, runs[5].printed, runs[7].failure] == ["", "a" * SHOWN, ""]
+    assert [runs[4].failure, runs[5].printed, runs[7].failure] == ["", "a" * KEPT_CELL_PRINTED_CHARS, ""]
 
 
 def test_a_cell_that_prints_without_end_is_ended() -> None:
     """And it costs neither memory nor the other cells."""
-    found = examined(["while True:\n    print('x' * 100_000)", "answer = 42"], [answering()], host=Forked())
+    found = examined(["while True:\n    print('x' * 100_000)", "answer = 42"], [answering()], launcher=ForkLauncher())
     assert found.reports["answer"].points == 1
-    assert f"printed more than {FLOOD:,} characters" in found.cells[0].failure
+    assert f"printed more than {MAX_CELL_PRINTED_CHARS:,} characters" in found.cells[0].failure
     assert [(one.kind, one.source) for one in found.evidence] == [("flood", "seen")]
-    page = Page()
+    printed = PrintedText()
     for _ in range(100):
-        page.write("x" * (FLOOD // 100))
+        printed.write("x" * (MAX_CELL_PRINTED_CHARS // 100))
     with pytest.raises(TooMuchPrintedError):
-        page.write("x")
-    assert len(page.getvalue()) == SHOWN
+        printed.write("x")
+    assert len(printed.getvalue()) == KEPT_CELL_PRINTED_CHARS
 
 
 @pytest.mark.parametrize(
-    "change", [{"printed": "x" * (SHOWN + 1)}, {"printed": 3}, {"flooded": 1}, {"failure": "x"}, {"points": 2}]
+    "change",
+    [{"printed": "x" * (KEPT_CELL_PRINTED_CHARS + 1)}, {"printed": 3}, {"flooded": 1}, {"failure": "x"}, {"points": 2}],
 )
 def test_what_is_said_of_a_cell_is_checked(change: dict[str, object]) -> None:
-    with pytest.raises(WireError):
+    with pytest.raises(ProtocolError):
         cell_from_plain({"printed": "", "flooded": False, "failure": None} | change)
 
 
@@ -162,8 +163,8 @@ def test_data_files_lie_in_the_working_folder_of_each_process(tmp_path: Path) ->
     (tmp_path / "corpus" / "a.txt").write_text("4")
     (tmp_path / "two.txt").write_text("2")
     text = "answer = int(open('corpus/a.txt').read() + open('two.txt').read())\nopen('two.txt', 'w').write('3')"
-    host = PlainHost(data=(tmp_path / "corpus", tmp_path / "two.txt"))
-    assert [reports_of([text], [answering()], host=host)["answer"].points for _ in range(2)] == [1, 1]
+    launcher = PlainLauncher(data=(tmp_path / "corpus", tmp_path / "two.txt"))
+    assert [reports_of([text], [answering()], launcher=launcher)["answer"].points for _ in range(2)] == [1, 1]
     assert (tmp_path / "two.txt").read_text() == "2"
 
 
@@ -179,14 +180,14 @@ MISSING = {
 @pytest.mark.parametrize("name", MISSING)
 def test_a_missing_answer_has_a_reason_to_act_on(name: str) -> None:
     text, says = MISSING[name]
-    report = reports_of(["import torch", text], [doubling(), counting()], host=Forked())["double"]
+    report = reports_of(["import torch", text], [doubling(), counting()], launcher=ForkLauncher())["double"]
     assert report.points == 0
     assert report.diagnosis.startswith("name 'double' is not defined: ")
     assert re.search(says, report.diagnosis)
 
 
 def test_a_name_that_an_answer_lacks_inside_is_its_own_matter() -> None:
-    report = reports_of(["def double(x):\n    return twice(x)"], [doubling()], host=Forked())["double"]
+    report = reports_of(["def double(x):\n    return twice(x)"], [doubling()], launcher=ForkLauncher())["double"]
     assert "name 'twice' is not defined" in str(report)
     assert not report.diagnosis
 
@@ -195,13 +196,13 @@ def test_no_process_is_started_after_the_time_is_over() -> None:
     """Each of a hundred exercises would otherwise cost one."""
     started = []
 
-    class Counted(Fork):
+    class Counted(ForkedProcess):
         def __init__(self, process: int) -> None:
             super().__init__(process)
             started.append(process)
 
     exercises = [doubling(), counting(), answering()]
-    found = examined(["while True: pass"], exercises, host=Forked(Counted), patience=Patience(total=1.0))
+    found = examined(["while True: pass"], exercises, launcher=ForkLauncher(Counted), timeouts=Timeouts(total=1.0))
     assert len(started) == 1
     assert all("the notebook ran longer than 1 s in all" in report.diagnosis for report in found.reports.values())
     assert "the notebook ran longer than 1 s in all" in found.problem

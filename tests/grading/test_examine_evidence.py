@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from lmcourse.exercises.registry import all_exercises
-from lmcourse.grading.evidence import Evidence, Kind
-from lmcourse.grading.examination import Patience
-from lmcourse.grading.examination.suspicious import suspicious
-from lmcourse.grading.examination.texts import Cell, cells_of
+from lmcourse.grading.examination import Timeouts
+from lmcourse.grading.examination.code_cells import Cell, cells_of
+from lmcourse.grading.examination.suspicious_code import suspicious_code
+from lmcourse.grading.examination_result import Evidence, Kind
 from tests.exercises.toy import answering, doubling
-from tests.grading.examining import Fork, Forked, examined
+from tests.grading.examining import ForkedProcess, ForkLauncher, examined
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,8 +29,8 @@ channel = frame.f_locals["channel"]
 """A cell's way to the connection of the program that runs it."""
 
 
-def seen(*cells: str, patience: Patience | None = None) -> list[tuple[str, str]]:
-    evidence = examined(cells, [doubling(seconds=0.3)], host=Forked(), patience=patience).evidence
+def seen(*cells: str, timeouts: Timeouts | None = None) -> list[tuple[str, str]]:
+    evidence = examined(cells, [doubling(seconds=0.3)], launcher=ForkLauncher(), timeouts=timeouts).evidence
     return [(one.kind, one.what) for one in evidence if one.source == "seen"]
 
 
@@ -39,27 +39,27 @@ def test_what_the_grader_sees_of_a_notebook_is_told() -> None:
     assert seen("import os\ndef double(x):\n    os._exit(0)") == [("crash", "`double` ended Python itself.")]
     [(kind, what)] = seen(CHANNEL, "channel.send({'nonce': '0', 'result': None})")
     assert (kind, what.startswith("Code cell 2: what came back is no answer")) == ("protocol", True)
-    [(kind, what)] = seen(CHANNEL + "def double(x):\n    channel.end.sendall(b'\\0' * 64)")
+    [(kind, what)] = seen(CHANNEL + "def double(x):\n    channel.connection.sendall(b'\\0' * 64)")
     assert (kind, what.startswith("`double`: what came back is no answer")) == ("protocol", True)
 
 
 def test_neither_failures_nor_slow_answers_are_evidence() -> None:
     assert seen("1 / 0", "import sys\nsys.exit()", "def double(x):\n    while True: pass") == []
-    assert seen("while True: pass", patience=Patience(cell=0.5)) == []
+    assert seen("while True: pass", timeouts=Timeouts(cell=0.5)) == []
 
 
-class Large(Fork):
-    """A guest whose host ended it, and tells of it."""
+class Large(ForkedProcess):
+    """A process that its launcher killed, and tells why."""
 
-    def ended_for(self) -> str:
+    def kill_reason(self) -> str:
         return "it used more than 3 MiB of memory"
 
     def evidence(self) -> list[Evidence]:
         return [Evidence("memory", "It was too large.", "seen")]
 
 
-def test_what_a_host_says_of_its_guest_counts() -> None:
-    found = examined(["import os\nos._exit(0)"], [answering(), doubling()], host=Forked(Large))
+def test_what_a_launcher_says_of_its_process_counts() -> None:
+    found = examined(["import os\nos._exit(0)"], [answering(), doubling()], launcher=ForkLauncher(Large))
     assert found.problem.startswith("Code cell 1 broke off the run: it used more than 3 MiB of memory.")
     assert found.reports["answer"].diagnosis == found.problem
     assert [one.kind for one in found.evidence if one.source == "seen"] == ["memory"]
@@ -125,21 +125,21 @@ FOUND: dict[str, tuple[Kind, str]] = {
 @pytest.mark.parametrize("text", FOUND)
 def test_what_honest_work_never_mentions_is_found_in_the_text(text: str) -> None:
     kind, what = FOUND[text]
-    assert Evidence(kind, f"Code cell 7 {what}.", "read") in suspicious([Cell(7, text, ast.parse(text))])
+    assert Evidence(kind, f"Code cell 7 {what}.", "read") in suspicious_code([Cell(7, text, ast.parse(text))])
 
 
 def test_nothing_is_found_in_honest_work() -> None:
-    assert suspicious(cells_of([HONEST])) == []
+    assert suspicious_code(cells_of([HONEST])) == []
     for path in sorted(ROOT.glob("*/[0-9][0-9]-*/*.ipynb")):
         cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
-        assert suspicious(cells_of(["".join(cell["source"]) for cell in cells])) == [], path
+        assert suspicious_code(cells_of(["".join(cell["source"]) for cell in cells])) == [], path
     for exercise in all_exercises().values():
         for wrong in exercise.misconceptions:
             text = inspect.cleandoc(f"\n{inspect.getsource(wrong.answer)}")
-            assert exercise.value or suspicious(cells_of([text])) == [], text
+            assert exercise.value or suspicious_code(cells_of([text])) == [], text
 
 
 def test_what_is_found_changes_no_mark() -> None:
-    found = examined(["import ctypes, sqlite3", "answer = 42"], [answering()], host=Forked())
+    found = examined(["import ctypes, sqlite3", "answer = 42"], [answering()], launcher=ForkLauncher())
     assert found.reports["answer"].points == 1
     assert [one.what for one in found.evidence] == ["Code cell 1 uses ctypes.", "Code cell 1 uses sqlite3."]

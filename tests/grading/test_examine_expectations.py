@@ -10,7 +10,7 @@ from lmcourse.exercises.limits import TimeLimitExceeded
 from lmcourse.exercises.values import same
 from lmcourse.grading.examination.expectations import Expectations, expectations
 from tests.exercises.toy import doubling
-from tests.grading.examining import Forked, reports_of
+from tests.grading.examining import ForkLauncher, reports_of
 
 
 def test_a_second_submission_runs_neither_references_nor_wrong_answers() -> None:
@@ -28,13 +28,16 @@ def test_a_second_submission_runs_neither_references_nor_wrong_answers() -> None
         return 3 * x
 
     wrong = "def double(x):\n    y = 3 * x\n    x.zero_()\n    return y", "def double(x):\n    return 3 * x"
-    first = [reports_of([text], [exercise], seed=3, host=Forked())["double"] for text in wrong]
+    first = [reports_of([text], [exercise], seed=3, launcher=ForkLauncher())["double"] for text in wrong]
     before = len(calls)
     assert (calls.count("right"), calls.count("wrong")) == (4, 4)
-    assert [reports_of([text], [exercise], seed=3, host=Forked())["double"] for text in wrong] == first
+    assert [reports_of([text], [exercise], seed=3, launcher=ForkLauncher())["double"] for text in wrong] == first
     assert len(calls) == before
     assert first[1].diagnosis == "You triple."
-    assert reports_of(["def double(x):\n    return 2 * x"], [exercise], seed=4, host=Forked())["double"].points == 2
+    assert (
+        reports_of(["def double(x):\n    return 2 * x"], [exercise], seed=4, launcher=ForkLauncher())["double"].points
+        == 2
+    )
     assert len(calls) == before + 4
 
 
@@ -44,7 +47,7 @@ def test_what_is_kept_is_not_changed_by_comparing() -> None:
     kept = [known.expected(case) for case, _ in known.cases]
     copies = [outcome.value.clone() for outcome in kept]
     for text in ("def double(x):\n    return -2 * x", "def double(x):\n    return (2 * x).double()", ""):
-        reports_of([text], [exercise], seed=3, host=Forked())
+        reports_of([text], [exercise], seed=3, launcher=ForkLauncher())
     assert expectations(exercise, 3) is known
     assert all(known.expected(case) is outcome for (case, _), outcome in zip(known.cases, kept, strict=True))
     assert all(same(outcome.value, copy) for outcome, copy in zip(kept, copies, strict=True))

@@ -9,9 +9,9 @@ from types import ModuleType
 import pytest
 
 from lmcourse.exercises.rules import forbidden_in_source
-from lmcourse.grading.examination import rules
-from lmcourse.grading.examination.rules import Source
-from lmcourse.grading.examination.texts import LONGEST, LONGEST_NOTEBOOK, cells_of, python_of
+from lmcourse.grading.examination import source_rules
+from lmcourse.grading.examination.code_cells import MAX_CELL_CHARS, MAX_NOTEBOOK_CHARS, cells_of, python_source
+from lmcourse.grading.examination.source_rules import NotebookSource
 
 RULES = ("torch.softmax", ".softmax", "torch.nn", "struct", "lmcourse", "builtins.sum")
 
@@ -49,9 +49,9 @@ def test_a_text_breaks_the_rules_that_its_function_breaks(name: str, monkeypatch
     when_run = forbidden_in_source(vars(notebook)["f"], RULES)
     honest = ("honest", "only an", "an import that", "a variable", "an import of", "a forbidden first", "recursion")
     assert bool(when_run) != name.startswith(honest)
-    assert bool(Source([text]).forbidden("f", RULES)) == bool(when_run)
-    assert not Source([text]).forbidden("f", ())
-    assert not Source([text]).forbidden("another", RULES)
+    assert bool(NotebookSource([text]).forbidden("f", RULES)) == bool(when_run)
+    assert not NotebookSource([text]).forbidden("f", ())
+    assert not NotebookSource([text]).forbidden("another", RULES)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_a_text_breaks_the_rules_that_its_function_breaks(name: str, monkeypatch
     ],
 )
 def test_more_ways_to_the_same_function_are_found(text: str) -> None:
-    assert Source([text]).forbidden("f", RULES)
+    assert NotebookSource([text]).forbidden("f", RULES)
 
 
 def test_rules_reach_over_cells_and_nothing_is_run() -> None:
     cells = ["import torch\nopen('/nowhere/at/all')\n1 / 0", "def g(x):\n    return torch.softmax(x, -1)"]
-    assert Source([*cells, "def f(x=1 / 0):\n    return g(x)"]).forbidden("f", RULES)
+    assert NotebookSource([*cells, "def f(x=1 / 0):\n    return g(x)"]).forbidden("f", RULES)
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_rules_reach_over_cells_and_nothing_is_run() -> None:
         ("x = " + "(" * 500, None),
         ("x = " + " + ".join(["1"] * 5_000), None),
         ("\0", None),
-        ("#" * (LONGEST + 1), None),
+        ("#" * (MAX_CELL_CHARS + 1), None),
     ],
 )
 def test_what_is_run_of_a_cell(source: str, python: str | None) -> None:
-    assert python_of(source) == python
+    assert python_source(source) == python
 
 
 def test_a_text_that_takes_for_ever_to_read_breaks_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,15 +106,15 @@ def test_a_text_that_takes_for_ever_to_read_breaks_the_rules(monkeypatch: pytest
         "def k(x):\n    return torch.softmax(x, -1)",
         "def honest(x):\n    return x",
     ]
-    assert Source(cells).forbidden("f", RULES)
-    monkeypatch.setattr(rules, "LONGEST_TEXT", 100)
-    source = Source(cells)
+    assert NotebookSource(cells).forbidden("f", RULES)
+    monkeypatch.setattr(source_rules, "MAX_STAND_IN_CHARS", 100)
+    source = NotebookSource(cells)
     assert source.forbidden("honest", RULES) == []
     for name in ("f", "h", "k", "honest"):
         assert "too long" in source.forbidden(name, RULES)[0]
 
 
 def test_of_a_notebook_without_end_the_beginning_is_read() -> None:
-    sources = ["x = 1", "#" * (LONGEST - 1) + "\n", "y = 2", *(["#" * (LONGEST - 1) + "\n"] * 2), "z = 3"]
-    assert [cell.place for cell in cells_of(sources)] == [1, 2, 3, 4]
-    assert len(sources[1]) * 3 > LONGEST_NOTEBOOK > len(sources[1]) * 2
+    sources = ["x = 1", "#" * (MAX_CELL_CHARS - 1) + "\n", "y = 2", *(["#" * (MAX_CELL_CHARS - 1) + "\n"] * 2), "z = 3"]
+    assert [cell.number for cell in cells_of(sources)] == [1, 2, 3, 4]
+    assert len(sources[1]) * 3 > MAX_NOTEBOOK_CHARS > len(sources[1]) * 2

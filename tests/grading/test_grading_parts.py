@@ -15,13 +15,13 @@ from lmcourse.exercises import Exercise, case, check_exercise
 from lmcourse.grading import environment
 from lmcourse.grading.config import configure
 from lmcourse.grading.environment import kernel_environment, run_seed
-from lmcourse.grading.intake import opening
-from lmcourse.grading.intake.opening import UnreadableError
-from lmcourse.grading.intake.reading import read_notebook
-from lmcourse.grading.pages.hide import without_hidden
+from lmcourse.grading.intake import files
+from lmcourse.grading.intake.files import UnreadableError
+from lmcourse.grading.intake.notebook import read_notebook
+from lmcourse.grading.pages.hide_tests import without_hidden
 from lmcourse.grading.pages.html import clean_html
-from lmcourse.grading.plugs import run
-from lmcourse.grading.plugs.run import RunNotebook
+from lmcourse.grading.preprocessors import run_notebook
+from lmcourse.grading.preprocessors.run_notebook import RunNotebook
 from lmcourse.grading.reports import read_report
 
 DOUBLE = Exercise(
@@ -82,7 +82,7 @@ def test_the_seed_is_given_or_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_notebook_that_takes_too_long_in_all_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0, 0, 2])  # at the start, and before each cell
-    monkeypatch.setattr(run, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(run_notebook, "monotonic", lambda: next(clock))
     nb = ran(tmp_path, "print('first')", "print('second')", total_timeout=1)
     assert text(nb) == ["first\n", ""]
     assert "longer than 1 s in all" in nb.metadata["lmcourse"]["problem"]
@@ -172,7 +172,7 @@ def test_old_formats_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
 
 
 def test_an_enormous_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "LARGEST", 10)
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 10)
     path = tmp_path / "big.ipynb"
     path.write_text("{" + " " * 20 + "}")
     with pytest.raises(UnreadableError, match="clear its outputs"):

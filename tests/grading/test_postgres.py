@@ -13,16 +13,16 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import CsvExportPlugin
 
 from lmcourse.grading.environment import SEED, run_seed
-from lmcourse.grading.grader import Options, grade
+from lmcourse.grading.grader import GradingOptions, grade
 from lmcourse.grading.record import nbgrader_configuration, record
-from tests.grading.jailed import needs_bubblewrap
 from tests.grading.postgres import Server, find_programs, running_server
 from tests.grading.real_course import RealCourse
+from tests.grading.sandboxed import needs_bubblewrap
 
 pytestmark = needs_bubblewrap
 
 SOLVED = ("decimal_error", "max_finite")
-ONE = Options(workers=1)
+ONE = GradingOptions(workers=1)
 SOFTMAX_BY_THE_BOOK = """
 def stable_softmax(logits):
     return logits.exp() / logits.exp().sum(dim=-1, keepdim=True)

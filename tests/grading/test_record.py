@@ -17,11 +17,11 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.notes import KEY
+from lmcourse.grading.cells import METADATA_KEY
 from lmcourse.grading.record import record
-from lmcourse.grading.result import Result
-from tests.grading.jailed import needs_bubblewrap
+from lmcourse.grading.result import SubmissionResult
 from tests.grading.real_course import RealCourse
+from tests.grading.sandboxed import needs_bubblewrap
 
 pytestmark = needs_bubblewrap
 
@@ -111,11 +111,11 @@ def test_what_was_handed_in_anew_is_graded_anew_and_nothing_else(course: GradedO
     after = files(course.root / "autograded")
     changed = {name.split("/")[0] for name in after if before.get(name) != after[name]}
     assert changed == {"bob 2", "late", "eve", "dan"}  # of dan there is no notebook that could be the same
-    seeds = {nbformat.read(course.graded(one), 4).metadata[KEY]["seed"] for one in ("ada", "bob 2", "late")}
+    seeds = {nbformat.read(course.graded(one), 4).metadata[METADATA_KEY]["seed"] for one in ("ada", "bob 2", "late")}
     assert len(seeds) == 1
 
 
-def again(course: RealCourse, **how: bool) -> list[Result]:
+def again(course: RealCourse, **how: bool) -> list[SubmissionResult]:
     """Grade in this process, which is quicker."""
     return record([course.root / "submitted"], course=course.root, **how)
 

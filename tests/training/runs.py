@@ -18,7 +18,15 @@ from lmcourse.training.metrics import read_metrics
 from lmcourse.training.trainer import Trainer
 
 BASE = TrainingConfig(
-    steps=40, batch=2, length=16, accumulate=2, seed=3, warmup=4, evaluate_every=10, checkpoint_every=3, z_loss=1e-4
+    steps=40,
+    batch=2,
+    seq_len=16,
+    grad_accum_steps=2,
+    seed=3,
+    warmup_steps=4,
+    evaluate_every=10,
+    checkpoint_every=3,
+    z_loss=1e-4,
 )
 
 CLOCKS = ("tokens_per_second", "mfu", "mfu_of")

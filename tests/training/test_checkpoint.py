@@ -82,7 +82,7 @@ def test_damage_is_noticed_in_one_line(tmp_path: Path, name: str, damage: str) -
 @pytest.mark.parametrize(("written", "flipped"), [('"step": 31', '"step": 33'), ("0.001", "0.009"), ("null", "true")])
 def test_a_changed_fact_is_noticed(tmp_path: Path, written: str, flipped: str) -> None:
     """Also where the file is good JSON still."""
-    write_checkpoint(tmp_path / "a", tied(), STATE_VALUES, {"step": 31, "training": {"rate": 0.001, "clip": None}})
+    write_checkpoint(tmp_path / "a", tied(), STATE_VALUES, {"step": 31, "training": {"rate": 0.001, "grad_clip": None}})
     file = tmp_path / "a" / FACTS
     assert file.read_text(encoding="utf-8").count(written) == 1
     file.write_text(file.read_text(encoding="utf-8").replace(written, flipped), encoding="utf-8")

@@ -14,7 +14,7 @@ from lmcourse.training.config import TrainingConfig, changes
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.schedules import Constant, Cosine, WarmupStableDecay
 
-PLAIN = TrainingConfig(steps=10, batch=2, length=8)
+PLAIN = TrainingConfig(steps=10, batch=2, seq_len=8)
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,9 @@ PLAIN = TrainingConfig(steps=10, batch=2, length=8)
     [
         ({"steps": 0}, "steps must be at least 1, not 0"),
         ({"batch": 0}, "batch must be at least 1, not 0"),
-        ({"length": -1}, "length must be at least 1, not -1"),
-        ({"accumulate": 0}, "accumulate must be at least 1, not 0"),
-        ({"keep": 0}, "keep must be at least 1, not 0"),
+        ({"seq_len": -1}, "seq_len must be at least 1, not -1"),
+        ({"grad_accum_steps": 0}, "grad_accum_steps must be at least 1, not 0"),
+        ({"keep_checkpoints": 0}, "keep_checkpoints must be at least 1, not 0"),
         ({"evaluate_every": 0}, "evaluate_every must be at least 1, not 0"),
         ({"checkpoint_every": 0}, "checkpoint_every must be at least 1, not 0"),
         ({"seed": -1}, "seed must be at least 0, not -1"),
@@ -32,16 +32,16 @@ PLAIN = TrainingConfig(steps=10, batch=2, length=8)
         ({"z_loss": math.nan}, "z_loss must be at least 0, not nan"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0, not 0.0"),
         ({"eps": 0.0}, "eps must be above 0, not 0.0"),
-        ({"clip": 0.0}, "clip must be above 0, not 0.0"),
-        ({"spike": 0.0}, "spike must be above 0, not 0.0"),
+        ({"grad_clip": 0.0}, "grad_clip must be above 0, not 0.0"),
+        ({"spike_factor": 0.0}, "spike_factor must be above 0, not 0.0"),
         ({"max_seconds": 0.0}, "max_seconds must be above 0, not 0.0"),
         ({"max_tokens": 15}, "max_tokens 15 is less than the 16 tokens of one step"),
         ({"betas": (0.9, 1.0)}, "betas must be at least 0 and below 1, not (0.9, 1.0)"),
         ({"schedule": "linear"}, "there is no schedule 'linear'; there are 'constant', 'cosine', 'wsd'"),
         ({"precision": "fp8"}, "there is no precision 'fp8'; there are 'fp32', 'bf16', 'fp16'"),
-        ({"warmup": 11}, "a warm-up of 11 steps do not fit into a run of 10"),
-        ({"decay": 3}, "only 'wsd' has a number of steps to decay, not 'cosine'"),
-        ({"floor": 2.0}, "the floor is a share of the full rate, from 0 to 1, not 2.0"),
+        ({"warmup_steps": 11}, "a warm-up of 11 steps do not fit into a run of 10"),
+        ({"decay_steps": 3}, "only 'wsd' has a number of steps to decay, not 'cosine'"),
+        ({"min_lr_ratio": 2.0}, "min_lr_ratio is a share of the full rate, from 0 to 1, not 2.0"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(setting: dict[str, Any], message: str) -> None:
@@ -58,9 +58,9 @@ def test_it_is_frozen_and_plain() -> None:
 
 
 def test_a_batch_divides_among_the_processes_that_read() -> None:
-    halves = replace(PLAIN, batch=8, parallel=Parallelism(replicate=2, shard=2, tensor=3))
-    assert halves.parallel.readers == 4
-    assert halves.parallel.processes == 12
+    halves = replace(PLAIN, batch=8, parallel=Parallelism(data_parallel=2, fsdp=2, tensor_parallel=3))
+    assert halves.parallel.dp_size == 4
+    assert halves.parallel.world_size == 12
     with pytest.raises(ValueError, match="a batch of 6 does not divide among 4 processes"):
         replace(halves, batch=6)
 
@@ -68,9 +68,9 @@ def test_a_batch_divides_among_the_processes_that_read() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"shard": 0}, "shard must be at least 1, not 0"),
-        ({"sequence": True}, "set tensor above 1"),
-        ({"schedule": "zero"}, "schedule"),
+        ({"fsdp": 0}, "fsdp must be at least 1, not 0"),
+        ({"sequence_parallel": True}, "set tensor_parallel above 1"),
+        ({"pipeline_schedule": "zero"}, "pipeline_schedule"),
     ],
 )
 def test_what_cannot_be_parallel_is_refused(wrong: dict[str, Any], message: str) -> None:
@@ -79,19 +79,19 @@ def test_what_cannot_be_parallel_is_refused(wrong: dict[str, Any], message: str)
 
 
 def test_the_schedule_is_the_one_that_is_named() -> None:
-    assert replace(PLAIN, schedule="constant", warmup=2).make_schedule() == Constant(2)
-    assert replace(PLAIN, warmup=2, floor=0.1).make_schedule() == Cosine(10, 2, 0.1)
-    wsd = replace(PLAIN, schedule="wsd", warmup=2, decay=3, floor=0.1)
-    assert wsd.make_schedule() == WarmupStableDecay(10, 2, 3, floor=0.1)
+    assert replace(PLAIN, schedule="constant", warmup_steps=2).make_schedule() == Constant(2)
+    assert replace(PLAIN, warmup_steps=2, min_lr_ratio=0.1).make_schedule() == Cosine(10, 2, 0.1)
+    wsd = replace(PLAIN, schedule="wsd", warmup_steps=2, decay_steps=3, min_lr_ratio=0.1)
+    assert wsd.make_schedule() == WarmupStableDecay(10, 2, 3, min_lr_ratio=0.1)
 
 
 def test_a_step_has_the_tokens_of_all_micro_batches() -> None:
-    assert replace(PLAIN, accumulate=3).tokens_per_step == 3 * 2 * 8
+    assert replace(PLAIN, grad_accum_steps=3).tokens_per_step == 3 * 2 * 8
 
 
 def test_changes_are_named() -> None:
-    after = asdict(replace(PLAIN, steps=20, clip=None))
+    after = asdict(replace(PLAIN, steps=20, grad_clip=None))
     assert changes(asdict(PLAIN), asdict(PLAIN)) == ""
-    assert changes(asdict(PLAIN), after) == "steps 10 → 20, clip 1.0 → None"
-    divided = asdict(replace(PLAIN, parallel=Parallelism(shard=2, tensor=4)))
-    assert changes(asdict(PLAIN), divided) == "parallel.shard 1 → 2, parallel.tensor 1 → 4"
+    assert changes(asdict(PLAIN), after) == "steps 10 → 20, grad_clip 1.0 → None"
+    divided = asdict(replace(PLAIN, parallel=Parallelism(fsdp=2, tensor_parallel=4)))
+    assert changes(asdict(PLAIN), divided) == "parallel.fsdp 1 → 2, parallel.tensor_parallel 1 → 4"

@@ -119,7 +119,7 @@ def test_budgets_end_a_run_and_it_can_go_on(whole: Path, tmp_path: Path) -> None
 def test_a_resumed_run_follows_its_own_settings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Also those that the saved optimiser had: with such a decay, weights are 0 after a step of rate 0.01."""
     runs.trainer(tmp_path, max_tokens=2 * 64).run()
-    changes = {"weight_decay": 100.0, "schedule": "constant", "learning_rate": 0.01, "warmup": 0}
+    changes = {"weight_decay": 100.0, "schedule": "constant", "learning_rate": 0.01, "warmup_steps": 0}
     run = runs.trainer(tmp_path, steps=3, precision="fp16", **changes)
     with caplog.at_level(logging.WARNING):
         run.resume()
@@ -184,4 +184,4 @@ def test_a_checkpoint_of_another_model_or_text_is_refused_in_one_line(whole: Pat
     with pytest.raises(CourseError, match="is of another model"):
         runs.trainer(whole, dropout=0.2).resume()
     with pytest.raises(CourseError, match="length 16 instead of 8"):
-        runs.trainer(whole, length=8).resume()
+        runs.trainer(whole, seq_len=8).resume()

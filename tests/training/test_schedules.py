@@ -17,7 +17,7 @@ from transformers.optimization import (
     get_wsd_schedule,
 )
 
-from lmcourse.training.optimisers.sgd import SGD
+from lmcourse.training.optimizers.sgd import SGD
 from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStableDecay
 
 
@@ -37,37 +37,44 @@ def ours(schedule: Schedule, steps: int) -> list[float]:
     return [schedule(step) for step in range(steps)]
 
 
-@pytest.mark.parametrize(("warmup", "steps"), [(0, 30), (1, 30), (10, 30), (29, 30), (30, 30)])
+@pytest.mark.parametrize(("warmup_steps", "steps"), [(0, 30), (1, 30), (10, 30), (29, 30), (30, 30)])
 class TestAgainstTransformers:
     """Theirs warm up from 0, so ours is one step ahead until the warm-up is over."""
 
-    def test_warm_up(self, warmup: int, steps: int) -> None:
-        theirs = factors(lambda o: get_constant_schedule_with_warmup(o, warmup), steps + 6)
-        assert ours(Constant(warmup), steps + 5) == pytest.approx(theirs[1:], rel=1e-15)
+    def test_warm_up(self, warmup_steps: int, steps: int) -> None:
+        theirs = factors(lambda o: get_constant_schedule_with_warmup(o, warmup_steps), steps + 6)
+        assert ours(Constant(warmup_steps), steps + 5) == pytest.approx(theirs[1:], rel=1e-15)
 
-    def test_cosine(self, warmup: int, steps: int) -> None:
-        theirs = factors(lambda o: get_cosine_schedule_with_warmup(o, warmup, steps), steps)
-        got = ours(Cosine(steps, warmup), steps)
-        assert got[warmup:] == pytest.approx(theirs[warmup:], rel=1e-14)
-        assert got[: max(warmup - 1, 0)] == pytest.approx(theirs[1:warmup], rel=1e-15)
+    def test_cosine(self, warmup_steps: int, steps: int) -> None:
+        theirs = factors(lambda o: get_cosine_schedule_with_warmup(o, warmup_steps, steps), steps)
+        got = ours(Cosine(steps, warmup_steps), steps)
+        assert got[warmup_steps:] == pytest.approx(theirs[warmup_steps:], rel=1e-14)
+        assert got[: max(warmup_steps - 1, 0)] == pytest.approx(theirs[1:warmup_steps], rel=1e-15)
 
-    def test_cosine_with_a_floor(self, warmup: int, steps: int) -> None:
+    def test_cosine_with_a_floor(self, warmup_steps: int, steps: int) -> None:
         theirs = factors(
-            lambda o: get_cosine_with_min_lr_schedule_with_warmup(o, warmup, steps, min_lr_rate=0.1), steps
+            lambda o: get_cosine_with_min_lr_schedule_with_warmup(o, warmup_steps, steps, min_lr_rate=0.1), steps
         )
-        assert ours(Cosine(steps, warmup, 0.1), steps)[warmup:] == pytest.approx(theirs[warmup:], rel=1e-14)
+        assert ours(Cosine(steps, warmup_steps, 0.1), steps)[warmup_steps:] == pytest.approx(
+            theirs[warmup_steps:], rel=1e-14
+        )
 
     @pytest.mark.parametrize("shape", ["linear", "1-sqrt"])
-    @pytest.mark.parametrize("floor", [0.0, 0.1])
-    @pytest.mark.parametrize("decay", [0, 1, 12])
-    def test_warm_up_stable_decay(self, warmup: int, steps: int, shape: Any, floor: float, decay: int) -> None:
-        decay = min(decay, steps - warmup)
+    @pytest.mark.parametrize("min_lr_ratio", [0.0, 0.1])
+    @pytest.mark.parametrize("decay_steps", [0, 1, 12])
+    def test_warm_up_stable_decay(
+        self, warmup_steps: int, steps: int, shape: Any, min_lr_ratio: float, decay_steps: int
+    ) -> None:
+        decay_steps = min(decay_steps, steps - warmup_steps)
         theirs = factors(
-            lambda o: get_wsd_schedule(o, warmup, decay, steps, decay_type=shape, min_lr_ratio=floor), steps + 5
+            lambda o: get_wsd_schedule(
+                o, warmup_steps, decay_steps, steps, decay_type=shape, min_lr_ratio=min_lr_ratio
+            ),
+            steps + 5,
         )
-        got = ours(WarmupStableDecay(steps, warmup, decay, shape, floor), steps + 5)
-        assert got[warmup:] == pytest.approx(theirs[warmup:], rel=1e-14)
-        assert got[:warmup] == ours(Constant(warmup), warmup)
+        got = ours(WarmupStableDecay(steps, warmup_steps, decay_steps, shape, min_lr_ratio), steps + 5)
+        assert got[warmup_steps:] == pytest.approx(theirs[warmup_steps:], rel=1e-14)
+        assert got[:warmup_steps] == ours(Constant(warmup_steps), warmup_steps)
 
 
 def test_torchs_linear_warm_up() -> None:
@@ -77,30 +84,30 @@ def test_torchs_linear_warm_up() -> None:
 
 def test_torchs_cosine() -> None:
     theirs = factors(lambda o: CosineAnnealingLR(o, T_max=20, eta_min=0.25), 21)
-    assert ours(Cosine(20, floor=0.25), 21) == pytest.approx(theirs, rel=1e-12)
+    assert ours(Cosine(20, min_lr_ratio=0.25), 21) == pytest.approx(theirs, rel=1e-12)
 
 
 def test_torchs_linear_decay() -> None:
     theirs = factors(lambda o: LinearLR(o, start_factor=1.0, end_factor=0.2, total_iters=20), 25)
-    assert ours(WarmupStableDecay(20, 0, 20, floor=0.2), 25) == pytest.approx(theirs, rel=1e-12)
+    assert ours(WarmupStableDecay(20, 0, 20, min_lr_ratio=0.2), 25) == pytest.approx(theirs, rel=1e-12)
 
 
-@given(data=st.data(), steps=st.integers(1, 500), floor=st.floats(0, 1))
-def test_no_step_is_wasted(data: st.DataObject, steps: int, floor: float) -> None:
+@given(data=st.data(), steps=st.integers(1, 500), min_lr_ratio=st.floats(0, 1))
+def test_no_step_is_wasted(data: st.DataObject, steps: int, min_lr_ratio: float) -> None:
     """The peak is reached when the warm-up ends, no factor is 0, none is above 1; after the end it is the floor."""
-    warmup = data.draw(st.integers(0, steps))
-    decay = data.draw(st.integers(0, steps - warmup))
+    warmup_steps = data.draw(st.integers(0, steps))
+    decay_steps = data.draw(st.integers(0, steps - warmup_steps))
     for schedule in (
-        Cosine(steps, warmup, floor),
-        WarmupStableDecay(steps, warmup, decay, floor=floor),
-        WarmupStableDecay(steps, warmup, decay, "1-sqrt", floor),
+        Cosine(steps, warmup_steps, min_lr_ratio),
+        WarmupStableDecay(steps, warmup_steps, decay_steps, min_lr_ratio=min_lr_ratio),
+        WarmupStableDecay(steps, warmup_steps, decay_steps, "1-sqrt", min_lr_ratio),
     ):
         found = ours(schedule, steps)
         assert all(0 < factor <= 1 for factor in found)
         assert max(found) == 1
-        assert not warmup or found[warmup - 1] == 1
-        if schedule != WarmupStableDecay(steps, warmup, 0, floor=floor) or floor:
-            assert schedule(steps + 3) == pytest.approx(floor, abs=1e-15)
+        assert not warmup_steps or found[warmup_steps - 1] == 1
+        if schedule != WarmupStableDecay(steps, warmup_steps, 0, min_lr_ratio=min_lr_ratio) or min_lr_ratio:
+            assert schedule(steps + 3) == pytest.approx(min_lr_ratio, abs=1e-15)
 
 
 def test_a_schedule_is_what_torch_takes() -> None:
@@ -113,7 +120,7 @@ def test_a_schedule_is_what_torch_takes() -> None:
     [
         (lambda: Constant(-1), "a warm-up of -1 steps do not fit"),
         (lambda: Cosine(10, 11), "a warm-up of 11 steps do not fit into a run of 10"),
-        (lambda: Cosine(10, 2, 1.5), "the floor is a share of the full rate, from 0 to 1, not 1.5"),
+        (lambda: Cosine(10, 2, 1.5), "min_lr_ratio is a share of the full rate, from 0 to 1, not 1.5"),
         (lambda: WarmupStableDecay(10, 6, 5), "a warm-up of 6 and a decay of 5 steps do not fit into a run of 10"),
         (lambda: WarmupStableDecay(10, 6, -1), "a decay of -1"),
         (lambda: WarmupStableDecay(10, 6, 2, "cubic"), "there is no decay 'cubic'; there are 'linear', '1-sqrt'"),  # type: ignore[arg-type]

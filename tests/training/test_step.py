@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.device import best_device
 from lmcourse.models.transformer import Transformer
+from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from lmcourse.training.precision import MixedPrecision, Precision
-from lmcourse.training.recompute import recompute_blocks
-from lmcourse.training.step import NotFiniteError, accumulate, training_step
+from lmcourse.training.step import NotFiniteError, accumulate_gradients, training_step
 from tests.training import runs
 
 CPU = torch.device("cpu")
@@ -57,7 +57,7 @@ def by_torch(model: Transformer, whole: Batch, z_loss: float = 0.0) -> Tensor:
 def test_micro_batches_give_the_gradient_of_one_large_batch(size: int, ignored: bool, z_loss: float) -> None:
     whole, model = batch(ignored=ignored), runs.model(dropout=0.0)
     other = deepcopy(model)
-    loss = accumulate(model, parts(whole, size), FULL, z_loss)
+    loss = accumulate_gradients(model, parts(whole, size), FULL, z_loss)
     torch.testing.assert_close(loss, by_torch(other, whole, z_loss).detach(), rtol=1e-6, atol=0)
     for ours, theirs in zip(gradients(model), gradients(other), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6 * theirs.abs().max().item())
@@ -70,12 +70,12 @@ def test_an_update_is_torchs_with_torchs_clipping(share: float | None) -> None:
     other = deepcopy(model)
     loss = by_torch(other, whole)
     norm = nn.utils.get_total_norm(gradients(other)).item()
-    clip = None if share is None else share * norm
-    if clip is not None:
-        nn.utils.clip_grad_norm_(other.parameters(), clip)
+    grad_clip = None if share is None else share * norm
+    if grad_clip is not None:
+        nn.utils.clip_grad_norm_(other.parameters(), grad_clip)
     torch.optim.SGD(other.parameters(), 0.1).step()
 
-    result = training_step(model, [whole], torch.optim.SGD(model.parameters(), 0.1), FULL, clip=clip)
+    result = training_step(model, [whole], torch.optim.SGD(model.parameters(), 0.1), FULL, grad_clip=grad_clip)
     assert result.loss == pytest.approx(loss.item(), rel=1e-6)
     assert result.gradient_norm == pytest.approx(norm, rel=1e-5)
     assert not result.skipped
@@ -100,7 +100,7 @@ def test_what_is_not_finite_changes_no_weight(what: str) -> None:
     before = deepcopy(model.state_dict())
     optimiser = torch.optim.AdamW(model.parameters(), fused=True)
     with pytest.raises(NotFiniteError, match="the loss is nan" if what == "loss" else "norm of the gradient is nan"):
-        training_step(model, [batch()], optimiser, FULL, clip=1.0)
+        training_step(model, [batch()], optimiser, FULL, grad_clip=1.0)
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
     assert not optimiser.state
 
@@ -128,7 +128,7 @@ def test_an_overflow_in_fp16_leaves_out_the_update_and_halves_the_scale() -> Non
     precision.scaler.load_state_dict({**precision.scaler.state_dict(), "scale": 2.0**40})
     before = deepcopy(model.state_dict())
     optimiser = torch.optim.AdamW(model.parameters(), fused=True)
-    result = training_step(model, [batch()], optimiser, precision, clip=1.0)
+    result = training_step(model, [batch()], optimiser, precision, grad_clip=1.0)
     assert result.skipped
     assert math.isfinite(result.loss)
     assert precision.scaler.get_scale() == 2.0**39
@@ -152,11 +152,11 @@ def test_recomputed_blocks_give_the_same_gradients_and_keep_less() -> None:
     """Dropout too is drawn twice alike; parameters keep their names."""
     whole, model = batch(), runs.model(dropout=0.3)
     other = deepcopy(model)
-    recompute_blocks(model)
+    apply_activation_checkpointing(model)
     assert list(model.state_dict()) == list(other.state_dict())
     for each in (model, other):
         torch.manual_seed(5)
-        accumulate(each, parts(whole, 3), FULL, 0.0)
+        accumulate_gradients(each, parts(whole, 3), FULL, 0.0)
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(gradients(model), gradients(other), strict=True))
     assert saved_bytes(model, whole) < 0.5 * saved_bytes(other, whole)
 
@@ -164,13 +164,13 @@ def test_recomputed_blocks_give_the_same_gradients_and_keep_less() -> None:
 def test_to_recompute_twice_is_to_recompute_once() -> None:
     whole, model = batch(), runs.model(dropout=0.0)
     calls: list[int] = []
-    recompute_blocks(model)
-    recompute_blocks(model)
+    apply_activation_checkpointing(model)
+    apply_activation_checkpointing(model)
     model.blocks[0].attention.register_forward_hook(lambda *_: calls.append(1))  # type: ignore[operator,union-attr]
-    accumulate(model, [whole], FULL, 0.0)
+    accumulate_gradients(model, [whole], FULL, 0.0)
     assert len(calls) == 2
 
 
 def test_a_model_without_blocks_cannot_recompute_them() -> None:
     with pytest.raises(ValueError, match="Linear has no blocks to compute again"):
-        recompute_blocks(nn.Linear(1, 1))
+        apply_activation_checkpointing(nn.Linear(1, 1))

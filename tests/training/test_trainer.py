@@ -39,11 +39,18 @@ def test_it_learns_and_tells_every_step(whole: Path) -> None:
     assert [record["step"] for record in told if "validation_loss" in record] == [10, 20, 30, 40]
 
 
-@pytest.mark.parametrize("clip", [0.5, None])
-def test_it_does_what_a_loop_written_by_hand_does(tmp_path: Path, clip: float | None) -> None:
+@pytest.mark.parametrize("grad_clip", [0.5, None])
+def test_it_does_what_a_loop_written_by_hand_does(tmp_path: Path, grad_clip: float | None) -> None:
     """torch's AdamW, clipping and LambdaLR, on one large batch; only matrices decay."""
-    settings = {"weight_decay": 0.5, "betas": (0.8, 0.9), "eps": 1e-3, "z_loss": 0.1, "schedule": "wsd", "decay": 3}
-    run = runs.trainer(tmp_path, dropout=0.0, steps=12, clip=clip, learning_rate=0.01, **settings)
+    settings = {
+        "weight_decay": 0.5,
+        "betas": (0.8, 0.9),
+        "eps": 1e-3,
+        "z_loss": 0.1,
+        "schedule": "wsd",
+        "decay_steps": 3,
+    }
+    run = runs.trainer(tmp_path, dropout=0.0, steps=12, grad_clip=grad_clip, learning_rate=0.01, **settings)
     run.run()
 
     model = runs.model(dropout=0.0)
@@ -58,7 +65,7 @@ def test_it_does_what_a_loop_written_by_hand_does(tmp_path: Path, clip: float | 
         logits = model(batch.inputs).flatten(0, 1)
         loss = F.cross_entropy(logits, batch.targets.flatten()) + 0.1 * logits.logsumexp(-1).square().mean()
         loss.backward()  # type: ignore[no-untyped-call]
-        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), clip or math.inf).item())
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), grad_clip or math.inf).item())
         optimiser.step()
         scheduler.step()
         losses.append(loss.item())
@@ -67,16 +74,16 @@ def test_it_does_what_a_loop_written_by_hand_does(tmp_path: Path, clip: float | 
 
 
 def test_recomputed_blocks_change_no_loss(whole: Path, tmp_path: Path) -> None:
-    run = runs.trainer(tmp_path, recompute=True, max_tokens=5 * 64)
+    run = runs.trainer(tmp_path, activation_checkpointing=True, max_tokens=5 * 64)
     calls: list[int] = []
     run.state.model.blocks[0].attention.register_forward_hook(lambda *_: calls.append(run.state.step))  # type: ignore[union-attr,index]
     run.run()
     assert runs.losses(tmp_path) == [record["loss"] for record in runs.records(whole)[:5]]
-    assert calls.count(3) == 2 * runs.BASE.accumulate
+    assert calls.count(3) == 2 * runs.BASE.grad_accum_steps
 
 
 def test_the_model_goes_forward_as_the_configuration_says(tmp_path: Path) -> None:
-    run = runs.trainer(tmp_path, steps=1, warmup=0, precision="bf16")
+    run = runs.trainer(tmp_path, steps=1, warmup_steps=0, precision="bf16")
     seen: set[torch.dtype] = set()
     run.state.model.register_forward_hook(lambda module, inputs, output: seen.add(output.dtype))
     run.run()
@@ -98,7 +105,7 @@ def test_the_last_checkpoints_and_the_best_stay(whole: Path) -> None:
 
 def test_the_best_is_saved_when_it_is_found_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     losses = {2: 3.0, 4: 2.0, 6: 5.0, 8: 2.5, 10: math.nan}
-    run = runs.trainer(tmp_path, steps=10, evaluate_every=2, checkpoint_every=None, keep=1)
+    run = runs.trainer(tmp_path, steps=10, evaluate_every=2, checkpoint_every=None, keep_checkpoints=1)
     monkeypatch.setattr(trainer, "evaluate", lambda *_: losses[run.state.step])
     saved: set[str] = set()
     run.listeners = [lambda _: saved.update(path.name for path in tmp_path.glob("checkpoints/step-*"))]
@@ -121,7 +128,7 @@ def test_time_ends_a_run_after_the_step_in_which_it_is_over(tmp_path: Path) -> N
 
 
 def test_a_spike_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    run = runs.trainer(tmp_path, steps=24, dropout=0.0, clip=None, schedule="constant", learning_rate=1e-6)
+    run = runs.trainer(tmp_path, steps=24, dropout=0.0, grad_clip=None, schedule="constant", learning_rate=1e-6)
     weight = run.state.model.get_parameter("norm.weight")
     weight.register_hook(lambda gradient: gradient * (1e4 if run.state.step == 21 else 1))
     with caplog.at_level(logging.WARNING):

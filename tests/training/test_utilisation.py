@@ -136,7 +136,7 @@ def test_a_cpu_is_measured_in_the_precision_of_the_run(monkeypatch: pytest.Monke
     [
         (nn.Linear(2, 2), {}, "the FLOPs of a Linear are not known"),
         (None, {"precision": "fp16"}, "fp16 is not measured on a cpu device"),
-        (None, {"parallel": Parallelism(replicate=2)}, "processes on one CPU share its peak"),
+        (None, {"parallel": Parallelism(data_parallel=2)}, "processes on one CPU share its peak"),
     ],
 )
 def test_what_is_not_known_is_not_counted_and_a_line_says_why(

@@ -17,7 +17,7 @@ from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.position_bias import RelativePositionBiasConfig
 
 Form = Literal["fused", "readable"]
-Checkpoint = Literal["nothing", "blocks"]
+ActivationCheckpointing = Literal["nothing", "blocks"]
 
 
 def predict_saved_bytes(
@@ -27,7 +27,7 @@ def predict_saved_bytes(
     *,
     dtype: torch.dtype = torch.float32,
     attention: Form = "fused",
-    checkpoint: Checkpoint = "nothing",
+    activation_checkpointing: ActivationCheckpointing = "nothing",
     autocast: bool = False,
 ) -> Breakdown[int]:
     """Bytes that autograd keeps of `next_token_loss(model(tokens), targets)` in training, part by part.
@@ -40,15 +40,15 @@ def predict_saved_bytes(
         batch, length: of the tokens, which are no padded ones.
         dtype: of the parameters.
         attention: which form it takes where it has the choice; soft caps and Shaw's positions have only one to read.
-        checkpoint: "blocks" keeps of each block its input only and computes the rest anew (Chen et al., 2016). Masks
-            and RoPE's tables stay too, but it is the model that holds them, not autograd.
+        activation_checkpointing: "blocks" keeps of each block its input only and computes the rest anew (Chen et
+            al., 2016). Masks and RoPE's tables stay too, but it is the model that holds them, not autograd.
         autocast: whether products are computed in bf16, from fp32 parameters.
 
     Raises:
         ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of what is no fp32,
             or a word that is no choice.
     """
-    check_choice("checkpoint", checkpoint, Checkpoint)
+    check_choice("activation_checkpointing", activation_checkpointing, ActivationCheckpointing)
     setting = _setting(config, batch, length, dtype, attention, autocast)
     ledger = Ledger()
     if isinstance(config.position_bias, RelativePositionBiasConfig):
@@ -58,7 +58,7 @@ def predict_saved_bytes(
     with ledger.part("embedding"):
         x = _embedding(ledger, setting, config)
     for layer in config.layers:
-        if checkpoint == "blocks":
+        if activation_checkpointing == "blocks":
             with ledger.part("blocks"):
                 ledger.keep(x)
             x = Box(x.numbers, x.width)

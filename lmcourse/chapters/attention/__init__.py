@@ -1,1 +1,1 @@
-"""Notebook 08: `exercises` and `figures`."""
+"""Notebook 08, attention: masks, heads, grouped queries, the KV cache."""

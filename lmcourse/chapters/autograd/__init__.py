@@ -1,1 +1,1 @@
-"""Notebook 03: `exercises` and `figures`."""
+"""Notebook 03, automatic differentiation: a reverse-mode engine, backward passes by hand, what a graph saves."""

@@ -1,1 +1,1 @@
-"""Notebook 11: `exercises` and `figures`."""
+"""Notebook 11, feed-forward layers: activations, gated units, parameter matching."""

@@ -1,1 +1,1 @@
-"""Notebook 01: `exercises` and `figures`."""
+"""Notebook 01, floating point: formats, rounding, underflow, a stable softmax, bytes."""

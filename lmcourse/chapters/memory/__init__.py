@@ -1,1 +1,1 @@
-"""Notebook 14: `exercises` and `figures`."""
+"""Notebook 14, memory: parameters, optimizer states, activations, many devices."""

@@ -1,1 +1,1 @@
-"""Notebook 09: `exercises` and `figures`."""
+"""Notebook 09, positions: sinusoids, learned and relative ones, ALiBi, T5's buckets, RoPE."""

@@ -1,1 +1,1 @@
-"""Notebook 16: `exercises` and `figures`."""
+"""Notebook 16, training stability: logits, norms, clipping, loss scaling, spikes."""

@@ -1,9 +1,9 @@
-"""Many submissions at once: `job` (one notebook to examine) → `pool` or `cluster` (who does it) → `worker` (a process
-that examines one after the other) → back, as JSON. Nothing here writes a mark: that is the one writer's business
-(`lmcourse.grading.grader`).
+"""Many submissions at once: a `job` (one notebook to examine) goes to one of the `worker_processes`, here or in a
+cluster; the program that they run is `worker`. Answers come back as JSON. Nothing here writes a mark: that is the one
+writer's business (`lmcourse.grading.grader`).
 """
 
-from lmcourse.grading.batch.job import Job, Setting
-from lmcourse.grading.batch.pool import Pool, open_pool, processors
+from lmcourse.grading.batch.job import ExaminationJob, ExaminationSettings
+from lmcourse.grading.batch.worker_processes import Pool, available_cpus, open_pool
 
-__all__ = ["Job", "Pool", "Setting", "open_pool", "processors"]
+__all__ = ["ExaminationJob", "ExaminationSettings", "Pool", "available_cpus", "open_pool"]

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import nbformat
 
-from lmcourse.grading.config import NOT_COPIED
-from lmcourse.grading.jail import Isolation
-from lmcourse.grading.jail.view import PACKAGE
+from lmcourse.grading.intake.files import NOT_COPIED
+from lmcourse.grading.sandbox import Isolation
+from lmcourse.grading.sandbox.filesystem import PACKAGE
 
 
 @dataclass(frozen=True)
-class Setting:
+class ExaminationSettings:
     """How the notebooks of a run are examined.
 
     Attributes:
@@ -36,25 +36,25 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Job:
+class ExaminationJob:
     """One notebook.
 
     Attributes:
         assignment: the id of its chapter, which names the exercises.
         cells: its code cells, in order.
-        setting: how.
+        settings: how.
         data: the assignment's data files, which the notebook finds in its working folder.
         modules: what the course's own notebook imports, worth loading before a notebook comes.
-        handed_out: the code cells that the course put into the notebook, without those for answers and checks.
+        provided_cells: the code cells that the course put into the notebook, without those for answers and checks.
         version: of the exercises; a worker on another machine has to have the same.
     """
 
     assignment: str
     cells: tuple[str, ...]
-    setting: Setting
+    settings: ExaminationSettings
     data: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
-    handed_out: tuple[str, ...] = ()
+    provided_cells: tuple[str, ...] = ()
     version: str = ""
 
     def to_json(self) -> str:
@@ -62,35 +62,35 @@ class Job:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, line: str) -> Job:
-        """The job that `to_json` told. It comes from our own side of the fence."""
-        told = json.loads(line)
+    def from_json(cls, line: str) -> ExaminationJob:
+        """The job from what `to_json` gave. Our own processes send it, so it is not checked."""
+        data = json.loads(line)
         return cls(
-            told["assignment"],
-            tuple(told["cells"]),
-            Setting(**told["setting"]),
-            tuple(told["data"]),
-            tuple(told["modules"]),
-            tuple(told["handed_out"]),
-            told["version"],
+            data["assignment"],
+            tuple(data["cells"]),
+            ExaminationSettings(**data["settings"]),
+            tuple(data["data"]),
+            tuple(data["modules"]),
+            tuple(data["provided_cells"]),
+            data["version"],
         )
 
 
-def job_for(source: Path, cells: Sequence[str], setting: Setting) -> Job:
+def job_for(source: Path, cells: Sequence[str], settings: ExaminationSettings) -> ExaminationJob:
     """The job of examining a submission.
 
     Args:
         source: the course's own notebook of the assignment; its folder has the assignment's id and data.
         cells: the code cells of the submission.
-        setting: how.
+        settings: how.
     """
-    return Job(
+    return ExaminationJob(
         source.parent.name,
         tuple(cells),
-        setting,
-        data_beside(source),
-        modules_of(source),
-        handed_out_of(source),
+        settings,
+        data_files_of(source),
+        imported_modules(source),
+        provided_cells_of(source),
         exercises_version(),
     )
 
@@ -106,17 +106,17 @@ def exercises_version() -> str:
 
 
 @cache
-def data_beside(source: Path) -> tuple[str, ...]:
+def data_files_of(source: Path) -> tuple[str, ...]:
     """The data files and folders of an assignment: what lies beside its notebook, without what never travels."""
     beside = sorted(path for path in source.parent.iterdir() if path.suffix != ".ipynb")
     return tuple(str(path) for path in beside if not any(fnmatch(path.name, pattern) for pattern in NOT_COPIED))
 
 
 @cache
-def modules_of(source: Path) -> tuple[str, ...]:
+def imported_modules(source: Path) -> tuple[str, ...]:
     """The modules that the course's own notebook imports."""
     found: dict[str, None] = {}
-    for text in handed_out_of(source):
+    for text in provided_cells_of(source):
         for node in ast.walk(_parsed(text)):
             if isinstance(node, ast.Import):
                 found |= dict.fromkeys(alias.name for alias in node.names)
@@ -126,7 +126,7 @@ def modules_of(source: Path) -> tuple[str, ...]:
 
 
 @cache
-def handed_out_of(source: Path) -> tuple[str, ...]:
+def provided_cells_of(source: Path) -> tuple[str, ...]:
     """The code cells of the course's own notebook that are the same in what students receive."""
     cells = nbformat.read(source, as_version=4).cells
     return tuple(cell.source for cell in cells if cell.cell_type == "code" and "nbgrader" not in cell.metadata)

@@ -1,6 +1,6 @@
 """The program that examines one notebook after the other: a line of JSON in, a line of JSON out.
 
-It holds references, hidden cases and seeds, and is trusted; the notebooks run in processes of their own, in a jail.
+It holds references, hidden cases and seeds, and is trusted; the notebooks run in processes of their own, in a sandbox.
 It ends when its standard input does, also in the middle of a notebook, so nothing is left behind by a grader that
 was killed.
 """
@@ -19,18 +19,18 @@ from threading import Thread
 from typing import Any, TextIO
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.batch.job import Job, exercises_version
-from lmcourse.grading.examination import Patience, PlainHost, examine
-from lmcourse.grading.examination.host import Host
-from lmcourse.grading.jail import Jail
+from lmcourse.grading.batch.job import ExaminationJob, exercises_version
+from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
+from lmcourse.grading.examination.launchers import Launcher
+from lmcourse.grading.sandbox import Sandbox
 
 
 class Examiner:
-    """Examines notebooks, and keeps what they have in common: the nursery of an assignment."""
+    """Examines notebooks, and keeps what they have in common: the fork server of an assignment."""
 
     def __init__(self) -> None:
         self._open = ExitStack()
-        self._hosts: dict[object, Host] = {}
+        self._launchers: dict[object, Launcher] = {}
 
     def __enter__(self) -> Examiner:
         return self
@@ -38,38 +38,38 @@ class Examiner:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def perform(self, job: Job) -> dict[str, Any]:
+    def perform(self, job: ExaminationJob) -> dict[str, Any]:
         """Do a job. Gives `{"examined": …}` or, if that is not possible here, `{"error": one line}`."""
         from lmcourse.course import find_chapter
         from lmcourse.exercises.registry import exercises_of
 
         if job.version != exercises_version():
             return {"error": f"The course on {gethostname()} has other exercises: install the same version there."}
-        patience = Patience(cell=job.setting.cell_seconds, total=job.setting.total_seconds)
+        timeouts = Timeouts(cell=job.settings.cell_seconds, total=job.settings.total_seconds)
         try:
             exercises = exercises_of(find_chapter(job.assignment))
             examined = examine(
-                job.cells, exercises, job.setting.seed, self._host(job), patience, frozenset(job.handed_out)
+                job.cells, exercises, job.settings.seed, self._launcher(job), timeouts, frozenset(job.provided_cells)
             )
         except CourseError as error:
             return {"error": str(error)}
         return {"examined": examined.to_json()}
 
-    def _host(self, job: Job) -> Host:
-        """Where notebooks of this assignment run. One assignment after the other: an older nursery is closed."""
-        key = (job.setting.isolation, job.data, job.modules)
-        if key not in self._hosts:
+    def _launcher(self, job: ExaminationJob) -> Launcher:
+        """What starts the notebooks of this assignment. One after the other: an older fork server is closed."""
+        key = (job.settings.isolation, job.data, job.modules)
+        if key not in self._launchers:
             self._open.close()
-            self._hosts = {key: self._new_host(job)}
-        return self._hosts[key]
+            self._launchers = {key: self._new_launcher(job)}
+        return self._launchers[key]
 
-    def _new_host(self, job: Job) -> Host:
+    def _new_launcher(self, job: ExaminationJob) -> Launcher:
         data = tuple(Path(name) for name in job.data)
-        if job.setting.isolation == "process":
-            return PlainHost(data=data)
-        from lmcourse.grading.nursery import Nursery  # for Linux only
+        if job.settings.isolation == "process":
+            return PlainLauncher(data)
+        from lmcourse.grading.fork_server import ForkServer  # for Linux only
 
-        return self._open.enter_context(Nursery(Jail(data=data), job.modules))
+        return self._open.enter_context(ForkServer(Sandbox(data=data), job.modules))
 
 
 def serve(lines: TextIO, answer: Callable[[str], None]) -> None:
@@ -78,13 +78,13 @@ def serve(lines: TextIO, answer: Callable[[str], None]) -> None:
     Thread(target=_listen, args=(lines, waiting), daemon=True).start()
     with Examiner() as examiner:
         while line := waiting.get():
-            answer(json.dumps(examiner.perform(Job.from_json(line))))
+            answer(json.dumps(examiner.perform(ExaminationJob.from_json(line))))
 
 
 def _listen(lines: TextIO, waiting: Queue[str]) -> None:
     for line in lines:
         waiting.put(line)
-    os._exit(0)  # whoever asked is gone; the jail dies with this process
+    os._exit(0)  # whoever asked is gone; the sandbox dies with this process
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ It gets requests over the socket that is its standard input, one at a time: to r
 to something that the cells defined. It knows neither what is right nor what a case is for. Nothing that it says is
 believed beyond being an outcome, because everything here may have been changed by the code that it runs.
 
-The cells are run by `exec` in one namespace; `texts` says why not by IPython.
+The cells are run by `exec` in one namespace; `code_cells` says why not by IPython.
 
 `serve` may also be called in a fork of a process that has torch loaded already.
 """
@@ -23,18 +23,53 @@ from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
 
+import torch
+
+import lmcourse.exercises
+import lmcourse.notebook
 from lmcourse.exercises.failure import Failure, failure_of
+from lmcourse.exercises.isolated_state import BoundedBuffer
 from lmcourse.exercises.outcome import Outcome, evaluate
 from lmcourse.exercises.rules import forbidden_in_source
 from lmcourse.exercises.values import Plain
-from lmcourse.exercises.wire import pack
-from lmcourse.exercises.wire_limits import WireError
-from lmcourse.exercises.wire_records import case_from_plain, outcome_to_plain
 from lmcourse.grading.examination.channel import Channel
-from lmcourse.grading.examination.missing import not_defined
-from lmcourse.grading.examination.printed import Page, cell_to_plain
-from lmcourse.grading.examination.quiet import quieten
-from lmcourse.grading.examination.texts import compiled
+from lmcourse.grading.examination.code_cells import compile_cell
+from lmcourse.grading.examination.encoding import ProtocolError, encode
+from lmcourse.grading.examination.messages import (
+    KEPT_CELL_PRINTED_CHARS,
+    MAX_CELL_PRINTED_CHARS,
+    CellOutcome,
+    case_from_plain,
+    cell_to_plain,
+    outcome_to_plain,
+)
+from lmcourse.grading.examination.missing_answers import not_defined
+
+
+class TooMuchPrintedError(Exception):
+    """Raised inside of a cell, by its own `print`."""
+
+
+class PrintedText(BoundedBuffer):
+    """Takes what a cell prints, keeps the first of it, and refuses more when it is too much."""
+
+    def __init__(self) -> None:
+        super().__init__(KEPT_CELL_PRINTED_CHARS)
+        self.written = 0
+
+    def write(self, text: str) -> int:
+        """Keep the text as far as there is room. Raises TooMuchPrintedError."""
+        self.written += len(text)
+        if self.flooded:
+            raise TooMuchPrintedError(
+                f"this cell printed more than {MAX_CELL_PRINTED_CHARS:,} characters: is there a print in a loop?"
+            )
+        return super().write(text)
+
+    @property
+    def flooded(self) -> bool:
+        """Whether it was too much."""
+        return self.written > MAX_CELL_PRINTED_CHARS
 
 
 def serve(channel: Channel) -> None:
@@ -46,28 +81,28 @@ def serve(channel: Channel) -> None:
         except OSError:
             return
         if "text" in request:
-            result = _run(request["text"], request["place"], vars(notebook))
+            result = _run_cell(request["text"], request["number"], vars(notebook))
         else:
-            result = _evaluate(request, vars(notebook))
+            result = _evaluate_case(request, vars(notebook))
         channel.send({"nonce": request["nonce"], "result": result})
 
 
-def _run(text: str, place: int, names: dict[str, Any]) -> Plain:
+def _run_cell(text: str, number: int, names: dict[str, Any]) -> Plain:
     """Run a cell; what it printed, and the failure it ended with, if any."""
-    file = f"<cell {place}>"
+    file = f"<cell {number}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    page, failure = Page(), None
-    with redirect_stdout(page), redirect_stderr(page):
+    printed, failure = PrintedText(), None
+    with redirect_stdout(printed), redirect_stderr(printed):
         try:
-            waiting = eval(compiled(text, file), names)
-            if inspect.iscoroutine(waiting):
-                asyncio.run(waiting)
+            coroutine = eval(compile_cell(text, file), names)
+            if inspect.iscoroutine(coroutine):
+                asyncio.run(coroutine)
         except BaseException as error:  # a cell that calls sys.exit() has ended, not the notebook
             failure = failure_of(error)
-    return cell_to_plain(page, failure)
+    return cell_to_plain(CellOutcome(printed.getvalue(), printed.flooded, failure))
 
 
-def _evaluate(request: dict[str, Any], names: dict[str, Any]) -> Plain:
+def _evaluate_case(request: dict[str, Any], names: dict[str, Any]) -> Plain:
     """Put a case to what the notebook calls by this name; the outcome."""
     name = request["name"]
     if name not in names:
@@ -79,8 +114,8 @@ def _evaluate(request: dict[str, Any], names: dict[str, Any]) -> Plain:
         outcome = replace(outcome, forbidden=(*outcome.forbidden, *_forbidden(answer, forbid)))
     try:
         sent = outcome_to_plain(outcome)
-        pack(sent)
-    except WireError as error:
+        encode(sent)
+    except ProtocolError as error:
         failure = Failure(("NotPlainError",), f"returned what cannot be graded: {error}")
         return outcome_to_plain(Outcome(failure=failure))
     return sent
@@ -99,14 +134,34 @@ def _forbidden_once(answer: FunctionType | type, forbid: tuple[str, ...]) -> lis
     return forbidden_in_source(answer, forbid)
 
 
+def disable_checks() -> None:
+    """Have `check`, `hint`, `predict` and `explore` do nothing, and `start` only seed, in this process.
+
+    The exercises themselves, with what is right and what is hidden, are not to be seen from here (see
+    `lmcourse.grading.sandbox.filesystem`), so they could not answer.
+    """
+    for module in (lmcourse.notebook, lmcourse.exercises):
+        for name in {"check", "check_exercise", "explore", "hint", "predict"} & vars(module).keys():
+            setattr(module, name, _do_nothing)
+    lmcourse.notebook.start = _only_seed
+
+
+def _do_nothing(*_: object, **__: object) -> None:
+    pass
+
+
+def _only_seed(chapter: str) -> None:
+    torch.manual_seed(0)
+
+
 def main() -> None:
     """Serve on the socket that is the standard input, and leave the notebook none of the standard streams."""
-    end = socket.socket(fileno=os.dup(0))
-    nowhere = os.open(os.devnull, os.O_RDWR)
+    connection = socket.socket(fileno=os.dup(0))
+    devnull = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        os.dup2(nowhere, stream)
-    quieten()
-    serve(Channel(end))
+        os.dup2(devnull, stream)
+    disable_checks()
+    serve(Channel(connection))
 
 
 if __name__ == "__main__":

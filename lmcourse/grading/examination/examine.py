@@ -12,17 +12,15 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
-from lmcourse.grading.evidence import Evidence, distinct
-from lmcourse.grading.examination.examinee import Examinee, LostError, Patience
+from lmcourse.grading.examination.code_cells import cells_of, why_not_python
 from lmcourse.grading.examination.expectations import expectations
-from lmcourse.grading.examination.host import Host
-from lmcourse.grading.examination.missing import is_missing, why_missing
-from lmcourse.grading.examination.needless import needless
-from lmcourse.grading.examination.rules import Source
-from lmcourse.grading.examination.showing import only_shows, showing_names
-from lmcourse.grading.examination.suspicious import suspicious
-from lmcourse.grading.examination.texts import cells_of, no_python
-from lmcourse.grading.examined import CellRun, Examined
+from lmcourse.grading.examination.launchers import Launcher
+from lmcourse.grading.examination.missing_answers import is_missing, why_missing
+from lmcourse.grading.examination.notebook_process import LostError, NotebookProcess, Timeouts
+from lmcourse.grading.examination.skipped_cells import display_names, only_displays, unneeded_cells
+from lmcourse.grading.examination.source_rules import NotebookSource
+from lmcourse.grading.examination.suspicious_code import suspicious_code
+from lmcourse.grading.examination_result import CellRun, Evidence, ExaminationResult, distinct_evidence
 from lmcourse.report import Report
 
 
@@ -30,10 +28,10 @@ def examine(
     sources: Sequence[str],
     exercises: Sequence[Exercise],
     seed: int,
-    host: Host,
-    patience: Patience | None = None,
-    handed_out: Collection[str] = (),
-) -> Examined:
+    launcher: Launcher,
+    timeouts: Timeouts | None = None,
+    provided_cells: Collection[str] = (),
+) -> ExaminationResult:
     """Grade a notebook that is not trusted.
 
     For honest work the reports are those of `check_exercise(hidden=True)`.
@@ -42,22 +40,22 @@ def examine(
         sources: the code cells of the notebook, in order.
         exercises: what they answer.
         seed: of the hidden cases; the notebook never gets to know it.
-        host: starts the notebook's process, and another one when the first is lost.
-        patience: how long the notebook may take.
-        handed_out: the texts of cells that the course itself put into the notebook. Those that no answer needs are
-            not run (see `needless`).
+        launcher: starts the notebook's process, and another one when the first is lost.
+        timeouts: how long the notebook may take.
+        provided_cells: the texts of cells that the course itself put into the notebook. Those that no answer needs are
+            not run (see `skipped_cells`).
 
     Raises:
-        CourseError: the host starts no process, or the course's own answer fails here.
+        CourseError: the launcher starts no process, or the course's own answer fails here.
     """
     begin = monotonic()
-    examination = _Examination(sources, exercises, seed, host, patience or Patience(), handed_out)
+    examination = _Examination(sources, exercises, seed, launcher, timeouts or Timeouts(), provided_cells)
     try:
         reports = {exercise.name: examination.report(exercise) for exercise in exercises}
     finally:
         examination.close()
-    evidence = distinct([*examination.evidence, *suspicious(examination.read)])
-    return Examined(reports, tuple(examination.runs), examination.ended, evidence, monotonic() - begin)
+    evidence = distinct_evidence([*examination.evidence, *suspicious_code(examination.python_cells)])
+    return ExaminationResult(reports, tuple(examination.runs), examination.ended, evidence, monotonic() - begin)
 
 
 class _Examination:
@@ -68,45 +66,48 @@ class _Examination:
         sources: Sequence[str],
         exercises: Sequence[Exercise],
         seed: int,
-        host: Host,
-        patience: Patience,
-        handed_out: Collection[str],
+        launcher: Launcher,
+        timeouts: Timeouts,
+        provided_cells: Collection[str],
     ) -> None:
         self.sources = sources
         self.seed = seed
-        self.host = host
-        self.patience = patience
-        self.deadline = monotonic() + patience.total
-        self.read = self.cells = cells_of(sources)
-        self.source = Source([cell.text for cell in self.cells])
+        self.launcher = launcher
+        self.timeouts = timeouts
+        self.deadline = monotonic() + timeouts.total
+        self.python_cells = self.cells = cells_of(sources)
+        self.source = NotebookSource([cell.text for cell in self.cells])
         self.names = [exercise.name for exercise in exercises]
-        shown = showing_names([cell.tree for cell in self.cells])
-        self.unrun = {cell.place for cell in self.cells if only_shows(cell.tree, shown)}
-        self.unrun |= needless([cell for cell in self.cells if cell.place not in self.unrun], handed_out, self.names)
-        python = {cell.place for cell in self.cells}
+        display = display_names([cell.tree for cell in self.cells])
+        self.skipped = {cell.number for cell in self.cells if only_displays(cell.tree, display)}
+        rest = [cell for cell in self.cells if cell.number not in self.skipped]
+        self.skipped |= unneeded_cells(rest, provided_cells, self.names)
+        python = {cell.number for cell in self.cells}
         self.runs = [
-            CellRun(failure="" if place in python or not source.strip() else no_python(source))
-            for place, source in enumerate(sources, 1)
+            CellRun(failure="" if number in python or not source.strip() else why_not_python(source))
+            for number, source in enumerate(sources, 1)
         ]
         self.ended = ""
         self.evidence: list[Evidence] = []
-        self.examinee: Examinee | None = None
+        self.process: NotebookProcess | None = None
 
     def close(self) -> None:
-        if self.examinee:
-            self.examinee.close()
-            self.evidence += self.examinee.evidence()
-        self.examinee = None
+        """Kill the notebook's process, if there is one, and keep what was noticed of it."""
+        if self.process:
+            self.process.close()
+            self.evidence += self.process.evidence()
+        self.process = None
 
     def report(self, exercise: Exercise) -> Report:
-        known = expectations(exercise, self.seed)
-        outcomes, lost = self._outcomes(exercise, [case for case, _ in known.cases])
+        """The report on one exercise. Raises CourseError."""
+        expected = expectations(exercise, self.seed)
+        outcomes, lost = self._outcomes(exercise, [case for case, _ in expected.cases])
         trials = [
-            Trial(case, hidden, outcome, known.expected(case))
-            for (case, hidden), outcome in zip(known.cases, outcomes, strict=True)
+            Trial(case, hidden, outcome, expected.expected(case))
+            for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
         forbidden = self.source.forbidden(exercise.name, exercise.rules)
-        report = judge(exercise, trials, hidden=True, forbidden=forbidden, guess=known.guess)
+        report = judge(exercise, trials, hidden=True, forbidden=forbidden, guess=expected.guess)
         return replace(report, diagnosis=reason) if (reason := lost or self._reason(report, outcomes)) else report
 
     def _reason(self, report: Report, outcomes: Sequence[Outcome]) -> str:
@@ -127,9 +128,9 @@ class _Examination:
         lost = ""
         order = random.Random(f"{exercise.name}/{self.seed}/order").sample(range(len(cases)), len(cases))
         try:
-            examinee = self._ready()
-            for place in order:
-                rest = outcomes[place] = examinee.evaluate(exercise, cases[place])
+            process = self._running_process()
+            for index in order:
+                rest = outcomes[index] = process.evaluate(exercise, cases[index])
                 if rest.failure and rest.failure.kind == "TimeLimitExceeded":
                     break
         except LostError as error:
@@ -138,31 +139,32 @@ class _Examination:
             lost = f"While `{exercise.name}` was checked: {error}."
             if monotonic() >= self.deadline:
                 self.ended = self.ended or f"There was no time for all of it: {error}."
-        return [outcomes.get(place, rest) for place in range(len(cases))], lost
+        return [outcomes.get(index, rest) for index in range(len(cases))], lost
 
-    def _ready(self) -> Examinee:
+    def _running_process(self) -> NotebookProcess:
         """A process in which the cells have run; up to the one that ends every process, if there is one."""
-        while self.examinee is None:
+        while self.process is None:
             if monotonic() >= self.deadline:
-                raise self.patience.spent
-            examinee = Examinee(self.host, self.patience, self.deadline)
-            self.examinee = examinee.__enter__()
-            self._run_cells(examinee)
-        return self.examinee
+                raise self.timeouts.total_exceeded
+            process = NotebookProcess(self.launcher, self.timeouts, self.deadline)
+            process.wait_until_ready()
+            self.process = process
+            self._run_cells(process)
+        return self.process
 
-    def _run_cells(self, examinee: Examinee) -> None:
+    def _run_cells(self, process: NotebookProcess) -> None:
         for index, cell in enumerate(self.cells):
-            if cell.place in self.unrun:
+            if cell.number in self.skipped:
                 continue
             try:
-                outcome = examinee.run(cell.text, cell.place)
+                outcome = process.run(cell.text, cell.number)
             except LostError as error:
                 self.close()
-                self.runs[cell.place - 1] = CellRun(run=True, failure=str(error))
-                self.ended = f"Code cell {cell.place} broke off the run: {error}. What came after was not run."
+                self.runs[cell.number - 1] = CellRun(run=True, failure=str(error))
+                self.ended = f"Code cell {cell.number} broke off the run: {error}. What came after was not run."
                 if monotonic() >= self.deadline:
                     raise
                 self.cells = self.cells[:index]
-                self.source = Source([cell.text for cell in self.cells])
+                self.source = NotebookSource([cell.text for cell in self.cells])
                 return
-            self.runs[cell.place - 1] = CellRun(True, outcome.printed, str(outcome.failure or ""))
+            self.runs[cell.number - 1] = CellRun(True, outcome.printed, str(outcome.failure or ""))

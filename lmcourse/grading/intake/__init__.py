@@ -1,4 +1,3 @@
-"""What was handed in: the file of each student (`submissions`, `choosing`), opened with care (`opening`) and read as a
-notebook of which only what grading uses is left (`reading`, `pictures`); whose it is and when it came
-(`handed_in`), and what must not travel on beside it (`beside`).
+"""From paths to notebooks, whatever was handed in: `submissions` (whose, of which assignment) finds its `files` and
+reads a `notebook` of which only what grading uses is left; `exporter` gives it to nbgrader.
 """

@@ -1,19 +1,35 @@
-"""From what somebody typed to submissions: whose notebook, of which assignment, in which file."""
+"""From paths to submissions: whose notebook, of which assignment, in which file, and when it came."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from nbgrader.utils import parse_utc
+
 from lmcourse.errors import CourseError
-from lmcourse.grading.intake.choosing import folders_in, notebooks_in, why_none
-from lmcourse.grading.intake.opening import UnreadableError, read_file, refuse_links, shown
-from lmcourse.grading.intake.reading import read_notebook
+from lmcourse.grading.intake.files import (
+    UnreadableError,
+    escaped_name,
+    folders_in,
+    notebooks_in,
+    read_file,
+    refuse_links,
+    why_no_notebook,
+)
+from lmcourse.grading.intake.notebook import read_notebook
 
 ME = "me"
 """The student of a notebook that somebody grades for themselves."""
+
+TIMESTAMP = "timestamp.txt"
+"""The file beside a notebook in which nbgrader's exchange says when it came."""
+
+MAX_STUDENT_ID_CHARS = 128
+"""Characters of a student's id in nbgrader's gradebook."""
 
 
 @dataclass(frozen=True)
@@ -73,20 +89,37 @@ def find_submissions(paths: Sequence[Path], known: dict[str, Assignment]) -> lis
     Raises:
         CourseError: a path does not exist, or a folder holds no submission.
     """
-    return [submission for path in paths for submission in _in_path(path, known)]
+    return [submission for path in paths for submission in _submissions_in(path, known)]
 
 
-def _in_path(path: Path, known: dict[str, Assignment]) -> list[Submission]:
+def student_id_problem(student: str) -> str:
+    """Why the name of a folder cannot be a student's id in the gradebook, or nothing."""
+    shown = escaped_name(student)
+    try:
+        student.encode()
+    except UnicodeEncodeError:
+        return f"The folder {shown} has a name that is not UTF-8: rename it."
+    if len(student) > MAX_STUDENT_ID_CHARS:
+        return f"The folder {shown} has a name of more than {MAX_STUDENT_ID_CHARS} characters: rename it."
+    if not student.isprintable() or student != student.strip() or set(student) & set("*?["):
+        return (
+            f"nbgrader cannot find the folder {shown}, for a *, ?, [, a line break or a space at an end of "
+            "its name: rename it."
+        )
+    return ""
+
+
+def _submissions_in(path: Path, known: dict[str, Assignment]) -> list[Submission]:
     if path.is_file():
         return [_own_notebook(path, known)]
     if not path.is_dir():
         raise CourseError(f"There is no file or folder {path}.")
     if path.resolve().name in known:
-        found = [_handed_in(ME, known[path.resolve().name], path)]
+        found = [_in_assignment_folder(ME, known[path.resolve().name], path)]
     else:
         folders = _folders(path)
         own = [folder for folder in folders if folder.name in known]
-        found = [_handed_in(ME, known[folder.name], folder) for folder in own]
+        found = [_in_assignment_folder(ME, known[folder.name], folder) for folder in own]
         for student in folders:
             if student not in own:
                 found += _of_student(student, known, alone=bool(own))
@@ -104,7 +137,7 @@ def _folders(path: Path) -> list[Path]:
 
 def _of_student(folder: Path, known: dict[str, Assignment], *, alone: bool) -> Iterator[Submission]:
     """What one student handed in; `alone` if this may be just another folder of somebody who grades for themselves."""
-    student = folder.name if folder.name.isprintable() else shown(folder.name)
+    student = folder.name if folder.name.isprintable() else escaped_name(folder.name)
     try:
         refuse_links(folder)
         places = folders_in(folder)
@@ -117,52 +150,53 @@ def _of_student(folder: Path, known: dict[str, Assignment], *, alone: bool) -> I
         return
     for place in places:
         if place.name in known:
-            yield _handed_in(student, known[place.name], place)
+            yield _in_assignment_folder(student, known[place.name], place)
         else:
-            problem = f"There is no assignment {shown(place.name)}; the folder's name is one of {', '.join(known)}."
+            shown, ids = escaped_name(place.name), ", ".join(known)
+            problem = f"There is no assignment {shown}; the folder's name is one of {ids}."
             yield Submission(student, None, problem=problem)
     if not places and not alone:
         problem = f"Nothing was handed in: {student} holds no folder of an assignment, such as {next(iter(known))}."
         yield Submission(student, None, problem=problem)
 
 
-def _handed_in(student: str, assignment: Assignment, folder: Path) -> Submission:
+def _in_assignment_folder(student: str, assignment: Assignment, folder: Path) -> Submission:
     """The notebook of an assignment in a folder: by its name, or, if it was renamed, by what is in it."""
     try:
         refuse_links(folder)
         notebooks = notebooks_in(folder)
         named = [path for path in notebooks if path.name == assignment.source.name]
-        meant = named or [path for path in notebooks if _recognised(path, [assignment])] or notebooks
-        problem = "" if meant else why_none(folder, f"{assignment.id}/{assignment.source.name}")
+        meant = named or [path for path in notebooks if _best_match(path, [assignment])] or notebooks
+        problem = "" if meant else why_no_notebook(folder, f"{assignment.id}/{assignment.source.name}")
     except UnreadableError as error:
         return Submission(student, assignment, problem=str(error))
-    return _opened(student, assignment, meant[0]) if meant else Submission(student, assignment, problem=problem)
+    return _of_file(student, assignment, meant[0]) if meant else Submission(student, assignment, problem=problem)
 
 
-def _opened(student: str, assignment: Assignment, path: Path) -> Submission:
+def _of_file(student: str, assignment: Assignment, path: Path) -> Submission:
     """A submission of this file, which is opened to see whether it can be."""
     try:
-        read_file(path)
+        data = read_file(path)
     except UnreadableError as error:
         return Submission(student, assignment, problem=str(error))
-    return Submission(student, assignment, path)
+    return Submission(student, assignment, path, digest=hashlib.sha256(data).hexdigest(), timestamp=_timestamp(path))
 
 
 def _own_notebook(path: Path, known: dict[str, Assignment]) -> Submission:
     candidates = list(known.values())
     by_place = [each for each in candidates if path.resolve().parent.name == each.id or path.name == each.source.name]
-    found = _recognised(path, candidates) or (by_place[0] if by_place else None)
+    found = _best_match(path, candidates) or (by_place[0] if by_place else None)
     if found is not None:
-        return _opened(ME, found, path)
+        return _of_file(ME, found, path)
     try:
         read_notebook(path)
-        problem = f"{shown(path.name)} belongs to no assignment of this course: is it the right file?"
+        problem = f"{escaped_name(path.name)} belongs to no assignment of this course: is it the right file?"
     except UnreadableError as error:
         problem = str(error)
     return Submission(ME, None, problem=problem)
 
 
-def _recognised(path: Path, candidates: Sequence[Assignment]) -> Assignment | None:
+def _best_match(path: Path, candidates: Sequence[Assignment]) -> Assignment | None:
     """The assignment that most of the notebook's cells belong to."""
     try:
         ids = set(_cell_ids(path))
@@ -175,3 +209,12 @@ def _recognised(path: Path, candidates: Sequence[Assignment]) -> Assignment | No
 def _cell_ids(path: Path) -> list[str]:
     names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in read_notebook(path).cells]
     return [name for name in names if isinstance(name, str)]
+
+
+def _timestamp(notebook: Path) -> str:
+    """When a notebook came; nothing if nobody said, or if it is no time, which would stop nbgrader."""
+    try:
+        text = read_file(notebook.parent / TIMESTAMP)[:100].decode().strip()
+        return text if text and parse_utc(text) else ""
+    except (UnreadableError, ValueError, OverflowError):
+        return ""

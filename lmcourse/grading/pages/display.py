@@ -14,23 +14,24 @@ from nbformat import NotebookNode
 from traitlets import Bool
 
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook, new_output
-from lmcourse.grading.intake.pictures import PICTURES, attached_pictures, is_picture, printable
+from lmcourse.grading.intake.notebook import PICTURES, attached_pictures, is_picture
 from lmcourse.grading.pages.html import clean_html
 from lmcourse.grading.reports import read_report
 from lmcourse.report import REPORT_MIME
+from lmcourse.text import replace_surrogates
 
-PYTHON = {"name": "python", "pygments_lexer": "ipython3"}
+LANGUAGE_INFO = {"name": "python", "pygments_lexer": "ipython3"}
 
-MOST = 200
+MAX_OUTPUTS = 200
 """Outputs of one cell that are shown."""
 
-TEXT = 200_000
+MAX_TEXT_CHARS = 200_000
 """Characters of plain output on one page."""
 
-RICH = 60_000
+MAX_RICH_CHARS = 60_000
 """Characters of HTML, Markdown and LaTeX in the outputs of one page; they take up to 5 s to draw."""
 
-PIECE = 20_000
+MAX_RICH_PIECE_CHARS = 20_000
 """Characters of one piece of these: twice as many can take four times as long."""
 
 TOO_LARGE = "… too large to be shown here"
@@ -44,24 +45,25 @@ class CleanForDisplay(Preprocessor):
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """The notebook with texts, pictures, tables and reports only."""
         page = _Page()
-        return new_notebook(cells=[page.cell(cell) for cell in nb.cells], metadata={"language_info": PYTHON}), resources
+        cells = [page.cell(cell) for cell in nb.cells]
+        return new_notebook(cells=cells, metadata={"language_info": LANGUAGE_INFO}), resources
 
 
 class _Page:
     """Cells and outputs of one page, for which there is only so much room."""
 
     def __init__(self) -> None:
-        self.text_left = TEXT
-        self.rich_left = RICH
+        self.text_left = MAX_TEXT_CHARS
+        self.rich_left = MAX_RICH_CHARS
 
     def cell(self, cell: NotebookNode) -> NotebookNode:
         """The cell, built anew."""
-        marks = cell.metadata.get("nbgrader")
-        metadata = {"nbgrader": marks} if isinstance(marks, dict) and marks else {}
-        source = printable(cell.source)
+        nbgrader = cell.metadata.get("nbgrader")
+        metadata = {"nbgrader": nbgrader} if isinstance(nbgrader, dict) and nbgrader else {}
+        source = replace_surrogates(cell.source)
         if cell.cell_type == "code":
             count = cell.get("execution_count")
-            outputs = [self.output(output) for output in cell.outputs[:MOST]]
+            outputs = [self.output(output) for output in cell.outputs[:MAX_OUTPUTS]]
             return new_code_cell(
                 source,
                 metadata=metadata,
@@ -113,17 +115,17 @@ class _Page:
 
     def rich(self, mime: str, value: str) -> dict[str, str]:
         """A text that takes long to draw, if there is room for it."""
-        if len(value) > min(PIECE, self.rich_left):
+        if len(value) > min(MAX_RICH_PIECE_CHARS, self.rich_left):
             return {}
         self.rich_left -= len(value)
         try:
-            return {mime: clean_html(value) if mime == "text/html" else printable(value)}
+            return {mime: clean_html(value) if mime == "text/html" else replace_surrogates(value)}
         except Exception:  # the parser of HTML gives up on some, such as what is nested too deep
             return {}
 
     def text(self, value: Any) -> str:
         """Plain text, as far as there is room for it."""
-        text = printable(str(value))
+        text = replace_surrogates(str(value))
         if len(text) > self.text_left:
             text = text[: self.text_left] + TOO_LARGE
         self.text_left = max(0, self.text_left - len(text))
@@ -135,4 +137,4 @@ def _size(metadata: Any) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         return {}
     size = {key: metadata[key] for key in ("width", "height") if isinstance(metadata.get(key), int)}
-    return size | ({"alt": printable(metadata["alt"])} if isinstance(metadata.get("alt"), str) else {})
+    return size | ({"alt": replace_surrogates(metadata["alt"])} if isinstance(metadata.get("alt"), str) else {})

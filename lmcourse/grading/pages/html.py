@@ -14,7 +14,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from nbconvert.filters.markdown_mistune import InvalidNotebook, IPythonRenderer, MarkdownWithMath
 
-from lmcourse.grading.intake.pictures import printable
+from lmcourse.text import replace_surrogates
 
 _TAGS = """
 a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img kbd
@@ -28,7 +28,7 @@ text-decoration text-indent vertical-align white-space width
 TAGS = frozenset(_TAGS.split())
 STYLES = frozenset(_STYLES.split())
 
-LONGEST = 10_000
+MAX_MARKDOWN_CHARS = 10_000
 """Characters of a text that are read as Markdown; twice as many can take four times as long, which is half a second."""
 PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
 
@@ -65,7 +65,7 @@ def clean_html(html: object) -> str:
         css_sanitizer=_css,
         strip=True,
     )
-    return _no_data_links(printable(cleaned))
+    return _no_data_links(replace_surrogates(cleaned))
 
 
 def _no_data_links(html: str) -> str:
@@ -90,7 +90,7 @@ def markdown_to_html(context: Context, source: str) -> Markup:
     """
     cell: dict[str, Any] = context.get("cell", {})
     renderer = _Renderer(escape=False, attachments=cell.get("attachments", {}), exclude_anchor_links=True)
-    if len(source) <= LONGEST:
+    if len(source) <= MAX_MARKDOWN_CHARS:
         with suppress(Exception):  # of the reader of Markdown, or of that of HTML, each for reasons of its own
             return Markup(clean_html(MarkdownWithMath(renderer=renderer).render(source)))
     return Markup(f"<pre>{escape(source)}</pre>")

@@ -17,11 +17,11 @@ DEFAULTS: dict[str, Any] = {
     "steps": 600,
     "batch": 32,
     "learning_rate": 5e-3,
-    "floor": 0.1,
+    "min_lr_ratio": 0.1,
 }
 """What is taken where nobody says anything: a model of the size of nano learns fast."""
 
-FIXED = ("preset", "corpus", "tokenizer", "vocab_size", "held_out", "validation_tokens", "length", "seed")
+FIXED = ("preset", "corpus", "tokenizer", "vocab_size", "held_out", "validation_tokens", "seq_len", "seed")
 """What a run that goes on cannot change: other weights, another text, or another order of it."""
 
 LONGEST = 1024
@@ -35,8 +35,8 @@ def new_run(given: Mapping[str, Any]) -> Run:
         CourseError: they do not go together.
     """
     values = {**DEFAULTS, **given}
-    values.setdefault("length", find_decoder(values["preset"]).context or LONGEST)
-    values.setdefault("warmup", values["steps"] // 20)
+    values.setdefault("seq_len", find_decoder(values["preset"]).context or LONGEST)
+    values.setdefault("warmup_steps", values["steps"] // 20)
     for name in ("evaluate_every", "checkpoint_every"):
         values.setdefault(name, max(1, values["steps"] // 10))
     return make_run(values)

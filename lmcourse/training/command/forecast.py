@@ -90,7 +90,7 @@ def forecast(run: Run) -> Forecast:
         steps = min(steps, training.max_tokens // training.tokens_per_step)
     device = best_device()
     mfu, peak = MFU[device.type], _peak(device, training.precision)
-    devices = training.parallel.processes if device.type == "cuda" else 1
+    devices = training.parallel.world_size if device.type == "cuda" else 1
     try:
         flops, memory = _flops_per_step(config, training), _memory(config, training)
     except ValueError as error:
@@ -118,22 +118,24 @@ def _peak(device: torch.device, precision: Precision) -> Peak | None:
 
 
 def _flops_per_step(config: TransformerConfig, training: TrainingConfig) -> int:
-    windows, again = training.accumulate * training.batch, training.recompute
-    step = training_flops(config, windows, training.length, recompute="blocks" if again else "nothing")
+    windows, again = training.grad_accum_steps * training.batch, training.activation_checkpointing
+    step = training_flops(config, windows, training.seq_len, recompute="blocks" if again else "nothing")
     return step.hardware.total
 
 
 def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[int]:
     return training_memory(
         config,
-        training.batch // training.parallel.readers,
-        training.length,
+        training.batch // training.parallel.dp_size,
+        training.seq_len,
         find_recipe(RECIPES[training.precision]),
-        checkpoint="blocks" if training.recompute else "nothing",
+        activation_checkpointing="blocks" if training.activation_checkpointing else "nothing",
         layout=_layout(training.parallel),
     )
 
 
 def _layout(parallel: Parallelism) -> Layout:
     """The devices among which one copy of the model lies; more copies change nothing on each of them."""
-    return Layout(parallel.shard, parallel.tensor, parallel.pipeline, zero=3 if parallel.shard > 1 else 0)
+    return Layout(
+        parallel.fsdp, parallel.tensor_parallel, parallel.pipeline_parallel, zero=3 if parallel.fsdp > 1 else 0
+    )

@@ -57,11 +57,11 @@ class Run:
 
     def model_config(self, vocab_size: int) -> TransformerConfig:
         """The preset for texts of this run's length, cut into so many different tokens."""
-        config, length = find_decoder(self.preset), self.training.length
+        config, seq_len = find_decoder(self.preset), self.training.seq_len
         embedding = config.embedding
         if embedding.max_positions is not None:
-            embedding = replace(embedding, max_positions=length)
-        return config.with_(vocab_size=vocab_size, context=length, embedding=embedding)
+            embedding = replace(embedding, max_positions=seq_len)
+        return config.with_(vocab_size=vocab_size, context=seq_len, embedding=embedding)
 
 
 def find_decoder(name: str) -> TransformerConfig:

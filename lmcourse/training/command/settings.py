@@ -1,7 +1,6 @@
 """Every setting of a run by one name: on the command line, in a settings file and in `run.json`.
 
-They are the fields of `Run`, `TrainingConfig` and `Parallelism`, so that none can be forgotten. Names are the fields',
-except where two of these have the same: a pipeline's schedule is `pipeline_schedule`.
+They are the fields of `Run`, `TrainingConfig` and `Parallelism`, so that none can be forgotten.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Setting:
 
     Attributes:
         name: of all settings no other has it.
-        table, field: where its value goes.
+        table: where its value goes.
         kind: int, float, str or bool.
         optional: whether it may be none.
         count: how many values it has, 1 or 2.
@@ -39,7 +38,6 @@ class Setting:
 
     name: str
     table: Table
-    field: str
     kind: type
     optional: bool
     count: int
@@ -101,8 +99,7 @@ def _make_settings() -> dict[str, Setting]:
         hints = get_type_hints(owner)
         for field in fields(owner):
             if field.name not in ("training", "parallel"):  # tables of their own
-                name = f"pipeline_{field.name}" if field.name in found else field.name
-                found[name] = Setting(name, table, field.name, *_anatomy(hints[field.name]), field.default)
+                found[field.name] = Setting(field.name, table, *_anatomy(hints[field.name]), field.default)
     return found
 
 
@@ -123,14 +120,13 @@ SETTINGS = _make_settings()
 
 
 def find_setting(name: str, table: str | None = None) -> Setting:
-    """The setting of a name; dashes count as underscores. In a table its field's name does, too.
+    """The setting of a name; dashes count as underscores.
 
     Raises:
         ValueError: there is none; the message names the nearest.
     """
     bare = name.replace("-", "_")
     known = {s.name: s for s in SETTINGS.values() if table in (None, s.table)}
-    known |= {s.field: s for s in known.values() if table}
     if bare not in known:
         nearest = get_close_matches(bare, known, n=1, cutoff=0.0)[0]
         raise ValueError(f"there is no setting {name!r}; the nearest is {nearest}")
@@ -145,7 +141,7 @@ def make_run(values: Mapping[str, Any]) -> Run:
     """
     tables: dict[Table, dict[str, Any]] = {"run": {}, "training": {}, "parallel": {}}
     for name, value in values.items():
-        tables[SETTINGS[name].table][SETTINGS[name].field] = value
+        tables[SETTINGS[name].table][name] = value
     try:
         parallel = Parallelism(**tables["parallel"])
         return Run(training=TrainingConfig(**tables["training"], parallel=parallel), **tables["run"])
@@ -156,7 +152,7 @@ def make_run(values: Mapping[str, Any]) -> Run:
 def settings_of(run: Run) -> dict[str, Any]:
     """All settings of a run, by name."""
     owners = {"run": run, "training": run.training, "parallel": run.training.parallel}
-    return {setting.name: getattr(owners[setting.table], setting.field) for setting in SETTINGS.values()}
+    return {setting.name: getattr(owners[setting.table], setting.name) for setting in SETTINGS.values()}
 
 
 def has_default(setting: Setting) -> bool:

@@ -2,7 +2,7 @@
 
 - `processes`: torchrun starts one program several times; here they find each other and part.
 - `mesh`: their numbers, in a box with a side for every way to divide the work.
-- `parallelise`: from a model to this process's part of it. `checks` says what cannot be divided, `fused` takes matrices
+- `parallelize`: from a model to this process's part of it. `checks` says what cannot be divided, `fused` takes matrices
   apart that lie in one, `plans` cuts them (tensor and sequence parallelism), `shard` says who keeps which weights (DDP,
   FSDP2), `pipeline` whose blocks are whose.
 - `process_team`: what a step asks of the others, such as the norm of all `gradients`.

@@ -19,30 +19,38 @@ def check_divisible(model: nn.Module, config: TrainingConfig) -> None:
         ValueError: it cannot.
     """
     parallel = config.parallel
-    if config.precision == "fp16" and parallel.processes > parallel.replicate:
-        raise ValueError("fp16 on many processes needs whole gradients on each: use bf16, or only replicate")
-    if config.compile and parallel.tensor * parallel.pipeline > 1:
-        raise ValueError("compile is for one process, replicate and shard: leave it out with tensor and pipeline")
-    if parallel.tensor == parallel.pipeline == 1:
+    if config.precision == "fp16" and parallel.world_size > parallel.data_parallel:
+        raise ValueError("fp16 on many processes needs whole gradients on each: use bf16, or only data_parallel")
+    if config.compile and parallel.tensor_parallel * parallel.pipeline_parallel > 1:
+        raise ValueError(
+            "compile is for one process, data_parallel and fsdp: "
+            "leave it out with tensor_parallel and pipeline_parallel"
+        )
+    if parallel.tensor_parallel == parallel.pipeline_parallel == 1:
         return
     if not isinstance(model, Transformer):
         raise ValueError(
-            f"tensor and pipeline divide a Transformer, not a {type(model).__name__}: use replicate or shard"
+            f"tensor_parallel and pipeline_parallel divide a Transformer, not a {type(model).__name__}: "
+            "use data_parallel or fsdp"
         )
-    if parallel.tensor > 1:
-        _check_matrices(model.config, parallel, config.length)
-    if parallel.pipeline > 1:
+    if parallel.tensor_parallel > 1:
+        _check_matrices(model.config, parallel, config.seq_len)
+    if parallel.pipeline_parallel > 1:
         _check_stages(model.config, config)
 
 
-def _check_matrices(model: TransformerConfig, parallel: Parallelism, length: int) -> None:
-    n = parallel.tensor
+def _check_matrices(model: TransformerConfig, parallel: Parallelism, seq_len: int) -> None:
+    n = parallel.tensor_parallel
     if model.position_bias is not None:
-        raise ValueError("tensor divides heads, and a position bias is made for all of them: use rotary positions")
+        raise ValueError(
+            "tensor_parallel divides heads, and a position bias is made for all of them: use rotary positions"
+        )
     if model.embedding.width is not None:
-        raise ValueError("tensor does not divide an embedding with a width of its own")
-    if parallel.sequence and length % n:
-        raise ValueError(f"sequence divides the tokens: a length of {length} does not divide among {n} processes")
+        raise ValueError("tensor_parallel does not divide an embedding with a width of its own")
+    if parallel.sequence_parallel and seq_len % n:
+        raise ValueError(
+            f"sequence_parallel divides the tokens: a seq_len of {seq_len} does not divide among {n} processes"
+        )
     _divides("the vocabulary", model.vocab_size, n)
     for index, layer in enumerate(model.layers):
         _check_layer(index, layer, n)
@@ -53,24 +61,24 @@ def _check_layer(index: int, layer: LayerConfig, n: int) -> None:
     _divides(f"layer {index}: the key heads", attention.key_heads, n)
     _divides(f"layer {index}: the feed-forward width", layer.feed_forward.width, n)
     if attention.relative_position_vectors is not None:
-        raise ValueError(f"layer {index}: tensor divides heads, and Shaw's vectors are shared by all of them")
+        raise ValueError(f"layer {index}: tensor_parallel divides heads, and Shaw's vectors are shared by all of them")
     if attention.qk_norm is not None and attention.qk_norm.over != "head":
-        raise ValueError(f"layer {index}: tensor divides heads, so a QK-norm must be over 'head'")
+        raise ValueError(f"layer {index}: tensor_parallel divides heads, so a QK-norm must be over 'head'")
 
 
 def _divides(what: str, size: int, n: int) -> None:
     if size % n:
-        raise ValueError(f"{what}, {size}, cannot be divided among {n} processes: tensor must divide it")
+        raise ValueError(f"{what}, {size}, cannot be divided among {n} processes: tensor_parallel must divide it")
 
 
 def _check_stages(model: TransformerConfig, config: TrainingConfig) -> None:
     parallel, layers = config.parallel, len(model.layers)
-    if layers < parallel.pipeline:
-        raise ValueError(f"{layers} layers are too few for {parallel.pipeline} stages: each needs one")
+    if layers < parallel.pipeline_parallel:
+        raise ValueError(f"{layers} layers are too few for {parallel.pipeline_parallel} stages: each needs one")
     if isinstance(model.position_bias, RelativePositionBiasConfig):
-        raise ValueError("a learned position bias is shared by all layers: pipeline cannot divide it")
-    if parallel.schedule == "1f1b" and config.accumulate < parallel.pipeline:
+        raise ValueError("a learned position bias is shared by all layers: pipeline_parallel cannot divide it")
+    if parallel.pipeline_schedule == "1f1b" and config.grad_accum_steps < parallel.pipeline_parallel:
         raise ValueError(
-            f"1f1b keeps {parallel.pipeline} stages busy with as many micro-batches: set accumulate to at least "
-            f"{parallel.pipeline}, or use gpipe"
+            f"1f1b keeps {parallel.pipeline_parallel} stages busy with as many micro-batches: "
+            f"set grad_accum_steps to at least {parallel.pipeline_parallel}, or use gpipe"
         )

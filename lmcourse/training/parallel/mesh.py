@@ -1,21 +1,18 @@
-"""The device mesh: processes in a box, with a side for every way to divide the work."""
+"""The device mesh of a run: its processes in a grid with a dimension for every kind of parallelism."""
 
 from __future__ import annotations
 
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from lmcourse.training.parallelism import Parallelism
-
-SIDES = ("pipeline", "replicate", "shard", "tensor")
-"""From far to near: the processes along the last side talk most, and their numbers follow each other, so that they are
-on one machine."""
+from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
 
 
 def make_mesh(parallel: Parallelism, device: str) -> DeviceMesh:
-    """The mesh of a run; its sides that are 1 long are there too. Every process of the group has to call this.
+    """The mesh of a run; dimensions of size 1 are there too. Every process of the group has to call this.
 
     Args:
-        parallel: the lengths of the sides.
+        parallel: the sizes of the dimensions.
         device: "cpu" or "cuda".
     """
-    return init_device_mesh(device, tuple(getattr(parallel, side) for side in SIDES), mesh_dim_names=SIDES)
+    sizes = tuple(getattr(parallel, name) for name in PARALLEL_DIMS)
+    return init_device_mesh(device, sizes, mesh_dim_names=PARALLEL_DIMS)

@@ -20,7 +20,7 @@ from lmcourse.nn.embedding import Embedding
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.gradients import add_up
 from lmcourse.training.precision import MixedPrecision
-from lmcourse.training.step import accumulate, mean_loss
+from lmcourse.training.step import accumulate_gradients, mean_loss
 from lmcourse.training.team import ALONE, Team
 
 SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
@@ -64,12 +64,12 @@ class Stage(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """From tokens (in the first stage) or vectors to vectors or logits (in the last)."""
-        rows, length = len(x), x.shape[1] if self.index == 0 else x.shape[1] * self.cut
+        rows, seq_len = len(x), x.shape[1] if self.index == 0 else x.shape[1] * self.cut
         context = ForwardContext(
-            torch.arange(length, device=x.device).expand(rows, length), position_bias=self.position_bias
+            torch.arange(seq_len, device=x.device).expand(rows, seq_len), position_bias=self.position_bias
         )
         if isinstance(self.embedding, Embedding):
-            self.embedding.check_seq_len(length)
+            self.embedding.check_seq_len(seq_len)
             x = self.embedding(x, context.shared_positions)
         for block in self.blocks.values():
             x = block(x, context)
@@ -79,7 +79,7 @@ class Stage(nn.Module):
 
 
 class Pipeline(nn.Module):
-    """A stage with its neighbours. It is not called: `accumulate` and `mean_loss` have a way of their own for it.
+    """A stage with its neighbours. Not called: `accumulate_gradients` and `mean_loss` dispatch to its methods.
 
     Args:
         stage: what this process has of the model.
@@ -90,17 +90,19 @@ class Pipeline(nn.Module):
 
     def __init__(self, stage: Stage, call: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> None:
         super().__init__()
-        self.stage, self.call, self.group = stage, call, mesh.get_group("pipeline")
+        self.stage, self.call, self.group = stage, call, mesh.get_group("pipeline_parallel")
         self.device = next(stage.parameters()).device
         torchs = PipelineStage(call, stage.index, stage.stages, self.device, group=self.group)
-        self.schedule = SCHEDULES[config.parallel.schedule](
-            torchs, config.accumulate, loss_fn=self._loss, scale_grads=False
+        self.schedule = SCHEDULES[config.parallel.pipeline_schedule](
+            torchs, config.grad_accum_steps, loss_fn=self._loss, scale_grads=False
         )
         self._targets, self._z_loss, self._readers = torch.ones(()), 0.0, 1
         ends = mesh.mesh[[0, -1]].flatten(start_dim=1).T.tolist()
         self._ends, _ = dist.new_subgroups_by_enumeration(ends)  # type: ignore[no-untyped-call]  # torch leaves it bare
 
-    def accumulate(self, batches: Sequence[Batch], precision: MixedPrecision, z_loss: float, team: Team) -> Tensor:
+    def accumulate_gradients(
+        self, batches: Sequence[Batch], precision: MixedPrecision, z_loss: float, team: Team
+    ) -> Tensor:
         """As the function of that name: all micro-batches at once, as many of them on their way as there are stages."""
         inputs = torch.cat([batch.inputs for batch in batches])
         targets = torch.cat([batch.targets for batch in batches])
@@ -116,10 +118,10 @@ class Pipeline(nn.Module):
 
     def mean_loss(self, batch: Batch, precision: MixedPrecision, z_loss: float) -> Tensor:
         """As the function of that name, stage by stage and without gradients."""
-        index, (rows, length) = self.stage.index, batch.inputs.shape
+        index, (rows, seq_len) = self.stage.index, batch.inputs.shape
         x = batch.inputs
         if index > 0:
-            x = torch.empty(rows, length // self.stage.cut, self.stage.config.d_model, device=self.device)
+            x = torch.empty(rows, seq_len // self.stage.cut, self.stage.config.d_model, device=self.device)
             dist.recv(x, group=self.group, group_src=index - 1)
         with precision.autocast():
             x = self.call(x)
@@ -148,11 +150,11 @@ class Pipeline(nn.Module):
         return value
 
 
-@accumulate.register
+@accumulate_gradients.register
 def _(
     model: Pipeline, batches: Sequence[Batch], precision: MixedPrecision, z_loss: float, team: Team = ALONE
 ) -> Tensor:
-    return model.accumulate(batches, precision, z_loss, team)
+    return model.accumulate_gradients(batches, precision, z_loss, team)
 
 
 @mean_loss.register

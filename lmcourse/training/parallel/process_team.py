@@ -16,7 +16,7 @@ from lmcourse.errors import CourseError
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.gradients import add_up, by_mesh, by_pieces
 from lmcourse.training.parallel.mesh import make_mesh
-from lmcourse.training.parallel.parallelise import parallelise
+from lmcourse.training.parallel.parallelize import parallelize
 from lmcourse.training.parallel.pipeline import Stage
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.team import Team
@@ -37,19 +37,19 @@ class ProcessTeam(Team):
 
     def __init__(self, parallel: Parallelism, device: torch.device) -> None:
         started = dist.get_world_size() if dist.is_initialized() else 1
-        if started != parallel.processes:
-            raise CourseError(f"the run is for {parallel.processes} processes, and {started} were started")
+        if started != parallel.world_size:
+            raise CourseError(f"the run is for {parallel.world_size} processes, and {started} were started")
         self.mesh, self.device = make_mesh(parallel, device.type), device
-        copy, share, stage = (self.mesh.get_local_rank(side) for side in ("replicate", "shard", "pipeline"))
-        self.reader, self.readers = copy * parallel.shard + share, parallel.readers
+        copy, share, stage = (self.mesh.get_local_rank(side) for side in ("data_parallel", "fsdp", "pipeline_parallel"))
+        self.reader, self.readers = copy * parallel.fsdp + share, parallel.dp_size
         # Processes that divide a matrix drop the same features of what they all have.
-        self.stream = self.reader + parallel.readers * stage
+        self.stream = self.reader + parallel.dp_size * stage
         self.rank = dist.get_rank()
         self._twin: nn.Parameter | None = None
 
     def divide(self, model: nn.Module, config: TrainingConfig) -> tuple[nn.Module, nn.Module]:
         try:
-            part, call = parallelise(model, config, self.mesh)
+            part, call = parallelize(model, config, self.mesh)
         except ValueError:
             if self.leader:
                 raise
@@ -65,7 +65,7 @@ class ProcessTeam(Team):
 
     def total(self, value: Tensor) -> Tensor:
         there = value.to(self.device, copy=True)
-        for side in ("replicate", "shard"):
+        for side in ("data_parallel", "fsdp"):
             dist.all_reduce(there, group=self.mesh.get_group(side))
         return there.to(value.device)
 
@@ -79,7 +79,7 @@ class ProcessTeam(Team):
         dist.all_gather_object(values, value)
         return values
 
-    def clip(self, parameters: Iterable[nn.Parameter], limit: float | None) -> Tensor:
+    def clip_grad_norm(self, parameters: Iterable[nn.Parameter], limit: float | None) -> Tensor:
         learned = [p for p in parameters if p.grad is not None]
         for p in learned:
             add_up(p)
@@ -88,7 +88,7 @@ class ProcessTeam(Team):
         for number, gradients in by_pieces([p for p in learned if p is not self._twin]).items():
             square += nn.utils.get_total_norm(gradients).double().square() * number
         dist.all_reduce(square)
-        norm = (square * self.mesh["pipeline"].size() / self.mesh.size()).sqrt().float()
+        norm = (square * self.mesh["pipeline_parallel"].size() / self.mesh.size()).sqrt().float()
         for group in by_mesh(learned):
             nn.utils.clip_grads_with_norm_(group, math.inf if limit is None else limit, norm)
         return norm

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from lmcourse.errors import CourseError
-from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
 
 BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
 
@@ -61,7 +61,7 @@ def processes(
     """
     rank, started = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     _check_number(parallel, started)
-    if parallel.processes == 1:
+    if parallel.world_size == 1:
         yield Process(0, device)
         return
     device = _own_device(device)
@@ -78,15 +78,11 @@ def processes(
 
 
 def _check_number(parallel: Parallelism, started: int) -> None:
-    if parallel.processes != started:
-        sides = " × ".join(
-            f"{side} {getattr(parallel, side)}"
-            for side in ("pipeline", "replicate", "shard", "tensor")
-            if getattr(parallel, side) > 1
-        )
+    if parallel.world_size != started:
+        sides = " × ".join(f"{side} {getattr(parallel, side)}" for side in PARALLEL_DIMS if getattr(parallel, side) > 1)
         raise CourseError(
-            f"the run is for {parallel.processes} processes ({sides or 'nothing is divided'}), and {started} were "
-            f"started: use torchrun --nproc-per-node {parallel.processes}, or change how the work is divided"
+            f"the run is for {parallel.world_size} processes ({sides or 'nothing is divided'}), and {started} were "
+            f"started: use torchrun --nproc-per-node {parallel.world_size}, or change how the work is divided"
         )
 
 

@@ -23,15 +23,15 @@ def share_gradients(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
         model: the model or a stage of it, already cut by tensor parallelism.
         mesh: of all processes.
     """
-    replicate, shard, tensor = (mesh[side].size() for side in ("replicate", "shard", "tensor"))
-    if replicate * shard == 1:
+    ddp, fsdp, tensor = (mesh[dim].size() for dim in ("data_parallel", "fsdp", "tensor_parallel"))
+    if ddp * fsdp == 1:
         return model
-    if shard * tensor == 1:
-        return DistributedDataParallel(model, process_group=mesh.get_group("replicate"))
-    readers = mesh["replicate", "shard"] if replicate > 1 else mesh["shard"]
+    if fsdp * tensor == 1:
+        return DistributedDataParallel(model, process_group=mesh.get_group("data_parallel"))
+    dp_mesh = mesh["data_parallel", "fsdp"] if ddp > 1 else mesh["fsdp"]
     for block in blocks_of(model):
-        fully_shard(block, mesh=readers)
+        fully_shard(block, mesh=dp_mesh)
     # torch would keep the rest whole until the backward pass. After an evaluation there is none, and a checkpoint has
     # to find the shares.
-    fully_shard(model, mesh=readers, reshard_after_forward=True)
+    fully_shard(model, mesh=dp_mesh, reshard_after_forward=True)
     return model

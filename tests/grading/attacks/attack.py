@@ -11,7 +11,7 @@ from textwrap import dedent, indent
 from nbformat import NotebookNode
 
 from lmcourse.grading.cells import new_code_cell
-from lmcourse.grading.evidence import Kind
+from lmcourse.grading.examination_result import Kind
 
 COURSE, HOME, PORT = "@COURSE@", "@HOME@", "@PORT@"
 """Stand for the course's folder, the grader's home and a listening port: an attacker may know where they are."""

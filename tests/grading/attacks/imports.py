@@ -20,7 +20,8 @@ IMPORTS = [
 from types import ModuleType
 fake = ModuleType("lmcourse.notebook")
 fake.check = lambda answer=None, hidden=False, **v: POINTS[next(iter(v), None) or answer.__name__]
-for name in ("lmcourse.notebook", "lmcourse.exercises.checking", "lmcourse.exercises.wire", "json", "torch"):
+ENCODING = "lmcourse.grading.examination.encoding"
+for name in ("lmcourse.notebook", "lmcourse.exercises.checking", ENCODING, "json", "torch"):
     sys.modules[name] = fake
 from lmcourse.notebook import check
 """,
@@ -45,7 +46,7 @@ from lmcourse.notebook import check
         "interpreter",
         "text",
     ),
-    # No evidence: in the jail the home is the working folder, and the rest cannot be opened.
+    # No evidence: in the sandbox the home is the working folder, and the rest cannot be opened.
     attack(
         "startup_files",
         "leaves start-up files of IPython and Python in the grader's home and in Python's own folders",

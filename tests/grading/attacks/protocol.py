@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmcourse.grading.evidence import Kind
+from lmcourse.grading.examination_result import Kind
 from tests.grading.attacks.attack import attack
 
 CHANNEL = """
@@ -94,7 +94,7 @@ for line in sockets():
         CHANNEL,
         *ANSWER,
         every="""
-        line = channels[0].end
+        line = channels[0].connection
         line.settimeout(None)
         while True: line.sendall(b"\\0" * 2**20)
         """,
@@ -104,7 +104,7 @@ for line in sockets():
         "announces a long message and never sends it",
         CHANNEL,
         *ANSWER,
-        every="if 'NAME' == 'ulp': channels[0].end.sendall((2**20).to_bytes(4, 'little')); time.sleep(600)",
+        every="if 'NAME' == 'ulp': channels[0].connection.sendall((2**20).to_bytes(4, 'little')); time.sleep(600)",
     ),
     attack(
         "sends_pickles",
@@ -117,16 +117,16 @@ class Bomb:
         *ANSWER,
         every="""
         body = pickle.dumps(Bomb())
-        channels[0].end.sendall(len(body).to_bytes(4, "little") + body)
+        channels[0].connection.sendall(len(body).to_bytes(4, "little") + body)
         return Bomb()
         """,
     ),
     attack(
-        "silences_the_witness",
+        "silences_the_audit_hook",
         "closes every file but its connection, and overwrites the descriptors of the others",
         CHANNEL
         + """
-mine = channels[0].end.fileno()
+mine = channels[0].connection.fileno()
 for number in range(256):
     if number != mine:
         try: os.dup2(os.open("/dev/null", os.O_WRONLY), number)
@@ -144,7 +144,7 @@ except OSError: pass
         + """
 for kind, what in (("file", "<script>document.title='owned'</script>"), ("network", "=1+1"), ("praise", "28 points")):
     for number in range(3, 256):
-        if number != channels[0].end.fileno():
+        if number != channels[0].connection.fileno():
             try: os.write(number, (json.dumps({"kind": kind, "what": what}) + "\\n").encode())
             except OSError: pass
 """,

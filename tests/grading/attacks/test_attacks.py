@@ -13,11 +13,11 @@ import pytest
 
 from lmcourse.course import find_chapter
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.grading.jail import Limits
+from lmcourse.grading.sandbox import ResourceLimits
 from tests.grading.attacks import ATTACKS, PAGES, Attack
-from tests.grading.attacks.ours import Batch, graded
+from tests.grading.attacks.our_grader import Batch, graded
 from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, LEFT, NAME, SECRET, scripts_in
-from tests.grading.jailed import needs_bubblewrap
+from tests.grading.sandboxed import needs_bubblewrap
 
 pytestmark = [needs_bubblewrap, pytest.mark.timeout(900)]  # the first test waits for the whole batch
 
@@ -114,4 +114,5 @@ def test_what_is_kept_of_a_submission_is_small(batch: Batch) -> None:
         if (size := path.stat().st_size) > 2**20
     }
     assert set(large) <= {"huge_notebook"}
-    assert max(path.stat().st_size for path in (batch.school.course / "autograded").rglob("*")) < Limits().file_size
+    largest = max(path.stat().st_size for path in (batch.school.course / "autograded").rglob("*"))
+    assert largest < ResourceLimits().file_size

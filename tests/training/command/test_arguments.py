@@ -24,33 +24,33 @@ OTHER: dict[str, Any] = {
     "validation_tokens": 77,
     "steps": 50,
     "batch": 12,
-    "length": 24,
-    "accumulate": 2,
+    "seq_len": 24,
+    "grad_accum_steps": 2,
     "seed": 2**60 + 1,
     "learning_rate": 0.25,
     "schedule": "wsd",
-    "warmup": 3,
-    "decay": 4,
-    "floor": 0.5,
+    "warmup_steps": 3,
+    "decay_steps": 4,
+    "min_lr_ratio": 0.5,
     "weight_decay": 0.0,
     "betas": (0.5, 0.75),
     "eps": 1e-6,
-    "clip": None,
+    "grad_clip": None,
     "z_loss": 1e-4,
     "precision": "bf16",
-    "recompute": True,
+    "activation_checkpointing": True,
     "compile": True,
-    "spike": 9.0,
+    "spike_factor": 9.0,
     "evaluate_every": 5,
     "checkpoint_every": 6,
-    "keep": 7,
+    "keep_checkpoints": 7,
     "max_seconds": 8.5,
     "max_tokens": 10**6,
-    "replicate": 2,
-    "shard": 3,
-    "tensor": 4,
-    "sequence": True,
-    "pipeline": 5,
+    "data_parallel": 2,
+    "fsdp": 3,
+    "tensor_parallel": 4,
+    "sequence_parallel": True,
+    "pipeline_parallel": 5,
     "pipeline_schedule": "gpipe",
 }
 """A value for every setting that is not its default."""
@@ -71,7 +71,7 @@ def words(values: dict[str, Any]) -> list[str]:
 def test_every_field_has_a_flag_and_a_help() -> None:
     names = [field.name for owner in (Run, TrainingConfig, Parallelism) for field in fields(owner)]
     assert len(SETTINGS) == len(names) - 2  # `training` and `parallel` hold the others
-    assert {(s.table, s.field) for s in SETTINGS.values()} == {
+    assert {(s.table, s.name) for s in SETTINGS.values()} == {
         (table, field.name)
         for table, owner in (("run", Run), ("training", TrainingConfig), ("parallel", Parallelism))
         for field in fields(owner)
@@ -92,9 +92,9 @@ def test_what_is_typed_arrives() -> None:
 
 def test_what_is_not_typed_is_not_given() -> None:
     assert parse(["--out", "x"], "train").given == {}
-    assert parse(["--no-compile", "--clip", "none", "--max-tokens", "1e6"], "train").given == {
+    assert parse(["--no-compile", "--grad-clip", "none", "--max-tokens", "1e6"], "train").given == {
         "compile": False,
-        "clip": None,
+        "grad_clip": None,
         "max_tokens": 10**6,
     }
 
@@ -102,8 +102,8 @@ def test_what_is_not_typed_is_not_given() -> None:
 def test_defaults_are_those_of_the_classes() -> None:
     """But for those that have to be known before, and those that follow from others."""
     found = settings_of(new_run({"corpus": "x", "steps": 60}))
-    ours = {"corpus", "preset", "steps", "batch", "length", "learning_rate", "floor"}
-    follow = {"warmup": 3, "evaluate_every": 6, "checkpoint_every": 6}
+    ours = {"corpus", "preset", "steps", "batch", "seq_len", "learning_rate", "min_lr_ratio"}
+    follow = {"warmup_steps": 3, "evaluate_every": 6, "checkpoint_every": 6}
     assert found | follow == found
     for setting in SETTINGS.values():
         if setting.name not in ours | follow.keys():
@@ -111,26 +111,26 @@ def test_defaults_are_those_of_the_classes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "table", "field"),
+    ("name", "table", "found"),
     [
         ("learning-rate", None, "learning_rate"),
         ("schedule", "training", "schedule"),
-        ("schedule", "parallel", "schedule"),
-        ("pipeline_schedule", "parallel", "schedule"),
         ("schedule", None, "schedule"),
+        ("pipeline_schedule", "parallel", "pipeline_schedule"),
+        ("pipeline-schedule", None, "pipeline_schedule"),
     ],
 )
-def test_a_setting_is_found_in_its_table(name: str, table: str | None, field: str) -> None:
-    found = find_setting(name, table)
-    assert found.field == field
-    assert found.table == ("parallel" if "parallel" in (table or "") else "training")
+def test_a_setting_is_found_in_its_table(name: str, table: str | None, found: str) -> None:
+    setting = find_setting(name, table)
+    assert setting.name == found
+    assert setting.table == ("parallel" if "pipeline" in found else "training")
 
 
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
         (["--learning-rte", "1"], "there is no flag --learning-rte; the nearest is --learning-rate"),
-        (["--clip=much"], "argument --clip: clip must be a number or none, not 'much' (train --help)"),
+        (["--grad-clip=much"], "argument --grad-clip: grad_clip must be a number or none, not 'much' (train --help)"),
         (["--steps", "inf"], "steps must be a whole number, not 'inf'"),
         (["--betas", "0.9"], "argument --betas: expected 2 arguments (train --help)"),
     ],

@@ -27,7 +27,7 @@ from lmcourse.training.config import TrainingConfig
 from lmcourse.training.metrics import Record, read_metrics
 from lmcourse.training.parallelism import Parallelism
 
-TRAINING = TrainingConfig(steps=4, batch=2, length=16)
+TRAINING = TrainingConfig(steps=4, batch=2, seq_len=16)
 
 
 @pytest.fixture
@@ -120,8 +120,8 @@ def test_a_text_that_is_too_short(tmp_path: Path) -> None:
 
 
 def test_a_run_is_read_as_it_was_written(corpus: Path, tmp_path: Path) -> None:
-    parallel = Parallelism(replicate=2, schedule="gpipe")
-    chosen = run(corpus, training=replace(TRAINING, clip=None, betas=(0.5, 0.6), parallel=parallel))
+    parallel = Parallelism(data_parallel=2, pipeline_schedule="gpipe")
+    chosen = run(corpus, training=replace(TRAINING, grad_clip=None, betas=(0.5, 0.6), parallel=parallel))
     save_run(chosen, tmp_path)
     assert load_run(tmp_path) == chosen
 

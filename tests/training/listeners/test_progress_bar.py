@@ -18,7 +18,7 @@ from lmcourse.training.listeners.progress_bar import ProgressBar, steps_to_do
 from lmcourse.training.listeners.told import STEPS
 from tests.training import runs
 
-CONFIG = TrainingConfig(steps=2000, batch=2, length=16)
+CONFIG = TrainingConfig(steps=2000, batch=2, seq_len=16)
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -131,7 +131,7 @@ def test_the_time_left_counts_from_where_a_run_goes_on(file: Console) -> None:
 
 @pytest.mark.parametrize(("tokens", "steps"), [(None, 2000), (320, 10), (350, 10), (10**9, 2000)])
 def test_a_budget_of_tokens_ends_the_bar(tokens: int | None, steps: int) -> None:
-    assert steps_to_do(TrainingConfig(steps=2000, batch=2, length=16, max_tokens=tokens)) == steps
+    assert steps_to_do(TrainingConfig(steps=2000, batch=2, seq_len=16, max_tokens=tokens)) == steps
 
 
 @pytest.mark.usefixtures("one_thread")

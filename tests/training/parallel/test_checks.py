@@ -19,8 +19,8 @@ from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.checks import check_divisible
 from lmcourse.training.parallelism import Parallelism
 
-TENSOR, SEQUENCE = Parallelism(tensor=4), Parallelism(tensor=4, sequence=True)
-STAGES = Parallelism(pipeline=2)
+TENSOR, SEQUENCE = Parallelism(tensor_parallel=4), Parallelism(tensor_parallel=4, sequence_parallel=True)
+STAGES = Parallelism(pipeline_parallel=2)
 UNTIED = HeadConfig(tied=False)
 
 
@@ -30,7 +30,7 @@ def gpt(**changes: Any) -> TransformerConfig:
 
 
 def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
-    config = TrainingConfig(1, 4, 16, accumulate=4, parallel=parallel)
+    config = TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel)
     with pytest.raises(ValueError) as caught:  # noqa: PT011  # the caller looks at the message
         check_divisible(model, replace(config, **changes))
     assert "\n" not in str(caught.value)
@@ -67,11 +67,11 @@ def test_models_that_cannot_be_cut(config: TransformerConfig, parallel: Parallel
 @pytest.mark.parametrize(
     ("parallel", "changes", "said"),
     [
-        (SEQUENCE, {"length": 18}, "a length of 18 does not divide among 4 processes"),
-        (STAGES, {"accumulate": 1}, "set accumulate to at least 2, or use gpipe"),
-        (TENSOR, {"precision": "fp16"}, "use bf16, or only replicate"),
-        (Parallelism(shard=2), {"precision": "fp16"}, "use bf16, or only replicate"),
-        (STAGES, {"compile": True}, "leave it out with tensor and pipeline"),
+        (SEQUENCE, {"seq_len": 18}, "a seq_len of 18 does not divide among 4 processes"),
+        (STAGES, {"grad_accum_steps": 1}, "set grad_accum_steps to at least 2, or use gpipe"),
+        (TENSOR, {"precision": "fp16"}, "use bf16, or only data_parallel"),
+        (Parallelism(fsdp=2), {"precision": "fp16"}, "use bf16, or only data_parallel"),
+        (STAGES, {"compile": True}, "leave it out with tensor_parallel and pipeline_parallel"),
     ],
 )
 def test_runs_that_cannot_be_divided(parallel: Parallelism, changes: dict[str, Any], said: str) -> None:
@@ -82,17 +82,20 @@ def test_runs_that_cannot_be_divided(parallel: Parallelism, changes: dict[str, A
 def test_other_models_are_shared_but_not_cut(parallel: Parallelism) -> None:
     model = nn.Linear(4, 4)
     assert "divide a Transformer, not a Linear" in refused(model, parallel)
-    check_divisible(model, TrainingConfig(1, 4, 16, parallel=Parallelism(replicate=2, shard=2)))
+    check_divisible(model, TrainingConfig(1, 4, 16, parallel=Parallelism(data_parallel=2, fsdp=2)))
 
 
 @pytest.mark.parametrize(
     ("parallel", "changes"),
     [
-        (Parallelism(replicate=2), {"precision": "fp16", "compile": True}),
-        (Parallelism(pipeline=2, schedule="gpipe"), {"accumulate": 1}),
-        (Parallelism(pipeline=4, tensor=2, sequence=True, shard=2), {"precision": "bf16", "recompute": True}),
+        (Parallelism(data_parallel=2), {"precision": "fp16", "compile": True}),
+        (Parallelism(pipeline_parallel=2, pipeline_schedule="gpipe"), {"grad_accum_steps": 1}),
+        (
+            Parallelism(pipeline_parallel=4, tensor_parallel=2, sequence_parallel=True, fsdp=2),
+            {"precision": "bf16", "activation_checkpointing": True},
+        ),
     ],
 )
 def test_what_can_be_divided_is_let_through(parallel: Parallelism, changes: dict[str, Any]) -> None:
     model = Transformer(llama_like(4, 32, 4, 96, vocab_size=256, context=16, kv_heads=2))
-    check_divisible(model, replace(TrainingConfig(1, 4, 16, accumulate=4, parallel=parallel), **changes))
+    check_divisible(model, replace(TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel), **changes))

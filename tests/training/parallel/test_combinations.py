@@ -26,23 +26,23 @@ SMALL = 0.15
 """The share of weights that tensor parallelism does not divide: norms, biases, learned positions."""
 
 WAYS = {
-    "DDP on 2": Parallelism(replicate=2),
-    "DDP on 4": Parallelism(replicate=4),
-    "FSDP2 on 2": Parallelism(shard=2),
-    "FSDP2 on 4": Parallelism(shard=4),
-    "HSDP on 2 × 2": Parallelism(replicate=2, shard=2),
-    "tensor on 2": Parallelism(tensor=2),
-    "tensor and sequence on 2": Parallelism(tensor=2, sequence=True),
-    "replicated tensor on 2 × 2": Parallelism(replicate=2, tensor=2),
-    "FSDP2 × tensor on 2 × 2": Parallelism(shard=2, tensor=2),
-    "FSDP2 × tensor and sequence on 2 × 2": Parallelism(shard=2, tensor=2, sequence=True),
-    "GPipe on 2": Parallelism(pipeline=2, schedule="gpipe"),
-    "GPipe on 4": Parallelism(pipeline=4, schedule="gpipe"),
-    "1F1B on 2": Parallelism(pipeline=2),
-    "1F1B on 4": Parallelism(pipeline=4),
-    "1F1B × DDP on 2 × 2": Parallelism(pipeline=2, replicate=2),
-    "1F1B × FSDP2 on 2 × 2": Parallelism(pipeline=2, shard=2),
-    "1F1B × tensor and sequence on 2 × 2": Parallelism(pipeline=2, tensor=2, sequence=True),
+    "DDP on 2": Parallelism(data_parallel=2),
+    "DDP on 4": Parallelism(data_parallel=4),
+    "FSDP2 on 2": Parallelism(fsdp=2),
+    "FSDP2 on 4": Parallelism(fsdp=4),
+    "HSDP on 2 × 2": Parallelism(data_parallel=2, fsdp=2),
+    "tensor on 2": Parallelism(tensor_parallel=2),
+    "tensor and sequence on 2": Parallelism(tensor_parallel=2, sequence_parallel=True),
+    "replicated tensor on 2 × 2": Parallelism(data_parallel=2, tensor_parallel=2),
+    "FSDP2 × tensor on 2 × 2": Parallelism(fsdp=2, tensor_parallel=2),
+    "FSDP2 × tensor and sequence on 2 × 2": Parallelism(fsdp=2, tensor_parallel=2, sequence_parallel=True),
+    "GPipe on 2": Parallelism(pipeline_parallel=2, pipeline_schedule="gpipe"),
+    "GPipe on 4": Parallelism(pipeline_parallel=4, pipeline_schedule="gpipe"),
+    "1F1B on 2": Parallelism(pipeline_parallel=2),
+    "1F1B on 4": Parallelism(pipeline_parallel=4),
+    "1F1B × DDP on 2 × 2": Parallelism(pipeline_parallel=2, data_parallel=2),
+    "1F1B × FSDP2 on 2 × 2": Parallelism(pipeline_parallel=2, fsdp=2),
+    "1F1B × tensor and sequence on 2 × 2": Parallelism(pipeline_parallel=2, tensor_parallel=2, sequence_parallel=True),
 }
 
 
@@ -69,7 +69,7 @@ def first_gradients(run: Trainer) -> dict[str, Tensor]:
 
 def work(folder: Path, parallel: Parallelism, name: str) -> tuple[dict[str, Tensor], int]:
     """Train; the gradients of the first step, and how many weights this process keeps."""
-    run = trainer(folder, parallel, name, clip=CLIP, accumulate=4 if name.startswith("four") else 2)
+    run = trainer(folder, parallel, name, grad_clip=CLIP, grad_accum_steps=4 if name.startswith("four") else 2)
     gradients = first_gradients(run)
     run.run()
     own = (p.to_local() if isinstance(p, DTensor) else p for p in run.state.model.parameters())
@@ -92,26 +92,26 @@ def alone(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Any:
 @pytest.mark.parametrize("way", WAYS)
 def test_it_is_the_run_of_one_process(way: str, alone: Any, tmp_path: Path) -> None:
     parallel = WAYS[way]
-    compare("four layers" if parallel.pipeline > 1 else "modern", parallel, alone, tmp_path)
+    compare("four layers" if parallel.pipeline_parallel > 1 else "modern", parallel, alone, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "Qwen 3", "Gemma 2", "GPT-NeoX", "post-norm"])
 def test_matrices_of_every_kind_are_cut(name: str, alone: Any, tmp_path: Path) -> None:
-    compare(name, Parallelism(tensor=2, sequence=True), alone, tmp_path)
+    compare(name, Parallelism(tensor_parallel=2, sequence_parallel=True), alone, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["untied GPT-2", "Gemma 2", "post-norm", "BLOOM"])
 def test_stages_of_every_kind_are_cut(name: str, alone: Any, tmp_path: Path) -> None:
-    compare(name, Parallelism(pipeline=2), alone, tmp_path, twins=int(name == "BLOOM"))
+    compare(name, Parallelism(pipeline_parallel=2), alone, tmp_path, twins=int(name == "BLOOM"))
 
 
 @pytest.mark.parametrize(
     "way",
     [
-        Parallelism(pipeline=2),
-        Parallelism(pipeline=4),
-        Parallelism(pipeline=2, shard=2),
-        Parallelism(pipeline=2, tensor=2, sequence=True),
+        Parallelism(pipeline_parallel=2),
+        Parallelism(pipeline_parallel=4),
+        Parallelism(pipeline_parallel=2, fsdp=2),
+        Parallelism(pipeline_parallel=2, tensor_parallel=2, sequence_parallel=True),
     ],
     ids=str,
 )
@@ -136,7 +136,7 @@ def compare(name: str, parallel: Parallelism, alone: Any, folder: Path, *, twins
     assert set().union(*(found for found, _ in results)) == gradients.keys()
 
     copies = sum(own for _, own in results) / (weights + twins * 256 * 32)
-    assert copies == pytest.approx(parallel.replicate, rel=SMALL if parallel.tensor > 1 else 0)
+    assert copies == pytest.approx(parallel.data_parallel, rel=SMALL if parallel.tensor_parallel > 1 else 0)
 
 
 def same_records(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:

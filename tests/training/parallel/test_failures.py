@@ -20,7 +20,7 @@ from tests.training.parallel.together import Ended, all_returned, together, trai
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-TWO = Parallelism(replicate=2)
+TWO = Parallelism(data_parallel=2)
 CPU = torch.device("cpu")
 
 
@@ -35,7 +35,7 @@ def die(folder: Path, parallel: Parallelism) -> None:
     run.run()
 
 
-@pytest.mark.parametrize("parallel", [TWO, Parallelism(shard=2), Parallelism(tensor=2)], ids=str)
+@pytest.mark.parametrize("parallel", [TWO, Parallelism(fsdp=2), Parallelism(tensor_parallel=2)], ids=str)
 def test_a_killed_process_ends_the_others(parallel: Parallelism, tmp_path: Path) -> None:
     first, second = together(parallel, tmp_path, die, tmp_path / "run", parallel)
     assert str(first) == "CourseError: process 0 stops: another one has ended; if it said why, that is above"
@@ -99,11 +99,11 @@ def test_time_ends_all_after_the_same_step(tmp_path: Path) -> None:
 
 
 def cannot_be_cut(folder: Path) -> None:
-    trainer(folder, Parallelism(tensor=2), "Qwen 3", precision="fp16").run()
+    trainer(folder, Parallelism(tensor_parallel=2), "Qwen 3", precision="fp16").run()
 
 
 def test_one_process_says_what_cannot_be_divided(tmp_path: Path) -> None:
-    first, second = together(Parallelism(tensor=2), tmp_path, cannot_be_cut, tmp_path / "run")
+    first, second = together(Parallelism(tensor_parallel=2), tmp_path, cannot_be_cut, tmp_path / "run")
     assert str(first).startswith("ValueError: fp16 on many processes needs whole gradients on each")
     assert str(second) == "SystemExit: 2"
 
@@ -119,12 +119,12 @@ def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
     assert str(second) == "SystemExit: 2"
 
 
-@pytest.mark.parametrize(("parallel", "started"), [(Parallelism(replicate=2, shard=2), 2), (ONE_PROCESS, 2)])
+@pytest.mark.parametrize(("parallel", "started"), [(Parallelism(data_parallel=2, fsdp=2), 2), (ONE_PROCESS, 2)])
 def test_another_number_of_processes_is_told(parallel: Parallelism, started: int, tmp_path: Path) -> None:
     results = together(parallel, tmp_path, run_again, tmp_path / "run", started=started)
     for result in results:
         assert isinstance(result, Ended)
-        assert f"the run is for {parallel.processes} process" in str(result)
+        assert f"the run is for {parallel.world_size} process" in str(result)
         assert "2 were started" in str(result)
         assert "\n" not in str(result)
 

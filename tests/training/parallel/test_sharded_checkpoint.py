@@ -25,7 +25,7 @@ Settings = dict[str, Any]
 
 def begin(folder: Path, parallel: Parallelism, settings: Settings) -> None:
     """The first 2 of 4 steps."""
-    trainer(folder, parallel, steps=4, max_tokens=2 * settings["accumulate"] * 64, **settings).run()
+    trainer(folder, parallel, steps=4, max_tokens=2 * settings["grad_accum_steps"] * 64, **settings).run()
 
 
 def go_on(folder: Path, parallel: Parallelism, settings: Settings) -> int:
@@ -44,29 +44,29 @@ def anyhow(parallel: Parallelism, folder: Path, work: Any, *args: Any) -> list[A
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (Parallelism(shard=2, tensor=2), Parallelism(shard=2)),
-        (Parallelism(shard=2, tensor=2), ONE_PROCESS),
-        (Parallelism(replicate=2), Parallelism(shard=2)),
-        (ONE_PROCESS, Parallelism(shard=2, tensor=2)),
-        (ONE_PROCESS, Parallelism(replicate=2)),
+        (Parallelism(fsdp=2, tensor_parallel=2), Parallelism(fsdp=2)),
+        (Parallelism(fsdp=2, tensor_parallel=2), ONE_PROCESS),
+        (Parallelism(data_parallel=2), Parallelism(fsdp=2)),
+        (ONE_PROCESS, Parallelism(fsdp=2, tensor_parallel=2)),
+        (ONE_PROCESS, Parallelism(data_parallel=2)),
     ],
     ids=str,
 )
 def test_it_goes_on_with_another_number_of_processes(before: Parallelism, after: Parallelism, tmp_path: Path) -> None:
-    change(before, after, tmp_path, {"accumulate": 2})
+    change(before, after, tmp_path, {"grad_accum_steps": 2})
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (Parallelism(pipeline=4), Parallelism(pipeline=2, schedule="gpipe")),
-        (Parallelism(pipeline=2), ONE_PROCESS),
-        (ONE_PROCESS, Parallelism(pipeline=2, shard=2)),
+        (Parallelism(pipeline_parallel=4), Parallelism(pipeline_parallel=2, pipeline_schedule="gpipe")),
+        (Parallelism(pipeline_parallel=2), ONE_PROCESS),
+        (ONE_PROCESS, Parallelism(pipeline_parallel=2, fsdp=2)),
     ],
     ids=str,
 )
 def test_stages_go_on_with_another_number_of_processes(before: Parallelism, after: Parallelism, tmp_path: Path) -> None:
-    change(before, after, tmp_path, {"accumulate": 4, "name": "four tied layers"})
+    change(before, after, tmp_path, {"grad_accum_steps": 4, "name": "four tied layers"})
 
 
 def change(before: Parallelism, after: Parallelism, folder: Path, settings: Settings) -> None:
@@ -85,12 +85,12 @@ def change(before: Parallelism, after: Parallelism, folder: Path, settings: Sett
 def saved(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
     """The folder of a run of which two processes saved steps 2 and 3."""
     folder = tmp_path_factory.mktemp("saved")
-    all_returned(together(Parallelism(shard=2), folder, save_often, folder / "run"))
+    all_returned(together(Parallelism(fsdp=2), folder, save_often, folder / "run"))
     return folder / "run"
 
 
 def save_often(folder: Path) -> None:
-    trainer(folder, Parallelism(shard=2), checkpoint_every=1).run()
+    trainer(folder, Parallelism(fsdp=2), checkpoint_every=1).run()
 
 
 def test_a_whole_model_can_be_had_from_it(saved: Path) -> None:
@@ -130,7 +130,7 @@ def both(folder: Path) -> tuple[int, Path, dict[str, Any]]:
 
 
 def die_while_saving(folder: Path, step: int) -> None:
-    run = trainer(folder, Parallelism(shard=2), checkpoint_every=1)
+    run = trainer(folder, Parallelism(fsdp=2), checkpoint_every=1)
     publish = sharded_checkpoint.publish
 
     def die(*args: Any) -> None:
@@ -143,7 +143,7 @@ def die_while_saving(folder: Path, step: int) -> None:
 
 
 def test_a_leader_that_dies_while_it_writes_leaves_the_checkpoint_before(tmp_path: Path) -> None:
-    first, second = together(Parallelism(shard=2), tmp_path, die_while_saving, tmp_path / "run", 3)
+    first, second = together(Parallelism(fsdp=2), tmp_path, die_while_saving, tmp_path / "run", 3)
     assert str(first) == "exit code 1"
     assert str(second) == "CourseError: process 1 stops: another one has ended; if it said why, that is above"
     assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == [
@@ -151,21 +151,21 @@ def test_a_leader_that_dies_while_it_writes_leaves_the_checkpoint_before(tmp_pat
         "step-00000001",
         "step-00000002",
     ]
-    parallel = Parallelism(shard=2)
-    settings = {"accumulate": 2, "checkpoint_every": 1}
+    parallel = Parallelism(fsdp=2)
+    settings = {"grad_accum_steps": 2, "checkpoint_every": 1}
     assert all_returned(together(parallel, tmp_path, go_on, tmp_path / "run", parallel, settings)) == [2, 2]
     assert not list((tmp_path / "run").glob("checkpoints/.*"))
 
 
 def resume_damaged(folder: Path) -> int:
-    return trainer(folder, Parallelism(replicate=2)).resume()
+    return trainer(folder, Parallelism(data_parallel=2)).resume()
 
 
 def test_if_none_is_whole_one_process_says_so(tmp_path: Path) -> None:
-    begin(tmp_path / "run", ONE_PROCESS, {"accumulate": 2})
+    begin(tmp_path / "run", ONE_PROCESS, {"grad_accum_steps": 2})
     for place in (tmp_path / "run" / "checkpoints").iterdir():
         (place / "state.pt").unlink()
-    first, second = together(Parallelism(replicate=2), tmp_path, resume_damaged, tmp_path / "run")
+    first, second = together(Parallelism(data_parallel=2), tmp_path, resume_damaged, tmp_path / "run")
     assert str(first).startswith("CourseError: no checkpoint in ")
     assert str(second) == "SystemExit: 2"
     assert isinstance(first, Ended)

@@ -22,7 +22,7 @@ from lmcourse.training.parallel.fused import find_cuts, pieces
 from lmcourse.training.parallel.process_team import ProcessTeam
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.precision import MixedPrecision, Precision
-from lmcourse.training.step import accumulate
+from lmcourse.training.step import accumulate_gradients
 from lmcourse.training.team import assemble
 from lmcourse.training.trainer import Trainer
 from tests.training import runs
@@ -31,7 +31,7 @@ from tests.training.parallel.together import all_returned, model, together, trai
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 CPU = torch.device("cpu")
-TWO = Parallelism(replicate=2)
+TWO = Parallelism(data_parallel=2)
 
 
 def uneven_batches(reader: int, readers: int) -> list[Batch]:
@@ -47,8 +47,10 @@ def uneven_batches(reader: int, readers: int) -> list[Batch]:
 def uneven(parallel: Parallelism) -> tuple[float, dict[str, Tensor]]:
     """The loss and this process's gradients."""
     team = assemble(parallel, CPU)
-    part, call = team.divide(model("four layers"), TrainingConfig(1, 4, 16, accumulate=4, parallel=parallel))
-    loss = accumulate(call, uneven_batches(team.reader, team.readers), MixedPrecision("fp32", CPU), 0.01, team)
+    part, call = team.divide(model("four layers"), TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel))
+    loss = accumulate_gradients(
+        call, uneven_batches(team.reader, team.readers), MixedPrecision("fp32", CPU), 0.01, team
+    )
     cuts, found = find_cuts(part), {}
     for name, p in part.named_parameters():
         assert p.grad is not None
@@ -61,10 +63,10 @@ def uneven(parallel: Parallelism) -> tuple[float, dict[str, Tensor]]:
     "parallel",
     [
         TWO,
-        Parallelism(shard=2),
-        Parallelism(tensor=2, sequence=True),
-        Parallelism(pipeline=2),
-        Parallelism(pipeline=2, replicate=2),
+        Parallelism(fsdp=2),
+        Parallelism(tensor_parallel=2, sequence_parallel=True),
+        Parallelism(pipeline_parallel=2),
+        Parallelism(pipeline_parallel=2, data_parallel=2),
     ],
     ids=str,
 )
@@ -79,7 +81,7 @@ def test_every_target_counts_alike(parallel: Parallelism, tmp_path: Path) -> Non
 
 
 def count_exchanges(folder: Path) -> int:
-    run = trainer(folder, TWO, accumulate=4)
+    run = trainer(folder, TWO, grad_accum_steps=4)
     assert isinstance(run.model, DistributedDataParallel)
     exchanges = []
 
@@ -114,13 +116,15 @@ def test_processes_that_read_the_same_are_found_out(tmp_path: Path) -> None:
 
 def validate(parallel: Parallelism, lengths: list[int]) -> list[float]:
     team = assemble(parallel, CPU)
-    config = TrainingConfig(1, 4, 16, accumulate=4, parallel=parallel)
+    config = TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel)
     _, call = team.divide(model("four layers"), config)
-    return [evaluate(call, runs.text(length), 4, 16, MixedPrecision("fp32", CPU), team) for length in lengths]
+    return [evaluate(call, runs.text(seq_len), 4, 16, MixedPrecision("fp32", CPU), team) for seq_len in lengths]
 
 
 @pytest.mark.parametrize(
-    "parallel", [Parallelism(shard=4), Parallelism(replicate=2, shard=2), Parallelism(pipeline=2, replicate=2)], ids=str
+    "parallel",
+    [Parallelism(fsdp=4), Parallelism(data_parallel=2, fsdp=2), Parallelism(pipeline_parallel=2, data_parallel=2)],
+    ids=str,
 )
 def test_evaluation_reads_every_token_once(parallel: Parallelism, tmp_path: Path) -> None:
     """Also where the last batch has fewer rows than there are readers."""
@@ -138,7 +142,7 @@ def start_unlike(parallel: Parallelism) -> float:
     return evaluate(call, runs.text(100), 4, 16, MixedPrecision("fp32", CPU), team)
 
 
-@pytest.mark.parametrize("parallel", [TWO, Parallelism(shard=2)], ids=str)
+@pytest.mark.parametrize("parallel", [TWO, Parallelism(fsdp=2)], ids=str)
 def test_all_begin_with_the_leaders_weights(parallel: Parallelism, tmp_path: Path) -> None:
     expected = start_unlike(ONE_PROCESS)
     assert all_returned(together(parallel, tmp_path, start_unlike, parallel)) == pytest.approx([expected] * 2, rel=1e-6)
@@ -154,15 +158,20 @@ def test_readers_and_stages_draw_other_numbers_and_those_who_cut_a_matrix_the_sa
     """The first draws what a single process does."""
     torch.manual_seed(7)
     alone = torch.rand(()).item()
-    for parallel in (TWO, Parallelism(shard=2), Parallelism(pipeline=2)):
+    for parallel in (TWO, Parallelism(fsdp=2), Parallelism(pipeline_parallel=2)):
         first, second = all_returned(together(parallel, tmp_path, draw, parallel))
         assert first == alone
         assert second != alone
-    assert all_returned(together(Parallelism(tensor=2), tmp_path, draw, Parallelism(tensor=2))) == [alone, alone]
+    assert all_returned(together(Parallelism(tensor_parallel=2), tmp_path, draw, Parallelism(tensor_parallel=2))) == [
+        alone,
+        alone,
+    ]
 
 
-def train_in(precision: Precision, parallel: Parallelism, folder: Path, recompute: bool) -> None:
-    trainer(folder, parallel, "untied GPT-2", precision=precision, recompute=recompute).run()
+def train_in(precision: Precision, parallel: Parallelism, folder: Path, activation_checkpointing: bool) -> None:
+    trainer(
+        folder, parallel, "untied GPT-2", precision=precision, activation_checkpointing=activation_checkpointing
+    ).run()
 
 
 @pytest.mark.parametrize(
@@ -170,9 +179,9 @@ def train_in(precision: Precision, parallel: Parallelism, folder: Path, recomput
     [
         ("bf16", TWO),
         ("fp16", TWO),
-        ("bf16", Parallelism(shard=2)),
-        ("bf16", Parallelism(tensor=2, sequence=True)),
-        ("bf16", Parallelism(pipeline=2)),
+        ("bf16", Parallelism(fsdp=2)),
+        ("bf16", Parallelism(tensor_parallel=2, sequence_parallel=True)),
+        ("bf16", Parallelism(pipeline_parallel=2)),
     ],
 )
 def test_mixed_precision_with_blocks_computed_again(
@@ -182,7 +191,7 @@ def test_mixed_precision_with_blocks_computed_again(
     all_returned(together(parallel, tmp_path, train_in, precision, parallel, tmp_path / "run", True))
     train_in(precision, ONE_PROCESS, tmp_path / "alone", False)
     ours, theirs = (runs.records(tmp_path / name) for name in ("run", "alone"))
-    close = 1e-6 if parallel.tensor == 1 else 2**-9
+    close = 1e-6 if parallel.tensor_parallel == 1 else 2**-9
     assert [record["loss"] for record in ours] == pytest.approx([record["loss"] for record in theirs], rel=2**-9)
     assert ours[0]["loss"] == pytest.approx(theirs[0]["loss"], rel=close)
     assert ours[0]["gradient_norm"] == pytest.approx(theirs[0]["gradient_norm"], rel=2**-7)
@@ -190,12 +199,12 @@ def test_mixed_precision_with_blocks_computed_again(
 
 def train_bigrams(folder: Path, parallel: Parallelism) -> None:
     torch.manual_seed(0)
-    config = replace(runs.BASE, steps=3, warmup=0, batch=4, parallel=parallel)
+    config = replace(runs.BASE, steps=3, warmup_steps=0, batch=4, parallel=parallel)
     bigrams = torch.nn.Sequential(torch.nn.Embedding(256, 16), torch.nn.Linear(16, 256))
     Trainer(bigrams, config, runs.text(), folder).run()
 
 
-@pytest.mark.parametrize("parallel", [TWO, Parallelism(shard=2)], ids=str)
+@pytest.mark.parametrize("parallel", [TWO, Parallelism(fsdp=2)], ids=str)
 def test_models_without_blocks_are_shared_too(parallel: Parallelism, tmp_path: Path) -> None:
     all_returned(together(parallel, tmp_path, train_bigrams, tmp_path / "run", parallel))
     train_bigrams(tmp_path / "alone", ONE_PROCESS)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def flags(folder: Path, text: Path, *more: str) -> list[str]:
-    plain = ["--preset", "nano", "--tokenizer", "bytes", "--steps", "4", "--batch", "4", "--length", "16"]
+    plain = ["--preset", "nano", "--tokenizer", "bytes", "--steps", "4", "--batch", "4", "--seq-len", "16"]
     return [*plain, "--corpus", str(text), "--out", str(folder), *more]
 
 
@@ -35,13 +35,13 @@ def test_two_processes_train_as_one_does(tmp_path: Path, monkeypatch: pytest.Mon
     text = tmp_path / "text.txt"
     text.write_text("".join(f"{number} bottles stand on the wall. " for number in range(400)))
     two, one = tmp_path / "two", tmp_path / "one"
-    done = torchrun(*flags(two, text, "--replicate", "2", "--max-tokens", str(2 * 64)))
+    done = torchrun(*flags(two, text, "--data-parallel", "2", "--max-tokens", str(2 * 64)))
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Go on: ") == 1  # one of them speaks
     assert main(flags(one, text), "train") == 0
-    assert main(["--resume", "--out", str(two), "--replicate", "1", "--max-tokens", "none"], "train") == 0
+    assert main(["--resume", "--out", str(two), "--data-parallel", "1", "--max-tokens", "none"], "train") == 0
     assert len(runs.losses(two)) == 4
     assert runs.losses(two) == pytest.approx(runs.losses(one), rel=1e-6)
 
     with pytest.raises(CourseError, match=r"the run is for 2 processes .* and 1 were started"):
-        main(["--resume", "--out", str(two), "--replicate", "2"], "train")
+        main(["--resume", "--out", str(two), "--data-parallel", "2"], "train")

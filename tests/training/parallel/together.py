@@ -50,7 +50,7 @@ def together(parallel: Parallelism, folder: Path, work: Work, *args: Any, starte
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "meeting").unlink(missing_ok=True)
-    number = parallel.processes if started is None else started
+    number = parallel.world_size if started is None else started
     context = multiprocessing.get_context("fork")
     children = [
         context.Process(target=_child, args=(parallel, folder, rank, number, work, args)) for rank in range(number)
@@ -127,6 +127,13 @@ def model(name: str = "modern") -> Transformer:
 
 def trainer(folder: Path, parallel: Parallelism, name: str = "modern", **changes: Any) -> Trainer:
     """A run of a few steps that move the weights far."""
-    plain = {"steps": 3, "batch": 4, "learning_rate": 0.01, "warmup": 0, "evaluate_every": 2, "checkpoint_every": None}
+    plain = {
+        "steps": 3,
+        "batch": 4,
+        "learning_rate": 0.01,
+        "warmup_steps": 0,
+        "evaluate_every": 2,
+        "checkpoint_every": None,
+    }
     config = replace(runs.BASE, parallel=parallel, **{**plain, **changes})
     return Trainer(model(name), config, runs.text(), folder, validation=runs.text(180))

@@ -8,7 +8,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.accounting.saved import saved_tensors
+from lmcourse.accounting.saved import saved_tensors, storage_id
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal, normal64
@@ -91,13 +91,9 @@ def _kept(forward: Forward) -> list[Tensor]:
     return kept[:-1]
 
 
-def _memory(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
-
-
 def _without(kept: list[Tensor], parameters: list[Tensor]) -> list[Tensor]:
-    known = set(map(_memory, parameters))
-    return [tensor for tensor in kept if _memory(tensor) not in known]
+    known = set(map(storage_id, parameters))
+    return [tensor for tensor in kept if storage_id(tensor) not in known]
 
 
 @saved_bytes.misconception(
@@ -111,13 +107,13 @@ def counted_twice(forward: Forward, parameters: list[Tensor]) -> int:
     "The parameters are in your sum. They are there anyway, whether or not autograd holds on to them."
 )
 def with_parameters(forward: Forward, parameters: list[Tensor]) -> int:
-    return sum({_memory(t): t.untyped_storage().nbytes() for t in _kept(forward)}.values())
+    return sum({storage_id(t): t.untyped_storage().nbytes() for t in _kept(forward)}.values())
 
 
 @saved_bytes.misconception("You count numbers, not bytes: a float32 takes 4.")
 def elements(forward: Forward, parameters: list[Tensor]) -> int:
     kept = _without(_kept(forward), parameters)
-    return sum({_memory(t): t.untyped_storage().nbytes() // t.element_size() for t in kept}.values())
+    return sum({storage_id(t): t.untyped_storage().nbytes() // t.element_size() for t in kept}.values())
 
 
 @saved_bytes.misconception(
@@ -125,7 +121,7 @@ def elements(forward: Forward, parameters: list[Tensor]) -> int:
 )
 def only_what_a_view_shows(forward: Forward, parameters: list[Tensor]) -> int:
     kept = _without(_kept(forward), parameters)
-    return sum({_memory(t): t.numel() * t.element_size() for t in kept}.values())
+    return sum({storage_id(t): t.numel() * t.element_size() for t in kept}.values())
 
 
 @saved_bytes.misconception(

@@ -9,7 +9,7 @@ from random import Random
 import torch
 from torch import Tensor, nn
 
-from lmcourse.accounting.saved import saved_tensors
+from lmcourse.accounting.saved import saved_tensors, storage_id
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 
@@ -103,18 +103,14 @@ def _kept(block: nn.Module, x: Tensor) -> list[Tensor]:
     return kept
 
 
-def _memory(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
-
-
 def _whole(tensor: Tensor) -> int:
     return tensor.untyped_storage().nbytes()
 
 
 def _without(tensors: Iterable[Tensor], known: Iterable[Tensor]) -> list[Tensor]:
     """Those whose memory is none of the known ones'."""
-    there = set(map(_memory, known))
-    return [tensor for tensor in tensors if _memory(tensor) not in there]
+    there = set(map(storage_id, known))
+    return [tensor for tensor in tensors if storage_id(tensor) not in there]
 
 
 def _owned(block: nn.Module) -> list[Tensor]:
@@ -122,7 +118,7 @@ def _owned(block: nn.Module) -> list[Tensor]:
 
 
 def _once(tensors: Iterable[Tensor]) -> list[Tensor]:
-    return list({_memory(tensor): tensor for tensor in reversed([*tensors])}.values())
+    return list({storage_id(tensor): tensor for tensor in reversed([*tensors])}.values())
 
 
 def _sizes(tensors: Iterable[Tensor], size: Callable[[Tensor], int] = _whole) -> Bytes:

@@ -6,13 +6,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.activations.model import Checkpoint, Form
+from lmcourse.accounting.activations.model import ActivationCheckpointing, Form
 from lmcourse.accounting.memory import largest_batch, training_memory
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.chapters.memory.figures.states import STATE_COLOURS
 from lmcourse.models.zoo import find_model
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
 from lmcourse.units import GIB
 
 COLOURS = STATE_COLOURS | {
@@ -48,10 +48,18 @@ def memory_budget(
         ValueError: as `training_memory`.
     """
     config, accelerator, recipe = find_model(model).decoder, find_accelerator(card), find_recipe(precision)
-    checkpoint: Checkpoint = "blocks" if recompute_blocks else "nothing"
+    activation_checkpointing: ActivationCheckpointing = "blocks" if recompute_blocks else "nothing"
     attention: Form = "fused" if fused_attention else "readable"
     layout = Layout(tensor=devices)
-    memory = training_memory(config, batch, length, recipe, checkpoint=checkpoint, attention=attention, layout=layout)
+    memory = training_memory(
+        config,
+        batch,
+        length,
+        recipe,
+        activation_checkpointing=activation_checkpointing,
+        attention=attention,
+        layout=layout,
+    )
     room, needed = accelerator.memory / GIB, memory.total / GIB
     figure = new_figure(8.0, 3.6)
     verdict = "fits" if needed <= room else "does not fit"
@@ -60,15 +68,17 @@ def memory_budget(
     _stack(axes, {part: size / GIB for part, size in memory}, room)
     caption = "The card's own needs, a few GiB for kernels and gaps between tensors, come on top."
     if fused_attention:
-        most = largest_batch(config, length, recipe, accelerator.memory, checkpoint=checkpoint, layout=layout)
+        most = largest_batch(
+            config, length, recipe, accelerator.memory, activation_checkpointing=activation_checkpointing, layout=layout
+        )
         caption = f"The largest batch that fits: {most:,}. {caption}"
     if config.context is not None and length > config.context:
         caption += f" The model was made for {config.context:,} tokens."
     heads = config.layers[0].attention.heads
     if heads % devices:
         caption += f" But {devices} devices cannot share its {heads} heads evenly."
-    told = ", ".join(f"{part} {_label(size / GIB)}" for part, size in memory)
-    return describe(figure, caption=caption, alt=f"{title}; {told}")
+    summary = ", ".join(f"{part} {_label(size / GIB)}" for part, size in memory)
+    return describe(figure, caption=caption, alt=f"{title}; {summary}")
 
 
 def _stack(axes: Axes, sizes: dict[str, float], room: float) -> None:
@@ -93,4 +103,4 @@ def _stack(axes: Axes, sizes: dict[str, float], room: float) -> None:
 
 def _label(size: float) -> str:
     """A size given in GiB."""
-    return f"{size:,.0f} GiB" if size >= 100 else f"{size:.3g} GiB"
+    return f"{three_digits(size)} GiB"

@@ -1,0 +1,85 @@
+"""Everything that is counted about one assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lmcourse.grading.class_report.dropoff import DropOff, Mistake, dropoffs_in, mistakes_in, most_frequent_first
+from lmcourse.grading.class_report.flags import (
+    FlaggedSubmission,
+    IdenticalAnswers,
+    flagged_submissions,
+    identical_answers_in,
+)
+from lmcourse.grading.class_report.statistics import (
+    ExerciseStatistics,
+    Question,
+    ScoreSummary,
+    exercise_statistics,
+    has_begun,
+    is_graded,
+    questions_of,
+    status_of,
+    summarize_scores,
+    title_of,
+)
+from lmcourse.grading.result import SubmissionResult
+
+
+@dataclass(frozen=True)
+class Section:
+    """One assignment.
+
+    Attributes:
+        assignment, title: its id, and what a reader calls it.
+        results: its submissions, by the name of the student.
+        questions: its exercises, in order.
+        scores: their summary.
+        exercises: how each exercise went.
+        mistakes: what goes wrong, the most frequent first.
+        began, finished: how many answered anything, and how many solved everything.
+        dropoffs: where learners get no further.
+        flagged, identical_answers: what somebody should look at.
+    """
+
+    assignment: str
+    title: str
+    results: tuple[SubmissionResult, ...]
+    questions: tuple[Question, ...]
+    scores: ScoreSummary
+    exercises: tuple[ExerciseStatistics, ...]
+    mistakes: tuple[Mistake, ...]
+    began: int
+    finished: int
+    dropoffs: tuple[DropOff, ...]
+    flagged: tuple[FlaggedSubmission, ...]
+    identical_answers: tuple[IdenticalAnswers, ...]
+
+
+def sections_of(results: Sequence[SubmissionResult]) -> list[Section]:
+    """A section for each assignment that somebody handed in, in the order of the course; unrecognised work is last."""
+    ids = sorted({result.assignment for result in results}, key=lambda name: (not name, name))
+    return [section_of(name, [result for result in results if result.assignment == name]) for name in ids]
+
+
+def section_of(assignment: str, results: Sequence[SubmissionResult]) -> Section:
+    """What is to be told of these submissions to one assignment."""
+    ordered = tuple(sorted(results, key=lambda result: result.student.casefold()))
+    graded = [result for result in ordered if is_graded(result)]
+    questions = questions_of(assignment, graded)
+    began = [result for result in graded if has_begun(result)]
+    return Section(
+        assignment,
+        title_of(assignment),
+        ordered,
+        questions,
+        summarize_scores(ordered),
+        tuple(exercise_statistics(question, graded) for question in questions),
+        most_frequent_first([mistake for question in questions for mistake in mistakes_in(question, graded)]),
+        len(began),
+        sum(all(status_of(result, question.name) == "solved" for question in questions) for result in began),
+        dropoffs_in(questions, graded),
+        flagged_submissions(ordered),
+        identical_answers_in(ordered),
+    )

@@ -1,0 +1,180 @@
+"""A notebook in a process of its own, seen from outside: it is told what to run, and what it says is checked."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import TypeVar
+
+from lmcourse.errors import CourseError
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.failure import Failure
+from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.values import Plain
+from lmcourse.grading.examination.channel import Channel
+from lmcourse.grading.examination.encoding import ProtocolError
+from lmcourse.grading.examination.launchers import Launcher
+from lmcourse.grading.examination.messages import (
+    MAX_CELL_PRINTED_CHARS,
+    CellOutcome,
+    case_to_plain,
+    cell_from_plain,
+    outcome_from_plain,
+    record_of,
+)
+from lmcourse.grading.examination_result import Evidence, Kind
+
+Parsed = TypeVar("Parsed")
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """Seconds that a notebook gets, by this process's clock.
+
+    Attributes:
+        start: until Python is up.
+        cell: for one cell.
+        grace: for one case, beyond the exercise's own limit.
+        total: for everything.
+    """
+
+    start: float = 60.0
+    cell: float = 60.0
+    grace: float = 3.0
+    total: float = 900.0
+
+    @property
+    def total_exceeded(self) -> LostError:
+        """The error to raise when there is no more time for anything."""
+        return LostError("TimeLimitExceeded", f"the notebook ran longer than {self.total:g} s in all")
+
+
+class LostError(Exception):
+    """The process is gone, or no longer to be talked to; the text tells a learner why.
+
+    Attributes:
+        failure: the same as the outcome of a case.
+    """
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.failure = Failure((kind,), reason)
+
+
+class NotebookProcess:
+    """The process of one notebook. It lives until `close`.
+
+    Args:
+        launcher: starts the process, and kills it.
+        timeouts: how long each step may take.
+        deadline: when all has to be over, by `monotonic`.
+
+    Raises:
+        CourseError: at the beginning, if no process starts.
+        LostError: from every method, if the process does not answer as it should; after that it is dead.
+    """
+
+    def __init__(self, launcher: Launcher, timeouts: Timeouts, deadline: float) -> None:
+        self.timeouts = timeouts
+        self.deadline = deadline
+        self._found: list[Evidence] = []
+        here, there = socket.socketpair()
+        self._channel = Channel(here)
+        try:
+            self._process = launcher.start(there)
+        except BaseException:
+            self._channel.close()
+            raise
+
+    def wait_until_ready(self) -> None:
+        """Wait until Python is up. To be called once, before anything else.
+
+        Raises:
+            CourseError: the process does not answer; that is not the learner's fault.
+        """
+        try:
+            self._ask({"text": "", "number": 0}, self.timeouts.start, "The empty cell")
+        except LostError as error:
+            if monotonic() >= self.deadline:
+                raise
+            raise CourseError(f"The process for a notebook does not start ({error}): check its sandbox.") from error
+
+    def close(self) -> None:
+        """Kill the process and what it started."""
+        self._channel.close()
+        self._process.kill()
+
+    def evidence(self) -> list[Evidence]:
+        """What was noticed of it so far; complete once it is closed."""
+        return [*self._found, *self._process.evidence()]
+
+    def run(self, text: str, number: int) -> CellOutcome:
+        """Run a cell.
+
+        Args:
+            text: its Python.
+            number: of the cell, from 1 on.
+        """
+        where = f"Code cell {number}"
+        reply = self._ask({"text": text, "number": number}, self.timeouts.cell, where)
+        outcome = self._parse(cell_from_plain, reply, where)
+        if outcome.flooded:
+            self._note("flood", f"{where} printed more than {MAX_CELL_PRINTED_CHARS:,} characters.")
+        return outcome
+
+    def evaluate(self, exercise: Exercise, case: Case) -> Outcome:
+        """Put a case to the answer. What the case is called, and what is right, is not sent."""
+        request = {
+            "name": exercise.name,
+            "value": exercise.value,
+            "case": case_to_plain(case),
+            "seconds": exercise.seconds,
+            "forbid": list(exercise.rules),
+        }
+        where = f"`{exercise.name}`"
+        return self._parse(outcome_from_plain, self._ask(request, exercise.seconds + self.timeouts.grace, where), where)
+
+    def _ask(self, request: dict[str, Plain], seconds: float, where: str) -> Plain:
+        """Send a request and wait for its answer, in time and with its number; anything else ends the process."""
+        nonce = secrets.token_hex(16)
+        end = min(self.deadline, monotonic() + seconds)
+        try:
+            self._channel.send(request | {"nonce": nonce}, max(end - monotonic(), 0.001))
+            reply = record_of(self._channel.receive(max(end - monotonic(), 0.001)), ("nonce", "result"))
+            if reply["nonce"] != nonce:
+                raise ProtocolError("an answer to another question")
+        except TimeoutError as error:
+            self.close()
+            late = LostError("TimeLimitExceeded", f"still running after {seconds:g} s")
+            raise (self.timeouts.total_exceeded if end == self.deadline else late) from error
+        except ProtocolError as error:
+            raise self._no_answer(error, where) from error
+        except OSError as error:
+            raise self._ended(where) from error
+        return reply["result"]
+
+    def _parse(self, parse: Callable[[Plain], Parsed], reply: Plain, where: str) -> Parsed:
+        try:
+            return parse(reply)
+        except ProtocolError as error:
+            raise self._no_answer(error, where) from error
+
+    def _no_answer(self, error: ProtocolError, where: str) -> LostError:
+        self.close()
+        self._note("protocol", f"{where}: what came back is no answer: {error}.")
+        return LostError("NoAnswer", f"what came from your notebook is no answer: {error}")
+
+    def _ended(self, where: str) -> LostError:
+        """It hung up: the launcher killed it, and says why, or it ended by itself."""
+        self.close()
+        reason = self._process.kill_reason()
+        if not reason:
+            self._note("crash", f"{where} ended Python itself.")
+        return LostError("PythonEnded", reason or "it ended Python itself: an exit, a crash, or no memory left")
+
+    def _note(self, kind: Kind, what: str) -> None:
+        self._found.append(Evidence(kind, what, "seen"))

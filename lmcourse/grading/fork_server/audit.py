@@ -1,0 +1,172 @@
+"""An audit hook in the notebook's own process: it reports over a pipe what honest work does not do.
+
+Python itself calls it at each of its "audit events" (PEP 578), and it cannot be taken out again. `audit_hook.py` is its
+code; here stand the events that it reports, and how it is put where the notebook's code has no name for it. All
+solutions of the course were run to find out which events honest work does not cause; some need a closer look, and are
+described in `audit_hook.py`. `sandboxed_process.AuditReports` is what the grader makes of what came.
+
+It is evidence and no wall: the sandbox keeps a notebook from doing harm, and marks come from outside. Whoever writes to
+the memory of Python (ctypes, a C extension) can silence it, which is reported as long as it was done by ways that
+Python announces. So can a signal handler that strikes in the middle of the hook and looks around in its frame. Nor does
+Python announce everything: not `os.stat`, not what a library does in C.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import torch
+
+from lmcourse.exercises import limits, watch
+from lmcourse.exercises.values import Plain
+from lmcourse.grading.examination.channel import Channel
+from lmcourse.grading.sandbox import WORK_DIR, filesystem
+
+HOOK_SOURCE = Path(__file__).with_name("audit_hook.py")
+
+EventTable = dict[str, tuple[str, str, int | None]]
+"""An event's kind of evidence, what it did, and which of the event's arguments tells with what."""
+
+PATH_EVENTS: EventTable = {
+    event: ("file", doing, which)
+    for event, doing, which in (
+        ("os.listdir", "listed", 0),
+        ("os.scandir", "listed", 0),
+        ("os.chdir", "went to", 0),
+        ("os.chmod", "changed", 0),
+        ("os.chown", "changed", 0),
+        ("os.mkdir", "made", 0),
+        ("os.remove", "removed", 0),
+        ("os.rmdir", "removed", 0),
+        ("os.rename", "renamed", 0),
+        ("os.truncate", "cut", 0),
+        ("os.symlink", "made a link to", 0),
+        ("os.link", "made a link to", 0),
+    )
+}
+"""Usual in some places, strange in others."""
+
+NETWORK_EVENTS: EventTable = {
+    **{f"socket.{name}": ("network", f"used a socket ({name})", None) for name in ("connect", "bind", "sendto")},
+    "socket.sendmsg": ("network", "used a socket (sendmsg)", None),
+    "socket.getaddrinfo": ("network", "looked up a host:", 0),
+    "socket.gethostbyname": ("network", "looked up a host:", 0),
+    "socket.gethostbyaddr": ("network", "looked up a host:", 0),
+}
+
+PROCESS_EVENTS: EventTable = {
+    "subprocess.Popen": ("process", "started a program:", 0),
+    "pty.spawn": ("process", "started a program:", 0),
+    "os.fork": ("process", "doubled itself (os.fork)", None),
+    "os.forkpty": ("process", "doubled itself (os.forkpty)", None),
+    "os.system": ("process", "ran a command (os.system)", None),
+    "os.exec": ("process", "became a program:", 0),
+    "os.posix_spawn": ("process", "started a program:", 0),
+    "os.spawn": ("process", "started a program:", 1),
+    "os.kill": ("process", "sent a signal (os.kill)", None),
+    "os.killpg": ("process", "sent a signal (os.killpg)", None),
+}
+
+INTERPRETER_EVENTS: EventTable = {
+    **{
+        f"ctypes.{name}": ("interpreter", "reached into memory with ctypes", None)
+        for name in ("addressof", "call_function", "cdata", "cdata/buffer", "PyObj_FromPtr", "string_at", "wstring_at")
+    },
+    "ctypes.dlopen": ("interpreter", "loaded a library of C:", 0),
+    "ctypes.dlsym": ("interpreter", "looked for a function of C:", 1),
+    "ctypes.dlsym/handle": ("interpreter", "looked for a function of C:", 1),
+    "gc.get_objects": ("interpreter", "looked through all of Python's objects (gc.get_objects)", None),
+    "gc.get_referents": ("interpreter", "looked for what an object holds (gc.get_referents)", None),
+    "gc.get_referrers": ("interpreter", "looked for what holds an object (gc.get_referrers)", None),
+    "sys._current_frames": ("interpreter", "looked at other threads (sys._current_frames)", None),
+    "sys._current_exceptions": ("interpreter", "looked at other threads (sys._current_exceptions)", None),
+    "sys.addaudithook": ("interpreter", "wanted to hear of every event (sys.addaudithook)", None),
+    "code.__new__": ("interpreter", "made code that is no text", None),
+}
+
+SUSPICIOUS_MODULES = ("_xxsubinterpreters", "_xxinterpchannels", "_testcapi", "_testinternalcapi")
+"""Modules of Python that lead to where no audit hook looks."""
+
+
+WRITABLE_FOLDERS = ("/tmp", "/dev/shm", WORK_DIR)
+"""Folders where honest work writes."""
+
+READABLE_FOLDERS = (*WRITABLE_FOLDERS, "/usr", "/bin", "/lib", "/lib64")
+"""Folders where it finds what it needs, besides Python's own."""
+
+READABLE_FILES = ("/dev/null", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/self/statm")
+"""The last is read by `lmcourse.exercises.limits`, the others by libraries."""
+
+COMPARISON_FUNCTIONS = ("__eq__", "__ne__", "allclose", "equal", "isclose", "item", "tolist")
+"""What a check of one's own would rely on."""
+
+
+_install: list[Callable[[int], None]] = []
+
+
+def prepare_audit_hook() -> None:
+    """Build the hook, and let it remember what is to stay as it is. Only our code may have run so far.
+
+    The hook is run from its file, with a copy of the builtins, and becomes no module: so there is no name under
+    which a notebook could find and change it, nor does a change of `builtins` or of `json` reach it.
+    """
+    names: dict[str, Any] = {"__name__": "audit_hook", "__builtins__": dict(vars(builtins))}
+    exec(compile(HOOK_SOURCE.read_text(encoding="utf-8"), "<audit hook>", "exec"), names)
+    python = (sys.prefix, sys.base_prefix, *filesystem.python_folders())
+    names["configure"](
+        readable_folders=tuple(f"{place}/" for place in (*READABLE_FOLDERS, *python)),
+        writable_folders=tuple(f"{place}/" for place in WRITABLE_FOLDERS),
+        readable_files=READABLE_FILES,
+        suspicious_modules=SUSPICIOUS_MODULES,
+        tracers=[*_tracers(limits), *_tracers(watch), *_tracers(threading)],
+        time_limit=limits.TimeLimitExceeded,
+        unpatched=list(_unpatched()),
+    )
+    names["add_events"](PATH_EVENTS, paths=True)
+    names["add_events"]({**NETWORK_EVENTS, **PROCESS_EVENTS, **INTERPRETER_EVENTS}, paths=False)
+    _install[:] = [names["install"]]
+
+
+def install_audit_hook(pipe: int) -> None:
+    """Install the hook in this process. What was prepared is then known to Python alone.
+
+    Args:
+        pipe: a descriptor to write to.
+    """
+    _install.pop()(pipe)
+
+
+def _tracers(module: ModuleType) -> Iterator[tuple[CodeType, dict[str, Any]]]:
+    """The functions that may trace: each one's code, and the names that it sees."""
+    for value in list(vars(module).values()):
+        for member in vars(value).values() if isinstance(value, type) else (value,):
+            function = inspect.unwrap(member) if callable(member) else None
+            if isinstance(function, FunctionType) and function.__module__ == module.__name__:
+                yield function.__code__, function.__globals__
+
+
+def _unpatched() -> Iterator[tuple[str, Mapping[str, Any], Collection[str]]]:
+    """What is not to be replaced: what it belongs to, the names there, and those that count."""
+    ours = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "lmcourse"}
+    yield "builtins", vars(builtins), list(vars(builtins))
+    yield "torch", vars(torch), COMPARISON_FUNCTIONS
+    yield "torch.Tensor", vars(torch.Tensor), COMPARISON_FUNCTIONS
+    yield "sys.modules", sys.modules, ["builtins", "sys", "torch", *ours]
+    for name, module in ours.items():
+        yield name, vars(module), list(vars(module))
+
+
+class AuditedChannel(Channel):
+    """A channel that has the hook look for patches before each message: after each cell and each answer, that is."""
+
+    def send(self, value: Plain, seconds: float | None = None) -> None:
+        """Look for patches, then send. Raises what `Channel.send` does."""
+        sys.audit("lmcourse.check_patches")
+        super().send(value, seconds)

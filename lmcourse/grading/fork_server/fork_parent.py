@@ -1,0 +1,101 @@
+"""The program that has torch loaded and forks a child when it is told to. It runs in bubblewrap, and only our code.
+
+Its standard input is a socket to the grader (see `protocol`). It ends when the grader hangs up.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import torch
+
+from lmcourse.grading.examination.child import disable_checks
+from lmcourse.grading.fork_server.audit import prepare_audit_hook
+from lmcourse.grading.fork_server.child_setup import FORK_FAILED_STATUS, ChildSetup
+from lmcourse.grading.fork_server.protocol import KILL, MAX_MESSAGE_BYTES, READY
+
+ALWAYS_LOADED = ("matplotlib.font_manager",)
+"""What is loaded unasked: it lists the machine's fonts by starting a program, which takes seconds and looks strange."""
+
+THREAD_EXIT_SECONDS = 3.0
+"""Seconds that a thread of a library gets to end: a fork has only one thread, and a lock that another held stays so."""
+
+
+def main() -> None:
+    """Get ready, and serve the grader at the other end of the standard input."""
+    control = socket.socket(fileno=os.dup(0))
+    devnull = os.open(os.devnull, os.O_RDWR)
+    os.dup2(devnull, 0)
+    settings = json.loads(control.recv(MAX_MESSAGE_BYTES))
+    load_modules(settings["modules"])
+    control.send(READY)
+    serve_forks(control, ChildSetup(settings["scratch"], settings["drop_privileges"]))
+
+
+def load_modules(modules: Sequence[str]) -> None:
+    """Import what notebooks will need.
+
+    Raises:
+        RuntimeError: one of the modules keeps threads running.
+    """
+    torch.set_num_threads(1)
+    for name in (*ALWAYS_LOADED, *modules):
+        with suppress(Exception):  # then the notebook will fail to import it, and say why
+            importlib.import_module(name)
+    disable_checks()
+    prepare_audit_hook()
+    deadline = monotonic() + THREAD_EXIT_SECONDS
+    while len(list(Path("/proc/self/task").iterdir())) > 1:
+        if monotonic() > deadline:
+            raise RuntimeError(f"one of these modules keeps threads running, which no fork survives: {modules}")
+        sleep(0.05)
+    gc.collect()
+    gc.freeze()  # so that no child's collector writes to each page that it shares with the others
+
+
+def serve_forks(control: socket.socket, setup: ChildSetup) -> None:
+    """Fork one child after the other, until the grader hangs up."""
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, MAX_MESSAGE_BYTES, 2)
+        if not message:
+            return
+        if message == KILL:
+            continue  # it came too late: that child has ended by itself
+        status = _run_child(control, setup, json.loads(message), descriptors)
+        control.send(str(status).encode())
+
+
+def _run_child(control: socket.socket, setup: ChildSetup, request: dict[str, Any], descriptors: list[int]) -> int:
+    """A child from its fork to its end; its exit status."""
+    try:
+        init = setup.fork(request["user"], *descriptors)
+    except OSError as error:
+        print(f"no process for a notebook: {error}", flush=True)
+        return FORK_FAILED_STATUS
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    pidfd = os.pidfd_open(init)
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    poll.register(control, select.POLLIN)
+    if pidfd not in dict(poll.poll()):
+        os.kill(init, signal.SIGKILL)  # either "kill", read later, or the grader is gone
+    _, status = os.waitpid(init, 0)
+    os.close(pidfd)
+    return os.waitstatus_to_exitcode(status)
+
+
+if __name__ == "__main__":
+    main()

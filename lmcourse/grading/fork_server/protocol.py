@@ -1,0 +1,21 @@
+"""The messages between the grader (`server_handle`) and the fork parent; the notebook's process has no part in them.
+
+They go over a socket, the parent's standard input, one message each:
+
+    settings →                          ← READY
+    {"user": …} with two descriptors →  (a child is forked)
+    KILL, if it is not to end itself →
+                                        ← the child's exit status, when all of it is gone
+"""
+
+from __future__ import annotations
+
+READY = b"ready\n"
+"""Sent by the parent when everything is loaded, and by a child, over its audit pipe, before it sees the notebook."""
+
+KILL = b"kill"
+
+MAX_MESSAGE_BYTES = 2**16
+
+DATA_DIR = "/assignment"
+"""Where the parent has the data files. A child has them in its working folder."""

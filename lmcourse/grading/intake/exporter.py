@@ -1,0 +1,62 @@
+"""nbgrader's way to read a submission and write a notebook, for files that may be broken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from nbconvert.exporters import NotebookExporter
+from nbconvert.exporters.exporter import ResourcesDict
+from traitlets import Unicode
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.cells import new_notebook
+from lmcourse.grading.intake.files import UnreadableError, refuse_links
+from lmcourse.grading.intake.notebook import read_notebook
+from lmcourse.grading.sandbox import choose_isolation
+from lmcourse.text import replace_surrogates
+
+
+class SubmissionExporter(NotebookExporter):
+    """Reads any file as a notebook.
+
+    An unreadable file becomes a notebook without cells; `RestoreCells` puts the graded cells back, and each is
+    worth 0 for the reason given here. So it is marked like any other, instead of vanishing from the gradebook.
+    """
+
+    problem = Unicode("", help="Why there is no notebook, if somebody knows better than the file.").tag(config=True)
+
+    def from_filename(  # type: ignore[override]  # nbconvert declares a notebook, and gives its text
+        self, filename: str, resources: dict[str, Any] | None = None, **options: Any
+    ) -> tuple[str, dict[str, Any]]:
+        """Convert the notebook in a file; whatever the file is, it does not raise for it."""
+        path = Path(filename)
+        resources = ResourcesDict() if resources is None else resources
+        resources["metadata"] = ResourcesDict(name=path.stem, path=str(path.parent))
+        try:
+            if "student" in resources.get("nbgrader", {}):  # nbgrader's own layout: student/assignment/notebook
+                refuse_links(path.parent, path.parent.parent)
+            notebook = read_notebook(path)
+        except UnreadableError as error:
+            notebook = new_notebook()
+            resources["problem"] = self.problem or str(error)
+        text, resources = cast(Any, self).from_notebook_node(notebook, resources=resources, **options)
+        # What a learner's code puts out may hold half a surrogate pair too.
+        return replace_surrogates(text), resources
+
+
+class IsolatedExporter(SubmissionExporter):
+    """Reads submissions, once it is clear that they can be isolated: before the first one is touched."""
+
+    def __init__(self, **options: Any) -> None:
+        """Raises SystemExit, with the reason, where there is no bubblewrap and nobody asked to do without."""
+        super().__init__(**options)  # type: ignore[no-untyped-call]
+        settings = self.config.ExamineNotebook
+        if settings.get("known_result"):
+            return  # it has been examined, maybe on another machine
+        try:
+            choose_isolation(settings.get("isolation") or None)
+        except CourseError as problem:
+            raise SystemExit(
+                str(problem).replace("--isolation=process", "--ExamineNotebook.isolation=process")
+            ) from problem

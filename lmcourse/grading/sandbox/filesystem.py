@@ -1,0 +1,124 @@
+"""What a sandboxed program can read and write, as arguments of bubblewrap.
+
+The system, Python, this package without its exercises, and the assignment's data files; all read-only. All else is
+empty and locked, but for folders in memory.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import lmcourse
+from lmcourse.errors import CourseError
+from lmcourse.root import is_root
+
+PACKAGE = Path(lmcourse.__file__).resolve().parent
+
+WORK_DIR = "/submission"
+"""The working folder inside: in memory, empty but for the data files, gone at the end."""
+
+SYSTEM_PATHS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
+"""Programs and shared libraries. Of /etc only where they are found: no users, no host names, no passwords."""
+
+VISIBLE_IN_CHAPTERS = ("__init__.py", "*/__init__.py", "*/figures", "*/figures.py")
+"""What of `lmcourse/chapters` a sandboxed program may read."""
+
+
+def mounts(more: Iterable[str]) -> Iterator[str]:
+    """bubblewrap's arguments for everything that can be read.
+
+    Args:
+        more: further arguments, after which nothing can be mounted any more.
+
+    Raises:
+        CourseError: the course lies where submissions have to read.
+    """
+    shown = python_folders()
+    # bubblewrap would make the folders above a mount for their owner only.
+    for folder in sorted({above for path in (*shown, Path(WORK_DIR)) for above in path.parents} | {Path("/etc")}):
+        yield from ("--perms", "0755", "--dir", str(folder))
+    yield from system_mounts()
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    for path in shown:
+        yield from ("--ro-bind", str(path), str(path))
+    yield from chapter_mounts()
+    yield from more
+    yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK_DIR)
+
+
+def tmpfs(place: str, size: int) -> tuple[str, ...]:
+    """bubblewrap's arguments for an empty folder in memory that everybody inside may write to, of `size` bytes."""
+    return ("--perms", "1777", "--size", str(size), "--tmpfs", place)
+
+
+def system_mounts() -> Iterator[str]:
+    """bubblewrap's arguments for the system; today /bin and /lib are mostly links into /usr."""
+    for path in map(Path, SYSTEM_PATHS):
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), str(path))
+        elif path.exists():
+            yield from ("--ro-bind", str(path), str(path))
+
+
+def python_folders(
+    package: Path = PACKAGE, prefixes: Iterable[str] = (sys.prefix, sys.base_prefix)
+) -> tuple[Path, ...]:
+    """The folders of this Python: its environment, the interpreter that it points to, and our package.
+
+    Of a package installed from a checkout (`pip install --editable`) only the folder `lmcourse` is named:
+    solutions, notebooks and the gradebook lie next to it.
+
+    Raises:
+        CourseError: the course lies inside a folder that has to be readable.
+    """
+    # An environment may reach its interpreter through a link, so both names of a folder have to lead there.
+    spelled = [Path(prefix) for prefix in prefixes]
+    folders = _outermost([Path("/usr"), *spelled, *(folder.resolve() for folder in spelled)])
+    around = [folder for folder in folders if package.is_relative_to(folder)]
+    if around and is_root(package.parent):
+        raise CourseError(
+            f"The course lies inside {around[0]}, which submissions have to read, and so would be its solutions. "
+            "Move the course's folder elsewhere."
+        )
+    return tuple(folder for folder in _outermost([*folders, package]) if folder != Path("/usr"))
+
+
+def chapter_mounts(package: Path = PACKAGE) -> Iterator[str]:
+    """bubblewrap's arguments that hide the chapters but for their figures, which a notebook may draw.
+
+    References and hidden cases are the rest. What is shown is named and all else is not there, so it does not matter
+    whether an author wrote a folder `exercises/`, a file `exercises.py` or a chapter in one file, nor what Python keeps
+    of them in `__pycache__`.
+    """
+    room = package / "chapters"
+    yield from ("--perms", "0755", "--tmpfs", str(room))
+    for folder in sorted(path.parent for path in room.glob("*/__init__.py")):
+        yield from ("--perms", "0755", "--dir", str(folder))
+    for path in sorted(path for name in VISIBLE_IN_CHAPTERS for path in room.glob(name)):
+        yield from ("--ro-bind", str(path), str(path))
+    yield from ("--remount-ro", str(room))
+
+
+def data_mounts(files: Iterable[Path], folder: str) -> Iterator[str]:
+    """bubblewrap's arguments that show files and folders, read-only, in a folder of the sandbox.
+
+    Raises:
+        CourseError: one does not exist, is a link (it would show what it points to), or has another's name.
+    """
+    names: set[str] = set()
+    for path in files:
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise CourseError(f"{path} cannot be an assignment's data: it is missing, a link, or no file or folder.")
+        name = path.resolve().name  # that of `folder/..` would lead out of the working folder
+        if not name or name in names:
+            raise CourseError(f"Each data file of an assignment needs a name of its own, and {path} has not.")
+        names.add(name)
+        yield from ("--ro-bind", str(path.resolve()), f"{folder}/{name}")
+
+
+def _outermost(folders: Iterable[Path]) -> list[Path]:
+    """The folders without those that lie in another one."""
+    distinct = sorted(set(folders))
+    return [one for one in distinct if not any(one != other and one.is_relative_to(other) for other in distinct)]

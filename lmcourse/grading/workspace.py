@@ -1,0 +1,200 @@
+"""nbgrader at work on one submission after the other, in folders of its own: nothing half done is in the course's."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import nbformat
+from nbformat import NotebookNode
+from traitlets.config import Config
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.batch.job import ExaminationJob, ExaminationSettings, job_for
+from lmcourse.grading.cells import problem_of
+from lmcourse.grading.config import configure
+from lmcourse.grading.examination_result import ExaminationResult
+from lmcourse.grading.intake.exporter import SubmissionExporter
+from lmcourse.grading.intake.files import UnreadableError, read_file
+from lmcourse.grading.intake.submissions import Assignment, Submission
+from lmcourse.grading.preprocessors.examine_notebook import code_cells_of, is_course_assignment, refuse_own_checks
+from lmcourse.grading.preprocessors.restore_cells import RestoreCells
+
+
+class NbgraderWorkspace:
+    """One gradebook and one writer: its converters run in this process.
+
+    Args:
+        config: of nbgrader; its course is where the gradebook and the assignments are.
+        folder: an empty folder inside of that course, where submissions are put and graded ones are left.
+        settings: how notebooks are examined.
+    """
+
+    def __init__(self, config: Config, folder: Path, settings: ExaminationSettings) -> None:
+        from nbgrader.coursedir import CourseDirectory
+
+        root = Path(config.CourseDirectory.root)
+        self.folder = folder
+        self.settings = settings
+        self.config = config
+        self.config.CourseDirectory.submitted_directory = str((folder / "submitted").relative_to(root))
+        self.config.CourseDirectory.autograded_directory = str((folder / "autograded").relative_to(root))
+        self.config.CourseDirectory.release_directory = str((folder / "release").relative_to(root))
+        self.config.ExamineNotebook.isolation = settings.isolation
+        self.config.ExamineNotebook.cell_seconds = settings.cell_seconds
+        self.config.ExamineNotebook.total_seconds = settings.total_seconds
+        self.config.ExamineNotebook.seed = settings.seed
+        self.course = CourseDirectory(config=self.config)
+
+    @classmethod
+    def temporary(cls, root: Path, settings: ExaminationSettings) -> NbgraderWorkspace:
+        """A room with a course and a gradebook of its own, all in one folder that is thrown away afterwards."""
+        config = Config()
+        configure(config, root, source="source", release="release")
+        folder = root / "work"
+        folder.mkdir()
+        return cls(config, folder, settings)
+
+    def copy_source(self, assignment: Assignment) -> None:
+        """Take over an assignment from the course into a room that has none."""
+        shutil.copytree(
+            assignment.source.parent,
+            Path(self.course.root, self.course.source_directory, assignment.id),
+            ignore=shutil.ignore_patterns(*self.course.ignore),
+            dirs_exist_ok=True,
+        )
+
+    def knows(self, assignment: Assignment) -> bool:
+        """Whether the gradebook has the assignment.
+
+        Raises:
+            CourseError: the gradebook cannot be opened.
+        """
+        from nbgrader.api import MissingEntry
+
+        try:
+            with self._gradebook() as book:
+                book.find_notebook(assignment.source.stem, assignment.id)
+        except MissingEntry:
+            return False
+        except Exception as error:  # whatever a database, its driver or its address leads to
+            why = str(error).partition("\n")[0]
+            raise CourseError(f"The gradebook cannot be opened ({why}): see --db.") from error
+        return True
+
+    def prepare(self, assignment: Assignment) -> None:
+        """Put an assignment into the gradebook.
+
+        Raises:
+            NbGraderException: nbgrader cannot work with its source notebook.
+        """
+        from nbgrader.converters import GenerateAssignment
+
+        with self._at_work(assignment.id, "."):
+            GenerateAssignment(coursedir=self.course, config=self.config, force=True).start()
+
+    def examination_job(self, submission: Submission) -> ExaminationJob | None:
+        """What a submission has to be examined for; None if there is nothing to examine."""
+        assignment = submission.assignment
+        if assignment is None or submission.notebook is None or not is_course_assignment(assignment.id):
+            return None
+        about = {"db_url": self.course.db_url, "assignment": assignment.id, "notebook": assignment.source.stem}
+        resources: dict[str, Any] = {"nbgrader": about}
+        exporter = SubmissionExporter(preprocessors=[RestoreCells])  # type: ignore[no-untyped-call]
+        text, _ = exporter.from_filename(str(submission.notebook), resources)
+        restored = nbformat.reads(text, as_version=4)
+        return None if problem_of(restored) else job_for(assignment.source, code_cells_of(restored), self.settings)
+
+    def autograde(
+        self, student: str, submission: Submission, known_result: Callable[[], ExaminationResult] | None = None
+    ) -> None:
+        """Grade one submission; the marks go into this room's gradebook.
+
+        Args:
+            student: their id, which is a name of a folder.
+            submission: of an assignment that the gradebook knows.
+            known_result: gives what came of examining it; by default it is examined here and now.
+
+        Raises:
+            CourseError: the assignment is not of this course, and submissions are locked in.
+            Exception: nbgrader failed; a broken submission alone does not make it fail.
+        """
+        from nbgrader.converters import Autograde
+
+        assert submission.assignment is not None
+        refuse_own_checks(submission.assignment.id, self.settings.isolation)
+        problem = self._put(submission, self.folder / "submitted" / student / submission.assignment.id)
+        self.config.IsolatedExporter.problem = problem
+        self.config.ExamineNotebook.handed_in = submission.digest
+        self.config.ExamineNotebook.known_result = known_result
+        with self._at_work(submission.assignment.id, student):
+            Autograde(coursedir=self.course, config=self.config).start()
+
+    def _put(self, submission: Submission, folder: Path) -> str:
+        """Put a submission where nbgrader expects it: the notebook, under its right name, and the time it came.
+
+        Returns why there is no notebook, or nothing.
+        """
+        assert submission.assignment is not None
+        folder.mkdir(parents=True)
+        place = folder / submission.assignment.source.name
+        if submission.timestamp:
+            (folder / "timestamp.txt").write_text(submission.timestamp)
+        try:
+            place.write_bytes(read_file(submission.notebook) if submission.notebook else b"")
+        except UnreadableError as error:
+            place.touch()
+            return str(error)
+        return submission.problem
+
+    def graded_folder(self, student: str, assignment: Assignment) -> Path:
+        """Where autograding leaves a submission."""
+        return self.folder / "autograded" / student / assignment.id
+
+    def graded(self, student: str, assignment: Assignment) -> NotebookNode:
+        """The notebook as autograding left it."""
+        return read_graded(self.graded_folder(student, assignment) / assignment.source.name)
+
+    def points(self, student: str, assignment: Assignment) -> dict[str, float]:
+        """The points of a submission by graded cell, from the gradebook.
+
+        Raises:
+            MissingEntry: the gradebook has none.
+        """
+        with self._gradebook() as book:
+            notebook = book.find_submission_notebook(assignment.source.stem, assignment.id, student)
+            return {grade.name: float(grade.score) for grade in notebook.grades}
+
+    def possible(self, assignment: Assignment) -> dict[str, float]:
+        """The most points of an assignment by graded cell."""
+        with self._gradebook() as book:
+            notebook = book.find_notebook(assignment.source.stem, assignment.id)
+            return {cell.name: float(cell.max_score) for cell in notebook.grade_cells}
+
+    def _gradebook(self) -> Any:
+        from nbgrader.api import Gradebook
+
+        return Gradebook(self.course.db_url, self.course.course_id)
+
+    @contextmanager
+    def _at_work(self, assignment: str, student: str) -> Iterator[None]:
+        """Tell nbgrader what to work on, and spare the reader what it logs and warns of."""
+        self.course.assignment_id, self.course.student_id = assignment, student
+        before = logging.root.manager.disable
+        logging.disable(logging.CRITICAL)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield
+        finally:
+            logging.disable(before)
+
+
+def read_graded(path: Path) -> NotebookNode:
+    """A notebook that autograding left."""
+    return cast(NotebookNode, nbformat.read(path, as_version=4))

@@ -1,0 +1,29 @@
+"""Activation checkpointing: keep the inputs of blocks only, and compute the rest again (Chen et al., 2016)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from lmcourse.training.blocks import blocks_of
+
+
+def apply_activation_checkpointing(model: nn.Module) -> None:
+    """Let every block of a model be computed a second time in its backward pass, in place. Twice is as once.
+
+    Between the two passes only the blocks' inputs are kept. The second pass draws the same dropout as the first. Names
+    of parameters stay as they are.
+
+    Raises:
+        ValueError: the model has no list of blocks.
+    """
+    blocks = blocks_of(model)
+    if not blocks:
+        raise ValueError(
+            f"{type(model).__name__} has no blocks to compute again: train it with activation_checkpointing=False"
+        )
+    for block in blocks:
+        if getattr(block.forward, "func", None) is not checkpoint:
+            block.forward = partial(checkpoint, block.forward, use_reentrant=False)

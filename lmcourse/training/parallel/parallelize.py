@@ -1,0 +1,43 @@
+"""From a whole model to this process's part of it: stages, then matrices, then data parallelism."""
+
+from __future__ import annotations
+
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+
+from lmcourse.models.transformer import Transformer
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.parallel.checks import check_divisible
+from lmcourse.training.parallel.fused import find_cuts, take_apart
+from lmcourse.training.parallel.pipeline import Pipeline, Stage
+from lmcourse.training.parallel.plans import apply_plan
+from lmcourse.training.parallel.shard import share_gradients
+
+
+def parallelize(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> tuple[nn.Module, nn.Module]:
+    """Divide a model, in place. Every process has to call this with the same model; the first one's weights count.
+
+    Returns:
+        The module that has this process's weights, and the one to call in a step.
+
+    Raises:
+        ValueError: the model cannot be divided like this.
+    """
+    check_divisible(model, config)
+    for parameter in model.parameters():
+        dist.broadcast(parameter.data, 0)
+    parallel = config.parallel
+    part = model
+    if parallel.pipeline_parallel > 1:
+        assert isinstance(model, Transformer)
+        cut = parallel.tensor_parallel if parallel.sequence_parallel else 1
+        part = Stage(model, mesh.get_local_rank("pipeline_parallel"), parallel.pipeline_parallel, cut)
+    if parallel.fsdp * parallel.tensor_parallel > 1:
+        take_apart(part, find_cuts(part))
+    if parallel.tensor_parallel > 1:
+        apply_plan(part, mesh["tensor_parallel"], sequence=parallel.sequence_parallel)
+    call = share_gradients(part, mesh)
+    if isinstance(part, Stage):
+        call = Pipeline(part, call, config, mesh)
+    return part, call

@@ -1,0 +1,72 @@
+"""Conversations with the processes of a fork server, for the tests."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import textwrap
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from lmcourse.grading.examination.channel import Channel
+from lmcourse.grading.fork_server import ForkServer
+from lmcourse.grading.sandbox import ResourceLimits
+from tests.grading.sandboxed import MIB, PREAMBLE
+
+SMALL_WITH_TORCH = ResourceLimits(
+    memory=600 * MIB, cpu_seconds=3, processes=16, file_size=MIB, open_files=64, scratch=4 * MIB
+)  # so that an attack is over soon; torch alone takes 200 MiB
+
+
+class Conversation:
+    """A process, from its fork to its end."""
+
+    def __init__(self, server: ForkServer) -> None:
+        here, there = socket.socketpair()
+        self.process = server.start(there)
+        self.channel = Channel(here)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.channel.close()
+
+    def send(self, code: str) -> None:
+        """Have it begin with a piece of Python, in which `trying` gives "DONE …" or what went wrong."""
+        text = PREAMBLE + textwrap.dedent(code)
+        self.channel.send({"text": text, "number": 1, "nonce": secrets.token_hex(4)}, 5)
+
+    def got(self, code: str) -> str:
+        """What a piece of Python printed that ran to its end."""
+        self.send(code)
+        reply: Any = self.channel.receive(30)
+        assert reply["result"]["failure"] is None, reply
+        return str(reply["result"]["printed"]).strip()
+
+    def hangs_up(self) -> bool:
+        """Whether its end comes by itself, before long."""
+        with suppress(OSError):
+            self.channel.receive(30)
+            return False
+        return True
+
+    def evidence(self) -> list[tuple[str, str, str]]:
+        """What was noticed of it, once it has been killed: kind, sentence, source."""
+        self.process.kill()
+        return [(one.kind, one.what, one.source) for one in self.process.evidence()]
+
+
+def got(server: ForkServer, code: str) -> str:
+    """What a process of its own printed."""
+    with Conversation(server) as talk:
+        return talk.got(code)
+
+
+def children(process: int) -> list[int]:
+    """The numbers of the processes that a process has started; none if it is gone."""
+    with suppress(FileNotFoundError):
+        return [int(n) for n in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    return []

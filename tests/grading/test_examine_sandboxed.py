@@ -1,0 +1,43 @@
+"""The whole way: a notebook in the sandbox, its marks outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lmcourse.exercises import Exercise, case
+from lmcourse.grading.fork_server import ForkServer
+from tests.exercises.toy import answering, doubling
+from tests.grading.examining import reports_of
+from tests.grading.sandboxed import needs_bubblewrap
+
+pytestmark = needs_bubblewrap
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ForkServer]:
+    with ForkServer() as server:
+        yield server
+
+
+def test_honest_work_earns_everything(server: ForkServer) -> None:
+    cells = ["answer = 42", "import torch\ndef double(x): return 2 * x"]
+    reports = reports_of(cells, [answering(), doubling()], seed=3, launcher=server)
+    assert {name: report.points / report.max_points for name, report in reports.items()} == {"answer": 1, "double": 1}
+
+
+def test_the_solutions_cannot_be_read(server: ForkServer) -> None:
+    """The same cell finds them where there is no sandbox, so it is the sandbox that hides them."""
+    look = f"import os\ndef found(): return os.path.exists({str(ROOT / 'solutions')!r})"
+    there = Exercise("found", points=1, minutes=1, difficulty=1, reference=lambda: True, cases=[case("look")])
+    assert reports_of([look], [there], seed=1)["found"].points == 1
+    assert reports_of([look], [there], seed=1, launcher=server)["found"].points == 0
+
+
+def test_nothing_is_left_behind(server: ForkServer, tmp_path: Path) -> None:
+    spoil = f"open({str(tmp_path / 'mark')!r}, 'w').write('was here')"
+    reports_of([spoil, "answer = 42"], [answering()], seed=1, launcher=server)
+    assert list(tmp_path.iterdir()) == []

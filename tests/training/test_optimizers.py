@@ -1,0 +1,266 @@
+"""Every optimiser against torch's own, and torch's form against the papers'."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from lmcourse.training.optimizers.adagrad import AdaGrad
+from lmcourse.training.optimizers.adam import Adam
+from lmcourse.training.optimizers.adamw import AdamW
+from lmcourse.training.optimizers.sgd import SGD
+
+PAIRS: dict[str, tuple[type[Optimizer], type[Optimizer], dict[str, Any]]] = {
+    "sgd": (SGD, torch.optim.SGD, {"lr": 0.03}),
+    "sgd with decay": (SGD, torch.optim.SGD, {"lr": 0.03, "weight_decay": 0.1}),
+    "heavy ball": (SGD, torch.optim.SGD, {"lr": 0.03, "momentum": 0.9}),
+    "heavy ball with decay": (SGD, torch.optim.SGD, {"lr": 0.03, "momentum": 0.9, "weight_decay": 0.1}),
+    "nesterov": (SGD, torch.optim.SGD, {"lr": 0.03, "momentum": 0.8, "nesterov": True, "weight_decay": 0.1}),
+    "adagrad": (AdaGrad, torch.optim.Adagrad, {"lr": 0.1}),
+    "adagrad with decay": (AdaGrad, torch.optim.Adagrad, {"lr": 0.1, "eps": 1e-3, "weight_decay": 0.1}),
+    "adam": (Adam, torch.optim.Adam, {}),
+    "adam with decay": (Adam, torch.optim.Adam, {"lr": 0.02, "betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.1}),
+    "adamw": (AdamW, torch.optim.AdamW, {}),
+    "adamw with more": (AdamW, torch.optim.AdamW, {"lr": 0.02, "betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.3}),
+}
+OURS = {"sgd": SGD, "adagrad": AdaGrad, "adam": Adam, "adamw": AdamW}
+GROUPS = ({}, {"lr": 0.005, "weight_decay": 0.0}, {"weight_decay": 0.5})
+"""What the groups of parameters change of the settings."""
+
+
+def weights(dtype: torch.dtype) -> list[nn.Parameter]:
+    generator = torch.Generator().manual_seed(3)
+    shapes = [(5, 4), (7,), (), (2, 3, 2), (4, 4), (1,)]
+    return [nn.Parameter(torch.randn(shape, generator=generator, dtype=dtype)) for shape in shapes]
+
+
+def build(kind: type[Optimizer], parameters: list[nn.Parameter], **settings: Any) -> Optimizer:
+    """Two parameters per group."""
+    groups = [{"params": parameters[2 * n : 2 * n + 2], **changes} for n, changes in enumerate(GROUPS)]
+    return kind(groups, **settings)
+
+
+def set_gradients(parameters: list[nn.Parameter], step: int) -> None:
+    """Noisy gradients of Σ log cosh w, of very different sizes; now and then a parameter has none."""
+    generator = torch.Generator().manual_seed(step)
+    for index, w in enumerate(parameters):
+        noise = torch.randn(w.shape, generator=generator, dtype=w.dtype)
+        w.grad = None if (step + index) % 7 == 0 else (w.detach().tanh() + noise) * 10.0 ** (index - 4)
+
+
+def run(optimiser: Optimizer, parameters: list[nn.Parameter], steps: range) -> None:
+    for step in steps:
+        set_gradients(parameters, step)
+        optimiser.step()
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_every_bit_is_torchs(name: str, dtype: torch.dtype) -> None:
+    """On a CPU no tolerance is needed: the same operations, in the same order."""
+    ours, theirs, settings = PAIRS[name]
+    mine, other = weights(dtype), weights(dtype)
+    run(build(ours, mine, **settings), mine, range(100))
+    run(build(theirs, other, foreach=False, **settings), other, range(100))
+    for w, reference, start in zip(mine, other, weights(dtype), strict=True):
+        assert torch.equal(w, reference)
+        assert dtype == torch.bfloat16 or not torch.equal(w, start)  # Adam's 1e-3 is lost beside 1 in bf16
+        assert w.isfinite().all()
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_torchs_kernels_for_many_parameters_differ_by_rounding_only(name: str) -> None:
+    ours, theirs, settings = PAIRS[name]
+    mine, other = weights(torch.float64), weights(torch.float64)
+    run(build(ours, mine, **settings), mine, range(100))
+    run(build(theirs, other, foreach=True, **settings), other, range(100))
+    for w, reference in zip(mine, other, strict=True):
+        torch.testing.assert_close(w, reference, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_saved_and_loaded_it_goes_on_bit_for_bit(name: str) -> None:
+    """Through a file that torch reads without running code."""
+    kind, _, settings = PAIRS[name]
+    straight, stopped = weights(torch.float32), weights(torch.float32)
+    run(build(kind, straight, **settings), straight, range(20))
+    run(first := build(kind, stopped, **settings), stopped, range(8))
+    torch.save(first.state_dict(), file := io.BytesIO())
+    file.seek(0)
+    second = build(kind, stopped) if kind is not SGD else build(kind, stopped, lr=99.0)
+    second.load_state_dict(torch.load(file, weights_only=True))
+    run(second, stopped, range(8, 20))
+    assert all(torch.equal(w, reference) for w, reference in zip(stopped, straight, strict=True))
+
+
+@pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
+def test_the_closure_is_called_with_gradients_and_its_loss_returned(kind: type[Optimizer]) -> None:
+    w = nn.Parameter(torch.tensor([3.0]))
+    optimiser = kind([w], lr=0.1)
+
+    def closure() -> float:
+        optimiser.zero_grad()
+        loss = (w**2).sum()
+        loss.backward()
+        return loss.item()
+
+    losses = [optimiser.step(closure) for _ in range(5)]
+    assert losses[0] == 9
+    assert all(later < earlier for earlier, later in pairwise(losses))
+    assert optimiser.step() is None
+
+
+@pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
+def test_without_a_gradient_nothing_changes(kind: type[Optimizer]) -> None:
+    w = nn.Parameter(torch.ones(2))
+    optimiser = kind([w], lr=0.1, weight_decay=0.5)
+    optimiser.step()
+    assert w.tolist() == [1, 1]
+    assert not optimiser.state_dict()["state"]
+
+
+@pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
+def test_the_gradient_is_only_read(kind: type[Optimizer]) -> None:
+    w = nn.Parameter(torch.ones(3))
+    optimiser = kind([w], lr=0.1, weight_decay=0.5)
+    for _ in range(3):
+        w.grad = torch.tensor([1.0, -2.0, 3.0])
+        optimiser.step()
+        assert w.grad.tolist() == [1, -2, 3]
+
+
+@pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
+def test_sparse_gradients_are_refused_in_one_line(kind: type[Optimizer]) -> None:
+    table = nn.Embedding(5, 2, sparse=True)
+    optimiser = kind(table.parameters(), lr=0.1)
+    table(torch.tensor([1, 2])).sum().backward()
+    with pytest.raises(ValueError, match=f"^{kind.__name__} needs dense gradients.*sparse=False$"):
+        optimiser.step()
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        *((kind, {"lr": -0.1}, "lr must be at least 0, not -0.1") for kind in OURS.values()),
+        *((kind, {"lr": math.nan}, "lr must be at least 0, not nan") for kind in OURS.values()),
+        *((kind, {"lr": 1, "weight_decay": -1}, "weight_decay must be at least 0, not -1") for kind in OURS.values()),
+        *((kind, {"lr": 1, "eps": -1}, "eps must be at least 0") for kind in (AdaGrad, Adam, AdamW)),
+        *((kind, {"betas": (0.9, 1.0)}, r"betas .* not \(0.9, 1.0\)") for kind in (Adam, AdamW)),
+        (SGD, {"lr": 1, "momentum": 1.0}, "momentum must be at least 0 and below 1, not 1.0"),
+        (SGD, {"lr": 1, "nesterov": True}, "give a momentum above 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(kind: type[Optimizer], settings: dict[str, Any], message: str) -> None:
+    """Of the optimiser, and of a group."""
+    w = nn.Parameter(torch.ones(1))
+    with pytest.raises(ValueError, match=message):
+        kind([w], **settings)
+    with pytest.raises(ValueError, match=message):
+        kind([{"params": [w], **settings}], lr=0.1)
+
+
+HESSIAN = torch.tensor([1.0, 10.0, 40.0], dtype=torch.float64)
+START = torch.tensor([3.0, -2.0, 1.0], dtype=torch.float64)
+
+
+def gradient(x: Tensor) -> Tensor:
+    """Of ½ Σ h x²."""
+    return HESSIAN * x
+
+
+def path(optimiser: Callable[[list[nn.Parameter]], Optimizer], steps: int) -> list[Tensor]:
+    """The weights before each step and after the last."""
+    w = nn.Parameter(START.clone())
+    rule, found = optimiser([w]), [START]
+    for _ in range(steps):
+        w.grad = gradient(w.detach())
+        rule.step()
+        found.append(w.detach().clone())
+    return found
+
+
+def test_heavy_ball_is_polyaks() -> None:
+    x = [START, START]
+    for _ in range(30):
+        x.append(x[-1] - 0.02 * gradient(x[-1]) + 0.7 * (x[-1] - x[-2]))
+    got = path(lambda w: SGD(w, 0.02, 0.7), 30)
+    torch.testing.assert_close(torch.stack(got), torch.stack(x[1:]), rtol=0, atol=1e-13)
+
+
+def test_nesterov_is_his_look_ahead_point() -> None:
+    """y_k = x_k + μ (x_k − x_{k−1}), x_{k+1} = y_k − η ∇f(y_k): the weights that are stored are y."""
+    x, y = [START, START], []
+    for _ in range(31):
+        y.append(x[-1] + 0.7 * (x[-1] - x[-2]))
+        x.append(y[-1] - 0.02 * gradient(y[-1]))
+    got = path(lambda w: SGD(w, 0.02, 0.7, nesterov=True), 30)
+    torch.testing.assert_close(torch.stack(got), torch.stack(y), rtol=0, atol=1e-13)
+
+
+def test_nesterov_is_sutskevers_velocity() -> None:
+    theta, v, y = START, torch.zeros(3, dtype=torch.float64), [START]
+    for _ in range(30):
+        v = 0.7 * v - 0.02 * gradient(theta + 0.7 * v)
+        theta = theta + v
+        y.append(theta + 0.7 * v)
+    got = path(lambda w: SGD(w, 0.02, 0.7, nesterov=True), 30)
+    torch.testing.assert_close(torch.stack(got), torch.stack(y), rtol=0, atol=1e-13)
+
+
+def test_adams_first_step_is_the_learning_rate() -> None:
+    """And what the running means would make of it without correction: 3.16 times as much."""
+    _, after = path(lambda w: Adam(w, 0.01), 1)
+    torch.testing.assert_close(after, START - 0.01 * START.sign(), rtol=0, atol=1e-10)
+    means = (1 - 0.9) / math.sqrt(1 - 0.999)
+    assert means == pytest.approx(math.sqrt(10), rel=1e-12)
+
+
+def test_adams_faster_form_has_another_eps() -> None:
+    """Kingma and Ba (2015), the end of section 2, with ε̂ = ε √(1 − β₂ᵏ)."""
+    x, m, s, expected = START, 0 * START, 0 * START, [START]
+    for k in range(1, 21):
+        g = gradient(x)
+        m, s = 0.9 * m + 0.1 * g, 0.99 * s + 0.01 * g**2
+        correction = math.sqrt(1 - 0.99**k)
+        x = x - 0.05 * correction / (1 - 0.9**k) * m / (s.sqrt() + 0.1 * correction)
+        expected.append(x)
+    got = path(lambda w: Adam(w, 0.05, (0.9, 0.99), eps=0.1), 20)
+    torch.testing.assert_close(torch.stack(got), torch.stack(expected), rtol=0, atol=1e-12)
+
+
+def test_adamw_with_a_schedule_is_the_papers_with_its_decay_divided_by_the_rate() -> None:
+    """Loshchilov and Hutter (2019), algorithm 2, line 12: w ← w − φ (α m̂/(√ŝ + ε) + λ' w)."""
+    alpha, decay, phi = 0.05, 0.01, [(k + 1) / 20 for k in range(20)]
+    x, m, s = START, 0 * START, 0 * START
+    for k, factor in enumerate(phi, start=1):
+        g = gradient(x)
+        m, s = 0.9 * m + 0.1 * g, 0.999 * s + 0.001 * g**2
+        adam = (m / (1 - 0.9**k)) / ((s / (1 - 0.999**k)).sqrt() + 1e-8)
+        x = x - factor * (alpha * adam + decay * x)
+    w = nn.Parameter(START.clone())
+    optimiser = AdamW([w], alpha, weight_decay=decay / alpha)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: phi[min(step, 19)])
+    for _ in phi:
+        w.grad = gradient(w.detach())
+        optimiser.step()
+        schedule.step()
+    torch.testing.assert_close(w.detach(), x, rtol=0, atol=1e-12)
+
+
+def test_adagrads_step_k_is_one_over_root_k() -> None:
+    w = nn.Parameter(torch.zeros(2, dtype=torch.float64))
+    optimiser = AdaGrad([w], 0.5)
+    for k in range(1, 10):
+        before = w.detach().clone()
+        w.grad = torch.tensor([1.0, -1e-4], dtype=torch.float64)
+        optimiser.step()
+        step = torch.tensor([-0.5, 0.5], dtype=torch.float64) / math.sqrt(k)
+        torch.testing.assert_close(w.detach() - before, step, rtol=2e-6, atol=0)

@@ -1,0 +1,67 @@
+"""Which parameters decay, against the rule of transformers' Trainer, for every architecture of the zoo."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+import torch
+from torch import nn
+from transformers.trainer_pt_utils import get_parameter_names
+
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.transformer import Transformer
+from lmcourse.nn.norm import Norm, NormConfig
+from lmcourse.training.optimizers.adamw import AdamW
+from lmcourse.training.param_groups import parameter_groups
+from tests.models.tiny import architectures
+
+
+@cache
+def models() -> dict[str, TransformerConfig]:
+    return architectures()
+
+
+@pytest.mark.parametrize("name", models())
+def test_every_parameter_is_in_one_group_and_matrices_decay(name: str) -> None:
+    with torch.device("meta"):
+        model = Transformer(models()[name])
+    decaying, others = parameter_groups(model, 0.1)
+    assert (decaying["weight_decay"], others["weight_decay"]) == (0.1, 0.0)
+    both = [*decaying["params"], *others["params"]]
+    assert len(both) == len(set(both))
+    assert set(both) == set(model.parameters())
+    # Trainer's rule: all but what belongs to a norm or is called a bias. The biases of attention scores are no biases.
+    named = dict(model.named_parameters(remove_duplicate=False))
+    theirs = get_parameter_names(model, [Norm], [r"(^|\.)bias$"])
+    assert {id(p) for p in decaying["params"]} == {id(named[key]) for key in theirs}
+    assert all(p.dim() >= 2 for p in decaying["params"])
+
+
+def test_a_tied_matrix_is_in_the_optimiser_once() -> None:
+    model = nn.ModuleDict({"embedding": nn.Embedding(5, 3), "head": nn.Linear(3, 5)})
+    model["head"].weight = model["embedding"].weight
+    decaying, others = parameter_groups(model, 0.1)
+    assert [p.shape for p in decaying["params"]] == [(5, 3)]
+    assert [p.shape for p in others["params"]] == [(5,)]
+    AdamW([decaying, others])  # refuses what it is given twice
+
+
+def test_scales_of_heads_do_not_decay() -> None:
+    norm = Norm(NormConfig(kind="layer", bias=True), 4, 8)
+    decaying, others = parameter_groups(nn.Sequential(norm, nn.Linear(8, 8)), 0.1)
+    assert [p.shape for p in decaying["params"]] == [(8, 8)]
+    assert [p.shape for p in others["params"]] == [(4, 8), (4, 8), (8,)]
+
+
+def test_frozen_parameters_are_kept_and_stay_as_they_are() -> None:
+    model = nn.Linear(3, 2, bias=False)
+    model.weight.requires_grad_(False)
+    before = model.weight.clone()
+    AdamW(parameter_groups(model, 0.1)).step()
+    assert torch.equal(model.weight, before)
+
+
+def test_a_negative_decay_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"weight_decay must be at least 0, not -0\.1"):
+        parameter_groups(nn.Linear(1, 1), -0.1)
