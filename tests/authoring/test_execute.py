@@ -113,7 +113,7 @@ def test_paths_of_this_course_are_told_wherever_it_lies(tmp_path: Path, monkeypa
 def test_a_cell_that_ends_or_hangs_is_told(
     cell: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SECONDS", 2)
+    monkeypatch.setattr(module, "CELL_TIMEOUT_SECONDS", 2)
     assert complaints(["\n1", f"\n{cell}"], tmp_path) == [f"{tmp_path / 'some.py'}:4: {told}"]
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from lmcourse.authoring.files import Files
+from lmcourse.authoring.files import ChapterFiles
 from lmcourse.course import Chapter
 from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import ROOT, WRITTEN
@@ -16,7 +16,7 @@ from tests.course.chapters import ROOT, WRITTEN
 
 @pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
 def test_nbgrader_grades_the_solved_and_the_untouched_notebook(chapter: Chapter) -> None:
-    files = Files.of(chapter, ROOT)
+    files = ChapterFiles.of(chapter, ROOT)
     command = [sys.executable, "-m", "lmcourse", "grade", str(files.solution), str(files.release), "--json"]
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=280, check=False)
     assert run.returncode == 0, run.stderr
