@@ -15,7 +15,7 @@ import pytest
 
 from lmcourse.authoring.files import ChapterFiles
 from lmcourse.authoring.regions import SOLUTION, find_regions
-from lmcourse.authoring.release import SECRETS
+from lmcourse.authoring.release import SOLUTION_MARKS
 from lmcourse.course import Chapter
 from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import ROOT, WRITTEN, source
@@ -59,7 +59,7 @@ def exercise_lines(chapter: Chapter) -> set[str]:
 @cache
 def secrets() -> dict[str, str]:
     """What no student may find, each with where it is from. A line that the text shows on purpose is no secret."""
-    found = dict.fromkeys(SECRETS, "a marker")
+    found = dict.fromkeys(SOLUTION_MARKS, "a marker")
     for chapter in WRITTEN:
         inside, outside = solution_lines(chapter)
         found |= dict.fromkeys(inside - outside, f"a solution of {chapter.id}")
@@ -68,7 +68,7 @@ def secrets() -> dict[str, str]:
     return {
         text: origin
         for text, origin in found.items()
-        if len(text) > LONGER_THAN or text in SECRETS or text.endswith(".py")
+        if len(text) > LONGER_THAN or text in SOLUTION_MARKS or text.endswith(".py")
     }
 
 

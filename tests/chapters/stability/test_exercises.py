@@ -16,7 +16,7 @@ from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMS
 from transformers.models.olmo2.modeling_olmo2 import Olmo2DecoderLayer, Olmo2RMSNorm
 from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
-from lmcourse.exercises import stability as exercises
+from lmcourse.chapters.stability import exercises
 from lmcourse.models.loss import next_token_loss
 from lmcourse.training.spikes import FEWEST, WINDOW, SpikeWatch
 
