@@ -14,13 +14,13 @@ from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 from lmcourse.training.metrics import Record, read_metrics
 from lmcourse.training.smoothing import running_mean
 
-SMOOTHING = 50
+SMOOTHING_STEPS = 50
 """Over how many steps the loss of a long run is averaged; of a short one, over a tenth of its steps."""
 
-_HEIGHTS = (3.2, 1.2, 1.4)
+_PANEL_HEIGHTS = (3.2, 1.2, 1.4)
 """Of the panels, relative to each other: loss, learning rate, norm of the gradient."""
 
-_FEW = 40
+_MAX_MARKED_STEPS = 40
 """Steps of which each gets a point; of one step a line would show nothing."""
 
 
@@ -38,17 +38,17 @@ def training_curves(records: Sequence[Record], *, entropy: float | None = None, 
     """
     if not records:
         raise ValueError("there is no step to draw: train for at least one")
-    steps = max(1, min(SMOOTHING, len(records) // 10)) if smoothing is None else smoothing
+    steps = max(1, min(SMOOTHING_STEPS, len(records) // 10)) if smoothing is None else smoothing
     smooth = running_mean([record["loss"] for record in records], steps).tolist()
     result = _result(records, smooth[-1], entropy)
     figure = new_figure(8.0, 6.8)
     loss, rate, norm = _panels(figure, result)
     _draw_loss(loss, records, smooth, f"mean of {steps} steps around it", entropy)
     rates = [record["learning_rate"] for record in records]
-    rate.plot(_tokens(records), rates, _dots(records), color=PALETTE["green"])
+    rate.plot(_tokens(records), rates, _style(records), color=PALETTE["green"])
     rate.set_ylim(bottom=0)
     _draw_norm(norm, records)
-    return describe(figure, caption=_caption(entropy), alt=f"Curves of a training run. {result}.{_odd(records)}")
+    return describe(figure, caption=_caption(entropy), alt=f"Curves of a training run. {result}.{_anomalies(records)}")
 
 
 def run_curves(folder: Path, *, entropy: float | None = None, smoothing: int | None = None) -> Figure:
@@ -63,7 +63,7 @@ def run_curves(folder: Path, *, entropy: float | None = None, smoothing: int | N
 
 def _panels(figure: Figure, title: str) -> list[Axes]:
     """Axes one below the other, with the same tokens from left to right."""
-    grid = figure.add_gridspec(len(_HEIGHTS), 1, height_ratios=_HEIGHTS)
+    grid = figure.add_gridspec(len(_PANEL_HEIGHTS), 1, height_ratios=_PANEL_HEIGHTS)
     labels = ("loss (nats/token)", "learning rate", "gradient norm")
     panels = [new_axes(figure, "", ylabel=label) for label in labels]
     for row, panel in enumerate(panels):
@@ -82,7 +82,7 @@ def _draw_loss(
 ) -> None:
     """The training loss with its mean, the validation loss, and the line that they can approach."""
     losses = [record["loss"] for record in records]
-    axes.plot(_tokens(records), losses, _dots(records), color=PALETTE["sky"], linewidth=0.8, label="training loss")
+    axes.plot(_tokens(records), losses, _style(records), color=PALETTE["sky"], linewidth=0.8, label="training loss")
     axes.plot(_tokens(records), smooth, color=PALETTE["blue"], linewidth=2, label=name)
     if measured := _evaluated(records):
         values = [record["validation_loss"] for record in measured]
@@ -95,7 +95,7 @@ def _draw_loss(
 def _draw_norm(axes: Axes, records: Sequence[Record]) -> None:
     """Norms on a log scale, with a gap where one is not finite; spikes and steps without an update are marked."""
     norms = [_finite(record["gradient_norm"]) for record in records]
-    axes.plot(_tokens(records), [math.nan if n is None else n for n in norms], _dots(records), color="black", lw=0.8)
+    axes.plot(_tokens(records), [math.nan if n is None else n for n in norms], _style(records), color="black", lw=0.8)
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -131,7 +131,7 @@ def _caption(entropy: float | None) -> str:
     )
 
 
-def _odd(records: Sequence[Record]) -> str:
+def _anomalies(records: Sequence[Record]) -> str:
     """How many steps were unusual, for the alt text."""
     names = {"spike": "Spikes of the gradient norm", "skipped": "Steps without an update"}
     counts = {text: sum(name in record for record in records) for name, text in names.items()}
@@ -146,9 +146,9 @@ def _tokens(records: Sequence[Record]) -> list[int]:
     return [record["tokens"] for record in records]
 
 
-def _dots(records: Sequence[Record]) -> str:
+def _style(records: Sequence[Record]) -> str:
     """How a curve is drawn, as Matplotlib abbreviates it."""
-    return ".-" if len(records) <= _FEW else "-"
+    return ".-" if len(records) <= _MAX_MARKED_STEPS else "-"
 
 
 def _finite(value: float | None) -> float | None:

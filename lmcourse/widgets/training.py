@@ -15,27 +15,27 @@ from matplotlib.figure import Figure
 
 from lmcourse.plots import mimebundle
 from lmcourse.plots.style import PALETTE
-from lmcourse.plots.training import SMOOTHING, training_curves
-from lmcourse.training.listeners.told import Told
+from lmcourse.plots.training import SMOOTHING_STEPS, training_curves
+from lmcourse.training.callbacks.progress_line import ProgressLine
 from lmcourse.training.metrics import Record
 from lmcourse.training.smoothing import running_mean
 from lmcourse.widgets.live import image_html
 
-TEXT = "Curves of a training run"
+ALT_TEXT = "Curves of a training run"
 """What a terminal shows. Losses differ a little between machines, so they are in the picture's description only."""
 
-WIDTH, HEIGHT, EDGE = 640, 200, 16
-"""Of the sketch, in pixels; the edge has room for a line of text."""
+WIDTH, HEIGHT, MARGIN = 640, 200, 16
+"""Of the sketch, in pixels; the margin has room for a line of text."""
 
-POINTS = 320
+MAX_POINTS = 320
 """Of the curve in the sketch, at most."""
 
 
 class LivePlot:
-    """A listener that shows a run, between `with` and its end.
+    """A callback that shows a run, between `with` and its end.
 
         with LivePlot(entropy=0.62) as plot:
-            Trainer(model, config, tokens, folder, listeners=[plot]).run()
+            Trainer(model, config, tokens, folder, callbacks=[plot]).run()
 
     Meanwhile it is a sketch of the mean loss, with a line of numbers, renewed every second: Matplotlib takes longer
     than ten steps of a small model. At the end, also of a run that was stopped, it is `training_curves`. All is one
@@ -56,7 +56,7 @@ class LivePlot:
         self.view = ipywidgets.HTML("Waiting for the first step …")
         self._entropy, self._seconds, self._clock = entropy, seconds, clock
         self._records: list[Record] = []
-        self._told = Told()
+        self._progress_line = ProgressLine()
         self._drawn: float | None = None
         self._still: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
         self._display: Any = None
@@ -69,7 +69,7 @@ class LivePlot:
     def __call__(self, record: Record) -> None:
         """Take a step into account, and show it if it is time to."""
         self._records.append(record)
-        self._told.hear(record)
+        self._progress_line.update(record)
         if self._drawn is None or self._clock() - self._drawn >= self._seconds:
             self.view.value = self._sketch()
             self._drawn = self._clock()
@@ -88,38 +88,41 @@ class LivePlot:
             self._display.update(self)
 
     def __repr__(self) -> str:
-        return TEXT
+        return ALT_TEXT
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
         """What Jupyter shows: (data, metadata) with the widget and, at the end, `image/png`."""
         data, metadata = self._still
-        return {**self.view._repr_mimebundle_(), **data, "text/plain": TEXT}, metadata
+        return {**self.view._repr_mimebundle_(), **data, "text/plain": ALT_TEXT}, metadata
 
     def _sketch(self) -> str:
         """The mean loss as an <img>, with the numbers of the last step below it."""
         losses = [record["loss"] for record in self._records]
-        numbers = f"step {self._records[-1]['step']:,} · {self._told.line(self._records[-1])}"
-        picture = base64.b64encode(sketch(running_mean(losses, SMOOTHING).tolist(), self._entropy).encode()).decode()
+        numbers = f"step {self._records[-1]['step']:,} · {self._progress_line.format(self._records[-1])}"
+        picture = base64.b64encode(
+            sketch(running_mean(losses, SMOOTHING_STEPS).tolist(), self._entropy).encode()
+        ).decode()
         alt = html.escape(f"Sketch of the loss. {numbers}", quote=True)
         return f'<img alt="{alt}" src="data:image/svg+xml;base64,{picture}"><div>{html.escape(numbers)}</div>'
 
 
-def sketch(values: Sequence[float], floor: float | None = None) -> str:
+def sketch(values: Sequence[float], baseline: float | None = None) -> str:
     """A curve as SVG, in equal steps from left to right, with its highest and lowest value in numbers.
 
     Args:
         values: at least one; of many, some are left out.
-        floor: a value that gets a dotted line.
+        baseline: a value that gets a dotted line.
     """
-    shown = [*values[:: len(values) // POINTS + 1], values[-1]]
-    known = [*shown] if floor is None else [*shown, floor]
+    shown = [*values[:: len(values) // MAX_POINTS + 1], values[-1]]
+    known = [*shown] if baseline is None else [*shown, baseline]
     low, high = min(known), max(known)
 
-    def place(value: float) -> float:
-        return EDGE + (HEIGHT - 2 * EDGE) * (high - value) / ((high - low) or 1)
+    def height_of(value: float) -> float:
+        return MARGIN + (HEIGHT - 2 * MARGIN) * (high - value) / ((high - low) or 1)
 
-    points = " ".join(f"{WIDTH * i / (len(shown) - 1):.1f},{place(v):.1f}" for i, v in enumerate(shown))
-    line = "" if floor is None else f'<path d="M0 {place(floor):.1f}H{WIDTH}" stroke="black" stroke-dasharray="2 4"/>'
+    points = " ".join(f"{WIDTH * i / (len(shown) - 1):.1f},{height_of(v):.1f}" for i, v in enumerate(shown))
+    path = "" if baseline is None else f"M0 {height_of(baseline):.1f}H{WIDTH}"
+    line = path and f'<path d="{path}" stroke="black" stroke-dasharray="2 4"/>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif">'
         f'<rect width="100%" height="100%" fill="white"/>{line}'

@@ -29,7 +29,7 @@ from torch import Tensor
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.kv_cache import bytes_per_token
 from lmcourse.chapters.attention import figures
-from lmcourse.chapters.attention.figures.costs import layer_work
+from lmcourse.chapters.attention.figures.costs import layer_cost
 from lmcourse.models.zoo import find_model
 from lmcourse.notebook import check, explore, hint, predict, start
 from lmcourse.plots import alt_text
@@ -595,7 +595,7 @@ for name in ("llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-7b"):
 # %%
 b, n, d = 8, 4096, 4096
 for h in (8, 32, 128):
-    rough, exact = 1 / (h / d + 1 / (b * n)), layer_work(b, n, n, h, h, fused=False).intensity
+    rough, exact = 1 / (h / d + 1 / (b * n)), layer_cost(b, n, n, h, h, fused=False).intensity
     print(f"{h:3} heads of {d // h:3}: the lecture's formula {rough:5.1f}, all products counted {exact:6.1f} FLOPs per byte")
 
 # %% [markdown]
@@ -938,6 +938,6 @@ gemma, scout = (find_model(name).decoder.layers for name in ("gemma-3-27b", "lla
 assert [layer.attention.pattern.kind for layer in gemma[:6]] == ["window"] * 5 + ["full"] and gemma[5].attention.rotary
 assert [layer.attention.pattern.kind for layer in scout[:4]] == ["chunk"] * 3 + ["full"] and not scout[3].attention.rotary
 assert scout[0].attention.pattern.size == 8192
-decoding = [layer_work(32, 1, 2048, 32, g).seconds(find_accelerator("h100-sxm")) for g in (32, 8)]
+decoding = [layer_cost(32, 1, 2048, 32, g).seconds(find_accelerator("h100-sxm")) for g in (32, 8)]
 assert 0.25 < decoding[1] / decoding[0] < 0.34
-assert round(layer_work(256, 1, 2048, 32, 32).intensity) == 5
+assert round(layer_cost(256, 1, 2048, 32, 32).intensity) == 5

@@ -745,10 +745,10 @@ explore(figures.wavelengths, d=128, pair=(0, 63), base=[10_000, 500_000, 1_000_0
 # angles that are new to it, and it loses its way. The cures squeeze the angles back into the known range: divide all
 # positions by a factor (*position interpolation*, Chen et al., 2023), or slow down the slow pairs only and leave the
 # fast ones, which tell neighbours apart (YaRN, Peng et al., 2024; Llama 3.1 has a variant). A little training
-# afterwards does the rest. Which cure leaves the fastest pair alone?
+# afterwards does the rest. Which scaling leaves the fastest pair alone?
 
 # %%
-explore(figures.context_stretch, cure=["none", "interpolation", "Llama 3.1"], factor=(1, 16), base=[10_000, 500_000])
+explore(figures.rope_scaling, scaling=["none", "interpolation", "Llama 3.1"], factor=(1, 16), base=[10_000, 500_000])
 
 # %% [markdown]
 # **In real models.**

@@ -372,7 +372,7 @@ check(mlp_activations, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(figures.memory_kept, length=Log(256, 32768), number=["16 bits", "32 bits"], feed_forward=["GELU, 4 d", "SwiGLU, 8/3 d"])
+explore(figures.memory_saved_tensors, length=Log(256, 32768), number=["16 bits", "32 bits"], feed_forward=["GELU, 4 d", "SwiGLU, 8/3 d"])
 
 # %% [markdown]
 # At which length do the scores of GPT-3's attention outgrow everything else? And what would be left of the picture if
@@ -712,7 +712,7 @@ for found in (*state_cases(), *activation_cases()):
 # others left alone. Start at 128 tokens, and go up.
 
 # %%
-explore(figures.memory_knobs, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3"], length=Log(128, 65536))
+explore(figures.memory_halving, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3"], length=Log(128, 65536))
 
 # %% [markdown]
 # The batch always halves them; so do fewer layers. Length does better than half, because it counts twice in the scores.

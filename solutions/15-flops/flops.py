@@ -725,7 +725,7 @@ check(generation_flops, hidden=True)
 # > comes out is how well *one product* uses the *fp32* peak, not the MFU "of our model".
 
 # %%
-explore(figures.clock_mistakes, synchronise=False, warm_up=False)
+explore(figures.timing_mistakes, synchronise=False, warm_up=False)
 
 # %% [markdown]
 # Here is a stopwatch to keep. It times a product of two 512 × 512 matrices on your processor; add a cell with `rate / 1e9` below it, and
@@ -758,7 +758,7 @@ predict("which_is_faster")
 # optimistic one. Both are shares of *a* peak, so ask which. One and the same rate, against every peak of the data sheet:
 
 # %%
-explore(figures.one_rate_many_peaks, tflops=(10, 1200, 10), accelerator=["a100-sxm-80gb", "h100-sxm", "rtx-4090"])
+explore(figures.utilisation_by_peak, tflops=(10, 1200, 10), accelerator=["a100-sxm-80gb", "h100-sxm", "rtx-4090"])
 
 # %% [markdown]
 # Whoever divides a bf16 rate by the fp32 peak finds more than 100 %, and that is lucky, because they notice. Dividing by the sparse peak

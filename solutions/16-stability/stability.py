@@ -270,7 +270,7 @@ print(f"B, clipped to 0.3: {sum(run.exploded for run in clipped_b)} of {len(clip
 # Most of a transformer is sums and products of moderate numbers. Where can one of them run away? Look for two operations: an exponential, and a division.
 
 # %%
-figures.hot_spots()
+figures.overflow_risks()
 
 # %% [markdown]
 # Divisions are easy to guard, and the model's norms, which divide, even limit what follows. The two **softmaxes** head the list. Their inputs come from products of learned weights, and nothing limits those.
@@ -293,7 +293,7 @@ print("naive:", naive.tolist(), "  Z after the subtraction:", round(shifted.sum(
 
 # %%
 explore(
-    figures.softmax_under_attack,
+    figures.softmax_of_growing_logits,
     scale=Log(0.5, 200.0),
     precision=["fp32", "bf16", "fp16"],
     cap=["none", "50", "30", "10"],
@@ -580,7 +580,7 @@ ends_a = {name: fmean(run.end for run in runs) for name, runs in ward_a.items()}
 verdicts_a = {name: "saved" if end < 2.25 else "not saved" for name, end in ends_a.items()}
 verdicts_a["with biases"] = "worse" if ends_a["with biases"] > ends_a["untreated"] + 0.4 else "no worse"
 ward_a = {name: ward_a[name] for name in ["untreated", *TREATMENTS]}
-figures.side_by_side(
+figures.compare_runs(
     {name: [run.losses for run in runs] for name, runs in ward_a.items()},
     verdicts_a,
     "Patient A: AdamW, rate 0.03",
@@ -590,7 +590,7 @@ figures.side_by_side(
 # Half of the medicine cabinet does nothing for A. Why? Look at two vital signs: the largest score during the run, and $\log Z$ at its end.
 
 # %%
-figures.vital_signs(
+figures.training_diagnostics(
     {
         "largest |score|": {name: [run.score for run in runs] for name, runs in ward_a.items()},
         "mean |log Z|": {name: [run.log_z for run in runs] for name, runs in ward_a.items()},
@@ -625,7 +625,7 @@ def verdict(runs: list[Run]) -> str:
 
 
 verdicts_b = {name: verdict(runs) for name, runs in ward_b.items()}
-figures.side_by_side(
+figures.compare_runs(
     {name: [run.losses for run in runs] for name, runs in ward_b.items()}, verdicts_b, "Patient B: SGD, rate 0.5", highest=15.0
 )
 
@@ -651,7 +651,7 @@ GRID = {
 grid = {name: [train(seed, **A, **changes) for seed in SEEDS] for name, changes in GRID.items()}
 grid = {"untreated": sick_a, "pre-norm, warm-up": ward_a["warm-up"]} | grid
 ends = {name: fmean(run.end for run in runs) for name, runs in grid.items()}
-figures.side_by_side(
+figures.compare_runs(
     {name: [run.losses for run in runs] for name, runs in grid.items()},
     {name: "saved" if end < 2.4 else "not saved" for name, end in ends.items()},
     "Patient A, with other norms",
@@ -727,7 +727,7 @@ print("1e-8 in fp16:", tiny.half().item(), "  in bf16:", f"{tiny.bfloat16().item
 # **bf16 has no room beside.** With 8 bits of significand, a weight hears an update only if it is more than half a gap, and gaps grow with the weight. So a weight that is stored in bf16 and grows goes *deaf*. Weight decay works against that: if every update pushes the same way by $\eta$, then $w \leftarrow w - \eta\lambda w + \eta$ comes to rest at $w = 1/\lambda$.
 
 # %%
-explore(figures.deaf_weights, rate=Log(1e-5, 1e-1, 10), decay=[0.01, 0.1, 1.0])
+explore(figures.lost_updates, rate=Log(1e-5, 1e-1, 10), decay=[0.01, 0.1, 1.0])
 
 # %% [markdown]
 # With $\eta = 0.001$ and $\lambda = 0.1$, weights may grow to 10, and they are deaf from 0.5 on. So decay alone does not make bf16 weights safe: real runs keep a master copy in fp32 (notebook 14). But D'Angelo et al. (2024) find that in mixed precision with bf16 too, models without decay diverge where those with it do not.

@@ -35,7 +35,7 @@ from lmcourse.accounting.simulated import SimulatedDevice
 from lmcourse.accounting.training_flops import training_flops
 from lmcourse.bench.ladder import Setup, climb, training_step
 from lmcourse.chapters.gpu_timing import figures
-from lmcourse.chapters.gpu_timing.figures.roofline import Dot
+from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
 from lmcourse.device import best_device, cpu_name
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern
@@ -294,7 +294,7 @@ explore(figures.ridge_points, sparse=False, binary=False)
 # does it take to move all weights of a 7B model?
 
 # %%
-explore(figures.moving_time, parameters_in_billions=(1.0, 70.0, 1.0), bytes_each=[1, 2, 4])
+explore(figures.transfer_time, parameters_in_billions=(1.0, 70.0, 1.0), bytes_each=[1, 2, 4])
 
 # %% [markdown]
 # Weights that lie in main memory (*offloading*) cost nearly half a second per pass over PCIe 4, for 4 ms of reading from an H100's own memory. The last row is why *fusing* and *tiling* pay: what stays on the chip between two operations need not
@@ -343,13 +343,13 @@ dtype, size = DTYPES[number], BYTES[number]
 flush = timing.cache_flusher(device)
 
 
-def dot(name: str, flops: float, moved: float, run: Callable[[], object], repeats: int = 5) -> Dot:
+def dot(name: str, flops: float, moved: float, run: Callable[[], object], repeats: int = 5) -> MeasuredPoint:
     """Time a run, and place it."""
     taken = timing.time_it(run, warmup=2, repeats=repeats, device=device, before=flush).median
-    return Dot(name, flops / moved, flops / taken)
+    return MeasuredPoint(name, flops / moved, flops / taken)
 
 
-def product_dot(tokens: int, width: int, name: str) -> Dot:
+def product_dot(tokens: int, width: int, name: str) -> MeasuredPoint:
     x, w = (torch.randn(rows, width, device=device).to(dtype) for rows in (tokens, width))
     out = torch.empty_like(x)
     flops, moved = 2 * tokens * width**2, size * (width**2 + 2 * tokens * width)

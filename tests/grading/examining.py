@@ -34,10 +34,10 @@ def examined(
     seed: int = 1,
     launcher: Launcher | None = None,
     timeouts: Timeouts | None = None,
-    handed_out: Sequence[str] = (),
+    provided_cells: Sequence[str] = (),
 ) -> ExaminationResult:
     """The whole examination, in a plain process unless another launcher is given."""
-    return examine(texts, exercises, seed, launcher or PlainLauncher(), timeouts, handed_out)
+    return examine(texts, exercises, seed, launcher or PlainLauncher(), timeouts, provided_cells)
 
 
 def reports_of(

@@ -53,7 +53,7 @@ class Conversation:
             return False
         return True
 
-    def told(self) -> list[tuple[str, str, str]]:
+    def evidence(self) -> list[tuple[str, str, str]]:
         """What was noticed of it, once it has been killed: kind, sentence, source."""
         self.process.kill()
         return [(one.kind, one.what, one.source) for one in self.process.evidence()]

@@ -1,4 +1,4 @@
-"""Runs one program to its end in a sandbox, or ends it: for the tests of the sandbox's walls.
+"""Runs one program to its end in a sandbox, or ends it: for the tests of the sandbox.
 
 Production has no use for it: there the fork server watches its processes.
 """

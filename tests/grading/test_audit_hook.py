@@ -34,11 +34,11 @@ def server() -> Iterator[ForkServer]:
         yield server
 
 
-def told(server: ForkServer, code: str) -> list[tuple[str, str]]:
+def reported(server: ForkServer, code: str) -> list[tuple[str, str]]:
     """What is reported of a process that ran a piece of Python to its end: kinds and sentences."""
     with Conversation(server) as talk:
         talk.got(code)
-        return [(kind, what) for kind, what, source in talk.told() if source == "told"]
+        return [(kind, what) for kind, what, source in talk.evidence() if source == "told"]
 
 
 SUSPICIOUS = {
@@ -89,7 +89,7 @@ SUSPICIOUS = {
 @needs_bubblewrap
 @pytest.mark.parametrize(("code", "kind", "what"), SUSPICIOUS.values(), ids=SUSPICIOUS)
 def test_it_tells(server: ForkServer, code: str, kind: str, what: str) -> None:
-    assert any(one == kind and what in sentence for one, sentence in told(server, code)), told(server, code)
+    assert any(one == kind and what in sentence for one, sentence in reported(server, code)), reported(server, code)
 
 
 USUAL = """
@@ -114,7 +114,7 @@ print(trying(lambda: endless(0)), trying(lambda: open("nowhere")))
 
 @needs_bubblewrap
 def test_it_is_silent_about_what_is_usual(server: ForkServer) -> None:
-    assert told(server, USUAL) == []
+    assert reported(server, USUAL) == []
 
 
 @needs_bubblewrap
@@ -127,7 +127,7 @@ def test_it_is_silent_about_an_honest_notebook(server: ForkServer) -> None:
     assert all(report.points == report.max_points for report in examined.reports.values())
 
 
-BLINDFOLDS = {
+SILENCERS = {
     "json": "import json, _json; json.dumps = _json.encode_basestring_ascii = lambda *_: ''",
     "os": "os.write = os.fstat = os.getcwd = lambda *_: 0",
     "builtins": """
@@ -152,24 +152,24 @@ BLINDFOLDS = {
 
 
 @needs_bubblewrap
-@pytest.mark.parametrize("blindfold", BLINDFOLDS.values(), ids=BLINDFOLDS)
-def test_it_is_not_blinded(server: ForkServer, blindfold: str) -> None:
+@pytest.mark.parametrize("silencer", SILENCERS.values(), ids=SILENCERS)
+def test_it_is_not_silenced(server: ForkServer, silencer: str) -> None:
     with Conversation(server) as talk:
-        talk.send(f"{textwrap.dedent(blindfold)}\nos.system('true')")
+        talk.send(f"{textwrap.dedent(silencer)}\nos.system('true')")
         with suppress(OSError):  # it may have made itself mute on the way
             talk.channel.receive(30)
-        assert any("os.system" in what for _, what, _ in talk.told())
+        assert any("os.system" in what for _, what, _ in talk.evidence())
 
 
 @needs_bubblewrap
-def test_a_path_that_lies_about_itself_is_told(server: ForkServer) -> None:
+def test_a_path_that_lies_about_itself_is_reported(server: ForkServer) -> None:
     liar = """
     class Liar(str):
         startswith = split = __eq__ = __hash__ = __str__ = __format__ = lambda *_: 1 / 0
     trying(lambda: open(Liar("/etc/passwd")))
     sys.audit("open", Liar("/etc/shadow"), None, Liar("1")); sys.audit("open"); sys.audit("socket.__new__", 1, Liar())
     """
-    kinds = told(server, liar)
+    kinds = reported(server, liar)
     assert ("file", "it opened /etc/passwd") in kinds
     assert ("file", "it opened /etc/shadow") in kinds
     assert ("interpreter", "it did something (open) in a way that hides what it was") in kinds
@@ -187,10 +187,12 @@ for back in range(1, 9):
 
 
 @needs_bubblewrap
-def test_at_the_end_of_the_stack_it_is_told_too(server: ForkServer) -> None:
+def test_at_the_end_of_the_stack_it_is_reported_too(server: ForkServer) -> None:
     with Conversation(server) as talk:
         assert "DONE" in talk.got(DEEP).split()
-        assert ("interpreter", "it did something (os.listdir) in a way that hides what it was") in told(server, DEEP)
+        assert ("interpreter", "it did something (os.listdir) in a way that hides what it was") in reported(
+            server, DEEP
+        )
 
 
 @needs_bubblewrap

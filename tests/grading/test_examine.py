@@ -57,7 +57,7 @@ def test_a_solution_and_a_stub_earn_what_they_earn_in_the_notebook(
     exercises = exercises_of(chapter)
     for folder in ("solutions", "notebooks"):
         texts, released = code_cells(folder, number), code_cells("notebooks", number)
-        reports = examined(texts, exercises, seed=7, launcher=ForkLauncher(), handed_out=released).reports
+        reports = examined(texts, exercises, seed=7, launcher=ForkLauncher(), provided_cells=released).reports
         assert reports == checked(sources(folder, number), exercises, monkeypatch)
         assert all(report.points == (report.max_points if folder == "solutions" else 0) for report in reports.values())
 

@@ -42,7 +42,7 @@ def test_a_process_answers_with_torch_at_hand(server: ForkServer) -> None:
         assert talk.got("(x * x).sum().backward()\nprint(x.grad.tolist(), os.getcwd(), __name__)") == (
             f"[2.0, 2.0] {WORK_DIR} __main__"
         )
-        assert talk.told() == []
+        assert talk.evidence() == []
         assert talk.process.kill_reason() == ""
 
 
@@ -128,11 +128,11 @@ def test_a_new_process_ends_the_one_before(server: ForkServer) -> None:
         assert second.got("print('here')") == "here"
 
 
-def test_a_crash_is_told(server: ForkServer) -> None:
+def test_a_crash_is_evidence(server: ForkServer) -> None:
     with Conversation(server) as talk:
         talk.send("os.abort()")
         assert talk.hangs_up()
-        assert [(kind, source) for kind, _, source in talk.told()] == [("crash", "seen")]
+        assert [(kind, source) for kind, _, source in talk.evidence()] == [("crash", "seen")]
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGSTOP])
@@ -150,7 +150,7 @@ def test_a_parent_that_is_gone_or_hangs_is_replaced(
     assert server._running_server().pid != parent
 
 
-def test_a_second_server_is_another_world_and_leaves_nothing(server: ForkServer) -> None:
+def test_a_second_server_is_isolated_from_the_first_and_leaves_nothing(server: ForkServer) -> None:
     mounts = Path("/proc/self/mounts").read_text()
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     processes = {*children(os.getpid()), server._running_server().pid}

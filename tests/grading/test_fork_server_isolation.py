@@ -134,7 +134,7 @@ def test_memory_of_all_its_processes_counts(server: ForkServer) -> None:
         talk.send(attack)
         assert talk.hangs_up()
         assert talk.process.kill_reason() == f"it used more than {SMALL_WITH_TORCH.memory // MIB} MiB of memory"
-        assert ("memory", "seen") in [(kind, source) for kind, _, source in talk.told()]
+        assert ("memory", "seen") in [(kind, source) for kind, _, source in talk.evidence()]
 
 
 def test_writing_to_what_was_shared_counts_too(server: ForkServer) -> None:

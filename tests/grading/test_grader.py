@@ -204,7 +204,7 @@ def test_feedback_tells_no_hidden_case(feedback_page: tuple[str, int]) -> None:
     assert "hidden=True" not in text
 
 
-def test_a_cluster_s_machines_say_themselves_whether_they_have_a_jail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_s_machines_say_themselves_whether_they_have_a_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "isolation_problem", lambda: "there is no bubblewrap.")
     assert GradingOptions(scheduler="tcp://somewhere:8786").examination_settings(1).isolation == "bubblewrap"
     with pytest.raises(CourseError, match="cannot be locked in here: there is no bubblewrap"):

@@ -160,7 +160,7 @@ def public_package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @needs_bubblewrap
 @pytest.mark.skipif(os.geteuid() != 0, reason="the other tests ran as an ordinary user")
 @pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="no Python that every user can read")
-def test_an_ordinary_user_gets_the_same_walls(public_package: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ordinary_user_gets_the_same_isolation(public_package: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
     folders = (filesystem.PACKAGE,)
     monkeypatch.setattr(filesystem, "python_folders", lambda: folders)

@@ -41,7 +41,7 @@ def test_a_thread_counts_as_a_process() -> None:
     assert got(attack) == "RuntimeError"
 
 
-def test_a_fork_bomb_does_not_use_up_the_processes_of_another_jail() -> None:
+def test_a_fork_bomb_does_not_use_up_the_processes_of_another_sandbox() -> None:
     bomb = "try:\n    while os.fork(): pass\nexcept OSError: print('full', flush=True)\ntime.sleep(60)"
     with Popen(Sandbox(limits=SMALL).command(python(bomb)), stdout=PIPE) as neighbour:
         try:

@@ -19,7 +19,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from lmcourse import plots
 from lmcourse.widgets import LivePlot
 from lmcourse.widgets.live import image_html
-from lmcourse.widgets.training import HEIGHT, POINTS, TEXT, WIDTH, sketch
+from lmcourse.widgets.training import ALT_TEXT, HEIGHT, MAX_POINTS, WIDTH, sketch
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -54,7 +54,7 @@ def test_it_is_drawn_when_it_is_time_to(capsys: pytest.CaptureFixture[str]) -> N
             shown.append(plot.view.value)
     changes = [step for step in range(2, 41) if shown[step - 1] != shown[step - 2]]
     assert changes == [11, 21, 31]
-    assert capsys.readouterr().out == f"{TEXT}\n"
+    assert capsys.readouterr().out == f"{ALT_TEXT}\n"
 
 
 def test_the_sketch_has_numbers_and_a_description() -> None:
@@ -67,12 +67,12 @@ def test_the_sketch_has_numbers_and_a_description() -> None:
     assert svg == sketch([2.0], 0.5)
 
 
-@pytest.mark.parametrize("count", [1, 2, POINTS, POINTS + 1, 100_000])
+@pytest.mark.parametrize("count", [1, 2, MAX_POINTS, MAX_POINTS + 1, 100_000])
 def test_the_sketch_goes_from_the_first_value_to_the_last(count: int) -> None:
     values = [5.0 - 4 * i / count for i in range(count)]
     points = curve(sketch(values))
     assert (points[0][0], points[-1][0]) == (0, WIDTH)
-    assert len(points) <= POINTS + 1
+    assert len(points) <= MAX_POINTS + 1
     heights = [y for _, y in points]
     assert heights == sorted(heights), "a falling loss falls on the screen: y grows downwards"
     texts = [text.text for text in ElementTree.fromstring(sketch(values)).iter(f"{SVG}text")]
@@ -80,7 +80,7 @@ def test_the_sketch_goes_from_the_first_value_to_the_last(count: int) -> None:
 
 
 def test_everything_is_inside_the_sketch() -> None:
-    svg = sketch([3.0, 1.0, 2.0], floor=0.25)
+    svg = sketch([3.0, 1.0, 2.0], baseline=0.25)
     (floor,) = ElementTree.fromstring(svg).iter(f"{SVG}path")
     height = float(floor.attrib["d"].split("H")[0].split()[1])
     assert all(0 < y < height < HEIGHT for _, y in curve(svg))
@@ -143,7 +143,7 @@ def test_in_a_kernel_it_is_one_display_with_widget_and_picture(executed: Noteboo
 def test_the_text_is_the_same_at_the_start_and_at_the_end(executed: NotebookNode) -> None:
     """nbval sees the first display only, and compares its text with the stored one."""
     texts = [cell.outputs[0].data["text/plain"] for cell in executed.cells]
-    assert texts == [TEXT] * 3
+    assert texts == [ALT_TEXT] * 3
     assert "image/png" not in executed.cells[1].outputs[0].data
 
 

@@ -30,7 +30,7 @@ def examine(
     seed: int,
     launcher: Launcher,
     timeouts: Timeouts | None = None,
-    handed_out: Collection[str] = (),
+    provided_cells: Collection[str] = (),
 ) -> ExaminationResult:
     """Grade a notebook that is not trusted.
 
@@ -42,14 +42,14 @@ def examine(
         seed: of the hidden cases; the notebook never gets to know it.
         launcher: starts the notebook's process, and another one when the first is lost.
         timeouts: how long the notebook may take.
-        handed_out: the texts of cells that the course itself put into the notebook. Those that no answer needs are
+        provided_cells: the texts of cells that the course itself put into the notebook. Those that no answer needs are
             not run (see `skipped_cells`).
 
     Raises:
         CourseError: the launcher starts no process, or the course's own answer fails here.
     """
     begin = monotonic()
-    examination = _Examination(sources, exercises, seed, launcher, timeouts or Timeouts(), handed_out)
+    examination = _Examination(sources, exercises, seed, launcher, timeouts or Timeouts(), provided_cells)
     try:
         reports = {exercise.name: examination.report(exercise) for exercise in exercises}
     finally:
@@ -68,7 +68,7 @@ class _Examination:
         seed: int,
         launcher: Launcher,
         timeouts: Timeouts,
-        handed_out: Collection[str],
+        provided_cells: Collection[str],
     ) -> None:
         self.sources = sources
         self.seed = seed
@@ -81,7 +81,7 @@ class _Examination:
         display = display_names([cell.tree for cell in self.cells])
         self.skipped = {cell.number for cell in self.cells if only_displays(cell.tree, display)}
         rest = [cell for cell in self.cells if cell.number not in self.skipped]
-        self.skipped |= unneeded_cells(rest, handed_out, self.names)
+        self.skipped |= unneeded_cells(rest, provided_cells, self.names)
         python = {cell.number for cell in self.cells}
         self.runs = [
             CellRun(failure="" if number in python or not source.strip() else why_not_python(source))
@@ -92,20 +92,22 @@ class _Examination:
         self.process: NotebookProcess | None = None
 
     def close(self) -> None:
+        """Kill the notebook's process, if there is one, and keep what was noticed of it."""
         if self.process:
             self.process.close()
             self.evidence += self.process.evidence()
         self.process = None
 
     def report(self, exercise: Exercise) -> Report:
-        known = expectations(exercise, self.seed)
-        outcomes, lost = self._outcomes(exercise, [case for case, _ in known.cases])
+        """The report on one exercise. Raises CourseError."""
+        expected = expectations(exercise, self.seed)
+        outcomes, lost = self._outcomes(exercise, [case for case, _ in expected.cases])
         trials = [
-            Trial(case, hidden, outcome, known.expected(case))
-            for (case, hidden), outcome in zip(known.cases, outcomes, strict=True)
+            Trial(case, hidden, outcome, expected.expected(case))
+            for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
         forbidden = self.source.forbidden(exercise.name, exercise.rules)
-        report = judge(exercise, trials, hidden=True, forbidden=forbidden, guess=known.guess)
+        report = judge(exercise, trials, hidden=True, forbidden=forbidden, guess=expected.guess)
         return replace(report, diagnosis=reason) if (reason := lost or self._reason(report, outcomes)) else report
 
     def _reason(self, report: Report, outcomes: Sequence[Outcome]) -> str:
@@ -127,8 +129,8 @@ class _Examination:
         order = random.Random(f"{exercise.name}/{self.seed}/order").sample(range(len(cases)), len(cases))
         try:
             process = self._running_process()
-            for place in order:
-                rest = outcomes[place] = process.evaluate(exercise, cases[place])
+            for index in order:
+                rest = outcomes[index] = process.evaluate(exercise, cases[index])
                 if rest.failure and rest.failure.kind == "TimeLimitExceeded":
                     break
         except LostError as error:
@@ -137,7 +139,7 @@ class _Examination:
             lost = f"While `{exercise.name}` was checked: {error}."
             if monotonic() >= self.deadline:
                 self.ended = self.ended or f"There was no time for all of it: {error}."
-        return [outcomes.get(place, rest) for place in range(len(cases))], lost
+        return [outcomes.get(index, rest) for index in range(len(cases))], lost
 
     def _running_process(self) -> NotebookProcess:
         """A process in which the cells have run; up to the one that ends every process, if there is one."""
@@ -145,7 +147,8 @@ class _Examination:
             if monotonic() >= self.deadline:
                 raise self.timeouts.total_exceeded
             process = NotebookProcess(self.launcher, self.timeouts, self.deadline)
-            self.process = process.__enter__()
+            process.wait_until_ready()
+            self.process = process
             self._run_cells(process)
         return self.process
 

@@ -10,9 +10,9 @@ from lmcourse.exercises.exercise import Answer, Exercise, Misconception
 from lmcourse.exercises.outcome import Outcome, evaluate
 
 REFERENCE_SECONDS = 60.0
-"""For the right answer to a case, which is not in a hurry."""
+"""Time limit of the right answer to a case, which is not in a hurry."""
 
-BY_CHANCE = ("TimeLimitExceeded", "MemoryError")
+TRANSIENT_FAILURES = ("TimeLimitExceeded", "MemoryError")
 """Failures that say more about the machine than about the answer: another time it may succeed."""
 
 
@@ -41,7 +41,7 @@ class Expectations:
             CourseError: it ran out of time or memory.
         """
         outcome = self._outcome(self.exercise.reference, case, REFERENCE_SECONDS)
-        if outcome.failure and outcome.failure.kind in BY_CHANCE:
+        if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES:
             raise CourseError(
                 f"The course's own answer to `{self.exercise.name}` ended with {outcome.failure}: this machine is too "
                 "busy or too small to grade it."
@@ -61,7 +61,7 @@ class Expectations:
         key = (id(answer), id(case))  # both live as long as this object does
         if key not in self._kept:
             outcome = evaluate(answer, case, name=self.exercise.name, seconds=seconds)
-            if outcome.failure and outcome.failure.kind in BY_CHANCE:
+            if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES:
                 return outcome
             self._kept[key] = outcome
         return self._kept[key]
@@ -69,5 +69,5 @@ class Expectations:
 
 @lru_cache(maxsize=128)
 def expectations(exercise: Exercise, seed: int) -> Expectations:
-    """Those of an exercise under a seed; the same object as long as it is among the last ones asked for."""
+    """The expectations of an exercise under a seed; the same object as long as it is among the last 128 asked for."""
     return Expectations(exercise, seed)

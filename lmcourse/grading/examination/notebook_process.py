@@ -49,12 +49,16 @@ class Timeouts:
 
     @property
     def total_exceeded(self) -> LostError:
-        """What to raise when there is no more time for anything."""
+        """The error to raise when there is no more time for anything."""
         return LostError("TimeLimitExceeded", f"the notebook ran longer than {self.total:g} s in all")
 
 
 class LostError(Exception):
-    """The process is gone, or no longer to be talked to; the text tells a learner why."""
+    """The process is gone, or no longer to be talked to; the text tells a learner why.
+
+    Attributes:
+        failure: the same as the outcome of a case.
+    """
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(reason)
@@ -62,10 +66,11 @@ class LostError(Exception):
 
 
 class NotebookProcess:
-    """The process of one notebook. Use it in a `with` block: at the end the process is killed.
+    """The process of one notebook. It lives until `close`.
 
     Args:
         launcher: starts the process, and kills it.
+        timeouts: how long each step may take.
         deadline: when all has to be over, by `monotonic`.
 
     Raises:
@@ -85,17 +90,18 @@ class NotebookProcess:
             self._channel.close()
             raise
 
-    def __enter__(self) -> NotebookProcess:
+    def wait_until_ready(self) -> None:
+        """Wait until Python is up. To be called once, before anything else.
+
+        Raises:
+            CourseError: the process does not answer; that is not the learner's fault.
+        """
         try:
             self._ask({"text": "", "number": 0}, self.timeouts.start, "The empty cell")
         except LostError as error:
             if monotonic() >= self.deadline:
                 raise
             raise CourseError(f"The process for a notebook does not start ({error}): check its sandbox.") from error
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Kill the process and what it started."""

@@ -59,16 +59,16 @@ def only_displays(cell: ast.Module, names: frozenset[str]) -> bool:
     )
 
 
-def unneeded_cells(cells: Sequence[Cell], handed_out: Collection[str], answers: Iterable[str]) -> set[int]:
+def unneeded_cells(cells: Sequence[Cell], provided_cells: Collection[str], answers: Iterable[str]) -> set[int]:
     """The numbers of the course's own cells that no answer needs.
 
     Args:
         cells: of the notebook.
-        handed_out: the texts of the course's own cells.
+        provided_cells: the texts of the course's own cells.
         answers: the names that are asked for in the end.
     """
-    ours = {text.strip() for text in handed_out}
-    waiting = [cell for cell in cells if cell.text.strip() in ours]
+    provided = {text.strip() for text in provided_cells}
+    waiting = [cell for cell in cells if cell.text.strip() in provided]
     loaded = {cell.number: {*global_names(compile_cell(cell.text))} for cell in cells}
     modules = {name for cell in cells for node in ast.walk(cell.tree) for name in imported_names(node)}
     modules |= {*dir(builtins)}

@@ -26,7 +26,7 @@ MAX_STAND_IN_CHARS = 2_000_000
 
 
 class TooLongError(Exception):
-    """Somebody wrote a text that takes for ever to read."""
+    """The text of a notebook takes for ever to read."""
 
 
 class NotebookSource:
@@ -38,10 +38,10 @@ class NotebookSource:
 
     def __init__(self, cells: Sequence[str]) -> None:
         statements = [statement for cell in cells for statement in ast.parse(cell).body]
-        self._statements = {name: statement for statement in statements for name in _bound(statement)}
+        self._statements = {name: statement for statement in statements for name in _names_bound(statement)}
         self._imports: dict[str, dict[str, ast.stmt]] = {}
-        for node in (node for statement in statements for node in _outside(statement) if isinstance(node, Import)):
-            for name, one in _single(node):
+        for node in (node for statement in statements for node in _module_level(statement) if isinstance(node, Import)):
+            for name, one in _single_imports(node):
                 self._imports.setdefault(name, {})[ast.unparse(one)] = one
         self._texts: dict[str, str] = {}
         self._readable = True
@@ -55,7 +55,7 @@ class NotebookSource:
         if not forbid or name not in self._statements:
             return []
         try:
-            self._reach(name)
+            self._build_stand_ins(name)
             linecache.cache.update(
                 {file: (len(text), None, text.splitlines(keepends=True), file) for file, text in self._texts.items()}
             )
@@ -67,7 +67,7 @@ class NotebookSource:
             for file in self._texts:
                 linecache.cache.pop(file, None)
 
-    def _reach(self, name: str) -> None:
+    def _build_stand_ins(self, name: str) -> None:
         """Make the stand-ins of a name and of all that it leads to."""
         if not self._readable:  # those that are there may lack others
             raise TooLongError
@@ -84,7 +84,7 @@ class NotebookSource:
         used &= {*global_names(compile_cell(ast.unparse(statement)))}
         imports = [one for used_name in sorted(used) for one in self._imports.get(used_name, {}).values()]
         nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        body = [*imports, *self._stars(used - {*dir(builtins)}), statement]
+        body = [*imports, *self._star_imports(used - {*dir(builtins)}), statement]
         wrapper = ast.AsyncFunctionDef(name=name, args=nothing, body=body, decorator_list=[])
         text = ast.unparse(ast.fix_missing_locations(ast.Module([wrapper], [])))
         file = f"<text of {name}, {id(self._scope):x}>"
@@ -94,7 +94,7 @@ class NotebookSource:
         [code] = [part for part in compile_cell(text, file).co_consts if isinstance(part, CodeType)]
         return FunctionType(code, self._scope, name)
 
-    def _stars(self, used: set[str]) -> Iterator[ast.stmt]:
+    def _star_imports(self, used: set[str]) -> Iterator[ast.stmt]:
         """For each import of everything, one of the used names: it may give any of them."""
         stars = self._imports.get("*", {})
         if len(stars) * len(used) > MAX_STAND_IN_CHARS / 100:
@@ -104,7 +104,7 @@ class NotebookSource:
                 yield ast.ImportFrom(star.module, [ast.alias(name) for name in sorted(used)], star.level)
 
 
-def _single(node: Import) -> Iterator[tuple[str, ast.stmt]]:
+def _single_imports(node: Import) -> Iterator[tuple[str, ast.stmt]]:
     """An import as one statement for each name that it binds."""
     for alias in node.names:
         if isinstance(node, ast.Import):
@@ -113,18 +113,18 @@ def _single(node: Import) -> Iterator[tuple[str, ast.stmt]]:
             yield alias.asname or alias.name, ast.ImportFrom(node.module, [alias], node.level)
 
 
-def _bound(statement: ast.stmt) -> Iterator[str]:
+def _names_bound(statement: ast.stmt) -> Iterator[str]:
     """The names that a statement gives to anything but a module."""
-    for node in _outside(statement):
+    for node in _module_level(statement):
         if isinstance(node, Definition):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
 
 
-def _outside(node: ast.AST) -> Iterator[ast.AST]:
+def _module_level(node: ast.AST) -> Iterator[ast.AST]:
     """A node and what is below it, but not inside of functions and classes."""
     yield node
     if not isinstance(node, Definition | ast.Lambda):
         for child in ast.iter_child_nodes(node):
-            yield from _outside(child)
+            yield from _module_level(child)

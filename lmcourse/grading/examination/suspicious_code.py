@@ -60,7 +60,7 @@ SECRET_PLACES = re.compile(
 )
 """What texts say that name a place, or a secret, which is no business of a notebook."""
 
-Found = Iterator[tuple[EvidenceKind, str]]
+Findings = Iterator[tuple[EvidenceKind, str]]
 
 
 def suspicious_code(cells: Sequence[Cell]) -> list[Evidence]:
@@ -75,40 +75,40 @@ def suspicious_code(cells: Sequence[Cell]) -> list[Evidence]:
     for inside in nodes.values():
         for node in inside:
             known |= imported_names(node)
-    found = ((number, what) for number, inside in nodes.items() for node in inside for what in _found(node, known))
-    return [*dict.fromkeys(Evidence(kind, f"Code cell {number} {what}.", "read") for number, (kind, what) in found)]
+    findings = ((number, what) for number, inside in nodes.items() for node in inside for what in _find(node, known))
+    return [*dict.fromkeys(Evidence(kind, f"Code cell {number} {what}.", "read") for number, (kind, what) in findings)]
 
 
-def _found(node: ast.AST, known: Mapping[str, str]) -> Found:
+def _find(node: ast.AST, known: Mapping[str, str]) -> Findings:
     if isinstance(node, ast.Import | ast.ImportFrom):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else imported_names(node).values()
         for name in names:
-            yield from _used(name)
+            yield from _find_use(name)
     elif isinstance(node, ast.Attribute | ast.Name | ast.Subscript):
-        yield from _reached(node, known)
+        yield from _find_access(node, known)
     elif isinstance(node, ast.Call):
-        yield from _called(node, known)
+        yield from _find_call(node, known)
     elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign):
-        yield from _defined(node)
+        yield from _find_definition(node)
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and SECRET_PLACES.search(node.value):
         yield "file", f"names {node.value[:80]!r}"
 
 
-def _used(name: str) -> Found:
-    if not name or _below(name, ALLOWED_NAMES) or CHAPTER_FIGURES.match(name):
+def _find_use(name: str) -> Findings:
+    if not name or _within(name, ALLOWED_NAMES) or CHAPTER_FIGURES.match(name):
         return
     for kind, uses in SUSPICIOUS_NAMES.items():
         for used in uses:
-            if _below(name, (used,)):
+            if _within(name, (used,)):
                 yield kind, f"uses {name if used.startswith('lmcourse') else used.removeprefix('builtins.')}"
 
 
-def _reached(node: ast.Attribute | ast.Name | ast.Subscript, known: Mapping[str, str]) -> Found:
+def _find_access(node: ast.Attribute | ast.Name | ast.Subscript, known: Mapping[str, str]) -> Findings:
     """What a name leads to, and whether something is put there."""
     name = _dotted(node, known)
     if isinstance(node.ctx, ast.Load):
-        yield from _used(name)
-    elif not isinstance(node, ast.Name) and _below(name, PATCHED_MODULES) and not _below(name, ASSIGNABLE_NAMES):
+        yield from _find_use(name)
+    elif not isinstance(node, ast.Name) and _within(name, PATCHED_MODULES) and not _within(name, ASSIGNABLE_NAMES):
         yield "builtins", f"assigns to {name}"
     if isinstance(node, ast.Attribute):
         hook = node.attr == "register" and isinstance(node.value, ast.Attribute) and node.value.attr == "events"
@@ -116,14 +116,14 @@ def _reached(node: ast.Attribute | ast.Name | ast.Subscript, known: Mapping[str,
             yield "interpreter", f"uses .{'events.register' if hook else node.attr}"
 
 
-def _called(node: ast.Call, known: Mapping[str, str]) -> Found:
+def _find_call(node: ast.Call, known: Mapping[str, str]) -> Findings:
     if _dotted(node.func, known) in ("builtins.setattr", "builtins.delattr") and node.args:
         owner = _dotted(node.args[0], known)
-        if _below(owner, PATCHED_MODULES) and not _below(owner, ASSIGNABLE_NAMES):
+        if _within(owner, PATCHED_MODULES) and not _within(owner, ASSIGNABLE_NAMES):
             yield "builtins", f"assigns to {owner} by {ast.unparse(node.func)}"
 
 
-def _defined(node: ast.FunctionDef | ast.ClassDef | ast.Assign) -> Found:
+def _find_definition(node: ast.FunctionDef | ast.ClassDef | ast.Assign) -> Findings:
     """Methods by which a result can pretend to be another, or have code of its own run elsewhere."""
     if isinstance(node, ast.FunctionDef):
         names, value = [node.name], _constant(node.body)
@@ -160,5 +160,5 @@ def _dotted(node: ast.expr, known: Mapping[str, str]) -> str:
     return ".".join([known[node.id], *parts]) if isinstance(node, ast.Name) and node.id in known else ""
 
 
-def _below(name: str, owners: tuple[str, ...]) -> bool:
+def _within(name: str, owners: tuple[str, ...]) -> bool:
     return any(name == owner or name.startswith(f"{owner}.") for owner in owners)

@@ -51,7 +51,7 @@ def fork_into(namespaces: int) -> int:
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
-    """mount(2). `kind` is that of the file system, None for a bind or a change of flags. Raises OSError."""
+    """mount(2). `kind` is the file system's, None for a bind mount or a change of flags. Raises OSError."""
     words = [word.encode() if word is not None else None for word in (source, target, kind)]
     _check(f"mount of {target}", _libc.mount(*words, ctypes.c_ulong(flags), options.encode()))
 

@@ -17,7 +17,7 @@ from typing import Any
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 22, 38, 2
 
 
-class FilterProgram(ctypes.Structure):
+class SockFprog(ctypes.Structure):
     """struct sock_fprog: a seccomp filter and its length in instructions of 8 bytes."""
 
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
@@ -54,7 +54,7 @@ def drop_privileges(settings: dict[str, Any]) -> None:
         os.setresuid(*[settings["uid"]] * 3)
     bytecode = bytes.fromhex(settings["filter"])
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(FilterProgram(len(bytecode) // 8, bytecode)))
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(SockFprog(len(bytecode) // 8, bytecode)))
 
 
 def close_fds_except(keep: list[int]) -> None:

@@ -21,9 +21,9 @@ from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.chapters.attention import figures
 from lmcourse.chapters.attention.exercises.costs import attention_flops_bytes
 from lmcourse.chapters.attention.exercises.reach import receptive_field
-from lmcourse.chapters.attention.figures.costs import D_MODEL, kept_bytes, layer_work
+from lmcourse.chapters.attention.figures.costs import D_MODEL, kept_bytes, layer_cost
 from lmcourse.chapters.attention.figures.look import PRESETS, SENTENCE, STORY, head_patterns
-from lmcourse.chapters.attention.figures.masks import RULES, heard_by_last, zoo_mask
+from lmcourse.chapters.attention.figures.masks import MASK_DESCRIPTIONS, mask_matrix, receptive_positions
 from lmcourse.chapters.attention.figures.scale import largest_weight
 from tests.plots.figures import check_described, check_room
 
@@ -46,7 +46,7 @@ def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(draw:
 
 
 EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
-    (figures.attention_playground, {"hand": PRESETS["each asks for the previous"], "asking": 0}),
+    (figures.attention_playground, {"hand": PRESETS["each asks for the previous"], "query_index": 0}),
     (figures.attention_roofline, {"batch": 1, "context": 256, "accelerator": "a100-sxm-80gb"}),
     (figures.attention_roofline, {"batch": 256, "context": 32768, "accelerator": "h200"}),
     (figures.cache_against_context, {"batch": 64}),
@@ -110,21 +110,21 @@ def test_saturation_is_that_of_real_dot_products(d: int, scale: str, power: floa
 def test_the_zoo_is_that_of_transformers_where_it_has_one() -> None:
     place = torch.arange(15)
     window = sliding_window_causal_mask_function(4)(0, 0, place[:, None], place)
-    assert np.array_equal(zoo_mask("window", 15, 4), window.numpy())
-    assert np.array_equal(zoo_mask("causal", 15, 4), np.tri(15, dtype=bool))
-    assert zoo_mask("everything", 15, 4).all()
-    assert np.flatnonzero(zoo_mask("chunk", 15, 4)[9]).tolist() == [8, 9]
-    assert np.flatnonzero(zoo_mask("prefix", 15, 4)[1]).tolist() == [0, 1, 2, 3]
-    assert np.flatnonzero(zoo_mask("fixed", 15, 4)[9]).tolist() == [3, 7, 8, 9]
-    assert np.flatnonzero(zoo_mask("strided", 15, 4)[9]).tolist() == [1, 5, 6, 7, 8, 9]
+    assert np.array_equal(mask_matrix("window", 15, 4), window.numpy())
+    assert np.array_equal(mask_matrix("causal", 15, 4), np.tri(15, dtype=bool))
+    assert mask_matrix("everything", 15, 4).all()
+    assert np.flatnonzero(mask_matrix("chunk", 15, 4)[9]).tolist() == [8, 9]
+    assert np.flatnonzero(mask_matrix("prefix", 15, 4)[1]).tolist() == [0, 1, 2, 3]
+    assert np.flatnonzero(mask_matrix("fixed", 15, 4)[9]).tolist() == [3, 7, 8, 9]
+    assert np.flatnonzero(mask_matrix("strided", 15, 4)[9]).tolist() == [1, 5, 6, 7, 8, 9]
 
 
-@pytest.mark.parametrize("kind", RULES)
+@pytest.mark.parametrize("kind", MASK_DESCRIPTIONS)
 def test_the_zoo_draws_the_mask_and_counts_it(kind: str) -> None:
     figure = figures.mask_zoo(kind, size=3, query=5)
     grid, bars = figure.axes
     shown = np.asarray(grid.images[0].get_array())
-    assert np.array_equal(shown, zoo_mask(kind, 20, 3))
+    assert np.array_equal(shown, mask_matrix(kind, 20, 3))
     widths = [bar.get_width() for bar in bars.patches if isinstance(bar, Rectangle)]
     assert widths == shown.sum(axis=1).tolist()
     assert f"{int(shown.sum())} of 400 pairs" in grid.get_title(loc="left")
@@ -134,16 +134,16 @@ def test_the_zoo_draws_the_mask_and_counts_it(kind: str) -> None:
 @pytest.mark.parametrize("every", [0, 4])
 def test_the_field_of_the_picture_is_that_of_the_exercise(every: int, layers: int) -> None:
     masks = [
-        torch.from_numpy(zoo_mask("causal" if every and layer % every == 0 else "window", 32, 3))
+        torch.from_numpy(mask_matrix("causal" if every and layer % every == 0 else "window", 32, 3))
         for layer in range(1, layers + 1)
     ]
-    assert heard_by_last(3, layers, 32, every)[0].sum() == receptive_field.reference(masks)[-1]
+    assert receptive_positions(3, layers, 32, every)[0].sum() == receptive_field.reference(masks)[-1]
 
 
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize(("new", "kv_heads"), [(1, 8), (1, 1), (300, 32)])
 def test_the_roofline_counts_what_torch_counts(new: int, kv_heads: int, fused: bool) -> None:
-    work = layer_work(4, new, 300, 32, kv_heads, fused=fused)
+    work = layer_cost(4, new, 300, 32, kv_heads, fused=fused)
     expected = attention_flops_bytes.reference(4, new, 300, D_MODEL, 32, kv_heads, fused)
     assert (work.flops, work.bytes) == expected
 
@@ -196,7 +196,7 @@ def test_the_cache_is_that_of_the_published_configuration() -> None:
 @pytest.mark.parametrize(
     ("draw", "arguments"),
     [
-        (figures.attention_playground, {"asking": 6}),
+        (figures.attention_playground, {"query_index": 6}),
         (figures.attention_roofline, {"batch": 0}),
         (figures.cache_against_context, {"batch": 0}),
         (figures.mask_zoo, {"kind": "holes"}),

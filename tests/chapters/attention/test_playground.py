@@ -29,7 +29,7 @@ def test_a_slider_moves_one_number_of_the_chosen_token(role: str, number: int) -
 def test_choosing_a_token_shows_its_numbers_and_changes_none() -> None:
     playground = AttentionPlayground()
     playground.token.value = "thanked"
-    assert playground.asking == 1
+    assert playground.query_index == 1
     assert playground.hand == PRESETS["he finds Tom"]
     assert [slider.value for slider in playground.sliders["keys"]] == list(playground.hand.keys[1])
     assert playground.picture.value == image_html(figures.attention_playground(playground.hand, 1))

@@ -28,12 +28,12 @@ from tests.plots.figures import check_described, check_room
 DRAWINGS: list[Callable[..., Figure]] = [
     figures.attention_by_length,
     figures.backward_bars,
-    figures.clock_mistakes,
+    figures.timing_mistakes,
     figures.elementwise_share,
     figures.flops_by_part,
     figures.generation_cost,
     figures.matmul_cube,
-    figures.one_rate_many_peaks,
+    figures.utilisation_by_peak,
     figures.recompute_bars,
     figures.six_n_gap,
     figures.training_budget,
@@ -51,14 +51,14 @@ BUDGET_OF_A_TOY = {"model": "nano", "accelerator": "t4", "gpus": 1, "tokens_in_b
 EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
     (figures.attention_by_length, {"length": 2**20, "pairs": "visible"}),
     (figures.backward_bars, {"batch": 1, "width": 16, "outputs": 4096, "input_grad": True}),
-    (figures.clock_mistakes, {"synchronise": True, "warm_up": True}),
+    (figures.timing_mistakes, {"synchronise": True, "warm_up": True}),
     (figures.elementwise_share, {"operations": 1}),
     (figures.flops_by_part, {"length": 2**17, "pairs": "visible"}),
     (figures.generation_cost, {"d_model": 256, "tokens": 2**17}),
     (figures.generation_cost, {"d_model": 16_384, "tokens": 128}),
     (figures.matmul_cube, {"m": 8, "k": 8, "n": 8}),
     (figures.matmul_cube, {"m": 1, "k": 8, "n": 1}),
-    (figures.one_rate_many_peaks, {"tflops": 1200, "accelerator": "rtx-4090"}),
+    (figures.utilisation_by_peak, {"tflops": 1200, "accelerator": "rtx-4090"}),
     (figures.recompute_bars, {"model": "gpt-2", "length": 2**17}),
     (figures.six_n_gap, {"length": 2**17, "N": "layers and head"}),
     (figures.training_budget, BUDGET_OF_A_TOY),
@@ -182,7 +182,7 @@ def test_only_the_right_clock_finds_the_right_time() -> None:
 
 
 def test_a_share_above_the_peak_is_marked() -> None:
-    labels = [text.get_text() for text in figures.one_rate_many_peaks(400).axes[0].texts]
+    labels = [text.get_text() for text in figures.utilisation_by_peak(400).axes[0].texts]
     assert labels[0].endswith("cannot be")
     assert labels[2] == "40 %"
     assert "cannot be" not in "".join(labels[1:])
@@ -200,7 +200,7 @@ def test_a_share_above_the_peak_is_marked() -> None:
         (figures.generation_cost, {"tokens": 0}),
         (figures.matmul_cube, {"k": 0}),
         (figures.matmul_cube, {"n": 9}),
-        (figures.one_rate_many_peaks, {"tflops": 0}),
+        (figures.utilisation_by_peak, {"tflops": 0}),
         (figures.six_n_gap, {"N": "some"}),
         (figures.six_n_gap, {"length": 0}),
         (figures.training_budget, {"mfu": 1.5}),

@@ -16,11 +16,11 @@ from matplotlib.patches import Rectangle
 from lmcourse import plots
 from lmcourse.bench.ladder import Rung, Setup
 from lmcourse.chapters.gpu_timing import figures
-from lmcourse.chapters.gpu_timing.figures.clock import drawn_runs, queued
-from lmcourse.chapters.gpu_timing.figures.roofline import Dot
+from lmcourse.chapters.gpu_timing.figures.clock import kernel_timeline, sample_runs
+from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
 from tests.plots.figures import check_described, check_room
 
-DOTS = [Dot("a product", 100.0, 5e10), Dot("a copy", 0.1, 1e9), Dot("tiny", 3.0, 1e6)]
+DOTS = [MeasuredPoint("a product", 100.0, 5e10), MeasuredPoint("a copy", 0.1, 1e9), MeasuredPoint("tiny", 3.0, 1e6)]
 RUNGS = [
     Rung("more", 100.0, 300.0, Setup(8)),
     Rung("worse", 290.0, 145.0, Setup(8)),
@@ -31,7 +31,7 @@ SHARES = {(64, 1): 0.1, (64, 4): 0.3, (128, 1): 0.2, (128, 4): 0.6}
 DRAWINGS: dict[str, Callable[..., Figure]] = {
     "launch_queue": figures.launch_queue,
     "measured_roofline": partial(figures.measured_roofline, 1e11, 2e10, DOTS),
-    "moving_time": figures.moving_time,
+    "transfer_time": figures.transfer_time,
     "product_intensity": figures.product_intensity,
     "ridge_points": figures.ridge_points,
     "runtime_shares": figures.runtime_shares,
@@ -43,8 +43,8 @@ DRAWINGS: dict[str, Callable[..., Figure]] = {
 EXTREMES: list[tuple[str, dict[str, Any]]] = [
     ("launch_queue", {"work": 20.0, "launch": 2.0}),
     ("launch_queue", {"work": 1.0, "launch": 20.0, "fused": 8}),
-    ("moving_time", {"parameters_in_billions": 1.0, "bytes_each": 1}),
-    ("moving_time", {"parameters_in_billions": 70.0, "bytes_each": 4}),
+    ("transfer_time", {"parameters_in_billions": 1.0, "bytes_each": 1}),
+    ("transfer_time", {"parameters_in_billions": 70.0, "bytes_each": 4}),
     ("product_intensity", {"tokens": 1, "width": 256}),
     ("product_intensity", {"tokens": 2**20, "width": 12_288}),
     ("ridge_points", {"sparse": True, "binary": True}),
@@ -65,10 +65,10 @@ def test_no_text_overlaps_the_caption_or_leaves_the_figure(name: str, arguments:
 
 
 def test_drawn_runs_only_ever_take_longer_and_the_numbers_are_theirs() -> None:
-    assert min(drawn_runs(60, 0.6, True)) >= 10
-    assert drawn_runs(20, 0.15, True)[0] == 70.0
-    assert drawn_runs(20, 0.0, False)[0] < 15
-    times = drawn_runs(20, 0.15, False)
+    assert min(sample_runs(60, 0.6, True)) >= 10
+    assert sample_runs(20, 0.15, True)[0] == 70.0
+    assert sample_runs(20, 0.0, False)[0] < 15
+    times = sample_runs(20, 0.15, False)
     lines = {str(line.get_label()): line for line in figures.timing_spread(20, 0.15).axes[0].lines}
     middle = next(line for name, line in lines.items() if name.startswith("median"))
     assert next(iter(middle.get_ydata())) == pytest.approx(float(np.quantile(times, 0.5)))
@@ -77,9 +77,9 @@ def test_drawn_runs_only_ever_take_longer_and_the_numbers_are_theirs() -> None:
 
 def test_the_queue_is_that_of_the_simulated_device() -> None:
     """Worked out by hand: launches of 5 µs; kernels of 2 µs wait for them, one of 16 µs does not."""
-    assert queued(2.0, 5.0, 1)[-1] == (35.0, 40.0, 42.0)
-    assert queued(8.0, 5.0, 1)[-1] == (35.0, 61.0, 69.0)
-    assert queued(2.0, 5.0, 8) == [(0.0, 5.0, 21.0)]
+    assert kernel_timeline(2.0, 5.0, 1)[-1] == (35.0, 40.0, 42.0)
+    assert kernel_timeline(8.0, 5.0, 1)[-1] == (35.0, 61.0, 69.0)
+    assert kernel_timeline(2.0, 5.0, 8) == [(0.0, 5.0, 21.0)]
     assert "the GPU works 38% of the time" in plots.alt_text(figures.launch_queue(2.0, 5.0))
 
 
@@ -123,7 +123,7 @@ def test_ridges_are_those_of_the_data_sheets_and_slips_are_marked() -> None:
 
 def test_a_seven_b_model_takes_half_a_second_over_pcie() -> None:
     widths = [
-        patch.get_width() for patch in figures.moving_time(7.0, 2).axes[0].patches if isinstance(patch, Rectangle)
+        patch.get_width() for patch in figures.transfer_time(7.0, 2).axes[0].patches if isinstance(patch, Rectangle)
     ]
     assert widths[1] == pytest.approx(437.5)
     assert widths == sorted(widths, reverse=True)
@@ -161,7 +161,7 @@ def test_more_than_the_peak_is_warned_of() -> None:
         (figures.launch_queue, {"fused": 3}),
         (figures.measured_roofline, {"peak": 0.0, "bandwidth": 1.0, "dots": DOTS}),
         (figures.measured_roofline, {"peak": 1.0, "bandwidth": 1.0, "dots": []}),
-        (figures.moving_time, {"parameters_in_billions": 0.0}),
+        (figures.transfer_time, {"parameters_in_billions": 0.0}),
         (figures.product_intensity, {"tokens": 0}),
         (figures.runtime_shares, {"free": "attention"}),
         (figures.speed_ladder, {"rungs": []}),

@@ -30,8 +30,8 @@ DRAWINGS: list[Callable[..., Figure]] = [
     figures.memory_fits,
     figures.memory_gpt3,
     figures.memory_growth,
-    figures.memory_kept,
-    figures.memory_knobs,
+    figures.memory_saved_tensors,
+    figures.memory_halving,
     figures.memory_states,
     figures.memory_tensor_parallel,
 ]
@@ -45,8 +45,8 @@ EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
     (figures.memory_gpt3, {"batch": 64, "devices": 8}),
     (figures.memory_gpt3, {"batch": 1, "devices": 32}),
     (figures.memory_growth, {"model": "gpt-2", "number": "32 bits"}),
-    (figures.memory_kept, {"length": 32_768, "number": "32 bits", "feed_forward": "SwiGLU, 8/3 d"}),
-    (figures.memory_knobs, {"length": 65_536}),
+    (figures.memory_saved_tensors, {"length": 32_768, "number": "32 bits", "feed_forward": "SwiGLU, 8/3 d"}),
+    (figures.memory_halving, {"length": 65_536}),
     (figures.memory_tensor_parallel, {"batch": 64, "length": 8192, "sequence_parallel": True}),
 ]
 EVERY = [(draw, {}) for draw in DRAWINGS] + EXTREMES
@@ -84,13 +84,13 @@ def test_what_fits_is_the_memory_over_the_bytes() -> None:
 
 @pytest.mark.parametrize(("number", "p"), [("16 bits", 2), ("32 bits", 4)])
 def test_the_tensors_of_a_layer_add_up_to_the_exercises_total(number: str, p: int) -> None:
-    sizes = widths(figures.memory_kept(1024, number).axes[0])
+    sizes = widths(figures.memory_saved_tensors(1024, number).axes[0])
     assert sum(sizes) * 2**20 == total_activations.reference(1, 1, 1024, 12_288, 96, p=p)
 
 
 def test_at_equal_parameters_a_gate_keeps_ten_and_two_thirds_in_place_of_eight() -> None:
     plain, gated = (
-        re.search(r"feed-forward ([\d.]+) MiB", plots.alt_text(figures.memory_kept(1024, feed_forward=name)))
+        re.search(r"feed-forward ([\d.]+) MiB", plots.alt_text(figures.memory_saved_tensors(1024, feed_forward=name)))
         for name in ("GELU, 4 d", "SwiGLU, 8/3 d")
     )
     assert plain is not None
@@ -128,7 +128,7 @@ def test_halving_is_what_the_formula_says(length: int) -> None:
     def total(B: int, S: int, L: int, D: int, A: int, p: int) -> float:
         return 2 * B * L * S * D * (8 * p + 1) + A * B * L * S**2 * (2 * p + 1)
 
-    axes = figures.memory_knobs("gpt-3", length).axes[0]
+    axes = figures.memory_halving("gpt-3", length).axes[0]
     names = [label.get_text().split()[-1] for label in axes.get_yticklabels()]
     bars = widths(axes)[len(names) :]
     for name, size in zip(names, bars, strict=True):
@@ -210,13 +210,13 @@ def test_a_budget_tells_what_cannot_be() -> None:
 @pytest.mark.parametrize(
     ("draw", "arguments"),
     [
-        (figures.memory_kept, {"length": 0}),
-        (figures.memory_kept, {"number": "8 bits"}),
-        (figures.memory_kept, {"feed_forward": "ReLU"}),
+        (figures.memory_saved_tensors, {"length": 0}),
+        (figures.memory_saved_tensors, {"number": "8 bits"}),
+        (figures.memory_saved_tensors, {"feed_forward": "ReLU"}),
         (figures.memory_growth, {"model": "llama-3-8b"}),
         (figures.memory_growth, {"number": "fp8"}),
         (figures.memory_break_even, {"length": 0}),
-        (figures.memory_knobs, {"length": 1}),
+        (figures.memory_halving, {"length": 1}),
         (figures.memory_fits, {"cards": 0}),
         (figures.memory_gpt3, {"batch": 0}),
         (figures.memory_tensor_parallel, {"length": 0}),

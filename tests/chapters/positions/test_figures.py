@@ -21,7 +21,7 @@ from tests.plots.figures import check_described, check_room
 DRAWINGS: list[Callable[..., Figure]] = [
     figures.alibi_heads,
     figures.alibi_reach,
-    figures.context_stretch,
+    figures.rope_scaling,
     figures.nope_estimate,
     figures.pair_layouts,
     figures.position_heatmap,
@@ -156,15 +156,15 @@ def test_cures_of_long_contexts_are_those_of_transformers() -> None:
         "interpolation": {"rope_type": "linear"},
         "Llama 3.1": {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0},
     }
-    for cure, kind in kinds.items():
+    for scaling, kind in kinds.items():
         settings = kind | {"factor": 4.0, "original_max_position_embeddings": 8192, "rope_theta": 500_000.0}
         config = llama(hidden_size=256, num_attention_heads=2, head_dim=128, rope_parameters=settings)
         speeds, _ = rope_utils.ROPE_INIT_FUNCTIONS[str(kind["rope_type"])](config, torch.device("cpu"))
-        lines = figures.context_stretch(cure, 4).axes[0].lines
+        lines = figures.rope_scaling(scaling, 4).axes[0].lines
         np.testing.assert_allclose(lines[1].get_ydata(), speeds * 32768 / math.tau, rtol=1e-5)
-    assert "29 of 64 pairs meet new angles" in plots.alt_text(figures.context_stretch())
-    with pytest.raises(ValueError, match="unknown cure 'sleep'"):
-        figures.context_stretch("sleep")
+    assert "29 of 64 pairs meet new angles" in plots.alt_text(figures.rope_scaling())
+    with pytest.raises(ValueError, match="unknown scaling 'sleep'"):
+        figures.rope_scaling("sleep")
 
 
 def test_clocks_show_turns() -> None:

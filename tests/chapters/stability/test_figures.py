@@ -13,7 +13,7 @@ from transformers import Gemma2Config, Gemma3TextConfig, Olmo2Config
 
 from lmcourse import plots
 from lmcourse.chapters.stability import figures
-from lmcourse.chapters.stability.figures.gradients import scale_run
+from lmcourse.chapters.stability.figures.gradients import simulate_loss_scale
 from lmcourse.chapters.stability.figures.map import NORM_MODELS
 from lmcourse.chapters.stability.figures.scores import largest_scores
 from lmcourse.chapters.stability.figures.softmax import attack
@@ -23,22 +23,22 @@ RUNS = {"untreated": [[5.0, 3.0, 50.0], [5.0, math.nan]], "cure": [[5.0, 3.0, 2.
 VERDICTS = {"untreated": "exploded", "cure": "saved"}
 SIGNS = {"score": {"untreated": [300.0, math.inf], "cure": [10.0, 200.0]}}
 DRAWINGS: list[Callable[..., Figure]] = [
-    figures.softmax_under_attack,
+    figures.softmax_of_growing_logits,
     figures.soft_cap_curve,
     figures.score_growth,
-    figures.hot_spots,
+    figures.overflow_risks,
     figures.norm_positions,
     figures.gradient_spikes,
     figures.loss_scale_history,
-    figures.deaf_weights,
-    partial(figures.side_by_side, RUNS, VERDICTS, "Patients"),
-    partial(figures.vital_signs, SIGNS, {"score": 100.0}, "Signs"),
-    partial(figures.softmax_under_attack, 200.0, "fp16", "10"),
+    figures.lost_updates,
+    partial(figures.compare_runs, RUNS, VERDICTS, "Patients"),
+    partial(figures.training_diagnostics, SIGNS, {"score": 100.0}, "Signs"),
+    partial(figures.softmax_of_growing_logits, 200.0, "fp16", "10"),
     partial(figures.soft_cap_curve, 10.0, -150.0),
     partial(figures.score_growth, 100.0, 128, 3.0),
     partial(figures.gradient_spikes, 20.0, 0.1),
     partial(figures.loss_scale_history, 1.0, 10),
-    partial(figures.deaf_weights, 1e-5, 0.01),
+    partial(figures.lost_updates, 1e-5, 0.01),
 ]
 
 
@@ -84,7 +84,7 @@ def test_capped_at_10_no_exponential_overflows_and_in_fp16_the_sum_still_does() 
 def test_more_bits_do_not_bring_a_slope_back() -> None:
     for precision in ("fp32", "bf16", "fp16"):
         assert attack(20.0, precision, None).slopes.max() < 1e-8
-    assert "the first gets 100.0%" in plots.alt_text(figures.softmax_under_attack(20.0, "fp32"))
+    assert "the first gets 100.0%" in plots.alt_text(figures.softmax_of_growing_logits(20.0, "fp32"))
 
 
 def test_the_cap_at_50_and_100() -> None:
@@ -133,7 +133,7 @@ def test_clipped_steps_are_those_above_the_limit() -> None:
 
 @pytest.mark.parametrize(("start", "interval"), [(2.0**24, 100), (1.0, 10), (2.0**16, 300)])
 def test_the_scale_is_torchs(start: float, interval: int) -> None:
-    run = scale_run(start, interval)
+    run = simulate_loss_scale(start, interval)
     scaler = torch.amp.GradScaler("cpu", init_scale=start, growth_interval=interval)
     weight = torch.nn.Parameter(torch.zeros(1))
     optimiser = torch.optim.SGD([weight], 1.0)
@@ -148,37 +148,43 @@ def test_the_scale_is_torchs(start: float, interval: int) -> None:
 
 @pytest.mark.parametrize("rate", [1e-3, 1e-2, 3e-5])
 def test_bf16_weights_go_deaf_where_torchs_do(rate: float) -> None:
-    found = float(re.search(r"bf16 weight of ([\d.e-]+)", plots.alt_text(figures.deaf_weights(rate)))[1])  # type: ignore[index]
+    found = float(re.search(r"bf16 weight of ([\d.e-]+)", plots.alt_text(figures.lost_updates(rate)))[1])  # type: ignore[index]
     update = torch.tensor(rate).bfloat16()
     assert torch.tensor(found).bfloat16() + update == found
     assert torch.tensor(found / 2).bfloat16() + update != found / 2
 
 
 def test_a_curve_that_leaves_the_chart_ends_in_a_cross() -> None:
-    figure = figures.side_by_side(RUNS, VERDICTS, "Patients")
+    figure = figures.compare_runs(RUNS, VERDICTS, "Patients")
     crosses = [sum(line.get_marker() == "x" for line in axes.lines) for axes in figure.axes]
     assert crosses == [2, 2]
     assert plots.alt_text(figure) == "Patients. untreated: exploded, cure: saved"
 
 
 def test_signs_tell_who_is_above_the_line_for_every_seed() -> None:
-    assert plots.alt_text(figures.vital_signs(SIGNS, {"score": 100.0}, "Signs")) == "Signs. score above 100: untreated"
-    assert plots.alt_text(figures.vital_signs(SIGNS, {"score": 1e3}, "Signs")) == "Signs. score above 1000: nobody"
+    assert (
+        plots.alt_text(figures.training_diagnostics(SIGNS, {"score": 100.0}, "Signs"))
+        == "Signs. score above 100: untreated"
+    )
+    assert (
+        plots.alt_text(figures.training_diagnostics(SIGNS, {"score": 1e3}, "Signs"))
+        == "Signs. score above 1000: nobody"
+    )
 
 
 @pytest.mark.parametrize(
     "draw",
     [
-        partial(figures.softmax_under_attack, 0.0),
-        partial(figures.softmax_under_attack, 1.0, "fp32", "7"),
-        partial(figures.softmax_under_attack, 1.0, "fp7"),
+        partial(figures.softmax_of_growing_logits, 0.0),
+        partial(figures.softmax_of_growing_logits, 1.0, "fp32", "7"),
+        partial(figures.softmax_of_growing_logits, 1.0, "fp7"),
         partial(figures.soft_cap_curve, 0.0),
         partial(figures.score_growth, -1.0),
         partial(figures.gradient_spikes, 0.0),
         partial(figures.loss_scale_history, 1.0, 0),
-        partial(figures.deaf_weights, 0.0),
-        partial(figures.side_by_side, RUNS, {"untreated": "sick"}, "no verdict"),
-        partial(figures.vital_signs, SIGNS, {}, "no limit"),
+        partial(figures.lost_updates, 0.0),
+        partial(figures.compare_runs, RUNS, {"untreated": "sick"}, "no verdict"),
+        partial(figures.training_diagnostics, SIGNS, {}, "no limit"),
     ],
 )
 def test_what_makes_no_sense_is_refused(draw: Callable[..., Figure]) -> None:

@@ -12,13 +12,13 @@ from tests.grading.attacks.files import FILES
 from tests.grading.attacks.imports import IMPORTS
 from tests.grading.attacks.interpreter import INTERPRETER
 from tests.grading.attacks.notebook_format import FORMAT
+from tests.grading.attacks.out_of_turn import OUT_OF_TURN
 from tests.grading.attacks.pages import PAGES
 from tests.grading.attacks.processes import PROCESSES
 from tests.grading.attacks.protocol import PROTOCOL
 from tests.grading.attacks.references import REFERENCES
 from tests.grading.attacks.resources import RESOURCES
 from tests.grading.attacks.scores import SCORES
-from tests.grading.attacks.turns import TURNS
 
 BY_AIM = {
     "scores": SCORES,
@@ -28,7 +28,7 @@ BY_AIM = {
     "the answers": [*ANSWERS, *REFERENCES],
     "files and the network": FILES,
     "processes": PROCESSES,
-    "the connection": [*PROTOCOL, *TURNS],
+    "the connection": [*PROTOCOL, *OUT_OF_TURN],
     "resources": RESOURCES,
     "the pages": PAGES,
     "the file": FORMAT,

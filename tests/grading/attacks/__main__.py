@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.grading.attacks import ATTACKS, BY_AIM, Attack
-from tests.grading.attacks.ours import graded
-from tests.grading.attacks.plain import outcomes
+from tests.grading.attacks.nbgrader_alone import outcomes
+from tests.grading.attacks.our_grader import graded
 from tests.grading.tiny_course import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "attacks.md"

@@ -15,7 +15,7 @@ from lmcourse.course import find_chapter
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.sandbox import ResourceLimits
 from tests.grading.attacks import ATTACKS, PAGES, Attack
-from tests.grading.attacks.ours import Batch, graded
+from tests.grading.attacks.our_grader import Batch, graded
 from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, LEFT, NAME, SECRET, scripts_in
 from tests.grading.sandboxed import needs_bubblewrap
 

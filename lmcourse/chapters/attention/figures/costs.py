@@ -20,7 +20,7 @@ KEY_HEADS = {"MHA, 32": (32, PALETTE["blue"]), "GQA, 8": (8, PALETTE["green"]), 
 
 
 @dataclass(frozen=True)
-class Work:
+class LayerCost:
     """FLOPs of matrix products, and bytes in bf16 that move."""
 
     flops: int
@@ -36,7 +36,7 @@ class Work:
         return max(self.flops / accelerator.peak("bf16"), self.bytes / accelerator.bandwidth)
 
 
-def layer_work(batch: int, new: int, context: int, heads: int, kv_heads: int, *, fused: bool = True) -> Work:
+def layer_cost(batch: int, new: int, context: int, heads: int, kv_heads: int, *, fused: bool = True) -> LayerCost:
     """One attention layer of width D_MODEL on `new` tokens of each text, which are `context` long with them.
 
     Weights, input, result, and the context's keys and values move once; a score matrix that is not fused away, twice.
@@ -45,7 +45,7 @@ def layer_work(batch: int, new: int, context: int, heads: int, kv_heads: int, *,
     weights = 2 * D_MODEL**2 + 2 * D_MODEL * kv_heads * width
     scores = batch * heads * new * context
     moved = weights + 2 * batch * new * D_MODEL + 2 * batch * kv_heads * context * width + (0 if fused else 2 * scores)
-    return Work(2 * batch * new * weights + 4 * scores * width, 2 * moved)
+    return LayerCost(2 * batch * new * weights + 4 * scores * width, 2 * moved)
 
 
 def attention_roofline(batch: int = 32, context: int = 2048, accelerator: str = "h100-sxm") -> Figure:
@@ -63,18 +63,18 @@ def attention_roofline(batch: int = 32, context: int = 2048, accelerator: str = 
     _draw_roof(roof, machine)
     bars = new_axes(figure, "Time, relative to 32 key heads", "", "")
     bars.set_subplotspec(places[1])
-    told = []
+    alt_parts = []
     for place, (use, new, marker) in enumerate((("training", context, "s"), ("decoding", 1, "o"))):
-        works = {name: layer_work(batch, new, context, HEADS, count) for name, (count, _) in KEY_HEADS.items()}
-        full = works["MHA, 32"].seconds(machine)
-        for shift, (name, work) in enumerate(works.items()):
+        costs = {name: layer_cost(batch, new, context, HEADS, count) for name, (count, _) in KEY_HEADS.items()}
+        full = costs["MHA, 32"].seconds(machine)
+        for shift, (name, work) in enumerate(costs.items()):
             colour, share = KEY_HEADS[name][1], work.seconds(machine) / full
             speed = work.flops / work.seconds(machine) / 1e12
             label = name if use == "decoding" else None
             roof.plot(work.intensity, speed, marker, color=colour, markersize=9, markeredgecolor="white", label=label)
             drawn = bars.bar(place + 0.3 * (shift - 1), share, width=0.27, color=colour)
             bars.bar_label(drawn, [f"{share:.0%}"], fontsize=8.5, padding=2)
-            told.append(f"{use} {name} {work.intensity:.1f} FLOPs per byte, time {share:.0%}")
+            alt_parts.append(f"{use} {name} {work.intensity:.1f} FLOPs per byte, time {share:.0%}")
     roof.legend(frameon=False, fontsize=9, loc="upper left", title="key heads", title_fontsize=9)
     bars.set_xticks([0, 1], ["training\n(squares)", "decoding\n(circles)"], fontsize=9)
     bars.set_ylim(0, 1.15)
@@ -83,7 +83,7 @@ def attention_roofline(batch: int = 32, context: int = 2048, accelerator: str = 
         f"Batch {batch}, {context:,} tokens. Right of the ridge arithmetic limits, left of it memory. Training sits on "
         "the right whatever is shared; a decoding step is all memory, and sharing keys moves it up."
     )
-    return describe(figure, caption=caption, alt=f"Roofline, batch {batch}, context {context}: {'; '.join(told)}")
+    return describe(figure, caption=caption, alt=f"Roofline, batch {batch}, context {context}: {'; '.join(alt_parts)}")
 
 
 def _draw_roof(axes: Axes, machine: Accelerator) -> None:

@@ -22,7 +22,7 @@ SENTENCE = ("Susan", "thanked", "Tom", "because", "he", "helped")
 
 
 @dataclass(frozen=True)
-class HandSet:
+class HandmadeHead:
     """A query, a key and a value for each token, two numbers each."""
 
     queries: tuple[Pair, ...]
@@ -39,7 +39,7 @@ class HandSet:
 
 _FEATURES: tuple[Pair, ...] = ((-2, 1), (0, -2), (2, 1), (-3, -3), (0.5, 3), (0, -2))
 _VALUES: tuple[Pair, ...] = ((-3, 2), (-2.5, -2), (3, 2), (0, -3.5), (0, 0.5), (2.5, -2))
-_ASLEEP: Pair = (0, 0)
+_ZERO: Pair = (0, 0)
 
 
 def _around(start: int) -> tuple[Pair, ...]:
@@ -48,38 +48,41 @@ def _around(start: int) -> tuple[Pair, ...]:
     return tuple((round(4 * math.cos(angle), 1), round(4 * math.sin(angle), 1)) for angle in angles)
 
 
-PRESETS: dict[str, HandSet] = {
-    "he finds Tom": HandSet((*[_ASLEEP] * 4, (2, 0.5), _ASLEEP), _FEATURES, _VALUES),
-    "she would find Susan": HandSet((*[_ASLEEP] * 4, (-2, 0.5), _ASLEEP), _FEATURES, _VALUES),
-    "nobody asks": HandSet((_ASLEEP,) * 6, _FEATURES, _VALUES),
-    "each asks for the previous": HandSet(_around(-1), _around(0), _VALUES),
+PRESETS: dict[str, HandmadeHead] = {
+    "he finds Tom": HandmadeHead((*[_ZERO] * 4, (2, 0.5), _ZERO), _FEATURES, _VALUES),
+    "she would find Susan": HandmadeHead((*[_ZERO] * 4, (-2, 0.5), _ZERO), _FEATURES, _VALUES),
+    "nobody asks": HandmadeHead((_ZERO,) * 6, _FEATURES, _VALUES),
+    "each asks for the previous": HandmadeHead(_around(-1), _around(0), _VALUES),
 }
 """Starting points for playing. In these keys the first number says who: −2 is a woman, 2 a man."""
 
 
-def attention_playground(hand: HandSet = PRESETS["he finds Tom"], asking: int = 4) -> Figure:
+def attention_playground(hand: HandmadeHead = PRESETS["he finds Tom"], query_index: int = 4) -> Figure:
     """One head on one sentence: all weights, the query of a token among the keys, and the average of the values.
 
-    ValueError if no token has the index `asking`.
+    ValueError if no token has the index `query_index`.
     """
-    if not 0 <= asking < len(SENTENCE):
-        raise ValueError(f"the sentence has tokens 0 to {len(SENTENCE) - 1}, not {asking}")
+    if not 0 <= query_index < len(SENTENCE):
+        raise ValueError(f"the sentence has tokens 0 to {len(SENTENCE) - 1}, not {query_index}")
     weights = hand.weights()
-    result = weights[asking] @ np.asarray(hand.values)
+    result = weights[query_index] @ np.asarray(hand.values)
     figure = new_figure(8.0, 3.6)
     grid = figure.add_gridspec(1, 3)
-    titles = "Who looks at whom", f"What “{SENTENCE[asking]}” asks for", "What it gets"
+    titles = "Who looks at whom", f"What “{SENTENCE[query_index]}” asks for", "What it gets"
     panels = [new_axes(figure, title) for title in titles]
     for place, panel in enumerate(panels):
         panel.set_subplotspec(grid[place])
-    _draw_weights(panels[0], weights, SENTENCE, asking)
-    _draw_plane(panels[1], hand.keys, weights[asking], PALETTE["blue"], "keys")
+    _draw_weights(panels[0], weights, SENTENCE, query_index)
+    _draw_plane(panels[1], hand.keys, weights[query_index], PALETTE["blue"], "keys")
     panels[1].annotate(
-        "", hand.queries[asking], (0, 0), arrowprops={"arrowstyle": "-|>", "color": PALETTE["vermilion"], "lw": 2.2}
+        "",
+        hand.queries[query_index],
+        (0, 0),
+        arrowprops={"arrowstyle": "-|>", "color": PALETTE["vermilion"], "lw": 2.2},
     )
     panels[1].plot([], [], color=PALETTE["vermilion"], linewidth=2.2, label="its query")
     _draw_hull(panels[2], hand.values)
-    _draw_plane(panels[2], hand.values, weights[asking], PALETTE["green"], "values")
+    _draw_plane(panels[2], hand.values, weights[query_index], PALETTE["green"], "values")
     panels[2].plot(
         *result, "*", color=PALETTE["vermilion"], markersize=15, markeredgecolor="white", zorder=5, label="its result"
     )
@@ -89,10 +92,12 @@ def attention_playground(hand: HandSet = PRESETS["he finds Tom"], asking: int = 
         "Left: a row per query, darker is more, rows sum to one. Middle and right: a larger dot has more weight. "
         "The result is an average, so it never leaves the grey shape that the values span."
     )
-    listed = ", ".join(f"{token} {weight:.2f}" for token, weight in zip(SENTENCE, weights[asking], strict=True))
+    listed = ", ".join(f"{token} {weight:.2f}" for token, weight in zip(SENTENCE, weights[query_index], strict=True))
     reached = " ".join(f"{number + 0.0:.2f}" for number in np.round(result, 2))
     return describe(
-        figure, caption=caption, alt=f"Attention set by hand: {SENTENCE[asking]} looks at {listed}; result ({reached})"
+        figure,
+        caption=caption,
+        alt=f"Attention set by hand: {SENTENCE[query_index]} looks at {listed}; result ({reached})",
     )
 
 

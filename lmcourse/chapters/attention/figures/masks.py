@@ -17,7 +17,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 Mask = NDArray[np.bool_]
 
-RULES: dict[str, str] = {
+MASK_DESCRIPTIONS: dict[str, str] = {
     "everything": "Every token sees every token: an encoder, such as BERT (Devlin et al., 2019).",
     "causal": "Itself and all before it: a decoder, such as GPT (Radford et al., 2018).",
     "prefix": "The first `size` tokens see each other, the rest is causal: a prefix language model (Raffel et al., "
@@ -32,10 +32,10 @@ RULES: dict[str, str] = {
 _SPARSE: dict[str, PatternKind] = {"window": "window", "chunk": "chunk", "strided": "strided", "fixed": "fixed"}
 
 
-def zoo_mask(kind: str, length: int, size: int) -> Mask:
+def mask_matrix(kind: str, length: int, size: int) -> Mask:
     """Who sees whom: a row per query. ValueError for an unknown kind, or a length or size below 1."""
-    if kind not in RULES:
-        raise ValueError(f"there is no mask {kind!r} in the zoo; it has {', '.join(RULES)}")
+    if kind not in MASK_DESCRIPTIONS:
+        raise ValueError(f"there is no mask {kind!r} in the zoo; it has {', '.join(MASK_DESCRIPTIONS)}")
     if length < 1 or size < 1:
         raise ValueError("a text and a size have at least one token")
     sparse = _SPARSE.get(kind)
@@ -51,7 +51,7 @@ def mask_zoo(kind: str = "strided", size: int = 4, query: int = 12, length: int 
 
     ValueError for an unknown kind, a length or size below 1, or a query beyond the text.
     """
-    mask = zoo_mask(kind, length, size)
+    mask = mask_matrix(kind, length, size)
     if not 0 <= query < length:
         raise ValueError(f"the text has tokens 0 to {length - 1}, not {query}")
     seen, pairs = mask.sum(axis=1), int(mask.sum())
@@ -87,7 +87,7 @@ def mask_zoo(kind: str = "strided", size: int = 4, query: int = 12, length: int 
     bars.set_yticks([])
     bars.xaxis.set_major_locator(MaxNLocator(integer=True))
     bars.grid(visible=False, axis="y")
-    caption = RULES[kind].replace("`size`", str(size))
+    caption = MASK_DESCRIPTIONS[kind].replace("`size`", str(size))
     alt = f"Mask {kind} of {length} tokens, size {size}: {pairs} of {length**2} pairs visible; query {query} sees "
     return describe(figure, caption=caption, alt=f"{alt}{_ranges(np.flatnonzero(mask[query]).tolist())}")
 
@@ -103,7 +103,7 @@ def _ranges(places: list[int]) -> str:
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def heard_by_last(window: int, layers: int, length: int, full_every: int = 0) -> Mask:
+def receptive_positions(window: int, layers: int, length: int, full_every: int = 0) -> Mask:
     """Which positions reach the last token: a row for the input and one per layer, True where the way passes.
 
     Every `full_every`-th layer sees the whole past (0: none), the others a window.
@@ -113,7 +113,7 @@ def heard_by_last(window: int, layers: int, length: int, full_every: int = 0) ->
     rows: list[Mask] = [last]
     for layer in range(layers, 0, -1):
         kind = "causal" if full_every and layer % full_every == 0 else "window"
-        rows.append(np.asarray(zoo_mask(kind, length, window)[rows[-1]].any(axis=0)))
+        rows.append(np.asarray(mask_matrix(kind, length, window)[rows[-1]].any(axis=0)))
     return np.array(rows[::-1])
 
 
@@ -127,18 +127,18 @@ def receptive_field(window: int = 3, layers: int = 4, full_layers: str = "none")
     if window < 1 or layers < 1 or full_layers not in choices:
         raise ValueError("a window and a depth are at least 1, and full layers are 'none' or 'every 4th'")
     every, length = choices[full_layers], 32
-    lit = heard_by_last(window, layers, length, every)
-    count = int(lit[0].sum())
+    reached = receptive_positions(window, layers, length, every)
+    count = int(reached[0].sum())
     figure = new_figure(8.0, 3.9)
     places = figure.add_gridspec(1, 2, width_ratios=[1.9, 1])
     title = f"{layers} layers, window {window}: the last token hears {count} of {length}"
     net = new_axes(figure, title, "position", "layer")
     net.set_subplotspec(places[0])
-    _draw_ways(net, lit, window, every)
-    growth = new_axes(figure, "Growth with depth", "layers", "tokens heard")
+    _draw_paths(net, reached, window, every)
+    growth = new_axes(figure, "Growth with depth", "layers", "tokens that reach the last")
     growth.set_subplotspec(places[1])
     depths = np.arange(13)
-    fields = [int(heard_by_last(window, int(depth), 64, every)[0].sum()) for depth in depths]
+    fields = [int(receptive_positions(window, int(depth), 64, every)[0].sum()) for depth in depths]
     growth.plot(depths, fields, color=PALETTE["blue"], marker="o", markersize=3.5)
     growth.plot(depths, depths * (window - 1) + 1, color=GREY, linestyle=":", label="L·(W − 1) + 1")
     growth.plot([layers], [fields[layers]], "o", color=PALETTE["vermilion"], markersize=9)
@@ -153,18 +153,18 @@ def receptive_field(window: int = 3, layers: int = 4, full_layers: str = "none")
     return describe(figure, caption=caption, alt=alt)
 
 
-def _draw_ways(axes: Axes, lit: Mask, window: int, every: int) -> None:
-    layers, length = len(lit) - 1, lit.shape[1]
+def _draw_paths(axes: Axes, reached: Mask, window: int, every: int) -> None:
+    layers, length = len(reached) - 1, reached.shape[1]
     lines = []
     for layer in range(1, layers + 1):
         reach = length if every and layer % every == 0 else window
-        for query in np.flatnonzero(lit[layer]).tolist():
+        for query in np.flatnonzero(reached[layer]).tolist():
             first = max(0, query - reach + 1)
             lines += [[(key, layer - 1), (query, layer)] for key in range(first, query + 1)]
     axes.add_collection(LineCollection(lines, colors=PALETTE["sky"], linewidths=0.8))
-    rows, columns = np.nonzero(lit)
+    rows, columns = np.nonzero(reached)
     axes.plot(columns, rows, "o", color=PALETTE["blue"], markersize=5)
-    rows, columns = np.nonzero(~lit)
+    rows, columns = np.nonzero(~reached)
     axes.plot(columns, rows, "o", color="#DADCE0", markersize=3)
     axes.plot([length - 1], [layers], "o", color=PALETTE["vermilion"], markersize=8)
     axes.set_yticks(range(layers + 1), ["input", *(str(layer) for layer in range(1, layers + 1))])

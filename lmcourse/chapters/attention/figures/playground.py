@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import ipywidgets
 
-from lmcourse.chapters.attention.figures.look import PRESETS, SENTENCE, HandSet, Pair, attention_playground
+from lmcourse.chapters.attention.figures.look import PRESETS, SENTENCE, HandmadeHead, Pair, attention_playground
 from lmcourse.widgets.live import LiveFigure, image_html
 
 _ROLES = {"queries": "query", "keys": "key", "values": "value"}
@@ -19,13 +19,13 @@ class AttentionPlayground(LiveFigure):
     """
 
     def __init__(self, preset: str = "he finds Tom", token: str = "he") -> None:
-        self.hand: HandSet = PRESETS[preset]
+        self.hand: HandmadeHead = PRESETS[preset]
         self.presets = ipywidgets.ToggleButtons(options=list(PRESETS), value=preset, description="start with")
         self.presets.style.button_width = "auto"
         self.token = ipywidgets.ToggleButtons(options=list(SENTENCE), value=token, description="token")
         self.token.style.button_width = "auto"
         self.sliders = {role: (_slider(f"{name} 1"), _slider(f"{name} 2")) for role, name in _ROLES.items()}
-        still = attention_playground(self.hand, self.asking)
+        still = attention_playground(self.hand, self.query_index)
         self.picture = ipywidgets.HTML(image_html(still))
         self._following = False
         self._follow()
@@ -38,7 +38,7 @@ class AttentionPlayground(LiveFigure):
         super().__init__([self.presets, self.token, columns, self.picture], still)
 
     @property
-    def asking(self) -> int:
+    def query_index(self) -> int:
         """The index of the token whose numbers are shown and whose query is drawn."""
         return SENTENCE.index(self.token.value)
 
@@ -46,13 +46,13 @@ class AttentionPlayground(LiveFigure):
         """Move the sliders to the token's numbers."""
         self._following = True
         for role, pair in self.sliders.items():
-            for slider, number in zip(pair, getattr(self.hand, role)[self.asking], strict=True):
+            for slider, number in zip(pair, getattr(self.hand, role)[self.query_index], strict=True):
                 slider.value = number
         self._following = False
 
     def _show(self, change: object = None) -> None:
         self._follow()
-        self.picture.value = image_html(attention_playground(self.hand, self.asking))
+        self.picture.value = image_html(attention_playground(self.hand, self.query_index))
 
     def _start_again(self, change: object) -> None:
         self.hand = PRESETS[self.presets.value]
@@ -64,9 +64,9 @@ class AttentionPlayground(LiveFigure):
         for role, (first, second) in self.sliders.items():
             point: Pair = (first.value, second.value)
             points = getattr(self.hand, role)
-            moved = (*points[: self.asking], point, *points[self.asking + 1 :])
+            moved = (*points[: self.query_index], point, *points[self.query_index + 1 :])
             self.hand = replace(self.hand, **{role: moved})
-        self.picture.value = image_html(attention_playground(self.hand, self.asking))
+        self.picture.value = image_html(attention_playground(self.hand, self.query_index))
 
 
 def _slider(description: str) -> ipywidgets.FloatSlider:

@@ -16,14 +16,14 @@ SCALES = {"q·k": 0.0, "q·k / √d": -0.5, "q·k / d": -1.0}
 """Ways to scale a score: the power of d that it is multiplied with."""
 
 _COLOURS = dict(zip(SCALES, (PALETTE["vermilion"], PALETTE["blue"], PALETTE["orange"]), strict=True))
-_DRAWN = 3000
-_WIDTHS = tuple(2**power for power in range(11))
+_NUM_SAMPLES = 3000
+_HEAD_DIMS = tuple(2**power for power in range(11))
 
 
 @lru_cache(maxsize=64)
 def largest_weight(d: int, keys: int, scale: str) -> float:
     """The largest of the softmax weights, on average, for standard normal queries and keys."""
-    weights = _softmax(_scores(d, keys, _DRAWN) * float(d) ** SCALES[scale])
+    weights = _softmax(_scores(d, keys, _NUM_SAMPLES) * float(d) ** SCALES[scale])
     return float(weights.max(axis=-1).mean())
 
 
@@ -39,12 +39,12 @@ def softmax_saturation(d: int = 64, keys: int = 20) -> Figure:
     curves = new_axes(figure, f"The largest of {keys} weights, on average", "width of the head, d", "weight")
     curves.set_subplotspec(places[0])
     for name, colour in _COLOURS.items():
-        values = [largest_weight(width, keys, name) for width in _WIDTHS]
-        curves.plot(_WIDTHS, values, color=colour, linewidth=2, marker="o", markersize=3.5, label=name)
+        values = [largest_weight(width, keys, name) for width in _HEAD_DIMS]
+        curves.plot(_HEAD_DIMS, values, color=colour, linewidth=2, marker="o", markersize=3.5, label=name)
     curves.axhline(1 / keys, color=GREY, linestyle=":", linewidth=1.2)
     curves.axvline(d, color=GREY, linewidth=1)
     curves.set_xscale("log", base=2)
-    curves.set_xticks(_WIDTHS[::2], [str(width) for width in _WIDTHS[::2]])
+    curves.set_xticks(_HEAD_DIMS[::2], [str(width) for width in _HEAD_DIMS[::2]])
     curves.set_ylim(0, 1.03)
     curves.legend(frameon=False, fontsize=9, loc="upper left")
     bars = new_axes(figure, f"One query's weights at d = {d}", "key, the best first", "")

@@ -20,7 +20,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, 
 from lmcourse.units import GIB
 
 MODEL = "llama-3-8b"
-GROUPS = (PALETTE["blue"], PALETTE["orange"], PALETTE["green"], PALETTE["purple"])
+GROUP_COLOURS = (PALETTE["blue"], PALETTE["orange"], PALETTE["green"], PALETTE["purple"])
 
 
 def with_attention(change: Callable[[int, AttentionConfig], AttentionConfig]) -> TransformerConfig:
@@ -78,11 +78,11 @@ def _draw_heads(axes: Axes, kv_heads: int) -> None:
     group = 32 // kv_heads
     for head in range(32):
         mine = head // group
-        colour, centre = GROUPS[mine % len(GROUPS)], (mine + 0.5) * group
+        colour, centre = GROUP_COLOURS[mine % len(GROUP_COLOURS)], (mine + 0.5) * group
         axes.plot([head + 0.5, centre], [1.0, 0.42], color=colour, linewidth=1.2, zorder=1)
         axes.add_patch(Rectangle((head + 0.1, 1.0), 0.8, 0.4, facecolor=colour, zorder=2))
     for mine in range(kv_heads):
-        colour, centre = GROUPS[mine % len(GROUPS)], (mine + 0.5) * group
+        colour, centre = GROUP_COLOURS[mine % len(GROUP_COLOURS)], (mine + 0.5) * group
         axes.add_patch(Rectangle((centre - 0.45, 0.0), 0.9, 0.42, facecolor=colour, edgecolor="black", zorder=2))
     axes.text(-0.4, 1.2, "queries", ha="right", va="center", fontsize=9)
     axes.text(-0.4, 0.2, "keys, values", ha="right", va="center", fontsize=9)
@@ -93,7 +93,9 @@ def _draw_heads(axes: Axes, kv_heads: int) -> None:
 def _draw_weights(axes: Axes, config: TransformerConfig) -> int:
     """One bar, cut into the four matrices; returns how many weights they have."""
     left = 0
-    for matrix, colour in zip(attention_matrices(config.layers[0].attention, config.d_model), GROUPS, strict=True):
+    for matrix, colour in zip(
+        attention_matrices(config.layers[0].attention, config.d_model), GROUP_COLOURS, strict=True
+    ):
         width = matrix.weights / 1e6
         axes.barh(["this"], [width], left=left / 1e6, color=colour, height=0.5, edgecolor="white")
         if width > 3:
@@ -107,7 +109,7 @@ def _draw_weights(axes: Axes, config: TransformerConfig) -> int:
     return left
 
 
-CACHES: dict[str, Callable[[int, AttentionConfig], AttentionConfig]] = {
+CACHE_VARIANTS: dict[str, Callable[[int, AttentionConfig], AttentionConfig]] = {
     "MHA, 32 key heads": lambda number, attention: replace(attention, kv_heads=32),
     "GQA, 8 (Llama 3 8B)": lambda number, attention: attention,
     "MQA, 1": lambda number, attention: replace(attention, kv_heads=1),
@@ -120,7 +122,7 @@ CACHES: dict[str, Callable[[int, AttentionConfig], AttentionConfig]] = {
 }
 """What the cache of Llama 3 8B would be with other attention."""
 
-_LINES = (
+_LINE_STYLES = (
     (PALETTE["vermilion"], "-"),
     (PALETTE["blue"], "-"),
     (PALETTE["orange"], "-"),
@@ -137,12 +139,12 @@ def cache_against_context(batch: int = 1) -> Figure:
     figure = new_figure(8.0, 4.4)
     axes = new_axes(figure, f"KV cache of {_counted(batch, 'text')}, Llama 3 8B", "tokens in each text", "GiB (bf16)")
     lengths = [2**power for power in range(10, 21)]
-    told = []
-    for (name, change), (colour, line) in zip(CACHES.items(), _LINES, strict=True):
+    alt_parts = []
+    for (name, change), (colour, line) in zip(CACHE_VARIANTS.items(), _LINE_STYLES, strict=True):
         config = with_attention(change)
         sizes = np.array([cache_bytes(config, batch, length).total for length in lengths]) / GIB
         axes.plot(lengths, sizes, color=colour, linestyle=line, linewidth=2, label=name)
-        told.append(f"{name}: {cache_bytes(config, batch, 131_072).total / GIB:.4g}")
+        alt_parts.append(f"{name}: {cache_bytes(config, batch, 131_072).total / GIB:.4g}")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(lengths[::2], [f"{length:,}" for length in lengths[::2]])
@@ -153,4 +155,6 @@ def cache_against_context(batch: int = 1) -> Figure:
         "Fewer key heads move the line down, and it goes on rising. A window makes it flat; with full attention in "
         "every 4th layer it rises again, to a quarter of the height."
     )
-    return describe(figure, caption=caption, alt=f"KV cache at 131072 tokens, batch {batch}, GiB: {'; '.join(told)}")
+    return describe(
+        figure, caption=caption, alt=f"KV cache at 131072 tokens, batch {batch}, GiB: {'; '.join(alt_parts)}"
+    )

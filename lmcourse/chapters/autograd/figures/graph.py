@@ -17,8 +17,8 @@ PHASES = {"start": "before the forward pass", "forward": "forward", "seed": "bac
 _WIDTH = 8.0
 _ROW = 1.02
 _BOX_HEIGHT = 0.78
-_DETOUR = 0.9
-_LIT = PALETTE["vermilion"]
+_SKIP_EDGE_HEIGHT = 0.9
+_HIGHLIGHT = PALETTE["vermilion"]
 
 
 def computation_graph(graph: Graph | str = "linear regression", gradients: bool = True) -> Figure:
@@ -66,21 +66,21 @@ def graph_step(graph: Graph | str = "linear regression", step: int = 0) -> Figur
 
 def _canvas(graph: Graph, title: str) -> tuple[Figure, Axes]:
     height = _ROW * max(len(layer) for layer in graph.layers)
-    figure = new_figure(_WIDTH, height + 1.15 + 0.3 * _has_detours(graph))
+    figure = new_figure(_WIDTH, height + 1.15 + 0.3 * _has_skip_edges(graph))
     axes = new_canvas(figure, title)
     axes.set_xlim(0, _WIDTH)
-    axes.set_ylim(-height / 2 - 0.35, height / 2 + 0.3 * _has_detours(graph))
+    axes.set_ylim(-height / 2 - 0.35, height / 2 + 0.3 * _has_skip_edges(graph))
     present = [kind for kind in KIND_COLOURS if any(node.kind == kind for node in graph.nodes)]
     patches = [Patch(facecolor=KIND_COLOURS[kind], edgecolor=GREY, label=kind) for kind in present]
     axes.legend(handles=patches, loc="lower center", ncols=3, frameon=False, fontsize=8.5, handlelength=1.2)
     return figure, axes
 
 
-def _has_detours(graph: Graph) -> bool:
+def _has_skip_edges(graph: Graph) -> bool:
     return any(graph.nodes[edge.child].layer - graph.nodes[edge.parent].layer > 1 for edge in graph.edges)
 
 
-def _place(graph: Graph, index: int) -> tuple[float, float]:
+def _box_centre(graph: Graph, index: int) -> tuple[float, float]:
     """The centre of a node's box, in inches."""
     node = graph.nodes[index]
     rows = len(graph.layers[node.layer])
@@ -96,11 +96,11 @@ def _box_width(graph: Graph) -> float:
 
 
 def _draw_nodes(
-    axes: Axes, graph: Graph, values: Sequence[float | None], grads: Sequence[float] | None, lit: int | None
+    axes: Axes, graph: Graph, values: Sequence[float | None], grads: Sequence[float] | None, highlighted: int | None
 ) -> None:
     width = _box_width(graph)
     for index, node in enumerate(graph.nodes):
-        x, y = _place(graph, index)
+        x, y = _box_centre(graph, index)
         value = values[index]
         axes.add_patch(
             FancyBboxPatch(
@@ -109,8 +109,8 @@ def _draw_nodes(
                 _BOX_HEIGHT,
                 boxstyle="round,pad=0,rounding_size=0.08",
                 facecolor=KIND_COLOURS[node.kind],
-                edgecolor=_LIT if index == lit else GREY,
-                linewidth=2.4 if index == lit else 0.9,
+                edgecolor=_HIGHLIGHT if index == highlighted else GREY,
+                linewidth=2.4 if index == highlighted else 0.9,
                 alpha=1.0 if value is not None else 0.45,
                 zorder=3,
             )
@@ -128,9 +128,9 @@ def _draw_nodes(
 
 def _draw_edges(axes: Axes, graph: Graph, values: Sequence[float | None], now: Step | None) -> None:
     for index, edge in enumerate(graph.edges):
-        lit = now is not None and _is_lit(edge, now)
-        backward = lit and now is not None and now.phase == "backward"
-        left, right, bend = _course(graph, index)
+        highlighted = now is not None and _is_highlighted(edge, now)
+        backward = highlighted and now is not None and now.phase == "backward"
+        left, right, bend = _edge_path(graph, index)
         axes.add_patch(
             FancyArrowPatch(
                 right if backward else left,
@@ -138,48 +138,48 @@ def _draw_edges(axes: Axes, graph: Graph, values: Sequence[float | None], now: S
                 arrowstyle="-|>",
                 mutation_scale=11,
                 connectionstyle=f"arc3,rad={-bend if backward else bend}",
-                color=_LIT if lit else GREY,
-                linewidth=2.2 if lit else 0.9,
+                color=_HIGHLIGHT if highlighted else GREY,
+                linewidth=2.2 if highlighted else 0.9,
                 zorder=2,
             )
         )
         if values[edge.child] is not None:
             lift = 0.13 if left[1] == right[1] and not bend else -bend * (right[0] - left[0]) / 2
             middle = (left[0] + right[0]) / 2, (left[1] + right[1]) / 2 + lift
-            _write_on(axes, *middle, f"{edge.local:.3g}", lit=backward)
+            _write_on(axes, *middle, f"{edge.local:.3g}", highlighted=backward)
 
 
-def _is_lit(edge: Edge, now: Step) -> bool:
+def _is_highlighted(edge: Edge, now: Step) -> bool:
     """Whether a step uses this edge: the one it follows back, or all that lead to the node it computes."""
     return edge is now.edge if now.phase == "backward" else now.phase == "forward" and edge.child == now.node
 
 
-def _course(graph: Graph, index: int) -> tuple[tuple[float, float], tuple[float, float], float]:
+def _edge_path(graph: Graph, index: int) -> tuple[tuple[float, float], tuple[float, float], float]:
     """Where an edge starts and ends, and how much it bends.
 
     Twins part. An edge over more than one layer goes around what lies between, and comes down on its child from above,
     or up from below.
     """
     edge, half = graph.edges[index], _box_width(graph) / 2
-    (x0, y0), (x1, y1) = _place(graph, edge.parent), _place(graph, edge.child)
+    (x0, y0), (x1, y1) = _box_centre(graph, edge.parent), _box_centre(graph, edge.child)
     twins = [i for i, e in enumerate(graph.edges) if (e.parent, e.child) == (edge.parent, edge.child)]
     if graph.nodes[edge.child].layer - graph.nodes[edge.parent].layer > 1:
         up = 1 if y0 + y1 >= 0 else -1
-        return (x0 + half, y0), (x1, y1 + up * _BOX_HEIGHT / 2), -up * min(0.3, _DETOUR / (x1 - x0))
+        return (x0 + half, y0), (x1, y1 + up * _BOX_HEIGHT / 2), -up * min(0.3, _SKIP_EDGE_HEIGHT / (x1 - x0))
     bend = 0.0 if len(twins) == 1 else 0.45 if index == twins[0] else -0.45
     return (x0 + half, y0), (x1 - half, y1), bend
 
 
-def _write_on(axes: Axes, x: float, y: float, text: str, *, lit: bool) -> None:
+def _write_on(axes: Axes, x: float, y: float, text: str, *, highlighted: bool) -> None:
     axes.text(
         x,
         y,
         text,
         ha="center",
         va="center",
-        fontsize=(9 if lit else 8) - (len(text) > 5),
-        fontweight="bold" if lit else "normal",
-        color=_LIT if lit else GREY,
+        fontsize=(9 if highlighted else 8) - (len(text) > 5),
+        fontweight="bold" if highlighted else "normal",
+        color=_HIGHLIGHT if highlighted else GREY,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
         zorder=5,
     )

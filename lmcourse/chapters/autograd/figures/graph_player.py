@@ -10,8 +10,8 @@ from lmcourse.autograd import Graph, example, steps_of
 from lmcourse.chapters.autograd.figures.graph import computation_graph, graph_step
 from lmcourse.widgets.live import LiveFigure, image_html
 
-_MILLISECONDS = 1500
-_UNSEEN = "position: absolute; left: -9999px"
+_STEP_MILLISECONDS = 1500
+_VISUALLY_HIDDEN = "position: absolute; left: -9999px"
 """For the text that a screen reader reads out: in the picture it is the title."""
 
 
@@ -29,7 +29,7 @@ class GraphPlayer(LiveFigure):
         last = len(self.steps) - 1
         self.back = _button("◀ back", "one step back")
         self.forward = _button("next ▶", "one step on")
-        self.play = ipywidgets.Play(min=0, max=last, interval=_MILLISECONDS)
+        self.play = ipywidgets.Play(min=0, max=last, interval=_STEP_MILLISECONDS)
         self.slider = ipywidgets.IntSlider(
             min=0,
             max=last,
@@ -53,7 +53,7 @@ class GraphPlayer(LiveFigure):
     def _show(self) -> None:
         step = self.slider.value
         self.back.disabled, self.forward.disabled = step == 0, step == self.slider.max
-        self.said.value = f'<div role="status" style="{_UNSEEN}">{html.escape(self.steps[step].text)}</div>'
+        self.said.value = f'<div role="status" style="{_VISUALLY_HIDDEN}">{html.escape(self.steps[step].text)}</div>'
         self.picture.value = image_html(graph_step(self.graph, step))
 
 

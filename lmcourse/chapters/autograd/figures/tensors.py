@@ -19,7 +19,7 @@ _PRODUCTS = {
     "for the weight": (("xᵀ", "D", "B"), ("dy", "B", "K"), ("dW", "D", "K")),
     "for the input": (("dy", "B", "K"), ("Wᵀ", "K", "D"), ("dx", "B", "D")),
 }
-_LARGEST, _SMALLEST = 1.0, 0.3
+_MAX_SIDE, _MIN_SIDE = 1.0, 0.3
 _PITCH = 1.55
 
 
@@ -31,13 +31,13 @@ def three_matmuls(B: int = 6, D: int = 4, K: int = 3) -> Figure:
     figure = new_figure(8.0, 5.0)
     each = 2 * B * D * K
     axes = new_canvas(figure, f"Three products over the same three axes: 2·B·D·K = {each:,} FLOPs each")
-    scale = _LARGEST / max(sizes.values())
+    scale = _MAX_SIDE / max(sizes.values())
     for row, (name, matrices) in enumerate(_PRODUCTS.items()):
         y = -row * _PITCH
         axes.text(0.0, y, name, va="center", fontsize=10, fontweight="bold")
         for column, ((label, high, wide), sign) in enumerate(zip(matrices, ("@", "=", ""), strict=True)):
             x = 2.6 + 1.9 * column
-            size = max(sizes[high] * scale, _SMALLEST), max(sizes[wide] * scale, _SMALLEST)
+            size = max(sizes[high] * scale, _MIN_SIDE), max(sizes[wide] * scale, _MIN_SIDE)
             _draw_matrix(axes, (x, y), size, label, (high, wide))
             axes.text(x + 0.95, y, sign, ha="center", va="center", fontsize=15, color=GREY)
     axes.set_xlim(0, 7.9)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.chapters.feed_forward.exercises.inputs import FEW
+from lmcourse.chapters.feed_forward.exercises.inputs import FIVE_INPUTS
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -42,10 +42,10 @@ gelu = Exercise(
     difficulty=2,
     reference=_gelu,
     cases=[
-        case("five numbers", FEW),
+        case("five numbers", FIVE_INPUTS),
         case("a matrix", torch.tensor([[0.5, -0.5], [2.0, -2.0]])),
         case("far from zero", torch.tensor([-40.0, 40.0])),
-        case("double precision", FEW.double()),
+        case("double precision", FIVE_INPUTS.double()),
         case("half precision", torch.tensor([-3.0, -2.5, -2.0, 1.5], dtype=torch.float16)),
     ],
     hidden_cases=_gelu_cases,
@@ -128,7 +128,7 @@ squared_relu = Exercise(
     difficulty=1,
     reference=lambda x: F.relu(x.double()).square().to(x.dtype),
     cases=[
-        case("five numbers", FEW),
+        case("five numbers", FIVE_INPUTS),
         case("a matrix", torch.tensor([[0.5, -0.5], [2.0, -2.0]])),
         case("half precision, far from zero", torch.tensor([-300.0, 16.0], dtype=torch.float16)),
     ],

@@ -2,4 +2,4 @@
 
 import torch
 
-FEW = torch.tensor([-3.0, -1.0, 0.0, 1.0, 3.0])
+FIVE_INPUTS = torch.tensor([-3.0, -1.0, 0.0, 1.0, 3.0])

@@ -7,7 +7,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.feed_forward.exercises.inputs import FEW
+from lmcourse.chapters.feed_forward.exercises.inputs import FIVE_INPUTS
 from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -41,8 +41,8 @@ silu = Exercise(
     difficulty=2,
     reference=_silu,
     cases=[
-        case("five numbers", FEW),
-        case("β = 2", FEW, beta=2.0),
+        case("five numbers", FIVE_INPUTS),
+        case("β = 2", FIVE_INPUTS, beta=2.0),
         case("far from zero", torch.tensor([-1000.0, -100.0, 100.0, 1000.0])),
         case("half precision", torch.tensor([-12.0, -11.5, 2.0], dtype=torch.float16)),
         script("its gradient", GRADIENT, x=torch.tensor([-2.0, 0.0, 2.0])),

@@ -24,7 +24,7 @@ TITLES = {
     "sigmoid": "sigmoid",
     "identity": "no activation",
 }
-LOOKS = {
+LINE_STYLES = {
     "relu": (PALETTE["black"], "-"),
     "gelu": (PALETTE["blue"], "-"),
     "silu": (PALETTE["vermilion"], "-"),
@@ -38,7 +38,7 @@ LOOKS = {
 Curve = NDArray[np.float64]
 
 
-def activation_zoo(names: Sequence[str] = tuple(LOOKS)) -> Figure:
+def activation_zoo(names: Sequence[str] = tuple(LINE_STYLES)) -> Figure:
     """Activations on one pair of axes. ValueError for an unknown name."""
     x = torch.linspace(-4, 3, 701, dtype=torch.float64)
     figure = new_figure(8.0, 4.4)
@@ -46,7 +46,7 @@ def activation_zoo(names: Sequence[str] = tuple(LOOKS)) -> Figure:
     ends = []
     for name in names:
         y, _ = value_and_slope(name, x)
-        colour, dashes = LOOKS.get(name, (GREY, "-"))
+        colour, dashes = LINE_STYLES.get(name, (GREY, "-"))
         axes.plot(x, y, color=colour, linestyle=dashes, linewidth=2.2, label=TITLES[name])
         ends.append(f"{TITLES[name]} {y[200]:.3f}, {y[600]:.3f}")
     axes.axhline(0, color=GREY, linewidth=0.8)

@@ -20,7 +20,7 @@ OPERATIONS = {
 """Operations for each number, and how many arrays are read and written. Those of GELU are a guess upwards."""
 
 _BYTES = 2  # bf16
-_LABELS_TO_THE_LEFT = ("gate · value", "GELU backward")
+_LABELLED_LEFT = ("gate · value", "GELU backward")
 
 
 def elementwise_roofline(accelerator: str = "h100-sxm") -> Figure:
@@ -36,7 +36,7 @@ def elementwise_roofline(accelerator: str = "h100-sxm") -> Figure:
     for peak, label, colour in ((tensor, "tensor cores", PALETTE["blue"]), (plain, "other units", PALETTE["orange"])):
         roof = np.minimum(intensity * chip.bandwidth, peak) / 1e12
         axes.plot(intensity, roof, color=colour, linewidth=2.5, label=f"{label}: {peak / 1e12:,.0f} TFLOP/s")
-    told = _mark_activations(axes, chip, plain)
+    alt_parts = _mark_activations(axes, chip, plain)
     product = matmul_intensity(4096, 4096, 16_384)
     reach = min(product * chip.bandwidth, tensor) / 1e12
     axes.plot([product], [reach], "s", color="black", markersize=8)
@@ -52,18 +52,18 @@ def elementwise_roofline(accelerator: str = "h100-sxm") -> Figure:
         f"On the slope, memory decides and arithmetic waits. In bf16 an activation may spend {free:.0f} operations on "
         "each number before the flat part, so an erf or an exp costs nothing extra."
     )
-    alt = f"Roofline of {chip.title}: {'; '.join(told)}; {free:.0f} operations per number cost nothing extra"
+    alt = f"Roofline of {chip.title}: {'; '.join(alt_parts)}; {free:.0f} operations per number cost nothing extra"
     return describe(figure, caption=caption, alt=alt)
 
 
 def _mark_activations(axes: Axes, chip: Accelerator, peak: float) -> list[str]:
     """Draw each activation on the roof; return what there is to tell about it."""
-    told = []
+    alt_parts = []
     for name, (work, arrays) in OPERATIONS.items():
         at = work / (arrays * _BYTES)
         reach = min(at * chip.bandwidth, peak)
-        told.append(f"{name} {at:.2f} FLOPs per byte, {100 * reach / peak:.0f} % of the peak")
+        alt_parts.append(f"{name} {at:.2f} FLOPs per byte, {100 * reach / peak:.0f} % of the peak")
         axes.plot([at], [reach / 1e12], "o", color=PALETTE["vermilion"], markersize=8)
-        offset, side = ((-8, 6), "right") if name in _LABELS_TO_THE_LEFT else ((8, -10), "left")
+        offset, side = ((-8, 6), "right") if name in _LABELLED_LEFT else ((8, -10), "left")
         axes.annotate(name, (at, reach / 1e12), offset, textcoords="offset points", fontsize=9, ha=side)
-    return told
+    return alt_parts

@@ -68,14 +68,14 @@ def ablation_losses(losses: Mapping[str, Sequence[float]], floor: float) -> Figu
     figure = new_figure(8.0, 3.6)
     seeds = len(next(iter(losses.values())))
     axes = new_axes(figure, f"The same number of parameters, {seeds} seeds each", "loss on new text (nats per byte)")
-    told = []
+    alt_parts = []
     for row, (name, values) in enumerate(losses.items()):
         mean, spread = statistics.mean(values), statistics.stdev(values)
         axes.errorbar(
             [mean], [row], xerr=spread, fmt="|", color=PALETTE["blue"], markersize=22, capsize=6, elinewidth=2
         )
         axes.plot(values, [row] * len(values), "o", color=PALETTE["orange"], markersize=8, markeredgecolor="black")
-        told.append(f"{name} {mean:.2f} ± {spread:.2f}")
+        alt_parts.append(f"{name} {mean:.2f} ± {spread:.2f}")
     axes.axvline(floor, color=GREY, linewidth=1.5, linestyle="--")
     axes.annotate(
         f"entropy of the language, {floor:.2f}:\nnobody can do better",
@@ -93,4 +93,4 @@ def ablation_losses(losses: Mapping[str, Sequence[float]], floor: float) -> Figu
         "Dots: one run each. Bar: mean and standard deviation over seeds. A short training of a tiny model tells who "
         "learns fast at first, not who is best in the end."
     )
-    return describe(figure, caption=caption, alt=f"Loss by activation, mean and deviation: {'; '.join(told)}")
+    return describe(figure, caption=caption, alt=f"Loss by activation, mean and deviation: {'; '.join(alt_parts)}")

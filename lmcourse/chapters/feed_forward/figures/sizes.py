@@ -51,7 +51,7 @@ def matched_parameters(d_model: int = 4096, multiple: int = 256) -> Figure:
     plain = 8 * d_model**2
     figure = new_figure(8.0, 3.4)
     axes = new_axes(figure, f"One feed-forward layer, d = {d_model:,}", "parameters (millions)")
-    told = []
+    alt_parts = []
     for row, (name, config) in enumerate(layers.items()):
         weights = [matrix.weights for matrix in feed_forward_matrices(config, d_model)]
         left = 0.0
@@ -60,7 +60,7 @@ def matched_parameters(d_model: int = 4096, multiple: int = 256) -> Figure:
             left += size / 1e6
         ratio = sum(weights) / plain
         axes.text(left, row, f"  {left:,.1f} M = {100 * ratio:.1f} %", va="center", fontsize=9, color=GREY)
-        told.append(f"{name} {left:,.1f} M ({100 * ratio:.1f} %)")
+        alt_parts.append(f"{name} {left:,.1f} M ({100 * ratio:.1f} %)")
     axes.axvline(plain / 1e6, color="black", linewidth=1.2, linestyle="--")
     axes.set_yticks(range(len(layers)), list(layers))
     axes.set_xlim(0, plain / 1e6 * 1.95)
@@ -73,7 +73,7 @@ def matched_parameters(d_model: int = 4096, multiple: int = 256) -> Figure:
         "dashed line, up to the rounding."
     )
     return describe(
-        figure, caption=caption, alt=f"Parameters of a feed-forward layer, d = {d_model}: {'; '.join(told)}"
+        figure, caption=caption, alt=f"Parameters of a feed-forward layer, d = {d_model}: {'; '.join(alt_parts)}"
     )
 
 
@@ -81,7 +81,7 @@ def width_ratios() -> Figure:
     """d_ff / d of published models, gated or not, on a logarithmic scale."""
     figure = new_figure(8.0, 5.4)
     axes = new_axes(figure, "How wide is the feed-forward layer?", "d_ff / d")
-    told = []
+    alt_parts = []
     for row, name in enumerate(MODELS):
         decoder = find_model(name).decoder
         layer = decoder.layers[0].feed_forward
@@ -89,7 +89,7 @@ def width_ratios() -> Figure:
         colour, marker = (PALETTE["blue"], "o") if layer.gated else (PALETTE["vermilion"], "s")
         axes.plot([ratio], [row], marker, color=colour, markersize=9)
         axes.annotate(f"{ratio:.3g}", (ratio, row), (8, 0), textcoords="offset points", va="center", fontsize=9)
-        told.append(f"{name} {ratio:.3g}{'' if layer.gated else ' (plain)'}")
+        alt_parts.append(f"{name} {ratio:.3g}{'' if layer.gated else ' (plain)'}")
     for ratio, label in ((8 / 3, "8/3"), (4.0, "4")):
         axes.axvline(ratio, color=GREY, linewidth=1.2, linestyle="--", zorder=0)
         axes.text(ratio, -0.75, f" {label}", va="center", fontsize=10, color=GREY)
@@ -105,7 +105,7 @@ def width_ratios() -> Figure:
         "Plain layers are 4 d wide. Gated ones began at 8/3 d, which has as many parameters; many have grown since. "
         "T5-11B is the outlier; its successor went back."
     )
-    return describe(figure, caption=caption, alt=f"Ratio of feed-forward width to model width: {', '.join(told)}")
+    return describe(figure, caption=caption, alt=f"Ratio of feed-forward width to model width: {', '.join(alt_parts)}")
 
 
 def ratio_trade(ratio: float = 4.0, d_model: int = 768) -> Figure:

@@ -16,7 +16,7 @@ from lmcourse.chapters.floating_point.figures.ranges import FORMAT_COLOURS
 from lmcourse.numerics import BF16, FP16, FP32, FloatFormat, find_format, running_sum
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
-_SAMPLES = 100_000
+_NUM_SAMPLES = 100_000
 
 
 def running_sums(increment: float = 0.01, count: int = 1000) -> Figure:
@@ -55,7 +55,7 @@ def gradient_histogram(scale: float = 1.0, format: FloatFormat | str = "fp16") -
     if not scale > 0:
         raise ValueError(f"the loss scale is a positive number, not {scale:g}")
     chosen = find_format(format)
-    magnitudes = scale * 10 ** np.random.default_rng(0).normal(-7, 1.5, _SAMPLES)
+    magnitudes = scale * 10 ** np.random.default_rng(0).normal(-7, 1.5, _NUM_SAMPLES)
     zones = _zones(chosen)
     figure = new_figure(8.0, 4.0)
     axes = new_axes(
@@ -65,11 +65,13 @@ def gradient_histogram(scale: float = 1.0, format: FloatFormat | str = "fp16") -
         "share per bin (%)",
     )
     groups = [magnitudes[(magnitudes > zone.low) & (magnitudes <= zone.high)] for zone in zones]
-    shares = [f"{zone.name}: {100 * group.size / _SAMPLES:.1f} %" for zone, group in zip(zones, groups, strict=True)]
+    shares = [
+        f"{zone.name}: {100 * group.size / _NUM_SAMPLES:.1f} %" for zone, group in zip(zones, groups, strict=True)
+    ]
     axes.hist(
         groups,
         bins=np.logspace(-16, 8, 121).tolist(),
-        weights=[np.full(group.size, 100 / _SAMPLES) for group in groups],
+        weights=[np.full(group.size, 100 / _NUM_SAMPLES) for group in groups],
         color=[zone.colour for zone in zones],
         label=shares,
         stacked=True,
@@ -80,7 +82,7 @@ def gradient_histogram(scale: float = 1.0, format: FloatFormat | str = "fp16") -
     axes.set_ylim(0, 7)
     axes.legend(frameon=False, fontsize=9, loc="upper right")
     caption = (
-        f"{_SAMPLES:,} synthetic gradients. What is at most half the smallest subnormal becomes zero and is "
+        f"{_NUM_SAMPLES:,} synthetic gradients. What is at most half the smallest subnormal becomes zero and is "
         "lost; a loss scale moves the whole heap to the right before that can happen."
     )
     alt = f"Histogram of synthetic gradients times {scale:g} in {chosen.name}; {', '.join(shares)}"

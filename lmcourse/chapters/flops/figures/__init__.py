@@ -5,21 +5,21 @@ from lmcourse.chapters.flops.figures.budget import training_budget
 from lmcourse.chapters.flops.figures.generation import generation_cost
 from lmcourse.chapters.flops.figures.landmarks import training_landmarks
 from lmcourse.chapters.flops.figures.parts import attention_by_length, flops_by_part
-from lmcourse.chapters.flops.figures.peaks import clock_mistakes, one_rate_many_peaks
+from lmcourse.chapters.flops.figures.peaks import timing_mistakes, utilisation_by_peak
 from lmcourse.chapters.flops.figures.products import elementwise_share, matmul_cube
 from lmcourse.chapters.flops.figures.rules import six_n_gap
 
 __all__ = [
     "attention_by_length",
     "backward_bars",
-    "clock_mistakes",
     "elementwise_share",
     "flops_by_part",
     "generation_cost",
     "matmul_cube",
-    "one_rate_many_peaks",
     "recompute_bars",
     "six_n_gap",
+    "timing_mistakes",
     "training_budget",
     "training_landmarks",
+    "utilisation_by_peak",
 ]

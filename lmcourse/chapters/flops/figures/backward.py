@@ -48,8 +48,8 @@ def backward_bars(batch: int = 64, width: int = 128, outputs: int = 32, input_gr
         f"Batch {batch}, x → {width} → {outputs}. Each layer has a gradient for its weights and one for its input, "
         "both as large as its forward product; the first layer needs the second only if x does."
     )
-    told = "; ".join(f"{name.split(':')[0]}{name.split(':')[1]} {sum(row):,}" for name, row in rows.items())
-    return describe(figure, caption=caption, alt=f"FLOPs of two layers: {told}; backward over forward {ratio:.4g}")
+    summary = "; ".join(f"{name.split(':')[0]}{name.split(':')[1]} {sum(row):,}" for name, row in rows.items())
+    return describe(figure, caption=caption, alt=f"FLOPs of two layers: {summary}; backward over forward {ratio:.4g}")
 
 
 def recompute_bars(model: str = "gpt-3", length: int = 2048) -> Figure:
@@ -57,7 +57,7 @@ def recompute_bars(model: str = "gpt-3", length: int = 2048) -> Figure:
     config = find_model(model).decoder
     figure = new_figure(8.0, 3.0)
     axes = new_axes(figure, f"{model}, {length:,} tokens: what is really computed", "FLOPs (forward pass = 1)")
-    told = []
+    alt_parts = []
     for place, choice in enumerate(RECOMPUTE):
         step = training_flops(config, 1, length, recompute=choice)  # type: ignore[arg-type]
         forward = step.forward.total
@@ -69,7 +69,7 @@ def recompute_bars(model: str = "gpt-3", length: int = 2048) -> Figure:
             left += size
         ratio = step.hardware.total / step.model.total
         axes.text(left, place, f"  HFU = {ratio:.3f} · MFU", va="center", fontsize=9)
-        told.append(f"{RECOMPUTE[choice]} {left:.3f}, HFU over MFU {ratio:.3f}")
+        alt_parts.append(f"{RECOMPUTE[choice]} {left:.3f}, HFU over MFU {ratio:.3f}")
     axes.set_yticks(range(3), [f"again: {name}" for name in RECOMPUTE.values()])
     axes.set_ylim(2.6, -0.6)
     axes.set_xlim(0, 5.3)
@@ -79,5 +79,5 @@ def recompute_bars(model: str = "gpt-3", length: int = 2048) -> Figure:
         "Model FLOPs are forward and backward, whatever an implementation does; hardware FLOPs count what is computed "
         "again. With whole blocks that is nearly 8 for 6."
     )
-    alt = f"Hardware FLOPs of {model} in forward passes, by what is computed again: {'; '.join(told)}"
+    alt = f"Hardware FLOPs of {model} in forward passes, by what is computed again: {'; '.join(alt_parts)}"
     return describe(figure, caption=caption, alt=alt)

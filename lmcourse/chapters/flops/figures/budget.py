@@ -16,15 +16,15 @@ from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
 
-LONGEST_TEXT = 4096
+MAX_SEQ_LEN = 4096
 """Tokens in a text of the calculator, or as many as the model can read: attention's share depends on it."""
 
-_USUAL = (0.3, 0.6)
+_TYPICAL_MFU = (0.3, 0.6)
 """MFU of most published runs."""
 
 
 @dataclass(frozen=True)
-class Run:
+class PlannedRun:
     """A model, how much it reads, and what computes it.
 
     Attributes:
@@ -37,10 +37,12 @@ class Run:
 
     @property
     def days(self) -> float:
+        """How long the fleet computes."""
         return self.fleet.days(self.flops)
 
     @property
     def gpu_hours(self) -> float:
+        """The same on one device, in hours."""
         return self.fleet.device_hours(self.flops)
 
 
@@ -49,16 +51,16 @@ def best_format(accelerator: Accelerator) -> Format:
     return "bf16" if "bf16" in accelerator.peaks else "fp16"
 
 
-def planned(model: str, accelerator: str, gpus: int, tokens: float, mfu: float) -> Run:
+def plan_run(model: str, accelerator: str, gpus: int, tokens: float, mfu: float) -> PlannedRun:
     """The run of a model of the zoo, all pairs of its texts counted."""
-    machine, length = find_accelerator(accelerator), text_length(model)
+    machine, length = find_accelerator(accelerator), sequence_length(model)
     per_text = training_flops(find_model(model).decoder, 1, length).model.total
-    return Run(per_text / length * tokens, Fleet(machine, gpus, mfu, best_format(machine)))
+    return PlannedRun(per_text / length * tokens, Fleet(machine, gpus, mfu, best_format(machine)))
 
 
-def text_length(model: str) -> int:
+def sequence_length(model: str) -> int:
     """Tokens in a text of the calculator."""
-    return min(LONGEST_TEXT, find_model(model).decoder.context or LONGEST_TEXT)
+    return min(MAX_SEQ_LEN, find_model(model).decoder.context or MAX_SEQ_LEN)
 
 
 def training_budget(
@@ -75,7 +77,7 @@ def training_budget(
     """
     if tokens_in_billions <= 0 or dollars_per_gpu_hour <= 0:
         raise ValueError("tokens and price must be positive")
-    run = planned(model, accelerator, gpus, tokens_in_billions * 1e9, mfu)
+    run = plan_run(model, accelerator, gpus, tokens_in_billions * 1e9, mfu)
     machine, cost = run.fleet.accelerator, run.gpu_hours * dollars_per_gpu_hour
     figure = new_figure(8.0, 4.0)
     places = figure.add_gridspec(1, 2, width_ratios=[1.08, 1])
@@ -86,8 +88,8 @@ def training_budget(
     curve.set_subplotspec(places[1])
     _draw_days(curve, run)
     caption = (
-        f"Texts of {text_length(model):,} tokens, all pairs counted. The band is an MFU of {_USUAL[0]:g} to "
-        f"{_USUAL[1]:g}, where most published runs lie. More GPUs shorten the run; the bill stays, if MFU does."
+        f"Texts of {sequence_length(model):,} tokens, all pairs counted. The band is an MFU of {_TYPICAL_MFU[0]:g} to "
+        f"{_TYPICAL_MFU[1]:g}, where most published runs lie. More GPUs shorten the run; the bill stays, if MFU does."
     )
     alt = (
         f"{model}, {tokens_in_billions:,} billion tokens: {run.flops:.3g} FLOPs, {run.days:.4g} days on {gpus:,} "
@@ -96,7 +98,7 @@ def training_budget(
     return describe(figure, caption=caption, alt=alt)
 
 
-def _write_steps(axes: Axes, run: Run, cost: float) -> None:
+def _write_steps(axes: Axes, run: PlannedRun, cost: float) -> None:
     """The recipe, a line per step."""
     fleet = run.fleet
     peak = fleet.accelerator.peak(fleet.number)
@@ -118,11 +120,11 @@ def _write_steps(axes: Axes, run: Run, cost: float) -> None:
         axes.text(0.97, height, number, ha="right", transform=axes.transAxes, **style)  # type: ignore[arg-type]
 
 
-def _draw_days(axes: Axes, run: Run) -> None:
+def _draw_days(axes: Axes, run: PlannedRun) -> None:
     fleet = run.fleet
     counts = 2.0 ** np.arange(0, 17.1, 0.5)
     alone = run.days * fleet.devices * fleet.mfu
-    low, high = _USUAL
+    low, high = _TYPICAL_MFU
     axes.fill_between(
         counts, alone / counts / high, alone / counts / low, color=PALETTE["sky"], alpha=0.35, linewidth=0
     )

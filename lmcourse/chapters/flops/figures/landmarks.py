@@ -80,8 +80,8 @@ def training_landmarks(accelerator: str = "h100-sxm", gpus: int = 1024, mfu: flo
         f"6·N·D, and the days on {gpus:,} × {machine.title} at MFU {mfu:g}. From GPT-3 to Llama 3.1 "
         "405B it is four years and a factor of 120."
     )
-    told = "; ".join(f"{name} {flops:.3g} FLOPs, {_whole(fleet.days(flops))} days" for flops, name in points)
-    return describe(figure, caption=caption, alt=f"Training compute and days on {gpus} {machine.title}: {told}")
+    summary = "; ".join(f"{name} {flops:.3g} FLOPs, {_whole(fleet.days(flops))} days" for flops, name in points)
+    return describe(figure, caption=caption, alt=f"Training compute and days on {gpus} {machine.title}: {summary}")
 
 
 def _whole(number: float) -> str:

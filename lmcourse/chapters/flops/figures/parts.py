@@ -21,7 +21,7 @@ PARTS = {
     "head": PALETTE["purple"],
 }
 WIDTHS = {768: PALETTE["orange"], 4096: PALETTE["green"], 12_288: PALETTE["blue"]}
-_WORTH_A_LABEL = 0.045
+_MIN_LABELLED_SHARE = 0.045
 
 
 def flops_by_part(length: int = 2048, pairs: Pairs = "all") -> Figure:
@@ -31,7 +31,7 @@ def flops_by_part(length: int = 2048, pairs: Pairs = "all") -> Figure:
     """
     figure = new_figure(8.0, 3.9)
     axes = new_axes(figure, f"Where the FLOPs of a forward pass go, {length:,} tokens", "share (%)")
-    told = []
+    alt_parts = []
     for place, name in enumerate(MODELS):
         count = forward_flops(find_model(name).decoder, 1, length, pairs=pairs)
         left = 0.0
@@ -39,7 +39,7 @@ def flops_by_part(length: int = 2048, pairs: Pairs = "all") -> Figure:
             share = count[part] / count.total
             label = part if place == 0 else None
             axes.barh(place, 100 * share, left=left, color=colour, edgecolor="white", height=0.68, label=label)
-            if share >= _WORTH_A_LABEL:
+            if share >= _MIN_LABELLED_SHARE:
                 axes.text(left + 50 * share, place, f"{100 * share:.0f}", ha="center", va="center", fontsize=9)
             left += 100 * share
         attention = (count["attention scores"] + count["attention values"]) / count.total
@@ -51,7 +51,7 @@ def flops_by_part(length: int = 2048, pairs: Pairs = "all") -> Figure:
             fontsize=8,
             color=GREY,
         )
-        told.append(f"{name} scores and values {attention:.1%}, head {count['head'] / count.total:.1%}")
+        alt_parts.append(f"{name} scores and values {attention:.1%}, head {count['head'] / count.total:.1%}")
     axes.set_yticks(range(len(MODELS)), MODELS)
     axes.set_xlim(0, 115)
     axes.set_xticks(range(0, 101, 20))
@@ -63,7 +63,9 @@ def flops_by_part(length: int = 2048, pairs: Pairs = "all") -> Figure:
         f"{which} The head weighs on small models, scores and values (red and orange) on long texts; the rest is "
         "weights, 2 FLOPs each."
     )
-    return describe(figure, caption=caption, alt=f"Forward FLOPs at {length} tokens, {pairs} pairs: {'; '.join(told)}")
+    return describe(
+        figure, caption=caption, alt=f"Forward FLOPs at {length} tokens, {pairs} pairs: {'; '.join(alt_parts)}"
+    )
 
 
 def attention_by_length(length: int = 2048, pairs: Pairs = "all") -> Figure:
@@ -77,7 +79,7 @@ def attention_by_length(length: int = 2048, pairs: Pairs = "all") -> Figure:
     lengths = 2.0 ** np.linspace(7, 20, 300)
     figure = new_figure(8.0, 4.0)
     axes = new_axes(figure, "When does attention's square matter?", "tokens in the text S", "share of a layer (%)")
-    told = []
+    alt_parts = []
     for width, colour in WIDTHS.items():
         axes.plot(lengths, 100 * layer_share(lengths, width, pairs), color=colour, linewidth=2, label=f"D = {width:,}")
         here = 100 * float(layer_share(np.array(float(length)), width, pairs))
@@ -85,7 +87,7 @@ def attention_by_length(length: int = 2048, pairs: Pairs = "all") -> Figure:
         cross = crossing(width, pairs)
         axes.plot([cross], [50], "|", color=colour, markersize=14, markeredgewidth=2)
         axes.annotate(f"{cross:,}", (cross, 50), (3, -16), textcoords="offset points", fontsize=9, color=colour)
-        told.append(f"D = {width}: {here:.1f} % at {length} tokens, half at {cross}")
+        alt_parts.append(f"D = {width}: {here:.1f} % at {length} tokens, half at {cross}")
     axes.axhline(50, color=GREY, linestyle=":", linewidth=1.2)
     axes.set_xscale("log", base=2)
     ticks = 2 ** np.arange(7, 21, 2)
@@ -98,7 +100,7 @@ def attention_by_length(length: int = 2048, pairs: Pairs = "all") -> Figure:
         f"layer at {rule}; at S = D they take a {'seventh' if pairs == 'all' else 'thirteenth'}."
     )
     return describe(
-        figure, caption=caption, alt=f"Share of scores and values in a layer, {pairs} pairs: {'; '.join(told)}"
+        figure, caption=caption, alt=f"Share of scores and values in a layer, {pairs} pairs: {'; '.join(alt_parts)}"
     )
 
 

@@ -9,7 +9,7 @@ from matplotlib.patches import Polygon
 
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_canvas, new_figure
 
-LARGEST = 8
+MAX_CUBE_EDGE = 8
 """Cubes along an edge that can still be told apart."""
 
 _DEPTH = (0.42, 0.42)
@@ -20,17 +20,17 @@ _A, _B, _C, _ONE = "#9BD3C0", "#F6D58E", "#8FBFDD", PALETTE["vermilion"]
 EXPANSION = 4
 """A feed-forward layer is so many times as wide as the model."""
 
-COSTS = {"ReLU": 1, "SiLU, about": 8, "GELU, about": 20}
+OPERATIONS_PER_NUMBER = {"ReLU": 1, "SiLU, about": 8, "GELU, about": 20}
 """Operations for each number. The last two are guesses upwards: an exp or an erf is several."""
 
 
 def matmul_cube(m: int = 3, k: int = 4, n: int = 5) -> Figure:
     """The m·k·n multiplications of an m × k and a k × n matrix as unit cubes, with those of one result marked.
 
-    ValueError for sizes below 1 or above LARGEST.
+    ValueError for sizes below 1 or above MAX_CUBE_EDGE.
     """
-    if not all(1 <= size <= LARGEST for size in (m, k, n)):
-        raise ValueError(f"each size lies between 1 and {LARGEST}, not {m}, {k}, {n}")
+    if not all(1 <= size <= MAX_CUBE_EDGE for size in (m, k, n)):
+        raise ValueError(f"each size lies between 1 and {MAX_CUBE_EDGE}, not {m}, {k}, {n}")
     figure = new_figure(8.0, 4.2)
     flops = 2 * m * k * n
     axes = new_canvas(figure, f"{m} × {k} times {k} × {n}: {m * k * n} cubes, {flops} FLOPs")
@@ -80,16 +80,16 @@ def elementwise_share(operations: int = 20) -> Figure:
     figure = new_figure(8.0, 3.6)
     axes = new_axes(figure, "How much does the activation add?", "width d of the model", "activation / products (%)")
     colours = (PALETTE["sky"], PALETTE["green"], PALETTE["orange"])
-    for (name, cost), colour in zip(COSTS.items(), colours, strict=True):
+    for (name, cost), colour in zip(OPERATIONS_PER_NUMBER.items(), colours, strict=True):
         axes.plot(widths, 100 * relative_cost(widths, cost), color=colour, linewidth=1.6, label=f"{name} {cost}")
     chosen = 100 * relative_cost(widths, operations)
     axes.plot(widths, chosen, color="black", linewidth=2.2, linestyle="--", label=f"yours: {operations}")
-    told = []
+    alt_parts = []
     for width in (64, 768, 12_288):
         share = 100 * float(relative_cost(np.array(width), operations))
         axes.plot([width], [share], "o", color="black", markersize=6)
         axes.annotate(f"{share:.2g} %", (width, share), (7, 5), textcoords="offset points", fontsize=9)
-        told.append(f"{share:.2g} % at d = {width}")
+        alt_parts.append(f"{share:.2g} % at d = {width}")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks([64, 256, 768, 4096, 12_288], ["64", "256", "768", "4096", "12288"])
@@ -99,7 +99,7 @@ def elementwise_share(operations: int = 20) -> Figure:
         f"An activation works on 4·d numbers, the products around it take 16·d² FLOPs. {operations} operations per "
         f"number are {operations}/(4·d) of that: the wider the model, the less they matter. (In time they can.)"
     )
-    alt = f"Activation with {operations} operations per number, relative to the products: {', '.join(told)}"
+    alt = f"Activation with {operations} operations per number, relative to the products: {', '.join(alt_parts)}"
     return describe(figure, caption=caption, alt=alt)
 
 

@@ -28,7 +28,7 @@ COUNTS: dict[str, Callable[[TransformerConfig], int]] = {
 }
 """What N may mean."""
 
-NAMED = {
+LABELLED_MODELS = {
     "gpt-2": (-6, -10),
     "gpt-3": (-4, -14),
     "llama-3-8b": (-8, 10),
@@ -54,7 +54,7 @@ def six_n_gap(length: int = 2048, N: str = "all parameters") -> Figure:
     axes.axhspan(-10, 10, color=PALETTE["green"], alpha=0.12, linewidth=0)
     axes.axhline(0, color=GREY, linewidth=1.2)
     axes.plot(*zip(*gaps.values(), strict=True), "o", color=PALETTE["blue"], markersize=5, alpha=0.75)
-    for name, place in NAMED.items():
+    for name, place in LABELLED_MODELS.items():
         size, gap = gaps[name]
         axes.plot([size], [gap], "o", color=PALETTE["vermilion"], markersize=6)
         side = "left" if place[0] > 0 else "right"
@@ -66,8 +66,8 @@ def six_n_gap(length: int = 2048, N: str = "all parameters") -> Figure:
         f"{len(gaps)} decoders, texts of {length:,} tokens; {within} lie within ten per cent (green). Below the line "
         "the rule leaves out scores and values; above it, it counts an embedding that nothing is multiplied with."
     )
-    told = ", ".join(f"{name} {gaps[name][1]:+.1f} %" for name in NAMED)
-    alt = f"Error of 6ND with N = {N} at {length} tokens: {told}; {within} of {len(gaps)} within 10 %"
+    summary = ", ".join(f"{name} {gaps[name][1]:+.1f} %" for name in LABELLED_MODELS)
+    alt = f"Error of 6ND with N = {N} at {length} tokens: {summary}; {within} of {len(gaps)} within 10 %"
     return describe(figure, caption=caption, alt=alt)
 
 

@@ -1,6 +1,6 @@
 """Figures of notebook 19: clocks, rooflines, and what makes a step faster."""
 
-from lmcourse.chapters.gpu_timing.figures.chips import moving_time, ridge_points
+from lmcourse.chapters.gpu_timing.figures.chips import ridge_points, transfer_time
 from lmcourse.chapters.gpu_timing.figures.clock import launch_queue, timing_spread
 from lmcourse.chapters.gpu_timing.figures.roofline import measured_roofline, product_intensity
 from lmcourse.chapters.gpu_timing.figures.steps import runtime_shares, speed_ladder, utilisation_by_batch
@@ -8,11 +8,11 @@ from lmcourse.chapters.gpu_timing.figures.steps import runtime_shares, speed_lad
 __all__ = [
     "launch_queue",
     "measured_roofline",
-    "moving_time",
     "product_intensity",
     "ridge_points",
     "runtime_shares",
     "speed_ladder",
     "timing_spread",
+    "transfer_time",
     "utilisation_by_batch",
 ]

@@ -10,7 +10,7 @@ from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure, three_
 CHIPS = ("v100-sxm-32gb", "a100-sxm-40gb", "a100-sxm-80gb", "h100-sxm", "h200", "b200")
 TB_PER_TIB = 2**40 / 1e12
 
-PATHS = {
+TRANSFER_PATHS = {
     "a server's main memory": 12.8e9,
     "PCIe 4.0, one way": 32e9,
     "PCIe 5.0, one way": 64e9,
@@ -31,7 +31,7 @@ def ridge_points(sparse: bool = False, binary: bool = False) -> Figure:
     """
     figure = new_figure(8.0, 3.4)
     axes = new_axes(figure, "From which intensity on does arithmetic limit?", "ridge (FLOPs per byte)")
-    told = []
+    alt_parts = []
     for place, name in enumerate(CHIPS):
         chip = find_accelerator(name)
         number = "bf16" if "bf16" in chip.peaks else "fp16"
@@ -44,7 +44,7 @@ def ridge_points(sparse: bool = False, binary: bool = False) -> Figure:
             axes.plot([right] * 2, [place - 0.38, place + 0.38], color=PALETTE["black"], linewidth=2)
         label = f"{shown:.0f}, right: {right:.0f}" if wrong else f"{shown:.0f}"
         axes.text(max(shown, right) + 6, place, label, va="center")
-        told.append(f"{chip.title} {shown:.0f}" + (f" instead of {right:.0f}" if wrong else ""))
+        alt_parts.append(f"{chip.title} {shown:.0f}" + (f" instead of {right:.0f}" if wrong else ""))
     axes.set_yticks(range(len(CHIPS)), [find_accelerator(name).title for name in CHIPS])
     axes.set_ylim(len(CHIPS) - 0.4, -0.6)
     axes.set_xlim(0, 800 if sparse else 400)
@@ -53,10 +53,10 @@ def ridge_points(sparse: bool = False, binary: bool = False) -> Figure:
         "Dense 16-bit peak divided by the bandwidth of the memory. A slip in either number is a slip in the ridge: "
         "sparse doubles it, TiB for TB takes off a tenth."
     )
-    return describe(figure, caption=caption, alt=f"Ridge in FLOPs per byte: {'; '.join(told)}")
+    return describe(figure, caption=caption, alt=f"Ridge in FLOPs per byte: {'; '.join(alt_parts)}")
 
 
-def moving_time(parameters_in_billions: float = 7.0, bytes_each: int = 2) -> Figure:
+def transfer_time(parameters_in_billions: float = 7.0, bytes_each: int = 2) -> Figure:
     """How long it takes to move all weights once, over paths from main memory to on-chip memory.
 
     ValueError for sizes that are not positive.
@@ -66,14 +66,16 @@ def moving_time(parameters_in_billions: float = 7.0, bytes_each: int = 2) -> Fig
     size = parameters_in_billions * 1e9 * bytes_each
     figure = new_figure(8.0, 3.6)
     axes = new_axes(figure, f"Moving {size / 1e9:,.3g} GB of weights once", "time (ms)")
-    told = []
-    for place, (path, speed) in enumerate(PATHS.items()):
+    alt_parts = []
+    for place, (path, speed) in enumerate(TRANSFER_PATHS.items()):
         milliseconds = 1000 * size / speed
         axes.barh(place, milliseconds, color=PALETTE["sky"], height=0.6)
         axes.text(milliseconds * 1.15, place, _short(milliseconds), va="center", fontsize=10)
-        told.append(f"{path} {_short(milliseconds)}")
-    axes.set_yticks(range(len(PATHS)), [f"{path}: {speed / 1e9:,.5g} GB/s" for path, speed in PATHS.items()])
-    axes.set_ylim(len(PATHS) - 0.4, -0.6)
+        alt_parts.append(f"{path} {_short(milliseconds)}")
+    axes.set_yticks(
+        range(len(TRANSFER_PATHS)), [f"{path}: {speed / 1e9:,.5g} GB/s" for path, speed in TRANSFER_PATHS.items()]
+    )
+    axes.set_ylim(len(TRANSFER_PATHS) - 0.4, -0.6)
     axes.set_xscale("log")
     axes.set_xlim(size / 19e12 * 1000 / 3, size / 12.8e9 * 1000 * 12)
     axes.grid(visible=False, axis="y")
@@ -81,7 +83,7 @@ def moving_time(parameters_in_billions: float = 7.0, bytes_each: int = 2) -> Fig
         "Every step towards the arithmetic is faster and smaller. Decoding reads all weights from the GPU's memory for "
         "each token; weights that lie outside come over PCIe first. Main and on-chip memory: Dao et al., 2022."
     )
-    return describe(figure, caption=caption, alt=f"Time to move {size / 1e9:g} GB: {'; '.join(told)}")
+    return describe(figure, caption=caption, alt=f"Time to move {size / 1e9:g} GB: {'; '.join(alt_parts)}")
 
 
 def _short(milliseconds: float) -> str:

@@ -11,13 +11,13 @@ from matplotlib.ticker import MaxNLocator
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
-TRUE, FIRST, WARM_UP = 10.0, 60.0, 3
+TRUE_MS, FIRST_RUN_MS, WARM_UP_RUNS = 10.0, 60.0, 3
 """Of the drawn runs: ms that an undisturbed one takes, ms of the first, and how many are slow at the start."""
 
-KERNELS = 8
+NUM_KERNELS = 8
 
 
-def drawn_runs(runs: int, disturbed: float, warm_up_counts: bool) -> list[float]:
+def sample_runs(runs: int, disturbed: float, warm_up_counts: bool) -> list[float]:
     """Times in ms from a fixed seed: slow first runs if they count, then runs of 10 ms, some of them disturbed.
 
     ValueError for no runs, or a share outside 0 to 1.
@@ -27,14 +27,14 @@ def drawn_runs(runs: int, disturbed: float, warm_up_counts: bool) -> list[float]
     random = np.random.default_rng(2)
     jitter = random.gamma(2.0, 0.5, 200)
     noise = np.where(random.random(200) < disturbed, random.uniform(15, 45, 200), 0.0)
-    times: list[float] = (TRUE + jitter + noise)[:runs].tolist()
-    first = [FIRST * 0.45**place + TRUE for place in range(WARM_UP)] if warm_up_counts else []
+    times: list[float] = (TRUE_MS + jitter + noise)[:runs].tolist()
+    first = [FIRST_RUN_MS * 0.45**place + TRUE_MS for place in range(WARM_UP_RUNS)] if warm_up_counts else []
     return (first + times)[:runs]
 
 
 def timing_spread(runs: int = 20, disturbed: float = 0.15, warm_up_counts: bool = False) -> Figure:
     """Runs of 10 ms on a machine that others use, and what mean, median, quartiles and minimum say of them."""
-    times = drawn_runs(runs, disturbed, warm_up_counts)
+    times = sample_runs(runs, disturbed, warm_up_counts)
     numbers = {"mean": statistics.mean(times), "median": statistics.median(times), "fastest": min(times)}
     low, high = np.quantile(times, [0.25, 0.75])
     figure = new_figure(8.0, 3.8)
@@ -51,8 +51,8 @@ def timing_spread(runs: int = 20, disturbed: float = 0.15, warm_up_counts: bool 
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, fontsize=9, loc="upper right", ncols=4)
     caption = (
-        f"A model of a measurement: an undisturbed run takes {TRUE:g} ms and a little. Disturbed runs and a cold start "
-        "only ever add. The median stays with most runs as long as fewer than half are disturbed."
+        f"A model of a measurement: an undisturbed run takes {TRUE_MS:g} ms and a little. Disturbed runs and a cold "
+        "start only ever add. The median stays with most runs as long as fewer than half are disturbed."
     )
     alt = (
         f"{runs} drawn runs, {disturbed:.0%} disturbed, slow start {'counted' if warm_up_counts else 'left out'}: "
@@ -62,12 +62,12 @@ def timing_spread(runs: int = 20, disturbed: float = 0.15, warm_up_counts: bool 
     return describe(figure, caption=caption, alt=alt)
 
 
-def queued(work: float, launch: float, fused: int) -> list[tuple[float, float, float]]:
+def kernel_timeline(work: float, launch: float, fused: int) -> list[tuple[float, float, float]]:
     """For each kernel: when its launch begins, when it begins on the device, and when it is done, in µs."""
-    if work <= 0 or launch <= 0 or fused < 1 or KERNELS % fused:
-        raise ValueError(f"times are positive, and {KERNELS} kernels are fused by 1, 2, 4 or 8")
+    if work <= 0 or launch <= 0 or fused < 1 or NUM_KERNELS % fused:
+        raise ValueError(f"times are positive, and {NUM_KERNELS} kernels are fused by 1, 2, 4 or 8")
     done, result = 0.0, []
-    for number in range(KERNELS // fused):
+    for number in range(NUM_KERNELS // fused):
         begin = max(done, (number + 1) * launch)
         done = begin + work * fused
         result.append((number * launch, begin, done))
@@ -82,9 +82,9 @@ def launch_queue(work: float = 2.0, launch: float = 5.0, fused: int = 1) -> Figu
         launch: µs that the CPU needs to launch one.
         fused: how many are made into one.
     """
-    times = queued(work, launch, fused)
+    times = kernel_timeline(work, launch, fused)
     end = times[-1][2]
-    busy = KERNELS * work / end
+    busy = NUM_KERNELS * work / end
     figure = new_figure(8.0, 2.9)
     axes = new_axes(figure, f"{end:.0f} µs in all; the GPU works {busy:.0%} of the time", "time (µs)")
     for number, (start, begin, done) in enumerate(times, 1):
@@ -105,7 +105,7 @@ def launch_queue(work: float = 2.0, launch: float = 5.0, fused: int = 1) -> Figu
         "Larger batches make kernels longer; fusing and compiling make them fewer."
     )
     alt = (
-        f"{KERNELS} kernels of {work:g} µs, launches of {launch:g} µs, {fused} fused into one: {end:g} µs, "
+        f"{NUM_KERNELS} kernels of {work:g} µs, launches of {launch:g} µs, {fused} fused into one: {end:g} µs, "
         f"the GPU works {busy:.0%} of the time"
     )
     return describe(figure, caption=caption, alt=alt)

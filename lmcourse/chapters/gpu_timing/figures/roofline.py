@@ -15,10 +15,10 @@ from lmcourse.accounting.intensity import matmul_intensity, saturating_tokens
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 COLOURS = [PALETTE[name] for name in ("vermilion", "orange", "green", "blue", "purple", "sky", "black")]
-RIDGES = {"a100-sxm-80gb": "A100", "h100-sxm": "H100"}
+RIDGE_ACCELERATORS = {"a100-sxm-80gb": "A100", "h100-sxm": "H100"}
 
 
-class Dot(NamedTuple):
+class MeasuredPoint(NamedTuple):
     """Something that was timed.
 
     Attributes:
@@ -32,7 +32,9 @@ class Dot(NamedTuple):
     rate: float
 
 
-def measured_roofline(peak: float, bandwidth: float, dots: Sequence[Dot], title: str = "This machine") -> Figure:
+def measured_roofline(
+    peak: float, bandwidth: float, dots: Sequence[MeasuredPoint], title: str = "This machine"
+) -> Figure:
     """What a machine allows at each intensity, and what was measured on it.
 
     The alt text names the dots and not their places, so that it is the same on every machine.
@@ -93,13 +95,13 @@ def product_intensity(tokens: int = 512, width: int = 8192) -> Figure:
     axes.plot(many, [matmul_intensity(n, width, width) for n in many], color=PALETTE["blue"], linewidth=2.5)
     axes.plot(many, many, color=PALETTE["orange"], linestyle="--", linewidth=1.3, label="“O(BS)”: one per token")
     axes.axhline(limit, color=PALETTE["green"], linestyle="--", linewidth=1.3, label=f"D/p = {limit:g}")
-    told = []
-    for name, short in RIDGES.items():
+    alt_parts = []
+    for name, short in RIDGE_ACCELERATORS.items():
         chip = find_accelerator(name)
         ridge, enough = chip.ridge("bf16"), saturating_tokens(width, chip)
         axes.axhline(ridge, color=GREY, linestyle=":", linewidth=1.2)
         axes.text(1.2, ridge * 1.08, f"{short}: ridge {ridge:.0f}", fontsize=9, color=GREY)
-        told.append(f"{short} from {enough:.0f} tokens on" if enough < float("inf") else f"{short} never")
+        alt_parts.append(f"{short} from {enough:.0f} tokens on" if enough < float("inf") else f"{short} never")
     here = matmul_intensity(tokens, width, width)
     axes.plot(tokens, here, "o", color=PALETTE["vermilion"], markersize=9, label=f"{tokens:,} tokens: {here:.4g}")
     axes.set_xscale("log", base=2)
@@ -110,7 +112,9 @@ def product_intensity(tokens: int = 512, width: int = 8192) -> Figure:
     axes.legend(frameon=False, fontsize=9, loc="upper left")
     caption = (
         f"With few tokens the weights dominate and intensity grows with each; with many it ends at D/p. "
-        f"Arithmetic limits: {', '.join(told)}."
+        f"Arithmetic limits: {', '.join(alt_parts)}."
     )
-    alt = f"{tokens} tokens times a {width} by {width} matrix in bf16: {here:.4g} FLOPs per byte; {', '.join(told)}"
+    alt = (
+        f"{tokens} tokens times a {width} by {width} matrix in bf16: {here:.4g} FLOPs per byte; {', '.join(alt_parts)}"
+    )
     return describe(figure, caption=caption, alt=alt)

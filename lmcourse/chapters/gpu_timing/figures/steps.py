@@ -15,7 +15,7 @@ Free = Literal["nothing", "normalisation", "element-wise", "both"]
 
 PART_COLOURS = {"matrix products": "blue", "normalisation": "vermilion", "element-wise": "green"}
 
-LINES = [("blue", "o"), ("orange", "s"), ("green", "D"), ("purple", "^"), ("vermilion", "v")]
+LINE_STYLES = [("blue", "o"), ("orange", "s"), ("green", "D"), ("purple", "^"), ("vermilion", "v")]
 
 
 def utilisation_by_batch(shares: Mapping[tuple[int, int], float], title: str = "This machine") -> Figure:
@@ -36,7 +36,7 @@ def utilisation_by_batch(shares: Mapping[tuple[int, int], float], title: str = "
     figure = new_figure(8.0, 4.0)
     axes = new_axes(figure, title, "texts in a batch", "MFU (%)")
     widths, batches = (sorted({size[side] for size in shares}) for side in (0, 1))
-    for width, (colour, marker) in zip(widths, LINES * len(widths), strict=False):
+    for width, (colour, marker) in zip(widths, LINE_STYLES * len(widths), strict=False):
         here = [batch for batch in batches if (width, batch) in shares]
         values = [100 * shares[width, batch] for batch in here]
         axes.plot(here, values, marker=marker, color=PALETTE[colour], linewidth=2, label=f"width {width}")
@@ -121,5 +121,7 @@ def runtime_shares(free: Free = "nothing") -> Figure:
         "A BERT encoder layer in training on a V100 (Ivanov et al., 2021, table 1). Two per mille of the FLOPs take "
         "39 % of the time, because each number is fetched, touched and put back."
     )
-    told = "; ".join(f"{name} {flops:g} % of FLOPs, {time:g} % of time" for name, (flops, time) in BERT_LAYER.items())
-    return describe(figure, caption=caption, alt=f"{told}; with {free} free {100 / left:.2f} times as fast")
+    summary = "; ".join(
+        f"{name} {flops:g} % of FLOPs, {time:g} % of time" for name, (flops, time) in BERT_LAYER.items()
+    )
+    return describe(figure, caption=caption, alt=f"{summary}; with {free} free {100 / left:.2f} times as fast")

@@ -2,9 +2,9 @@
 
 from lmcourse.chapters.memory.figures.budget import memory_budget
 from lmcourse.chapters.memory.figures.devices import memory_gpt3, memory_tensor_parallel
-from lmcourse.chapters.memory.figures.growth import memory_break_even, memory_growth, memory_knobs
+from lmcourse.chapters.memory.figures.growth import memory_break_even, memory_growth, memory_halving
 from lmcourse.chapters.memory.figures.states import memory_fits, memory_states
-from lmcourse.chapters.memory.figures.tensors import memory_kept
+from lmcourse.chapters.memory.figures.tensors import memory_saved_tensors
 
 __all__ = [
     "memory_break_even",
@@ -12,8 +12,8 @@ __all__ = [
     "memory_fits",
     "memory_gpt3",
     "memory_growth",
-    "memory_kept",
-    "memory_knobs",
+    "memory_halving",
+    "memory_saved_tensors",
     "memory_states",
     "memory_tensor_parallel",
 ]

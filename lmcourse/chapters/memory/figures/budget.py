@@ -77,8 +77,8 @@ def memory_budget(
     heads = config.layers[0].attention.heads
     if heads % devices:
         caption += f" But {devices} devices cannot share its {heads} heads evenly."
-    told = ", ".join(f"{part} {_label(size / GIB)}" for part, size in memory)
-    return describe(figure, caption=caption, alt=f"{title}; {told}")
+    summary = ", ".join(f"{part} {_label(size / GIB)}" for part, size in memory)
+    return describe(figure, caption=caption, alt=f"{title}; {summary}")
 
 
 def _stack(axes: Axes, sizes: dict[str, float], room: float) -> None:

@@ -13,10 +13,10 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 from lmcourse.units import GIB
 
 MIXED = find_recipe("mixed-fp32-gradients")
-CARD = 80
+CARD_GIB = 80
 """GiB of the card that the figures compare with."""
 
-NOTES = {
+FIGURES_OF_THE_NOTES = {
     1: {"weights": "162 TiB", "gradients": "325 TiB", "optimiser": "975 TiB", "states": "1463 TiB"},
     8: {"states": "187 TiB"},
 }
@@ -68,8 +68,8 @@ def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel
         "What is shared adds up to the same however many share it. What every device has whole, the inputs of norms "
         "and of both halves and two masks, grows with their number, until sequence parallelism shares it as well."
     )
-    told = ", ".join(f"T = {T}: {share:,.0f} GiB each" for T, share in zip(devices, each, strict=True))
-    return describe(figure, caption=caption, alt=f"GPT-3, {batch} texts of {length} tokens. {told}")
+    summary = ", ".join(f"T = {T}: {share:,.0f} GiB each" for T, share in zip(devices, each, strict=True))
+    return describe(figure, caption=caption, alt=f"GPT-3, {batch} texts of {length} tokens. {summary}")
 
 
 def memory_gpt3(batch: int = 1, devices: int = 1) -> Figure:
@@ -95,18 +95,18 @@ def memory_gpt3(batch: int = 1, devices: int = 1) -> Figure:
     figure = new_figure(8.0, 3.9)
     title = f"GPT-3, {batch} × 2048 tokens, {_on(devices)}: {total:,.0f} GiB = {total / 1024:.3g} TiB"
     axes = new_axes(figure, title, f"memory {_on(devices)} (GiB)")
-    _waterfall(axes, parts, NOTES.get(devices, {}))
-    axes.axvline(CARD, color=GREY, linestyle="--", linewidth=1.2)
-    axes.text(CARD, -0.62, " a card of 80 GiB", fontsize=9, color=GREY, va="center")
-    axes.set_xlim(0, 1.45 * max(total, CARD))
+    _waterfall(axes, parts, FIGURES_OF_THE_NOTES.get(devices, {}))
+    axes.axvline(CARD_GIB, color=GREY, linestyle="--", linewidth=1.2)
+    axes.text(CARD_GIB, -0.62, " a card of 80 GiB", fontsize=9, color=GREY, va="center")
+    axes.set_xlim(0, 1.45 * max(total, CARD_GIB))
     axes.set_ylim(5.5, -1.0)
     axes.grid(visible=False, axis="y")
     caption = (
         "2, 4 and 12 bytes for each of 174.6 billion parameters, and 34 D + 5 A S bytes per token and layer. In "
         "brackets what the notes print: half the bytes, and TiB where GiB are meant."
     )
-    told = ", ".join(f"{part} {size:,.1f} GiB" for part, size in parts.items())
-    return describe(figure, caption=caption, alt=f"{title}; {told}")
+    summary = ", ".join(f"{part} {size:,.1f} GiB" for part, size in parts.items())
+    return describe(figure, caption=caption, alt=f"{title}; {summary}")
 
 
 def _on(devices: int) -> str:

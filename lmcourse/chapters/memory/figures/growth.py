@@ -14,7 +14,7 @@ from lmcourse.units import GIB
 MODELS = ("gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3")
 """Plain feed-forward layers of 4 d and as many key heads as query heads, as the formulas have it."""
 
-WIDTHS = {"16 bits": 2, "32 bits": 4}
+BYTES_PER_NUMBER = {"16 bits": 2, "32 bits": 4}
 
 
 def _model(name: str) -> TransformerConfig:
@@ -23,10 +23,10 @@ def _model(name: str) -> TransformerConfig:
     return find_model(name).decoder
 
 
-def _width(number: str) -> int:
-    if number not in WIDTHS:
+def _bytes_per_number(number: str) -> int:
+    if number not in BYTES_PER_NUMBER:
         raise ValueError(f"numbers have 16 or 32 bits, not {number!r}")
-    return WIDTHS[number]
+    return BYTES_PER_NUMBER[number]
 
 
 def _lines_and_squares(config: TransformerConfig, length: int, p: int) -> tuple[float, float]:
@@ -45,7 +45,7 @@ def memory_growth(model: str = "gpt-3", number: str = "16 bits") -> Figure:
     Raises:
         ValueError: another model or word.
     """
-    config, p = _model(model), _width(number)
+    config, p = _model(model), _bytes_per_number(number)
     lengths = [2 ** (step / 2) for step in range(14, 33)]
     parts = [_lines_and_squares(config, round(length), p) for length in lengths]
     one, per_pair = _lines_and_squares(config, 1, p)
@@ -115,7 +115,7 @@ def memory_break_even(model: str = "gpt-neox-20b", length: int = 2048) -> Figure
     return describe(figure, caption=caption, alt=f"{title}; both take {meeting:,.0f} GiB there")
 
 
-def memory_knobs(model: str = "gpt-3", length: int = 2048) -> Figure:
+def memory_halving(model: str = "gpt-3", length: int = 2048) -> Figure:
     """What is left of the activations when one size is halved and the others stay.
 
     Args:
@@ -153,5 +153,5 @@ def memory_knobs(model: str = "gpt-3", length: int = 2048) -> Figure:
         "Short texts: every size of the formula's first term counts. Long texts: length counts twice, heads as much as "
         "layers, and width hardly at all. Bytes do not halve it all, because masks take a byte anyway."
     )
-    told = ", ".join(f"{name} {100 * left[name]:.0f} %" for name in names)
-    return describe(figure, caption=caption, alt=f"{model}, {length} tokens, left after halving: {told}")
+    summary = ", ".join(f"{name} {100 * left[name]:.0f} %" for name in names)
+    return describe(figure, caption=caption, alt=f"{model}, {length} tokens, left after halving: {summary}")

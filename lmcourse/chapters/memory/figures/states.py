@@ -18,7 +18,7 @@ STATE_COLOURS = {
 }
 """Of the parts of a recipe, in all figures of memory."""
 
-SHOWN = {
+RECIPE_TITLES = {
     "fp32": "AdamW, fp32",
     "mixed-fp32-gradients": "AdamW, mixed, gradients in fp32",
     "mixed": "AdamW, mixed, gradients in bf16",
@@ -35,10 +35,10 @@ def memory_states() -> Figure:
     """Bytes per parameter of every recipe, part by part."""
     figure = new_figure(8.0, 4.2)
     axes = new_axes(figure, "What one parameter costs from step to step", "bytes per parameter")
-    left = [0.0] * len(SHOWN)
-    rows = list(SHOWN.values())
+    left = [0.0] * len(RECIPE_TITLES)
+    rows = list(RECIPE_TITLES.values())
     for part, colour in STATE_COLOURS.items():
-        sizes = [_sizes(name)[part] for name in SHOWN]
+        sizes = [_sizes(name)[part] for name in RECIPE_TITLES]
         bars = axes.barh(rows, sizes, left=left, color=colour, edgecolor="white", height=0.65, label=part)
         axes.bar_label(bars, [f"{size:.0f}" if size >= 1 else "" for size in sizes], label_type="center", fontsize=9)
         left = [start + size for start, size in zip(left, sizes, strict=True)]
@@ -52,8 +52,8 @@ def memory_states() -> Figure:
         "Training costs eight or nine times what writing costs. Mixed precision costs more per parameter than fp32, "
         "not less: it keeps two copies of the weights."
     )
-    told = ", ".join(f"{row} {total:.3g}" for row, total in zip(rows, left, strict=True))
-    return describe(figure, caption=caption, alt=f"Bytes per parameter: {told}")
+    summary = ", ".join(f"{row} {total:.3g}" for row, total in zip(rows, left, strict=True))
+    return describe(figure, caption=caption, alt=f"Bytes per parameter: {summary}")
 
 
 def _sizes(name: str) -> dict[str, float]:
@@ -82,12 +82,12 @@ def memory_fits(card: str = "h100-sxm", cards: int = 1) -> Figure:
         raise ValueError(f"it takes at least 1 card, not {cards}")
     accelerator = find_accelerator(card)
     room = accelerator.memory * cards
-    billions = {name: largest_parameters(room, RECIPES[name]) / 1e9 for name in SHOWN}
+    billions = {name: largest_parameters(room, RECIPES[name]) / 1e9 for name in RECIPE_TITLES}
     figure = new_figure(8.0, 3.9)
     title = f"{cards} × {accelerator.title}: {room / GIB:,.0f} GiB"
     axes = new_axes(figure, title, "parameters that fit (billions)")
-    colours = [PALETTE["sky"] if name == "inference" else PALETTE["blue"] for name in SHOWN]
-    bars = axes.barh(list(SHOWN.values()), list(billions.values()), color=colours, height=0.65)
+    colours = [PALETTE["sky"] if name == "inference" else PALETTE["blue"] for name in RECIPE_TITLES]
+    bars = axes.barh(list(RECIPE_TITLES.values()), list(billions.values()), color=colours, height=0.65)
     labels = [f"{three_digits(size)} at {RECIPES[name].per_parameter:.3g} bytes" for name, size in billions.items()]
     axes.bar_label(bars, labels, padding=4, fontsize=9, color=GREY)
     axes.set_xlim(0, 1.3 * max(billions.values()))
@@ -97,5 +97,5 @@ def memory_fits(card: str = "h100-sxm", cards: int = 1) -> Figure:
         "An upper limit: activations, the KV cache and the kernels' own memory are still to come. The card's memory is "
         "in GiB, as the driver reports it."
     )
-    told = ", ".join(f"{name} {three_digits(size)}" for name, size in billions.items())
-    return describe(figure, caption=caption, alt=f"Parameters that fit into {title}, in billions: {told}")
+    summary = ", ".join(f"{name} {three_digits(size)}" for name, size in billions.items())
+    return describe(figure, caption=caption, alt=f"Parameters that fit into {title}, in billions: {summary}")

@@ -16,7 +16,7 @@ PART_COLOURS: dict[BlockPart, str] = {
 }
 
 
-def memory_kept(length: int = 2048, number: str = "16 bits", feed_forward: str = "GELU, 4 d") -> Figure:
+def memory_saved_tensors(length: int = 2048, number: str = "16 bits", feed_forward: str = "GELU, 4 d") -> Figure:
     """What one block of GPT-3 keeps of one text, tensor by tensor.
 
     Args:

@@ -8,20 +8,20 @@ from lmcourse.chapters.positions.figures.relative import (
     slopes_by_head,
     t5_buckets,
 )
-from lmcourse.chapters.positions.figures.rotary import context_stretch, pair_layouts, rotating_pair, rotation_clocks
+from lmcourse.chapters.positions.figures.rotary import pair_layouts, rope_scaling, rotating_pair, rotation_clocks
 from lmcourse.chapters.positions.figures.scores import nope_estimate, position_scores, scheme_scores
 from lmcourse.chapters.positions.figures.waves import position_heatmap, sine_circle, two_waves, wavelengths
 
 __all__ = [
     "alibi_heads",
     "alibi_reach",
-    "context_stretch",
     "nope_estimate",
     "pair_layouts",
     "position_heatmap",
     "position_scores",
     "position_timeline",
     "relative_bands",
+    "rope_scaling",
     "rotating_pair",
     "rotation_clocks",
     "scheme_scores",

@@ -15,7 +15,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 _HEAD_COLOURS = (*(PALETTE[name] for name in PALETTE if name != "yellow"), GREY)
 _MAX_HEADS = 12
-_FAINT = -8.0
+_MIN_BIAS = -8.0
 """A bias that leaves e⁻⁸ of a weight: the darkest colour."""
 
 
@@ -87,7 +87,7 @@ def alibi_heads(heads: int = 8, length: int = 64) -> Figure:
     for panel in panels.flat[shown:]:
         panel.set_axis_off()
     for panel, head in zip(panels.flat, range(shown), strict=False):
-        image = panel.imshow((past * slopes[head]).numpy(), cmap="cividis", vmin=_FAINT, vmax=0)
+        image = panel.imshow((past * slopes[head]).numpy(), cmap="cividis", vmin=_MIN_BIAS, vmax=0)
         panel.set_title(f"head {head + 1}: slope {slopes[head]:.3g}", loc="left", fontsize=9)
         panel.tick_params(labelsize=8, color=GREY)
         panel.spines[:].set_visible(False)
@@ -95,8 +95,8 @@ def alibi_heads(heads: int = 8, length: int = 64) -> Figure:
     panels[rows - 1, 0].set_ylabel("query i", fontsize=9)
     figure.colorbar(image, ax=panels, label="bias on the score", shrink=0.9, extend="min")
     caption = (
-        f"The darkest entries have a bias of −{-_FAINT:g} or less, which divides a weight by 3,000. A steep head sees "
-        "only its neighbours, a flat one nearly everything. White is masked."
+        f"The darkest entries have a bias of −{-_MIN_BIAS:g} or less, which divides a weight by 3,000. A steep head "
+        "sees only its neighbours, a flat one nearly everything. White is masked."
     )
     listed = ", ".join(f"{slope:.4g}" for slope in slopes.tolist())
     return describe(figure, caption=caption, alt=f"ALiBi bias of {shown} of {heads} heads; slopes {listed}")
@@ -132,7 +132,7 @@ def alibi_reach(context: int = 512, heads: int = 8) -> Figure:
     axes = new_axes(
         figure, f"How far ALiBi's {heads} heads look, {context:,} tokens", "distance (tokens)", "weight (softmax)"
     )
-    told = []
+    alt_parts = []
     for head, slope in enumerate(alibi_slopes(heads).tolist(), 1):
         weight = np.exp(-slope * distance)
         weight /= weight.sum()
@@ -141,7 +141,7 @@ def alibi_reach(context: int = 512, heads: int = 8) -> Figure:
         axes.plot(
             distance + 1, weight, color=_HEAD_COLOURS[(head - 1) % len(_HEAD_COLOURS)], linewidth=1.8, label=label
         )
-        told.append(label)
+        alt_parts.append(label)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(1e-5, 1.3)
@@ -152,4 +152,6 @@ def alibi_reach(context: int = 512, heads: int = 8) -> Figure:
         "Attention between tokens of equal content. Steep heads look at a few tokens, flat ones at hundreds; none "
         "treats a far token like a near one."
     )
-    return describe(figure, caption=caption, alt=f"Weight against distance over {context} tokens; {'; '.join(told)}")
+    return describe(
+        figure, caption=caption, alt=f"Weight against distance over {context} tokens; {'; '.join(alt_parts)}"
+    )

@@ -18,9 +18,9 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, 
 
 _WE, _KNOW = 90.0, 35.0
 """Where the two words point before any rotation, in degrees."""
-_TURN = 25.0
+_DEGREES_PER_POSITION = 25.0
 """Degrees for each position in the picture. RoPE's fastest pair turns faster, one radian, which is 57.3."""
-_CURES: dict[str, Callable[[Tensor, int, int], Tensor]] = {
+_SCALINGS: dict[str, Callable[[Tensor, int, int], Tensor]] = {
     "none": lambda speeds, factor, trained: speeds,
     "interpolation": lambda speeds, factor, trained: speeds / factor,
     "Llama 3.1": lambda speeds, factor, trained: Llama3RopeScaling(factor, trained)(speeds),
@@ -36,7 +36,10 @@ def rotating_pair(words_before: int = 2, words_between: int = 0, turned: str = "
     if turned not in ("both", "only know"):
         raise ValueError(f"turned is 'both' or 'only know', not {turned!r}")
     at = {"we": words_before, "know": words_before + words_between + 1}
-    angles = {"we": _WE + (_TURN * at["we"] if turned == "both" else 0), "know": _KNOW + _TURN * at["know"]}
+    angles = {
+        "we": _WE + (_DEGREES_PER_POSITION * at["we"] if turned == "both" else 0),
+        "know": _KNOW + _DEGREES_PER_POSITION * at["know"],
+    }
     between = (angles["we"] - angles["know"]) % 360
     inner = math.cos(math.radians(between))
     figure = new_figure(8.0, 4.4)
@@ -53,8 +56,8 @@ def rotating_pair(words_before: int = 2, words_between: int = 0, turned: str = "
     axes.set_ylim(-1.3, 1.3)
     axes.set_aspect("equal")
     caption = (
-        f"Faint: the words as they are. Strong: turned by {_TURN:.0f}° for each position. Words before the two turn "
-        "both arrows alike and change nothing; words between them change the angle, and so the score."
+        f"Faint: the words as they are. Strong: turned by {_DEGREES_PER_POSITION:.0f}° for each position. Words before "
+        "the two turn both arrows alike and change nothing; words between them change the angle, and so the score."
     )
     alt = (
         f"Two unit arrows: we at position {at['we']}, know at position {at['know']}, turned: {turned}; "
@@ -81,7 +84,7 @@ def pair_layouts(d: int = 8) -> Figure:
         for pair in range(half):
             left = pairs.index(pair)
             right = d - 1 - pairs[::-1].index(pair)
-            _bow(axes, left + 0.45, right + 0.45, height + 0.85, PALETTE[_PAIR_COLOURS[pair % 8]])
+            _arc(axes, left + 0.45, right + 0.45, height + 0.85, PALETTE[_PAIR_COLOURS[pair % 8]])
     axes.set_xlim(-2.6, d + 0.2)
     axes.set_ylim(-0.3, 4.0)
     caption = (
@@ -97,7 +100,7 @@ def rotation_clocks(position: int = 12, d: int = 16, base: float = 10_000.0) -> 
     figure = new_figure(8.0, 2.6)
     pairs = d // 2
     axes = new_canvas(figure, f"Position {position}: the {pairs} clocks of a head with d = {d}")
-    told = []
+    alt_parts = []
     for pair in range(pairs):
         angle = position * frequency(pair, d, base)
         centre = 2.6 * pair
@@ -107,7 +110,7 @@ def rotation_clocks(position: int = 12, d: int = 16, base: float = 10_000.0) -> 
         text = f"{turns:.2f}" if turns >= 0.01 else f"{turns:.1g}"
         axes.text(centre, -1.35, f"{text} turns", ha="center", va="top", fontsize=8.5)
         axes.text(centre, 1.2, f"pair {pair}", ha="center", va="bottom", fontsize=9, color=GREY)
-        told.append(f"pair {pair} {text}")
+        alt_parts.append(f"pair {pair} {text}")
     axes.set_xlim(-1.4, 2.6 * (pairs - 1) + 1.4)
     axes.set_ylim(-2.1, 1.9)
     axes.set_aspect("equal")
@@ -115,25 +118,27 @@ def rotation_clocks(position: int = 12, d: int = 16, base: float = 10_000.0) -> 
         "All hands start at three o'clock. The fast ones tell neighbours apart, the slow ones tell the beginning of a "
         "long text from its end, as hours and seconds do."
     )
-    return describe(figure, caption=caption, alt=f"Clocks at position {position}, in turns: {', '.join(told)}")
+    return describe(figure, caption=caption, alt=f"Clocks at position {position}, in turns: {', '.join(alt_parts)}")
 
 
-def context_stretch(cure: str = "none", factor: int = 4, base: float = 500_000.0, trained: int = 8192) -> Figure:
-    """How far the 64 pairs of a head turn in a text `factor` times longer than any in training, and with a cure.
+def rope_scaling(scaling: str = "none", factor: int = 4, base: float = 500_000.0, trained: int = 8192) -> Figure:
+    """How far the 64 pairs of a head turn in a text `factor` times longer than in training, by RoPE scaling.
 
-    `cure` is "none", "interpolation" (Chen et al. 2023) or "Llama 3.1". ValueError for anything else.
+    `scaling` is "none", "interpolation" (Chen et al. 2023) or "Llama 3.1". ValueError for anything else.
     """
-    if cure not in _CURES:
-        raise ValueError(f"unknown cure {cure!r}; there are {', '.join(_CURES)}")
+    if scaling not in _SCALINGS:
+        raise ValueError(f"unknown scaling {scaling!r}; there are {', '.join(_SCALINGS)}")
     speeds = torch.tensor([frequency(pair, 128, base) for pair in range(64)], dtype=torch.float64)
-    slowed = _CURES[cure](speeds, factor, trained)
+    slowed = _SCALINGS[scaling](speeds, factor, trained)
     before, after = speeds * trained / math.tau, slowed * trained * factor / math.tau
     new = (before < 1) & (after > before * (1 + 1e-9))
     figure = new_figure(8.0, 3.8)
     title = f"{trained:,} → {factor * trained:,} tokens: {int(new.sum())} of 64 pairs meet new angles"
     axes = new_axes(figure, title, "pair of features", "turns by the end of the text")
     axes.plot(before.numpy(), color=PALETTE["blue"], linewidth=2, label="in training")
-    axes.plot(after.numpy(), color=PALETTE["vermilion"], linewidth=2, linestyle="--", label=f"longer, cure: {cure}")
+    axes.plot(
+        after.numpy(), color=PALETTE["vermilion"], linewidth=2, linestyle="--", label=f"longer, scaling: {scaling}"
+    )
     axes.axhline(1, color=GREY, linestyle=":", linewidth=1.5)
     axes.fill_between(range(64), before.numpy(), after.numpy(), where=new.numpy(), color=PALETTE["yellow"], alpha=0.6)
     axes.set_yscale("log")
@@ -143,7 +148,7 @@ def context_stretch(cure: str = "none", factor: int = 4, base: float = 500_000.0
         "A pair that has made one turn in training (dotted) has seen all its angles; below, a longer text brings new "
         f"ones (yellow). What tells neighbours apart is the fastest pair: it turns by {step:.1f}° a token."
     )
-    alt = f"Turns of 64 pairs, {title}; base {base:g}, cure: {cure}; pair 0 turns by {step:.1f} degrees a token"
+    alt = f"Turns of 64 pairs, {title}; base {base:g}, scaling: {scaling}; pair 0 turns by {step:.1f} degrees a token"
     return describe(figure, caption=caption, alt=alt)
 
 
@@ -170,7 +175,7 @@ def _feature(axes: Axes, feature: int, height: float, pair: int, is_first: bool)
     axes.text(feature + 0.45, height + 0.4, name, ha="center", va="center", fontsize=12)
 
 
-def _bow(axes: Axes, left: float, right: float, height: float, colour: str) -> None:
+def _arc(axes: Axes, left: float, right: float, height: float, colour: str) -> None:
     """Half an ellipse from one feature to its partner."""
     around = np.linspace(0, math.pi, 60)
     rise = 0.25 + 0.07 * (right - left)

@@ -17,10 +17,10 @@ from lmcourse.nn.position_bias import RelativePositionBiasConfig, alibi_slopes, 
 from lmcourse.nn.rotary import Rotary, RotaryConfig
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
-_D = 16
-_TOKENS = 10
-_CLIP = 3
-_PLACES = 128
+_HEAD_DIM = 16
+_NUM_TOKENS = 10
+_MAX_DISTANCE = 3
+_NUM_POSITIONS = 128
 """How many positions the learned scheme has."""
 
 
@@ -37,7 +37,14 @@ class _Words(NamedTuple):
 
 def _words(count: int) -> _Words:
     random = torch.Generator().manual_seed(9)
-    sizes = ((count, _D), (count, _D), (_PLACES, _D), (2 * _CLIP + 1, _D), (32,), (_D, _D))
+    sizes = (
+        (count, _HEAD_DIM),
+        (count, _HEAD_DIM),
+        (_NUM_POSITIONS, _HEAD_DIM),
+        (2 * _MAX_DISTANCE + 1, _HEAD_DIM),
+        (32,),
+        (_HEAD_DIM, _HEAD_DIM),
+    )
     return _Words(*(torch.randn(*size, generator=random, dtype=torch.float64) for size in sizes))
 
 
@@ -50,7 +57,7 @@ def _none(at: Positions, words: _Words) -> Scores:
 
 
 def _sinusoidal(at: Positions, words: _Words) -> Scores:
-    waves = sinusoidal(at, _D).double()
+    waves = sinusoidal(at, _HEAD_DIM).double()
     return torch.matmul(words.q + waves, (words.k + waves).T)
 
 
@@ -59,13 +66,13 @@ def _learned(at: Positions, words: _Words) -> Scores:
 
 
 def _shaw(at: Positions, words: _Words) -> Scores:
-    index = (at - at[:, None]).clamp(-_CLIP, _CLIP) + _CLIP
+    index = (at - at[:, None]).clamp(-_MAX_DISTANCE, _MAX_DISTANCE) + _MAX_DISTANCE
     return _none(at, words) + (words.q @ words.vectors.T).expand(len(at), -1).gather(-1, index)
 
 
 def _transformer_xl(at: Positions, words: _Words) -> Scores:
     """(q + u)·k + (q + v)·Wr, with r the waves of the distance; rows of the table stand in for u and v."""
-    waves = sinusoidal(at[:, None] - at, _D).double() @ words.matrix.T
+    waves = sinusoidal(at[:, None] - at, _HEAD_DIM).double() @ words.matrix.T
     u, v = words.table[:2]
     return torch.matmul(words.q + u, words.k.T) + torch.sum(waves * (words.q + v)[:, None], dim=-1)
 
@@ -79,8 +86,8 @@ def _alibi(at: Positions, words: _Words) -> Scores:
 
 
 def _rope(at: Positions, words: _Words) -> Scores:
-    rotary = Rotary(RotaryConfig(layout="interleaved"), _D)
-    q, k = (rotary(each.expand(1, 1, len(at), _D), at[None])[0, 0] for each in (words.q, words.k))
+    rotary = Rotary(RotaryConfig(layout="interleaved"), _HEAD_DIM)
+    q, k = (rotary(each.expand(1, 1, len(at), _HEAD_DIM), at[None])[0, 0] for each in (words.q, words.k))
     return torch.matmul(q, k.T)
 
 
@@ -97,7 +104,7 @@ SCHEMES: dict[str, Callable[[Positions, _Words], Scores]] = {
 
 
 def scheme_scores(
-    scheme: str, shift: int = 0, tokens: int = _TOKENS, same_words: bool = True
+    scheme: str, shift: int = 0, tokens: int = _NUM_TOKENS, same_words: bool = True
 ) -> Float[Tensor, "tokens tokens"]:
     """Scores of one query and one key put at every position, `shift` words into a text; without scale and mask.
 
@@ -106,8 +113,8 @@ def scheme_scores(
     """
     if scheme not in SCHEMES:
         raise ValueError(f"unknown scheme {scheme!r}; there are {', '.join(SCHEMES)}")
-    if not 0 <= shift <= _PLACES - tokens:
-        raise ValueError(f"the learned scheme has {_PLACES} positions: a shift of {shift} is beyond them")
+    if not 0 <= shift <= _NUM_POSITIONS - tokens:
+        raise ValueError(f"the learned scheme has {_NUM_POSITIONS} positions: a shift of {shift} is beyond them")
     return SCHEMES[scheme](torch.arange(shift, shift + tokens), _words(1 if same_words else tokens))
 
 
@@ -117,7 +124,7 @@ def position_scores(scheme: str = "RoPE", shift: int = 0) -> Figure:
     moved = (scores - scheme_scores(scheme)).abs().max().item()
     spread = max(
         (diagonal.max() - diagonal.min()).item()
-        for diagonal in (scores.diagonal(offset) for offset in range(1 - _TOKENS, _TOKENS))
+        for diagonal in (scores.diagonal(offset) for offset in range(1 - _NUM_TOKENS, _NUM_TOKENS))
     )
     figure = new_figure(8.0, 4.6)
     verdict = "relative" if max(spread, moved) < 1e-3 else "absolute"
@@ -125,7 +132,7 @@ def position_scores(scheme: str = "RoPE", shift: int = 0) -> Figure:
     middle = scores.mean().item()
     reach = max((scores - middle).abs().max().item(), 1.0)
     image = axes.imshow(scores.numpy(), cmap="cividis", vmin=middle - reach, vmax=middle + reach)
-    ticks = np.arange(_TOKENS)
+    ticks = np.arange(_NUM_TOKENS)
     axes.set_xticks(ticks, [str(shift + tick) for tick in ticks])
     axes.set_yticks(ticks, [str(shift + tick) for tick in ticks])
     axes.grid(visible=False)

@@ -51,14 +51,14 @@ def two_waves(first: int = 2, second: int = 500, length: int = 20) -> Figure:
     """The sines of two pairs of d = 1024 over the first positions, with the wavelength of each."""
     figure = new_figure(8.0, 3.6)
     axes = new_axes(figure, f"Pairs {first} and {second} of d = 1024", "position (tokens)", "sine feature")
-    told = []
+    alt_parts = []
     smooth, steps = np.linspace(0, length, 601), np.arange(length + 1)
     for pair, colour in ((first, PALETTE["blue"]), (second, PALETTE["orange"])):
         speed = frequency(pair, 1024)
         label = f"pair {pair}: one turn in {_tokens(math.tau / speed)}"
         axes.plot(smooth, np.sin(speed * smooth), color=colour, linewidth=1.2, alpha=0.6)
         axes.plot(steps, np.sin(speed * steps), "o", color=colour, markersize=5, label=label)
-        told.append(label)
+        alt_parts.append(label)
     axes.set_ylim(-1.1, 1.5)
     axes.set_yticks([-1, 0, 1])
     axes.set_xticks(np.arange(0, length + 1, max(1, length // 10)))
@@ -67,7 +67,7 @@ def two_waves(first: int = 2, second: int = 500, length: int = 20) -> Figure:
         "The model sees the dots. A fast wave tells neighbours apart and soon repeats; a slow one never repeats in "
         "this window, and its neighbours look alike."
     )
-    return describe(figure, caption=caption, alt=f"Two sine waves over {length} positions; {'; '.join(told)}")
+    return describe(figure, caption=caption, alt=f"Two sine waves over {length} positions; {'; '.join(alt_parts)}")
 
 
 def wavelengths(pair: int = 2, d: int = 1024, base: float = 10_000.0, context: int = 8192) -> Figure:
@@ -103,14 +103,14 @@ def sine_circle(first: int = 28, second: int = 47, pair: int = 2) -> Figure:
     axes = new_axes(figure, f"Pair {pair}: positions {first} and {second}", "cosine feature", "sine feature")
     around = np.linspace(0, math.tau, 361)
     axes.plot(np.cos(around), np.sin(around), color=GREY, linewidth=1)
-    told = []
+    alt_parts = []
     for position, colour, marker in ((first, PALETTE["blue"], "o"), (second, PALETTE["vermilion"], "s")):
         cosine, sine = math.cos(speed * position), math.sin(speed * position)
         label = f"position {position}: sine {sine:.3f}, cosine {cosine:.3f}"
         axes.plot([0, cosine], [0, sine], color=colour, linewidth=1.5)
         axes.axhline(sine, color=colour, linewidth=1, linestyle=":")
         axes.plot([cosine], [sine], marker, color=colour, markersize=9, label=label)
-        told.append(label)
+        alt_parts.append(label)
     axes.set_aspect("equal")
     axes.set_xlim(-1.25, 1.25)
     axes.set_ylim(-1.25, 1.25)
@@ -119,7 +119,7 @@ def sine_circle(first: int = 28, second: int = 47, pair: int = 2) -> Figure:
         "Dotted: the height, which is the sine. Two points may share it on the two sides of the circle; only both "
         "coordinates say where on the circle a position is."
     )
-    return describe(figure, caption=caption, alt=f"Points on the circle of pair {pair}; {'; '.join(told)}")
+    return describe(figure, caption=caption, alt=f"Points on the circle of pair {pair}; {'; '.join(alt_parts)}")
 
 
 def _tokens(length: float) -> str:

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from lmcourse.numerics import BF16, FP16, FP32, stall_point, ulp
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-from lmcourse.training.spikes import SpikeWatch
+from lmcourse.training.spike_detector import SpikeDetector
 
 _STEPS = 400
 _SPIKES = {70: 12.0, 131: 40.0, 132: 25.0, 133: 9.0, 210: 6.5, 222: 90.0, 300: 3.2, 301: 30.0, 355: 200.0}
 """Step and factor: not measured, but the shape of the spiky run in OLMo Team (2025), 2 OLMo 2 Furious."""
 
 
-def _spiky() -> NDArray[np.float64]:
+def _norms_with_spikes() -> NDArray[np.float64]:
     steps = np.arange(_STEPS)
     norms = (0.25 + 2 * np.exp(-steps / 25)) * np.exp(np.random.default_rng(0).normal(0, 0.12, _STEPS))
     for step, factor in _SPIKES.items():
@@ -34,8 +34,8 @@ def gradient_spikes(factor: float = 5.0, clip: float = 1.0) -> Figure:
     """
     if not (factor > 0 and clip > 0):
         raise ValueError("the factor of a spike and the limit of a norm are positive")
-    norms, watch = _spiky(), SpikeWatch(factor)
-    found = [step for step, norm in enumerate(norms.tolist()) if watch.see(norm) is not None]
+    norms, watch = _norms_with_spikes(), SpikeDetector(factor)
+    found = [step for step, norm in enumerate(norms.tolist()) if watch.observe(norm) is not None]
     cut = int((norms > clip).sum())
     figure = new_figure(8.0, 4.0)
     title = f"{len(found)} spikes above {factor:g} × the median; {cut} of {_STEPS} steps are clipped"
@@ -53,7 +53,7 @@ def gradient_spikes(factor: float = 5.0, clip: float = 1.0) -> Figure:
     return describe(figure, caption=caption, alt=f"{title}; found at steps {', '.join(map(str, found)) or 'none'}")
 
 
-class Scaling(NamedTuple):
+class LossScaleRun(NamedTuple):
     """A run with a dynamic loss scale.
 
     Attributes:
@@ -67,7 +67,7 @@ class Scaling(NamedTuple):
     skipped: list[int]
 
 
-def scale_run(start: float, interval: int) -> Scaling:
+def simulate_loss_scale(start: float, interval: int) -> LossScaleRun:
     """1000 steps of a made-up run whose gradients shrink: the scale halves on overflow, doubles after good steps."""
     count = 1000
     shrink = 0.3 * np.exp(-np.arange(count) / 300) + 0.01
@@ -82,7 +82,7 @@ def scale_run(start: float, interval: int) -> Scaling:
             good += 1
             if good == interval:
                 scale, good = scale * 2, 0
-    return Scaling(largest, np.array(scales), skipped)
+    return LossScaleRun(largest, np.array(scales), skipped)
 
 
 def loss_scale_history(start: float = 2.0**24, interval: int = 100) -> Figure:
@@ -92,7 +92,7 @@ def loss_scale_history(start: float = 2.0**24, interval: int = 100) -> Figure:
     """
     if not start > 0 or interval < 1:
         raise ValueError("a scale is positive, and it grows after 1 step or more")
-    run = scale_run(start, interval)
+    run = simulate_loss_scale(start, interval)
     figure = new_figure(8.0, 4.0)
     title = f"From 2^{math.log2(start):.3g}, growing after {interval} good steps: {len(run.skipped)} steps skipped"
     axes = new_axes(figure, title, "step", "loss scale")
@@ -109,7 +109,7 @@ def loss_scale_history(start: float = 2.0**24, interval: int = 100) -> Figure:
     return describe(figure, caption=caption, alt=alt)
 
 
-def deaf_weights(rate: float = 1e-3, decay: float = 0.1) -> Figure:
+def lost_updates(rate: float = 1e-3, decay: float = 0.1) -> Figure:
     """Half a gap of bf16 and fp32 against the size of a weight, and where an update of size `rate` is lost.
 
     ValueError unless both are positive.

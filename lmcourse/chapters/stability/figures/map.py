@@ -11,7 +11,7 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
 
-SPOTS: tuple[tuple[str, str, str], ...] = (
+OVERFLOW_RISKS: tuple[tuple[str, str, str], ...] = (
     ("softmax of attention", "exp, ÷ Z", "subtract the maximum; QK-norm, or a cap"),
     ("softmax of the output", "exp, ÷ Z, log", "log-softmax in fp32; z-loss"),
     ("SiLU, GELU", "exp or erf", "a sigmoid that takes exp of −|x| only"),
@@ -23,27 +23,29 @@ SPOTS: tuple[tuple[str, str, str], ...] = (
 )
 """Part of a model or its training, the risky operation, and what makes it safe."""
 
-_HOTTEST = 2
+_NUM_HIGHLIGHTED = 2
 
 
-def hot_spots() -> Figure:
+def overflow_risks() -> Figure:
     """A map of the places where numbers can get out of hand, the two softmaxes marked as the hottest."""
     figure = new_figure(8.0, 4.4)
     axes = new_canvas(figure, "Where numbers get out of hand")
     axes.set_xlim(0, 100)
-    axes.set_ylim(len(SPOTS), -0.6)
+    axes.set_ylim(len(OVERFLOW_RISKS), -0.6)
     for x, head in ((1, "where"), (33, "what it does"), (65, "what makes it safe")):
         axes.text(x, -0.3, head, fontsize=9, color=GREY, va="center")
-    for row, (place, risk, cure) in enumerate(SPOTS):
-        colour = "#F6D5C3" if row < _HOTTEST else "#FBEBCB" if "exp" in risk or "fp16" in place else "#E9EEF2"
+    for row, (place, risk, remedy) in enumerate(OVERFLOW_RISKS):
+        colour = "#F6D5C3" if row < _NUM_HIGHLIGHTED else "#FBEBCB" if "exp" in risk or "fp16" in place else "#E9EEF2"
         box = FancyBboxPatch((0.5, row + 0.12), 30, 0.76, boxstyle="round,pad=0,rounding_size=0.6", facecolor=colour)
         box.set_edgecolor("none")
         axes.add_patch(box)
-        axes.text(2, row + 0.5, place, fontsize=10, va="center", fontweight="bold" if row < _HOTTEST else "normal")
+        axes.text(
+            2, row + 0.5, place, fontsize=10, va="center", fontweight="bold" if row < _NUM_HIGHLIGHTED else "normal"
+        )
         axes.text(33, row + 0.5, risk, fontsize=9, va="center")
-        axes.text(65, row + 0.5, cure, fontsize=9, va="center")
+        axes.text(65, row + 0.5, remedy, fontsize=9, va="center")
     caption = "The two softmaxes head the list: they exponentiate, and nothing else in the model limits what comes in."
-    listed = "; ".join(f"{place}: {risk}" for place, risk, _ in SPOTS)
+    listed = "; ".join(f"{place}: {risk}" for place, risk, _ in OVERFLOW_RISKS)
     return describe(figure, caption=caption, alt=f"Map of risky operations. {listed}")
 
 
@@ -72,7 +74,7 @@ def norm_positions(models: Sequence[str] = NORM_MODELS) -> Figure:
     """
     figure = new_figure(8.0, 0.45 * len(models) + 1.9)
     axes = new_axes(figure, "Norms everywhere: a dot is a norm in every block")
-    told = []
+    alt_parts = []
     for row, name in enumerate(models):
         config = find_model(name).decoder
         counts = norms_of(config)
@@ -83,7 +85,7 @@ def norm_positions(models: Sequence[str] = NORM_MODELS) -> Figure:
         if cap is not None:
             axes.text(1, row, f"cap {cap:g}", ha="center", va="center", fontsize=9, color=PALETTE["vermilion"])
         axes.text(len(_COLUMNS) - 0.45, row, f"{sum(counts)}", va="center", fontsize=10, fontweight="bold")
-        told.append(f"{name} {sum(counts)}{f' and a cap of {cap:g}' if cap else ''}")
+        alt_parts.append(f"{name} {sum(counts)}{f' and a cap of {cap:g}' if cap else ''}")
     axes.set_xticks(range(len(_COLUMNS)), _COLUMNS)
     axes.set_yticks(range(len(models)), models)
     axes.set_xlim(-0.5, len(_COLUMNS) - 0.2)
@@ -92,4 +94,4 @@ def norm_positions(models: Sequence[str] = NORM_MODELS) -> Figure:
         "Read from the configurations of the zoo. Gemma 2 caps its scores, Gemma 3 has norms in that place. OLMo 2 has "
         "no norm before a branch."
     )
-    return describe(figure, caption=caption, alt=f"Norms per block: {', '.join(told)}")
+    return describe(figure, caption=caption, alt=f"Norms per block: {', '.join(alt_parts)}")

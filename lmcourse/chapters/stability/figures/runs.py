@@ -15,11 +15,11 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 Curves = Sequence[Sequence[float]]
 """A curve per seed; a run that died is shorter than the others."""
 
-_ACROSS = 3
-_OFF_THE_CHART = 1e30
+_PANELS_PER_ROW = 3
+_MAX_DRAWN_LOSS = 1e30
 
 
-def side_by_side(runs: Mapping[str, Curves], verdicts: Mapping[str, str], title: str, highest: float = 7.0) -> Figure:
+def compare_runs(runs: Mapping[str, Curves], verdicts: Mapping[str, str], title: str, highest: float = 7.0) -> Figure:
     """A panel per treatment with the losses of all seeds; the first treatment is grey in all panels.
 
     Args:
@@ -32,15 +32,15 @@ def side_by_side(runs: Mapping[str, Curves], verdicts: Mapping[str, str], title:
     """
     if missing := [name for name in runs if name not in verdicts]:
         raise ValueError(f"no verdict on {', '.join(missing)}")
-    rows = -(-len(runs) // _ACROSS)
+    rows = -(-len(runs) // _PANELS_PER_ROW)
     figure = new_figure(8.0, 2.0 * rows + 0.8)
-    grid = figure.add_gridspec(rows, _ACROSS)
+    grid = figure.add_gridspec(rows, _PANELS_PER_ROW)
     longest = max(len(curve) for curves in runs.values() for curve in curves)
     untreated = next(iter(runs.values()))
     for place, (name, curves) in enumerate(runs.items()):
-        across = place % _ACROSS
+        across = place % _PANELS_PER_ROW
         panel = new_axes(figure, f"{name}: {verdicts[name]}", "step", "loss (nats)" if across == 0 else "")
-        panel.set_subplotspec(grid[place // _ACROSS, across])
+        panel.set_subplotspec(grid[place // _PANELS_PER_ROW, across])
         panel.set_title(f"{name}: {verdicts[name]}", loc="left", fontsize=9, fontweight="bold")
         _draw(panel, untreated, GREY, highest, faint=True)
         if place:
@@ -50,13 +50,13 @@ def side_by_side(runs: Mapping[str, Curves], verdicts: Mapping[str, str], title:
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     seeds = len(untreated)
     caption = f"Grey: untreated. Blue: treated. {seeds} seeds each. A cross: the loss left the chart for good."
-    told = ", ".join(f"{name}: {verdicts[name]}" for name in runs)
-    return describe(figure, caption=caption, alt=f"{title}. {told}")
+    summary = ", ".join(f"{name}: {verdicts[name]}" for name in runs)
+    return describe(figure, caption=caption, alt=f"{title}. {summary}")
 
 
 def _draw(panel: Axes, curves: Curves, colour: str, highest: float, *, faint: bool = False) -> None:
     for curve in curves:
-        values = np.nan_to_num(np.asarray(curve, dtype=float), nan=_OFF_THE_CHART, posinf=_OFF_THE_CHART)
+        values = np.nan_to_num(np.asarray(curve, dtype=float), nan=_MAX_DRAWN_LOSS, posinf=_MAX_DRAWN_LOSS)
         inside = np.flatnonzero(values <= highest)
         end = int(inside[-1]) + 1 if len(inside) else 0
         panel.plot(values[:end], color=colour, linewidth=1.0 if faint else 1.6, alpha=0.8)
@@ -64,7 +64,9 @@ def _draw(panel: Axes, curves: Curves, colour: str, highest: float, *, faint: bo
             panel.plot([end], [0.95 * highest], "x", color=PALETTE["vermilion"], markersize=7, clip_on=False)
 
 
-def vital_signs(signs: Mapping[str, Mapping[str, Sequence[float]]], limits: Mapping[str, float], title: str) -> Figure:
+def training_diagnostics(
+    signs: Mapping[str, Mapping[str, Sequence[float]]], limits: Mapping[str, float], title: str
+) -> Figure:
     """A dot per seed: rows are treatments, panels are what was measured, on logarithmic axes.
 
     Args:
@@ -79,13 +81,13 @@ def vital_signs(signs: Mapping[str, Mapping[str, Sequence[float]]], limits: Mapp
     treatments = list(next(iter(signs.values())))
     figure = new_figure(8.0, 0.34 * len(treatments) + 1.7)
     grid = figure.add_gridspec(1, len(signs))
-    told = []
+    alt_parts = []
     for place, (what, measured) in enumerate(signs.items()):
         panel = new_axes(figure, what)
         panel.set_subplotspec(grid[place])
         panel.set_title(what, loc="left", fontsize=9.5, fontweight="bold")
         for row, values in enumerate(measured.values()):
-            shown = [value if math.isfinite(value) else _OFF_THE_CHART for value in values]
+            shown = [value if math.isfinite(value) else _MAX_DRAWN_LOSS for value in values]
             high = min(values) > limits[what]
             panel.plot(shown, [row] * len(shown), "o", color=PALETTE["vermilion" if high else "blue"], markersize=6)
         panel.axvline(limits[what], color=GREY, linestyle="--", linewidth=1.2)
@@ -96,7 +98,7 @@ def vital_signs(signs: Mapping[str, Mapping[str, Sequence[float]]], limits: Mapp
         panel.set_yticks(range(len(treatments)), treatments if place == 0 else [""] * len(treatments))
         panel.set_ylim(len(treatments) - 0.5, -0.5)
         above = [name for name, values in measured.items() if min(values) > limits[what]]
-        told.append(f"{what} above {limits[what]:g}: {', '.join(above) or 'nobody'}")
+        alt_parts.append(f"{what} above {limits[what]:g}: {', '.join(above) or 'nobody'}")
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     caption = "A dot is a run. Red: beyond the dashed line for every seed."
-    return describe(figure, caption=caption, alt=f"{title}. {'; '.join(told)}")
+    return describe(figure, caption=caption, alt=f"{title}. {'; '.join(alt_parts)}")

@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
-_TOKENS, _WIDTH = 32, 256
+_NUM_TOKENS, _D_MODEL = 32, 256
 
 
 def largest_scores(growth: float, d_head: int, gamma: float) -> tuple[float, float]:
     """The largest |q·k|/√d among 32 random tokens when W_q and W_k have grown: without and with QK-norm."""
     random = torch.Generator().manual_seed(0)
-    x = torch.randn(_TOKENS, _WIDTH, generator=random, dtype=torch.float64)
-    w_q, w_k = torch.randn(2, _WIDTH, d_head, generator=random, dtype=torch.float64) * growth / math.sqrt(_WIDTH)
+    x = torch.randn(_NUM_TOKENS, _D_MODEL, generator=random, dtype=torch.float64)
+    w_q, w_k = torch.randn(2, _D_MODEL, d_head, generator=random, dtype=torch.float64) * growth / math.sqrt(_D_MODEL)
     q, k = x @ w_q, x @ w_k
     plain = (q @ k.T).abs().max().item()
     q_hat, k_hat = (gamma * part / part.square().mean(dim=-1, keepdim=True).sqrt() for part in (q, k))

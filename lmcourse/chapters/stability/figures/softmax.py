@@ -19,7 +19,7 @@ _LOGITS = (2.0, 1.0, 0.5, 0.0, -0.5, -1.5)
 CAPS = {"none": None, "50": 50.0, "30": 30.0, "10": 10.0}
 
 
-class Attack(NamedTuple):
+class GrownSoftmax(NamedTuple):
     """What a softmax makes of logits that have grown.
 
     Attributes:
@@ -35,7 +35,7 @@ class Attack(NamedTuple):
     naive: str
 
 
-def attack(scale: float, precision: str, cap: float | None) -> Attack:
+def grown_softmax(scale: float, precision: str, cap: float | None) -> GrownSoftmax:
     """The logits times `scale`, capped, rounded to the precision; the softmax is computed in it throughout."""
     dtype = find_format(precision).torch_dtype
     grown = scale * torch.tensor(_LOGITS, dtype=torch.float64)
@@ -49,10 +49,10 @@ def attack(scale: float, precision: str, cap: float | None) -> Attack:
     naive = logits.exp() / logits.exp().sum()
     broken = "NaN" if naive.isnan().any() else "fine" if naive.sum() > 0.5 else "all 0"
     wide = weights.double()
-    return Attack(logits.double(), wide, wide * (1 - wide) * through, broken)
+    return GrownSoftmax(logits.double(), wide, wide * (1 - wide) * through, broken)
 
 
-def softmax_under_attack(scale: float = 1.0, precision: str = "fp32", cap: str = "none") -> Figure:
+def softmax_of_growing_logits(scale: float = 1.0, precision: str = "fp32", cap: str = "none") -> Figure:
     """Bars: the weights of six logits that have grown by `scale`, and how much gradient comes back through each.
 
     ValueError unless scale > 0, for an unknown format or an unknown cap ("none", "50", "30", "10").
@@ -61,7 +61,7 @@ def softmax_under_attack(scale: float = 1.0, precision: str = "fp32", cap: str =
         raise ValueError(f"the logits grow by a positive factor, not {scale:g}")
     if cap not in CAPS:
         raise ValueError(f"unknown cap {cap!r}; there are {', '.join(CAPS)}")
-    found = attack(scale, precision, CAPS[cap])
+    found = grown_softmax(scale, precision, CAPS[cap])
     figure = new_figure(8.0, 4.0)
     capped = "no cap" if cap == "none" else f"cap {cap}"
     first, passed = found.weights[0].item(), found.slopes.max().item()
