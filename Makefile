@@ -3,10 +3,10 @@
 PYTHON ?= python3
 # What is passed on to JupyterLab: make lab LAB_ARGS="--port 9999"
 LAB_ARGS ?=
-# What is built: make build NOTEBOOKS="01 02"; all when empty.
+# What is built or tested: make build NOTEBOOKS="01 02"; all when empty.
 NOTEBOOKS ?=
-# Processes that run tests.
-JOBS ?= 2
+# Processes that run tests: auto is one for each core, unless memory is short.
+JOBS ?= auto
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
@@ -28,7 +28,7 @@ help:
 	@echo "make lab      open the course in JupyterLab; the first time it installs, for some minutes"
 	@echo "              options for JupyterLab: make lab LAB_ARGS=\"--port 9999\""
 	@echo "make doctor   is everything in place? each line says yes, or what to do"
-	@echo "make test     everything that must hold: lint, types, tests, every notebook"
+	@echo "make test     everything that must hold: lint, types, tests, every notebook (NOTEBOOKS=09 for its own proof)"
 	@echo "make lint     ruff and mypy            make format   let ruff format"
 	@echo "make build    build the notebooks from solutions/ (NOTEBOOKS=\"01 02\" for some)"
 	@echo "make clean    remove .venv and caches; notebooks and progress stay"
@@ -43,10 +43,11 @@ lab: $(READY)
 doctor: $(READY)
 	@$(PY) -m lmcourse.doctor
 
+# Of some notebooks, what concerns them; of all, everything.
+test: TESTS = $(if $(NOTEBOOKS),tests/course tests/chapters,tests)
+# One run for all, so that no process waits for another at the end of each part.
 test: lint
-	$(PY) -m pytest -n $(JOBS) --dist loadscope
-	$(PY) -m pytest --nbval solutions -n $(JOBS) --dist loadscope
-	$(PY) -m pytest --nbval notebooks -n $(JOBS) --dist loadscope
+	$(PY) -m pytest --nbval $(TESTS) solutions notebooks -n $(JOBS) --dist loadscope --notebooks "$(NOTEBOOKS)"
 
 lint: $(READY)
 	$(PY) -m ruff check .

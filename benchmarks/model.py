@@ -106,19 +106,19 @@ def trainer_step(model: nn.Module, batch: Batch, compiled: bool) -> Callable[[],
     """What the trainer does in every step: it also looks at the loss and the gradient's norm, and clips."""
     if compiled:
         model.compile()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     precision = MixedPrecision("fp32", torch.device("cpu"))
-    return lambda: training_step(model, [batch], optimiser, precision, clip=1.0)
+    return lambda: training_step(model, [batch], optimizer, precision, clip=1.0)
 
 
 def bare_step(model: nn.Module, loss: peers.Loss, batch: Batch) -> Callable[[], object]:
     """The least that training needs."""
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
 
     def step() -> None:
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         loss(batch.inputs, batch.targets).backward()
-        optimiser.step()
+        optimizer.step()
 
     return step
 

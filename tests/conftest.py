@@ -1,20 +1,93 @@
-"""What every test may use."""
+"""What every test may use, which notebooks are tested, and how tests are spread over processes."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+from lmcourse.course import CHAPTERS, Chapter, find_chapter
+from lmcourse.exercises import Exercise
+from lmcourse.exercises.registry import exercises_of
+
+ROOT = Path(__file__).resolve().parents[1]
+
+WORKER_MEMORY = 3 * 2**30
+"""Bytes that one process of tests may need at worst, with the kernels and graders that it starts."""
+
+LONGEST_FIRST = ("tests/grading", "tests/browser", "tests/course", "solutions", "notebooks", "tests/training")
+"""Where the tests are that take longest: begun last, they would keep one process busy while the others wait."""
 
 
 @pytest.fixture(scope="session")
 def course() -> Path:
     """The folder of the course."""
-    return Path(__file__).resolve().parents[1]
+    return ROOT
 
 
 @pytest.fixture(scope="session")
 def in_ci() -> bool:
     """Whether a missing tool is a failure, on a machine set up for tests, or a skip, on a person's."""
     return os.environ.get("CI", "").lower() in ("1", "true")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--notebooks "09 14"`."""
+    parser.addoption("--notebooks", default="", help='test only what concerns these notebooks: "09 14"')
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Share the cores: without this each process would use all of them, and they would wait for each other."""
+    if workers := getattr(config.option, "numprocesses", None):
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // workers)))
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """`-n auto`: a process for each core, unless memory is short."""
+    return max(1, min(cores(), psutil.virtual_memory().available // WORKER_MEMORY))
+
+
+def cores() -> int:
+    """The processor cores that this process may use."""
+    return len(psutil.Process().cpu_affinity()) if hasattr(psutil.Process, "cpu_affinity") else os.cpu_count() or 1
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what concerns other notebooks than those asked for, and begin with what takes longest."""
+    if names := config.getoption("--notebooks").split():
+        chosen = {find_chapter(name) for name in names}
+        left_out = [item for item in items if chapter_of(item) not in chosen]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if chapter_of(item) in chosen]
+    items.sort(key=lambda item: next((rank for rank, at in enumerate(LONGEST_FIRST) if item.nodeid.startswith(at)), 99))
+
+
+def chapter_of(item: pytest.Item) -> Chapter | None:
+    """The chapter that a test is about: by its parameter, or by the folder that it is in."""
+    parameters: dict[str, Any] = item.callspec.params if hasattr(item, "callspec") else {}
+    if isinstance(chapter := parameters.get("chapter"), Chapter):
+        return chapter
+    if isinstance(exercise := parameters.get("exercise"), Exercise):
+        return next((chapter for chapter in CHAPTERS if exercise in exercises_of(chapter)), None)
+    place = item.path.relative_to(ROOT).parts
+    if place[0] in ("solutions", "notebooks"):
+        return find_chapter(place[1])
+    return find_chapter(place[2]) if place[:2] == ("tests", "chapters") and len(place) > 3 else None
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Tests of one module go to one process, in the order in which they were collected."""
+    config.option.loadscopereorder = False
+    return ByModule(config, log)
+
+
+class ByModule(LoadScopeScheduling):  # type: ignore[misc]
+    """As `--dist loadscope`, but the proofs of two chapters have nothing in common, so each may go elsewhere."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.split("::", 1)[0]
+        return nodeid[nodeid.index("[") :] if module == "tests/course/test_proof.py" else module

@@ -24,7 +24,7 @@ FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.
 
 
 @dataclass(frozen=True)
-class Setup:
+class StepSetup:
     """How a training step is done; the defaults are the slow way.
 
     Attributes:
@@ -36,13 +36,13 @@ class Setup:
     """
 
     batch: int = 1
-    fused_optimiser: bool = False
+    fused_optimizer: bool = False
     fused_attention: bool = False
     bf16: bool = False
     compiled: bool = False
 
 
-Change = Callable[[Setup], Setup]
+Change = Callable[[StepSetup], StepSetup]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Rung:
     name: str
     before: float
     after: float
-    setup: Setup
+    setup: StepSetup
 
     @property
     def ratio(self) -> float:
@@ -75,7 +75,7 @@ def changes(batch: int, device: torch.device | str) -> dict[str, Change]:
     """The changes in the order of the ladder. On a CPU nothing is compiled: it would take longer than all the rest."""
     steps: dict[str, Change] = {
         f"{batch} texts at once": lambda setup: replace(setup, batch=batch),
-        "fused optimiser": lambda setup: replace(setup, fused_optimiser=True),
+        "fused optimiser": lambda setup: replace(setup, fused_optimizer=True),
         "fused attention": lambda setup: replace(setup, fused_attention=True),
         "bf16": lambda setup: replace(setup, bf16=True),
     }
@@ -102,7 +102,7 @@ def climb(
         batch: texts per step from the first rung on.
         device, warmup, repeats, stopwatch: as in `lmcourse.accounting.timing.compare`.
     """
-    best, rungs = Setup(), []
+    best, rungs = StepSetup(), []
     for name, change in changes(batch, device).items():
         tried = change(best)
         steps = {setup: training_step(config, setup, length, device) for setup in (best, tried)}
@@ -121,7 +121,7 @@ def climb(
 
 
 def training_step(
-    config: TransformerConfig, setup: Setup, length: int, device: torch.device | str = "cpu"
+    config: TransformerConfig, setup: StepSetup, length: int, device: torch.device | str = "cpu"
 ) -> Callable[[], Tensor]:
     """A function that does one step on random tokens, always the same, and returns the loss before it."""
     where = torch.device(device)
@@ -129,18 +129,18 @@ def training_step(
         torch.default_generator.manual_seed(0)
         model = Transformer(config).to(where)
         tokens = torch.randint(config.vocab_size, (setup.batch, length + 1)).to(where)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False, fused=setup.fused_optimiser)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False, fused=setup.fused_optimizer)
     forward = torch.compile(model) if setup.compiled else model
 
     def step() -> Tensor:
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         with (
             sdpa_kernel(FUSED if setup.fused_attention else PLAIN, set_priority=True),
             torch.autocast(where.type, torch.bfloat16, enabled=setup.bf16),
         ):
             loss = next_token_loss(forward(tokens[:, :-1]), tokens[:, 1:])
         loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        optimizer.step()
         return loss.detach()
 
     return step

@@ -77,12 +77,12 @@ def training_work(
 ) -> Work:
     """Forward, loss, backward and AdamW on a batch, predicted and measured."""
     batch, length = tokens.shape
-    optimiser = torch.optim.AdamW(network.parameters(), lr=1e-5, fused=True)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, fused=True)
 
     def step() -> None:
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         next_token_loss(network(tokens), tokens).backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        optimizer.step()
 
     moved, seconds = predict_training(network.config, batch, length, machine, number)
     flops = training_flops(network.config, batch, length).model.total

@@ -18,7 +18,7 @@ from lmcourse.device import best_device
 from lmcourse.errors import CourseError
 from lmcourse.inference.generate import stream
 from lmcourse.inference.sampling import Sampling
-from lmcourse.training.command.trained import Trained, load_trained
+from lmcourse.training.command.trained_model import TrainedModel, load_trained_model
 
 UNKNOWN = "\ufffd"
 """What stands for bytes that are no character, or not yet a whole one."""
@@ -61,7 +61,7 @@ def write(options: Namespace) -> Answer:
         CourseError: there is no such model, or it cannot go on from this prompt in this way.
     """
     device = best_device()
-    trained = load_trained(options.checkpoint, last=options.last, device=device)
+    trained = load_trained_model(options.checkpoint, last=options.last, device=device)
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
     seed = random.randrange(2**32) if options.seed is None else options.seed
     if not 0 <= seed < 2**63:
@@ -76,13 +76,13 @@ def write(options: Namespace) -> Answer:
         text += piece
     seconds = time.perf_counter() - start
     say("\n")
-    answer = Answer(prompt, text, len(written), seconds, seed, str(trained.place), trained.step)
+    answer = Answer(prompt, text, len(written), seconds, seed, str(trained.checkpoint), trained.step)
     told = f"{answer.tokens:,} tokens in {seconds:.2f} s, {answer.tokens_per_second:,.0f} tokens/s"
     print(f"{told}; seed {seed}, model of step {trained.step:,}", file=sys.stderr)
     return answer
 
 
-def _begin(trained: Trained, prompt: str, options: Namespace, generator: torch.Generator) -> Iterator[int]:
+def _begin(trained: TrainedModel, prompt: str, options: Namespace, generator: torch.Generator) -> Iterator[int]:
     """The model's tokens, which it writes as they are asked for.
 
     Raises:
@@ -96,7 +96,7 @@ def _begin(trained: Trained, prompt: str, options: Namespace, generator: torch.G
         raise CourseError(str(error)) from None
 
 
-def _room(trained: Trained, prompt: int, wanted: int | None) -> int:
+def _room(trained: TrainedModel, prompt: int, wanted: int | None) -> int:
     """How many tokens to write behind a prompt of so many."""
     context = trained.run.training.seq_len
     if wanted is not None:

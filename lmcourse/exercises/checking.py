@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lmcourse.errors import CourseError
@@ -18,6 +18,9 @@ from lmcourse.report import Report
 
 SEED = "LMCOURSE_SEED"
 """The environment variable by which a grader chooses the hidden cases."""
+
+REFERENCE_SECONDS = 60.0
+"""The time limit of a reference on one case: it is ours, so only a slow machine could reach it."""
 
 
 def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, **values: Any) -> Report:
@@ -47,7 +50,12 @@ def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, 
 
 
 def check_exercise(
-    exercise: Exercise, answer: Callable[..., Any], *, hidden: bool = False, enforce: bool = True
+    exercise: Exercise,
+    answer: Callable[..., Any],
+    *,
+    hidden: bool = False,
+    enforce: bool = True,
+    seed: int | None = None,
 ) -> Report:
     """Check an answer to this exercise, whatever the answer is called.
 
@@ -57,26 +65,41 @@ def check_exercise(
         hidden: judge the hidden cases too.
         enforce: whether the exercise's rules apply. The course's own wrong answers are part of its package, which the
             rules forbid.
+        seed: of the hidden cases; by default the grader's, from the environment.
     """
     rules = exercise.rules if enforce else ()
-    seed = int(os.environ.get(SEED) or 0)
+    if seed is None:
+        seed = int(os.environ.get(SEED) or 0)
     cases = [(case, False) for case in exercise.cases]
     cases += [(case, True) for case in exercise.hidden(seed)] if hidden else []
-    trials = _trials(exercise, answer, cases, rules)
+
+    def given(case: Case) -> Outcome:
+        return evaluate(answer, case, name=exercise.name, seconds=exercise.seconds, forbid=rules)
+
+    def expected(case: Case) -> Outcome:
+        return evaluate(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS)
+
+    trials = try_cases(cases, given, expected)
     return judge(exercise, trials, hidden=hidden, forbidden=forbidden_in_source(answer, rules))
 
 
-def _trials(
-    exercise: Exercise, answer: Callable[..., Any], cases: list[tuple[Case, bool]], rules: tuple[str, ...]
+def try_cases(
+    cases: Sequence[tuple[Case, bool]], answer: Callable[[Case], Outcome], reference: Callable[[Case], Outcome]
 ) -> list[Trial]:
-    """Run every case. After the first that runs out of time the others count as out of time too, unrun."""
+    """Put every case to an answer and to the reference.
+
+    After the first case that runs out of time the others count as out of time too, unrun.
+
+    Args:
+        cases: each with whether it is hidden.
+        answer: what a learner's answer gives on a case.
+        reference: what the right one gives.
+    """
     trials: list[Trial] = []
     late: Outcome | None = None
     for case, hidden in cases:
-        outcome = late or evaluate(answer, case, name=exercise.name, seconds=exercise.seconds, forbid=rules)
+        outcome = late or answer(case)
         if outcome.failure and outcome.failure.kind == "TimeLimitExceeded":
             late = outcome
-        trials.append(
-            Trial(case, hidden, outcome, evaluate(exercise.reference, case, name=exercise.name, seconds=60.0))
-        )
+        trials.append(Trial(case, hidden, outcome, reference(case)))
     return trials

@@ -1,24 +1,43 @@
 """The proof that the tests have teeth: exercise × misconception.
 
 Every misconception of every exercise is submitted as if a learner had written it. It must lose points in the grade and
-be named by its own sentence. A table of all of them is what `lmcourse matrix` prints.
+be named by its own sentence, and the printed solution must earn everything, whatever hidden cases the grader's seed
+chooses. A table of all of them is what `lmcourse matrix` prints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from lmcourse.course import Chapter
-from lmcourse.exercises.checking import check_exercise
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.checking import check_exercise, try_cases
 from lmcourse.exercises.exercise import Exercise, Misconception
+from lmcourse.exercises.judge import judge
+from lmcourse.exercises.outcome import Outcome, evaluate
 from lmcourse.exercises.registry import exercises_of
+
+SEEDS = tuple(range(3))
+"""Seeds of the hidden cases under which misconceptions are submitted."""
+
+SOLUTION_SEEDS = tuple(range(20))
+"""Seeds under which printed solutions are; these are fewer, so they can have more of them."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One misconception: what it earned in public and in the grade, and whether each run named it."""
+    """One misconception.
+
+    Attributes:
+        chapter, exercise, misconception: its names.
+        max_points: what the exercise is worth.
+        public_points: what it earned in the notebook.
+        hidden_points: the most that it earned in a grade, under any seed.
+        named_public: whether the report in the notebook said its sentence.
+        named_hidden: whether the report of the grade did, under every seed.
+    """
 
     chapter: str
     exercise: str
@@ -42,7 +61,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Matrix:
-    """All rows, and whether each reference earns everything and each untouched stub nothing, in both runs."""
+    """All rows, and whether each printed solution earns everything and each untouched stub nothing, in both runs."""
 
     exercises: int
     rows: tuple[Row, ...]
@@ -80,28 +99,72 @@ def prove(chapters: Sequence[Chapter], solutions: dict[str, Any], stubs: dict[st
     not_zero: list[str] = []
     pairs = [(chapter, exercise) for chapter in chapters for exercise in exercises_of(chapter)]
     for chapter, exercise in pairs:
-        rows += [_row(chapter, exercise, wrong) for wrong in exercise.misconceptions]
-        if _points(exercise, solutions[exercise.name]) != {exercise.points}:
+        known = _KnownAnswers(exercise)
+        rows += [_row(chapter, exercise, wrong, known) for wrong in exercise.misconceptions]
+        if _points(exercise, solutions[exercise.name], SOLUTION_SEEDS) != {exercise.points}:
             not_full.append(exercise.name)
         if _points(exercise, stubs[exercise.name]) != {0.0}:
             not_zero.append(exercise.name)
     return Matrix(len(pairs), tuple(rows), tuple(not_full), tuple(not_zero))
 
 
-def _points(exercise: Exercise, answer: Any) -> set[float]:
-    return {check_exercise(exercise, answer, hidden=hidden).points for hidden in (False, True)}
+def _points(exercise: Exercise, answer: Any, seeds: Sequence[int] = ()) -> set[float]:
+    """What an answer earns in the notebook, in the grade, and with the hidden cases of more seeds.
+
+    Rules are about code and not about inputs: looking whether they are kept takes longest, and once is enough.
+    """
+    reports = [check_exercise(exercise, answer, hidden=hidden) for hidden in (False, True)]
+    if exercise.hidden_cases:
+        reports += [check_exercise(exercise, answer, hidden=True, enforce=False, seed=seed) for seed in seeds]
+    return {report.points for report in reports}
 
 
-def _row(chapter: Chapter, exercise: Exercise, wrong: Misconception) -> Row:
-    public = check_exercise(exercise, wrong.answer, enforce=False)
-    graded = check_exercise(exercise, wrong.answer, hidden=True, enforce=False)
+class _KnownAnswers:
+    """What the reference and the misconceptions of an exercise give on its cases.
+
+    Each is run once on each case: a misconception is submitted, and compared with the results of all others.
+    """
+
+    def __init__(self, exercise: Exercise) -> None:
+        self.exercise = exercise
+        self.hidden = {seed: exercise.hidden(seed) for seed in SEEDS}
+        self._outcomes: dict[tuple[str, int], Outcome] = {}
+
+    def expected(self, case: Case) -> Outcome:
+        """What the reference gives."""
+        return self._once(
+            "", case, lambda: evaluate(self.exercise.reference, case, name=self.exercise.name, seconds=60)
+        )
+
+    def given(self, wrong: Misconception, case: Case) -> Outcome:
+        """What a misconception gives."""
+        name, seconds = self.exercise.name, self.exercise.seconds
+        return self._once(wrong.name, case, lambda: evaluate(wrong.answer, case, name=name, seconds=seconds))
+
+    def _once(self, answer: str, case: Case, run: Callable[[], Outcome]) -> Outcome:
+        key = (answer, id(case))  # the cases live as long as this object
+        if key not in self._outcomes:
+            self._outcomes[key] = run()
+        return self._outcomes[key]
+
+
+def _row(chapter: Chapter, exercise: Exercise, wrong: Misconception, known: _KnownAnswers) -> Row:
+    def answer(case: Case) -> Outcome:
+        return known.given(wrong, case)
+
+    graded = []
+    for seed in SEEDS:
+        cases = [(case, False) for case in exercise.cases] + [(case, True) for case in known.hidden[seed]]
+        trials = try_cases(cases, answer, known.expected)
+        graded.append(judge(exercise, trials, hidden=True, guess=known.given))
+    public = judge(exercise, [trial for trial in trials if not trial.hidden], guess=known.given)
     return Row(
         chapter.id,
         exercise.name,
         wrong.name,
         exercise.points,
         public.points,
-        graded.points,
+        max(report.points for report in graded),
         public.diagnosis == wrong.sentence,
-        graded.diagnosis == wrong.sentence,
+        all(report.diagnosis == wrong.sentence for report in graded),
     )

@@ -7,7 +7,7 @@ from functools import partial
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from lmcourse.training.blocks import blocks_of
+from lmcourse.training.transformer_blocks import find_blocks
 
 
 def apply_activation_checkpointing(model: nn.Module) -> None:
@@ -19,7 +19,7 @@ def apply_activation_checkpointing(model: nn.Module) -> None:
     Raises:
         ValueError: the model has no list of blocks.
     """
-    blocks = blocks_of(model)
+    blocks = find_blocks(model)
     if not blocks:
         raise ValueError(
             f"{type(model).__name__} has no blocks to compute again: train it with activation_checkpointing=False"

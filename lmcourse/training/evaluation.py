@@ -8,14 +8,19 @@ from torch import nn
 
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.data.loader import Tokens, evaluation_batches
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import mean_loss
-from lmcourse.training.team import ALONE, Team
 
 
 @torch.no_grad()
 def evaluate(
-    model: nn.Module, tokens: Tokens, batch: int, seq_len: int, precision: MixedPrecision, team: Team = ALONE
+    model: nn.Module,
+    tokens: Tokens,
+    batch: int,
+    seq_len: int,
+    precision: MixedPrecision,
+    distributed: DistributedContext = SINGLE_PROCESS,
 ) -> float:
     """Mean −log p(token | those before it in its window), in nats; every token but the first is predicted once.
 
@@ -37,19 +42,21 @@ def evaluate(
     total, count = 0.0, 0
     try:
         for whole in evaluation_batches(tokens, batch, seq_len, device=precision.device):
-            part = _part(whole, team)
+            part = _part(whole, distributed)
             targets = int((part.targets != IGNORE_INDEX).sum())
             total += mean_loss(model, part, precision).item() * targets
             count += targets
     finally:
         model.train(training)
-    sums = team.total(torch.tensor([total, count], dtype=torch.float64))
+    sums = distributed.all_reduce_sum(torch.tensor([total, count], dtype=torch.float64))
     return (sums[0] / sums[1]).item()
 
 
-def _part(batch: Batch, team: Team) -> Batch:
+def _part(batch: Batch, distributed: DistributedContext) -> Batch:
     """This reader's rows. Whoever has none left goes on with empty ones: parts of a model are fetched from all."""
-    missing = -len(batch.inputs) % team.readers
+    missing = -len(batch.inputs) % distributed.dp_size
     inputs = F.pad(batch.inputs, (0, 0, 0, missing))
     targets = F.pad(batch.targets, (0, 0, 0, missing), value=IGNORE_INDEX)
-    return Batch(inputs.chunk(team.readers)[team.reader], targets.chunk(team.readers)[team.reader])
+    return Batch(
+        inputs.chunk(distributed.dp_size)[distributed.dp_rank], targets.chunk(distributed.dp_size)[distributed.dp_rank]
+    )

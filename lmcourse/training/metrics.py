@@ -13,7 +13,7 @@ from typing import Any
 Record = Mapping[str, Any]
 
 
-class Metrics:
+class MetricsFile:
     """A file to which a line is added per step; each is with the operating system when `write` returns.
 
     Args:
@@ -34,11 +34,11 @@ class Metrics:
         """Return when all lines are on the disk."""
         os.fsync(self._file.fileno())
 
-    def cut(self, step: int) -> None:
+    def truncate(self, step: int) -> None:
         """Drop everything after this step, a line that was not finished included."""
         self._file.truncate(sum(len(line) for line, record in _lines(self.path) if record["step"] <= step))
 
-    def __enter__(self) -> Metrics:
+    def __enter__(self) -> MetricsFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -6,7 +6,6 @@ import json
 import logging
 import math
 from dataclasses import asdict, is_dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,19 +13,19 @@ import torch
 from torch import nn
 
 from lmcourse.data.loader import Loader, Tokens
-from lmcourse.training.checkpoint import load_state, load_weights, write_checkpoint
-from lmcourse.training.checkpoints import Checkpoints
+from lmcourse.training.checkpoint_format import load_state
+from lmcourse.training.checkpoint_io import load_checkpoint, write_checkpoint
+from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.config import TrainingConfig, changes
-from lmcourse.training.generators import generator_states, load_generator_states, seed_all
-from lmcourse.training.moments import get_moments, set_moments
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 from lmcourse.training.param_groups import parameter_groups
 from lmcourse.training.precision import MixedPrecision
-from lmcourse.training.spikes import SpikeWatch
-from lmcourse.training.team import ALONE, Team
+from lmcourse.training.rng import rng_states, seed_all, set_rng_states
+from lmcourse.training.spike_detector import SpikeDetector
 
 log = logging.getLogger(__name__)
 
-Limit = Literal["steps", "tokens", "time"]
+StopReason = Literal["steps", "tokens", "time"]
 """What ends a run: its steps are done, or a budget is spent."""
 
 
@@ -50,13 +49,15 @@ class TrainingState:
         ValueError: the text is shorter than one window.
     """
 
-    def __init__(self, model: nn.Module, config: TrainingConfig, tokens: Tokens, team: Team = ALONE) -> None:
-        self.model, self.config, self.team = model, config, team
+    def __init__(
+        self, model: nn.Module, config: TrainingConfig, tokens: Tokens, distributed: DistributedContext = SINGLE_PROCESS
+    ) -> None:
+        self.model, self.config, self.distributed = model, config, distributed
         self.step, self.seconds, self.skipped = 0, 0.0, 0
         self.best_loss = math.inf
         self.best_step: int | None = None
         device = next(model.parameters()).device
-        batch, rank, world_size = config.batch // team.readers, team.reader, team.readers
+        batch, rank, world_size = config.batch // distributed.dp_size, distributed.dp_rank, distributed.dp_size
         self.loader = Loader(
             tokens, batch, config.seq_len, seed=config.seed, rank=rank, world_size=world_size, device=device
         )
@@ -64,17 +65,17 @@ class TrainingState:
         groups = [
             {**group, "params": parameters}
             for group in parameter_groups(model, config.weight_decay)
-            for parameters in team.lists(group["params"])
+            for parameters in distributed.group_by_mesh(group["params"])
         ]
-        self.optimiser = torch.optim.AdamW(groups, config.learning_rate, config.betas, config.eps, fused=True)
-        self.spikes = SpikeWatch(config.spike_factor)
+        self.optimizer = torch.optim.AdamW(groups, config.learning_rate, config.betas, config.eps, fused=True)
+        self.spikes = SpikeDetector(config.spike_factor)
 
     @property
     def tokens(self) -> int:
         """How many tokens were learned from."""
         return self.loader.state_dict()["windows"] * self.config.seq_len
 
-    def over(self) -> Limit | None:
+    def stop_reason(self) -> StopReason | None:
         """Which limit leaves no room for another step, if one does."""
         config = self.config
         if self.step >= config.steps:
@@ -85,70 +86,55 @@ class TrainingState:
             return "time"
         return None
 
-    def save(self, checkpoints: Checkpoints) -> None:
+    def save(self, checkpoints: CheckpointManager) -> None:
         """Write a checkpoint."""
         state = {
             "scaler": self.precision.scaler.state_dict(),
             "loader": self.loader.state_dict(),
-            "generators": self.team.gather(generator_states()),
+            "rng": self.distributed.all_gather(rng_states()),
             "norms": list(self.spikes.norms),
             "progress": {name: getattr(self, name) for name in ("seconds", "best_loss", "best_step", "skipped")},
         }
-        facts = {"step": self.step, "training": asdict(self.config), "model": _describe(self.model)}
-        checkpoints.save(self.step, partial(self._write, state, facts), self.best_step)
+        manifest = {"step": self.step, "training": asdict(self.config), "model": _describe(self.model)}
 
-    def _write(self, state: dict[str, Any], facts: dict[str, Any], place: Path) -> None:
-        if self.team is ALONE:
-            write_checkpoint(place, self.model, {**state, "optimiser": get_moments(self.optimiser, self.model)}, facts)
-        else:
-            from lmcourse.training.parallel.sharded_checkpoint import write_sharded
+        def write(path: Path) -> None:
+            write_checkpoint(path, self.model, self.optimizer, state, manifest, self.distributed)
 
-            write_sharded(place, self.model, self.optimiser, state, facts, self.team)
+        checkpoints.save(self.step, write, self.best_step)
 
-    def load(self, place: Path, facts: dict[str, Any]) -> None:
+    def load(self, path: Path, manifest: dict[str, Any]) -> None:
         """Take over the state of a checkpoint. If it was made with other settings, a line says with which.
 
         Raises:
             CourseError: it is of another model, or its text was read in another order.
         """
-        if facts["model"] != json.loads(json.dumps(_describe(self.model))):
-            raise self.team.stop(f"{place} is of another model: build the one that its checkpoint.json describes")
-        if changed := changes(facts["training"], json.loads(json.dumps(asdict(self.config)))):
-            log.warning("%s was made with other settings: %s", place, changed)
-        state = load_state(place)
+        if manifest["model"] != json.loads(json.dumps(_describe(self.model))):
+            raise self.distributed.make_error(
+                f"{path} is of another model: build the one that its checkpoint.json describes"
+            )
+        if changed := changes(manifest["training"], json.loads(json.dumps(asdict(self.config)))):
+            log.warning("%s was made with other settings: %s", path, changed)
+        state = load_state(path)
         try:
             self.loader.load_state_dict(state["loader"])
         except ValueError as error:
-            raise self.team.stop(f"{place}: {error}") from None
-        self._load_tensors(place, state)
+            raise self.distributed.make_error(f"{path}: {error}") from None
+        load_checkpoint(path, self.model, self.optimizer, state, self.distributed)
         if state["scaler"]:  # empty unless the precision was fp16
             self.precision.scaler.load_state_dict(state["scaler"])
-        self.spikes = SpikeWatch(self.config.spike_factor, state["norms"])
-        self.step = facts["step"]
+        self.spikes = SpikeDetector(self.config.spike_factor, state["norms"])
+        self.step = manifest["step"]
         for name, value in state["progress"].items():
             setattr(self, name, value)
-        self._load_generators(place, state["generators"])
+        self._load_rng(path, state["rng"])
 
-    def _load_tensors(self, place: Path, state: dict[str, Any]) -> None:
-        """Weights, and what the optimiser remembers: it stays with the settings of this run."""
-        if self.team is ALONE and "optimiser" in state:
-            load_weights(place, self.model)
-            set_moments(self.optimiser, self.model, state["optimiser"])
-            return
-        from lmcourse.training.parallel.sharded_checkpoint import load_sharded, load_together
-
-        if self.team is ALONE:
-            load_sharded(place, self.model, self.optimiser)
-        else:
-            load_together(place, self.model, self.optimiser, self.team)
-
-    def _load_generators(self, place: Path, states: list[dict[str, Any]]) -> None:
+    def _load_rng(self, path: Path, states: list[dict[str, Any]]) -> None:
         """Each process goes on with its own random numbers, if there are as many processes as there were."""
-        if len(states) == len(self.team.gather(None)):
-            load_generator_states(states[self.team.rank])
+        if len(states) == len(self.distributed.all_gather(None)):
+            set_rng_states(states[self.distributed.rank])
         else:
-            log.warning("%s was made by %d processes: dropout, if there is any, draws anew", place, len(states))
-            seed_all(self.config.seed, self.team.stream, self.step)
+            log.warning("%s was made by %d processes: dropout, if there is any, draws anew", path, len(states))
+            seed_all(self.config.seed, self.distributed.rng_stream, self.step)
 
 
 def _describe(model: nn.Module) -> dict[str, Any] | None:

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.models.loss import next_token_loss
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 from lmcourse.training.precision import MixedPrecision
-from lmcourse.training.team import ALONE, Team
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class NotFiniteError(ValueError):
 def training_step(
     model: nn.Module,
     batches: Sequence[Batch],
-    optimiser: torch.optim.Optimizer,
+    optimizer: torch.optim.Optimizer,
     precision: MixedPrecision,
     *,
     grad_clip: float | None = None,
     z_loss: float = 0.0,
-    team: Team = ALONE,
+    distributed: DistributedContext = SINGLE_PROCESS,
 ) -> StepResult:
     """Update a model once.
 
@@ -58,44 +58,48 @@ def training_step(
         precision: of the forward pass.
         grad_clip: if the norm of the gradient is larger, it is scaled down to this (Pascanu et al., 2013).
         z_loss: as in `next_token_loss`.
-        team: who else takes part in the step, with other micro-batches or another part of the model. All get the same
-            result.
+        distributed: the processes that share the step, with other micro-batches or another part of the model. All
+            get the same result.
 
     Raises:
         NotFiniteError: the loss is not finite, or the gradient is not, unless it overflowed in fp16.
     """
-    optimiser.zero_grad(set_to_none=True)
-    loss = accumulate_gradients(model, batches, precision, z_loss, team)
-    precision.scaler.unscale_(optimiser)
-    norm = team.clip_grad_norm([p for group in optimiser.param_groups for p in group["params"]], grad_clip)
+    optimizer.zero_grad(set_to_none=True)
+    loss = accumulate_gradients(model, batches, precision, z_loss, distributed)
+    precision.scaler.unscale_(optimizer)
+    norm = distributed.clip_grad_norm([p for group in optimizer.param_groups for p in group["params"]], grad_clip)
     # To look at numbers is to wait for the device. It must be before the update: afterwards the weights are lost.
     result = StepResult(loss.item(), norm.item())
     if not math.isfinite(result.loss):
         raise NotFiniteError(f"the loss is {result.loss}")
     if result.skipped and not precision.scaler.is_enabled():
         raise NotFiniteError(f"the norm of the gradient is {result.gradient_norm}")
-    precision.scaler.step(optimiser)
+    precision.scaler.step(optimizer)
     precision.scaler.update()
     return result
 
 
 @singledispatch
 def accumulate_gradients(
-    model: nn.Module, batches: Sequence[Batch], precision: MixedPrecision, z_loss: float, team: Team = ALONE
+    model: nn.Module,
+    batches: Sequence[Batch],
+    precision: MixedPrecision,
+    z_loss: float,
+    distributed: DistributedContext = SINGLE_PROCESS,
 ) -> Tensor:
     """Add the gradient of the mean loss over all batches to that of the parameters; return the loss.
 
-    A model that is cut into stages has a way of its own (`lmcourse.training.parallel.pipeline`).
+    A model that is cut into stages has a way of its own (`lmcourse.training.parallel.pipeline_parallel`).
     """
-    shares = shares_of(batches, team)
+    shares = target_shares(batches, distributed)
     whole = torch.zeros((), device=shares.device)
     for number, (batch, share) in enumerate(zip(batches, shares, strict=True), start=1):
-        with team.waiting(model, last=number == len(batches)):
+        with distributed.no_sync(model, last=number == len(batches)):
             loss = share * mean_loss(model, batch, precision, z_loss)
             # What is shared is the mean over the readers; their sum is wanted.
-            precision.scaler.scale(loss * team.readers).backward()
+            precision.scaler.scale(loss * distributed.dp_size).backward()
         whole += loss.detach()
-    return team.total(whole)
+    return distributed.all_reduce_sum(whole)
 
 
 @singledispatch
@@ -106,7 +110,7 @@ def mean_loss(model: nn.Module, batch: Batch, precision: MixedPrecision, z_loss:
     return next_token_loss(logits, batch.targets, z_loss=z_loss)
 
 
-def shares_of(batches: Sequence[Batch], team: Team) -> Tensor:
+def target_shares(batches: Sequence[Batch], distributed: DistributedContext) -> Tensor:
     """What each micro-batch contributes to the targets of the step, those of all readers together."""
     counts = torch.stack([(batch.targets != IGNORE_INDEX).sum() for batch in batches])
-    return counts / team.total(counts.sum()).clamp(min=1)
+    return counts / distributed.all_reduce_sum(counts.sum()).clamp(min=1)

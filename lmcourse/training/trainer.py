@@ -18,22 +18,22 @@ from torch import nn
 from lmcourse.data.batch import Batch
 from lmcourse.data.loader import Tokens
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
-from lmcourse.training.checkpoints import Checkpoints
+from lmcourse.training.anomalies import MAX_SKIPPED_STEPS, anomalies, overflow_message
+from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.evaluation import evaluate
-from lmcourse.training.generators import generator_states, load_generator_states, seed_all
 from lmcourse.training.metrics import Record
-from lmcourse.training.oddities import MOST_SKIPPED, oddities, why_stuck
-from lmcourse.training.report import Report
-from lmcourse.training.state import Limit, TrainingState
+from lmcourse.training.metrics_logger import MetricsLogger
+from lmcourse.training.parallel.make_context import make_context
+from lmcourse.training.rng import rng_states, seed_all, set_rng_states
+from lmcourse.training.state import StopReason, TrainingState
 from lmcourse.training.step import NotFiniteError, StepResult, training_step
-from lmcourse.training.team import assemble
 
-Listener = Callable[[Record], None]
+Callback = Callable[[Record], None]
 """Is told what `metrics.jsonl` is told, after every step: a progress bar, a live plot, TensorBoard."""
 
 Meter = Callable[[float], Record]
-"""What the tokens per second of a step are worth, to be told with it: `lmcourse.training.utilisation`."""
+"""What the tokens per second of a step are worth, to be told with it: `lmcourse.training.mfu_meter`."""
 
 
 class Trainer:
@@ -68,22 +68,22 @@ class Trainer:
         folder: Path,
         *,
         validation: Tokens | None = None,
-        listeners: Sequence[Listener] = (),
+        callbacks: Sequence[Callback] = (),
         meter: Meter | None = None,
     ) -> None:
-        self.team = assemble(config.parallel, next(model.parameters()).device)
-        seed_all(config.seed, self.team.stream)
+        self.distributed = make_context(config.parallel, next(model.parameters()).device)
+        seed_all(config.seed, self.distributed.rng_stream)
         if config.activation_checkpointing:
             apply_activation_checkpointing(model)
-        part, self.model = self.team.divide(model, config)
+        part, self.model = self.distributed.parallelize(model, config)
         if config.compile:
             self.model.compile()
-        self.state, self.config = TrainingState(part, config, tokens, self.team), config
-        self.validation, self.listeners, self.folder = validation, listeners, folder
+        self.state, self.config = TrainingState(part, config, tokens, self.distributed), config
+        self.validation, self.callbacks, self.folder = validation, callbacks, folder
         self.meter = meter
-        self.checkpoints = Checkpoints(folder / "checkpoints", config.keep_checkpoints, self.team)
+        self.checkpoints = CheckpointManager(folder / "checkpoints", config.keep_checkpoints, self.distributed)
         self.schedule = config.make_schedule()
-        self._report = Report(folder / "metrics.jsonl", self.team)
+        self._metrics_logger = MetricsLogger(folder / "metrics.jsonl", self.distributed)
         self._resumed = False
         self._saved: int | None = None
 
@@ -96,15 +96,15 @@ class Trainer:
         Raises:
             CourseError: all checkpoints are damaged, or they are of another model, text or format.
         """
-        newest = self.checkpoints.newest()
-        if newest is not None:
-            self.state.load(*newest)
+        latest = self.checkpoints.latest()
+        if latest is not None:
+            self.state.load(*latest)
             self._saved = self.state.step
-        self._report.cut(self.state.step)
+        self._metrics_logger.truncate(self.state.step)
         self._resumed = True
         return self.state.step
 
-    def run(self) -> Limit:
+    def run(self) -> StopReason:
         """Train until the steps are done or a budget is spent; end with an evaluation and a checkpoint.
 
         Returns:
@@ -114,18 +114,18 @@ class Trainer:
             CourseError: there is a run in the folder already; or a loss was not finite, or fp16 overflowed without end.
                 Then the last good state is in a checkpoint, and the message says where.
         """
-        if self._report.exists() and not self._resumed:
-            raise self.team.stop(f"{self.folder} has a run already: resume it, or choose another folder")
+        if self._metrics_logger.exists() and not self._resumed:
+            raise self.distributed.make_error(f"{self.folder} has a run already: resume it, or choose another folder")
         self.folder.mkdir(parents=True, exist_ok=True)
         state = self.state
         self.model.train()
         begin = time.monotonic() - state.seconds
-        with self._report, state.loader:
-            reason = state.over()
+        with self._metrics_logger, state.loader:
+            reason = state.stop_reason()
             while reason is None:
                 record = self._advance()
-                state.seconds = self.team.decide(time.monotonic() - begin)
-                reason = state.over()
+                state.seconds = self.distributed.broadcast(time.monotonic() - begin)
+                reason = state.stop_reason()
                 self._finish(record, last=reason is not None)
         return reason
 
@@ -133,19 +133,20 @@ class Trainer:
         """Do a step; return what there is to tell about it."""
         state, begin = self.state, time.perf_counter()
         rate = self.config.learning_rate * self.schedule(state.step)
-        for group in state.optimiser.param_groups:
+        for group in state.optimizer.param_groups:
             group["lr"] = rate
-        before, generators = state.loader.state_dict(), generator_states()
+        before, generators = state.loader.state_dict(), rng_states()
         batches = [next(state.loader) for _ in range(self.config.grad_accum_steps)]
         try:
             result = self._update(batches)
         except NotFiniteError as error:
             windows = f"windows {before['windows']} to {state.loader.state_dict()['windows'] - 1}"
             state.loader.load_state_dict(before)
-            load_generator_states(generators)
-            place = self._save()
-            raise self.team.stop(
-                f"step {state.step + 1}, {windows}: {error}; the last good checkpoint, of step {state.step}, is {place}"
+            set_rng_states(generators)
+            checkpoint = self._save()
+            raise self.distributed.make_error(
+                f"step {state.step + 1}, {windows}: {error}; "
+                f"the last good checkpoint, of step {state.step}, is {checkpoint}"
             ) from None
         state.step += 1
         state.skipped = state.skipped + 1 if result.skipped else 0
@@ -158,38 +159,40 @@ class Trainer:
             "gradient_norm": result.gradient_norm,
             "tokens_per_second": speed,
             **(self.meter(speed) if self.meter else {}),
-            **oddities(state.step, result, state.spikes),
+            **anomalies(state.step, result, state.spikes),
         }
 
     def _update(self, batches: list[Batch]) -> StepResult:
-        optimiser, precision = self.state.optimiser, self.state.precision
+        optimizer, precision = self.state.optimizer, self.state.precision
         grad_clip, z_loss = self.config.grad_clip, self.config.z_loss
         return training_step(
-            self.model, batches, optimiser, precision, grad_clip=grad_clip, z_loss=z_loss, team=self.team
+            self.model, batches, optimizer, precision, grad_clip=grad_clip, z_loss=z_loss, distributed=self.distributed
         )
 
     def _finish(self, record: dict[str, Any], *, last: bool) -> None:
         """What follows a step: evaluate, tell, save; each when it is due."""
         state, config, improved = self.state, self.config, False
         if self.validation is not None and (last or _due(state.step, config.evaluate_every)):
-            loss = evaluate(self.model, self.validation, config.batch, config.seq_len, state.precision, self.team)
+            loss = evaluate(
+                self.model, self.validation, config.batch, config.seq_len, state.precision, self.distributed
+            )
             record["validation_loss"] = loss
             improved = loss < state.best_loss
             if improved:
                 state.best_loss, state.best_step = loss, state.step
-        self._report.tell(record, self.listeners)
+        self._metrics_logger.log(record, self.callbacks)
         if last or improved or _due(state.step, config.checkpoint_every):
             self._save()
-        if state.skipped >= MOST_SKIPPED:
-            raise self.team.stop(why_stuck(state.step, self._save()))
+        if state.skipped >= MAX_SKIPPED_STEPS:
+            raise self.distributed.make_error(overflow_message(state.step, self._save()))
 
     def _save(self) -> Path:
         """Write the checkpoint of this step, if there is none yet."""
         if self._saved != self.state.step:
-            self._report.sync()
+            self._metrics_logger.sync()
             self.state.save(self.checkpoints)
             self._saved = self.state.step
-        return self.checkpoints.place(self.state.step)
+        return self.checkpoints.path_of(self.state.step)
 
 
 def _due(step: int, every: int | None) -> bool:

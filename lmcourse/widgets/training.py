@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from lmcourse.plots import mimebundle
 from lmcourse.plots.style import PALETTE
 from lmcourse.plots.training import SMOOTHING_STEPS, training_curves
-from lmcourse.training.listeners.told import Told
+from lmcourse.training.callbacks.progress_line import ProgressLine
 from lmcourse.training.metrics import Record
 from lmcourse.training.smoothing import running_mean
 from lmcourse.widgets.live import image_html
@@ -32,10 +32,10 @@ MAX_POINTS = 320
 
 
 class LivePlot:
-    """A listener that shows a run, between `with` and its end.
+    """A callback that shows a run, between `with` and its end.
 
         with LivePlot(entropy=0.62) as plot:
-            Trainer(model, config, tokens, folder, listeners=[plot]).run()
+            Trainer(model, config, tokens, folder, callbacks=[plot]).run()
 
     Meanwhile it is a sketch of the mean loss, with a line of numbers, renewed every second: Matplotlib takes longer
     than ten steps of a small model. At the end, also of a run that was stopped, it is `training_curves`. All is one
@@ -56,7 +56,7 @@ class LivePlot:
         self.view = ipywidgets.HTML("Waiting for the first step …")
         self._entropy, self._seconds, self._clock = entropy, seconds, clock
         self._records: list[Record] = []
-        self._told = Told()
+        self._progress_line = ProgressLine()
         self._drawn: float | None = None
         self._still: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
         self._display: Any = None
@@ -69,7 +69,7 @@ class LivePlot:
     def __call__(self, record: Record) -> None:
         """Take a step into account, and show it if it is time to."""
         self._records.append(record)
-        self._told.hear(record)
+        self._progress_line.update(record)
         if self._drawn is None or self._clock() - self._drawn >= self._seconds:
             self.view.value = self._sketch()
             self._drawn = self._clock()
@@ -98,7 +98,7 @@ class LivePlot:
     def _sketch(self) -> str:
         """The mean loss as an <img>, with the numbers of the last step below it."""
         losses = [record["loss"] for record in self._records]
-        numbers = f"step {self._records[-1]['step']:,} · {self._told.line(self._records[-1])}"
+        numbers = f"step {self._records[-1]['step']:,} · {self._progress_line.format(self._records[-1])}"
         picture = base64.b64encode(
             sketch(running_mean(losses, SMOOTHING_STEPS).tolist(), self._entropy).encode()
         ).decode()

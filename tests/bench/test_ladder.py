@@ -7,23 +7,23 @@ from dataclasses import asdict
 import pytest
 import torch
 
-from lmcourse.bench.ladder import Setup, changes, climb, training_step
+from lmcourse.bench.ladder import StepSetup, changes, climb, training_step
 from lmcourse.models.zoo.course import modern
 
 CONFIG = modern(1, 32, 2, 32)
 
 
 @pytest.mark.parametrize(
-    "setup", [Setup(3, fused_optimiser=True), Setup(3, fused_attention=True), Setup(3, True, True)], ids=str
+    "setup", [StepSetup(3, fused_optimizer=True), StepSetup(3, fused_attention=True), StepSetup(3, True, True)], ids=str
 )
-def test_fused_kernels_compute_the_same_steps(setup: Setup) -> None:
-    plain, fused = training_step(CONFIG, Setup(3), 16), training_step(CONFIG, setup, 16)
+def test_fused_kernels_compute_the_same_steps(setup: StepSetup) -> None:
+    plain, fused = training_step(CONFIG, StepSetup(3), 16), training_step(CONFIG, setup, 16)
     for _ in range(3):
         torch.testing.assert_close(plain(), fused())
 
 
 def test_bf16_rounds_and_learns_all_the_same() -> None:
-    plain, rounded = training_step(CONFIG, Setup(3), 16), training_step(CONFIG, Setup(3, bf16=True), 16)
+    plain, rounded = training_step(CONFIG, StepSetup(3), 16), training_step(CONFIG, StepSetup(3, bf16=True), 16)
     first, other = plain(), rounded()
     assert first != other, "autocast did nothing"
     torch.testing.assert_close(first, other, rtol=2**-7, atol=0)
@@ -32,19 +32,19 @@ def test_bf16_rounds_and_learns_all_the_same() -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_each_change_is_one_change(device: str) -> None:
-    setup = Setup()
+    setup = StepSetup()
     for change in changes(8, device).values():
         before, setup = setup, change(setup)
         differing = [name for name, value in asdict(setup).items() if value != asdict(before)[name]]
         assert len(differing) == 1
-    assert setup == Setup(8, True, True, True, compiled=device == "cuda")
+    assert setup == StepSetup(8, True, True, True, compiled=device == "cuda")
 
 
 def test_the_random_numbers_of_others_stay_as_they_were() -> None:
     torch.manual_seed(3)
     expected = torch.rand(3)
     torch.manual_seed(3)
-    training_step(CONFIG, Setup(), 8)
+    training_step(CONFIG, StepSetup(), 8)
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -55,4 +55,4 @@ def test_only_what_is_faster_is_kept_and_the_next_is_measured_beside_it() -> Non
     assert [rung.ratio for rung in rungs] == pytest.approx([2.0, 0.8, 2.0, 1.0])
     assert [rung.kept for rung in rungs] == [True, False, True, False]
     assert rungs[0].before == pytest.approx(8 / 1.0)
-    assert rungs[-1].setup == Setup(8, fused_optimiser=False, fused_attention=True, bf16=False)
+    assert rungs[-1].setup == StepSetup(8, fused_optimizer=False, fused_attention=True, bf16=False)

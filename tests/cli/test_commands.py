@@ -218,16 +218,6 @@ def row(public: float, hidden: float, named: bool) -> Row:
     return Row("01-floating-point", "ulp", "half a gap", 3, public, hidden, named, named)
 
 
-def test_matrix_proves_a_notebook_for_real(course: Path) -> None:
-    run = typed(course, "matrix", "01", "--json")
-    found = json.loads(run.stdout)
-    assert run.returncode == 0, {key: found[key] for key in found.keys() - {"rows"}}
-    assert found["solutions_full"]
-    assert found["stubs_zero"]
-    assert found["exercises"] == len(exercises_of(CHAPTERS[0]))
-    assert found["misconceptions"] == found["killed"] == found["named"] == len(found["rows"])
-
-
 @pytest.mark.parametrize(
     ("proof", "status", "told"),
     [

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from lmcourse.cli import main
 from lmcourse.cli.generating import as_text
 from lmcourse.data.tokenizers import ByteTokenizer
-from lmcourse.training.checkpoint import FACTS, MODEL
-from lmcourse.training.command.trained import load_trained
+from lmcourse.training.checkpoint_format import MANIFEST, MODEL
+from lmcourse.training.command.trained_model import load_trained_model
 from tests.cli.tiny import FLAGS, STEPS, typed, write_corpus
 
 
@@ -86,7 +86,7 @@ def test_without_chance_it_is_the_likeliest_token(
     flags: list[str], run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Found without a cache, token by token."""
-    trained = load_trained(run)
+    trained = load_trained_model(run)
     tokens = trained.tokenizer.encode("One ")
     for _ in range(8):
         tokens.append(int(trained.model(torch.tensor([tokens]))[0, -1].argmax()))
@@ -189,7 +189,7 @@ def test_a_request_that_cannot_be(words: list[str], line: str, run: Path, capsys
     ("name", "line"),
     [
         (f"checkpoints/step-{STEPS:08}/{MODEL}", "is damaged: it is not what was written"),
-        (f"checkpoints/step-{STEPS:08}/{FACTS}", "is damaged"),
+        (f"checkpoints/step-{STEPS:08}/{MANIFEST}", "is damaged"),
         ("tokenizer.json", "is damaged"),
         ("run.json", "is damaged"),
     ],
@@ -209,7 +209,7 @@ def test_one_bit_is_enough(copy: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert f"{MODEL} is damaged" in told(capsys, "--checkpoint", place(copy, STEPS), "--prompt", "x")
 
 
-@pytest.mark.parametrize("name", [MODEL, FACTS, "tokenizer.json", "run.json"])
+@pytest.mark.parametrize("name", [MODEL, MANIFEST, "tokenizer.json", "run.json"])
 def test_a_missing_file_is_named(name: str, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path in copy.rglob(name):
         path.unlink()

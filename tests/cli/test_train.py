@@ -15,8 +15,8 @@ import pytest
 
 from lmcourse.accounting.counter import counted_flops
 from lmcourse.cli import main
-from lmcourse.training.checkpoint import MODEL
-from lmcourse.training.command.trained import load_trained
+from lmcourse.training.checkpoint_format import MODEL
+from lmcourse.training.command.trained_model import load_trained_model
 from tests.cli.tiny import FLAGS, STEPS, command, environment, losses, settings, typed, write_corpus
 
 
@@ -168,7 +168,7 @@ def test_other_tokenizers(kind: str, corpus: Path, tmp_path: Path, capsys: pytes
     words = ["--corpus", corpus, *FLAGS, "--tokenizer", kind, "--vocab-size", "300", "--steps", "2", "--held-out", "0"]
     told = printed(capsys, "train", *words, "--out", tmp_path / "run")
     assert (told["step"], told["best_loss"]) == (2, None)
-    trained = load_trained(tmp_path / "run")
+    trained = load_trained_model(tmp_path / "run")
     assert trained.model.config.vocab_size == trained.tokenizer.vocab_size
     assert trained.tokenizer.decode(trained.tokenizer.encode("One 漢 or é.")) == "One 漢 or é."
 
@@ -183,7 +183,7 @@ def test_a_dry_run_is_right_and_writes_nothing(
     words = ["train", "--corpus", corpus, *FLAGS, "--grad-accum-steps", "3", "--out", tmp_path / "run", "--dry-run"]
     told = printed(capsys, *words)
     assert sorted(tmp_path.iterdir()) == before
-    trained = load_trained(whole[0])
+    trained = load_trained_model(whole[0])
     parameters = sum(parameter.numel() for parameter in trained.model.parameters())
     assert told["parameters"]["total"] == parameters
     assert told["memory"]["weights"] == 4 * parameters

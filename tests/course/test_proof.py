@@ -1,47 +1,59 @@
-"""The mutation proof of every chapter, through the command that prints it."""
+"""The mutation proof of each chapter, once, through the command that prints it."""
 
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
 
 from lmcourse.cli import main
-from lmcourse.exercises.registry import all_exercises
-from tests.course.chapters import ROOT
+from lmcourse.course import Chapter
+from lmcourse.exercises.registry import exercises_of
+from tests.course.chapters import ROOT, WRITTEN
+
+EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
 
 
-@pytest.fixture(scope="module")
-def proof() -> dict[str, Any]:
+@cache
+def proof(chapter: Chapter) -> dict[str, Any]:
+    """What `lmcourse matrix NN --json` prints, with its exit status."""
     with pytest.MonkeyPatch.context() as patch:
         printed: list[str] = []
         patch.setattr("lmcourse.cli.commands.print_json", lambda data: printed.append(json.dumps(data)))
-        status = main(["matrix", "--json", "--course", str(ROOT)])
+        status = main(["matrix", chapter.number, "--json", "--course", str(ROOT)])
     return {**json.loads(printed[0]), "status": status}
 
 
-def test_every_exercise_and_every_misconception_was_tried(proof: dict[str, Any]) -> None:
-    assert proof["exercises"] == len(all_exercises())
-    tried = [(row["exercise"], row["misconception"]) for row in proof["rows"]]
-    known = [(name, wrong.name) for name, exercise in all_exercises().items() for wrong in exercise.misconceptions]
-    assert tried == known
+@EACH
+def test_every_exercise_and_every_misconception_was_tried(chapter: Chapter) -> None:
+    found = proof(chapter)
+    assert found["exercises"] == len(exercises_of(chapter))
+    tried = [(row["exercise"], row["misconception"]) for row in found["rows"]]
+    assert tried == [
+        (exercise.name, wrong.name) for exercise in exercises_of(chapter) for wrong in exercise.misconceptions
+    ]
 
 
-def test_every_misconception_loses_points_in_the_grade(proof: dict[str, Any]) -> None:
-    assert [row for row in proof["rows"] if not row["killed"]] == []
-    assert proof["killed"] == proof["misconceptions"]
+@EACH
+def test_every_misconception_loses_points_in_the_grade(chapter: Chapter) -> None:
+    assert [row for row in proof(chapter)["rows"] if not row["killed"]] == []
+    assert proof(chapter)["killed"] == proof(chapter)["misconceptions"]
 
 
-def test_every_misconception_is_named(proof: dict[str, Any]) -> None:
-    assert [row for row in proof["rows"] if not row["named"]] == []
-    assert proof["named"] == proof["misconceptions"]
+@EACH
+def test_every_misconception_is_named(chapter: Chapter) -> None:
+    assert [row for row in proof(chapter)["rows"] if not row["named"]] == []
+    assert proof(chapter)["named"] == proof(chapter)["misconceptions"]
 
 
-def test_printed_solutions_earn_everything_and_stubs_nothing(proof: dict[str, Any]) -> None:
-    assert proof["solutions_full"]
-    assert proof["stubs_zero"]
+@EACH
+def test_printed_solutions_earn_everything_and_stubs_nothing(chapter: Chapter) -> None:
+    assert proof(chapter)["solutions_full"]
+    assert proof(chapter)["stubs_zero"]
 
 
-def test_the_command_says_so(proof: dict[str, Any]) -> None:
-    assert proof["status"] == 0
+@EACH
+def test_the_command_says_so(chapter: Chapter) -> None:
+    assert proof(chapter)["status"] == 0

@@ -9,14 +9,14 @@ from torch import Tensor
 
 from lmcourse.course import Chapter, available_chapters
 from lmcourse.errors import CourseError
-from lmcourse.exercises import Exercise, check_exercise, matrix, registry
-from lmcourse.exercises.checking import SEED
+from lmcourse.exercises import Exercise, matrix, registry
 from lmcourse.exercises.prediction import predict
-from lmcourse.exercises.registry import all_exercises, exercises_of, find_exercise
+from lmcourse.exercises.registry import exercises_of, find_exercise
+from lmcourse.exercises.values import same
 from tests.exercises.toy import doubling
 
 CHAPTER = Chapter("99-toy", "Toy", 1, "0")
-ALL = list(all_exercises().values())
+PUBLIC = [case.args[0] for case in doubling().cases]
 
 
 def right(x: Tensor) -> Tensor:
@@ -98,15 +98,41 @@ def test_a_stub_that_earns_points_breaks_the_proof(monkeypatch: pytest.MonkeyPat
     assert proof.not_zero == ("double",)
 
 
-@pytest.mark.parametrize("exercise", ALL, ids=lambda exercise: exercise.name)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_proof_holds_for_other_hidden_cases(exercise: Exercise, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SEED, str(seed))
-    assert check_exercise(exercise, exercise.reference, hidden=True, enforce=False).passed
-    for wrong in exercise.misconceptions:
-        report = check_exercise(exercise, wrong.answer, hidden=True, enforce=False)
-        assert report.points < exercise.points, wrong.name
-        assert report.diagnosis == wrong.sentence, wrong.name
+@pytest.mark.parametrize("seed", matrix.SEEDS)
+def test_a_misconception_that_one_seed_lets_pass_breaks_the_proof(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    exercise = doubling()
+    spared = [case.args[0] for case in exercise.hidden(seed)]
+
+    @exercise.misconception("You triple, but not what this seed asks.")
+    def tripled(x: Tensor) -> Tensor:
+        return 2 * x if any(same(x, other) for other in [*PUBLIC, *spared]) else 3 * x
+
+    [row] = prove(monkeypatch, exercise).rows[2:]
+    assert not row.killed
+
+
+@pytest.mark.parametrize("seed", [0, 3, matrix.SOLUTION_SEEDS[-1]])
+def test_a_solution_that_fails_under_one_seed_breaks_the_proof(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [case.args[0] for case in doubling().hidden(seed)]
+
+    def unlucky(x: Tensor) -> Tensor:
+        return x if any(same(x, other) for other in asked) else 2 * x
+
+    assert prove(monkeypatch, doubling(), solution=unlucky).not_full == ("double",)
+
+
+def test_each_answer_runs_once_on_each_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    exercise = doubling()
+    calls: list[Tensor] = []
+
+    @exercise.misconception("You triple.")
+    def tripled(x: Tensor) -> Tensor:
+        calls.append(x)
+        return 3 * x
+
+    prove(monkeypatch, exercise)
+    for case in exercise.hidden(matrix.SEEDS[-1]):
+        assert len([x for x in calls if same(x, case.args[0])]) == 1
 
 
 def test_exercises_are_found_by_name_and_chapter() -> None:

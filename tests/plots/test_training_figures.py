@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from lmcourse import plots
-from lmcourse.training.metrics import Metrics
+from lmcourse.training.metrics import MetricsFile
 
 ENTROPY = 0.62
 
@@ -119,7 +119,7 @@ def test_short_runs_are_drawn_without_a_warning(steps: int) -> None:
 
 
 def test_the_run_of_a_folder_is_read_from_its_metrics(tmp_path: Path) -> None:
-    with Metrics(tmp_path / "metrics.jsonl") as metrics:
+    with MetricsFile(tmp_path / "metrics.jsonl") as metrics:
         for record in run():
             metrics.write(record)
     assert json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[0])["gradient_norm"] is None

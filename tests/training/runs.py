@@ -12,7 +12,7 @@ from torch import Tensor
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.course import modern
-from lmcourse.training.checkpoint import MODEL
+from lmcourse.training.checkpoint_format import MODEL
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.metrics import read_metrics
 from lmcourse.training.trainer import Trainer
@@ -48,10 +48,10 @@ def model(dropout: float = 0.1) -> Transformer:
     return built
 
 
-def trainer(folder: Path, *, dropout: float = 0.1, listeners: Any = (), **changes: Any) -> Trainer:
+def trainer(folder: Path, *, dropout: float = 0.1, callbacks: Any = (), **changes: Any) -> Trainer:
     """A trainer of that model and text."""
     config = replace(BASE, **changes)
-    return Trainer(model(dropout), config, text(), folder, validation=text(200), listeners=listeners)
+    return Trainer(model(dropout), config, text(), folder, validation=text(200), callbacks=callbacks)
 
 
 def records(folder: Path) -> list[dict[str, Any]]:

@@ -14,18 +14,18 @@ from safetensors import safe_open
 from torch import nn
 
 from lmcourse.errors import CourseError
-from lmcourse.training import checkpoint
-from lmcourse.training.checkpoint import (
-    FACTS,
+from lmcourse.training import checkpoint_format
+from lmcourse.training.checkpoint_format import (
+    MANIFEST,
     MODEL,
     STATE,
     DamagedCheckpointError,
     load_state,
-    load_weights,
-    read_facts,
-    write_checkpoint,
+    read_manifest,
 )
-from lmcourse.training.checkpoints import Checkpoints
+from lmcourse.training.checkpoint_io import load_weights
+from lmcourse.training.checkpoint_manager import CheckpointManager
+from lmcourse.training.full_checkpoint import write_full
 
 STATE_VALUES = {"moments": torch.arange(3.0), "position": {"windows": 7}, "python": (3, (1, 2), None)}
 
@@ -37,21 +37,21 @@ def tied() -> nn.ModuleDict:
     return model
 
 
-def save(folder: Path, steps: range | list[int], keep: int, best: int | None = None) -> Checkpoints:
-    checkpoints = Checkpoints(folder, keep)
+def save(folder: Path, steps: range | list[int], keep: int, best: int | None = None) -> CheckpointManager:
+    checkpoints = CheckpointManager(folder, keep)
     for step in steps:
         reached = best if best is not None and best <= step else None
-        write = partial(write_checkpoint, model=nn.Linear(2, 2), state=STATE_VALUES, facts={"step": step})
+        write = partial(write_full, model=nn.Linear(2, 2), state=STATE_VALUES, manifest={"step": step})
         checkpoints.save(step, write, reached)
     return checkpoints
 
 
 def test_what_was_written_comes_back(tmp_path: Path) -> None:
     place, model, other = tmp_path / "runs" / "a", tied(), tied()
-    write_checkpoint(place, model, STATE_VALUES, {"step": 3, "note": "×"})
+    write_full(place, model, STATE_VALUES, {"step": 3, "note": "×"})
     assert {path.name for path in place.parent.iterdir()} == {"a"}
-    facts = read_facts(place)
-    assert (facts["version"], facts["step"], facts["note"]) == (2, 3, "×")
+    manifest = read_manifest(place)
+    assert (manifest["version"], manifest["step"], manifest["note"]) == (2, 3, "×")
     load_weights(place, other)
     assert all(torch.equal(weight, other.state_dict()[name]) for name, weight in model.state_dict().items())
     assert other["head"].weight is other["embedding"].weight
@@ -62,11 +62,11 @@ def test_what_was_written_comes_back(tmp_path: Path) -> None:
         assert len(file.keys()) == 2  # a tied matrix is stored once
 
 
-@pytest.mark.parametrize("name", [MODEL, STATE, FACTS])
+@pytest.mark.parametrize("name", [MODEL, STATE, MANIFEST])
 @pytest.mark.parametrize("damage", ["gone", "short", "empty", "flipped"])
 def test_damage_is_noticed_in_one_line(tmp_path: Path, name: str, damage: str) -> None:
     place = tmp_path / "a"
-    write_checkpoint(place, tied(), STATE_VALUES, {"step": 3})
+    write_full(place, tied(), STATE_VALUES, {"step": 3})
     file = place / name
     whole = bytearray(file.read_bytes())
     whole[len(whole) // 2] ^= 0x81
@@ -75,44 +75,44 @@ def test_damage_is_noticed_in_one_line(tmp_path: Path, name: str, damage: str) -
     else:
         file.write_bytes({"short": file.read_bytes()[:-3], "empty": b"", "flipped": bytes(whole)}[damage])
     with pytest.raises(DamagedCheckpointError, match=name) as caught:
-        read_facts(place)
+        read_manifest(place)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("written", "flipped"), [('"step": 31', '"step": 33'), ("0.001", "0.009"), ("null", "true")])
 def test_a_changed_fact_is_noticed(tmp_path: Path, written: str, flipped: str) -> None:
     """Also where the file is good JSON still."""
-    write_checkpoint(tmp_path / "a", tied(), STATE_VALUES, {"step": 31, "training": {"rate": 0.001, "grad_clip": None}})
-    file = tmp_path / "a" / FACTS
+    write_full(tmp_path / "a", tied(), STATE_VALUES, {"step": 31, "training": {"rate": 0.001, "grad_clip": None}})
+    file = tmp_path / "a" / MANIFEST
     assert file.read_text(encoding="utf-8").count(written) == 1
     file.write_text(file.read_text(encoding="utf-8").replace(written, flipped), encoding="utf-8")
     with pytest.raises(DamagedCheckpointError, match="is damaged: it is not what was written"):
-        read_facts(tmp_path / "a")
+        read_manifest(tmp_path / "a")
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
-    write_checkpoint(tmp_path / "a", tied(), {}, {})
-    facts = json.loads((tmp_path / "a" / FACTS).read_text(encoding="utf-8"))
-    (tmp_path / "a" / FACTS).write_text(json.dumps({**facts, "version": 3}), encoding="utf-8")
+    write_full(tmp_path / "a", tied(), {}, {})
+    manifest = json.loads((tmp_path / "a" / MANIFEST).read_text(encoding="utf-8"))
+    (tmp_path / "a" / MANIFEST).write_text(json.dumps({**manifest, "version": 3}), encoding="utf-8")
     with pytest.raises(CourseError, match="has format 3, this code reads format 2") as caught:
-        read_facts(tmp_path / "a")
+        read_manifest(tmp_path / "a")
     assert not isinstance(caught.value, DamagedCheckpointError)
 
 
 def test_an_error_while_writing_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, model = tmp_path / "a", tied()
-    write_checkpoint(place, model, {}, {"step": 1})
+    write_full(place, model, {}, {"step": 1})
 
     def full(*_: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(checkpoint.os, "fsync", full)
+    monkeypatch.setattr(checkpoint_format.os, "fsync", full)
     with pytest.raises(OSError, match="no space left"):
-        write_checkpoint(place, model, {}, {"step": 2})
-    assert read_facts(place)["step"] == 1
+        write_full(place, model, {}, {"step": 2})
+    assert read_manifest(place)["step"] == 1
     monkeypatch.undo()
-    write_checkpoint(place, model, {}, {"step": 2})
-    assert read_facts(place)["step"] == 2
+    write_full(place, model, {}, {"step": 2})
+    assert read_manifest(place)["step"] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
@@ -133,19 +133,19 @@ def test_steps_are_numbers_also_beyond_eight_digits(tmp_path: Path) -> None:
     assert save(tmp_path, [99_999_999, 100_000_000, 100_000_001], keep=2).steps() == [100_000_000, 100_000_001]
     (tmp_path / "step-notes").mkdir()
     (tmp_path / ".step-00000003.new").mkdir()
-    assert Checkpoints(tmp_path, 2).steps() == [100_000_000, 100_000_001]
+    assert CheckpointManager(tmp_path, 2).steps() == [100_000_000, 100_000_001]
 
 
 def test_the_newest_that_is_whole_is_used_and_the_others_are_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     checkpoints = save(tmp_path, [1, 2, 3], keep=3)
-    assert checkpoints.newest() == (tmp_path / "step-00000003", read_facts(tmp_path / "step-00000003"))
+    assert checkpoints.latest() == (tmp_path / "step-00000003", read_manifest(tmp_path / "step-00000003"))
     assert not caplog.records
     (tmp_path / "step-00000003" / MODEL).write_bytes(b"")
     (tmp_path / "step-00000002" / STATE).unlink()
     with caplog.at_level(logging.WARNING):
-        found = checkpoints.newest()
+        found = checkpoints.latest()
     assert found is not None
     assert found[0] == tmp_path / "step-00000001"
     assert [("step-00000003" in line, "step-00000002" in line) for line in caplog.messages] == [
@@ -158,8 +158,8 @@ def test_the_newest_that_is_whole_is_used_and_the_others_are_named(
 def test_if_none_is_whole_nobody_begins_anew_in_silence(tmp_path: Path) -> None:
     checkpoints = save(tmp_path, [1, 2], keep=2)
     for step in (1, 2):
-        (checkpoints.place(step) / FACTS).write_bytes(b"{")
+        (checkpoints.path_of(step) / MANIFEST).write_bytes(b"{")
     with pytest.raises(CourseError, match=r"no checkpoint in .* is whole") as caught:
-        checkpoints.newest()
+        checkpoints.latest()
     assert "\n" not in str(caught.value)
-    assert Checkpoints(tmp_path / "nothing", 2).newest() is None
+    assert CheckpointManager(tmp_path / "nothing", 2).latest() is None

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.training.metrics import Metrics, read_metrics
+from lmcourse.training.metrics import MetricsFile, read_metrics
 
 
 def write(path: Path, steps: range) -> None:
-    with Metrics(path) as metrics:
+    with MetricsFile(path) as metrics:
         for step in steps:
             metrics.write({"step": step, "loss": 1 / step})
 
 
 def test_each_line_is_a_json_object_and_is_there_at_once(tmp_path: Path) -> None:
     path = tmp_path / "m"
-    with Metrics(path) as metrics:
+    with MetricsFile(path) as metrics:
         for step in range(1, 4):
             metrics.write({"step": step, "loss": 0.1 * step})
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -27,7 +27,7 @@ def test_each_line_is_a_json_object_and_is_there_at_once(tmp_path: Path) -> None
 
 
 def test_numbers_that_json_has_not_become_null(tmp_path: Path) -> None:
-    with Metrics(tmp_path / "m") as metrics:
+    with MetricsFile(tmp_path / "m") as metrics:
         metrics.write({"step": 1, "loss": math.nan, "gradient_norm": -math.inf, "skipped": True})
     assert (tmp_path / "m").read_bytes() == b'{"step": 1, "loss": null, "gradient_norm": null, "skipped": true}\n'
 
@@ -35,8 +35,8 @@ def test_numbers_that_json_has_not_become_null(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [0, 1, 5, 9, 10, 30])
 def test_what_follows_a_step_can_be_cut_and_written_again(tmp_path: Path, kept: int) -> None:
     write(tmp_path / "m", range(1, 11))
-    with Metrics(tmp_path / "m") as metrics:
-        metrics.cut(kept)
+    with MetricsFile(tmp_path / "m") as metrics:
+        metrics.truncate(kept)
     assert [record["step"] for record in read_metrics(tmp_path / "m")] == list(range(1, min(kept, 10) + 1))
     write(tmp_path / "m", range(min(kept, 10) + 1, 13))
     assert [record["step"] for record in read_metrics(tmp_path / "m")] == list(range(1, 13))
@@ -52,7 +52,7 @@ def test_a_line_cut_off_anywhere_is_dropped(tmp_path: Path) -> None:
     for end in ends:
         path.write_bytes(end)
         assert [record["step"] for record in read_metrics(path)] == [1, 2]
-        with Metrics(path) as metrics:
-            metrics.cut(3)
+        with MetricsFile(path) as metrics:
+            metrics.truncate(3)
         write(path, range(3, 4))
         assert path.read_bytes() == whole

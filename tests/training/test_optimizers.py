@@ -56,10 +56,10 @@ def set_gradients(parameters: list[nn.Parameter], step: int) -> None:
         w.grad = None if (step + index) % 7 == 0 else (w.detach().tanh() + noise) * 10.0 ** (index - 4)
 
 
-def run(optimiser: Optimizer, parameters: list[nn.Parameter], steps: range) -> None:
+def run(optimizer: Optimizer, parameters: list[nn.Parameter], steps: range) -> None:
     for step in steps:
         set_gradients(parameters, step)
-        optimiser.step()
+        optimizer.step()
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -104,46 +104,46 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit(name: str) -> None:
 @pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
 def test_the_closure_is_called_with_gradients_and_its_loss_returned(kind: type[Optimizer]) -> None:
     w = nn.Parameter(torch.tensor([3.0]))
-    optimiser = kind([w], lr=0.1)
+    optimizer = kind([w], lr=0.1)
 
     def closure() -> float:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = (w**2).sum()
         loss.backward()
         return loss.item()
 
-    losses = [optimiser.step(closure) for _ in range(5)]
+    losses = [optimizer.step(closure) for _ in range(5)]
     assert losses[0] == 9
     assert all(later < earlier for earlier, later in pairwise(losses))
-    assert optimiser.step() is None
+    assert optimizer.step() is None
 
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
 def test_without_a_gradient_nothing_changes(kind: type[Optimizer]) -> None:
     w = nn.Parameter(torch.ones(2))
-    optimiser = kind([w], lr=0.1, weight_decay=0.5)
-    optimiser.step()
+    optimizer = kind([w], lr=0.1, weight_decay=0.5)
+    optimizer.step()
     assert w.tolist() == [1, 1]
-    assert not optimiser.state_dict()["state"]
+    assert not optimizer.state_dict()["state"]
 
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
 def test_the_gradient_is_only_read(kind: type[Optimizer]) -> None:
     w = nn.Parameter(torch.ones(3))
-    optimiser = kind([w], lr=0.1, weight_decay=0.5)
+    optimizer = kind([w], lr=0.1, weight_decay=0.5)
     for _ in range(3):
         w.grad = torch.tensor([1.0, -2.0, 3.0])
-        optimiser.step()
+        optimizer.step()
         assert w.grad.tolist() == [1, -2, 3]
 
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
 def test_sparse_gradients_are_refused_in_one_line(kind: type[Optimizer]) -> None:
     table = nn.Embedding(5, 2, sparse=True)
-    optimiser = kind(table.parameters(), lr=0.1)
+    optimizer = kind(table.parameters(), lr=0.1)
     table(torch.tensor([1, 2])).sum().backward()
     with pytest.raises(ValueError, match=f"^{kind.__name__} needs dense gradients.*sparse=False$"):
-        optimiser.step()
+        optimizer.step()
 
 
 @pytest.mark.parametrize(
@@ -176,10 +176,10 @@ def gradient(x: Tensor) -> Tensor:
     return HESSIAN * x
 
 
-def path(optimiser: Callable[[list[nn.Parameter]], Optimizer], steps: int) -> list[Tensor]:
+def path(optimizer: Callable[[list[nn.Parameter]], Optimizer], steps: int) -> list[Tensor]:
     """The weights before each step and after the last."""
     w = nn.Parameter(START.clone())
-    rule, found = optimiser([w]), [START]
+    rule, found = optimizer([w]), [START]
     for _ in range(steps):
         w.grad = gradient(w.detach())
         rule.step()
@@ -246,21 +246,21 @@ def test_adamw_with_a_schedule_is_the_papers_with_its_decay_divided_by_the_rate(
         adam = (m / (1 - 0.9**k)) / ((s / (1 - 0.999**k)).sqrt() + 1e-8)
         x = x - factor * (alpha * adam + decay * x)
     w = nn.Parameter(START.clone())
-    optimiser = AdamW([w], alpha, weight_decay=decay / alpha)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: phi[min(step, 19)])
+    optimizer = AdamW([w], alpha, weight_decay=decay / alpha)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: phi[min(step, 19)])
     for _ in phi:
         w.grad = gradient(w.detach())
-        optimiser.step()
+        optimizer.step()
         schedule.step()
     torch.testing.assert_close(w.detach(), x, rtol=0, atol=1e-12)
 
 
 def test_adagrads_step_k_is_one_over_root_k() -> None:
     w = nn.Parameter(torch.zeros(2, dtype=torch.float64))
-    optimiser = AdaGrad([w], 0.5)
+    optimizer = AdaGrad([w], 0.5)
     for k in range(1, 10):
         before = w.detach().clone()
         w.grad = torch.tensor([1.0, -1e-4], dtype=torch.float64)
-        optimiser.step()
+        optimizer.step()
         step = torch.tensor([-0.5, 0.5], dtype=torch.float64) / math.sqrt(k)
         torch.testing.assert_close(w.detach() - before, step, rtol=2e-6, atol=0)

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from lmcourse.errors import CourseError
-from lmcourse.training.checkpoint import FACTS, MODEL, STATE
+from lmcourse.training.checkpoint_format import MANIFEST, MODEL, STATE
 from lmcourse.training.metrics import read_metrics
 from lmcourse.training.trainer import Trainer
 from tests.training import runs
@@ -42,7 +42,7 @@ def test_a_killed_run_loses_nothing(whole: Path, tmp_path: Path) -> None:
     context.set_forkserver_preload(["torch._dynamo", "tests.training.runs"])  # slow imports, once for all processes
     kills = writing = 0
     while True:
-        process = context.Process(target=runs.resume_and_run, args=(tmp_path,))
+        process = context.ProcessInfo(target=runs.resume_and_run, args=(tmp_path,))
         process.start()
         done = len(read_metrics(tmp_path / "metrics.jsonl")) if (tmp_path / "metrics.jsonl").exists() else 0
         wait_for_lines(tmp_path / "metrics.jsonl", done // 3 * 3 + chance.randint(1, 6), process)
@@ -81,7 +81,7 @@ def test_all_is_on_the_disk_before_a_checkpoint_has_its_name(tmp_path: Path, mon
     runs.trainer(tmp_path, max_tokens=64).run()
     place = tmp_path / "checkpoints" / "step-00000001"
     moved = events.index("moved")
-    written = [tmp_path / "metrics.jsonl", place / MODEL, place / STATE, place / FACTS, place]
+    written = [tmp_path / "metrics.jsonl", place / MODEL, place / STATE, place / MANIFEST, place]
     assert events[:moved] == [path.stat().st_ino for path in written]
     assert events[moved + 1 :] == [place.parent.stat().st_ino]
 
@@ -90,12 +90,12 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(
     whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     runs.trainer(tmp_path, max_tokens=13 * 64).run()
-    newest = tmp_path / "checkpoints" / "step-00000013"
-    (newest / MODEL).write_bytes((newest / MODEL).read_bytes()[:-1])
+    latest = tmp_path / "checkpoints" / "step-00000013"
+    (latest / MODEL).write_bytes((latest / MODEL).read_bytes()[:-1])
     run = runs.trainer(tmp_path)
     with caplog.at_level(logging.WARNING):
         assert run.resume() == 12
-    assert str(newest) in caplog.messages[0]
+    assert str(latest) in caplog.messages[0]
     assert "max_tokens 832 → None" in caplog.messages[1]
     run.run()
     assert runs.records(tmp_path) == runs.records(whole)

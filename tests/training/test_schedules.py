@@ -23,12 +23,12 @@ from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStable
 
 def factors(build: Callable[[torch.optim.Optimizer], Any], steps: int) -> list[float]:
     """The learning rates that a scheduler of torch gives to an optimiser of rate 1."""
-    optimiser = SGD([torch.nn.Parameter(torch.zeros(1))], 1.0)
-    scheduler: LRScheduler = build(optimiser)
+    optimizer = SGD([torch.nn.Parameter(torch.zeros(1))], 1.0)
+    scheduler: LRScheduler = build(optimizer)
     found = []
     for _ in range(steps):
-        found.append(optimiser.param_groups[0]["lr"])
-        optimiser.step()
+        found.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
         scheduler.step()
     return found
 

@@ -85,8 +85,8 @@ def test_an_update_is_torchs_with_torchs_clipping(share: float | None) -> None:
 
 def test_gradients_of_an_earlier_step_do_not_count() -> None:
     model = runs.model(dropout=0.0)
-    optimiser = torch.optim.SGD(model.parameters(), 0.0)
-    first, second = (training_step(model, [batch()], optimiser, FULL) for _ in range(2))
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    first, second = (training_step(model, [batch()], optimizer, FULL) for _ in range(2))
     assert first == second
 
 
@@ -98,11 +98,11 @@ def test_what_is_not_finite_changes_no_weight(what: str) -> None:
     else:
         model.norm.weight.register_hook(lambda gradient: gradient * math.nan)
     before = deepcopy(model.state_dict())
-    optimiser = torch.optim.AdamW(model.parameters(), fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     with pytest.raises(NotFiniteError, match="the loss is nan" if what == "loss" else "norm of the gradient is nan"):
-        training_step(model, [batch()], optimiser, FULL, grad_clip=1.0)
+        training_step(model, [batch()], optimizer, FULL, grad_clip=1.0)
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
-    assert not optimiser.state
+    assert not optimizer.state
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
@@ -127,8 +127,8 @@ def test_an_overflow_in_fp16_leaves_out_the_update_and_halves_the_scale() -> Non
     model, precision = runs.model(dropout=0.0), MixedPrecision("fp16", CPU)
     precision.scaler.load_state_dict({**precision.scaler.state_dict(), "scale": 2.0**40})
     before = deepcopy(model.state_dict())
-    optimiser = torch.optim.AdamW(model.parameters(), fused=True)
-    result = training_step(model, [batch()], optimiser, precision, grad_clip=1.0)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    result = training_step(model, [batch()], optimizer, precision, grad_clip=1.0)
     assert result.skipped
     assert math.isfinite(result.loss)
     assert precision.scaler.get_scale() == 2.0**39

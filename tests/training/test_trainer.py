@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from lmcourse.data.loader import Loader
 from lmcourse.errors import CourseError
 from lmcourse.training import trainer
-from lmcourse.training.checkpoint import FACTS, read_facts
+from lmcourse.training.checkpoint_format import MANIFEST, read_manifest
 from lmcourse.training.metrics import read_metrics
 from lmcourse.training.schedules import WarmupStableDecay
 from tests.training import runs
@@ -57,16 +57,16 @@ def test_it_does_what_a_loop_written_by_hand_does(tmp_path: Path, grad_clip: flo
     matrices = [p for p in model.parameters() if p.dim() == 2]
     others = [p for p in model.parameters() if p.dim() == 1]
     groups = [{"params": matrices, "weight_decay": 0.5}, {"params": others, "weight_decay": 0.0}]
-    optimiser = torch.optim.AdamW(groups, lr=0.01, betas=(0.8, 0.9), eps=1e-3, foreach=False)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, WarmupStableDecay(12, 4, 3))
+    optimizer = torch.optim.AdamW(groups, lr=0.01, betas=(0.8, 0.9), eps=1e-3, foreach=False)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, WarmupStableDecay(12, 4, 3))
     losses, norms = [], []
     for batch in islice(Loader(runs.text(), 4, 16, seed=3, prefetch=0), 12):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         logits = model(batch.inputs).flatten(0, 1)
         loss = F.cross_entropy(logits, batch.targets.flatten()) + 0.1 * logits.logsumexp(-1).square().mean()
         loss.backward()  # type: ignore[no-untyped-call]
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), grad_clip or math.inf).item())
-        optimiser.step()
+        optimizer.step()
         scheduler.step()
         losses.append(loss.item())
     assert runs.losses(tmp_path) == pytest.approx(losses, rel=1e-4)
@@ -98,9 +98,9 @@ def test_the_last_checkpoints_and_the_best_stay(whole: Path) -> None:
     best = min(told, key=lambda record: record["validation_loss"])["step"]
     kept = sorted(int(path.name[5:]) for path in (whole / "checkpoints").iterdir())
     assert kept == sorted({best, 39, 40})
-    facts = read_facts(whole / "checkpoints" / "step-00000040")
-    assert facts["training"]["learning_rate"] == 1e-3
-    assert facts["model"]["d_model"] == 32
+    manifest = read_manifest(whole / "checkpoints" / "step-00000040")
+    assert manifest["training"]["learning_rate"] == 1e-3
+    assert manifest["model"]["d_model"] == 32
 
 
 def test_the_best_is_saved_when_it_is_found_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_the_best_is_saved_when_it_is_found_and_stays(tmp_path: Path, monkeypatc
     run = runs.trainer(tmp_path, steps=10, evaluate_every=2, checkpoint_every=None, keep_checkpoints=1)
     monkeypatch.setattr(trainer, "evaluate", lambda *_: losses[run.state.step])
     saved: set[str] = set()
-    run.listeners = [lambda _: saved.update(path.name for path in tmp_path.glob("checkpoints/step-*"))]
+    run.callbacks = [lambda _: saved.update(path.name for path in tmp_path.glob("checkpoints/step-*"))]
     run.run()
     assert sorted(saved) == ["step-00000002", "step-00000004"]
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["step-00000004", "step-00000010"]
@@ -117,14 +117,14 @@ def test_the_best_is_saved_when_it_is_found_and_stays(tmp_path: Path, monkeypatc
 
 def test_listeners_hear_what_is_written(tmp_path: Path) -> None:
     heard: list[Mapping[str, Any]] = []
-    runs.trainer(tmp_path, steps=4, listeners=[heard.append]).run()
+    runs.trainer(tmp_path, steps=4, callbacks=[heard.append]).run()
     assert heard == read_metrics(tmp_path / "metrics.jsonl")
 
 
 def test_time_ends_a_run_after_the_step_in_which_it_is_over(tmp_path: Path) -> None:
     assert runs.trainer(tmp_path, max_seconds=1e-9).run() == "time"
     assert [record["step"] for record in runs.records(tmp_path)] == [1]
-    assert (tmp_path / "checkpoints" / "step-00000001" / FACTS).is_file()
+    assert (tmp_path / "checkpoints" / "step-00000001" / MANIFEST).is_file()
 
 
 def test_a_spike_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -156,6 +156,6 @@ def test_overflow_without_end_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_facts_are_json_that_a_person_can_read(whole: Path) -> None:
-    text = (whole / "checkpoints" / "step-00000040" / FACTS).read_text(encoding="utf-8")
+    text = (whole / "checkpoints" / "step-00000040" / MANIFEST).read_text(encoding="utf-8")
     assert json.loads(text)["step"] == 40
     assert text.count("\n") > 20

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 from lmcourse.data.corpora import CORPORA
 from lmcourse.errors import CourseError
-from lmcourse.training.command.choices import DEFAULTS
-from lmcourse.training.command.settings import SETTINGS, Setting, has_default
+from lmcourse.training.command.resolve_settings import DEFAULTS
+from lmcourse.training.command.settings import SETTINGS, RunSetting, has_default
 
 DESCRIPTION = (
     "Train a model on a text, or go on with a run. The folder gets its settings, the text as tokens, a line per step "
@@ -108,7 +108,7 @@ def make_parser(program: str) -> Parser:
     return parser
 
 
-def _add(group: argparse._ArgumentGroup, setting: Setting) -> None:
+def _add(group: argparse._ArgumentGroup, setting: RunSetting) -> None:
     flag = f"--{setting.name.replace('_', '-')}"
     options: dict[str, Any] = {"default": argparse.SUPPRESS, "help": HELP[setting.name] + _default(setting)}
     if setting.kind is bool:
@@ -120,7 +120,7 @@ def _add(group: argparse._ArgumentGroup, setting: Setting) -> None:
     group.add_argument(flag, type=_reader(setting), **options)
 
 
-def _reader(setting: Setting) -> Callable[[str], Any]:
+def _reader(setting: RunSetting) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         try:
             return setting.parse(text)
@@ -130,11 +130,11 @@ def _reader(setting: Setting) -> Callable[[str], Any]:
     return read
 
 
-def _metavar(setting: Setting) -> str:
+def _metavar(setting: RunSetting) -> str:
     return {int: "N", float: "X"}.get(setting.kind, "NAME")
 
 
-def _default(setting: Setting) -> str:
+def _default(setting: RunSetting) -> str:
     """What is taken if nothing is said, for the help; "" if that follows from other settings."""
     if "by default" in HELP[setting.name] or not (setting.name in DEFAULTS or has_default(setting)):
         return ""

@@ -13,16 +13,16 @@ from rich.console import Console
 
 from lmcourse.device import best_device
 from lmcourse.errors import CourseError
+from lmcourse.training.callbacks.progress_bar import ProgressBar
+from lmcourse.training.callbacks.tensorboard import TensorBoard
 from lmcourse.training.command import summary
 from lmcourse.training.command.arguments import parse
-from lmcourse.training.command.choices import changed_run, new_run, read_choices
-from lmcourse.training.command.folder import load_run
-from lmcourse.training.command.forecast import forecast
-from lmcourse.training.command.run import Run
-from lmcourse.training.command.session import train
-from lmcourse.training.listeners.progress_bar import ProgressBar
-from lmcourse.training.listeners.tensorboard import TensorBoard
-from lmcourse.training.parallel.processes import processes
+from lmcourse.training.command.cost_estimate import estimate_cost
+from lmcourse.training.command.resolve_settings import changed_run, new_run, read_settings_file
+from lmcourse.training.command.run_config import RunConfig
+from lmcourse.training.command.run_folder import load_run
+from lmcourse.training.command.train_run import train
+from lmcourse.training.parallel.process_group import process_group
 
 INTERRUPTED = 130
 """The exit status of a program that was ended by Ctrl-C: 128 + SIGINT."""
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str], program: str) -> int:
         SystemExit: help was asked for.
     """
     options = parse(arguments, program)
-    run = choose(options)
+    run = resolve_run(options)
     if options.dry_run:
         return _predict(run, options)
     if options.out is None:
@@ -48,13 +48,13 @@ def main(arguments: Sequence[str], program: str) -> int:
     return _train(run, options)
 
 
-def choose(options: Namespace) -> Run:
+def resolve_run(options: Namespace) -> RunConfig:
     """The run that was asked for: the command line wins over the file, both over what a run had before.
 
     Raises:
         CourseError: settings that cannot be, or do not go together.
     """
-    given = (read_choices(options.config) if options.config else {}) | options.given
+    given = (read_settings_file(options.config) if options.config else {}) | options.given
     if not options.resume:
         return new_run(given)
     if options.out is None:
@@ -62,30 +62,30 @@ def choose(options: Namespace) -> Run:
     return changed_run(load_run(options.out), given)
 
 
-def _predict(run: Run, options: Namespace) -> int:
-    found = forecast(run)
+def _predict(run: RunConfig, options: Namespace) -> int:
+    found = estimate_cost(run)
     if options.json:
         print(json.dumps(found.to_json(), indent=2))
     else:
-        Console(highlight=False).print(summary.costs(run, found))
+        Console(highlight=False).print(summary.cost_table(run, found))
     return 0
 
 
-def _train(run: Run, options: Namespace) -> int:
+def _train(run: RunConfig, options: Namespace) -> int:
     console = Console(stderr=options.json, highlight=False)
-    with processes(run.training.parallel, best_device()) as process, ExitStack() as stack:
-        told = listeners(run, options, console) if process.leader else []
-        for listener in told:
-            stack.enter_context(listener)
-        outcome = train(run, options.out, resume=options.resume, listeners=told, process=process)
-    if process.leader and options.json:
-        print(json.dumps(asdict(outcome), indent=2))
-    elif process.leader:
-        console.print(summary.end(outcome, options.out), soft_wrap=True)
-    return INTERRUPTED if outcome.reason == "interrupted" else 0
+    with process_group(run.training.parallel, best_device()) as process, ExitStack() as stack:
+        told = callbacks(run, options, console) if process.is_main else []
+        for callback in told:
+            stack.enter_context(callback)
+        result = train(run, options.out, resume=options.resume, callbacks=told, process=process)
+    if process.is_main and options.json:
+        print(json.dumps(asdict(result), indent=2))
+    elif process.is_main:
+        console.print(summary.end(result, options.out), soft_wrap=True)
+    return INTERRUPTED if result.reason == "interrupted" else 0
 
 
-def listeners(run: Run, options: Namespace, console: Console) -> list[ProgressBar | TensorBoard]:
+def callbacks(run: RunConfig, options: Namespace, console: Console) -> list[ProgressBar | TensorBoard]:
     """Who is told of every step. The bar also shows what the course logs, from INFO on."""
     logging.getLogger("lmcourse").setLevel(logging.INFO)
     made: list[ProgressBar | TensorBoard] = [ProgressBar(run.training, console=console)]

@@ -1,6 +1,6 @@
 """Every setting of a run by one name: on the command line, in a settings file and in `run.json`.
 
-They are the fields of `Run`, `TrainingConfig` and `Parallelism`, so that none can be forgotten.
+They are the fields of `RunConfig`, `TrainingConfig` and `Parallelism`, so that none can be forgotten.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from difflib import get_close_matches
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from lmcourse.errors import CourseError
-from lmcourse.training.command.run import Run
+from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
 
-Table = Literal["run", "training", "parallel"]
+SettingsTable = Literal["run", "training", "parallel"]
 """Where a setting belongs: the three dataclasses, and the tables of a settings file."""
 
 NOUNS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunSetting:
     """One choice.
 
     Attributes:
@@ -37,7 +37,7 @@ class Setting:
     """
 
     name: str
-    table: Table
+    table: SettingsTable
     kind: type
     optional: bool
     count: int
@@ -92,14 +92,18 @@ def _number(text: str) -> int | float:
         return float(text)
 
 
-def _make_settings() -> dict[str, Setting]:
+def _make_settings() -> dict[str, RunSetting]:
     found = {}
-    tables: tuple[tuple[Table, Any], ...] = (("run", Run), ("training", TrainingConfig), ("parallel", Parallelism))
+    tables: tuple[tuple[SettingsTable, Any], ...] = (
+        ("run", RunConfig),
+        ("training", TrainingConfig),
+        ("parallel", Parallelism),
+    )
     for table, owner in tables:
         hints = get_type_hints(owner)
         for field in fields(owner):
             if field.name not in ("training", "parallel"):  # tables of their own
-                found[field.name] = Setting(field.name, table, *_anatomy(hints[field.name]), field.default)
+                found[field.name] = RunSetting(field.name, table, *_anatomy(hints[field.name]), field.default)
     return found
 
 
@@ -119,7 +123,7 @@ SETTINGS = _make_settings()
 """All settings by name, in the order of `--help`."""
 
 
-def find_setting(name: str, table: str | None = None) -> Setting:
+def find_setting(name: str, table: str | None = None) -> RunSetting:
     """The setting of a name; dashes count as underscores.
 
     Raises:
@@ -133,28 +137,28 @@ def find_setting(name: str, table: str | None = None) -> Setting:
     return known[bare]
 
 
-def make_run(values: Mapping[str, Any]) -> Run:
+def make_run(values: Mapping[str, Any]) -> RunConfig:
     """The run of these settings; those that have a default may be missing.
 
     Raises:
         CourseError: a setting is out of range, or they do not go together.
     """
-    tables: dict[Table, dict[str, Any]] = {"run": {}, "training": {}, "parallel": {}}
+    tables: dict[SettingsTable, dict[str, Any]] = {"run": {}, "training": {}, "parallel": {}}
     for name, value in values.items():
         tables[SETTINGS[name].table][name] = value
     try:
         parallel = Parallelism(**tables["parallel"])
-        return Run(training=TrainingConfig(**tables["training"], parallel=parallel), **tables["run"])
+        return RunConfig(training=TrainingConfig(**tables["training"], parallel=parallel), **tables["run"])
     except ValueError as error:
         raise CourseError(str(error)) from None
 
 
-def settings_of(run: Run) -> dict[str, Any]:
+def settings_of(run: RunConfig) -> dict[str, Any]:
     """All settings of a run, by name."""
     owners = {"run": run, "training": run.training, "parallel": run.training.parallel}
     return {setting.name: getattr(owners[setting.table], setting.name) for setting in SETTINGS.values()}
 
 
-def has_default(setting: Setting) -> bool:
+def has_default(setting: RunSetting) -> bool:
     """Whether its dataclass gives it a value."""
     return setting.default is not MISSING

@@ -10,23 +10,23 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from lmcourse.training.command.forecast import Forecast
-from lmcourse.training.command.run import Run
-from lmcourse.training.command.session import Outcome
+from lmcourse.training.command.cost_estimate import CostEstimate
+from lmcourse.training.command.run_config import RunConfig
+from lmcourse.training.command.train_run import RunResult
 from lmcourse.units import MIB
 
-ENDS = {
+END_MESSAGES = {
     "steps": "All steps are done",
     "tokens": "The budget of tokens is spent",
     "time": "The time is over",
     "interrupted": "Stopped by Ctrl-C",
 }
 
-MORE = {"steps": "--steps N", "tokens": "--max-tokens N", "time": "--max-seconds N"}
+CONTINUE_FLAGS = {"steps": "--steps N", "tokens": "--max-tokens N", "time": "--max-seconds N"}
 """What lets a run that ended go on."""
 
 
-def costs(run: Run, found: Forecast) -> RenderableType:
+def cost_table(run: RunConfig, found: CostEstimate) -> RenderableType:
     """The forecast as a table."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=False)
     table.add_column()
@@ -47,7 +47,7 @@ def costs(run: Run, found: Forecast) -> RenderableType:
     return Group(heading, table, _time(found))
 
 
-def _time(found: Forecast) -> str:
+def _time(found: CostEstimate) -> str:
     if found.seconds is None or found.peak is None:
         return "How long it takes is not known: there is no peak for this device."
     each = f" by each of {found.devices} devices" if found.devices > 1 else ""
@@ -57,26 +57,26 @@ def _time(found: Forecast) -> str:
     )
 
 
-def end(outcome: Outcome, folder: Path) -> str:
+def end(result: RunResult, folder: Path) -> str:
     """How a sitting ended, and what can be done next; after Ctrl-C in one line."""
-    spent = timedelta(seconds=round(outcome.seconds))
-    done = f"{ENDS[outcome.reason]}: step {outcome.step:,}, {outcome.tokens:,} tokens, {spent}."
+    spent = timedelta(seconds=round(result.seconds))
+    done = f"{END_MESSAGES[result.reason]}: step {result.step:,}, {result.tokens:,} tokens, {spent}."
     again = f"Go on: lmcourse train --resume --out {folder}"
-    if outcome.reason == "interrupted":
+    if result.reason == "interrupted":
         return escape(f"{done} {again}")
-    lines = [done, f"{again} {MORE[outcome.reason]}"]
-    lines[1:1] = _reached(outcome)
+    lines = [done, f"{again} {CONTINUE_FLAGS[result.reason]}"]
+    lines[1:1] = _reached(result)
     lines.append(f'Let it write: lmcourse generate --checkpoint {folder} --prompt "The"')
     return escape("\n".join(lines))
 
 
-def _reached(outcome: Outcome) -> list[str]:
+def _reached(result: RunResult) -> list[str]:
     """The lowest validation loss, and how far it is from the best there can be."""
-    if outcome.best_loss is None or outcome.yardstick is None:
+    if result.best_loss is None or result.loss_baseline is None:
         return []
-    found, best = outcome.yardstick.per_byte(outcome.best_loss), outcome.yardstick.best_possible
-    at = f"at step {outcome.best_step:,}"
-    lines = [f"The lowest validation loss: {outcome.best_loss:.3f} nats per token, {found:.4f} per byte, {at}."]
+    found, best = result.loss_baseline.per_byte(result.best_loss), result.loss_baseline.best_possible
+    at = f"at step {result.best_step:,}"
+    lines = [f"The lowest validation loss: {result.best_loss:.3f} nats per token, {found:.4f} per byte, {at}."]
     if best is not None:
         above = f"{found / best - 1:.1%} above"
         lines.append(f"Nobody can do better on this text than {best:.4f} per byte: you are {above}.")

@@ -9,10 +9,10 @@ from torch.distributed.device_mesh import DeviceMesh
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.checks import check_divisible
-from lmcourse.training.parallel.fused import find_cuts, take_apart
-from lmcourse.training.parallel.pipeline import Pipeline, Stage
-from lmcourse.training.parallel.plans import apply_plan
-from lmcourse.training.parallel.shard import share_gradients
+from lmcourse.training.parallel.data_parallel import share_gradients
+from lmcourse.training.parallel.pipeline_parallel import Pipeline, Stage
+from lmcourse.training.parallel.split_linear import find_fused, unfuse
+from lmcourse.training.parallel.tensor_parallel import apply_plan
 
 
 def parallelize(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> tuple[nn.Module, nn.Module]:
@@ -34,7 +34,7 @@ def parallelize(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> t
         cut = parallel.tensor_parallel if parallel.sequence_parallel else 1
         part = Stage(model, mesh.get_local_rank("pipeline_parallel"), parallel.pipeline_parallel, cut)
     if parallel.fsdp * parallel.tensor_parallel > 1:
-        take_apart(part, find_cuts(part))
+        unfuse(part, find_fused(part))
     if parallel.tensor_parallel > 1:
         apply_plan(part, mesh["tensor_parallel"], sequence=parallel.sequence_parallel)
     call = share_gradients(part, mesh)

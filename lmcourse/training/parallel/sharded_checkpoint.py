@@ -1,11 +1,11 @@
 """A checkpoint of many processes: each writes what it has, in the format of `torch.distributed.checkpoint`.
 
-__0_0.distcp …   weights and the optimiser's moments, from each process
-.metadata        which part of which tensor is where
-state.pt, checkpoint.json   as in `lmcourse.training.checkpoint`, and the same promises hold
+__0_0.distcp …   weights and optimizer state, from each process
+.metadata        which shard of which tensor is where
+state.pt, checkpoint.json   as in `lmcourse.training.checkpoint_format`
 
-Tensors have the names of a model whose matrices are apart (`fused`), and torch finds the parts that a process needs:
-so any number of processes can read it, one too.
+Tensors have the names of a model without fused matrices (`split_linear`), and torch finds the shards that a process
+needs: so any number of processes can read it, one too.
 
 Read only checkpoints that you trust: .metadata is a pickle, and whoever wrote it chooses what is run when it is read.
 """
@@ -24,99 +24,112 @@ from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
-from lmcourse.training.checkpoint import MODEL, STATE, digest, load_state, publish, set_aside
-from lmcourse.training.moments import Moments, begin_moments, get_moments
-from lmcourse.training.parallel.fused import Cuts, find_cuts, pieces
-from lmcourse.training.team import Team
+from lmcourse.training.checkpoint_format import (
+    MODEL,
+    STATE,
+    commit_checkpoint,
+    digest,
+    is_sharded,
+    load_state,
+    make_staging_folder,
+)
+from lmcourse.training.distributed_context import DistributedContext
+from lmcourse.training.optimizer_state import OptimizerState, get_optimizer_state, init_optimizer_state
+from lmcourse.training.parallel.split_linear import FusedLinears, find_fused, split_tensor
 
 
 def write_sharded(
-    place: Path,
+    path: Path,
     model: nn.Module,
-    optimiser: torch.optim.AdamW,
+    optimizer: torch.optim.AdamW,
     state: Mapping[str, Any],
-    facts: Mapping[str, Any],
-    team: Team,
+    manifest: Mapping[str, Any],
+    distributed: DistributedContext,
 ) -> None:
     """Write a checkpoint together; it appears under its name when all of it is on the disk.
 
     Args:
-        place: the folder, which all processes must be able to reach. One that is there already is replaced.
-        model, optimiser: this process's part.
-        state, facts: as in `write_checkpoint`; those of the leader count.
-        team: all processes.
+        path: the folder, which all processes must be able to reach. One that is there already is replaced.
+        model, optimizer: this process's part.
+        state, manifest: as in `write_full`; those of rank 0 count.
+        distributed: the processes.
     """
-    begin_moments(optimiser)
-    aside = team.decide(set_aside(place) if team.leader else None)
-    assert aside is not None
-    save(_tensors(model, get_moments(optimiser, model), find_cuts(model)), checkpoint_id=aside)
-    if team.leader:
-        torch.save(dict(state), aside / STATE)
-    digests = _digests(aside, team)
-    if team.leader:
-        publish(aside, place, facts, digests)
-    team.decide(None)  # nobody goes on before it is there
+    init_optimizer_state(optimizer)
+    staging = distributed.broadcast(make_staging_folder(path) if distributed.is_main else None)
+    assert staging is not None
+    save(_tensors(model, get_optimizer_state(optimizer, model), find_fused(model)), checkpoint_id=staging)
+    if distributed.is_main:
+        torch.save(dict(state), staging / STATE)
+    digests = _digests(staging, distributed)
+    if distributed.is_main:
+        commit_checkpoint(staging, path, manifest, digests)
+    distributed.broadcast(None)  # nobody goes on before it is there
 
 
-def _digests(folder: Path, team: Team) -> dict[str, str]:
-    """Of all files, each read by one process."""
-    names = team.decide(sorted(path.name for path in folder.iterdir()))
-    number = len(team.gather(None))
-    mine = {name: digest(folder / name) for name in names[team.rank :: number]}
-    return dict(sorted(pair for part in team.gather(mine) for pair in part.items()))
+def _digests(folder: Path, distributed: DistributedContext) -> dict[str, str]:
+    """The SHA-256 of all files of a folder, each computed by one process."""
+    names = distributed.broadcast(sorted(path.name for path in folder.iterdir()))
+    world_size = len(distributed.all_gather(None))
+    mine = {name: digest(folder / name) for name in names[distributed.rank :: world_size]}
+    return dict(sorted(pair for part in distributed.all_gather(mine) for pair in part.items()))
 
 
-def load_sharded(place: Path, model: nn.Module, optimiser: torch.optim.AdamW | None = None) -> None:
-    """Give a whole model, on one process, the weights of a checkpoint, and its optimiser the moments."""
-    if optimiser is not None:
-        begin_moments(optimiser)
-    moments = get_moments(optimiser, model) if optimiser is not None else {}
+def load_sharded(path: Path, model: nn.Module, optimizer: torch.optim.AdamW | None = None) -> None:
+    """Give a whole model, on one process, the weights of a checkpoint, and its optimizer, if any, the state."""
+    if optimizer is not None:
+        init_optimizer_state(optimizer)
+    moments = get_optimizer_state(optimizer, model) if optimizer is not None else {}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # as it is asked to be
-        load(_tensors(model, moments, find_cuts(model)), checkpoint_id=place, no_dist=True)
+        load(_tensors(model, moments, find_fused(model)), checkpoint_id=path, no_dist=True)
 
 
-def load_together(place: Path, model: nn.Module, optimiser: torch.optim.AdamW, team: Team) -> None:
-    """Give all parts of a model the weights of a checkpoint, and their optimisers the moments.
+def load_together(path: Path, model: nn.Module, optimizer: torch.optim.AdamW, distributed: DistributedContext) -> None:
+    """Give all parts of a model the weights of a checkpoint, and their optimizers the state.
 
-    It may be of any number of processes. That of a single one is brought into this format first, for a moment.
+    It may be of any number of processes. That of a single one is converted to this format first, in a temporary folder.
     """
-    begin_moments(optimiser)
-    plain = team.decide((place / MODEL).exists())
-    source = place.with_name(f".{place.name}.sharded") if plain else place
-    if plain:
-        cuts = {name: rows for found in team.gather(find_cuts(model)) for name, rows in found.items()}
-        if team.leader:
-            _convert(place, source, cuts)
-        team.decide(None)
-    load(_tensors(model, get_moments(optimiser, model), find_cuts(model)), checkpoint_id=source)
-    team.gather(None)  # all have read
-    if plain and team.leader:
+    init_optimizer_state(optimizer)
+    full = distributed.broadcast(not is_sharded(path))
+    source = path.with_name(f".{path.name}.sharded") if full else path
+    if full:
+        fused_linears = {
+            name: rows for found in distributed.all_gather(find_fused(model)) for name, rows in found.items()
+        }
+        if distributed.is_main:
+            _convert(path, source, fused_linears)
+        distributed.broadcast(None)
+    load(_tensors(model, get_optimizer_state(optimizer, model), find_fused(model)), checkpoint_id=source)
+    distributed.all_gather(None)  # all have read
+    if full and distributed.is_main:
         shutil.rmtree(source)
 
 
-def _convert(place: Path, target: Path, cuts: Cuts) -> None:
-    """The tensors of a single process's checkpoint in this format."""
+def _convert(path: Path, target: Path, fused_linears: FusedLinears) -> None:
+    """Write the tensors of a single process's checkpoint in this format, into a new folder `target`."""
     shutil.rmtree(target, ignore_errors=True)
-    with safe_open(place / MODEL, "pt") as file:
+    with safe_open(path / MODEL, "pt") as file:
         weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no dictionary
         # A matrix with two names is stored under one of them.
         weights |= {name: weights[kept] for name, kept in (file.metadata() or {}).items() if kept in weights}
-    moments: Moments = load_state(place)["optimiser"]
-    tensors = dict(_named(weights, moments, cuts))
+    moments: OptimizerState = load_state(path)["optimizer"]
+    tensors = dict(_named(weights, moments, fused_linears))
     save(tensors, checkpoint_id=target, no_dist=True)
 
 
-def _tensors(model: nn.Module, moments: Moments, cuts: Cuts) -> dict[str, Tensor]:
-    """What a checkpoint holds of a model, as views: who reads into them has read into the model."""
-    return dict(_named({name: p.detach() for name, p in model.named_parameters()}, moments, cuts))
+def _tensors(model: nn.Module, moments: OptimizerState, fused_linears: FusedLinears) -> dict[str, Tensor]:
+    """The tensors of a checkpoint, as views of the model and optimizer: to load into them is to load into these."""
+    return dict(_named({name: p.detach() for name, p in model.named_parameters()}, moments, fused_linears))
 
 
-def _named(weights: Mapping[str, Tensor], moments: Moments, cuts: Cuts) -> Iterator[tuple[str, Tensor]]:
+def _named(
+    weights: Mapping[str, Tensor], moments: OptimizerState, fused_linears: FusedLinears
+) -> Iterator[tuple[str, Tensor]]:
+    """Names in the checkpoint and tensors, those of fused matrices split into their parts."""
     for name, weight in weights.items():
-        for piece, value in pieces(name, weight, cuts):
+        for piece, value in split_tensor(name, weight, fused_linears):
             yield f"model.{piece}", value
-    for name, remembered in moments.items():
-        for what, moment in remembered.items():
-            for piece, value in pieces(name, moment, cuts):
-                yield f"optimiser.{piece}.{what}", value
+    for name, parameter_state in moments.items():
+        for key, moment in parameter_state.items():
+            for piece, value in split_tensor(name, moment, fused_linears):
+                yield f"optimizer.{piece}.{key}", value

@@ -17,8 +17,8 @@ from transformers.activations import ACT2FN
 from transformers.models.llama.modeling_llama import LlamaMLP
 from transformers.models.t5.modeling_t5 import T5DenseActDense, T5DenseGatedActDense
 
+from lmcourse.chapters.feed_forward import exercises
 from lmcourse.exercises import check_exercise
-from lmcourse.exercises import feed_forward as exercises
 from lmcourse.exercises.checking import SEED
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.models.zoo import find_model

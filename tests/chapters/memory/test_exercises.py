@@ -12,8 +12,8 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 from lmcourse.accounting.activation_rules import by_layer_kind
 from lmcourse.accounting.block_tensors import tensors_saved_by_block
 from lmcourse.accounting.saved import saved_tensors
+from lmcourse.chapters.memory import exercises
 from lmcourse.chapters.memory.exercises.parameters import gpt, llama
-from lmcourse.exercises import memory as exercises
 from lmcourse.models.zoo import find_model
 from tests.accounting.test_activation_rules import MaskedBlock
 

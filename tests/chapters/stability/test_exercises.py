@@ -16,9 +16,9 @@ from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMS
 from transformers.models.olmo2.modeling_olmo2 import Olmo2DecoderLayer, Olmo2RMSNorm
 from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
-from lmcourse.exercises import stability as exercises
+from lmcourse.chapters.stability import exercises
 from lmcourse.models.loss import next_token_loss
-from lmcourse.training.spikes import FEWEST, WINDOW, SpikeWatch
+from lmcourse.training.spike_detector import MIN_NORMS, WINDOW, SpikeDetector
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-4, 0.3])
@@ -61,12 +61,12 @@ def test_no_search_finds_a_score_above_the_bound_and_a_good_one_comes_near(d: in
     gamma_q, gamma_k = torch.randn(2, d)
     bound = exercises.max_logit_bound.reference(gamma_q, gamma_k)
     q, k = nn.Parameter(torch.randn(64, d)), nn.Parameter(torch.randn(64, d))
-    optimiser = torch.optim.Adam([q, k], 0.1)
+    optimizer = torch.optim.Adam([q, k], 0.1)
     for _ in range(400):
         scores = (_unit(q) * gamma_q * _unit(k) * gamma_k).sum(-1).abs() / math.sqrt(d)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (-scores.sum()).backward()
-        optimiser.step()
+        optimizer.step()
     assert scores.max().item() <= bound * (1 + 1e-5)
     assert scores.max().item() > 0.98 * bound
 
@@ -115,9 +115,9 @@ def test_clipping_is_torchs_up_to_its_epsilon(limit: float) -> None:
 def test_spikes_are_those_of_the_trainer() -> None:
     source = random.Random(0)
     norms = [source.lognormvariate(0, 0.3) * (30 if source.random() < 0.04 else 1) for _ in range(400)]
-    watch = SpikeWatch(5.0)
-    theirs = [step for step, norm in enumerate(norms) if watch.see(norm) is not None]
-    assert exercises.spike_detector.reference(norms, 5.0, WINDOW, FEWEST) == theirs
+    watch = SpikeDetector(5.0)
+    theirs = [step for step, norm in enumerate(norms) if watch.observe(norm) is not None]
+    assert exercises.spike_detector.reference(norms, 5.0, WINDOW, MIN_NORMS) == theirs
     assert len(theirs) > 5
 
 
@@ -125,7 +125,7 @@ def test_spikes_are_those_of_the_trainer() -> None:
 def test_the_loss_scale_is_that_of_torchs_scaler(seed: int) -> None:
     source = random.Random(seed)
     weight = nn.Parameter(torch.zeros(2))
-    optimiser = torch.optim.SGD([weight], 1.0)
+    optimizer = torch.optim.SGD([weight], 1.0)
     theirs = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=3)
     ours = exercises.LossScaler.reference(1024.0, interval=3)
     theirs.scale(torch.zeros(()))
@@ -133,8 +133,8 @@ def test_the_loss_scale_is_that_of_torchs_scaler(seed: int) -> None:
         raw = torch.tensor([source.gauss(0, 9), math.inf if source.random() < 0.2 else 1.0])
         before = weight.detach().clone()
         weight.grad = raw.clone()
-        theirs.unscale_(optimiser)
-        theirs.step(optimiser)
+        theirs.unscale_(optimizer)
+        theirs.step(optimizer)
         theirs.update()
         found = ours.unscale([raw])
         step = before - weight.detach()

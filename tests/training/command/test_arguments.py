@@ -9,8 +9,8 @@ import pytest
 
 from lmcourse.errors import CourseError
 from lmcourse.training.command.arguments import HELP, make_parser, parse
-from lmcourse.training.command.choices import new_run
-from lmcourse.training.command.run import Run
+from lmcourse.training.command.resolve_settings import new_run
+from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.settings import SETTINGS, find_setting, make_run, settings_of
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
@@ -69,11 +69,11 @@ def words(values: dict[str, Any]) -> list[str]:
 
 
 def test_every_field_has_a_flag_and_a_help() -> None:
-    names = [field.name for owner in (Run, TrainingConfig, Parallelism) for field in fields(owner)]
+    names = [field.name for owner in (RunConfig, TrainingConfig, Parallelism) for field in fields(owner)]
     assert len(SETTINGS) == len(names) - 2  # `training` and `parallel` hold the others
     assert {(s.table, s.name) for s in SETTINGS.values()} == {
         (table, field.name)
-        for table, owner in (("run", Run), ("training", TrainingConfig), ("parallel", Parallelism))
+        for table, owner in (("run", RunConfig), ("training", TrainingConfig), ("parallel", Parallelism))
         for field in fields(owner)
         if field.name not in ("training", "parallel")
     }

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from lmcourse.training.parallel.fused import find_cuts, pieces
+from lmcourse.training.parallel.split_linear import find_fused, split_tensor
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.trainer import Trainer
 from tests.training import runs
@@ -58,12 +58,12 @@ def first_gradients(run: Trainer) -> dict[str, Tensor]:
 
     def look(*_: Any) -> None:
         if not found:
-            cuts = find_cuts(weights)
+            cuts = find_fused(weights)
             for name, p in weights.named_parameters():
                 assert p.grad is not None
-                found.update(pieces(name, whole(p.grad), cuts))
+                found.update(split_tensor(name, whole(p.grad), cuts))
 
-    run.state.optimiser.register_step_pre_hook(look)
+    run.state.optimizer.register_step_pre_hook(look)
     return found
 
 

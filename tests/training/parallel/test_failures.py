@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from lmcourse.errors import CourseError
-from lmcourse.training.parallel.process_team import ProcessTeam
-from lmcourse.training.parallel.processes import processes
+from lmcourse.training.parallel.process_group import process_group
+from lmcourse.training.parallel.process_group_context import ProcessGroupContext
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from tests.training import runs
 from tests.training.parallel.together import Ended, all_returned, together, trainer
@@ -28,10 +28,10 @@ def die(folder: Path, parallel: Parallelism) -> None:
     run = trainer(folder, parallel, steps=10_000, evaluate_every=None)
 
     def look(*_: Any) -> None:
-        if run.team.rank == 1 and run.state.step == 2:
+        if run.distributed.rank == 1 and run.state.step == 2:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    run.state.optimiser.register_step_pre_hook(look)
+    run.state.optimizer.register_step_pre_hook(look)
     run.run()
 
 
@@ -46,7 +46,7 @@ def break_one(folder: Path, parallel: Parallelism, rank: int) -> None:
     run = trainer(folder, parallel)
 
     def hook(module: Any, inputs: Any, output: torch.Tensor) -> torch.Tensor:
-        return output * math.nan if run.state.step == 2 and run.team.rank == rank else output
+        return output * math.nan if run.state.step == 2 and run.distributed.rank == rank else output
 
     run.state.model.blocks[-1].register_forward_hook(hook)  # type: ignore[index,union-attr]
     run.run()
@@ -69,11 +69,11 @@ def test_a_loss_that_is_not_finite_on_one_ends_all_and_one_says_so(rank: int, tm
 def interrupt(folder: Path) -> str:
     run = trainer(folder, TWO)
 
-    def listener(record: Any) -> None:
+    def callback(record: Any) -> None:
         if record["step"] == 2:
             raise KeyboardInterrupt
 
-    run.listeners = [listener]
+    run.callbacks = [callback]
     try:
         run.run()
     except KeyboardInterrupt:
@@ -131,17 +131,20 @@ def test_another_number_of_processes_is_told(parallel: Parallelism, started: int
 
 def test_without_torchrun_it_says_how_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with pytest.raises(CourseError, match="torchrun --nproc-per-node 2"), processes(TWO, CPU):
+    with pytest.raises(CourseError, match="torchrun --nproc-per-node 2"), process_group(TWO, CPU):
         pass
     with pytest.raises(CourseError, match="for 2 processes, and 1 were started"):
-        ProcessTeam(TWO, CPU)
+        ProcessGroupContext(TWO, CPU)
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(CourseError, match="no communication between mps devices"), processes(TWO, torch.device("mps")):
+    with (
+        pytest.raises(CourseError, match="no communication between mps devices"),
+        process_group(TWO, torch.device("mps")),
+    ):
         pass
 
 
 def test_one_process_needs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with processes(ONE_PROCESS, CPU) as process:
-        assert (process.leader, process.device) == (True, CPU)
+    with process_group(ONE_PROCESS, CPU) as process:
+        assert (process.is_main, process.device) == (True, CPU)
         assert not torch.distributed.is_initialized()

@@ -12,7 +12,8 @@ import torch
 
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
-from lmcourse.training.checkpoint import DamagedCheckpointError, load_weights, read_facts
+from lmcourse.training.checkpoint_format import DamagedCheckpointError, read_manifest
+from lmcourse.training.checkpoint_io import load_weights
 from lmcourse.training.parallel import sharded_checkpoint
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from tests.training import runs
@@ -101,7 +102,7 @@ def test_a_whole_model_can_be_had_from_it(saved: Path) -> None:
     run = trainer(saved, ONE_PROCESS)
     assert run.resume() == 3
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), run.state.model.parameters(), strict=True))
-    assert all(run.state.optimiser.state[p]["step"] == 3 for p in run.state.model.parameters())
+    assert all(run.state.optimizer.state[p]["step"] == 3 for p in run.state.model.parameters())
 
 
 def test_damage_to_any_file_is_noticed(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -112,33 +113,33 @@ def test_damage_to_any_file_is_noticed(saved: Path, caplog: pytest.LogCaptureFix
         content = (place / name).read_bytes()
         (place / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         with pytest.raises(DamagedCheckpointError, match=name):
-            read_facts(place)
+            read_manifest(place)
         with caplog.at_level(logging.WARNING):
-            (found, place_used, facts) = both(saved)
-        assert (found, place_used.name, facts["step"]) == (2, "step-00000002", 2)
+            (found, place_used, manifest) = both(saved)
+        assert (found, place_used.name, manifest["step"]) == (2, "step-00000002", 2)
         (place / name).write_bytes(content)
-    assert read_facts(place)["step"] == 3
+    assert read_manifest(place)["step"] == 3
 
 
 def both(folder: Path) -> tuple[int, Path, dict[str, Any]]:
     """From where one process would go on."""
     run = trainer(folder, ONE_PROCESS)
-    newest = run.checkpoints.newest()
-    assert newest is not None
-    run.state.load(*newest)
-    return run.state.step, *newest
+    latest = run.checkpoints.latest()
+    assert latest is not None
+    run.state.load(*latest)
+    return run.state.step, *latest
 
 
 def die_while_saving(folder: Path, step: int) -> None:
     run = trainer(folder, Parallelism(fsdp=2), checkpoint_every=1)
-    publish = sharded_checkpoint.publish
+    commit_checkpoint = sharded_checkpoint.commit_checkpoint
 
     def die(*args: Any) -> None:
         if run.state.step == step:
             os._exit(1)
-        publish(*args)
+        commit_checkpoint(*args)
 
-    sharded_checkpoint.publish = die
+    sharded_checkpoint.commit_checkpoint = die
     run.run()
 
 

@@ -17,13 +17,13 @@ from torch.nn.parallel import DistributedDataParallel
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.evaluation import evaluate
-from lmcourse.training.generators import seed_all
-from lmcourse.training.parallel.fused import find_cuts, pieces
-from lmcourse.training.parallel.process_team import ProcessTeam
+from lmcourse.training.parallel.make_context import make_context
+from lmcourse.training.parallel.process_group_context import ProcessGroupContext
+from lmcourse.training.parallel.split_linear import find_fused, split_tensor
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.precision import MixedPrecision, Precision
+from lmcourse.training.rng import seed_all
 from lmcourse.training.step import accumulate_gradients
-from lmcourse.training.team import assemble
 from lmcourse.training.trainer import Trainer
 from tests.training import runs
 from tests.training.parallel.together import all_returned, model, together, trainer
@@ -34,28 +34,30 @@ CPU = torch.device("cpu")
 TWO = Parallelism(data_parallel=2)
 
 
-def uneven_batches(reader: int, readers: int) -> list[Batch]:
+def uneven_batches(dp_rank: int, dp_size: int) -> list[Batch]:
     """Four micro-batches of four rows; rows differ in how many of their targets count, and some have none."""
     generator = torch.Generator().manual_seed(4)
     windows = torch.randint(0, 256, (16, 17), generator=generator)
     ignored = torch.rand(16, 16, generator=generator) < torch.linspace(0, 1.1, 16)[:, None]
     targets = windows[:, 1:].masked_fill(ignored, IGNORE_INDEX)
     batches = zip(windows[:, :-1].split(4), targets.split(4), strict=True)
-    return [Batch(inputs.chunk(readers)[reader], outputs.chunk(readers)[reader]) for inputs, outputs in batches]
+    return [Batch(inputs.chunk(dp_size)[dp_rank], outputs.chunk(dp_size)[dp_rank]) for inputs, outputs in batches]
 
 
 def uneven(parallel: Parallelism) -> tuple[float, dict[str, Tensor]]:
     """The loss and this process's gradients."""
-    team = assemble(parallel, CPU)
-    part, call = team.divide(model("four layers"), TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel))
-    loss = accumulate_gradients(
-        call, uneven_batches(team.reader, team.readers), MixedPrecision("fp32", CPU), 0.01, team
+    distributed = make_context(parallel, CPU)
+    part, call = distributed.parallelize(
+        model("four layers"), TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel)
     )
-    cuts, found = find_cuts(part), {}
+    loss = accumulate_gradients(
+        call, uneven_batches(distributed.dp_rank, distributed.dp_size), MixedPrecision("fp32", CPU), 0.01, distributed
+    )
+    cuts, found = find_fused(part), {}
     for name, p in part.named_parameters():
         assert p.grad is not None
         whole = p.grad.full_tensor() if isinstance(p.grad, DTensor) else p.grad
-        found.update(pieces(name, whole.clone(), cuts))
+        found.update(split_tensor(name, whole.clone(), cuts))
     return loss.item(), found
 
 
@@ -100,7 +102,7 @@ def test_copies_exchange_their_gradients_once_a_step(tmp_path: Path) -> None:
 
 
 def read_the_same(folder: Path) -> None:
-    ProcessTeam.total = lambda team, value: value * 2  # type: ignore[method-assign]
+    ProcessGroupContext.total = lambda distributed, value: value * 2  # type: ignore[method-assign]
     run = trainer(folder, TWO)
     run.state.loader.rank = 0
     run.run()
@@ -115,10 +117,10 @@ def test_processes_that_read_the_same_are_found_out(tmp_path: Path) -> None:
 
 
 def validate(parallel: Parallelism, lengths: list[int]) -> list[float]:
-    team = assemble(parallel, CPU)
+    distributed = make_context(parallel, CPU)
     config = TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel)
-    _, call = team.divide(model("four layers"), config)
-    return [evaluate(call, runs.text(seq_len), 4, 16, MixedPrecision("fp32", CPU), team) for seq_len in lengths]
+    _, call = distributed.parallelize(model("four layers"), config)
+    return [evaluate(call, runs.text(seq_len), 4, 16, MixedPrecision("fp32", CPU), distributed) for seq_len in lengths]
 
 
 @pytest.mark.parametrize(
@@ -135,11 +137,11 @@ def test_evaluation_reads_every_token_once(parallel: Parallelism, tmp_path: Path
 
 
 def start_unlike(parallel: Parallelism) -> float:
-    team, built = assemble(parallel, CPU), model()
-    if not team.leader:
+    distributed, built = make_context(parallel, CPU), model()
+    if not distributed.is_main:
         torch.nn.init.normal_(built.embedding.tokens.weight)
-    _, call = team.divide(built, TrainingConfig(1, 4, 16, parallel=parallel))
-    return evaluate(call, runs.text(100), 4, 16, MixedPrecision("fp32", CPU), team)
+    _, call = distributed.parallelize(built, TrainingConfig(1, 4, 16, parallel=parallel))
+    return evaluate(call, runs.text(100), 4, 16, MixedPrecision("fp32", CPU), distributed)
 
 
 @pytest.mark.parametrize("parallel", [TWO, Parallelism(fsdp=2)], ids=str)
@@ -149,8 +151,8 @@ def test_all_begin_with_the_leaders_weights(parallel: Parallelism, tmp_path: Pat
 
 
 def draw(parallel: Parallelism) -> float:
-    team = assemble(parallel, CPU)
-    seed_all(7, team.stream)
+    distributed = make_context(parallel, CPU)
+    seed_all(7, distributed.rng_stream)
     return torch.rand(()).item()
 
 

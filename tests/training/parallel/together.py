@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-import lmcourse.training.parallel.process_team
+import lmcourse.training.parallel.process_group_context
 import lmcourse.training.parallel.sharded_checkpoint  # noqa: F401  # slow imports, once for all processes
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
@@ -23,7 +23,7 @@ from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.position_bias import AlibiConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.training.parallel.processes import processes
+from lmcourse.training.parallel.process_group import process_group
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.trainer import Trainer
 from tests.training import runs
@@ -49,11 +49,11 @@ def together(parallel: Parallelism, folder: Path, work: Work, *args: Any, starte
         started: how many processes there are, if not as many as the run is for.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "meeting").unlink(missing_ok=True)
+    (folder / "init_method").unlink(missing_ok=True)
     number = parallel.world_size if started is None else started
     context = multiprocessing.get_context("fork")
     children = [
-        context.Process(target=_child, args=(parallel, folder, rank, number, work, args)) for rank in range(number)
+        context.ProcessInfo(target=_child, args=(parallel, folder, rank, number, work, args)) for rank in range(number)
     ]
     for child in children:
         child.start()
@@ -66,10 +66,10 @@ def together(parallel: Parallelism, folder: Path, work: Work, *args: Any, starte
 def _child(parallel: Parallelism, folder: Path, rank: int, number: int, work: Work, args: tuple[Any, ...]) -> None:
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(number))
-    meeting, patience = (folder / "meeting").as_uri(), timedelta(seconds=PATIENCE)
+    init_method, timeout = (folder / "init_method").as_uri(), timedelta(seconds=PATIENCE)
     (folder / f"result-{rank}.pt").unlink(missing_ok=True)
     try:
-        with processes(parallel, torch.device("cpu"), meeting=meeting, patience=patience):
+        with process_group(parallel, torch.device("cpu"), init_method=init_method, timeout=timeout):
             result = work(*args)
     except BaseException as error:
         result = Ended(f"{type(error).__name__}: {error}")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lmcourse.numerics import BF16, FP16, FP32, stall_point, ulp
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-from lmcourse.training.spikes import SpikeWatch
+from lmcourse.training.spike_detector import SpikeDetector
 
 _STEPS = 400
 _SPIKES = {70: 12.0, 131: 40.0, 132: 25.0, 133: 9.0, 210: 6.5, 222: 90.0, 300: 3.2, 301: 30.0, 355: 200.0}
@@ -34,8 +34,8 @@ def gradient_spikes(factor: float = 5.0, clip: float = 1.0) -> Figure:
     """
     if not (factor > 0 and clip > 0):
         raise ValueError("the factor of a spike and the limit of a norm are positive")
-    norms, watch = _norms_with_spikes(), SpikeWatch(factor)
-    found = [step for step, norm in enumerate(norms.tolist()) if watch.see(norm) is not None]
+    norms, watch = _norms_with_spikes(), SpikeDetector(factor)
+    found = [step for step, norm in enumerate(norms.tolist()) if watch.observe(norm) is not None]
     cut = int((norms > clip).sum())
     figure = new_figure(8.0, 4.0)
     title = f"{len(found)} spikes above {factor:g} × the median; {cut} of {_STEPS} steps are clipped"

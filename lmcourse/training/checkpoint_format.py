@@ -1,0 +1,135 @@
+"""The format of checkpoints: a folder that is there as a whole or not at all.
+
+model.safetensors   the weights, as `full_checkpoint` writes them on one process
+*.distcp, .metadata weights and optimizer state, as `parallel.sharded_checkpoint` writes them on many
+state.pt            what else has to go on: random generators, position in the text; on one process the optimizer
+checkpoint.json     the manifest: format version, step, configuration, and the SHA-256 of the others and of itself
+
+`checkpoint_io` chooses between the two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lmcourse.errors import CourseError
+
+VERSION = 2
+MODEL, STATE, MANIFEST = "model.safetensors", "state.pt", "checkpoint.json"
+
+
+class DamagedCheckpointError(CourseError):
+    """A checkpoint with a file that is missing, or is not what was written."""
+
+
+def make_staging_folder(path: Path) -> Path:
+    """An empty hidden folder beside that of a checkpoint, to write it in."""
+    staging = path.with_name(f".{path.name}.new")
+    shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed while it wrote
+    staging.mkdir(parents=True)
+    return staging
+
+
+def commit_checkpoint(staging: Path, path: Path, manifest: Mapping[str, Any], digests: Mapping[str, str]) -> None:
+    """Add the manifest to a checkpoint, and move it to its place when all of it is on the disk.
+
+    Args:
+        staging: the folder with its files.
+        path: where it is to be; a checkpoint that is there already is replaced.
+        manifest: what can be read without torch, as JSON.
+        digests: SHA-256 of all files, by name.
+    """
+    text = json.dumps(
+        _with_digest({"version": VERSION, **manifest, "sha256": dict(digests)}), indent=2, allow_nan=False
+    )
+    (staging / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    for file in (*digests, MANIFEST):
+        _sync(staging / file)
+    _sync_folder(staging)
+    if path.exists():
+        shutil.rmtree(path)
+    staging.replace(path)
+    _sync_folder(path.parent)
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a checkpoint, after all its files were compared with their digests.
+
+    Raises:
+        DamagedCheckpointError: a file is missing, or is not what was written.
+        CourseError: its format is another one than this code's.
+    """
+    manifest = _read_json(path / MANIFEST)
+    if manifest.get("version") != VERSION:
+        raise CourseError(
+            f"{path} has format {manifest.get('version')}, this code reads format {VERSION}: go on with the version of "
+            "lmcourse that wrote it, or train in another folder"
+        )
+    if _with_digest(manifest) != manifest:
+        raise DamagedCheckpointError(f"{path / MANIFEST} is damaged: it is not what was written")
+    for name in manifest["sha256"].keys() - {MANIFEST}:
+        try:
+            damaged = digest(path / name) != manifest["sha256"][name]
+        except OSError as error:
+            raise DamagedCheckpointError(f"{path / name} cannot be read: {error.strerror}") from None
+        if damaged:
+            raise DamagedCheckpointError(f"{path / name} is damaged: it is not what was written")
+    return manifest
+
+
+def is_sharded(path: Path) -> bool:
+    """Whether a checkpoint is in the format of many processes (`parallel.sharded_checkpoint`), not in that of one."""
+    return not (path / MODEL).exists()
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """`state.pt` of a checkpoint, in main memory. No code in the file is run."""
+    state: dict[str, Any] = torch.load(path / STATE, map_location="cpu", weights_only=True)
+    return state
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _with_digest(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest with its own SHA-256 among the others: that of its JSON without it."""
+    others = {name: value for name, value in dict(manifest.get("sha256") or {}).items() if name != MANIFEST}
+    plain = json.dumps({**manifest, "sha256": others}, sort_keys=True, allow_nan=False)
+    return {**manifest, "sha256": {**others, MANIFEST: hashlib.sha256(plain.encode()).hexdigest()}}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DamagedCheckpointError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise DamagedCheckpointError(f"{path} is damaged: it is not what was written") from None
+    return manifest
+
+
+def _sync(path: Path) -> None:
+    """Return when a file is on the disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    """Return when the names in a folder are on the disk. Windows cannot be asked for that."""
+    if os.name == "posix":
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -1,0 +1,90 @@
+"""The checkpoints of a run: the last few, and the best."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lmcourse.errors import CourseError
+from lmcourse.training.checkpoint_format import DamagedCheckpointError, read_manifest
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
+
+log = logging.getLogger(__name__)
+
+_NAME = re.compile(r"step-(\d{8,})")
+
+
+class CheckpointManager:
+    """A folder of checkpoints, named by their steps.
+
+    Args:
+        folder: where they are; it is made with the first.
+        keep: how many of the last ones stay. The one with the lowest validation loss stays too.
+        team: whose processes all call `save` and `latest`; the leader looks and removes for all.
+    """
+
+    def __init__(self, folder: Path, keep: int, distributed: DistributedContext = SINGLE_PROCESS) -> None:
+        self.folder, self.keep, self.distributed = folder, keep, distributed
+
+    def path_of(self, step: int) -> Path:
+        """The folder of a step's checkpoint."""
+        return self.folder / f"step-{step:08}"
+
+    def steps(self) -> list[int]:
+        """The steps of which there are checkpoints, whole or not."""
+        names = (_NAME.fullmatch(path.name) for path in self.folder.glob("step-*"))
+        return sorted(int(name[1]) for name in names if name)
+
+    def save(self, step: int, write: Callable[[Path], None], best: int | None = None) -> None:
+        """Write a checkpoint, then remove those that are not to be kept.
+
+        Args:
+            step: whose checkpoint it is.
+            write: writes it at a place.
+            best: the step with the lowest validation loss; None if nothing was evaluated.
+        """
+        write(self.path_of(step))
+        if not self.distributed.is_main:
+            return
+        # Checkpoints of later steps are damaged ones that a resumed run will replace: they do not count.
+        past = [other for other in self.steps() if other <= step]
+        for other in past[: -self.keep]:
+            if other != best:
+                shutil.rmtree(self.path_of(other))
+
+    def latest(self) -> tuple[Path, dict[str, Any]] | None:
+        """The newest checkpoint that is whole, and its facts; None if there are no checkpoints.
+
+        Each damaged one that is newer is reported in one line.
+
+        Raises:
+            CourseError: all are damaged, or the format is another one.
+        """
+        found, problem = None, ""
+        if self.distributed.is_main:
+            try:
+                found = self._latest()
+            except CourseError as error:
+                problem = str(error)
+        found, problem = self.distributed.broadcast((found, problem))
+        if problem:
+            raise self.distributed.make_error(problem)
+        return found
+
+    def _latest(self) -> tuple[Path, dict[str, Any]] | None:
+        damage = ""
+        for step in reversed(self.steps()):
+            try:
+                manifest = read_manifest(self.path_of(step))
+            except DamagedCheckpointError as error:
+                damage = str(error)
+                log.warning("%s; the checkpoint before it is used", damage)
+            else:
+                return self.path_of(step), manifest
+        if damage:
+            raise CourseError(f"no checkpoint in {self.folder} is whole ({damage}): train anew in another folder")
+        return None

@@ -1,0 +1,141 @@
+"""What a run would cost, by arithmetic: nothing is built, trained or written.
+
+Only two things are done for real: the corpus is cut into tokens in memory, because the size of the vocabulary and of an
+epoch follow from it; and where no data sheet is known, the speed of a matrix product is measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.memory import training_memory
+from lmcourse.accounting.parallel import Layout
+from lmcourse.accounting.parameters import count_parameters
+from lmcourse.accounting.recipes import find_recipe
+from lmcourse.accounting.training_flops import training_flops
+from lmcourse.device import best_device
+from lmcourse.errors import CourseError
+from lmcourse.models.config import TransformerConfig
+from lmcourse.training.command.run_config import RunConfig
+from lmcourse.training.command.training_data import tokenize_corpus
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.mfu_meter import Peak, find_peak
+from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.precision import Precision
+
+ASSUMED_MFU = {"cpu": 0.3, "mps": 0.3, "cuda": 0.4}
+"""The share of the peak that is taken for granted. Small models reach less, on a GPU far less."""
+
+RECIPES = {"fp32": "fp32", "bf16": "autocast", "fp16": "autocast"}
+"""How a run stores its numbers, by precision, for `lmcourse.accounting.recipes`."""
+
+
+@dataclass(frozen=True)
+class CostEstimate:
+    """What a run would cost.
+
+    Attributes:
+        vocab_size: how many tokens the tokenizer has.
+        corpus_tokens: of the part to train on.
+        steps, tokens: that the run does and reads; a budget of tokens may end it before its steps are done.
+        parameters: by part.
+        flops_per_step: of all processes together, what is computed a second time included.
+        memory: of a step on each device, in bytes.
+        devices: how many there are; processes on a CPU share one.
+        peak: of a device; None if it is not known.
+        mfu: the share of it that is assumed.
+        seconds: of the whole run, without evaluations; None if the peak is not known.
+    """
+
+    vocab_size: int
+    corpus_tokens: int
+    steps: int
+    tokens: int
+    parameters: Breakdown[int]
+    flops_per_step: int
+    memory: Breakdown[int]
+    devices: int
+    peak: Peak | None
+    mfu: float
+    seconds: float | None
+
+    @property
+    def epochs(self) -> float:
+        """How many times the text is read."""
+        return self.tokens / self.corpus_tokens
+
+    def to_json(self) -> dict[str, Any]:
+        """Whole numbers of FLOPs and bytes; seconds."""
+        found = asdict(self) | {"epochs": self.epochs, "flops": self.steps * self.flops_per_step}
+        for name in ("parameters", "memory"):
+            parts: Breakdown[int] = getattr(self, name)
+            found[name] = {**parts.parts, "total": parts.total}
+        return found
+
+
+def estimate_cost(run: RunConfig) -> CostEstimate:
+    """Predict a run on the best device here, or on as many of them as it names processes.
+
+    Raises:
+        CourseError: there is no such corpus, or the accounting does not know a run like this.
+    """
+    parts, training = tokenize_corpus(run), run.training
+    config = run.model_config(parts.tokenizer.vocab_size)
+    steps = training.steps
+    if training.max_tokens is not None:
+        steps = min(steps, training.max_tokens // training.tokens_per_step)
+    device = best_device()
+    mfu, peak = ASSUMED_MFU[device.type], _peak(device, training.precision)
+    devices = training.parallel.world_size if device.type == "cuda" else 1
+    try:
+        flops, memory = _flops_per_step(config, training), _memory(config, training)
+    except ValueError as error:
+        raise CourseError(str(error)) from None
+    return CostEstimate(
+        vocab_size=parts.tokenizer.vocab_size,
+        corpus_tokens=parts.training.count(),
+        steps=steps,
+        tokens=steps * training.tokens_per_step,
+        parameters=count_parameters(config),
+        flops_per_step=flops,
+        memory=memory,
+        devices=devices,
+        peak=peak,
+        mfu=mfu,
+        seconds=None if peak is None else steps * flops / (mfu * peak.flops * devices),
+    )
+
+
+def _peak(device: torch.device, precision: Precision) -> Peak | None:
+    try:
+        return find_peak(device, precision)
+    except ValueError:
+        return None
+
+
+def _flops_per_step(config: TransformerConfig, training: TrainingConfig) -> int:
+    windows, again = training.grad_accum_steps * training.batch, training.activation_checkpointing
+    step = training_flops(config, windows, training.seq_len, recompute="blocks" if again else "nothing")
+    return step.hardware.total
+
+
+def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[int]:
+    return training_memory(
+        config,
+        training.batch // training.parallel.dp_size,
+        training.seq_len,
+        find_recipe(RECIPES[training.precision]),
+        activation_checkpointing="blocks" if training.activation_checkpointing else "nothing",
+        layout=_layout(training.parallel),
+    )
+
+
+def _layout(parallel: Parallelism) -> Layout:
+    """The devices among which one copy of the model lies; more copies change nothing on each of them."""
+    return Layout(
+        parallel.fsdp, parallel.tensor_parallel, parallel.pipeline_parallel, zero=3 if parallel.fsdp > 1 else 0
+    )

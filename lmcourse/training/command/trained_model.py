@@ -1,0 +1,91 @@
+"""A trained model with its tokenizer, from the folder of a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from lmcourse.data.tokenizer import Tokenizer
+from lmcourse.errors import CourseError
+from lmcourse.models.transformer import Transformer
+from lmcourse.training.checkpoint_format import MANIFEST, read_manifest
+from lmcourse.training.checkpoint_io import load_weights
+from lmcourse.training.checkpoint_manager import CheckpointManager
+from lmcourse.training.command.run_config import RunConfig
+from lmcourse.training.command.run_folder import SETTINGS_FILE, load_run
+from lmcourse.training.command.training_data import open_tokenizer
+from lmcourse.training.metrics import read_metrics
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """What a run made.
+
+    Attributes:
+        run: its settings.
+        model: in evaluation mode.
+        tokenizer: that it was trained with.
+        step: how many updates it had.
+        checkpoint: its folder.
+    """
+
+    run: RunConfig
+    model: Transformer
+    tokenizer: Tokenizer
+    step: int
+    checkpoint: Path
+
+
+def load_trained_model(path: Path, *, last: bool = False, device: torch.device | None = None) -> TrainedModel:
+    """The model of a run.
+
+    Args:
+        path: the folder of the run, or of one of its checkpoints.
+        last: whether to take the last checkpoint of a run rather than the one with the lowest validation loss.
+        device: where the model is to be; main memory by default.
+
+    Raises:
+        CourseError: there is nothing of a run at the path, or it is damaged.
+    """
+    folder, checkpoint = _find(path, last)
+    manifest = read_manifest(checkpoint)
+    tokenizer = open_tokenizer(folder)
+    run = load_run(folder)
+    config = run.model_config(tokenizer.vocab_size)
+    if manifest["model"] != json.loads(json.dumps(asdict(config))):
+        raise CourseError(f"{checkpoint} is of another model than {folder / SETTINGS_FILE} describes")
+    model = Transformer(config)
+    load_weights(checkpoint, model)
+    return TrainedModel(run, model.to(device).eval(), tokenizer, manifest["step"], checkpoint)
+
+
+def _find(path: Path, last: bool) -> tuple[Path, Path]:
+    """The folder of the run, and that of the checkpoint."""
+    if (path / MANIFEST).is_file():
+        return path.resolve().parents[1], path
+    if not path.is_dir():
+        raise CourseError(f"there is no folder {path}: give that of a run, as in lmcourse train --out {path}")
+    if not (path / SETTINGS_FILE).is_file():
+        raise CourseError(f"{path} is neither a run nor a checkpoint: it has no {SETTINGS_FILE} and no {MANIFEST}")
+    checkpoints = CheckpointManager(path / "checkpoints", keep=1)
+    best = None if last else _best(path, checkpoints)
+    if best is not None:
+        return path, best
+    latest = checkpoints.latest()
+    if latest is None:
+        raise CourseError(f"{path} has no checkpoint yet: train it for longer")
+    return path, latest[0]
+
+
+def _best(folder: Path, checkpoints: CheckpointManager) -> Path | None:
+    """The checkpoint with the lowest validation loss of those that are there; None if none was evaluated."""
+    try:
+        records = read_metrics(folder / "metrics.jsonl")
+    except OSError:
+        return None
+    steps = set(checkpoints.steps())
+    losses = {r["validation_loss"]: r["step"] for r in records if r["step"] in steps and "validation_loss" in r}
+    return checkpoints.path_of(losses[min(losses)]) if losses else None

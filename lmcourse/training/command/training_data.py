@@ -1,0 +1,143 @@
+"""The text of a run: from a corpus to a tokenizer and two token files in the run's folder.
+
+tokenizer.json       as `load_tokenizer` takes it
+train.tokens         the text to learn
+validation.tokens    the text to evaluate on, if any
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from lmcourse.data.corpora import Corpus, find_corpus, split
+from lmcourse.data.loader import Tokens
+from lmcourse.data.token_file import TokenFile, write_tokens
+from lmcourse.data.tokenizer import Tokenizer
+from lmcourse.data.tokenizers import (
+    BPETokenizer,
+    ByteTokenizer,
+    CharacterTokenizer,
+    FastBPETokenizer,
+    load_tokenizer,
+)
+from lmcourse.errors import CourseError
+from lmcourse.training.command.json_files import read_json, write_json
+from lmcourse.training.command.run_config import RunConfig
+
+TOKENIZER, TRAINING, VALIDATION = "tokenizer.json", "train.tokens", "validation.tokens"
+
+DOCUMENT_END = "\n\n"
+"""An empty line ends every document."""
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What a run reads; `validation` is None if nothing is held out."""
+
+    tokenizer: Tokenizer
+    training: Tokens
+    validation: Tokens | None
+
+
+@dataclass(frozen=True)
+class TokenizedCorpus:
+    """A corpus cut into tokens, a document at a time.
+
+    Attributes:
+        tokenizer: made for them.
+        training, validation: begin a new pass each time somebody iterates.
+    """
+
+    tokenizer: Tokenizer
+    training: TokenizedDocuments
+    validation: TokenizedDocuments | None
+
+
+class TokenizedDocuments(Iterable[list[int]]):
+    """The tokens of each document of a corpus, up to a total."""
+
+    def __init__(self, corpus: Corpus, tokenizer: Tokenizer, most: int | None = None) -> None:
+        self._corpus, self._tokenizer, self._most = corpus, tokenizer, most
+
+    def __iter__(self) -> Iterator[list[int]]:
+        count = 0
+        for text in _documents(self._corpus):
+            tokens = self._tokenizer.encode(text)
+            if self._most is not None:
+                tokens = tokens[: self._most - count]
+            if not tokens:
+                return
+            count += len(tokens)
+            yield tokens
+
+    def count(self) -> int:
+        """How many tokens there are together."""
+        return sum(map(len, self))
+
+
+def tokenize_corpus(run: RunConfig) -> TokenizedCorpus:
+    """Find a run's corpus, hold out its share, and make the tokenizer.
+
+    Raises:
+        CourseError: there is no such corpus, or no text in it.
+    """
+    whole = find_corpus(run.corpus)
+    training, validation = split(whole, run.held_out) if run.held_out else (whole, None)
+    # Characters that only the held-out part has must have a token too, or it could not be read.
+    tokenizer = _make_tokenizer(run, whole if run.tokenizer == "characters" else training)
+    held_out = None if validation is None else TokenizedDocuments(validation, tokenizer, run.validation_tokens)
+    return TokenizedCorpus(tokenizer, TokenizedDocuments(training, tokenizer), held_out)
+
+
+def _make_tokenizer(run: RunConfig, corpus: Corpus) -> Tokenizer:
+    if run.tokenizer == "bytes":
+        return ByteTokenizer()
+    if run.tokenizer == "characters":
+        return CharacterTokenizer.train(_documents(corpus))
+    kind = FastBPETokenizer if find_spec("tokenizers") else BPETokenizer
+    return kind.train(_documents(corpus), run.vocab_size)
+
+
+def _documents(corpus: Corpus) -> Iterator[str]:
+    texts = (text.rstrip("\n") for text in corpus.texts())
+    return (text + DOCUMENT_END for text in texts if text)
+
+
+def prepare_data(run: RunConfig, folder: Path) -> None:
+    """Make the files of a run's text, and their folder; each appears under its name when it is whole.
+
+    Raises:
+        CourseError: the corpus cannot be found or is too short.
+    """
+    parts = tokenize_corpus(run)
+    folder.mkdir(parents=True, exist_ok=True)  # only now: a corpus that is not there leaves no trace
+    saved, vocab_size = parts.tokenizer.to_json(), parts.tokenizer.vocab_size
+    write_json(folder / TOKENIZER, saved)
+    for name, part in ((TRAINING, parts.training), (VALIDATION, parts.validation)):
+        if part is not None:
+            try:
+                write_tokens(folder / name, part, vocab_size, saved)
+            except ValueError as error:
+                raise CourseError(f"{run.corpus}, held out {run.held_out:g}, {name}: {error}") from None
+
+
+def open_data(run: RunConfig, folder: Path) -> TrainingData:
+    """What `prepare_data` made.
+
+    Raises:
+        CourseError: a file is missing or damaged.
+    """
+    validation = TokenFile(folder / VALIDATION) if run.held_out else None
+    return TrainingData(open_tokenizer(folder), TokenFile(folder / TRAINING), validation)
+
+
+def open_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a run's folder.
+
+    Raises:
+        CourseError: it is missing or damaged.
+    """
+    return load_tokenizer(read_json(folder / TOKENIZER))

@@ -1,0 +1,140 @@
+"""MFU of a run, step by step: the model's own FLOPs as a share of what the hardware can do.
+
+Model FLOPs utilisation (Chowdhery et al., 2022, appendix B) needs a peak. For an NVIDIA or AMD GPU of the table it is
+the dense one of its data sheet, in the format of the run's matrix products; for an unknown one there is none, and no
+MFU. A CPU or Apple's GPU is measured: the share is then of the best that torch's own matrix product did here.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from lmcourse import device as hardware
+from lmcourse.accounting.formats import Format
+from lmcourse.accounting.machine import FORMATS, QUICK_SECONDS, SIZES, matmul_rates
+from lmcourse.accounting.recognise import present_gpu
+from lmcourse.accounting.training_flops import training_flops
+from lmcourse.models.config import TransformerConfig
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.precision import Precision
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """What one device can do.
+
+    Attributes:
+        flops: dense FLOP/s.
+        source: whose, in which format, and from where.
+    """
+
+    flops: float
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.flops / 1e12:.4g} TFLOP/s, {self.source}"
+
+
+class MfuMeter:
+    """Turns tokens per second into MFU: F · τ / (devices · peak).
+
+    Args:
+        flops_per_token: F, model FLOPs of training with one token.
+        peak: of each device.
+        devices: that work together, whose tokens are counted together.
+    """
+
+    def __init__(self, flops_per_token: float, peak: Peak, devices: int = 1) -> None:
+        self.flops_per_token, self.peak, self.devices = flops_per_token, peak, devices
+        self._first = self._plausible = True
+
+    def __call__(self, tokens_per_second: float) -> dict[str, Any]:
+        """What to tell of a step: "mfu", from 0 to 1; the first time also the peak it is a share of, "mfu_of".
+
+        A share above 1 cannot be. It is told all the same, and the first time a warning says where to look.
+        """
+        share = self.flops_per_token * tokens_per_second / (self.devices * self.peak.flops)
+        if share > 1 and self._plausible:
+            self._plausible = False
+            log.warning(
+                "an MFU of %.0f %% cannot be. Is the peak right (%s)? If it was measured, was the machine busy then?",
+                100 * share,
+                self.peak,
+            )
+        told = {"mfu": share, "mfu_of": str(self.peak)} if self._first else {"mfu": share}
+        self._first = False
+        return told
+
+
+def make_mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
+    """The meter of a run, for `Trainer(..., meter=...)`; None if FLOPs or peak are not known: a line says why.
+
+    Where the device is measured, this takes a fraction of a second. Random numbers are drawn for it: make the meter
+    before the trainer, which seeds the generators.
+
+    Args:
+        model: on the device where it is trained, before it is divided among processes.
+        config: the run.
+    """
+    device = next(model.parameters()).device
+    try:
+        flops = flops_per_token(model, config.seq_len)
+        if device.type != "cuda" and config.parallel.world_size > 1:
+            raise ValueError("processes on one CPU share its peak, which is measured for one process")
+        peak = find_peak(device, config.precision)
+    except ValueError as error:
+        log.warning("MFU is not counted: %s", error)
+        return None
+    return MfuMeter(flops, peak, config.parallel.world_size)
+
+
+def flops_per_token(model: nn.Module, seq_len: int) -> float:
+    """Model FLOPs of forward and backward, over the tokens of a window; all pairs of its tokens count.
+
+    Raises:
+        ValueError: it is no `Transformer`, so its FLOPs are not known.
+    """
+    config = getattr(model, "config", None)
+    if not isinstance(config, TransformerConfig):
+        raise ValueError(f"the FLOPs of a {type(model).__name__} are not known")
+    return training_flops(config, 1, seq_len).model.total / seq_len
+
+
+def find_peak(device: torch.device, precision: Precision) -> Peak:
+    """The peak for matrix products in a precision.
+
+    Raises:
+        ValueError: it is not known.
+    """
+    return _listed(device, precision) if device.type == "cuda" else _measured(device, precision)
+
+
+def _listed(device: torch.device, precision: Precision) -> Peak:
+    """By the data sheet."""
+    found, notes = present_gpu(device)
+    if found is None:
+        raise ValueError(" ".join(notes))
+    for note in notes:
+        log.warning("%s", note)
+    number: Format = precision
+    if precision == "fp32" and torch.get_float32_matmul_precision() != "highest":
+        number = "tf32"
+    return Peak(found.peak(number), f"the dense {number} peak of {found.title} ({', '.join(found.sources)})")
+
+
+def _measured(device: torch.device, precision: Precision) -> Peak:
+    """By torch's own product of square matrices."""
+    if precision not in FORMATS[device.type]:
+        raise ValueError(f"{precision} is not measured on a {device.type} device")
+    rates = matmul_rates(precision, SIZES[device.type][:2], device=device, seconds=QUICK_SECONDS)
+    width, best = max(rates.items(), key=lambda item: item[1])
+    threads = f" with {torch.get_num_threads()} threads" if device.type == "cpu" else ""
+    name = hardware.cpu_name()
+    return Peak(best, f"measured: {precision} product of {width} × {width} matrices on {name}{threads}")

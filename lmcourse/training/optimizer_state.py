@@ -1,0 +1,39 @@
+"""What an optimiser remembers of each parameter, by the parameter's name: the same however a model is divided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+OptimizerState = dict[str, dict[str, Tensor]]
+"""For each parameter: AdamW's number of steps, and its means of gradients and of their squares."""
+
+
+def get_optimizer_state(optimizer: torch.optim.Optimizer, model: nn.Module) -> OptimizerState:
+    """What the optimiser remembers; nothing of parameters that never had a gradient."""
+    return {name: optimizer.state[p] for name, p in model.named_parameters() if p in optimizer.state}
+
+
+def set_optimizer_state(optimizer: torch.optim.Optimizer, model: nn.Module, moments: OptimizerState) -> None:
+    """Let the optimiser remember; its settings stay as they are."""
+    names = {p: name for name, p in model.named_parameters()}
+    state: dict[int, Any] = {
+        index: moments[names[p]] for index, p in enumerate(_in_order(optimizer)) if names[p] in moments
+    }
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
+def init_optimizer_state(optimizer: torch.optim.AdamW) -> None:
+    """Remember of every parameter what AdamW does before the first step: so there is a place for what is read."""
+    for p in _in_order(optimizer):
+        if p not in optimizer.state:
+            step = torch.zeros((), dtype=torch.float32, device=p.device)
+            optimizer.state[p] = {"step": step, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+
+
+def _in_order(optimizer: torch.optim.Optimizer) -> Iterator[nn.Parameter]:
+    """The parameters, as torch numbers them."""
+    return (p for group in optimizer.param_groups for p in group["params"])

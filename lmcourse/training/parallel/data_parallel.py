@@ -1,0 +1,37 @@
+"""Data parallelism: every reader has the whole model (DDP), or a share of every weight (FSDP2), or both (HSDP).
+
+In all of them gradients are averaged over the readers.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+from lmcourse.training.transformer_blocks import find_blocks
+
+
+def share_gradients(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    """What to call in place of a model, whose gradients are then those of all readers.
+
+    With DDP it is a module around the model. With FSDP2 it is the model itself, changed in place: a block's weights are
+    gathered before it is computed, and let go of afterwards. What is no block is one more such unit.
+
+    Args:
+        model: the model or a stage of it, already cut by tensor parallelism.
+        mesh: of all processes.
+    """
+    ddp, fsdp, tensor = (mesh[dim].size() for dim in ("data_parallel", "fsdp", "tensor_parallel"))
+    if ddp * fsdp == 1:
+        return model
+    if fsdp * tensor == 1:
+        return DistributedDataParallel(model, process_group=mesh.get_group("data_parallel"))
+    dp_mesh = mesh["data_parallel", "fsdp"] if ddp > 1 else mesh["fsdp"]
+    for block in find_blocks(model):
+        fully_shard(block, mesh=dp_mesh)
+    # torch would keep the rest whole until the backward pass. After an evaluation there is none, and a checkpoint has
+    # to find the shares.
+    fully_shard(model, mesh=dp_mesh, reshard_after_forward=True)
+    return model

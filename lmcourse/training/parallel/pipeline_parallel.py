@@ -1,0 +1,171 @@
+"""Pipeline parallelism: stages that hand micro-batches on (Huang et al., 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+from torch.distributed.tensor import DTensor
+
+from lmcourse.data.batch import IGNORE_INDEX, Batch
+from lmcourse.models.loss import next_token_loss
+from lmcourse.models.transformer import Transformer
+from lmcourse.nn.context import ForwardContext
+from lmcourse.nn.embedding import Embedding
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
+from lmcourse.training.parallel.gradients import reduce_partial_grad
+from lmcourse.training.precision import MixedPrecision
+from lmcourse.training.step import accumulate_gradients, mean_loss
+
+SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+
+
+class Stage(nn.Module):
+    """Some of a model's blocks, with the embedding in the first stage and the head in the last.
+
+    Parameters have the names that they have in the model. If the head is the embedding, both ends have this matrix.
+
+    Args:
+        model: the whole model, whose layers are taken over.
+        index: which stage it is.
+        stages: how many there are; the first ones have a block more if blocks do not divide evenly.
+        sequence_shards: how many processes divide the tokens between two stages (sequence parallelism).
+    """
+
+    def __init__(self, model: Transformer, index: int, stages: int, sequence_shards: int = 1) -> None:
+        super().__init__()
+        own = np.array_split(np.arange(len(model.blocks)), stages)[index].tolist()
+        self.config, self.index, self.stages, self.sequence_shards = model.config, index, stages, sequence_shards
+        self.embedding: nn.Module | None = model.embedding if index == 0 else None
+        if self.last and model.config.head.tied:
+            self.embedding = nn.ModuleDict({"tokens": model.embedding.tokens})
+        self.position_bias = model.position_bias
+        self.blocks = nn.ModuleDict({str(number): model.blocks[number] for number in own})
+        self.norm = model.norm if self.last else None
+        self.head = model.head if self.last else None
+
+    @property
+    def last(self) -> bool:
+        """Whether its results are logits."""
+        return self.index == self.stages - 1
+
+    @property
+    def tied_weight(self) -> nn.Parameter | None:
+        """The matrix that the other end has too, if there is one and this is an end."""
+        if self.embedding is None or not self.config.head.tied:
+            return None
+        return self.embedding.get_parameter("tokens.weight")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """From tokens (in the first stage) or vectors to vectors or logits (in the last)."""
+        rows, seq_len = len(x), x.shape[1] if self.index == 0 else x.shape[1] * self.sequence_shards
+        context = ForwardContext(
+            torch.arange(seq_len, device=x.device).expand(rows, seq_len), position_bias=self.position_bias
+        )
+        if isinstance(self.embedding, Embedding):
+            self.embedding.check_seq_len(seq_len)
+            x = self.embedding(x, context.shared_positions)
+        for block in self.blocks.values():
+            x = block(x, context)
+        if self.norm is not None and self.head is not None:
+            x = self.head(self.norm(x))
+        return x
+
+
+class Pipeline(nn.Module):
+    """A stage with its neighbours. Not called: `accumulate_gradients` and `mean_loss` dispatch to its methods.
+
+    Args:
+        stage: what this process has of the model.
+        call: what to call in place of it, to share its gradients.
+        config: the run; its micro-batches are the pipeline's.
+        mesh: of all processes.
+    """
+
+    def __init__(self, stage: Stage, call: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> None:
+        super().__init__()
+        self.stage, self.call, self.group = stage, call, mesh.get_group("pipeline_parallel")
+        self.device = next(stage.parameters()).device
+        torchs = PipelineStage(call, stage.index, stage.stages, self.device, group=self.group)
+        self.schedule = SCHEDULES[config.parallel.pipeline_schedule](
+            torchs, config.grad_accum_steps, loss_fn=self._loss, scale_grads=False
+        )
+        self._targets, self._z_loss, self._dp_size = torch.ones(()), 0.0, 1
+        ends = mesh.mesh[[0, -1]].flatten(start_dim=1).T.tolist()
+        self._ends, _ = dist.new_subgroups_by_enumeration(ends)  # type: ignore[no-untyped-call]  # torch leaves it bare
+
+    def accumulate_gradients(
+        self, batches: Sequence[Batch], precision: MixedPrecision, z_loss: float, distributed: DistributedContext
+    ) -> Tensor:
+        """As the function of that name: all micro-batches at once, as many of them on their way as there are stages."""
+        inputs = torch.cat([batch.inputs for batch in batches])
+        targets = torch.cat([batch.targets for batch in batches])
+        self._targets = distributed.all_reduce_sum((targets != IGNORE_INDEX).sum()).clamp(min=1)
+        self._z_loss, self._dp_size = z_loss, distributed.dp_size
+        losses: list[Tensor] = []
+        given = [inputs] if self.stage.index == 0 else []
+        with precision.autocast():
+            self.schedule.step(*given, target=targets, losses=losses, return_outputs=False)
+        self._sum_tied_grads()
+        mine = (
+            torch.stack(losses).detach().sum() / distributed.dp_size if losses else torch.zeros((), device=self.device)
+        )
+        return distributed.all_reduce_sum(self._from_last(mine))
+
+    def mean_loss(self, batch: Batch, precision: MixedPrecision, z_loss: float) -> Tensor:
+        """As the function of that name, stage by stage and without gradients."""
+        index, (rows, seq_len) = self.stage.index, batch.inputs.shape
+        x = batch.inputs
+        if index > 0:
+            x = torch.empty(rows, seq_len // self.stage.sequence_shards, self.stage.config.d_model, device=self.device)
+            dist.recv(x, group=self.group, group_src=index - 1)
+        with precision.autocast():
+            x = self.call(x)
+        if not self.stage.last:
+            dist.send(x.float(), group=self.group, group_dst=index + 1)
+            return self._from_last(torch.zeros((), device=self.device))
+        return self._from_last(next_token_loss(x, batch.targets, z_loss=z_loss))
+
+    def _sum_tied_grads(self) -> None:
+        """The gradient of a matrix at both ends is the sum of what the ends found; so it stays the same at both."""
+        tied_weight = self.stage.tied_weight
+        if tied_weight is None:
+            return
+        reduce_partial_grad(tied_weight)
+        if tied_weight.grad is not None:
+            dist.all_reduce(
+                tied_weight.grad.to_local() if isinstance(tied_weight.grad, DTensor) else tied_weight.grad,
+                group=self._ends,
+            )
+
+    def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """What a micro-batch contributes to the mean over all; readers' gradients are averaged, their sum is wanted."""
+        share = (targets != IGNORE_INDEX).sum() / self._targets
+        return share * self._dp_size * next_token_loss(logits, targets, z_loss=self._z_loss)
+
+    def _from_last(self, value: Tensor) -> Tensor:
+        """The last stage's number, on all."""
+        dist.broadcast(value, group=self.group, group_src=self.stage.stages - 1)
+        return value
+
+
+@accumulate_gradients.register
+def _(
+    model: Pipeline,
+    batches: Sequence[Batch],
+    precision: MixedPrecision,
+    z_loss: float,
+    distributed: DistributedContext = SINGLE_PROCESS,
+) -> Tensor:
+    return model.accumulate_gradients(batches, precision, z_loss, distributed)
+
+
+@mean_loss.register
+def _(model: Pipeline, batch: Batch, precision: MixedPrecision, z_loss: float = 0.0) -> Tensor:
+    return model.mean_loss(batch, precision, z_loss)

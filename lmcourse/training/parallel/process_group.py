@@ -1,0 +1,120 @@
+"""Begin and end together: the process group that torchrun's environment describes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from lmcourse.errors import CourseError
+from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
+
+BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
+
+
+@dataclass(frozen=True)
+class ProcessInfo:
+    """One process of a run.
+
+    Attributes:
+        rank: its number, from 0.
+        device: where its part of the model has to be.
+    """
+
+    rank: int
+    device: torch.device
+
+    @property
+    def is_main(self) -> bool:
+        """Whether it is the one that prints."""
+        return self.rank == 0
+
+
+@contextmanager
+def process_group(
+    parallel: Parallelism,
+    device: torch.device,
+    *,
+    init_method: str = "env://",
+    timeout: timedelta = timedelta(minutes=10),
+) -> Iterator[ProcessInfo]:
+    """What a run is done in: `with processes(config.parallel, best_device()) as process: ...`.
+
+    On one process nothing happens. Otherwise torchrun has started this program several times and told each its number
+    in the environment (RANK, LOCAL_RANK, WORLD_SIZE); here they find each other, and afterwards they part.
+
+    Args:
+        parallel: how many processes the run is for.
+        device: what kind of device to use; on a machine with several GPUs, each process gets its own.
+        meeting: where they find each other: "env://" is the address that torchrun gave; "file:///..." is a new file.
+        patience: how long one waits for the others before it gives up.
+
+    Raises:
+        CourseError: another number of processes was started; or the device is missing; or another process has ended.
+    """
+    rank, started = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    _check_number(parallel, started)
+    if parallel.world_size == 1:
+        yield ProcessInfo(0, device)
+        return
+    device = _own_device(device)
+    dist.init_process_group(BACKENDS[device.type], init_method, timeout=timeout, rank=rank, world_size=started)
+    try:
+        with _one_speaks(rank):
+            yield ProcessInfo(rank, device)
+    except (RuntimeError, dist.DistError) as error:
+        if not _is_farewell(error):
+            raise
+        raise CourseError(f"process {rank} stops: another one has ended; if it said why, that is above") from None
+    finally:
+        dist.destroy_process_group()
+
+
+def _check_number(parallel: Parallelism, started: int) -> None:
+    if parallel.world_size != started:
+        sides = " × ".join(f"{side} {getattr(parallel, side)}" for side in PARALLEL_DIMS if getattr(parallel, side) > 1)
+        raise CourseError(
+            f"the run is for {parallel.world_size} processes ({sides or 'nothing is divided'}), and {started} were "
+            f"started: use torchrun --nproc-per-node {parallel.world_size}, or change how the work is divided"
+        )
+
+
+def _own_device(device: torch.device) -> torch.device:
+    """This process's device of a kind."""
+    if device.type not in BACKENDS:
+        raise CourseError(f"torch has no communication between {device.type} devices: train on cpu or cuda")
+    if device.type == "cpu":
+        return device
+    index, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if index >= there:
+        raise CourseError(f"process {index} of this machine has no GPU: there are {there}, start as many processes")
+    torch.cuda.set_device(index)
+    return torch.device("cuda", index)
+
+
+@contextmanager
+def _one_speaks(rank: int) -> Iterator[None]:
+    """Only the leader's warnings are shown: those of the others are the same."""
+    logger = logging.getLogger("lmcourse")
+    level = logger.level
+    if rank > 0:
+        logger.setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "FSDP2-wrapped module")  # of edits in place: nobody here edits logits
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
+
+
+def _is_farewell(error: BaseException) -> bool:
+    """Whether a process lost another one. gloo says so in words only."""
+    text = str(error).lower()
+    return any(words in text for words in ("connection closed by peer", "connection reset by peer", "broken pipe"))

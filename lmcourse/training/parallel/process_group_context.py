@@ -1,0 +1,108 @@
+"""What a training step asks of the other processes: collectives on the device mesh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from lmcourse.errors import CourseError
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.distributed_context import DistributedContext
+from lmcourse.training.parallel.gradients import group_by_mesh, group_by_shard_count, reduce_partial_grad
+from lmcourse.training.parallel.mesh import make_mesh
+from lmcourse.training.parallel.parallelize import parallelize
+from lmcourse.training.parallel.pipeline_parallel import Stage
+from lmcourse.training.parallelism import Parallelism
+
+T = TypeVar("T")
+
+
+class ProcessGroupContext(DistributedContext):
+    """One process of a process group, which has to be initialized (see `process_group`).
+
+    Args:
+        parallel: how the work is divided.
+        device: of this process.
+
+    Attributes:
+        mesh: the device mesh of all processes.
+
+    Raises:
+        CourseError: there is no process group, or it has another number of processes.
+    """
+
+    def __init__(self, parallel: Parallelism, device: torch.device) -> None:
+        started = dist.get_world_size() if dist.is_initialized() else 1
+        if started != parallel.world_size:
+            raise CourseError(f"the run is for {parallel.world_size} processes, and {started} were started")
+        self.mesh, self.device = make_mesh(parallel, device.type), device
+        copy, shard, stage = (self.mesh.get_local_rank(dim) for dim in ("data_parallel", "fsdp", "pipeline_parallel"))
+        self.dp_rank, self.dp_size = copy * parallel.fsdp + shard, parallel.dp_size
+        # Processes that divide a matrix drop the same features of what they all have.
+        self.rng_stream = self.dp_rank + parallel.dp_size * stage
+        self.rank = dist.get_rank()
+        self._tied_weight: nn.Parameter | None = None
+
+    def parallelize(self, model: nn.Module, config: TrainingConfig) -> tuple[nn.Module, nn.Module]:
+        """Divide a model; where that is impossible, only rank 0 raises the ValueError, the others exit."""
+        try:
+            part, call = parallelize(model, config, self.mesh)
+        except ValueError:
+            if self.is_main:
+                raise
+            raise SystemExit(2) from None  # all have the same to say
+        self._tied_weight = part.tied_weight if isinstance(part, Stage) and part.last else None
+        return part, call
+
+    def group_by_mesh(self, parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
+        """See `gradients.group_by_mesh`."""
+        return group_by_mesh(parameters)
+
+    def no_sync(self, model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
+        """DDP's `no_sync`, but for the last micro-batch."""
+        return model.no_sync() if isinstance(model, DistributedDataParallel) and not last else nullcontext()
+
+    def all_reduce_sum(self, value: Tensor) -> Tensor:
+        """The sum over the data-parallel processes, on the device of `value`."""
+        total = value.to(self.device, copy=True)
+        for dim in ("data_parallel", "fsdp"):
+            dist.all_reduce(total, group=self.mesh.get_group(dim))
+        return total.to(value.device)
+
+    def broadcast(self, value: T) -> T:
+        """The value of rank 0, pickled on the way."""
+        values = [value]
+        dist.broadcast_object_list(values, 0, device=self.device)
+        return values[0]
+
+    def all_gather(self, value: T) -> list[T]:
+        """The values of all processes, by rank, pickled on the way."""
+        values: list[T] = [value] * dist.get_world_size()
+        dist.all_gather_object(values, value)
+        return values
+
+    def clip_grad_norm(self, parameters: Iterable[nn.Parameter], limit: float | None) -> Tensor:
+        """Clip by the norm over all processes; a gradient that several of them hold counts once."""
+        trained = [p for p in parameters if p.grad is not None]
+        for p in trained:
+            reduce_partial_grad(p)
+        # Some gradients are on several processes: each counts by its share of what there is of it altogether.
+        square = torch.zeros((), device=self.device, dtype=torch.float64)
+        for number, gradients in group_by_shard_count([p for p in trained if p is not self._tied_weight]).items():
+            square += nn.utils.get_total_norm(gradients).double().square() * number
+        dist.all_reduce(square)
+        norm = (square * self.mesh["pipeline_parallel"].size() / self.mesh.size()).sqrt().float()
+        for group in group_by_mesh(trained):
+            nn.utils.clip_grads_with_norm_(group, math.inf if limit is None else limit, norm)
+        return norm
+
+    def make_error(self, message: str) -> BaseException:
+        """The error on rank 0, a silent exit on the others."""
+        return CourseError(message) if self.is_main else SystemExit(2)

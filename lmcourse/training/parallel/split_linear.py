@@ -1,0 +1,84 @@
+"""Fused linear layers split into their parts: queries, keys and values; gate and up.
+
+Fused they are faster on one device. Sharded as they are, a process would get queries without their keys. So a model
+whose matrices are sharded has them split, and so has every sharded checkpoint: what is read is then the same however it
+was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lmcourse.nn.attention import Attention
+from lmcourse.nn.feed_forward import GatedFeedForward
+
+FusedLinears = dict[str, dict[str, int]]
+"""The name of each fused layer in a model, and its parts with their numbers of rows."""
+
+
+class SplitLinear(nn.Module):
+    """Linear layers whose outputs are concatenated: what a fused layer computes, with a matrix for each part.
+
+    Args:
+        fused: the layer whose weights they take over.
+        rows: how many rows of it each of them gets, by its name.
+    """
+
+    def __init__(self, fused: nn.Linear, rows: dict[str, int]) -> None:
+        super().__init__()
+        first = 0
+        for name, number in rows.items():
+            with torch.device(fused.weight.device):
+                part = nn.Linear(fused.in_features, number, bias=fused.bias is not None)
+            for own, whole in zip(part.parameters(), fused.parameters(), strict=True):
+                own.data.copy_(whole.data.narrow(0, first, number))
+            self.add_module(name, part)
+            first += number
+
+    def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch sum"]:
+        """The outputs of all parts, side by side."""
+        return torch.cat([part(x) for part in self.children()], dim=-1)
+
+
+def find_fused(model: nn.Module) -> FusedLinears:
+    """The fused layers of a model, and those that `unfuse` has split already."""
+    found: FusedLinears = {}
+    for name, module in model.named_modules():
+        if isinstance(module, SplitLinear):
+            found[name] = {part: child.get_parameter("weight").shape[0] for part, child in module.named_children()}
+        elif isinstance(module, Attention) and isinstance(module.qkv, nn.Linear):
+            q, kv = module.heads * module.d_head, module.kv_heads * module.d_head
+            found[f"{name}.qkv"] = {"q": q, "k": kv, "v": kv}
+        elif isinstance(module, GatedFeedForward) and isinstance(module.gate_up, nn.Linear):
+            found[f"{name}.gate_up"] = dict.fromkeys(("gate", "up"), module.gate_up.out_features // 2)
+    return found
+
+
+def unfuse(model: nn.Module, fused_linears: FusedLinears) -> None:
+    """Replace fused layers of a model by `SplitLinear`, in place."""
+    for name, rows in fused_linears.items():
+        fused = model.get_submodule(name)
+        assert isinstance(fused, nn.Linear)
+        model.set_submodule(name, SplitLinear(fused, rows))
+
+
+def split_tensor(name: str, value: Tensor, fused_linears: FusedLinears) -> Iterator[tuple[str, Tensor]]:
+    """A tensor that belongs to a parameter, under the names that it has in a model after `unfuse`.
+
+    Args:
+        name: of the parameter.
+        value: as large as the parameter: each part is a view of it. Or a scalar: it belongs to all parts.
+        fused_linears: those of the model.
+    """
+    layer, _, leaf = name.rpartition(".")
+    if layer not in fused_linears:
+        yield name, value
+        return
+    first = 0
+    for part, rows in fused_linears[layer].items():
+        yield f"{layer}.{part}.{leaf}", value.narrow(0, first, rows) if value.dim() else value
+        first += rows

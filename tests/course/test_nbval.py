@@ -1,0 +1,75 @@
+"""`pytest --nbval solutions` proves something: nbval never compares a cell that was stored unrun."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from lmcourse.course import Chapter
+from tests.course.chapters import WRITTEN, solution
+
+NOT_COMPARED = {"nbval-skip", "nbval-ignore-output"}
+BECAUSE = "because "
+"""How the tag starts that gives the reason: `tags=["nbval-ignore-output", "because it shows the time"]`."""
+
+
+def gaps(notebook: NotebookNode) -> Iterator[str]:
+    """Every way in which a notebook's cells would go through nbval without being looked at."""
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        tags = cell.metadata.get("tags", [])
+        if cell.execution_count is None:
+            yield f"{cell.id}: never executed, so nothing is compared"
+        if NOT_COMPARED & set(tags) and not any(tag.startswith(BECAUSE) for tag in tags):
+            yield f'{cell.id}: not compared, without a reason: add a tag "because ..."'
+        if NOT_COMPARED & set(tags) and cell.metadata.get("nbgrader"):
+            yield f"{cell.id}: an exercise and its check are always compared"
+        if "# NBVAL" in cell.source:
+            yield f"{cell.id}: say it with a tag, not with a comment that a learner must read"
+        for output in cell.outputs:
+            if output.output_type == "error" and "raises-exception" not in tags:
+                yield f"{cell.id}: the stored output is an error"
+            if output.output_type == "stream" and output.name == "stderr":
+                yield f"{cell.id}: the stored output holds stderr"
+
+
+@pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+def test_every_cell_of_a_solution_is_executed_and_compared(chapter: Chapter) -> None:
+    assert list(gaps(solution(chapter))) == []
+
+
+GOOD = new_notebook(
+    cells=[
+        new_code_cell("1 + 1", execution_count=1),
+        new_code_cell("now()", execution_count=2, metadata={"tags": ["nbval-ignore-output", "because it is the time"]}),
+    ]
+)
+
+
+def test_a_notebook_without_gaps_has_none() -> None:
+    assert list(gaps(GOOD)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"execution_count": None}, "never executed"),
+        ({"metadata": {"tags": ["nbval-skip"]}}, "without a reason"),
+        ({"metadata": {"tags": ["nbval-ignore-output", "a clock"]}}, "without a reason"),
+        ({"metadata": {"tags": ["nbval-skip", "because"], "nbgrader": {"grade": True}}}, "always compared"),
+        ({"source": "# NBVAL_SKIP\n1 / 0"}, "with a tag"),
+        ({"outputs": [new_output("error", ename="ValueError", evalue="", traceback=[])]}, "is an error"),
+        ({"outputs": [new_output("stream", name="stderr", text="warning")]}, "stderr"),
+    ],
+)
+def test_each_gap_is_found(change: dict[str, object], complaint: str) -> None:
+    notebook = copy.deepcopy(GOOD)
+    notebook.cells[0].update(nbformat.from_dict(change))
+    found = list(gaps(notebook))
+    assert any(complaint in line for line in found), found

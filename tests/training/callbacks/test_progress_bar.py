@@ -1,0 +1,143 @@
+"""The bar says how far a run is, and what is logged meanwhile stands above it; without a terminal there are lines."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.control import strip_control_codes
+
+from lmcourse.training.callbacks.progress_bar import ProgressBar, steps_to_do
+from lmcourse.training.callbacks.progress_line import STEPS
+from lmcourse.training.config import TrainingConfig
+from tests.training import runs
+
+CONFIG = TrainingConfig(steps=2000, batch=2, seq_len=16)
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Clock:
+    """A clock that is put forward by hand."""
+
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Console:
+    """A terminal that writes to a string, wherever the tests run."""
+    for name in ("CI", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    return Console(file=io.StringIO(), force_terminal=True, width=80)
+
+
+@pytest.fixture
+def file() -> Console:
+    return Console(file=io.StringIO(), width=80)
+
+
+def written(console: Console) -> str:
+    """All that was written, without colours and moves of the cursor."""
+    assert isinstance(console.file, io.StringIO)
+    return strip_control_codes(ESCAPES.sub("", console.file.getvalue()))
+
+
+def record(step: int, **more: Any) -> Mapping[str, Any]:
+    return {"step": step, "tokens": 32 * step, "loss": 2.0 + 0.1 * step, "tokens_per_second": 5130.4, **more}
+
+
+def test_a_terminal_shows_a_bar_with_all_numbers(terminal: Console) -> None:
+    clock = Clock()
+    with ProgressBar(CONFIG, console=terminal, clock=clock) as bar:
+        for step in range(1, 101):
+            clock.seconds = step / 10
+            bar(record(step, **({"validation_loss": 2.25} if step == 50 else {}), mfu=0.4118))
+    last = written(terminal).splitlines()[-2:]
+    assert "100/2,000 steps, 0:03:10 left" in last[0]
+    assert "━" in last[0]
+    assert last[1].strip() == "loss 11.050 (mean of 20 steps) · validation 2.250 · 5,130 tokens/s · MFU 41.2%"
+
+
+def test_the_line_fits_an_ordinary_terminal(terminal: Console) -> None:
+    with ProgressBar(CONFIG, console=terminal) as bar:
+        for step in range(STEPS):
+            bar(record(step + 1, validation_loss=2.25, mfu=0.4118, loss=2.0))
+    assert all(len(line) <= 80 for line in written(terminal).splitlines())
+
+
+def test_only_what_is_known_is_told(file: Console) -> None:
+    with ProgressBar(CONFIG, console=file) as bar:
+        bar(record(1))
+    assert written(file) == "step 1/2,000 steps: loss 2.100 (mean of 1 step) · 5,130 tokens/s\n"
+
+
+def test_what_is_logged_stands_above_the_bar(terminal: Console) -> None:
+    with ProgressBar(CONFIG, console=terminal) as bar:
+        bar(record(1))
+        logging.getLogger("lmcourse.training.trainer").warning("step %d: the norm is [bold]%.3g[/]", 2, 7.0)
+        bar(record(2))
+    lines = written(terminal).splitlines()
+    assert "warning: step 2: the norm is [bold]7[/]" in lines
+    assert lines.index("warning: step 2: the norm is [bold]7[/]") < len(lines) - 2
+    assert "2/2,000" in lines[-2]
+
+
+def test_nothing_is_logged_there_afterwards(terminal: Console) -> None:
+    before = list(logging.getLogger("lmcourse").handlers)
+    with pytest.raises(KeyboardInterrupt), ProgressBar(CONFIG, console=terminal):
+        raise KeyboardInterrupt
+    assert logging.getLogger("lmcourse").handlers == before
+
+
+def test_a_file_gets_a_line_now_and_then(file: Console) -> None:
+    clock = Clock()
+    with ProgressBar(CONFIG, console=file, seconds=10.0, clock=clock) as bar:
+        for step in range(1, 101):
+            clock.seconds = step / 4
+            bar(record(step))
+    lines = written(file).splitlines()
+    assert [int(re.findall(r"step (\d+)/2,000", line)[0]) for line in lines] == [1, 41, 81, 100]
+    assert ", 0:07:55 left: loss 11.050 (mean of 20 steps)" in lines[-1]
+    assert "\x1b" not in written(file)
+
+
+@pytest.mark.parametrize("variable", ["CI", "TERM"])
+def test_continuous_integration_and_dumb_terminals_get_lines(
+    terminal: Console, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "dumb" if variable == "TERM" else "true")
+    with ProgressBar(CONFIG, console=Console(file=terminal.file, force_terminal=True)) as bar:
+        bar(record(1))
+    assert written(terminal).startswith("step 1/2,000 steps: loss 2.100")
+
+
+def test_the_time_left_counts_from_where_a_run_goes_on(file: Console) -> None:
+    clock = Clock()
+    with ProgressBar(CONFIG, console=file, clock=clock) as bar:
+        for step in range(1001, 1012):
+            clock.seconds += 1
+            bar(record(step))
+    assert "step 1,011/2,000 steps, 0:16:29 left" in written(file)
+
+
+@pytest.mark.parametrize(("tokens", "steps"), [(None, 2000), (320, 10), (350, 10), (10**9, 2000)])
+def test_a_budget_of_tokens_ends_the_bar(tokens: int | None, steps: int) -> None:
+    assert steps_to_do(TrainingConfig(steps=2000, batch=2, seq_len=16, max_tokens=tokens)) == steps
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_run_from_beginning_to_end(tmp_path: Path, file: Console) -> None:
+    config = runs.trainer(tmp_path / "other").config
+    with ProgressBar(config, console=file) as bar:
+        runs.trainer(tmp_path, callbacks=[bar]).run()
+    assert written(file).splitlines()[-1].startswith("step 40/40 steps, 0:00:00 left: loss ")
+    assert f"validation {runs.records(tmp_path)[-1]['validation_loss']:.3f}" in written(file)

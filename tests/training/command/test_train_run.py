@@ -1,0 +1,214 @@
+"""A run's model, text and folder."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from lmcourse.data.corpora import find_corpus, split
+from lmcourse.data.grammar import story_grammar
+from lmcourse.data.token_file import TokenFile
+from lmcourse.errors import CourseError
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.find import find_model
+from lmcourse.training.command.interrupt import InterruptHandler, StoppedError
+from lmcourse.training.command.run_config import RunConfig, find_decoder
+from lmcourse.training.command.run_folder import check_unused, load_run, save_run
+from lmcourse.training.command.train_run import train
+from lmcourse.training.command.trained_model import load_trained_model
+from lmcourse.training.command.training_data import open_data, prepare_data, tokenize_corpus
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.metrics import Record, read_metrics
+from lmcourse.training.parallelism import Parallelism
+
+TRAINING = TrainingConfig(steps=4, batch=2, seq_len=16)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Five stories, one of them with line ends of its own."""
+    folder = tmp_path / "stories"
+    folder.mkdir()
+    source = random.Random(2)
+    for index in range(5):
+        (folder / f"{index}.txt").write_text(story_grammar().generate(source).rstrip() + "\n" * index)
+    return folder
+
+
+def run(corpus: Path, **changes: object) -> RunConfig:
+    return replace(RunConfig("nano", str(corpus), TRAINING, tokenizer="bytes"), **changes)
+
+
+# The model
+
+
+@pytest.mark.parametrize("preset", ["nano", "gpt-2"])
+def test_the_model_has_the_tokens_and_the_length_of_the_run(preset: str, corpus: Path) -> None:
+    """Learned positions are as many as needed: one more token is refused."""
+    config = run(corpus, preset=preset).model_config(300)
+    assert (config.vocab_size, config.context) == (300, 16)
+    assert config.layers == find_decoder(preset).layers
+    with torch.device("meta"):
+        model = Transformer(config)
+        assert model(torch.zeros(1, 16, dtype=torch.long)).shape == (1, 16, 300)
+        if config.embedding.max_positions is not None:
+            with pytest.raises(ValueError, match="longer than the 16 positions"):
+                model(torch.zeros(1, 17, dtype=torch.long))
+
+
+@pytest.mark.parametrize("preset", ["bert-base", "t5-small"])
+def test_only_decoders_can_be_trained(preset: str, corpus: Path) -> None:
+    assert find_model(preset)
+    with pytest.raises(CourseError, match="does not predict the next token"):
+        run(corpus, preset=preset)
+
+
+# The text
+
+
+def test_documents_end_with_one_empty_line(corpus: Path, tmp_path: Path) -> None:
+    """Nothing else is changed, and nothing is lost; whole documents are held out."""
+    chosen = run(corpus, held_out=0.4)
+    prepare_data(chosen, tmp_path)
+    texts = open_data(chosen, tmp_path)
+    assert texts.validation is not None
+    parts = split(find_corpus(str(corpus)), 0.4)
+    for part, tokens in zip(parts, (texts.training, texts.validation), strict=True):
+        wanted = "".join(text.rstrip("\n") + "\n\n" for text in part.texts())
+        assert texts.tokenizer.decode(tokens[:].tolist()) == wanted
+    assert isinstance(texts.training, TokenFile)
+    assert texts.training.tokenizer == {"kind": "bytes"}
+
+
+def test_an_evaluation_reads_no_more_than_was_asked_for(corpus: Path, tmp_path: Path) -> None:
+    """Its beginning."""
+    whole, some = run(corpus, held_out=0.4), run(corpus, held_out=0.4, validation_tokens=500)
+    texts = {}
+    for name, chosen in (("whole", whole), ("some", some)):
+        (tmp_path / name).mkdir()
+        prepare_data(chosen, tmp_path / name)
+        texts[name] = open_data(chosen, tmp_path / name).validation
+    assert texts["whole"] is not None
+    assert texts["some"] is not None
+    assert len(texts["some"]) == 500 < len(texts["whole"])
+    assert texts["some"][:].equal(texts["whole"][:500])
+
+
+def test_byte_pairs_are_learned_from_the_text_to_train_on(tmp_path: Path) -> None:
+    """One document, whose end is held out. Its characters must be known there, or it could not be read."""
+    (tmp_path / "text.txt").write_text("abc " * 500 + "ζ" * 500)
+    chosen = run(tmp_path / "text.txt", tokenizer="bpe", held_out=0.2)
+    assert len(tokenize_corpus(chosen).tokenizer.encode("ζ")) == 2
+    assert len(tokenize_corpus(replace(chosen, held_out=0.0)).tokenizer.encode("ζ")) == 1
+    assert len(tokenize_corpus(replace(chosen, tokenizer="characters")).tokenizer.encode("ζ")) == 1
+
+
+def test_a_text_that_is_too_short(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("a")
+    with pytest.raises(CourseError, match=r"train\.tokens: there are no tokens to write"):
+        train(run(tmp_path / "text.txt"), tmp_path / "run")
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+# The folder
+
+
+def test_a_run_is_read_as_it_was_written(corpus: Path, tmp_path: Path) -> None:
+    parallel = Parallelism(data_parallel=2, pipeline_schedule="gpipe")
+    chosen = run(corpus, training=replace(TRAINING, grad_clip=None, betas=(0.5, 0.6), parallel=parallel))
+    save_run(chosen, tmp_path)
+    assert load_run(tmp_path) == chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "is damaged"),
+        ("[]", "is damaged"),
+        ('{"version": 9}', "has format 9, this code reads format 1"),
+        ('{"version": 1, "steps": 5}', "is of another version of lmcourse: it differs in"),
+    ],
+)
+def test_settings_that_cannot_be_read(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(CourseError, match=told):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["run.json", "metrics.jsonl", "checkpoints"])
+def test_a_folder_with_a_run_is_not_claimed(name: str, tmp_path: Path) -> None:
+    check_unused(tmp_path)
+    (tmp_path / name).touch()
+    with pytest.raises(CourseError, match="has a run already"):
+        check_unused(tmp_path)
+
+
+def test_a_run_that_was_killed_before_it_began_can_be_begun_again(corpus: Path, tmp_path: Path) -> None:
+    """Its text is made anew."""
+    prepare_data(run(corpus), tmp_path)
+    assert train(run(corpus, held_out=0.4), tmp_path).step == 4
+
+
+# A sitting
+
+
+def test_a_run_is_made_of_its_seed(corpus: Path, tmp_path: Path) -> None:
+    """Weights too; whatever was drawn before."""
+    weights = []
+    for name, seed in (("one", 0), ("two", 0), ("other", 1)):
+        torch.rand(3)
+        train(run(corpus, training=replace(TRAINING, seed=seed)), tmp_path / name)
+        weights.append(load_trained_model(tmp_path / name).model.embedding.tokens.weight)
+    assert weights[0].equal(weights[1])
+    assert not weights[0].equal(weights[2])
+
+
+def test_ctrl_c_ends_after_the_step(corpus: Path, tmp_path: Path) -> None:
+    """It comes while step 2 is told, which is not yet over then."""
+
+    def press(record: Record) -> None:
+        if record["step"] == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    result = train(run(corpus), tmp_path, callbacks=[press])
+    assert (result.reason, result.step) == ("interrupted", 2)
+    assert Path(result.checkpoint).is_dir()
+    assert load_trained_model(tmp_path, last=True).step == 2
+    assert signal.getsignal(signal.SIGINT) is before
+    assert train(run(corpus), tmp_path, resume=True).step == 4
+    assert [record["step"] for record in read_metrics(tmp_path / "metrics.jsonl")] == [1, 2, 3, 4]
+
+
+def test_ctrl_c_again_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But a signal that torchrun passes on is the same Ctrl-C."""
+    seconds = 0.0
+    monkeypatch.setattr("lmcourse.training.command.interrupt.time.monotonic", lambda: seconds)
+    with InterruptHandler() as interrupt_handler:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(StoppedError):
+            interrupt_handler({})
+        seconds = 5.0
+        with pytest.raises(KeyboardInterrupt) as error:
+            os.kill(os.getpid(), signal.SIGINT)
+    assert error.type is KeyboardInterrupt
+
+
+def test_a_step_that_was_not_over_is_not_saved(corpus: Path, tmp_path: Path) -> None:
+    """Ctrl-C that does not wait: what is on the disk stays as it was."""
+
+    def press(record: Record) -> None:
+        if record["step"] == 3:
+            raise KeyboardInterrupt
+
+    chosen = run(corpus, training=replace(TRAINING, checkpoint_every=2, evaluate_every=None))
+    with pytest.raises(KeyboardInterrupt):
+        train(chosen, tmp_path, callbacks=[press])
+    assert load_trained_model(tmp_path, last=True).step == 2

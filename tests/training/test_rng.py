@@ -1,0 +1,26 @@
+"""Every generator can be seeded, and put back."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import torch
+
+from lmcourse.training.rng import rng_states, seed_all, set_rng_states
+
+
+def test_all_generators_go_back_to_where_they_were() -> None:
+    def draw() -> list[float]:
+        return [random.random(), random.gauss(0, 1), np.random.rand(), np.random.randn(), torch.rand(()).item()]
+
+    before = rng_states()
+    seed_all(7)
+    first = draw()
+    states = rng_states()
+    second = draw()
+    set_rng_states(states)
+    assert draw() == second != first
+    seed_all(7)
+    assert draw() == first
+    set_rng_states(before)
