@@ -10,9 +10,9 @@ from nbformat import NotebookNode
 
 from lmcourse.authoring.document import document, dumps, read_notebook
 from lmcourse.authoring.execute import execute
-from lmcourse.authoring.files import Files, write_all
+from lmcourse.authoring.files import ChapterFiles, write_all
 from lmcourse.authoring.problems import read_sources
-from lmcourse.authoring.release import holds_work, release
+from lmcourse.authoring.release import has_student_work, release
 from lmcourse.authoring.source import Source
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
@@ -32,7 +32,7 @@ class Draft:
 
     chapter: Chapter
     source: Source
-    files: Files
+    files: ChapterFiles
     solution: NotebookNode
     student: NotebookNode
 
@@ -40,7 +40,7 @@ class Draft:
     def of(cls, chapter: Chapter, source: Source, root: Path) -> Draft:
         """What a source describes."""
         notebook = document(source, chapter)
-        return cls(chapter, source, Files.of(chapter, root), notebook, release(notebook, chapter))
+        return cls(chapter, source, ChapterFiles.of(chapter, root), notebook, release(notebook, chapter))
 
     def stale(self) -> dict[Path, str]:
         """The files that are not what the source builds, each with what is wrong."""
@@ -74,7 +74,7 @@ def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> li
     """
     drafts = _drafts(chapters, root)
     to_make = [draft for draft in drafts if force or draft.stale()]
-    worked_in = [draft.files.release for draft in to_make if holds_work(draft.files.release)]
+    worked_in = [draft.files.release for draft in to_make if has_student_work(draft.files.release)]
     if worked_in and not force:
         raise CourseError(
             "\n".join(f"{path} holds somebody's work: move it away, or replace it with --force." for path in worked_in)

@@ -19,7 +19,7 @@ from lmcourse.report import check_id
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
 
-FOLDED = "hide-input"
+HIDE_INPUT_TAG = "hide-input"
 """The tag of a cell whose code is folded away when the notebook opens."""
 
 
@@ -36,7 +36,7 @@ def document(source: Source, chapter: Chapter) -> NotebookNode:
 def _cell(cell: SourceCell, points: dict[str, int], seen: Counter[str]) -> NotebookNode:
     new: Any = new_markdown_cell if cell.kind == "markdown" else new_code_cell
     metadata: dict[str, Any] = {key: cell.options[key] for key in ("tags",) if key in cell.options}
-    if FOLDED in cell.options.get("tags", []):
+    if HIDE_INPUT_TAG in cell.options.get("tags", []):
         metadata["jupyter"] = {"source_hidden": True}
     if cell.exercise:
         metadata["nbgrader"] = _nbgrader(cell.exercise, solution=True)

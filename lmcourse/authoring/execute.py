@@ -17,14 +17,14 @@ from nbformat import NotebookNode
 from lmcourse.authoring.source import Source
 from lmcourse.errors import CourseError
 from lmcourse.grading.environment import KERNEL_OPTIONS, kernel_environment
+from lmcourse.widgets.live import WIDGET_MIME
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
-SECONDS = 120
+CELL_TIMEOUT_SECONDS = 120
 """The time limit of one cell."""
 
-ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
-HOMES = re.compile(r"(/home/|/Users/|/root/|/tmp/|[A-Z]:\\)[^\s\"'<>]+")
-PACKAGE = Path(__file__).resolve().parents[2]
+MEMORY_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
+ABSOLUTE_PATH = re.compile(r"(/home/|/Users/|/root/|/tmp/|[A-Z]:\\)[^\s\"'<>]+")
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def execute(notebook: NotebookNode, source: Source) -> None:
@@ -40,14 +40,14 @@ def execute(notebook: NotebookNode, source: Source) -> None:
     metadata = copy.deepcopy(notebook.metadata)
     _run(notebook, source)
     notebook.metadata = metadata  # without widgets' state and the exact version of this machine's Python
-    machine = [sys.prefix, str(PACKAGE), str(source.path.resolve().parent)]
-    complaints = [
+    machine = [sys.prefix, str(CHECKOUT), str(source.path.resolve().parent)]
+    problems = [
         f"{source.path}:{cell.line}: the cell {what}"
         for cell, node in zip(source.cells, notebook.cells, strict=True)
-        for what in _complaints(node, machine)
+        for what in _unreproducible_outputs(node, machine)
     ]
-    if complaints:
-        raise CourseError("\n".join(complaints))
+    if problems:
+        raise CourseError("\n".join(problems))
     _number_widgets(notebook)
 
 
@@ -55,7 +55,7 @@ def _run(notebook: NotebookNode, source: Source) -> None:
     """Run the cells until one raises, which is among its outputs then."""
     client = NotebookClient(
         notebook,
-        timeout=SECONDS,
+        timeout=CELL_TIMEOUT_SECONDS,
         kernel_name="python3",
         resources={"metadata": {"path": str(source.path.parent)}},
         record_timing=False,
@@ -75,11 +75,15 @@ def _run(notebook: NotebookNode, source: Source) -> None:
         except CellExecutionError:
             pass
         except (CellTimeoutError, DeadKernelError) as error:
-            what = "ended Python itself" if isinstance(error, DeadKernelError) else f"runs longer than {SECONDS} s"
+            what = (
+                "ended Python itself"
+                if isinstance(error, DeadKernelError)
+                else f"runs longer than {CELL_TIMEOUT_SECONDS} s"
+            )
             raise CourseError(f"{source.path}:{source.cells[reached].line}: the cell {what}") from error
 
 
-def _complaints(cell: NotebookNode, machine: list[str]) -> Iterator[str]:
+def _unreproducible_outputs(cell: NotebookNode, machine: list[str]) -> Iterator[str]:
     """What is wrong with the outputs of a cell."""
     expected = "raises-exception" in cell.metadata.get("tags", [])
     for output in cell.get("outputs", []):
@@ -90,9 +94,9 @@ def _complaints(cell: NotebookNode, machine: list[str]) -> Iterator[str]:
             yield f"writes to stderr: {output.text.strip()[:200]}"
             continue
         text = "\n".join(_texts(output))
-        if address := ADDRESS.search(text):
+        if address := MEMORY_ADDRESS.search(text):
             yield f"shows a memory address: {address.group()}"
-        path = HOMES.search(text)
+        path = ABSOLUTE_PATH.search(text)
         if path or any(place in text for place in machine):
             yield f"shows a path of this machine{f': {path.group()}' if path else ''}"
 
@@ -107,6 +111,6 @@ def _texts(output: Any) -> Iterator[str]:
 def _number_widgets(notebook: NotebookNode) -> None:
     """Replace the random ids of widgets by numbers in the order of the page."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    views = [output.data[WIDGET] for output in outputs if WIDGET in output.get("data", {})]
+    views = [output.data[WIDGET_MIME] for output in outputs if WIDGET_MIME in output.get("data", {})]
     for number, view in enumerate(views, start=1):
         view["model_id"] = f"widget-{number}"

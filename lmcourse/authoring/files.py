@@ -10,7 +10,7 @@ from lmcourse.errors import CourseError
 
 
 @dataclass(frozen=True)
-class Files:
+class ChapterFiles:
     """A chapter's three files: what the author writes, and what is built from it."""
 
     source: Path
@@ -18,7 +18,7 @@ class Files:
     release: Path
 
     @classmethod
-    def of(cls, chapter: Chapter, root: Path) -> Files:
+    def of(cls, chapter: Chapter, root: Path) -> ChapterFiles:
         """The files of a chapter in the course folder `root`."""
         solution = root / "solutions" / chapter.id / f"{chapter.topic}.ipynb"
         return cls(solution.with_suffix(".py"), solution, root / "notebooks" / chapter.id / solution.name)

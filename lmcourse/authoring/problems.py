@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmcourse.authoring.cards import wrong_cards, wrong_totals
-from lmcourse.authoring.files import Files
+from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.headings import wrong_headings, wrong_totals
 from lmcourse.authoring.regions import HIDDEN, SOLUTION, find_regions, student_text
-from lmcourse.authoring.source import Source, SourceCell, Wrong, read_source
+from lmcourse.authoring.source import Mistake, Source, SourceCell, read_source
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
@@ -19,7 +19,7 @@ from lmcourse.exercises.registry import exercises_of
 Exercises = Mapping[str, Exercise]
 """The exercises of the chapter by name, in their order."""
 
-Found = list[Wrong]
+Mistakes = list[Mistake]
 
 
 @dataclass(frozen=True, order=True)
@@ -43,7 +43,7 @@ def read_sources(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Sourc
     sources: dict[Chapter, Source] = {}
     problems: list[Problem] = []
     for chapter in chapters:
-        path = Files.of(chapter, root).source
+        path = ChapterFiles.of(chapter, root).source
         try:
             sources[chapter] = read_source(path)
         except (OSError, UnicodeDecodeError):
@@ -59,20 +59,24 @@ def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
     """Every mistake in a notebook's source, in the order of its lines."""
     exercises = {exercise.name: exercise for exercise in exercises_of(chapter)}
     found = [
-        *source.unread,
-        *(wrong for cell in source.cells for wrong in [*_form(cell), *_markers(cell), *_names(cell, exercises)]),
+        *source.unreadable,
+        *(
+            wrong
+            for cell in source.cells
+            for wrong in [*_malformed(cell), *_markers(cell), *_unknown_names(cell, exercises)]
+        ),
         *(wrong for cell in source.cells if cell.exercise for wrong in _exercise_cell(cell)),
         *(wrong for cell in source.cells if cell.check for wrong in _check_cell(cell, exercises)),
-        *_twice(source),
-        *_pairs(source),
-        *_order(source, exercises),
-        *wrong_cards(source, exercises),
+        *_duplicates(source),
+        *_unpaired(source),
+        *_out_of_order(source, exercises),
+        *wrong_headings(source, exercises),
         *wrong_totals(source, chapter, list(exercises.values())),
     ]
     return sorted({Problem(source.path, line, message) for line, message in found})
 
 
-def _form(cell: SourceCell) -> Found:
+def _malformed(cell: SourceCell) -> Mistakes:
     """A cell of an unknown kind, without content, of two roles, or with code that does not parse."""
     found = []
     if cell.kind not in ("markdown", "code"):
@@ -88,7 +92,7 @@ def _form(cell: SourceCell) -> Found:
     return found
 
 
-def _syntax(cell: SourceCell) -> Found:
+def _syntax(cell: SourceCell) -> Mistakes:
     try:
         ast.parse(cell.text)
     except SyntaxError as error:
@@ -96,7 +100,7 @@ def _syntax(cell: SourceCell) -> Found:
     return []
 
 
-def _markers(cell: SourceCell) -> Found:
+def _markers(cell: SourceCell) -> Mistakes:
     """Markers that are unbalanced, misspelled, or in a cell that may not have them."""
     regions, wrong = find_regions(cell.text)
     found = [(cell.line_of(number), message) for number, message in wrong]
@@ -109,7 +113,7 @@ def _markers(cell: SourceCell) -> Found:
     return found
 
 
-def _names(cell: SourceCell, exercises: Exercises) -> Found:
+def _unknown_names(cell: SourceCell, exercises: Exercises) -> Mistakes:
     """Exercises that do not exist."""
     return [
         (cell.line, f"unknown exercise {name!r}: this notebook has {', '.join(exercises) or 'none'}")
@@ -118,7 +122,7 @@ def _names(cell: SourceCell, exercises: Exercises) -> Found:
     ]
 
 
-def _exercise_cell(cell: SourceCell) -> Found:
+def _exercise_cell(cell: SourceCell) -> Mistakes:
     """An exercise without a solution, or that leaves a student nothing to start from."""
     if not any(region.kind == SOLUTION for region in find_regions(cell.text)[0]):
         return [(cell.line, f"exercise {cell.exercise!r} has no ### BEGIN SOLUTION region")]
@@ -140,7 +144,7 @@ def _defines(text: str, name: str) -> bool:
     return False
 
 
-def _check_cell(cell: SourceCell, exercises: Exercises) -> Found:
+def _check_cell(cell: SourceCell, exercises: Exercises) -> Mistakes:
     """A check cell that is not the public check followed by the hidden one."""
     exercise = exercises.get(str(cell.check))
     if exercise is None or cell.text == check_text(exercise):
@@ -155,7 +159,7 @@ def check_text(exercise: Exercise) -> str:
     return f"check({answer})\n{hidden}"
 
 
-def _twice(source: Source) -> Found:
+def _duplicates(source: Source) -> Mistakes:
     """Exercises or checks with more than one cell."""
     found = []
     for role in ("exercise", "check"):
@@ -168,7 +172,7 @@ def _twice(source: Source) -> Found:
     return found
 
 
-def _pairs(source: Source) -> Found:
+def _unpaired(source: Source) -> Mistakes:
     """Exercises not followed by their check, and checks that follow no exercise."""
     found = []
     waiting: SourceCell | None = None
@@ -182,11 +186,11 @@ def _pairs(source: Source) -> Found:
     return [*found, _unchecked(waiting)] if waiting else found
 
 
-def _unchecked(cell: SourceCell) -> Wrong:
+def _unchecked(cell: SourceCell) -> Mistake:
     return cell.line, f'exercise {cell.exercise!r} is not followed by its check="{cell.exercise}" cell'
 
 
-def _order(source: Source, exercises: Exercises) -> Found:
+def _out_of_order(source: Source, exercises: Exercises) -> Mistakes:
     """Exercises that have no cell, or whose cells come in another order than EXERCISES."""
     asked = [cell for cell in source.cells if cell.exercise in exercises]
     names = [cell.exercise for cell in asked]

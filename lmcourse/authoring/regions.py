@@ -10,8 +10,8 @@ from lmcourse.exercises.stubs import STUB, drop_at_top_level
 SOLUTION = "SOLUTION"
 HIDDEN = "HIDDEN TESTS"
 
-_MARK = re.compile(rf"\s*### (BEGIN|END) ({SOLUTION}|{HIDDEN})\s*")
-_ALMOST = re.compile(
+_MARKER = re.compile(rf"\s*### (BEGIN|END) ({SOLUTION}|{HIDDEN})\s*")
+_NEAR_MARKER = re.compile(
     rf"(BEGIN|END) ({SOLUTION}|{HIDDEN}|MARK SCHEME)"  # nbgrader obeys these words wherever they stand
     r"|^\s*#+\s*(?i:BEGIN|END)\s+(?i:SOL|HID|MARK)"
 )
@@ -32,9 +32,9 @@ def find_regions(text: str) -> tuple[list[Region], list[tuple[int, str]]]:
     wrong: list[tuple[int, str]] = []
     opened: tuple[str, int] | None = None
     for number, line in enumerate(text.split("\n")):
-        mark = _MARK.fullmatch(line)
+        mark = _MARKER.fullmatch(line)
         if not mark:
-            if _ALMOST.search(line):
+            if _NEAR_MARKER.search(line):
                 wrong.append((number, f"{line.strip()!r} is no marker: write ### BEGIN or END, {SOLUTION} or {HIDDEN}"))
             continue
         side, kind = mark.groups()

@@ -17,7 +17,7 @@ from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.grading.config import configure
 
-SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "hidden=True")
+SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "hidden=True")
 """What a student's copy never says."""
 
 
@@ -30,7 +30,7 @@ def release(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
     student = _generate(notebook, chapter)
     student.metadata["lmcourse"]["cells"] = fingerprint(student)
     text = dumps(student)
-    for secret in SECRETS:
+    for secret in SOLUTION_MARKS:
         if secret in text:
             raise CourseError(f"{chapter.id}: {secret!r} is left in the student copy.")
     return student
@@ -60,7 +60,7 @@ def fingerprint(notebook: NotebookNode) -> str:
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
-def holds_work(path: Path) -> bool:
+def has_student_work(path: Path) -> bool:
     """Whether somebody has written into this student copy."""
     if not path.exists():
         return False

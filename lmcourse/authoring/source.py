@@ -26,7 +26,7 @@ OPTION = re.compile(r'(\w+)=("[^"]*"|\[[^\]]*\])')
 OPTIONS = {"exercise": '"', "check": '"', "tags": "["}
 """The options of a cell, and how the value of each begins."""
 
-Wrong = tuple[int, str]
+Mistake = tuple[int, str]
 """A mistake: the number of its line, and what to do about it."""
 
 
@@ -67,7 +67,7 @@ class Source:
 
     path: Path
     cells: tuple[SourceCell, ...]
-    unread: tuple[Wrong, ...] = ()
+    unreadable: tuple[Mistake, ...] = ()
 
 
 def read_source(path: Path) -> Source:
@@ -78,16 +78,16 @@ def read_source(path: Path) -> Source:
     """
     lines = path.read_text(encoding="utf-8").split("\n")
     marks = [number for number, line in enumerate(lines) if MARKER.fullmatch(line)]
-    unread = list(_above(lines[: marks[0] if marks else len(lines)]))
+    unreadable = list(_code_above(lines[: marks[0] if marks else len(lines)]))
     cells = []
     for first, end in pairwise([*marks, len(lines)]):
         cell, wrong = _cell(lines[first:end], first + 1)
         cells.append(cell)
-        unread += wrong
-    return Source(path, tuple(cells), tuple(unread))
+        unreadable += wrong
+    return Source(path, tuple(cells), tuple(unreadable))
 
 
-def _above(lines: list[str]) -> Iterator[Wrong]:
+def _code_above(lines: list[str]) -> Iterator[Mistake]:
     """What stands above the first cell: a docstring or a comment is fine, code would be lost."""
     try:
         statements = ast.parse("\n".join(lines)).body
@@ -100,7 +100,7 @@ def _above(lines: list[str]) -> Iterator[Wrong]:
             return
 
 
-def _cell(lines: list[str], line: int) -> tuple[SourceCell, list[Wrong]]:
+def _cell(lines: list[str], line: int) -> tuple[SourceCell, list[Mistake]]:
     """The cell made of these lines, marker first, and what could not be read."""
     marker = MARKER.fullmatch(lines[0])
     assert marker is not None
@@ -119,10 +119,10 @@ def _cell(lines: list[str], line: int) -> tuple[SourceCell, list[Wrong]]:
     return SourceCell(kind, "\n".join(text), options, line), wrong
 
 
-def _options(text: str, line: int) -> tuple[dict[str, Any], list[Wrong]]:
+def _options(text: str, line: int) -> tuple[dict[str, Any], list[Mistake]]:
     """The options of a marker line."""
     options: dict[str, Any] = {}
-    wrong: list[Wrong] = []
+    wrong: list[Mistake] = []
     for name, value in OPTION.findall(text):
         if name not in OPTIONS:
             wrong.append((line, f"unknown option {name!r}; a cell takes {', '.join(OPTIONS)}"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_DETAILED = 5
 """Submissions that are shown exercise by exercise; of more, a line each."""
 
-MORE = "Without --record it changes no file. docs/teaching.md says how a class is graded."
+EPILOG = "Without --record it changes no file. docs/teaching.md says how a class is graded."
 
 
 def add_grade(parser: ArgumentParser) -> None:

@@ -70,7 +70,7 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     build.add_argument("--check", action="store_true", help="only say what is not up to date; exit 1 if any")
     build.add_argument("--force", action="store_true", help="build all, also over a copy that holds work")
 
-    grading.add_grade(add("grade", grading.grade, "Grade notebooks, hidden checks included", grading.MORE))
+    grading.add_grade(add("grade", grading.grade, "Grade notebooks, hidden checks included", grading.EPILOG))
 
     proof = "Exit 1 unless each loses points and is named, solutions earn everything and stubs nothing."
     matrix = add("matrix", commands.matrix, "Prove the checks: submit every known wrong answer", proof)

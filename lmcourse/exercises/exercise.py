@@ -100,7 +100,7 @@ class Exercise:
         return (*self.forbid, *package)
 
     @property
-    def card(self) -> str:
+    def summary(self) -> str:
         """The line under its heading: "2 points · 10 min · ●●"."""
         return f"{self.points} {plural('point', self.points)} · {self.minutes} min · {DIFFICULTY[self.difficulty]}"
 

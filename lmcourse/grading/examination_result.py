@@ -9,8 +9,10 @@ from typing import Any, Literal, get_args
 from lmcourse.report import Report
 from lmcourse.text import collapse_whitespace, replace_unprintable, shorten
 
-Kind = Literal["file", "network", "process", "interpreter", "builtins", "protocol", "flood", "crash", "memory", "text"]
-Source = Literal["seen", "told", "read"]
+EvidenceKind = Literal[
+    "file", "network", "process", "interpreter", "builtins", "protocol", "flood", "crash", "memory", "text"
+]
+EvidenceSource = Literal["seen", "told", "read"]
 
 MAX_EVIDENCE_CHARS = 200
 """Characters of one sentence."""
@@ -32,13 +34,13 @@ class Evidence:
             can incriminate itself to but hardly avoid; "read" in its text, which may never have run.
     """
 
-    kind: Kind
+    kind: EvidenceKind
     what: str
-    source: Source
+    source: EvidenceSource
 
     def __post_init__(self) -> None:
         """Raises ValueError for a kind or a source that does not exist; shortens the sentence to one short line."""
-        if self.kind not in get_args(Kind) or self.source not in get_args(Source):
+        if self.kind not in get_args(EvidenceKind) or self.source not in get_args(EvidenceSource):
             raise ValueError(f"no such evidence: {self.kind!r}, {self.source!r}")
         line = collapse_whitespace(replace_unprintable(self.what))
         object.__setattr__(self, "what", shorten(line, MAX_EVIDENCE_CHARS))

@@ -67,7 +67,7 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
         workspace = NbgraderWorkspace.temporary(Path(folder).resolve(), settings)
         for assignment in dict.fromkeys(each.assignment for each in submissions if each.assignment):
             workspace.copy_source(assignment)
-            workspace.prepare(assignment)
+            workspace.add_assignment(assignment)
         # A student goes by a name that is safe as a folder, and that no other one has.
         student_ids = {submission: f"s{number}" for number, submission in enumerate(submissions)}
         results = dict(grade_all(workspace, student_ids, options))
@@ -130,7 +130,7 @@ def _write_marks(
     assignment = submission.assignment
     if assignment is None:
         return SubmissionResult(submission.student, "", 0.0, 0.0, reason=submission.problem)
-    possible = workspace.possible(assignment)
+    max_points = workspace.max_points(assignment)
 
     try:
         if isinstance(examined, Exception):
@@ -139,8 +139,8 @@ def _write_marks(
         graded, points = workspace.graded(student_id, assignment), workspace.points(student_id, assignment)
         on_graded(submission)
     except CourseError as error:
-        return ungraded_result(submission.student, assignment.id, possible, str(error))
+        return ungraded_result(submission.student, assignment.id, max_points, str(error))
     except Exception as error:
         why = f"The grader failed on this notebook ({type(error).__name__}), not its author: grade it again."
-        return ungraded_result(submission.student, assignment.id, possible, why)
-    return submission_result(submission.student, assignment.id, graded, points, possible)
+        return ungraded_result(submission.student, assignment.id, max_points, why)
+    return submission_result(submission.student, assignment.id, graded, points, max_points)

@@ -104,14 +104,14 @@ class AssignmentRecorder:
         seed = run_seed() if SEED in os.environ or not seeds else int(seeds[0])  # all are asked the same
         self.folder.mkdir()
         workspace = NbgraderWorkspace(deepcopy(self.config), self.folder, options.examination_settings(seed))
-        if not workspace.knows(self.assignment):
-            workspace.prepare(self.assignment)
+        if not workspace.has_assignment(self.assignment):
+            workspace.add_assignment(self.assignment)
         missing = {each: each.student for each in submissions if each not in recorded}
         results = dict(grade_all(workspace, missing, options, lambda each: self._publish(workspace, each)))
-        possible = workspace.possible(self.assignment)
+        max_points = workspace.max_points(self.assignment)
         for each, graded in recorded.items():
             points = workspace.points(each.student, self.assignment)
-            results[each] = submission_result(each.student, self.assignment.id, graded, points, possible)
+            results[each] = submission_result(each.student, self.assignment.id, graded, points, max_points)
         return results
 
     def _recorded(self, submission: Submission) -> NotebookNode | None:
@@ -121,7 +121,7 @@ class AssignmentRecorder:
             return None
         graded = read_graded(path)
         notes = graded.metadata.get(METADATA_KEY, {})
-        return graded if notes.get("handed_in") == submission.digest and "seed" in notes else None
+        return graded if notes.get("submission_digest") == submission.digest and "seed" in notes else None
 
     def _publish(self, workspace: NbgraderWorkspace, submission: Submission) -> None:
         """Put a graded notebook in its place, in one step. One that was there before goes."""

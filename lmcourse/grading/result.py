@@ -14,6 +14,10 @@ from lmcourse.grading.cells import METADATA_KEY, NOT_RUN, SAFE_ERRORS, problem_o
 from lmcourse.grading.examination_result import Evidence, evidence_from_json
 from lmcourse.grading.reports import read_report, reports_in
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
+from lmcourse.text import replace_surrogates
+
+MAX_EXPLAINED = 3
+"""Exercises that `reason` explains; the feedback page has them all."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,7 @@ class SubmissionResult:
         seed: of the hidden cases; `LMCOURSE_SEED` set to it repeats the run.
         evidence: what honest work does not do; it changes no mark.
         reports: by exercise, those that there are.
-        answers_digest: alike for answers that differ in comments and spaces only; empty if there is
-            no answer.
+        answers_digest: alike for answers that differ in comments and spaces only; empty if nothing is answered.
     """
 
     student: str
@@ -58,16 +61,16 @@ class SubmissionResult:
 
 
 def submission_result(
-    student: str, assignment: str, graded: NotebookNode, points: Mapping[str, float], possible: Mapping[str, float]
+    student: str, assignment: str, graded: NotebookNode, points: Mapping[str, float], max_points: Mapping[str, float]
 ) -> SubmissionResult:
     """The result of a submission that went through nbgrader.
 
     Args:
         student, assignment: whose, and of what.
         graded: the notebook as autograding left it.
-        points, possible: earned and most points by graded cell.
+        points, max_points: earned and most points by graded cell.
     """
-    earned, most = _by_exercise(points), _by_exercise(possible)
+    earned, most = _by_exercise(points), _by_exercise(max_points)
     notes = graded.metadata.get(METADATA_KEY, {})
     reports = reports_in(graded)
     return SubmissionResult(
@@ -84,53 +87,29 @@ def submission_result(
     )
 
 
-def ungraded_result(student: str, assignment: str, possible: Mapping[str, float], why: str) -> SubmissionResult:
+def ungraded_result(student: str, assignment: str, max_points: Mapping[str, float], why: str) -> SubmissionResult:
     """The result of a submission that could not be graded."""
-    most = _by_exercise(possible)
+    most = _by_exercise(max_points)
     return SubmissionResult(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why)
 
 
-def _by_exercise(points: Mapping[str, float]) -> dict[str, float]:
-    return {name.removeprefix(CHECK_PREFIX): value for name, value in points.items()}
-
-
-def _answers_digest(graded: NotebookNode) -> str:
-    answers = [
-        _without_comments(cell.source)
-        for cell in graded.cells
-        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution")
-    ]
-    return hashlib.sha256("\0".join(answers).encode("utf-8", "replace")).hexdigest()
-
-
-def _without_comments(source: str) -> str:
-    try:
-        return ast.dump(ast.parse(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return source
-
-
-MAX_EXPLAINED = 3
-"""Exercises that the line explains; the feedback page has them all."""
-
-
-def reason(graded: NotebookNode, points: Mapping[str, float], possible: Mapping[str, float]) -> str:
+def reason(graded: NotebookNode, points: Mapping[str, float], max_points: Mapping[str, float]) -> str:
     """One line about a graded notebook.
 
     Args:
         graded: as autograding left it.
-        points, possible: earned and most points by exercise.
+        points, max_points: earned and most points by exercise.
     """
     problem = problem_of(graded)
-    short = [name for name in possible if points[name] < possible[name]]
-    if not short and not problem:
+    unfinished = [name for name in max_points if points[name] < max_points[name]]
+    if not unfinished and not problem:
         return "Every check passed."
     if problem and not any(points.values()):
         return problem
-    why = {name: text for name, text in _explanations(graded).items() if name in short}
+    why = {name: text for name, text in _explanations(graded).items() if name in unfinished}
     parts = [problem] if problem else []
-    parts.append(f"{len(possible) - len(short)} of {len(possible)} exercises earn all their points.")
-    explained = [name for name in short if why.get(name)]
+    parts.append(f"{len(max_points) - len(unfinished)} of {len(max_points)} exercises earn all their points.")
+    explained = [name for name in unfinished if why.get(name)]
     parts += [f"{name}: {why[name]}" for name in explained[:MAX_EXPLAINED]]
     if len(explained) > MAX_EXPLAINED:
         parts.append(f"And {len(explained) - MAX_EXPLAINED} more; the feedback page shows each.")
@@ -172,3 +151,23 @@ def _explanation(outputs: list[NotebookNode]) -> str:
             passed = sum(case.passed for case in report.cases)
             return f"{report.diagnosis or f'{passed} of {len(report.cases)} cases pass.'}"
     return ""
+
+
+def _by_exercise(points: Mapping[str, float]) -> dict[str, float]:
+    return {name.removeprefix(CHECK_PREFIX): value for name, value in points.items()}
+
+
+def _answers_digest(graded: NotebookNode) -> str:
+    answers = [
+        _without_comments(cell.source)
+        for cell in graded.cells
+        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution")
+    ]
+    return hashlib.sha256(replace_surrogates("\0".join(answers)).encode()).hexdigest()
+
+
+def _without_comments(source: str) -> str:
+    try:
+        return ast.dump(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source

@@ -21,7 +21,7 @@ from lmcourse.grading.config import configure
 from lmcourse.grading.examination_result import ExaminationResult
 from lmcourse.grading.intake.exporter import SubmissionExporter
 from lmcourse.grading.intake.files import UnreadableError, read_file
-from lmcourse.grading.intake.submissions import Assignment, Submission
+from lmcourse.grading.intake.submissions import TIMESTAMP, Assignment, Submission
 from lmcourse.grading.preprocessors.examine_notebook import code_cells_of, is_course_assignment, refuse_own_checks
 from lmcourse.grading.preprocessors.restore_cells import RestoreCells
 
@@ -53,7 +53,7 @@ class NbgraderWorkspace:
 
     @classmethod
     def temporary(cls, root: Path, settings: ExaminationSettings) -> NbgraderWorkspace:
-        """A room with a course and a gradebook of its own, all in one folder that is thrown away afterwards."""
+        """A workspace with a course and a gradebook of its own, all in one folder that is thrown away afterwards."""
         config = Config()
         configure(config, root, source="source", release="release")
         folder = root / "work"
@@ -61,7 +61,7 @@ class NbgraderWorkspace:
         return cls(config, folder, settings)
 
     def copy_source(self, assignment: Assignment) -> None:
-        """Take over an assignment from the course into a room that has none."""
+        """Take over an assignment from the course into a workspace that has none."""
         shutil.copytree(
             assignment.source.parent,
             Path(self.course.root, self.course.source_directory, assignment.id),
@@ -69,7 +69,7 @@ class NbgraderWorkspace:
             dirs_exist_ok=True,
         )
 
-    def knows(self, assignment: Assignment) -> bool:
+    def has_assignment(self, assignment: Assignment) -> bool:
         """Whether the gradebook has the assignment.
 
         Raises:
@@ -87,7 +87,7 @@ class NbgraderWorkspace:
             raise CourseError(f"The gradebook cannot be opened ({why}): see --db.") from error
         return True
 
-    def prepare(self, assignment: Assignment) -> None:
+    def add_assignment(self, assignment: Assignment) -> None:
         """Put an assignment into the gradebook.
 
         Raises:
@@ -95,7 +95,7 @@ class NbgraderWorkspace:
         """
         from nbgrader.converters import GenerateAssignment
 
-        with self._at_work(assignment.id, "."):
+        with self._working_on(assignment.id, "."):
             GenerateAssignment(coursedir=self.course, config=self.config, force=True).start()
 
     def examination_job(self, submission: Submission) -> ExaminationJob | None:
@@ -113,7 +113,7 @@ class NbgraderWorkspace:
     def autograde(
         self, student: str, submission: Submission, known_result: Callable[[], ExaminationResult] | None = None
     ) -> None:
-        """Grade one submission; the marks go into this room's gradebook.
+        """Grade one submission; the marks go into the workspace's gradebook.
 
         Args:
             student: their id, which is a name of a folder.
@@ -128,23 +128,24 @@ class NbgraderWorkspace:
 
         assert submission.assignment is not None
         refuse_own_checks(submission.assignment.id, self.settings.isolation)
-        problem = self._put(submission, self.folder / "submitted" / student / submission.assignment.id)
+        problem = self._place_submission(submission, self.folder / "submitted" / student / submission.assignment.id)
         self.config.IsolatedExporter.problem = problem
-        self.config.ExamineNotebook.handed_in = submission.digest
+        self.config.ExamineNotebook.submission_digest = submission.digest
         self.config.ExamineNotebook.known_result = known_result
-        with self._at_work(submission.assignment.id, student):
+        with self._working_on(submission.assignment.id, student):
             Autograde(coursedir=self.course, config=self.config).start()
 
-    def _put(self, submission: Submission, folder: Path) -> str:
+    def _place_submission(self, submission: Submission, folder: Path) -> str:
         """Put a submission where nbgrader expects it: the notebook, under its right name, and the time it came.
 
-        Returns why there is no notebook, or nothing.
+        Returns:
+            Why there is no notebook, or nothing.
         """
         assert submission.assignment is not None
         folder.mkdir(parents=True)
         place = folder / submission.assignment.source.name
         if submission.timestamp:
-            (folder / "timestamp.txt").write_text(submission.timestamp)
+            (folder / TIMESTAMP).write_text(submission.timestamp)
         try:
             place.write_bytes(read_file(submission.notebook) if submission.notebook else b"")
         except UnreadableError as error:
@@ -170,7 +171,7 @@ class NbgraderWorkspace:
             notebook = book.find_submission_notebook(assignment.source.stem, assignment.id, student)
             return {grade.name: float(grade.score) for grade in notebook.grades}
 
-    def possible(self, assignment: Assignment) -> dict[str, float]:
+    def max_points(self, assignment: Assignment) -> dict[str, float]:
         """The most points of an assignment by graded cell."""
         with self._gradebook() as book:
             notebook = book.find_notebook(assignment.source.stem, assignment.id)
@@ -182,7 +183,7 @@ class NbgraderWorkspace:
         return Gradebook(self.course.db_url, self.course.course_id)
 
     @contextmanager
-    def _at_work(self, assignment: str, student: str) -> Iterator[None]:
+    def _working_on(self, assignment: str, student: str) -> Iterator[None]:
         """Tell nbgrader what to work on, and spare the reader what it logs and warns of."""
         self.course.assignment_id, self.course.student_id = assignment, student
         before = logging.root.manager.disable

@@ -8,7 +8,8 @@ from typing import Any
 
 import ipywidgets
 
-_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+from lmcourse.widgets.live import WIDGET_MIME
+
 _RIGHT = "var(--jp-success-color1, #2e7d32)"
 _WRONG = "var(--jp-warn-color0, #b35c00)"
 
@@ -47,7 +48,7 @@ class Choice:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         items = "".join(f"<li>{html.escape(option)}</li>" for option in self._options)
         return {
-            _WIDGET_VIEW: self._box._repr_mimebundle_()[_WIDGET_VIEW],
+            WIDGET_MIME: self._box._repr_mimebundle_()[WIDGET_MIME],
             "text/html": f"<p><b>Predict.</b> {html.escape(self._question)}</p><ul>{items}</ul>",
             "text/plain": repr(self),
         }

@@ -15,7 +15,9 @@ from matplotlib.figure import Figure
 
 from lmcourse.plots import mimebundle
 
-_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
+"""The MIME type by which a notebook's output names a widget."""
+
 _ERROR_COLOUR = "#B3261E"
 
 
@@ -33,8 +35,8 @@ class LiveFigure:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
         """What Jupyter shows: (data, metadata) with the widget view, `image/png` and `text/plain`."""
-        view = self._box._repr_mimebundle_()[_WIDGET_VIEW]
-        return {_WIDGET_VIEW: view, **self._still}, self._metadata
+        view = self._box._repr_mimebundle_()[WIDGET_MIME]
+        return {WIDGET_MIME: view, **self._still}, self._metadata
 
 
 def image_html(figure: Figure) -> str:

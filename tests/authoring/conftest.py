@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmcourse.authoring import build
-from lmcourse.authoring.files import Files
+from lmcourse.authoring.files import ChapterFiles
 from tests.authoring.tiny import TINY, write_source
 
 
@@ -28,6 +28,6 @@ def tiny_course(built: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def files(tiny_course: Path) -> Files:
+def files(tiny_course: Path) -> ChapterFiles:
     """The tiny chapter's files in `tiny_course`."""
-    return Files.of(TINY, tiny_course)
+    return ChapterFiles.of(TINY, tiny_course)

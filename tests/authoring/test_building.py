@@ -13,7 +13,7 @@ import pytest
 
 from lmcourse.authoring import build, check_built
 from lmcourse.authoring.document import dumps, read_notebook
-from lmcourse.authoring.files import Files
+from lmcourse.authoring.files import ChapterFiles
 from lmcourse.errors import CourseError
 from tests.authoring.tiny import SOURCE, TINY, line_of, write_source
 
@@ -21,11 +21,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SECOND = type(TINY)("99-second", TINY.title, TINY.minutes, TINY.part)
 
 
-def bytes_of(files: Files) -> tuple[bytes, bytes]:
+def bytes_of(files: ChapterFiles) -> tuple[bytes, bytes]:
     return files.solution.read_bytes(), files.release.read_bytes()
 
 
-def times_of(files: Files) -> tuple[int, int]:
+def times_of(files: ChapterFiles) -> tuple[int, int]:
     return files.solution.stat().st_mtime_ns, files.release.stat().st_mtime_ns
 
 
@@ -40,7 +40,7 @@ def work_in(path: Path) -> bytes:
 
 def test_a_first_build_makes_the_solution_and_the_release(tmp_path: Path) -> None:
     write_source(tmp_path)
-    files = Files.of(TINY, tmp_path)
+    files = ChapterFiles.of(TINY, tmp_path)
     assert [(item.chapter, item.changed) for item in build([TINY], tmp_path)] == [(TINY, True)]
     solution = read_notebook(files.solution)
     assert solution is not None
@@ -50,13 +50,13 @@ def test_a_first_build_makes_the_solution_and_the_release(tmp_path: Path) -> Non
     assert made == {"tiny.py", "tiny.ipynb"}
 
 
-def test_a_source_that_did_not_change_leaves_its_files_untouched(tiny_course: Path, files: Files) -> None:
+def test_a_source_that_did_not_change_leaves_its_files_untouched(tiny_course: Path, files: ChapterFiles) -> None:
     before = bytes_of(files), times_of(files)
     assert [item.changed for item in build([TINY], tiny_course)] == [False]
     assert (bytes_of(files), times_of(files)) == before
 
 
-def test_building_again_changes_no_byte(tiny_course: Path, files: Files) -> None:
+def test_building_again_changes_no_byte(tiny_course: Path, files: ChapterFiles) -> None:
     before, times = bytes_of(files), times_of(files)
     assert [item.changed for item in build([TINY], tiny_course, force=True)] == [True]
     assert bytes_of(files) == before
@@ -67,14 +67,14 @@ def test_a_changed_source_is_built_and_only_it(tmp_path: Path) -> None:
     for chapter in (TINY, SECOND):
         write_source(tmp_path, chapter=chapter)
     build([TINY, SECOND], tmp_path)
-    untouched = times_of(Files.of(SECOND, tmp_path))
+    untouched = times_of(ChapterFiles.of(SECOND, tmp_path))
     write_source(tmp_path, SOURCE.replace("three lines", "four lines"))
     assert [item.changed for item in build([TINY, SECOND], tmp_path)] == [True, False]
-    assert times_of(Files.of(SECOND, tmp_path)) == untouched
-    assert b"four lines" in Files.of(TINY, tmp_path).release.read_bytes()
+    assert times_of(ChapterFiles.of(SECOND, tmp_path)) == untouched
+    assert b"four lines" in ChapterFiles.of(TINY, tmp_path).release.read_bytes()
 
 
-def test_a_missing_or_stripped_notebook_is_built(tiny_course: Path, files: Files) -> None:
+def test_a_missing_or_stripped_notebook_is_built(tiny_course: Path, files: ChapterFiles) -> None:
     before = bytes_of(files)
     files.release.unlink()
     assert build([TINY], tiny_course)[0].changed
@@ -92,7 +92,7 @@ def test_a_copy_that_somebody_worked_in_is_not_replaced(tmp_path: Path) -> None:
     for chapter in (TINY, SECOND):
         write_source(tmp_path, chapter=chapter)
     build([TINY, SECOND], tmp_path)
-    first, second = Files.of(TINY, tmp_path), Files.of(SECOND, tmp_path)
+    first, second = ChapterFiles.of(TINY, tmp_path), ChapterFiles.of(SECOND, tmp_path)
     kept = work_in(second.release)
     write_source(tmp_path, SOURCE.replace("three lines", "four lines"))
     before = bytes_of(first)
@@ -103,14 +103,14 @@ def test_a_copy_that_somebody_worked_in_is_not_replaced(tmp_path: Path) -> None:
     assert bytes_of(first) == before, "a chapter was built although another one was refused"
 
 
-def test_force_replaces_what_somebody_worked_in(tiny_course: Path, files: Files) -> None:
+def test_force_replaces_what_somebody_worked_in(tiny_course: Path, files: ChapterFiles) -> None:
     before = bytes_of(files)
     work_in(files.release)
     assert build([TINY], tiny_course, force=True)[0].changed
     assert bytes_of(files) == before
 
 
-def test_a_cell_that_raises_leaves_the_old_files(tiny_course: Path, files: Files) -> None:
+def test_a_cell_that_raises_leaves_the_old_files(tiny_course: Path, files: ChapterFiles) -> None:
     before = bytes_of(files)
     text = SOURCE.replace("assert double(half) == 1", "assert double(half) == 2")
     source = write_source(tiny_course, text)
@@ -120,7 +120,7 @@ def test_a_cell_that_raises_leaves_the_old_files(tiny_course: Path, files: Files
     assert bytes_of(files) == before
 
 
-def test_a_folder_that_cannot_be_written_leaves_the_old_files(tiny_course: Path, files: Files) -> None:
+def test_a_folder_that_cannot_be_written_leaves_the_old_files(tiny_course: Path, files: ChapterFiles) -> None:
     write_source(tiny_course, SOURCE.replace("three lines", "four lines"))
     files.release.unlink()
     files.release.parent.rmdir()
@@ -131,7 +131,7 @@ def test_a_folder_that_cannot_be_written_leaves_the_old_files(tiny_course: Path,
     assert files.solution.read_bytes() == before
 
 
-def test_a_crash_between_the_two_moves_is_seen_and_mended(tiny_course: Path, files: Files) -> None:
+def test_a_crash_between_the_two_moves_is_seen_and_mended(tiny_course: Path, files: ChapterFiles) -> None:
     write_source(tiny_course, SOURCE.replace("three lines", "four lines"))
     crash = f"""
         import os, signal

@@ -11,7 +11,7 @@ from nbformat.v4 import new_output
 
 from lmcourse.authoring import check_built
 from lmcourse.authoring.document import dumps, read_notebook
-from lmcourse.authoring.files import Files
+from lmcourse.authoring.files import ChapterFiles
 from tests.authoring.tiny import SOURCE, TINY, write_source
 
 SOLUTION = "solutions/98-tiny/tiny.ipynb"
@@ -73,13 +73,13 @@ def test_a_file_that_is_no_notebook_is_named(name: str, tiny_course: Path) -> No
     assert check_built([TINY], tiny_course) == [f"{name} {STALE}"]
 
 
-def test_outputs_are_not_compared_but_a_cell_that_never_ran_is_seen(tiny_course: Path, files: Files) -> None:
+def test_outputs_are_not_compared_but_a_cell_that_never_ran_is_seen(tiny_course: Path, files: ChapterFiles) -> None:
     edit(files.solution, lambda notebook: notebook.cells[-1].update(outputs=[new_output("stream", text="another day")]))
     assert check_built([TINY], tiny_course) == []
     edit(files.solution, lambda notebook: notebook.cells[-1].update(execution_count=None))
     assert check_built([TINY], tiny_course) == [f"{SOLUTION} holds cells that were never run: run `lmcourse build 98`"]
 
 
-def test_a_release_with_an_output_is_not_as_built(tiny_course: Path, files: Files) -> None:
+def test_a_release_with_an_output_is_not_as_built(tiny_course: Path, files: ChapterFiles) -> None:
     edit(files.release, lambda notebook: notebook.cells[-1].update(outputs=[new_output("stream", text="a run")]))
     assert check_built([TINY], tiny_course) == [f"{RELEASE} {STALE}"]

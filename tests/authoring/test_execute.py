@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 
 from lmcourse.authoring import execute as module
 from lmcourse.authoring.document import document
-from lmcourse.authoring.execute import WIDGET, execute
+from lmcourse.authoring.execute import WIDGET_MIME, execute
 from lmcourse.errors import CourseError
 from tests.authoring.tiny import TINY, source_of
 
@@ -46,7 +46,7 @@ def test_outputs_are_kept_and_nothing_of_the_machine(tmp_path: Path) -> None:
 
 def test_widgets_are_numbered_in_the_order_of_the_page(tmp_path: Path) -> None:
     notebook = run(["\nimport ipywidgets as w; s = w.IntSlider(); s", "\n'none'", "\nw.VBox([s])"], tmp_path)
-    views = [output.data.get(WIDGET, {}) for cell in notebook.cells for output in cell.outputs]
+    views = [output.data.get(WIDGET_MIME, {}) for cell in notebook.cells for output in cell.outputs]
     assert [view.get("model_id") for view in views] == ["widget-1", None, "widget-2"]
     assert "widgets" not in notebook.metadata
 
@@ -113,7 +113,7 @@ def test_paths_of_this_course_are_told_wherever_it_lies(tmp_path: Path, monkeypa
 def test_a_cell_that_ends_or_hangs_is_told(
     cell: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SECONDS", 2)
+    monkeypatch.setattr(module, "CELL_TIMEOUT_SECONDS", 2)
     assert complaints(["\n1", f"\n{cell}"], tmp_path) == [f"{tmp_path / 'some.py'}:4: {told}"]
 
 

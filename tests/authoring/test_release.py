@@ -12,8 +12,8 @@ from nbgrader.utils import compute_checksum
 
 from lmcourse.authoring.document import document, dumps, read_notebook
 from lmcourse.authoring.execute import execute
-from lmcourse.authoring.files import Files
-from lmcourse.authoring.release import fingerprint, holds_work, release
+from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.release import fingerprint, has_student_work, release
 from lmcourse.errors import CourseError
 from lmcourse.exercises.stubs import STUB
 from tests.authoring.tiny import SOURCE, TINY, source_of
@@ -96,34 +96,34 @@ def test_no_gradebook_is_opened(executed: NotebookNode, student: NotebookNode, m
     assert dumps(release(executed, TINY)) == dumps(student)
 
 
-def test_work_is_recognised(files: Files) -> None:
-    assert not holds_work(files.release.with_name("nowhere.ipynb"))
-    assert not holds_work(files.release)
+def test_work_is_recognised(files: ChapterFiles) -> None:
+    assert not has_student_work(files.release.with_name("nowhere.ipynb"))
+    assert not has_student_work(files.release)
     notebook = read_notebook(files.release)
     assert notebook is not None
     notebook.cells[1].outputs = [new_output("stream", text="run, and nothing more")]
     files.release.write_text(dumps(notebook))
-    assert not holds_work(files.release)
+    assert not has_student_work(files.release)
     for change in ("a note of mine", ""):
         notebook.cells[0].source = change
         files.release.write_text(dumps(notebook))
-        assert holds_work(files.release)
+        assert has_student_work(files.release)
 
 
 @pytest.mark.parametrize("text", ["", "no notebook", "{}"])
-def test_a_file_that_we_did_not_build_is_somebodys_work(text: str, files: Files) -> None:
+def test_a_file_that_we_did_not_build_is_somebodys_work(text: str, files: ChapterFiles) -> None:
     files.release.write_text(text)
-    assert holds_work(files.release)
+    assert has_student_work(files.release)
 
 
-def test_a_deleted_cell_or_another_metadata_is_work(files: Files) -> None:
+def test_a_deleted_cell_or_another_metadata_is_work(files: ChapterFiles) -> None:
     notebook = read_notebook(files.release)
     assert notebook is not None
     for about in ({}, {"lmcourse": "ours"}, {"lmcourse": {"cells": "another"}}):
         notebook.metadata = about
         files.release.write_text(dumps(notebook))
-        assert holds_work(files.release)
+        assert has_student_work(files.release)
     notebook.metadata = {"lmcourse": {"cells": fingerprint(notebook)}}
     del notebook.cells[3]
     files.release.write_text(dumps(notebook))
-    assert holds_work(files.release)
+    assert has_student_work(files.release)

@@ -97,10 +97,10 @@ def test_jupytext_reads_the_same_cells(path: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_line(text: str, line: int, told: str, tmp_path: Path) -> None:
-    number, message = source_of(text, tmp_path).unread[0]
+    number, message = source_of(text, tmp_path).unreadable[0]
     assert (number, told in message) == (line, True), message
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", '"""Doc."""\n', "# only words\n", SOURCE, TEXT])
 def test_nothing_is_wrong_with_docstrings_comments_and_empty_files(text: str, tmp_path: Path) -> None:
-    assert source_of(text, tmp_path).unread == ()
+    assert source_of(text, tmp_path).unreadable == ()

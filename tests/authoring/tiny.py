@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmcourse.authoring.files import Files
+from lmcourse.authoring.files import ChapterFiles
 from lmcourse.authoring.source import Source, read_source
 from lmcourse.course import Chapter
 from lmcourse.exercises.cases import case
@@ -92,7 +92,7 @@ print("three lines end here")
 
 def write_source(root: Path, text: str = SOURCE, chapter: Chapter = TINY) -> Path:
     """The source in its place in a course folder."""
-    path = Files.of(chapter, root).source
+    path = ChapterFiles.of(chapter, root).source
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from lmcourse.authoring.files import Files
+from lmcourse.authoring.files import ChapterFiles
 from lmcourse.authoring.source import Source, read_source
 from lmcourse.course import Chapter, available_chapters
 
@@ -18,13 +18,13 @@ WRITTEN = available_chapters()
 
 @cache
 def source(chapter: Chapter) -> Source:
-    return read_source(Files.of(chapter, ROOT).source)
+    return read_source(ChapterFiles.of(chapter, ROOT).source)
 
 
 @cache
 def solution(chapter: Chapter) -> NotebookNode:
     """The executed notebook. Not to be changed."""
-    return nbformat.read(Files.of(chapter, ROOT).solution, as_version=4)
+    return nbformat.read(ChapterFiles.of(chapter, ROOT).solution, as_version=4)
 
 
 @cache

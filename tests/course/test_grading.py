@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lmcourse.authoring.files import Files
+from lmcourse.authoring.files import ChapterFiles
 from lmcourse.course import Chapter
 from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import ROOT, WRITTEN
@@ -24,7 +24,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     handed_in = tmp_path_factory.mktemp("class")
     tested = [item.callspec.params["chapter"] for item in request.session.items if item.path == request.path]
     for chapter in tested:
-        files = Files.of(chapter, ROOT)
+        files = ChapterFiles.of(chapter, ROOT)
         for student, notebook in (("solved", files.solution), ("untouched", files.release)):
             folder = handed_in / student / chapter.id
             folder.mkdir(parents=True)

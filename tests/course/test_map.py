@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmcourse.authoring import check_built
-from lmcourse.authoring.files import Files
+from lmcourse.authoring.files import ChapterFiles
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from tests.course.chapters import ROOT, WRITTEN
 
@@ -47,11 +47,11 @@ def test_something_is_written() -> None:
 
 def test_notebooks_holds_what_is_built_and_nothing_else() -> None:
     allowed = {ROOT / "notebooks" / "welcome.ipynb"}  # written by `lmcourse lab`, and ignored by git
-    assert files_in("notebooks") - allowed == {Files.of(chapter, ROOT).release for chapter in WRITTEN}
+    assert files_in("notebooks") - allowed == {ChapterFiles.of(chapter, ROOT).release for chapter in WRITTEN}
 
 
 def test_solutions_holds_a_source_and_a_notebook_for_each_chapter_and_nothing_else() -> None:
-    files = [Files.of(chapter, ROOT) for chapter in WRITTEN]
+    files = [ChapterFiles.of(chapter, ROOT) for chapter in WRITTEN]
     assert files_in("solutions") == {path for item in files for path in (item.source, item.solution)}
 
 

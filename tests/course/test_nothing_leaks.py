@@ -13,9 +13,9 @@ from typing import Any
 import nbformat
 import pytest
 
-from lmcourse.authoring.files import Files
+from lmcourse.authoring.files import ChapterFiles
 from lmcourse.authoring.regions import SOLUTION, find_regions
-from lmcourse.authoring.release import SECRETS
+from lmcourse.authoring.release import SOLUTION_MARKS
 from lmcourse.course import Chapter
 from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import ROOT, WRITTEN, source
@@ -59,16 +59,16 @@ def exercise_lines(chapter: Chapter) -> set[str]:
 @cache
 def secrets() -> dict[str, str]:
     """What no student may find, each with where it is from. A line that the text shows on purpose is no secret."""
-    found = dict.fromkeys(SECRETS, "a marker")
+    found = dict.fromkeys(SOLUTION_MARKS, "a marker")
     for chapter in WRITTEN:
         inside, outside = solution_lines(chapter)
         found |= dict.fromkeys(inside - outside, f"a solution of {chapter.id}")
         found |= dict.fromkeys(exercise_lines(chapter) - outside, f"an exercise of {chapter.id}")
-        found[Files.of(chapter, ROOT).source.name] = "the name of a source"
+        found[ChapterFiles.of(chapter, ROOT).source.name] = "the name of a source"
     return {
         text: origin
         for text, origin in found.items()
-        if len(text) > LONGER_THAN or text in SECRETS or text.endswith(".py")
+        if len(text) > LONGER_THAN or text in SOLUTION_MARKS or text.endswith(".py")
     }
 
 
@@ -100,7 +100,7 @@ def leaks(folder: Path) -> list[str]:
 
 def test_no_secret_is_under_notebooks(tmp_path: Path) -> None:
     for chapter in WRITTEN:  # not the welcome page, nor checkpoints of what somebody solved here
-        release = Files.of(chapter, ROOT).release
+        release = ChapterFiles.of(chapter, ROOT).release
         (tmp_path / chapter.id).mkdir()
         shutil.copy(release, tmp_path / chapter.id)
     assert leaks(tmp_path) == []
@@ -108,7 +108,7 @@ def test_no_secret_is_under_notebooks(tmp_path: Path) -> None:
 
 def test_the_secrets_are_many_and_the_solution_notebook_is_full_of_them(tmp_path: Path) -> None:
     for chapter in WRITTEN:
-        shutil.copy(Files.of(chapter, ROOT).solution, tmp_path / f"{chapter.id}.ipynb")
+        shutil.copy(ChapterFiles.of(chapter, ROOT).solution, tmp_path / f"{chapter.id}.ipynb")
     exercises = sum(len(exercises_of(chapter)) for chapter in WRITTEN)
     assert len(secrets()) > 10 * exercises
     assert len([line for line in leaks(tmp_path) if "a solution of" in line]) > exercises
@@ -118,7 +118,7 @@ def test_the_secrets_are_many_and_the_solution_notebook_is_full_of_them(tmp_path
 @pytest.mark.parametrize("place", ["source", "output", "metadata", "cell metadata", "attachment", "file"])
 def test_a_leak_is_found_wherever_it_is(place: str, origin: str, tmp_path: Path) -> None:
     secret = next(text for text, said in secrets().items() if said.startswith(origin))
-    shutil.copy(Files.of(WRITTEN[0], ROOT).release, tmp_path / "copy.ipynb")
+    shutil.copy(ChapterFiles.of(WRITTEN[0], ROOT).release, tmp_path / "copy.ipynb")
     notebook = nbformat.read(tmp_path / "copy.ipynb", as_version=4)
     code = next(cell for cell in notebook.cells if cell.cell_type == "code")
     text = f"some words\n    {secret}\nmore"

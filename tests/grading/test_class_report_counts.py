@@ -16,7 +16,7 @@ from lmcourse.grading.class_report.dropoff import what_to_explain
 from lmcourse.grading.class_report.flags import KIND_LABELS, SOURCE_LABELS, flagged_submissions, identical_answers_in
 from lmcourse.grading.class_report.section import section_of, sections_of
 from lmcourse.grading.class_report.statistics import MAX_BINS, questions_of, summarize_scores
-from lmcourse.grading.examination_result import Evidence, Kind, Source
+from lmcourse.grading.examination_result import Evidence, EvidenceKind, EvidenceSource
 from lmcourse.grading.result import SubmissionResult
 from tests.grading.made_up_class import (
     CHAPTER,
@@ -141,7 +141,7 @@ def test_evidence_is_grouped_by_kind_and_the_most_certain_comes_first() -> None:
 
 
 def test_every_kind_and_source_of_evidence_has_words() -> None:
-    assert (set(KIND_LABELS), set(SOURCE_LABELS)) == (set(get_args(Kind)), set(get_args(Source)))
+    assert (set(KIND_LABELS), set(SOURCE_LABELS)) == (set(get_args(EvidenceKind)), set(get_args(EvidenceSource)))
 
 
 @settings(deadline=None)

@@ -13,7 +13,7 @@ from lmcourse.exercises.registry import all_exercises
 from lmcourse.grading.examination import Timeouts
 from lmcourse.grading.examination.code_cells import Cell, cells_of
 from lmcourse.grading.examination.suspicious_code import suspicious_code
-from lmcourse.grading.examination_result import Evidence, Kind
+from lmcourse.grading.examination_result import Evidence, EvidenceKind
 from tests.exercises.toy import answering, doubling
 from tests.grading.examining import ForkedProcess, ForkLauncher, examined
 
@@ -88,7 +88,7 @@ text = open("corpus.txt").read()
 half = 1 / 2
 """
 
-FOUND: dict[str, tuple[Kind, str]] = {
+FOUND: dict[str, tuple[EvidenceKind, str]] = {
     "import sqlite3": ("file", "uses sqlite3"),
     "open('../../gradebook.db')": ("file", "names '../../gradebook.db'"),
     "open('/etc/passwd')": ("file", "names '/etc/passwd'"),

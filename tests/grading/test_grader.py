@@ -178,7 +178,7 @@ def feedback_page(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
     handed_in = root / "half.ipynb"
     nbformat.write(half_solved(), handed_in)
     workspace.copy_source(assignment)
-    workspace.prepare(assignment)
+    workspace.add_assignment(assignment)
     workspace.autograde("half", Submission("half", assignment, handed_in))
     GenerateFeedback(coursedir=workspace.course, config=workspace.config).start()
     html = (root / "feedback" / "half" / CHAPTER.id / SOURCE.with_suffix(".html").name).read_text()

@@ -34,7 +34,7 @@ class Desk:
         workspace = NbgraderWorkspace.temporary(root / "workspace", ExaminationSettings("process", 1))
         assignment = Assignment(ASSIGNMENT, course.source)
         workspace.copy_source(assignment)
-        workspace.prepare(assignment)
+        workspace.add_assignment(assignment)
         self.file = root / NAME
         self.about = {"db_url": workspace.course.db_url, "assignment": ASSIGNMENT, "notebook": Path(NAME).stem}
         self.again = root / "again.ipynb"

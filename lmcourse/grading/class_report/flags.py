@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmcourse.grading.class_report.statistics import has_begun
-from lmcourse.grading.examination_result import Evidence, Kind, Source
+from lmcourse.grading.examination_result import Evidence, EvidenceKind, EvidenceSource
 from lmcourse.grading.result import SubmissionResult
 
-KIND_LABELS: dict[Kind, str] = {
+KIND_LABELS: dict[EvidenceKind, str] = {
     "file": "Files outside its folder",
     "network": "The network",
     "process": "Other processes",
@@ -23,7 +23,7 @@ KIND_LABELS: dict[Kind, str] = {
 }
 """What each kind of evidence is about, in a teacher's words."""
 
-SOURCE_LABELS: dict[Source, str] = {
+SOURCE_LABELS: dict[EvidenceSource, str] = {
     "seen": "seen by the grader",
     "told": "told by a hook in their process",
     "read": "read in the text; may never have run",
@@ -36,7 +36,7 @@ class FlaggedSubmission:
     """A submission with evidence, grouped by its kind in the order of `KIND_LABELS`."""
 
     student: str
-    found: dict[Kind, tuple[Evidence, ...]]
+    found: dict[EvidenceKind, tuple[Evidence, ...]]
 
     @property
     def certainty(self) -> int:
@@ -60,7 +60,7 @@ def flagged_submissions(results: Sequence[SubmissionResult]) -> tuple[FlaggedSub
     return tuple(sorted(found, key=lambda flagged: (flagged.certainty, flagged.student)))
 
 
-def _by_kind(evidence: Sequence[Evidence]) -> dict[Kind, tuple[Evidence, ...]]:
+def _by_kind(evidence: Sequence[Evidence]) -> dict[EvidenceKind, tuple[Evidence, ...]]:
     groups = {kind: tuple(one for one in evidence if one.kind == kind) for kind in KIND_LABELS}
     return {kind: group for kind, group in groups.items() if group}
 

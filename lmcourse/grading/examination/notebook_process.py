@@ -26,7 +26,7 @@ from lmcourse.grading.examination.messages import (
     outcome_from_plain,
     record_of,
 )
-from lmcourse.grading.examination_result import Evidence, Kind
+from lmcourse.grading.examination_result import Evidence, EvidenceKind
 
 Parsed = TypeVar("Parsed")
 
@@ -176,5 +176,5 @@ class NotebookProcess:
             self._note("crash", f"{where} ended Python itself.")
         return LostError("PythonEnded", reason or "it ended Python itself: an exit, a crash, or no memory left")
 
-    def _note(self, kind: Kind, what: str) -> None:
+    def _note(self, kind: EvidenceKind, what: str) -> None:
         self._found.append(Evidence(kind, what, "seen"))

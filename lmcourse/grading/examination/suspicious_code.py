@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from lmcourse.grading.examination.code_cells import Cell, imported_names
-from lmcourse.grading.examination_result import Evidence, Kind
+from lmcourse.grading.examination_result import Evidence, EvidenceKind
 
-SUSPICIOUS_NAMES: dict[Kind, tuple[str, ...]] = {
+SUSPICIOUS_NAMES: dict[EvidenceKind, tuple[str, ...]] = {
     "file": ("sqlite3", "sqlalchemy", "psycopg2", "nbgrader", "nbformat"),
     "network": ("socket", "urllib", "http", "ftplib", "smtplib", "requests", "httpx", "aiohttp"),
     "process": (
@@ -60,7 +60,7 @@ SECRET_PLACES = re.compile(
 )
 """What texts say that name a place, or a secret, which is no business of a notebook."""
 
-Findings = Iterator[tuple[Kind, str]]
+Findings = Iterator[tuple[EvidenceKind, str]]
 
 
 def suspicious_code(cells: Sequence[Cell]) -> list[Evidence]:

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from lmcourse import plots
 from lmcourse.accounting.counter import counted_flops
 from lmcourse.chapters.flops import figures
-from lmcourse.chapters.flops.figures.budget import amount, planned
+from lmcourse.chapters.flops.figures.budget import amount, plan_run
 from lmcourse.chapters.flops.figures.generation import total_cost
 from lmcourse.chapters.flops.figures.landmarks import LANDMARKS
 from lmcourse.chapters.flops.figures.parts import crossing, layer_share
@@ -143,7 +143,7 @@ def test_the_gap_is_that_of_a_count_by_torch() -> None:
 def test_the_budget_is_days_hours_and_money() -> None:
     per_token = counted_flops(find_model("gpt-2").decoder, 1, 1024, backward=True).total / 1024
     days = per_token * 8e9 / (16 * 0.3 * 312e12) / 86_400
-    run = planned("gpt-2", "a100-sxm-80gb", 16, 8e9, 0.3)
+    run = plan_run("gpt-2", "a100-sxm-80gb", 16, 8e9, 0.3)
     assert run.days == pytest.approx(days)
     assert run.gpu_hours == pytest.approx(days * 24 * 16)
     figure = figures.training_budget("gpt-2", "a100-sxm-80gb", 16, 8, 0.3, 1.5)

@@ -16,7 +16,7 @@ from lmcourse.chapters.stability import figures
 from lmcourse.chapters.stability.figures.gradients import simulate_loss_scale
 from lmcourse.chapters.stability.figures.map import NORM_MODELS
 from lmcourse.chapters.stability.figures.scores import largest_scores
-from lmcourse.chapters.stability.figures.softmax import attack
+from lmcourse.chapters.stability.figures.softmax import grown_softmax
 from tests.plots.figures import check_described, check_room, name_of
 
 RUNS = {"untreated": [[5.0, 3.0, 50.0], [5.0, math.nan]], "cure": [[5.0, 3.0, 2.0], [5.0, 2.0, 1.5]]}
@@ -60,7 +60,7 @@ def test_weights_and_slopes_are_torchs(scale: float, cap: float | None) -> None:
     def weigh(x: torch.Tensor) -> torch.Tensor:
         return torch.softmax(x if cap is None else cap * torch.tanh(x / cap), dim=0)
 
-    found = attack(scale, "fp64", cap)
+    found = grown_softmax(scale, "fp64", cap)
     torch.testing.assert_close(found.weights, weigh(logits))
     torch.testing.assert_close(found.slopes, torch.autograd.functional.jacobian(weigh, logits).diag())
 
@@ -71,19 +71,19 @@ def test_weights_and_slopes_are_torchs(scale: float, cap: float | None) -> None:
 def test_the_naive_softmax_breaks_at_the_logarithm_of_the_largest_number(
     precision: str, last_fine: float, first_broken: float
 ) -> None:
-    assert attack(last_fine / 2, precision, None).naive == "fine"
-    assert attack(first_broken / 2, precision, None).naive == "NaN"
+    assert grown_softmax(last_fine / 2, precision, None).naive == "fine"
+    assert grown_softmax(first_broken / 2, precision, None).naive == "NaN"
 
 
 def test_capped_at_10_no_exponential_overflows_and_in_fp16_the_sum_still_does() -> None:
-    assert attack(100.0, "fp32", 10.0).naive == "fine"
+    assert grown_softmax(100.0, "fp32", 10.0).naive == "fine"
     assert 3 * math.exp(10) > 65_504 > math.exp(10)
-    assert attack(100.0, "fp16", 10.0).naive == "all 0"
+    assert grown_softmax(100.0, "fp16", 10.0).naive == "all 0"
 
 
 def test_more_bits_do_not_bring_a_slope_back() -> None:
     for precision in ("fp32", "bf16", "fp16"):
-        assert attack(20.0, precision, None).slopes.max() < 1e-8
+        assert grown_softmax(20.0, precision, None).slopes.max() < 1e-8
     assert "the first gets 100.0%" in plots.alt_text(figures.softmax_of_growing_logits(20.0, "fp32"))
 
 

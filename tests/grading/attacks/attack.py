@@ -11,7 +11,7 @@ from textwrap import dedent, indent
 from nbformat import NotebookNode
 
 from lmcourse.grading.cells import new_code_cell
-from lmcourse.grading.examination_result import Kind
+from lmcourse.grading.examination_result import EvidenceKind
 
 COURSE, HOME, PORT = "@COURSE@", "@HOME@", "@PORT@"
 """Stand for the course's folder, the grader's home and a listening port: an attacker may know where they are."""
@@ -45,7 +45,7 @@ class Attack:
     name: str
     what: str
     build: Build
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[EvidenceKind, ...] = ()
     reason: str = EARNED_NOTHING
     beside: Mapping[str, str | Path] = field(default_factory=dict)
     link: Path | None = None
@@ -55,7 +55,7 @@ def attack(
     name: str,
     what: str,
     first: str = "",
-    *kinds: Kind,
+    *kinds: EvidenceKind,
     every: str = WRONG,
     value: str = "-12345.678",
     last: str = "",

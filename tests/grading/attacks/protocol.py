@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmcourse.grading.examination_result import Kind
+from lmcourse.grading.examination_result import EvidenceKind
 from tests.grading.attacks.attack import attack
 
 CHANNEL = """
@@ -22,7 +22,7 @@ def sockets():
 """
 """What a notebook can get at: the programs that run it, its end of the connection, every open file."""
 
-ANSWER: tuple[Kind, ...] = ("protocol", "interpreter", "process", "text")
+ANSWER: tuple[EvidenceKind, ...] = ("protocol", "interpreter", "process", "text")
 
 PROTOCOL = [
     attack(

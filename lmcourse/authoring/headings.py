@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lmcourse.authoring.source import Source, SourceCell, Wrong
+from lmcourse.authoring.source import Mistake, Source, SourceCell
 from lmcourse.course import Chapter
 from lmcourse.exercises.exercise import Exercise, plural
 
-CARD = re.compile(r"^### Exercise (\d+) · .+?\((\d+ points? · \d+ min · ●+)\)\s*$", re.MULTILINE)
+HEADING = re.compile(r"^### Exercise (\d+) · .+?\((\d+ points? · \d+ min · ●+)\)\s*$", re.MULTILINE)
 TOTALS = re.compile(r"^\*\*\d+ min · \d+ exercises? · \d+ points?\*\*$", re.MULTILINE)
 
 
@@ -20,12 +20,12 @@ class Heading:
 
     line: int
     number: int
-    card: str
+    summary: str
 
 
-def wrong_cards(source: Source, exercises: Mapping[str, Exercise]) -> list[Wrong]:
+def wrong_headings(source: Source, exercises: Mapping[str, Exercise]) -> list[Mistake]:
     """Headings whose number, points, minutes or difficulty are not those of the exercise below them."""
-    found: list[Wrong] = []
+    found: list[Mistake] = []
     above: list[Heading] = []
     number = 0
     for cell in source.cells:
@@ -33,12 +33,12 @@ def wrong_cards(source: Source, exercises: Mapping[str, Exercise]) -> list[Wrong
         if not cell.exercise or cell.exercise not in exercises:
             continue
         number += 1
-        card = exercises[cell.exercise].card
+        summary = exercises[cell.exercise].summary
         found += _orphans(above[:-1])
         if not above:
-            found.append((cell.line, f"no heading above it: write '### Exercise {number} · Title  ({card})'"))
-        elif above[-1].card != card:
-            said = f"the heading says ({above[-1].card}), the exercise ({card})"
+            found.append((cell.line, f"no heading above it: write '### Exercise {number} · Title  ({summary})'"))
+        elif above[-1].summary != summary:
+            said = f"the heading says ({above[-1].summary}), the exercise ({summary})"
             found.append((above[-1].line, f"points that disagree: {said}"))
         elif above[-1].number != number:
             found.append((above[-1].line, f"the heading says Exercise {above[-1].number}, but this is number {number}"))
@@ -49,15 +49,15 @@ def wrong_cards(source: Source, exercises: Mapping[str, Exercise]) -> list[Wrong
 def _headings(cell: SourceCell) -> list[Heading]:
     return [
         Heading(cell.line_of(cell.text.count("\n", 0, match.start())), int(match[1]), match[2])
-        for match in (CARD.finditer(cell.text) if cell.kind == "markdown" else ())
+        for match in (HEADING.finditer(cell.text) if cell.kind == "markdown" else ())
     ]
 
 
-def _orphans(headings: Sequence[Heading]) -> list[Wrong]:
+def _orphans(headings: Sequence[Heading]) -> list[Mistake]:
     return [(heading.line, "the heading of an exercise without its cell") for heading in headings]
 
 
-def wrong_totals(source: Source, chapter: Chapter, exercises: Sequence[Exercise]) -> list[Wrong]:
+def wrong_totals(source: Source, chapter: Chapter, exercises: Sequence[Exercise]) -> list[Mistake]:
     """A first cell whose totals are not the sums."""
     points = sum(exercise.points for exercise in exercises)
     count = len(exercises)
