@@ -7,9 +7,8 @@ be read.
 from lmcourse.autograd.differences import central_difference
 from lmcourse.autograd.examples import EXAMPLES, example
 from lmcourse.autograd.graph import Edge, Graph, Node, graph_of
-from lmcourse.autograd.order import topological_order
 from lmcourse.autograd.steps import Step, steps_of
-from lmcourse.autograd.value import Value
+from lmcourse.autograd.value import Value, topological_order
 
 __all__ = [
     "EXAMPLES",

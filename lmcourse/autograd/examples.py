@@ -32,7 +32,7 @@ def neuron(x1: float = 1.0, x2: float = -2.0) -> Graph:
     return _done(_named(total.tanh(), "y"), w1, w2, b)
 
 
-def surprise(logit: float = 2.0, other: float = 1.0) -> Graph:
+def two_word_softmax(logit: float = 2.0, other: float = 1.0) -> Graph:
     """The loss of a language model with two words: −log softmax, a graph in which one node is used three times."""
     a, b = Value(logit, "a"), Value(other, "b")
     right, wrong = _named(a.exp(), "eᵃ"), _named(b.exp(), "eᵇ")
@@ -44,7 +44,7 @@ EXAMPLES: dict[str, Callable[[], Graph]] = {
     "linear regression": linear_regression,
     "fan-out": fan_out,
     "neuron": neuron,
-    "two-word softmax": surprise,
+    "two-word softmax": two_word_softmax,
 }
 
 

@@ -9,8 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from lmcourse.autograd.order import topological_order
-from lmcourse.autograd.value import Value
+from lmcourse.autograd.value import Value, topological_order
 
 SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 SUPERSCRIPT = str.maketrans("0123456789-.", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻·")

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-from lmcourse.autograd.order import topological_order
-
 Number = float | int
 
 
@@ -108,6 +106,25 @@ class Value:
 
     def __repr__(self) -> str:
         return f"Value({self.data:g}, grad={self.grad:g})"
+
+
+def topological_order(end: Value) -> list[Value]:
+    """Every node that `end` depends on, each after all its parents; `end` comes last.
+
+    A depth-first search with a stack of its own: a recursive one would stop at a chain of about a thousand nodes.
+    """
+    order: list[Value] = []
+    seen: set[Value] = set()
+    stack = [(end, False)]
+    while stack:
+        node, parents_are_done = stack.pop()
+        if parents_are_done:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((parent, False) for parent in reversed(node.parents))
+    return order
 
 
 def _value(number: Value | Number) -> Value:

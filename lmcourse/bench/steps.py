@@ -16,7 +16,7 @@ from lmcourse.accounting.latency import forward_operations, roofline_seconds
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.timing import Timing
 from lmcourse.accounting.training_flops import training_flops
-from lmcourse.inference.reader import Reader
+from lmcourse.inference.decoding_session import DecodingSession
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
@@ -104,9 +104,9 @@ def decoding_work(
     """
     batch, length = tokens.shape
     prompt = length - WARMUP - steps
-    reader = Reader(network.eval(), length)
-    reader.read(tokens[:, :prompt])
-    measured = watch(lambda: reader.read(tokens[:, :1]))
+    session = DecodingSession(network.eval(), length)
+    session.next_logits(tokens[:, :prompt])
+    measured = watch(lambda: session.next_logits(tokens[:, :1]))
     past = prompt + WARMUP + steps // 2
     operations = forward_operations(network.config, batch, 1, past=past, number=number)
     return Work(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from lmcourse.data import origins
+from lmcourse.data import corpus_sources
 from lmcourse.data.text_files import find_texts, read_text
 from lmcourse.errors import CourseError
 
@@ -52,35 +52,35 @@ CORPORA = {
             "Stories from a grammar whose entropy is known exactly, 20,000 of them (13 MB)",
             "MIT",
             "lmcourse.data.grammar",
-            origins.stories,
+            corpus_sources.stories,
         ),
         Corpus(
             "python-docs",
-            f"The topics of Python's help(), in English; of Python {origins.PYTHON}",
+            f"The topics of Python's help(), in English; of Python {corpus_sources.PYTHON}",
             "PSF-2.0",
             "https://docs.python.org",
-            origins.python_docs,
+            corpus_sources.python_docs,
         ),
         Corpus(
             "python-code",
-            f"Python's standard library without its tests; of Python {origins.PYTHON}",
+            f"Python's standard library without its tests; of Python {corpus_sources.PYTHON}",
             "PSF-2.0",
             "https://github.com/python/cpython",
-            origins.python_code,
+            corpus_sources.python_code,
         ),
         Corpus(
             "tiny-shakespeare",
             "40,000 lines of Shakespeare's plays, one document (1.1 MB, downloaded once)",
             "public domain",
-            origins.TINY_SHAKESPEARE.url,
-            origins.tiny_shakespeare,
+            corpus_sources.TINY_SHAKESPEARE.url,
+            corpus_sources.tiny_shakespeare,
         ),
         Corpus(
             "tinystories",
             "21,990 short stories for children, by GPT-3.5 and GPT-4; the validation part (19 MB, downloaded once)",
             "CDLA-Sharing-1.0",
-            origins.TINY_STORIES.url,
-            origins.tiny_stories,
+            corpus_sources.TINY_STORIES.url,
+            corpus_sources.tiny_stories,
         ),
     )
 }

@@ -15,8 +15,8 @@ from typing import BinaryIO
 
 from lmcourse.errors import CourseError
 
-_CHUNK = 1 << 20
-_SECONDS = 30
+_CHUNK_BYTES = 1 << 20
+_TIMEOUT_SECONDS = 30
 """How long a server may stay silent."""
 
 
@@ -86,7 +86,7 @@ def _receive(download: Download, place: Path, file: BinaryIO) -> None:
     """Write what the server sends; it must be the file."""
     by_hand = f"Download it elsewhere and put it at {place}"
     try:
-        with urllib.request.urlopen(download.url, timeout=_SECONDS) as answer:
+        with urllib.request.urlopen(download.url, timeout=_TIMEOUT_SECONDS) as answer:
             size, sha256 = _copy(answer, file, download.size)
     except urllib.error.HTTPError as error:
         raise CourseError(f"{download.url} answers {error.code} {error.reason}. {by_hand}.") from None
@@ -101,7 +101,7 @@ def _receive(download: Download, place: Path, file: BinaryIO) -> None:
 def _copy(answer: http.client.HTTPResponse, file: BinaryIO, size: int) -> tuple[int, str]:
     """Write what comes, but not much more than `size` bytes; return how much it was and its SHA-256."""
     digest, received = hashlib.sha256(), 0
-    while received <= size and (chunk := answer.read(_CHUNK)):
+    while received <= size and (chunk := answer.read(_CHUNK_BYTES)):
         file.write(chunk)
         digest.update(chunk)
         received += len(chunk)

@@ -13,8 +13,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from lmcourse.data.batch import IGNORE_INDEX, Batch
-from lmcourse.data.order import WindowOrder
 from lmcourse.data.prefetch import Prefetch
+from lmcourse.data.window_order import WindowOrder
 
 
 class Tokens(Protocol):
@@ -28,10 +28,10 @@ class Tokens(Protocol):
 class Loader(Iterator[Batch]):
     """Batches for training, without end: take as many as you need with `itertools.islice`.
 
-    The windows of `WindowOrder` are cut into steps of `world · batch`. Of each step, process `rank` gets its `batch`:
-    the batches of all ranks, one under the other, are what a single process would see. A batch at the end of an epoch
-    is filled up from the next epoch. How the windows are cut does not change their order: a run can go on with another
-    batch or another number of processes.
+    The windows of `WindowOrder` are cut into steps of `world_size · batch`. Of each step, process `rank` gets its
+    `batch`: the batches of all ranks, one under the other, are what a single process would see. A batch at the end of
+    an epoch is filled up from the next epoch. How the windows are cut does not change their order: a run can go on with
+    another batch or another number of processes.
 
     A thread makes batches in advance. It ends with the `with` block, with `close`, after an error, and when nobody
     holds the loader any more. The next batch starts a new one, which goes on where the reader stopped.
@@ -39,9 +39,9 @@ class Loader(Iterator[Batch]):
     Args:
         tokens: the text.
         batch: windows per process and step.
-        length: tokens per window.
+        seq_len: tokens per window.
         seed: of the shuffling, the same on all ranks.
-        rank, world: which process this is, of how many.
+        rank, world_size: which process this is, of how many.
         prefetch: how many batches wait; with 0 there is no thread and each is made when it is asked for.
         device: where batches go, for a GPU through pinned memory; None leaves them in main memory.
 
@@ -53,20 +53,20 @@ class Loader(Iterator[Batch]):
         self,
         tokens: Tokens,
         batch: int,
-        length: int,
+        seq_len: int,
         *,
         seed: int,
         rank: int = 0,
-        world: int = 1,
+        world_size: int = 1,
         prefetch: int = 2,
         device: torch.device | None = None,
     ) -> None:
         if batch < 1 or prefetch < 0:
             raise ValueError(f"batch must be at least 1 and prefetch at least 0, not {batch} and {prefetch}")
-        if not 0 <= rank < world:
-            raise ValueError(f"there is no rank {rank} among {world} processes: ranks count from 0")
-        self.tokens, self.order = tokens, WindowOrder(len(tokens), length, seed)
-        self.batch, self.rank, self.world, self.prefetch = batch, rank, world, prefetch
+        if not 0 <= rank < world_size:
+            raise ValueError(f"there is no rank {rank} among {world_size} processes: ranks count from 0")
+        self.tokens, self.order = tokens, WindowOrder(len(tokens), seq_len, seed)
+        self.batch, self.rank, self.world_size, self.prefetch = batch, rank, world_size, prefetch
         self.device = _with_index(device)
         self._windows = 0
         self._batches: Iterator[Batch] | None = None
@@ -86,19 +86,19 @@ class Loader(Iterator[Batch]):
         except BaseException:
             self.close()
             raise
-        self._windows += self.world * self.batch
+        self._windows += self.world_size * self.batch
         return batch
 
     def _start(self) -> Iterator[Batch]:
         """This rank's batches from here on; the thread must not know the loader, or it would keep it alive."""
         first = self._windows + self.rank * self.batch
-        made = _make(self.tokens, self.order, first, self.batch, self.world * self.batch, self.device)
+        made = _make(self.tokens, self.order, first, self.batch, self.world_size * self.batch, self.device)
         return Prefetch(made, self.prefetch) if self.prefetch else made
 
     def state_dict(self) -> dict[str, int]:
         """The position: how many windows all ranks together were given, and of which order. The same on all ranks."""
         order = self.order
-        return {"tokens": order.tokens, "length": order.length, "seed": order.seed, "windows": self._windows}
+        return {"tokens": order.tokens, "seq_len": order.seq_len, "seed": order.seed, "windows": self._windows}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Go on where another loader was.
@@ -135,7 +135,7 @@ def _make(
     """Batches whose first windows are number `first`, `first + stride`, …"""
     while True:
         starts = order.starts(first, batch)
-        windows = torch.stack([tokens[start : start + order.length + 1] for start in starts]).long()
+        windows = torch.stack([tokens[start : start + order.seq_len + 1] for start in starts]).long()
         made = Batch(windows[:, :-1].contiguous(), windows[:, 1:].contiguous())
         yield made.pinned_for(device) if device is not None and device.type == "cuda" else made
         first += stride
@@ -147,7 +147,7 @@ def _with_index(device: torch.device | None) -> torch.device | None:
 
 
 def evaluation_batches(
-    tokens: Tokens, batch: int, length: int, *, device: torch.device | None = None
+    tokens: Tokens, batch: int, seq_len: int, *, device: torch.device | None = None
 ) -> Iterator[Batch]:
     """Windows side by side, in order: every token but the first is a target exactly once.
 
@@ -157,17 +157,17 @@ def evaluation_batches(
     Raises:
         ValueError: there is nothing to predict, or a number makes no sense.
     """
-    if batch < 1 or length < 1:
-        raise ValueError(f"batch and length must be at least 1, not {batch} and {length}")
+    if batch < 1 or seq_len < 1:
+        raise ValueError(f"batch and seq_len must be at least 1, not {batch} and {seq_len}")
     if len(tokens) < 2:
         raise ValueError(f"the text has {len(tokens)} tokens: there is nothing to predict")
-    return _in_order(tokens, batch, length, device)
+    return _in_order(tokens, batch, seq_len, device)
 
 
-def _in_order(tokens: Tokens, batch: int, length: int, device: torch.device | None) -> Iterator[Batch]:
-    for start in range(0, len(tokens) - 1, batch * length):
-        text = tokens[start : start + batch * length + 1].long()
-        missing = -(len(text) - 1) % length
+def _in_order(tokens: Tokens, batch: int, seq_len: int, device: torch.device | None) -> Iterator[Batch]:
+    for start in range(0, len(tokens) - 1, batch * seq_len):
+        text = tokens[start : start + batch * seq_len + 1].long()
+        missing = -(len(text) - 1) % seq_len
         inputs, targets = F.pad(text[:-1], (0, missing)), F.pad(text[1:], (0, missing), value=IGNORE_INDEX)
-        rows = Batch(*(rearrange(part, "(b s) -> b s", s=length) for part in (inputs, targets)))
+        rows = Batch(*(rearrange(part, "(b s) -> b s", s=seq_len) for part in (inputs, targets)))
         yield rows if device is None else rows.to(device)

@@ -24,18 +24,18 @@ class Prefetch(Iterator[T]):
     def __init__(self, source: Iterator[T], ahead: int) -> None:
         self._source, self._ahead = source, ahead
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prefetch")
-        self._orders: deque[Future[T]] = deque()
+        self._pending: deque[Future[T]] = deque()
 
     def __next__(self) -> T:
-        self._order(1)
-        result = self._orders.popleft()
-        self._order(self._ahead)
+        self._submit_until(1)
+        result = self._pending.popleft()
+        self._submit_until(self._ahead)
         return result.result()
 
-    def _order(self, number: int) -> None:
+    def _submit_until(self, number: int) -> None:
         """See to it that so many results are ready or being made; one thread makes them in order."""
-        while len(self._orders) < number:
-            self._orders.append(self._thread.submit(next, self._source))
+        while len(self._pending) < number:
+            self._pending.append(self._thread.submit(next, self._source))
 
     def close(self) -> None:
         """End the thread; what it made in advance is lost."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lmcourse.errors import CourseError
 
-_SNIFFED = 8192
+_SNIFF_BYTES = 8192
 """How many bytes of a file are looked at to see whether it is text."""
 
 
@@ -64,7 +64,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 def _beginning(file: Path) -> bytes:
     try:
         with file.open("rb") as opened:
-            return opened.read(_SNIFFED)
+            return opened.read(_SNIFF_BYTES)
     except OSError as error:
         raise _unreadable(file, error) from None
 

@@ -22,14 +22,14 @@ from torch import Tensor
 
 from lmcourse.data.token_header import Header, read_header
 
-PIECE = 2**20
+WRITE_CHUNK_TOKENS = 2**20
 """Tokens that are checked and written at once."""
 
 Chunk = Sequence[int] | NDArray[np.integer[Any]]
 
 
 def write_tokens(path: Path, chunks: Iterable[Chunk], vocab_size: int, tokenizer: dict[str, Any] | None = None) -> int:
-    """Write a token file, a piece at a time; it appears under its name when it is whole and on the disk.
+    """Write a token file, a chunk at a time; it appears under its name when it is whole and on the disk.
 
     Args:
         path: the file. One that is there already is replaced.
@@ -66,30 +66,30 @@ def write_tokens(path: Path, chunks: Iterable[Chunk], vocab_size: int, tokenizer
 def _write(file: BinaryIO, chunks: Iterable[Chunk], header: Header) -> int:
     """Write the tokens and count them."""
     count = 0
-    for piece in _pieces(chunks):
-        _check(piece, header.vocab_size, count)
-        file.write(piece.astype(header.dtype).tobytes())
-        count += len(piece)
+    for array in _arrays(chunks):
+        _check(array, header.vocab_size, count)
+        file.write(array.astype(header.dtype).tobytes())
+        count += len(array)
     if not count:
         raise ValueError("there are no tokens to write")
     return count
 
 
-def _pieces(chunks: Iterable[Chunk]) -> Iterator[NDArray[Any]]:
+def _arrays(chunks: Iterable[Chunk]) -> Iterator[NDArray[Any]]:
     """The chunks as arrays, long ones in parts: a chunk may itself be a file as large as the disk."""
     for chunk in chunks:
-        for start in range(0, len(chunk), PIECE):
-            yield np.asarray(chunk[start : start + PIECE])
+        for start in range(0, len(chunk), WRITE_CHUNK_TOKENS):
+            yield np.asarray(chunk[start : start + WRITE_CHUNK_TOKENS])
 
 
-def _check(piece: NDArray[Any], vocab_size: int, before: int) -> None:
+def _check(array: NDArray[Any], vocab_size: int, before: int) -> None:
     """Refuse what is no token. `before` tokens were fine."""
-    if piece.ndim != 1 or piece.dtype.kind not in "iu":
-        raise ValueError(f"a chunk is a row of integers, not {piece.dtype} of shape {piece.shape}")
-    wrong = np.flatnonzero((piece < 0) | (piece >= vocab_size))
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(f"a chunk is a row of integers, not {array.dtype} of shape {array.shape}")
+    wrong = np.flatnonzero((array < 0) | (array >= vocab_size))
     if len(wrong):
         at = int(wrong[0])
-        raise ValueError(f"token {piece[at]} at position {before + at} is not in a vocabulary of {vocab_size}")
+        raise ValueError(f"token {array[at]} at position {before + at} is not in a vocabulary of {vocab_size}")
 
 
 class TokenFile:

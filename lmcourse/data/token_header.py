@@ -25,7 +25,7 @@ from lmcourse.errors import CourseError
 
 MAGIC = b"LMTOKENS"
 VERSION = 1
-FIELDS = struct.Struct("<8sIIQQQ")
+HEADER_STRUCT = struct.Struct("<8sIIQQQ")
 ALIGNMENT = 64
 
 
@@ -48,7 +48,7 @@ class Header:
     @property
     def start(self) -> int:
         """Where the tokens begin, in bytes."""
-        return -(-(FIELDS.size + self.json) // ALIGNMENT) * ALIGNMENT
+        return -(-(HEADER_STRUCT.size + self.json) // ALIGNMENT) * ALIGNMENT
 
     @property
     def size(self) -> int:
@@ -62,7 +62,7 @@ class Header:
 
     def pack(self) -> bytes:
         """As it stands in the file."""
-        return FIELDS.pack(MAGIC, VERSION, self.width, self.count, self.vocab_size, self.json)
+        return HEADER_STRUCT.pack(MAGIC, VERSION, self.width, self.count, self.vocab_size, self.json)
 
 
 def read_header(path: Path) -> tuple[Header, dict[str, Any] | None]:
@@ -73,7 +73,7 @@ def read_header(path: Path) -> tuple[Header, dict[str, Any] | None]:
     """
     try:
         with path.open("rb") as file:
-            header = _parse(file.read(FIELDS.size), path)
+            header = _parse(file.read(HEADER_STRUCT.size), path)
             size = path.stat().st_size
             text = file.read(min(header.json, size))
     except OSError as error:
@@ -92,9 +92,9 @@ def read_header(path: Path) -> tuple[Header, dict[str, Any] | None]:
 def _parse(start: bytes, path: Path) -> Header:
     if not start.startswith(MAGIC):
         raise CourseError(f"{path} is no token file: `write_tokens` makes one")
-    if len(start) < FIELDS.size:
+    if len(start) < HEADER_STRUCT.size:
         raise CourseError(f"{path} ends in its header: it was cut off, make it again")
-    _, version, *numbers = FIELDS.unpack(start)
+    _, version, *numbers = HEADER_STRUCT.unpack(start)
     if version != VERSION:
         raise CourseError(
             f"{path} has format {version}, this code reads format {VERSION}: update it or make the file again"

@@ -1,5 +1,5 @@
-"""Using a model: remember what it has read, choose the next token, go on.
+"""Generating text: prefill, sample the next token, decode on with a KV cache.
 
-Read `sampling` first, then `generate`; `reader`, `cache` and `slots` say how earlier tokens are kept, `beam` searches
-for the likeliest text; `settled` and `compiled` make a decoding step fast.
+Read `sampling` first, then `generate`; `decoding_session`, `cache` and `cache_layouts` say how earlier tokens are kept,
+`beam` searches for the likeliest text; `static_cache` and `compiled` make a decoding step fast.
 """

@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from lmcourse.inference.decoding_session import DecodingSession, Model, left_pad
 from lmcourse.inference.prompts import check_request
-from lmcourse.inference.reader import Model, Reader, pad
 
 
 @dataclass(frozen=True)
@@ -75,46 +75,47 @@ def beam_search(
 
 
 class _Search:
-    """The search's state: the beams still open, as rows of a reader, and the texts that have ended."""
+    """The search's state: the beams still open, as rows of a session, and the texts that have ended."""
 
     def __init__(
         self,
         model: Model,
         prompt: Sequence[int],
-        longest: int,
+        max_new_tokens: int,
         beams: int,
         stop: list[int],
         alpha: float,
         sources: Sequence[Sequence[int]] | None,
     ) -> None:
-        self.longest, self.beams, self.stop, self.alpha = longest, beams, stop, alpha
-        self.reader = Reader(model, len(prompt) + longest, sources)
-        self.logits = self.reader.read(*pad([prompt], self.reader.device))
+        self.max_new_tokens, self.beams, self.stop, self.alpha = max_new_tokens, beams, stop, alpha
+        self.session = DecodingSession(model, len(prompt) + max_new_tokens, sources)
+        self.logits = self.session.next_logits(*left_pad([prompt], self.session.device))
         self.open: list[tuple[int, ...]] = [()]
-        self.log_probabilities = torch.zeros(1, device=self.reader.device)
+        self.log_probabilities = torch.zeros(1, device=self.session.device)
         self.found: list[Hypothesis] = []
 
     def run(self) -> list[Hypothesis]:
-        for length in range(1, self.longest + 1):
+        """The hypotheses found, the best first."""
+        for length in range(1, self.max_new_tokens + 1):
             longer = self.log_probabilities[:, None] + self.logits.float().log_softmax(dim=-1)
-            self.end(longer)
-            parents, tokens = self.go_on(longer)
-            if self.settled():
+            self.finish(longer)
+            parents, tokens = self.extend(longer)
+            if self.is_done():
                 return self.found
-            if length < self.longest:
-                self.reader.select(parents)
-                self.logits = self.reader.read(tokens[:, None])
+            if length < self.max_new_tokens:
+                self.session.select(parents)
+                self.logits = self.session.next_logits(tokens[:, None])
         for text, log_probability in zip(self.open, self.log_probabilities.tolist(), strict=True):
             self.keep(text, log_probability)
         return self.found
 
-    def end(self, longer: Float[Tensor, "beams v"]) -> None:
+    def finish(self, longer: Float[Tensor, "beams v"]) -> None:
         """Every beam with every stop token is a text that may be the best."""
         for text, row in zip(self.open, longer[:, self.stop].tolist(), strict=True):
             for token, log_probability in zip(self.stop, row, strict=True):
                 self.keep((*text, token), log_probability)
 
-    def go_on(self, longer: Float[Tensor, "beams v"]) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"]]:
+    def extend(self, longer: Float[Tensor, "beams v"]) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"]]:
         """The best ways to continue become the beams; returns the rows they continue, and their last tokens."""
         vocab_size = longer.shape[1]
         longer = longer.index_fill(1, torch.tensor(self.stop, device=longer.device, dtype=torch.long), -torch.inf)
@@ -126,15 +127,16 @@ class _Search:
         return parents, tokens
 
     def keep(self, text: tuple[int, ...], log_probability: float) -> None:
+        """Add a finished text, if it is among the best."""
         score = log_probability / length_penalty(len(text), self.alpha)
         self.found.append(Hypothesis(text, log_probability, score))
         self.found.sort(key=lambda hypothesis: -hypothesis.score)
         del self.found[self.beams :]
 
-    def settled(self) -> bool:
+    def is_done(self) -> bool:
         """Whether no open beam can still win a place: it can only get less likely, and no penalty is above the
         longest text's."""
         if not self.open:
             return True
-        best = float(self.log_probabilities.max()) / length_penalty(self.longest, self.alpha)
+        best = float(self.log_probabilities.max()) / length_penalty(self.max_new_tokens, self.alpha)
         return len(self.found) == self.beams and best <= self.found[-1].score

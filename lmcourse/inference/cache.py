@@ -17,14 +17,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lmcourse.inference.settled import SettledCache
-from lmcourse.inference.slots import Line, Ring, Slots
+from lmcourse.inference.cache_layouts import CacheLayout, GrowingBuffer, RingBuffer
+from lmcourse.inference.static_cache import StaticCache
 from lmcourse.models.config import TransformerConfig
 from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 
 
 class Cache:
-    """The memory of one batch of texts. Give it to the model with every pass:
+    """The KV cache of one batch of texts. Give it to the model with every pass:
 
         cache = Cache(model.config)
         logits = model(prompt, kv_cache=cache)       # prefill
@@ -54,15 +54,15 @@ class Cache:
 
     def reset(self) -> None:
         """Forget everything."""
-        plans: dict[AttentionPattern | None, Slots] = {}
+        layouts: dict[AttentionPattern | None, CacheLayout] = {}
         for pattern in self._patterns:
             if pattern.span is None:
-                plans.setdefault(None, Line(self.capacity))
+                layouts.setdefault(None, GrowingBuffer(self.capacity))
             else:
-                plans.setdefault(pattern, Ring(pattern, self.capacity))
+                layouts.setdefault(pattern, RingBuffer(pattern, self.capacity))
         self.tokens = 0
-        self._plans = list(plans.values())
-        self._slots = [plans[None if pattern.span is None else pattern] for pattern in self._patterns]
+        self._layouts = list(layouts.values())
+        self._layout_of = [layouts[None if pattern.span is None else pattern] for pattern in self._patterns]
         self._memory: list[tuple[Tensor, Tensor] | None] = [None] * len(self._patterns)
         self._next: Tensor | None = None  # every row's next position; None as long as it is `tokens` for all
 
@@ -88,8 +88,8 @@ class Cache:
             last = positions.amax(dim=1) + 1
             before = self.tokens if self._next is None else self._next
             self._next = torch.where(last > PADDING_POSITION + 1, last, before)
-        for plan in self._plans:
-            plan.begin(positions, self.tokens if unpadded else None)
+        for layout in self._layouts:
+            layout.begin(positions, self.tokens if unpadded else None)
         self.tokens += count
         return positions, unpadded
 
@@ -107,9 +107,9 @@ class Cache:
         Returns:
             all keys and values that the new tokens may see, and their positions.
         """
-        slots = self._slots[layer]
-        memory = self._memory[layer] = _room(self._memory[layer], k, slots.width)
-        return slots.write(memory[0], k.detach()), slots.write(memory[1], v.detach()), slots.keys
+        layout = self._layout_of[layer]
+        memory = self._memory[layer] = _widen(self._memory[layer], k, layout.width)
+        return layout.write(memory[0], k.detach()), layout.write(memory[1], v.detach()), layout.key_positions
 
     @property
     def bytes(self) -> int:
@@ -118,13 +118,13 @@ class Cache:
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
         """Go on with these rows, in this order; a row may come more than once (beam search)."""
-        for plan in self._plans:
-            plan.select(rows)
+        for layout in self._layouts:
+            layout.select(rows)
         self._memory = [pair and (pair[0][rows], pair[1][rows]) for pair in self._memory]
         self._next = None if self._next is None else self._next[rows]
 
-    def settle(self) -> SettledCache:
-        """The same memory in a form whose tensors keep their shapes, for one more token at a time (see `settled`).
+    def to_static(self) -> StaticCache:
+        """The same memory in a form whose tensors keep their shapes, for one more token at a time (see `StaticCache`).
         This cache must not be used any more.
 
         Raises:
@@ -132,23 +132,23 @@ class Cache:
         """
         memory = [pair for pair in self._memory if pair is not None]
         if self.capacity is None or len(memory) < len(self._memory):
-            raise ValueError("only a cache with a capacity that has read a prompt can settle")
-        shelves = {id(plan): plan.settle(self.tokens) for plan in self._plans}
+            raise ValueError("only a cache with a capacity that has read a prompt can become static")
+        static = {id(layout): layout.to_static(self.tokens) for layout in self._layouts}
         rows = memory[0][0].shape[0]
         first = memory[0][0].new_full((rows,), self.tokens, dtype=torch.long) if self._next is None else self._next
-        return SettledCache(memory, [shelves[id(plan)] for plan in self._slots], first[:, None])
+        return StaticCache(memory, [static[id(layout)] for layout in self._layout_of], first[:, None])
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Cache:
         """Move to a device, or change the numbers' format, together with the model."""
         if device is not None:
-            for plan in self._plans:
-                plan.to(torch.device(device))
+            for layout in self._layouts:
+                layout.to(torch.device(device))
             self._next = None if self._next is None else self._next.to(device)
         self._memory = [pair and (pair[0].to(device, dtype), pair[1].to(device, dtype)) for pair in self._memory]
         return self
 
 
-def _room(memory: tuple[Tensor, Tensor] | None, like: Tensor, width: int) -> tuple[Tensor, Tensor]:
+def _widen(memory: tuple[Tensor, Tensor] | None, like: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """A layer's memory, wide enough. Zeros: a slot nobody sees has weight 0, and 0 times garbage may be NaN."""
     if memory is not None and memory[0].shape[2] >= width:
         return memory

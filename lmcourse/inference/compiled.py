@@ -13,9 +13,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lmcourse.inference.reader import Model, Reader, next_logits
+from lmcourse.inference.decoding_session import DecodingSession, Model, next_logits
 
-SMALLEST_ROOM = 256
+MIN_COMPILED_CAPACITY = 256
+"""Tokens that a compiled step has room for at least."""
+
 NO_COMPILER = (
     "the decoding step could not be compiled; on a CPU that needs a C++ compiler, such as g++. "
     "Install one, or leave `compiled` out"
@@ -39,35 +41,35 @@ class CompiledStep:
         self._freezing = next(model.parameters()).device.type == "cpu"
         self._run = torch.compile(next_logits, dynamic=False)
 
-    def after(self, reader: Reader) -> Callable[[Int[Tensor, "b 1"]], Float[Tensor, "b v"]]:
-        """What reads the next token of every text and returns the logits of the one after it.
+    def bind(self, session: DecodingSession) -> Callable[[Int[Tensor, "b 1"]], Float[Tensor, "b v"]]:
+        """A function from the next token of every text to the logits of the one after it.
 
         Args:
-            reader: of this model, with a capacity; it has read the prompts, and reads nothing any more.
+            session: of this model, with a capacity; it has read the prompts, and is not used any more.
 
         Raises:
-            ValueError: the reader is another model's, or cannot settle. What is returned raises RuntimeError if
+            ValueError: the session is another model's, or has no capacity. What is returned raises RuntimeError if
                 there is no compiler.
         """
         # Here and not above: the compiler takes longer to import than a short text to write.
         from torch._dynamo.exc import BackendCompilerFailed
         from torch._inductor import config
 
-        if reader.model is not self.model:
+        if session.model is not self.model:
             raise ValueError("this step was compiled for another model: make a CompiledStep of this one")
-        kv_cache, memory = reader.cache.settle(), reader.memory
+        kv_cache, memory = session.cache.to_static(), session.memory
 
         @torch.inference_mode()
-        def read(tokens: Int[Tensor, "b 1"]) -> Float[Tensor, "b v"]:
+        def decode(tokens: Int[Tensor, "b 1"]) -> Float[Tensor, "b v"]:
             try:
                 with config.patch(freezing=self._freezing):
                     return self._run(self.model, tokens, None, kv_cache, memory)
             except BackendCompilerFailed as error:
                 raise RuntimeError(NO_COMPILER) from error
 
-        return read
+        return decode
 
 
-def room(tokens: int) -> int:
-    """The length of memory to compile for: a power of two, so that texts of similar lengths share a program."""
-    return max(SMALLEST_ROOM, 1 << (tokens - 1).bit_length())
+def compiled_capacity(tokens: int) -> int:
+    """The capacity to compile for, in tokens: a power of two, so that texts of similar lengths share a program."""
+    return max(MIN_COMPILED_CAPACITY, 1 << (tokens - 1).bit_length())

@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterator, Sequence
 
 import torch
 
-from lmcourse.inference.compiled import CompiledStep, room
+from lmcourse.inference.compiled import CompiledStep, compiled_capacity
+from lmcourse.inference.decoding_session import DecodingSession, Model, left_pad
 from lmcourse.inference.prompts import check_request
-from lmcourse.inference.reader import Model, Reader, pad
-from lmcourse.inference.sampling import Chooser, greedy
+from lmcourse.inference.sampling import Sampler, greedy
 
 
 def generate(
     model: Model,
     prompts: Sequence[Sequence[int]],
     max_new_tokens: int,
-    sampler: Chooser = greedy,
+    sampler: Sampler = greedy,
     stop: Collection[int] = (),
     generator: torch.Generator | None = None,
     *,
@@ -54,7 +54,7 @@ def stream(
     model: Model,
     prompt: Sequence[int],
     max_new_tokens: int,
-    sampler: Chooser = greedy,
+    sampler: Sampler = greedy,
     stop: Collection[int] = (),
     generator: torch.Generator | None = None,
     *,
@@ -71,7 +71,7 @@ def stream_batch(
     model: Model,
     prompts: Sequence[Sequence[int]],
     max_new_tokens: int,
-    sampler: Chooser = greedy,
+    sampler: Sampler = greedy,
     stop: Collection[int] = (),
     generator: torch.Generator | None = None,
     *,
@@ -88,7 +88,7 @@ def _write(
     model: Model,
     prompts: Sequence[Sequence[int]],
     max_new_tokens: int,
-    sampler: Chooser,
+    sampler: Sampler,
     stop: frozenset[int],
     generator: torch.Generator | None,
     sources: Sequence[Sequence[int]] | None,
@@ -98,9 +98,9 @@ def _write(
     model.eval()
     try:
         longest = max(map(len, prompts)) + max_new_tokens
-        reader = Reader(model, room(longest) if compiled else longest, sources)
-        logits = reader.read(*pad(prompts, reader.device))
-        go_on = compiled.after(reader) if compiled else reader.read
+        session = DecodingSession(model, compiled_capacity(longest) if compiled else longest, sources)
+        logits = session.next_logits(*left_pad(prompts, session.device))
+        decode = compiled.bind(session) if compiled else session.next_logits
         ended = [False] * len(prompts)
         for step in range(max_new_tokens):
             chosen = sampler(logits, generator)
@@ -110,6 +110,6 @@ def _write(
             ended = [done or token in stop for done, token in zip(ended, tokens, strict=True)]
             if all(ended) or step + 1 == max_new_tokens:
                 return
-            logits = go_on(chosen[:, None])
+            logits = decode(chosen[:, None])
     finally:
         model.train(was_training)

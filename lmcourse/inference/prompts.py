@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from lmcourse.inference.reader import Model, writer_config
+from lmcourse.inference.decoding_session import Model, decoder_config
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 
@@ -26,14 +26,14 @@ def check_request(
         raise ValueError("there is no prompt")
     if new_tokens < 1:
         raise ValueError(f"max_new_tokens must be at least 1, not {new_tokens}")
-    config = writer_config(model)
+    config = decoder_config(model)
     for index, prompt in enumerate(prompts):
         _check_text(config, prompt, f"prompt {index}", new_tokens)
     _check_tokens(config, stop, "stop")
     _check_sources(model, sources, len(prompts))
 
 
-def longest_text(config: TransformerConfig) -> int | None:
+def max_seq_len(config: TransformerConfig) -> int | None:
     """How many tokens a model can read, or None if nothing limits it."""
     limits = [limit for limit in (config.context, config.embedding.max_positions) if limit is not None]
     return min(limits, default=None)
@@ -56,7 +56,7 @@ def _check_text(config: TransformerConfig, text: Sequence[int], name: str, more:
     if not text:
         raise ValueError(f"{name} is empty: give at least one token, such as the one that starts a text")
     _check_tokens(config, text, name)
-    limit = longest_text(config)
+    limit = max_seq_len(config)
     if limit is not None and len(text) + more > limit:
         also = f"; with {more} new ones it" if more else ", which"
         raise ValueError(f"{name} has {len(text)} tokens{also} is longer than the model's context of {limit}")

@@ -2,8 +2,8 @@
 
 A model gives every token of the vocabulary a score; these functions decide which one is written. The rules
 (`temperature`, `top_k`, `top_p`, `min_p`) turn logits into logits and can be put one after the other: a token that a
-rule takes out has the logit −∞. `greedy` and `draw` pick. Among equal logits the lower token id always comes first, so
-results do not depend on how a device sorts.
+rule takes out has the logit −∞. `greedy` and `sample` pick. Among equal logits the lower token id always comes first,
+so results do not depend on how a device sorts.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-Chooser = Callable[[Float[Tensor, "b v"], torch.Generator | None], Int[Tensor, " b"]]
+Sampler = Callable[[Float[Tensor, "b v"], torch.Generator | None], Int[Tensor, " b"]]
 """Picks one token per row of logits; the generator is the source of its chance."""
 
-OUT = -math.inf
-"""The logit of a token that cannot be drawn."""
+EXCLUDED = -math.inf
+"""The logit of a token that cannot be sampled."""
 
 
 def temperature(logits: Float[Tensor, "*batch v"], value: float) -> Float[Tensor, "*batch v"]:
@@ -43,7 +43,7 @@ def top_k(logits: Float[Tensor, "*batch v"], k: int) -> Float[Tensor, "*batch v"
     if k < 1:
         raise ValueError(f"top-k keeps at least one token: k cannot be {k}")
     order = logits.argsort(dim=-1, descending=True, stable=True)
-    return logits.scatter(-1, order[..., k:], OUT)
+    return logits.scatter(-1, order[..., k:], EXCLUDED)
 
 
 def top_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch v"]:
@@ -55,14 +55,14 @@ def top_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch 
     Raises:
         ValueError: p is not in (0, 1].
     """
-    _check_share("top-p", p)
+    _check_probability("top-p", p)
     if p == 1:
         return logits  # adding up rounded probabilities could reach 1 before the last token
     ordered, order = logits.float().sort(dim=-1, descending=True, stable=True)
     probabilities = ordered.softmax(dim=-1)
     before = probabilities.cumsum(dim=-1) - probabilities
     out = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before >= p)
-    return logits.masked_fill(out, OUT)
+    return logits.masked_fill(out, EXCLUDED)
 
 
 def min_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch v"]:
@@ -71,12 +71,12 @@ def min_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch 
     Raises:
         ValueError: p is not in (0, 1].
     """
-    _check_share("min-p", p)
+    _check_probability("min-p", p)
     limit = logits.amax(dim=-1, keepdim=True) + math.log(p)
-    return logits.masked_fill(logits < limit, OUT)
+    return logits.masked_fill(logits < limit, EXCLUDED)
 
 
-def _check_share(name: str, p: float) -> None:
+def _check_probability(name: str, p: float) -> None:
     if not 0 < p <= 1:
         raise ValueError(f"{name} is a share of the probability: above 0 and at most 1, not {p:g}")
 
@@ -86,7 +86,7 @@ def greedy(logits: Float[Tensor, "b v"], generator: torch.Generator | None = Non
     return logits.argmax(dim=-1)
 
 
-def draw(logits: Float[Tensor, "b v"], generator: torch.Generator | None = None) -> Int[Tensor, " b"]:
+def sample(logits: Float[Tensor, "b v"], generator: torch.Generator | None = None) -> Int[Tensor, " b"]:
     """A token drawn with the probabilities softmax(logits).
 
     All rows of a batch draw from one generator: a row's token depends on the seed and on its place in the batch.
@@ -96,7 +96,7 @@ def draw(logits: Float[Tensor, "b v"], generator: torch.Generator | None = None)
 
 @dataclass(frozen=True)
 class Sampling:
-    """The usual rules in the usual order: temperature, top-k, top-p, min-p; then draw.
+    """The usual rules in the usual order: temperature, top-k, top-p, min-p; then `sample`.
 
     Attributes:
         temperature: 0 is greedy.
@@ -121,4 +121,4 @@ class Sampling:
             logits = top_p(logits, self.top_p)
         if self.min_p is not None:
             logits = min_p(logits, self.min_p)
-        return greedy(logits) if self.temperature == 0 else draw(logits, generator)
+        return greedy(logits) if self.temperature == 0 else sample(logits, generator)

@@ -17,15 +17,15 @@ from lmcourse.nn.norm import Norm
 
 
 @dataclass(frozen=True)
-class Memory:
+class EncoderMemory:
     """What a decoder knows of the source text: per layer its keys and values, and which of them are no padding."""
 
     layers: tuple[tuple[Tensor, Tensor], ...]
     visible: Bool[Tensor, "b t"]
 
-    def select(self, rows: Int[Tensor, " n"]) -> Memory:
+    def select(self, rows: Int[Tensor, " n"]) -> EncoderMemory:
         """What these rows know, in this order."""
-        return Memory(tuple((k[rows], v[rows]) for k, v in self.layers), self.visible[rows])
+        return EncoderMemory(tuple((k[rows], v[rows]) for k, v in self.layers), self.visible[rows])
 
 
 class EncoderDecoder(nn.Module):
@@ -59,16 +59,16 @@ class EncoderDecoder(nn.Module):
         """Logits for the token after each target token. Positions as in `Transformer`."""
         return self.decode(target, self.encode(source, source_positions), target_positions)
 
-    def encode(self, source: Int[Tensor, "b t"], positions: Int[Tensor, "b t"] | None = None) -> Memory:
+    def encode(self, source: Int[Tensor, "b t"], positions: Int[Tensor, "b t"] | None = None) -> EncoderMemory:
         """Read a source text."""
         encoded = self.encoder.encode(source, positions)
         visible = (count_from_zero(source) if positions is None else positions) != PADDING_POSITION
-        return Memory(tuple(block.cross.layer.project_kv(encoded) for block in self.blocks), visible)  # type: ignore[union-attr,operator]
+        return EncoderMemory(tuple(block.cross.layer.project_kv(encoded) for block in self.blocks), visible)  # type: ignore[union-attr,operator]
 
     def decode(
         self,
         target: Int[Tensor, "b s"],
-        memory: Memory,
+        memory: EncoderMemory,
         positions: Int[Tensor, "b s"] | None = None,
         kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s v"]:

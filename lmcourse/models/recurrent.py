@@ -52,6 +52,7 @@ class RNNCell(nn.Module):
         self.recurrent = nn.Linear(d_hidden, d_hidden)
 
     def forward(self, x: Float[Tensor, "b d_in"], state: Float[Tensor, "1 b d"]) -> Float[Tensor, "1 b d"]:
+        """The state after one more input."""
         (h,) = state
         return torch.tanh(self.input(x) + self.recurrent(h))[None]
 
@@ -71,6 +72,7 @@ class LSTMCell(nn.Module):
         self.recurrent = nn.Linear(d_hidden, 4 * d_hidden)
 
     def forward(self, x: Float[Tensor, "b d_in"], state: Float[Tensor, "2 b d"]) -> Float[Tensor, "2 b d"]:
+        """The state after one more input."""
         h, c = state
         i, f, g, o = (self.input(x) + self.recurrent(h)).chunk(4, dim=-1)
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
@@ -92,14 +94,14 @@ class Recurrent(nn.Module):
         self,
         x: Float[Tensor, "b s d_in"],
         states: Sequence[Float[Tensor, "parts b d"]] | None = None,
-        real: Bool[Tensor, "b s"] | None = None,
+        token_mask: Bool[Tensor, "b s"] | None = None,
     ) -> tuple[Float[Tensor, "b s d"], list[Float[Tensor, "parts b d"]]]:
         """The last layer's h at every step, and each layer's state after the last one.
 
         Args:
             x: the inputs.
             states: each layer's state before the first step; zeros if not given.
-            real: which inputs are no padding; padding leaves the state as it is.
+            token_mask: which inputs are no padding; padding leaves the state as it is.
         """
         ends = []
         for layer, cell in enumerate(self.cells):
@@ -107,7 +109,7 @@ class Recurrent(nn.Module):
             hidden = []
             for step in range(x.shape[1]):
                 new = cell(x[:, step], state)
-                state = new if real is None else torch.where(real[:, step, None], new, state)
+                state = new if token_mask is None else torch.where(token_mask[:, step, None], new, state)
                 hidden.append(state[0])
             x = torch.stack(hidden, dim=1)
             ends.append(state)

@@ -44,18 +44,18 @@ class Seq2SeqConfig:
 
 
 @dataclass(frozen=True)
-class Source:
+class EncodedSource:
     """What the decoder knows of the source.
 
     Attributes:
         hidden: the encoder's h_i at every token.
         states: of each layer after the last token: where the decoder starts.
-        real: which source tokens are no padding.
+        token_mask: which source tokens are no padding.
     """
 
     hidden: Float[Tensor, "b t d"]
     states: list[Float[Tensor, "parts b d"]]
-    real: Bool[Tensor, "b t"]
+    token_mask: Bool[Tensor, "b t"]
 
 
 class Seq2Seq(nn.Module):
@@ -75,25 +75,25 @@ class Seq2Seq(nn.Module):
         self,
         source: Int[Tensor, "b t"],
         target: Int[Tensor, "b s"],
-        real: Bool[Tensor, "b t"] | None = None,
+        token_mask: Bool[Tensor, "b t"] | None = None,
     ) -> Float[Tensor, "b s v"]:
         """Logits for the token after each target token.
 
         The decoder reads the true target, not what it would have said itself (teacher forcing).
         """
-        logits, _, _ = self.decode(target, self.read(source, real))
+        logits, _, _ = self.decode(target, self.encode(source, token_mask))
         return logits
 
-    def read(self, source: Int[Tensor, "b t"], real: Bool[Tensor, "b t"] | None = None) -> Source:
-        """Run the encoder. `real` marks what is no padding; by default everything."""
-        real = torch.ones_like(source, dtype=torch.bool) if real is None else real
-        hidden, states = self.encoder(self.source_embedding(source), real=real)
-        return Source(hidden, states, real)
+    def encode(self, source: Int[Tensor, "b t"], token_mask: Bool[Tensor, "b t"] | None = None) -> EncodedSource:
+        """Run the encoder. `token_mask` marks what is no padding; by default everything."""
+        token_mask = torch.ones_like(source, dtype=torch.bool) if token_mask is None else token_mask
+        hidden, states = self.encoder(self.source_embedding(source), token_mask=token_mask)
+        return EncodedSource(hidden, states, token_mask)
 
     def decode(
         self,
         target: Int[Tensor, "b s"],
-        source: Source,
+        source: EncodedSource,
         states: list[Float[Tensor, "parts b d"]] | None = None,
     ) -> tuple[Float[Tensor, "b s v"], list[Float[Tensor, "parts b d"]], Float[Tensor, "b s t"] | None]:
         """Logits, the states after the last token, and how much each step attends to each source token.
@@ -107,7 +107,7 @@ class Seq2Seq(nn.Module):
         if not self.config.attention:
             return self.head(hidden), states, None
         # One head, and no √d: the dot products of Luong et al.
-        visible = source.real[:, None, :].expand(-1, hidden.shape[1], -1)
+        visible = source.token_mask[:, None, :].expand(-1, hidden.shape[1], -1)
         keys = source.hidden[:, None]
         weights = attention_weights(hidden[:, None], keys, visible, scale=1.0)
         found = rearrange(weighted_values(weights, keys), "b 1 s d -> b s d")
@@ -115,14 +115,14 @@ class Seq2Seq(nn.Module):
 
     @torch.no_grad()
     def translate(
-        self, source: Int[Tensor, "b t"], start: int, length: int, real: Bool[Tensor, "b t"] | None = None
+        self, source: Int[Tensor, "b t"], start: int, length: int, token_mask: Bool[Tensor, "b t"] | None = None
     ) -> Int[Tensor, "b s"]:
         """The likeliest token at each of `length` steps, each read back as the next input, without the start token."""
-        read = self.read(source, real)
-        states, token = read.states, source.new_full((source.shape[0], 1), start)
-        said = []
+        encoded = self.encode(source, token_mask)
+        states, token = encoded.states, source.new_full((source.shape[0], 1), start)
+        tokens = []
         for _ in range(length):
-            logits, states, _ = self.decode(token, read, states)
+            logits, states, _ = self.decode(token, encoded, states)
             token = logits.argmax(dim=-1)
-            said.append(token)
-        return torch.cat(said, dim=1)
+            tokens.append(token)
+        return torch.cat(tokens, dim=1)

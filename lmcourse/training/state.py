@@ -57,8 +57,10 @@ class TrainingState:
         self.best_loss = math.inf
         self.best_step: int | None = None
         device = next(model.parameters()).device
-        batch, rank, world = config.batch // distributed.dp_size, distributed.dp_rank, distributed.dp_size
-        self.loader = Loader(tokens, batch, config.seq_len, seed=config.seed, rank=rank, world=world, device=device)
+        batch, rank, world_size = config.batch // distributed.dp_size, distributed.dp_rank, distributed.dp_size
+        self.loader = Loader(
+            tokens, batch, config.seq_len, seed=config.seed, rank=rank, world_size=world_size, device=device
+        )
         self.precision = MixedPrecision(config.precision, device)
         groups = [
             {**group, "params": parameters}

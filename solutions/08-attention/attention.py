@@ -488,7 +488,7 @@ check(attend_with_cache, hidden=True)
 # $$2 \cdot 32 \cdot 32 \cdot 128 \cdot 2 \text{ bytes} = 524{,}288 \text{ bytes, half a MiB for every token of every text.}$$
 #
 # **In real models.** `torch.cat` copies the whole cache at each step. Production code takes memory for the longest text
-# once and writes into it (`lmcourse.inference.slots`), or hands it out in pages like an operating system (vLLM; Kwon
+# once and writes into it (`lmcourse.inference.cache_layouts`), or hands it out in pages like an operating system (vLLM; Kwon
 # et al., 2023).
 
 # %% [markdown]

@@ -34,7 +34,7 @@ from lmcourse.accounting.matrices import attention_matrices, feed_forward_matric
 from lmcourse.chapters.feed_forward import figures
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.loader import Loader
-from lmcourse.models.initialise import initialise
+from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.styles import llama_like
@@ -712,10 +712,10 @@ def train(layer: dict, seed: int, steps: int = 100, context: int = 32) -> float:
     """The loss on new text after a short training, nats per byte."""
     torch.manual_seed(seed)
     model = Transformer(llama_like(2, 64, 4, 256, vocab_size=128, context=context, tied=True, feed_forward=layer))
-    initialise(model, "fan_in")
+    initialize(model, "fan_in")
     optimiser = torch.optim.AdamW(model.parameters())
     rate = Cosine(steps, warmup_steps=10)
-    with Loader(text, batch=8, length=context, seed=seed, prefetch=0) as batches:
+    with Loader(text, batch=8, seq_len=context, seed=seed, prefetch=0) as batches:
         for step in range(steps):
             for group in optimiser.param_groups:
                 group["lr"] = 0.01 * rate(step)

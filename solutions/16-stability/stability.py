@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from lmcourse.chapters.stability import figures
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.loader import Loader
-from lmcourse.models.initialise import initialise
+from lmcourse.models.initialize import initialize
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
@@ -124,11 +124,11 @@ def train(
     """Train a tiny LLaMA, with a treatment or without, until the steps are over or it explodes."""
     torch.manual_seed(seed)
     model = Transformer(llama_like(2, 64, 2, 128, vocab_size=128, context=32, **architecture))
-    initialise(model)
+    initialize(model)
     scores, log_zs = watch(model)
     optimiser, precision = make_optimiser(model, kind, rate, decay), MixedPrecision("fp32", torch.device("cpu"))
     losses, norms = [], []
-    with Loader(text, batch=8, length=32, seed=seed, prefetch=0) as batches:
+    with Loader(text, batch=8, seq_len=32, seed=seed, prefetch=0) as batches:
         for step in range(steps):
             for group in optimiser.param_groups:
                 group["lr"] = rate * min(1, (step + 1) / (warmup + 1))

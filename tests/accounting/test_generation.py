@@ -10,8 +10,8 @@ from torch import Tensor
 from lmcourse.accounting.counter import count_flops
 from lmcourse.accounting.generation import generation_flops
 from lmcourse.accounting.parameters import matmul_parameters
+from lmcourse.inference.decoding_session import Model
 from lmcourse.inference.generate import generate
-from lmcourse.inference.reader import Model
 from lmcourse.models.zoo.find import find_model
 from tests.inference.variants import CONFIGS, build, encoder_decoder, random_tokens
 

@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmcourse.data import origins
+from lmcourse.data import corpus_sources
 from lmcourse.data.corpora import CORPORA, Corpus, find_corpus, split
 from lmcourse.errors import CourseError
 
 
 def test_each_name_is_its_own_corpus() -> None:
     assert {name: corpus.read for name, corpus in CORPORA.items()} == {
-        "synthetic": origins.stories,
-        "python-docs": origins.python_docs,
-        "python-code": origins.python_code,
-        "tiny-shakespeare": origins.tiny_shakespeare,
-        "tinystories": origins.tiny_stories,
+        "synthetic": corpus_sources.stories,
+        "python-docs": corpus_sources.python_docs,
+        "python-code": corpus_sources.python_code,
+        "tiny-shakespeare": corpus_sources.tiny_shakespeare,
+        "tinystories": corpus_sources.tiny_stories,
     }
 
 

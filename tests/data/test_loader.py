@@ -18,11 +18,11 @@ from torch import Tensor
 
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.data.loader import Loader, evaluation_batches
-from lmcourse.data.order import WindowOrder
 from lmcourse.data.token_file import TokenFile, write_tokens
+from lmcourse.data.window_order import WindowOrder
 from lmcourse.device import best_device
 
-SIZES = {"length": st.integers(1, 7), "seed": st.integers(0, 2**40)}
+SIZES = {"seq_len": st.integers(1, 7), "seed": st.integers(0, 2**40)}
 
 
 def starts(batches: Iterator[Batch]) -> list[int]:
@@ -40,25 +40,25 @@ def starts(batches: Iterator[Batch]) -> list[int]:
 
 @given(tokens=st.integers(2, 90), **SIZES)
 @settings(deadline=None)
-def test_an_epoch_has_every_window_once(tokens: int, length: int, seed: int) -> None:
-    length = min(length, tokens - 1)
-    order = WindowOrder(tokens, length, seed)
+def test_an_epoch_has_every_window_once(tokens: int, seq_len: int, seed: int) -> None:
+    seq_len = min(seq_len, tokens - 1)
+    order = WindowOrder(tokens, seq_len, seed)
     for epoch in range(3):
         begun = sorted(order.starts(epoch * order.per_epoch, order.per_epoch))
-        assert all(second - first == length for first, second in pairwise(begun))
-        left_out = begun[0] + tokens - 1 - (begun[-1] + length)
-        assert 0 <= begun[0] < length
-        assert 0 <= left_out < 2 * length
+        assert all(second - first == seq_len for first, second in pairwise(begun))
+        left_out = begun[0] + tokens - 1 - (begun[-1] + seq_len)
+        assert 0 <= begun[0] < seq_len
+        assert 0 <= left_out < 2 * seq_len
 
 
 @given(tokens=st.integers(40, 200), **SIZES)
 @settings(deadline=None, max_examples=20)
-def test_borders_move_and_the_order_changes(tokens: int, length: int, seed: int) -> None:
-    order = WindowOrder(tokens, length, seed)
+def test_borders_move_and_the_order_changes(tokens: int, seq_len: int, seed: int) -> None:
+    order = WindowOrder(tokens, seq_len, seed)
     epochs = [order.starts(epoch * order.per_epoch, order.per_epoch) for epoch in range(150)]
-    assert {min(epoch) for epoch in epochs} == set(range(length))
-    assert len({tuple(start // length for start in epoch) for epoch in epochs}) > 1
-    other = WindowOrder(tokens, length, seed + 1).starts(0, 150 * order.per_epoch)
+    assert {min(epoch) for epoch in epochs} == set(range(seq_len))
+    assert len({tuple(start // seq_len for start in epoch) for epoch in epochs}) > 1
+    other = WindowOrder(tokens, seq_len, seed + 1).starts(0, 150 * order.per_epoch)
     assert other != list(chain.from_iterable(epochs))
     assert other[: -order.per_epoch] != list(chain.from_iterable(epochs[1:]))
 
@@ -72,7 +72,7 @@ def test_an_epoch_is_shuffled_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return generator(seed)
 
     monkeypatch.setattr(np.random, "default_rng", counted)
-    order = WindowOrder(tokens=101, length=1, seed=4)
+    order = WindowOrder(tokens=101, seq_len=1, seed=4)
     for first in range(0, 200, 4):
         order.starts(first, 4)
     assert shuffles == [[4, 0], [4, 1]]
@@ -80,25 +80,30 @@ def test_an_epoch_is_shuffled_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_shuffle_is_fair() -> None:
     """Every window comes first about equally often: 6 windows, 3000 epochs, 500 ± 5 standard deviations of 20."""
-    order = WindowOrder(tokens=7, length=1, seed=0)
+    order = WindowOrder(tokens=7, seq_len=1, seed=0)
     assert order.per_epoch == 6
     first = [order.starts(epoch * 6, 1)[0] for epoch in range(3000)]
     assert all(400 < first.count(window) < 600 for window in range(6))
 
 
-@given(tokens=st.integers(8, 60), batch=st.integers(1, 5), world=st.integers(1, 4), steps=st.integers(1, 9), **SIZES)
+@given(
+    tokens=st.integers(8, 60), batch=st.integers(1, 5), world_size=st.integers(1, 4), steps=st.integers(1, 9), **SIZES
+)
 @settings(deadline=None, max_examples=40)
 def test_the_ranks_together_see_what_one_process_sees(
-    tokens: int, batch: int, world: int, steps: int, length: int, seed: int
+    tokens: int, batch: int, world_size: int, steps: int, seq_len: int, seed: int
 ) -> None:
     text = torch.arange(tokens)
-    whole = Loader(text, batch * world, length, seed=seed, prefetch=0)
-    ranks = [Loader(text, batch, length, seed=seed, rank=rank, world=world, prefetch=0) for rank in range(world)]
+    whole = Loader(text, batch * world_size, seq_len, seed=seed, prefetch=0)
+    ranks = [
+        Loader(text, batch, seq_len, seed=seed, rank=rank, world_size=world_size, prefetch=0)
+        for rank in range(world_size)
+    ]
     for expected in islice(whole, steps):
         got = [next(rank) for rank in ranks]
         assert torch.equal(torch.cat([part.inputs for part in got]), expected.inputs)
         assert all(rank.state_dict() == whole.state_dict() for rank in ranks)
-    assert whole.epoch == steps * batch * world / whole.order.per_epoch
+    assert whole.epoch == steps * batch * world_size / whole.order.per_epoch
 
 
 @given(
@@ -110,13 +115,16 @@ def test_the_ranks_together_see_what_one_process_sees(
 )
 @settings(deadline=None, max_examples=40)
 def test_it_goes_on_where_it_was_on_any_number_of_processes(
-    before: int, first: tuple[int, int], then: tuple[int, int], prefetch: int, length: int, seed: int
+    before: int, first: tuple[int, int], then: tuple[int, int], prefetch: int, seq_len: int, seed: int
 ) -> None:
     """Whatever the batch and the number of ranks before and after, the windows are those of one process and batch 1."""
     text = torch.arange(40)
 
-    def read(batch: int, world: int, steps: int, state: dict[str, int] | None) -> tuple[list[int], dict[str, int]]:
-        loaders = [Loader(text, batch, length, seed=seed, rank=r, world=world, prefetch=prefetch) for r in range(world)]
+    def read(batch: int, world_size: int, steps: int, state: dict[str, int] | None) -> tuple[list[int], dict[str, int]]:
+        loaders = [
+            Loader(text, batch, seq_len, seed=seed, rank=r, world_size=world_size, prefetch=prefetch)
+            for r in range(world_size)
+        ]
         if state is not None:
             for loader in loaders:
                 loader.load_state_dict(state)
@@ -128,7 +136,7 @@ def test_it_goes_on_where_it_was_on_any_number_of_processes(
 
     head, state = read(*first, before, None)
     tail, state = read(*then, 4, state)
-    assert head + tail == starts(islice(Loader(text, 1, length, seed=seed, prefetch=0), len(head + tail)))
+    assert head + tail == starts(islice(Loader(text, 1, seq_len, seed=seed, prefetch=0), len(head + tail)))
     assert state["windows"] == len(head + tail)
 
 
@@ -145,7 +153,7 @@ def test_what_is_made_in_advance_does_not_count(prefetch: int) -> None:
     with Loader(torch.arange(50), 2, 4, seed=1, prefetch=prefetch) as loader:
         for step in range(1, 8):
             next(loader)
-            assert loader.state_dict() == {"tokens": 50, "length": 4, "seed": 1, "windows": 2 * step}
+            assert loader.state_dict() == {"tokens": 50, "seq_len": 4, "seed": 1, "windows": 2 * step}
 
 
 def test_a_file_gives_the_same_batches_as_a_tensor(tmp_path: Path) -> None:
@@ -285,10 +293,10 @@ def test_for_a_gpu_batches_are_pinned_in_the_thread_and_copied_by_the_reader(mon
     assert seen.count(("copied", gpu, True)) == 1
 
 
-@given(tokens=st.integers(2, 90), batch=st.integers(1, 5), length=st.integers(1, 12))
+@given(tokens=st.integers(2, 90), batch=st.integers(1, 5), seq_len=st.integers(1, 12))
 @settings(deadline=None)
-def test_evaluation_has_every_token_once_as_a_target(tokens: int, batch: int, length: int) -> None:
-    batches = list(evaluation_batches(torch.arange(tokens), batch, length))
+def test_evaluation_has_every_token_once_as_a_target(tokens: int, batch: int, seq_len: int) -> None:
+    batches = list(evaluation_batches(torch.arange(tokens), batch, seq_len))
     targets = torch.cat([part.targets.flatten() for part in batches])
     inputs = torch.cat([part.inputs.flatten() for part in batches])
     counted = tokens - 1
@@ -296,36 +304,36 @@ def test_evaluation_has_every_token_once_as_a_target(tokens: int, batch: int, le
     assert inputs[:counted].tolist() == list(range(tokens - 1))
     assert (targets[counted:] == IGNORE_INDEX).all()
     assert not inputs[counted:].any()
-    assert len(targets) - counted < length
+    assert len(targets) - counted < seq_len
     assert [len(part.inputs) for part in batches[:-1]] == [batch] * (len(batches) - 1)
     assert 1 <= len(batches[-1].inputs) <= batch
-    assert {part.inputs.shape[1] for part in batches} == {length}
+    assert {part.inputs.shape[1] for part in batches} == {seq_len}
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"length": 60}, "the text has 60 tokens, and a window of 60 needs 61"),
-        ({"length": 0}, "length of at least 1"),
+        ({"seq_len": 60}, "the text has 60 tokens, and a window of 60 needs 61"),
+        ({"seq_len": 0}, "seq_len of at least 1"),
         ({"seed": -1}, "seed of at least 0"),
         ({"batch": 0}, "batch must be at least 1"),
         ({"prefetch": -1}, "prefetch at least 0"),
-        ({"rank": 2, "world": 2}, "there is no rank 2 among 2 processes"),
+        ({"rank": 2, "world_size": 2}, "there is no rank 2 among 2 processes"),
         ({"rank": -1}, "there is no rank -1"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(changes: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
-        Loader(torch.arange(60), **{"batch": 2, "length": 3, "seed": 0, **changes})
+        Loader(torch.arange(60), **{"batch": 2, "seq_len": 3, "seed": 0, **changes})
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        ({"tokens": 60, "length": 4, "seed": 7, "windows": 1}, "length 4 instead of 3, seed 7 instead of 0"),
-        ({"tokens": 61, "length": 3, "seed": 0, "windows": 1}, "tokens 61 instead of 60"),
-        ({"step": 3}, "has tokens, length, seed, windows; this has step"),
+        ({"tokens": 60, "seq_len": 4, "seed": 7, "windows": 1}, "seq_len 4 instead of 3, seed 7 instead of 0"),
+        ({"tokens": 61, "seq_len": 3, "seed": 0, "windows": 1}, "tokens 61 instead of 60"),
+        ({"step": 3}, "has tokens, seq_len, seed, windows; this has step"),
         ({}, "this has nothing"),
     ],
 )
@@ -334,7 +342,7 @@ def test_a_position_of_another_order_is_refused(state: dict[str, int], message: 
         Loader(torch.arange(60), 2, 3, seed=0).load_state_dict(state)
 
 
-@pytest.mark.parametrize(("batch", "length", "tokens"), [(0, 3, 9), (2, 0, 9), (2, 3, 1), (2, 3, 0)])
-def test_evaluation_of_nothing_is_refused_at_once(batch: int, length: int, tokens: int) -> None:
+@pytest.mark.parametrize(("batch", "seq_len", "tokens"), [(0, 3, 9), (2, 0, 9), (2, 3, 1), (2, 3, 0)])
+def test_evaluation_of_nothing_is_refused_at_once(batch: int, seq_len: int, tokens: int) -> None:
     with pytest.raises(ValueError, match=r"must be at least 1|there is nothing to predict"):
-        evaluation_batches(torch.arange(tokens), batch, length)
+        evaluation_batches(torch.arange(tokens), batch, seq_len)

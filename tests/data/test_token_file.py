@@ -64,7 +64,7 @@ def test_tokens_begin_at_a_multiple_of_64_bytes(tmp_path: Path) -> None:
 
 
 def test_pieces_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_file, "PIECE", 7)
+    monkeypatch.setattr(token_file, "WRITE_CHUNK_TOKENS", 7)
     write_tokens(tmp_path / "a", [range(20), np.arange(20, 21, dtype=np.uint8), range(21, 50)], 50)
     assert TokenFile(tmp_path / "a")[:].tolist() == list(range(50))
     with pytest.raises(ValueError, match="token 50 at position 50 is not in a vocabulary of 50"):
@@ -73,7 +73,7 @@ def test_pieces_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_memory_does_not_grow_with_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """2 million tokens, once in many chunks and once in one that is a file itself: 16 MB as int64."""
-    monkeypatch.setattr(token_file, "PIECE", 2**14)
+    monkeypatch.setattr(token_file, "WRITE_CHUNK_TOKENS", 2**14)
     np.memmap(tmp_path / "raw", np.int64, "w+", shape=2_000_000).flush()
     for chunks in (
         (np.zeros(10_000, np.int64) for _ in range(200)),

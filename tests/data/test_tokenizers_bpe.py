@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lmcourse.data.tokenizers import BPETokenizer, FastBPETokenizer, fast_bpe, load_tokenizer
-from lmcourse.data.tokenizers.words import PATTERN, split_words
+from lmcourse.data.tokenizers.pre_tokenizer import PATTERN, split_words
 from lmcourse.errors import CourseError
 from tests.data.texts import ENGLISH, EVERY, ODD
 
@@ -33,7 +33,7 @@ def fast(plain: BPETokenizer) -> FastBPETokenizer:
 
 @pytest.fixture(scope="module")
 def without_tiktoken(plain: BPETokenizer) -> Callable[[str], list[int]]:
-    return fast_bpe._hugging_face(plain.pieces, plain.merges)
+    return fast_bpe._hugging_face(plain.token_bytes, plain.merges)
 
 
 @given(text=EVERY)
@@ -51,7 +51,7 @@ def test_plain_and_fast_learn_the_same_merges(texts: list[str], vocab_size: int)
     """Of a few characters: ties everywhere, runs of one letter, whose pairs overlap, and letters of several bytes."""
     plain, fast = BPETokenizer.train(texts, vocab_size), FastBPETokenizer.train(texts, vocab_size)
     assert plain.merges == fast.merges
-    assert len(set(plain.pieces)) == plain.vocab_size, "a piece comes from one merge only"
+    assert len(set(plain.token_bytes)) == plain.vocab_size, "each comes from one merge only"
     for text in texts:
         assert plain.encode(text) == fast.encode(text)
 
@@ -91,7 +91,7 @@ def test_merges_by_hand() -> None:
     """ab occurs three times, then abc twice; bd once. Of the ties that follow none was seen twice."""
     tokenizer = BPETokenizer.train(["abc", "abc", "abd"], 300)
     assert tokenizer.merges == [(97, 98), (256, 99)]
-    assert tokenizer.pieces[256:] == [b"ab", b"abc"]
+    assert tokenizer.token_bytes[256:] == [b"ab", b"abc"]
     assert tokenizer.encode("abcab abd") == [257, 256, 32, 256, 100]
     assert BPETokenizer.train(["ba ba", "ab ab"], 300).merges == [(97, 98), (98, 97)], "of ties, the smaller first"
 
@@ -145,5 +145,5 @@ def test_tiktoken_is_taken_where_it_is_installed(plain: BPETokenizer, monkeypatc
     monkeypatch.setattr(fast_bpe, "find_spec", lambda name: name == "tiktoken")
     monkeypatch.setattr(fast_bpe, "import_module", {"tiktoken": SimpleNamespace(Encoding=Encoding)}.__getitem__)
     assert FastBPETokenizer(plain.merges).encode("text") == [7]
-    ranks = {piece: token for token, piece in enumerate(plain.pieces)}
+    ranks = {piece: token for token, piece in enumerate(plain.token_bytes)}
     assert given == {"pat_str": PATTERN, "mergeable_ranks": ranks, "special_tokens": {}}

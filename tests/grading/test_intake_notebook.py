@@ -17,6 +17,7 @@ import nbformat
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nbformat import v3
 
 from lmcourse.grading.intake import files
 from lmcourse.grading.intake import notebook as notebook_format
@@ -295,3 +296,25 @@ def test_a_name_is_shown_as_it_is_or_spelled_out() -> None:
     assert escaped_name("naïve (2).ipynb") == "naïve (2).ipynb"
     assert escaped_name("a\n\u202e\udce9") == "a\\u000a\\u202e\\udce9"
     assert len(escaped_name("x" * 300)) == files.MAX_NAME_CHARS
+
+
+def test_old_formats_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+    old = v3.new_notebook(worksheets=[v3.new_worksheet(cells=[v3.new_code_cell("1 + 1")])])
+    path = tmp_path / "old.ipynb"
+    path.write_bytes(b"\xef\xbb\xbf" + v3.writes_json(old).encode())
+    assert [cell.source for cell in read_notebook(path).cells] == ["1 + 1"]
+
+
+def test_an_enormous_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 10)
+    path = tmp_path / "big.ipynb"
+    path.write_text("{" + " " * 20 + "}")
+    with pytest.raises(UnreadableError, match="clear its outputs"):
+        read_notebook(path)
+
+
+def test_nested_too_deep_is_unreadable(tmp_path: Path) -> None:
+    path = tmp_path / "deep.ipynb"
+    path.write_text("[" * 100_000)
+    with pytest.raises(UnreadableError, match="open it in JupyterLab"):
+        read_notebook(path)

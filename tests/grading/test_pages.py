@@ -20,7 +20,8 @@ from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_noteboo
 from lmcourse.grading.config import configure
 from lmcourse.grading.pages import display, html
 from lmcourse.grading.pages.display import CleanForDisplay
-from lmcourse.grading.pages.hide_tests import HideTests
+from lmcourse.grading.pages.hide_tests import HideTests, without_hidden
+from lmcourse.grading.pages.html import clean_html
 from lmcourse.grading.reports import REPORT_FIELDS, read_report
 from lmcourse.report import REPORT_MIME
 from tests.grading.strange import ANYTHING
@@ -292,3 +293,29 @@ def test_feedback_pages_are_drawn_in_this_order(tmp_path: Path) -> None:
     configure(config, tmp_path)
     assert config.HTMLExporter.preprocessors == [CleanForDisplay]
     assert HideTests in config.GenerateFeedback.preprocessors
+
+
+@pytest.mark.parametrize(
+    ("html", "clean"),
+    [
+        ("<b>bold</b>", "<b>bold</b>"),
+        ("a<script>alert(1)</script>", "aalert(1)"),
+        ("<img src=x onerror=alert(1)>", "<img>"),
+        ("<img src='https://example.org/seen.png'>", "<img>"),
+        ('<img src="data:image/png;base64,AAAA">', '<img src="data:image/png;base64,AAAA">'),
+        ('<img src="data:image/svg+xml;base64,AAAA">', "<img>"),
+        ("<a href='javascript:alert(1)'>x</a>", "<a>x</a>"),
+        ("<a href='data:text/html,<b>'>x</a>", '<a href="#">x</a>'),
+        ("<a href='https://example.org'>x</a>", '<a href="https://example.org">x</a>'),
+        ('<div style="position: fixed; color: red">x</div>', '<div style="color: red;">x</div>'),
+        ("<iframe srcdoc='x'></iframe><form action=x><input></form>x", "\nx"),
+        ("<svg onload=alert(1)><style>*{}</style></svg>", "*{}"),
+    ],
+)
+def test_html_keeps_what_is_harmless(html: str, clean: str) -> None:
+    assert clean_html(html) == clean
+
+
+def test_hidden_regions_go_even_if_they_never_end() -> None:
+    source = "a\n### BEGIN HIDDEN TESTS\nb\n### END HIDDEN TESTS\nc\n# BEGIN HIDDEN TESTS\nd"
+    assert without_hidden(source) == "a\nc"

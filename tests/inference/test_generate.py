@@ -8,8 +8,8 @@ from itertools import islice
 import pytest
 import torch
 
+from lmcourse.inference.decoding_session import DecodingSession
 from lmcourse.inference.generate import generate, stream, stream_batch
-from lmcourse.inference.reader import Reader
 from lmcourse.inference.sampling import Sampling, greedy
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.block import BlockConfig
@@ -209,8 +209,8 @@ def test_the_whole_context_can_be_used() -> None:
 
 def test_a_reader_reads_on() -> None:
     model = build(CONFIGS["two windows"])
-    reader = Reader(model)
-    parts = [reader.read(torch.tensor([part])) for part in ([1, 2, 3], [4], [5, 6, 7, 8, 9, 1])]
+    session = DecodingSession(model)
+    parts = [session.next_logits(torch.tensor([part])) for part in ([1, 2, 3], [4], [5, 6, 7, 8, 9, 1])]
     with torch.inference_mode():
         whole = model(torch.tensor([[1, 2, 3, 4, 5, 6, 7, 8, 9, 1]]))[0]
     torch.testing.assert_close(torch.cat(parts), whole[[2, 3, 9]], atol=2e-5, rtol=0)
@@ -218,10 +218,10 @@ def test_a_reader_reads_on() -> None:
 
 def test_select_reorders_what_an_encoder_decoder_has_read() -> None:
     model, sources, rows = encoder_decoder(), [[3, 1, 4], [1, 5, 9, 2, 6], [5]], [2, 0, 2, 1]
-    reader = Reader(model, sources=sources)
-    reader.read(torch.tensor([[1], [2], [3]]))
-    reader.select(torch.tensor(rows))
-    logits = reader.read(torch.tensor([[7], [7], [7], [7]]))
+    session = DecodingSession(model, sources=sources)
+    session.next_logits(torch.tensor([[1], [2], [3]]))
+    session.select(torch.tensor(rows))
+    logits = session.next_logits(torch.tensor([[7], [7], [7], [7]]))
     with torch.inference_mode():
         for got, row in zip(logits, rows, strict=True):
             expected = model(torch.tensor([sources[row]]), torch.tensor([[row + 1, 7]]))[0, -1]

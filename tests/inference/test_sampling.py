@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lmcourse.inference.sampling import Sampling, draw, greedy, min_p, temperature, top_k, top_p
+from lmcourse.inference.sampling import Sampling, greedy, min_p, sample, temperature, top_k, top_p
 
 # Few values, so that ties are common; steps of ½, so that sums and comparisons are far from rounding.
 rows = st.lists(st.integers(-6, 6).map(lambda n: n / 2), min_size=1, max_size=9)
@@ -126,7 +126,7 @@ def test_formats_are_kept(dtype: torch.dtype) -> None:
         lambda x: temperature(x, 2.0),
     ):
         assert rule(logits).dtype == dtype
-    assert draw(logits).dtype == torch.long
+    assert sample(logits).dtype == torch.long
 
 
 def test_the_input_is_left_alone() -> None:
@@ -161,7 +161,7 @@ def test_impossible_settings_get_one_line(act, message: str) -> None:
 
 def test_draws_follow_the_probabilities() -> None:
     row, count = torch.tensor([0.6, 0.3, 0.1]).log(), 20_000
-    tokens = draw(row.expand(count, 3), torch.Generator().manual_seed(0))
+    tokens = sample(row.expand(count, 3), torch.Generator().manual_seed(0))
     shares = torch.bincount(tokens, minlength=3) / count
     # Four standard deviations of a share are at most 4 · √(¼ / 20000) = 0.014.
     torch.testing.assert_close(shares, torch.tensor([0.6, 0.3, 0.1]), atol=0.014, rtol=0)
@@ -169,7 +169,7 @@ def test_draws_follow_the_probabilities() -> None:
 
 def test_a_seed_repeats_a_draw() -> None:
     logits = torch.randn(64, 100, generator=torch.Generator().manual_seed(1))
-    first, again, other = (draw(logits, torch.Generator().manual_seed(seed)).tolist() for seed in (5, 5, 6))
+    first, again, other = (sample(logits, torch.Generator().manual_seed(seed)).tolist() for seed in (5, 5, 6))
     assert first == again != other
 
 

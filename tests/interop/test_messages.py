@@ -99,8 +99,8 @@ def test_a_place_that_is_no_model(tmp_path) -> None:
 
 def test_a_model_that_a_family_cannot_express(pairs, tmp_path) -> None:
     line = refusal(to_hugging_face, pairs("gemma2").ours, tmp_path, family="llama")
-    for fact in ("unit_offset", "placement", "soft_cap", "embedding_scale"):
-        assert fact in line
+    for name in ("unit_offset", "placement", "soft_cap", "embedding_scale"):
+        assert name in line
     assert not list(tmp_path.iterdir())
     # Two widths of feed-forward layers: no family has that.
     attention = AttentionConfig(2, rotary=RotaryConfig())

@@ -11,9 +11,9 @@ import torch.nn.functional as F
 
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop import family
-from lmcourse.models.interop.facts import build, facts_of
 from lmcourse.models.interop.families import FAMILIES
-from lmcourse.models.interop.layouts import Same, Stacked
+from lmcourse.models.interop.flat_config import flatten, unflatten
+from lmcourse.models.interop.weight_layouts import Same, Stacked
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.block import ParallelBlock
 from lmcourse.nn.norm import Norm
@@ -28,11 +28,11 @@ BY_NAME = {sample.name: sample for sample in SAMPLES}
 OTHER = {"gelu": "gelu_tanh", "gelu_tanh": "gelu", "silu": "gelu", "relu": "gelu", "relu2": "relu"}
 
 
-def turned(facts, **changes):
-    return replace(facts.rotary, **changes)
+def turned(flat, **changes):
+    return replace(flat.rotary, **changes)
 
 
-# What a reader of papers gets wrong: the sample, and the facts that are wrong.
+# What a reader of papers gets wrong: the sample, and the fields that are wrong.
 MISTAKES = [
     ("llama2", "theta", lambda f: {"rotary": turned(f, theta=20_000.0)}),
     ("llama2", "interleaved", lambda f: {"rotary": turned(f, layout="interleaved")}),
@@ -56,12 +56,12 @@ MISTAKES = [
         "short for long",
         lambda f: {"rotary": turned(f, scaling=replace(f.rotary.scaling, original_context=40))},
     ),
-    ("mistral", "no window", lambda f: {"local": (), "span": None}),
+    ("mistral", "no window", lambda f: {"local_layers": (), "local_span": None}),
     ("mistral", "chunk", lambda f: {"local_kind": "chunk"}),
-    ("qwen2-window", "other layers", lambda f: {"local": tuple(not near for near in f.local)}),
+    ("qwen2-window", "other layers", lambda f: {"local_layers": tuple(not near for near in f.local_layers)}),
     ("gpt2", "position offset", lambda f: {"position_offset": 1, "max_positions": f.max_positions - 1}),
     ("opt", "position offset", lambda f: {"position_offset": 0, "max_positions": f.max_positions + 2}),
-    ("qwen3", "norm after turning", lambda f: {"late": True}),
+    ("qwen3", "norm after turning", lambda f: {"qk_norm_after_rotary": True}),
     ("qwen3", "no norm on q and k", lambda f: {"qk_norm": None}),
     ("qwen2", "no biases", lambda f: {"bias": False}),
     ("gpt2", "no positions", lambda f: {"max_positions": None}),
@@ -75,9 +75,9 @@ MISTAKES = [
     ("gemma2", "no cap on scores", lambda f: {"soft_cap": None}),
     ("gemma2", "no cap on logits", lambda f: {"logit_cap": None}),
     ("gemma2", "usual scale", lambda f: {"scale": None}),
-    ("gemma2", "odd layers local", lambda f: {"local": tuple(not near for near in f.local)}),
+    ("gemma2", "odd layers local", lambda f: {"local_layers": tuple(not near for near in f.local_layers)}),
     ("gemma3", "one theta", lambda f: {"local_rotary": None}),
-    ("gemma3", "four local for one full", lambda f: {"local": tuple((i + 1) % 5 != 0 for i in range(f.layers))}),
+    ("gemma3", "four local for one full", lambda f: {"local_layers": tuple((i + 1) % 5 != 0 for i in range(f.layers))}),
     ("gemma3", "no norm on q and k", lambda f: {"qk_norm": None}),
     ("gpt-neox", "all turned", lambda f: {"rotary": turned(f, fraction=1.0)}),
     ("gpt-j", "half", lambda f: {"rotary": turned(f, layout="half")}),
@@ -95,12 +95,12 @@ MISTAKES = [
     ("cohere-plus", "no norm on q and k", lambda f: {"qk_norm": None}),
     ("cohere", "no logit scale", lambda f: {"logit_scale": 1.0}),
     ("cohere", "half", lambda f: {"rotary": turned(f, layout="half")}),
-    ("cohere2", "all turned", lambda f: {"turned": ()}),
-    ("cohere2", "two local for one full", lambda f: {"local": tuple((i + 1) % 3 != 0 for i in range(f.layers))}),
+    ("cohere2", "all turned", lambda f: {"rotary_layers": ()}),
+    ("cohere2", "two local for one full", lambda f: {"local_layers": tuple((i + 1) % 3 != 0 for i in range(f.layers))}),
     ("cohere2", "no logit scale", lambda f: {"logit_scale": 1.0}),
     ("cohere2", "half", lambda f: {"rotary": turned(f, layout="half")}),
     ("nemotron", "no 1 + w", lambda f: {"unit_offset": False}),
-    ("smollm3", "all turned", lambda f: {"turned": ()}),
+    ("smollm3", "all turned", lambda f: {"rotary_layers": ()}),
     ("granite", "no residual scale", lambda f: {"residual_scale": 1.0}),
     ("granite", "no embedding scale", lambda f: {"embedding_scale": 1.0}),
     ("granite", "no logit scale", lambda f: {"logit_scale": 1.0}),
@@ -109,20 +109,20 @@ MISTAKES = [
     ("t5-v1.0", "unscaled logits", lambda f: {"logit_scale": 1.0}),
     ("t5-v1.1", "scaled logits", lambda f: {"logit_scale": f.d_model**-0.5}),
     ("t5-v1.1", "max_distance", lambda f: {"position_bias": RelativePositionBiasConfig(12, 26)}),
-    ("llama4-dense", "norm before turning", lambda f: {"late": False}),
+    ("llama4-dense", "norm before turning", lambda f: {"qk_norm_after_rotary": False}),
     ("llama4-dense", "no temperature", lambda f: {"temperature": None}),
     ("llama4-dense", "window", lambda f: {"local_kind": "window"}),
     ("llama4-dense", "no norm on q and k", lambda f: {"qk_norm": None}),
-    ("llama4-dense", "all turned", lambda f: {"turned": ()}),
+    ("llama4-dense", "all turned", lambda f: {"rotary_layers": ()}),
     ("llama4-dense", "another floor", lambda f: {"temperature": replace(f.temperature, floor=9)}),
     ("llama4-dense", "half", lambda f: {"rotary": turned(f, layout="half")}),
 ]
 
 
 def off_by(sample, pair, changes) -> float:
-    """How far the logits are when the same weights are in a model with other facts."""
-    config = build(replace(facts_of(pair.ours.config), **changes))
-    model = Transformer(config) if facts_of(config).encoder_layers is None else EncoderDecoder(config)
+    """How far the logits are when the same weights are in a model with other flat."""
+    config = unflatten(replace(flatten(pair.ours.config), **changes))
+    model = Transformer(config) if flatten(config).encoder_layers is None else EncoderDecoder(config)
     weights = pair.ours.state_dict()
     if changes.get("placement") == "pre":
         # The same norms, one a branch, in another place.
@@ -141,17 +141,17 @@ def difference(model, sample, pair) -> float:
 
 
 @pytest.mark.parametrize(("name", "mistake", "change"), MISTAKES, ids=[f"{n}: {m}" for n, m, _ in MISTAKES])
-def test_a_wrong_fact_is_seen(name, mistake, change, pairs) -> None:
+def test_a_wrong_field_is_seen(name, mistake, change, pairs) -> None:
     pair = pairs(name)
-    assert off_by(BY_NAME[name], pair, change(facts_of(pair.ours.config))) > TOLERANCE
+    assert off_by(BY_NAME[name], pair, change(flatten(pair.ours.config))) > TOLERANCE
 
 
 @EVERY_SAMPLE
 def test_a_wrong_epsilon_and_a_wrong_activation_are_seen(sample, pairs) -> None:
     pair = pairs(sample.name)
-    facts = facts_of(pair.ours.config)
-    assert off_by(sample, pair, {"eps": 10 * facts.eps}) > TOLERANCE
-    assert off_by(sample, pair, {"activation": OTHER[facts.activation]}) > TOLERANCE
+    flat = flatten(pair.ours.config)
+    assert off_by(sample, pair, {"eps": 10 * flat.eps}) > TOLERANCE
+    assert off_by(sample, pair, {"activation": OTHER[flat.activation]}) > TOLERANCE
 
 
 @pytest.mark.parametrize("more", [-1, 1])
@@ -159,7 +159,7 @@ def test_a_wrong_epsilon_and_a_wrong_activation_are_seen(sample, pairs) -> None:
 def test_a_window_that_is_off_by_one_is_seen(name, more, pairs) -> None:
     """So is the flash-attention convention, in which (N, 0) means N + 1 keys."""
     pair = pairs(name)
-    assert off_by(BY_NAME[name], pair, {"span": facts_of(pair.ours.config).span + more}) > TOLERANCE
+    assert off_by(BY_NAME[name], pair, {"local_span": flatten(pair.ours.config).local_span + more}) > TOLERANCE
 
 
 @pytest.mark.parametrize("name", ["cohere", "falcon-7b", "falcon-40b", "gpt-j", "gpt-neox", "phi-2"])

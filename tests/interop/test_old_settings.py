@@ -1,4 +1,4 @@
-"""Settings as they stand in published folders, many older than today's names: `transformers` reads them as we do."""
+"""ConfigJson as they stand in published folders, many older than today's names: `transformers` reads them as we do."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from lmcourse.errors import CourseError
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop import FAMILIES
-from lmcourse.models.interop.facts import ModelConfig, facts_of
 from lmcourse.models.interop.family import Family
+from lmcourse.models.interop.flat_config import ModelConfig, flatten
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.find import all_models
 from lmcourse.parity.reference import import_transformers
@@ -272,9 +272,9 @@ def test_read_as_transformers_reads_them(name) -> None:
 def test_the_defaults_of_transformers_are_ours(model_type) -> None:
     """Every key that transformers writes today is known, and has the meaning that its absence has."""
     family, config = FAMILIES[model_type], import_transformers().AutoConfig.for_model(model_type)
-    facts = facts_of(family.read(config.to_dict()))
-    assert facts.vocab_size == config.vocab_size
-    assert facts.layers == config.num_hidden_layers
+    flat = flatten(family.read(config.to_dict()))
+    assert flat.vocab_size == config.vocab_size
+    assert flat.layers == config.num_hidden_layers
     back = family.read(family.write(family.read(config.to_dict())))
     assert back == family.read(config.to_dict())
 

@@ -1,4 +1,4 @@
-"""Settings that scale RoPE mean what transformers takes them to mean, number by number."""
+"""ConfigJson that scale RoPE mean what transformers takes them to mean, number by number."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_a_later_token_changes_no_earlier_logit(kind: Kind) -> None:
 def test_padding_leaves_the_state_alone(kind: Kind) -> None:
     ours, x = Recurrent(kind, 5, 7, 2), torch.randn(2, 6, 5)
     real = torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
-    _, ends = ours(x, real=real)
+    _, ends = ours(x, token_mask=real)
     _, alone = ours(x[1:, :4])
     torch.testing.assert_close(torch.stack(ends)[:, :, 1:], torch.stack(alone))
 
@@ -99,7 +99,7 @@ def translator(kind: Kind = "lstm", attention: bool = True) -> Seq2Seq:
 def test_attention_is_the_formula(kind: Kind) -> None:
     """e_i = s · h_i, α = softmax e, a = Σ α_i h_i, logits = U [a; s]."""
     model, source, target = translator(kind), tokens(length=9), tokens(length=5, vocab_size=47)
-    read = model.read(source)
+    read = model.encode(source)
     hidden, _ = model.decoder(model.target_embedding(target), read.states)
     logits, _, weights = model.decode(target, read)
     for row in range(2):
@@ -118,7 +118,7 @@ def test_attention_is_the_formula(kind: Kind) -> None:
 def test_teacher_forcing_is_reading_step_by_step(kind: Kind, attention: bool) -> None:
     model, source, target = translator(kind, attention), tokens(length=9), tokens(length=5, vocab_size=47)
     at_once = model(source, target)
-    read, states = model.read(source), None
+    read, states = model.encode(source), None
     for step in range(5):
         logits, states, _ = model.decode(target[:, step : step + 1], read, states)
         torch.testing.assert_close(logits[:, 0], at_once[:, step])

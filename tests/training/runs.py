@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.models.initialise import initialise
+from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.course import modern
 from lmcourse.training.checkpoint_format import MODEL
@@ -44,7 +44,7 @@ def model(dropout: float = 0.1) -> Transformer:
     built = Transformer(config.with_(block=replace(config.block, dropout=dropout)))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        initialise(built)
+        initialize(built)
     return built
 
 

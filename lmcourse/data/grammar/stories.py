@@ -22,13 +22,13 @@ from lmcourse.data.grammar.words import HEROES, TOPICS
 NUMBERS = {"one": "s", "many": ""}
 """What announces the number of a noun, and the ending of its verb."""
 
-PARAGRAPH_ENDS, STORY_ENDS, SUM = 0.2, 0.25, 0.15
+PARAGRAPH_END_PROBABILITY, STORY_END_PROBABILITY, SUM_PROBABILITY = 0.2, 0.25, 0.15
 """Probabilities: that a paragraph ends after a sentence, a story after a paragraph, and that a sum is said instead."""
 
-CLAUSE = 0.25
+RELATIVE_CLAUSE_PROBABILITY = 0.25
 """The probability that a noun gets a relative clause. Two nouns wait for verbs then: below ½, or it would never end."""
 
-DEEPER = 0.5
+NESTED_SUM_PROBABILITY = 0.5
 """The probability that a sum opens one more bracket."""
 
 
@@ -37,7 +37,7 @@ def story_grammar() -> Grammar:
     """The grammar of the stories. A symbol's name is a part of the text and what must be remembered there."""
     rules: dict[str, list[Rule]] = {
         "story": _heroes(1.0),
-        "next": [Rule(STORY_ENDS, "\n"), *_heroes(1 - STORY_ENDS)],
+        "next": [Rule(STORY_END_PROBABILITY, "\n"), *_heroes(1 - STORY_END_PROBABILITY)],
         "stop": [Rule(1.0, ".")],
         "close": [Rule(1.0, ")")],
     }
@@ -65,12 +65,12 @@ def _heroes(probability: float) -> list[Rule]:
 def _body(hero: str, topic: str) -> Iterator[Rule]:
     """The end of the paragraph, or one sentence and the rest of it."""
     rest = f"body {hero} {topic}"
-    yield Rule(PARAGRAPH_ENDS, f" So {hero} goes home.\n", ("next",))
+    yield Rule(PARAGRAPH_END_PROBABILITY, f" So {hero} goes home.\n", ("next",))
     for value in range(10):
-        yield Rule(SUM / 10, f" Now {value} is ", (f"sum {value}", "stop", rest))
+        yield Rule(SUM_PROBABILITY / 10, f" Now {value} is ", (f"sum {value}", "stop", rest))
     for number in NUMBERS:
         then = (f"noun {topic} {number}", f"verb {topic} {number}", "stop", rest)
-        yield Rule((1 - PARAGRAPH_ENDS - SUM) / len(NUMBERS), f" {number.capitalize()}", then)
+        yield Rule((1 - PARAGRAPH_END_PROBABILITY - SUM_PROBABILITY) / len(NUMBERS), f" {number.capitalize()}", then)
 
 
 def _sentence(topic: str) -> dict[str, list[Rule]]:
@@ -81,12 +81,16 @@ def _sentence(topic: str) -> dict[str, list[Rule]]:
     for number, ending in NUMBERS.items():
         plural = "" if ending else "s"
         rules[f"noun {topic} {number}"] = [Rule(p, f" {noun}{plural}") for noun, p in _ranked(words.nouns)]
-        acts = [Rule(p, f" {verb}{ending}") for verb, p in _ranked(words.acts)]
-        meets = [Rule(p, f" {verb}{ending}") for verb, p in _ranked(words.meets)]
+        acts = [Rule(p, f" {verb}{ending}") for verb, p in _ranked(words.intransitive_verbs)]
+        meets = [Rule(p, f" {verb}{ending}") for verb, p in _ranked(words.transitive_verbs)]
         meets_whom = [Rule(rule.probability, rule.text, (f"object {topic}",)) for rule in meets]
-        rules[f"verb {topic} {number}"] = _scaled((1 - CLAUSE) / 2, acts + meets_whom) + _clause(topic, number, "verb")
+        rules[f"verb {topic} {number}"] = _scaled((1 - RELATIVE_CLAUSE_PROBABILITY) / 2, acts + meets_whom) + _clause(
+            topic, number, "verb"
+        )
         # Inside a clause the object is known, it is the noun before: "many owls that one bear fears".
-        rules[f"meets {topic} {number}"] = _scaled(1 - CLAUSE, meets) + _clause(topic, number, "meets")
+        rules[f"meets {topic} {number}"] = _scaled(1 - RELATIVE_CLAUSE_PROBABILITY, meets) + _clause(
+            topic, number, "meets"
+        )
     return rules
 
 
@@ -94,7 +98,7 @@ def _clause(topic: str, number: str, waiting: str) -> list[Rule]:
     """A relative clause: its noun and verb come first, then the verb that waited for them."""
     return [
         Rule(
-            CLAUSE / len(NUMBERS),
+            RELATIVE_CLAUSE_PROBABILITY / len(NUMBERS),
             f" that {inner}",
             (f"noun {topic} {inner}", f"meets {topic} {inner}", f"{waiting} {topic} {number}"),
         )
@@ -104,9 +108,9 @@ def _clause(topic: str, number: str, waiting: str) -> list[Rule]:
 
 def _sum(value: int) -> Iterator[Rule]:
     """The number itself, or a bracket with a part of it and a sum for what remains."""
-    yield Rule(1 - DEEPER if value else 1.0, str(value))
+    yield Rule(1 - NESTED_SUM_PROBABILITY if value else 1.0, str(value))
     for part in range(1, value + 1):
-        yield Rule(DEEPER / value, f"({part} + ", (f"sum {value - part}", "close"))
+        yield Rule(NESTED_SUM_PROBABILITY / value, f"({part} + ", (f"sum {value - part}", "close"))
 
 
 def _ranked(words: Sequence[str]) -> list[tuple[str, float]]:

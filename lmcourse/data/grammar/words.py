@@ -15,14 +15,14 @@ class Topic:
     Attributes:
         place: what a paragraph opens with.
         nouns: in the singular; the plural adds an s.
-        acts: verbs without an object, in the plural; the singular adds an s.
-        meets: verbs with an object, in the plural; the singular adds an s.
+        intransitive_verbs: verbs without an object, in the plural; the singular adds an s.
+        transitive_verbs: verbs with an object, in the plural; the singular adds an s.
     """
 
     place: str
     nouns: Sequence[str]
-    acts: Sequence[str]
-    meets: Sequence[str]
+    intransitive_verbs: Sequence[str]
+    transitive_verbs: Sequence[str]
 
 
 TOPICS: Mapping[str, Topic] = {

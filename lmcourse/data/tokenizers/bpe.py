@@ -14,37 +14,37 @@ from itertools import pairwise
 from typing import Any, Self
 
 from lmcourse.data.tokenizers.bytes import BYTES
-from lmcourse.data.tokenizers.pieces import look_up
-from lmcourse.data.tokenizers.words import split_words
+from lmcourse.data.tokenizers.lookup import look_up
+from lmcourse.data.tokenizers.pre_tokenizer import split_words
 
 Pair = tuple[int, int]
 
-LEAST = 2
+MIN_PAIR_COUNT = 2
 """How often a pair must have been seen to be merged: a token for what was seen once shortens nothing but that place."""
 
 
 class BPETokenizer:
-    """Cuts text into the pieces that a list of merges makes.
+    """Byte pair encoding with a list of merges.
 
     Args:
         merges: pairs of tokens, in the order in which they were learned; merge i makes token 256 + i.
 
     Attributes:
         vocab_size: 256 + the number of merges.
-        pieces: the bytes of every token.
+        token_bytes: the bytes of every token.
 
     Raises:
-        ValueError: a merge of tokens that do not exist yet, or two that make the same piece, as training never does.
+        ValueError: a merge of tokens that do not exist yet, or two that make the same bytes, as training never does.
     """
 
     def __init__(self, merges: Sequence[Sequence[int]]) -> None:
         self.merges: list[Pair] = [(left, right) for left, right in merges]
-        self.pieces = list(BYTES)
+        self.token_bytes = list(BYTES)
         for pair in self.merges:
-            self.pieces.append(b"".join(look_up(self.pieces, pair)))
-        self.vocab_size = len(self.pieces)
-        if len(set(self.pieces)) < self.vocab_size:
-            raise ValueError("two merges make the same piece")
+            self.token_bytes.append(b"".join(look_up(self.token_bytes, pair)))
+        self.vocab_size = len(self.token_bytes)
+        if len(set(self.token_bytes)) < self.vocab_size:
+            raise ValueError("two merges make the same bytes")
         self._made_by = {pair: token for token, pair in enumerate(self.merges, start=len(BYTES))}
 
     @classmethod
@@ -87,7 +87,7 @@ class BPETokenizer:
         Raises:
             ValueError: there is no such token.
         """
-        return b"".join(look_up(self.pieces, tokens)).decode(errors="replace")
+        return b"".join(look_up(self.token_bytes, tokens)).decode(errors="replace")
 
     def to_json(self) -> dict[str, Any]:
         """The merges; the tokens follow from them."""
@@ -129,7 +129,7 @@ class PairCounts:
     def commonest(self) -> Pair | None:
         """The pair to merge next; None if all that are left are too rare."""
         pair = min(self.counts, key=lambda pair: (-self.counts[pair], pair), default=None)
-        return pair if pair is not None and self.counts[pair] >= LEAST else None
+        return pair if pair is not None and self.counts[pair] >= MIN_PAIR_COUNT else None
 
     def merge(self, pair: Pair, token: int) -> None:
         """Put a token in place of the pair in all words."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lmcourse.data.tokenizers.pieces import look_up, to_utf8
+from lmcourse.data.tokenizers.lookup import look_up, to_utf8
 
 BYTES = tuple(bytes([value]) for value in range(256))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lmcourse.data.tokenizers.pieces import look_up
+from lmcourse.data.tokenizers.lookup import look_up
 
 
 class CharacterTokenizer:

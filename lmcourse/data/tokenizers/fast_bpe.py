@@ -6,8 +6,8 @@ where that is not installed. Merges and tokens are those of the plain one:
 - `tokenizers` merges the commonest pair too, and of equally common ones the pair of smaller tokens, left before right;
   its alphabet is numbered in the order of the characters, and merges as they come (its trainer.rs). So that token i is
   byte i, it is given every byte as the character of the same number.
-- `tiktoken` knows no merges, only pieces with ranks: it joins the two neighbours that form the piece of lowest rank.
-  For merges that were learned from text that is the same, because a piece comes from one merge only.
+- `tiktoken` knows no merges, only ranks of byte strings: it joins the two neighbours that form the one of lowest rank.
+  For merges that were learned from text that is the same, because each comes from one merge only.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from lmcourse.data.tokenizers.bpe import LEAST, BPETokenizer, Pair
+from lmcourse.data.tokenizers.bpe import MIN_PAIR_COUNT, BPETokenizer, Pair
 from lmcourse.data.tokenizers.bytes import BYTES
-from lmcourse.data.tokenizers.pieces import to_utf8
-from lmcourse.data.tokenizers.words import PATTERN
+from lmcourse.data.tokenizers.lookup import to_utf8
+from lmcourse.data.tokenizers.pre_tokenizer import PATTERN
 from lmcourse.errors import CourseError
 
 Encode = Callable[[str], list[int]]
@@ -36,14 +36,16 @@ class FastBPETokenizer(BPETokenizer):
 
     def __init__(self, merges: Sequence[Sequence[int]]) -> None:
         super().__init__(merges)
-        self._encode = _tiktoken(self.pieces) if find_spec("tiktoken") else _hugging_face(self.pieces, self.merges)
+        self._encode = (
+            _tiktoken(self.token_bytes) if find_spec("tiktoken") else _hugging_face(self.token_bytes, self.merges)
+        )
 
     @staticmethod
     def _learn(texts: Iterable[str], merges: int) -> list[Pair]:
         library = _tokenizers()
         trainer = library.trainers.BpeTrainer(
             vocab_size=len(BYTES) + merges,
-            min_frequency=LEAST,
+            min_frequency=MIN_PAIR_COUNT,
             initial_alphabet=[_characters(byte) for byte in BYTES],
             show_progress=False,
         )
@@ -62,17 +64,17 @@ class FastBPETokenizer(BPETokenizer):
         return self._encode(text)
 
 
-def _tiktoken(pieces: Sequence[bytes]) -> Encode:
-    ranks = {piece: token for token, piece in enumerate(pieces)}
+def _tiktoken(token_bytes: Sequence[bytes]) -> Encode:
+    ranks = {each: token for token, each in enumerate(token_bytes)}
     encoding = import_module("tiktoken").Encoding("course", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={})
     encode: Encode = encoding.encode_ordinary
     return encode
 
 
-def _hugging_face(pieces: Sequence[bytes], merges: Sequence[Pair]) -> Encode:
-    named = [_characters(piece) for piece in pieces]
-    vocab_size = {name: token for token, name in enumerate(named)}
-    model = _tokenizers().models.BPE(vocab_size, [(named[left], named[right]) for left, right in merges])
+def _hugging_face(token_bytes: Sequence[bytes], merges: Sequence[Pair]) -> Encode:
+    named = [_characters(each) for each in token_bytes]
+    vocab = {name: token for token, name in enumerate(named)}
+    model = _tokenizers().models.BPE(vocab, [(named[left], named[right]) for left, right in merges])
     tokenizer = _cutting_words(model)
     return lambda text: list(tokenizer.encode(_characters(text.encode())).ids)
 
@@ -84,12 +86,12 @@ def _cutting_words(model: Any) -> Any:
     return tokenizer
 
 
-def _characters(piece: bytes) -> str:
+def _characters(raw: bytes) -> str:
     """Each byte as the character of the same number, in which form `tokenizers` can hold any bytes.
 
     Words are cut in the same places, because every byte of a character beyond ASCII counts as a letter as well.
     """
-    return piece.decode("latin-1")
+    return raw.decode("latin-1")
 
 
 def _tokenizers() -> Any:

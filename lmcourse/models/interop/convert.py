@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from lmcourse.errors import CourseError
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
-from lmcourse.models.interop.facts import differences, facts_of
 from lmcourse.models.interop.families import FAMILIES
 from lmcourse.models.interop.family import Family, Model
+from lmcourse.models.interop.flat_config import differences, flatten
 from lmcourse.models.interop.folder import SHARD_BYTES, read_folder, write_folder
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.fp32_buffer import Fp32Buffer
@@ -110,7 +110,7 @@ def _fill(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
 def _overwrite(model: Model, target: nn.Module) -> None:
     settings = _settings_of(target)
     family = family_of(settings)
-    different = differences(facts_of(model.config), facts_of(family.read(settings)))
+    different = differences(flatten(model.config), flatten(family.read(settings)))
     if different:
         raise CourseError(f"{type(target).__name__} is not the same model: it differs in {', '.join(different)}")
     weights = family.to_theirs(model, dict(model.named_parameters()))

@@ -13,9 +13,9 @@ from torch import Tensor
 from lmcourse.errors import CourseError
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
-from lmcourse.models.interop.facts import ModelConfig, build, differences, facts_of
-from lmcourse.models.interop.layouts import Heads, Layout
-from lmcourse.models.interop.settings import Clauses
+from lmcourse.models.interop.config_schema import ConfigSchema
+from lmcourse.models.interop.flat_config import ModelConfig, differences, flatten, unflatten
+from lmcourse.models.interop.weight_layouts import HeadSizes, WeightLayout
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.attention import AttentionConfig
 
@@ -24,13 +24,13 @@ Weights = dict[str, Tensor]
 """Parameters, or gradients, by name."""
 
 
-class Place(NamedTuple):
+class ParameterMapping(NamedTuple):
     """A parameter of ours and the ones of theirs that hold it."""
 
     ours: str
     theirs: list[str]
-    layout: Layout
-    heads: Heads
+    layout: WeightLayout
+    heads: HeadSizes
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Family:
     Attributes:
         name: "model_type" in config.json.
         architecture: the class in `transformers`.
-        settings: of config.json.
+        schema: what config.json says.
         weights: our modules and where theirs lie; * is the number of a layer. A table may name modules that only some
             members of the family have. ".layer" is left out of our names, so serial and parallel blocks read alike.
         special: more of the table, for members whose modules have other names there.
-        base: what files of the model without its head leave out of every name.
+        base_model_prefix: what files of the model without its head leave out of every name.
         copies: names under which files repeat a tied weight, and what they repeat.
         old_names: names of today for those of old files.
         dropped: a pattern of names in old files that hold no parameters: masks and tables of angles.
@@ -52,10 +52,10 @@ class Family:
 
     name: str
     architecture: str
-    settings: Clauses
-    weights: Mapping[str, Layout]
-    special: Callable[[ModelConfig], Mapping[str, Layout]] = lambda config: {}
-    base: str = "model."
+    schema: ConfigSchema
+    weights: Mapping[str, WeightLayout]
+    special: Callable[[ModelConfig], Mapping[str, WeightLayout]] = lambda config: {}
+    base_model_prefix: str = "model."
     copies: Mapping[str, str] = field(default_factory=dict)
     old_names: Mapping[str, str] = field(default_factory=dict)
     dropped: str = r".*\.rotary_emb\.inv_freq"
@@ -67,7 +67,7 @@ class Family:
             CourseError: something in it is missing or not supported.
         """
         try:
-            return build(self.settings.read(settings))
+            return unflatten(self.schema.read(settings))
         except (CourseError, ValueError) as error:
             raise CourseError(f"{self.name}: {error}") from None
 
@@ -78,15 +78,15 @@ class Family:
         Raises:
             CourseError: the family has no such models.
         """
-        facts = facts_of(config)
-        settings = self.settings.write(facts)
+        flat = flatten(config)
+        settings = self.schema.write(flat)
         # The proof that nothing was lost is to read it back.
         back = self.read(settings)
-        lost = [name for name in differences(facts, facts_of(back)) if not name.endswith("dropout")]
+        lost = [name for name in differences(flat, flatten(back)) if not name.endswith("dropout")]
         if lost:
-            told = ", ".join(f"{name}={getattr(facts, name)!r}" for name in lost)
+            told = ", ".join(f"{name}={getattr(flat, name)!r}" for name in lost)
             raise CourseError(f"{self.name}: its models cannot have {told}")
-        if not _alike(config, build(facts)):
+        if not _alike(config, unflatten(flat)):
             raise CourseError(f"{self.name}: its models cannot have layers or norms that differ as these do")
         return {"architectures": [self.architecture], "model_type": self.name, **settings}
 
@@ -96,20 +96,20 @@ class Family:
         Raises:
             CourseError: one is missing, of another shape, or left over.
         """
-        places = list(self.places(model))
-        left = self._renamed(theirs, {name for place in places for name in place.theirs})
+        mappings = list(self.mappings(model))
+        left = self._renamed(theirs, {name for mapping in mappings for name in mapping.theirs})
         shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
         ours: Weights = {}
-        for place in places:
+        for mapping in mappings:
             # What ours would be split into says which shapes theirs must have.
-            parts = place.layout.split(torch.empty(shapes[place.ours], device="meta"), place.heads)
-            for name, part in zip(place.theirs, parts, strict=True):
+            parts = mapping.layout.split(torch.empty(shapes[mapping.ours], device="meta"), mapping.heads)
+            for name, part in zip(mapping.theirs, parts, strict=True):
                 if name not in left:
                     raise CourseError(f"{self.name}: the weight {name!r} is missing")
                 if left[name].shape != part.shape:
                     there, here = tuple(left[name].shape), tuple(part.shape)
                     raise CourseError(f"{self.name}: the weight {name!r} is {there}, the model needs {here}")
-            ours[place.ours] = place.layout.join([left.pop(name) for name in place.theirs], place.heads)
+            ours[mapping.ours] = mapping.layout.join([left.pop(name) for name in mapping.theirs], mapping.heads)
         if left:
             raise CourseError(f"{self.name}: no part of the model takes the weight {next(iter(left))!r}")
         return ours
@@ -118,11 +118,11 @@ class Family:
         """Their weights, made of ours."""
         return {
             name: part
-            for place in self.places(model)
-            for name, part in zip(place.theirs, place.layout.split(ours[place.ours], place.heads), strict=True)
+            for mapping in self.mappings(model)
+            for name, part in zip(mapping.theirs, mapping.layout.split(ours[mapping.ours], mapping.heads), strict=True)
         }
 
-    def places(self, model: Model) -> Iterator[Place]:
+    def mappings(self, model: Model) -> Iterator[ParameterMapping]:
         """Where every parameter of ours lies; a tied one is met once."""
         table = {**self.weights, **self.special(model.config)}
         for name, _ in model.named_parameters():
@@ -134,14 +134,14 @@ class Family:
             layer = int(number[1]) if number else 0
             heads = _heads(model, layer, in_encoder=path.startswith("encoder."))
             theirs = [f"{their.replace('*', str(layer))}.{leaf}" for their in layout.names(heads)]
-            yield Place(name, theirs, layout, heads)
+            yield ParameterMapping(name, theirs, layout, heads)
 
     def _renamed(self, theirs: Mapping[str, Tensor], needed: set[str]) -> Weights:
         """Their weights under the names of today, each once."""
         named = {self.old_names.get(name, name): weight for name, weight in theirs.items()}
-        if not any(name.startswith(self.base) for name in named):
+        if not any(name.startswith(self.base_model_prefix) for name in named):
             named = {
-                name if name in needed or name in self.copies else self.base + name: weight
+                name if name in needed or name in self.copies else self.base_model_prefix + name: weight
                 for name, weight in named.items()
             }
         named = {name: weight for name, weight in named.items() if not re.fullmatch(self.dropped, name)}
@@ -152,12 +152,12 @@ class Family:
         return named
 
 
-def _heads(model: Model, layer: int, *, in_encoder: bool) -> Heads:
+def _heads(model: Model, layer: int, *, in_encoder: bool) -> HeadSizes:
     config = model.config
     if isinstance(config, EncoderDecoderConfig):
         config = config.encoder if in_encoder else config.decoder
     attention = config.layers[layer].attention
-    return Heads(attention.heads, attention.key_heads, attention.head_width(config.d_model))
+    return HeadSizes(attention.heads, attention.key_heads, attention.head_width(config.d_model))
 
 
 def _alike(config: ModelConfig, built: ModelConfig) -> bool:

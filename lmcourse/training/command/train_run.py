@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from lmcourse.device import best_device
 from lmcourse.errors import CourseError
-from lmcourse.models.initialise import initialise
+from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.command.interrupt import InterruptHandler, StoppedError
 from lmcourse.training.command.loss_baseline import LossBaseline, loss_baseline
@@ -104,7 +104,7 @@ def make_trainer(run: RunConfig, folder: Path, callbacks: Sequence[Callback], de
     texts = open_data(run, folder)
     torch.manual_seed(run.training.seed)
     model = Transformer(run.model_config(texts.tokenizer.vocab_size))
-    initialise(model)
+    initialize(model)
     model.to(device)
     try:
         return Trainer(

@@ -15,7 +15,7 @@ import torch
 
 import lmcourse.training.parallel.process_group_context
 import lmcourse.training.parallel.sharded_checkpoint  # noqa: F401  # slow imports, once for all processes
-from lmcourse.models.initialise import initialise
+from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.course import modern
 from lmcourse.models.zoo.styles import LAYER_NORM, gpt_like, llama_like, window
@@ -121,7 +121,7 @@ def model(name: str = "modern") -> Transformer:
     built = Transformer(MODELS[name])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        initialise(built)
+        initialize(built)
     return built
 
 

@@ -8,8 +8,8 @@ from lmcourse.models.interop.families.gpt import GPT2, GPTJ, NEOX
 from lmcourse.models.interop.families.layer_norm import COHERE, COHERE2, NEMOTRON, PHI, STABLELM
 from lmcourse.models.interop.families.llama import GRANITE, LLAMA, MISTRAL, OLMO, OLMO2, QWEN2, QWEN3
 from lmcourse.models.interop.families.opt import OPT
+from lmcourse.models.interop.families.smollm3_llama4 import LLAMA4, SMOLLM3
 from lmcourse.models.interop.families.t5 import T5
-from lmcourse.models.interop.families.unturned import LLAMA4, SMOLLM3
 from lmcourse.models.interop.family import Family
 
 LIST = (

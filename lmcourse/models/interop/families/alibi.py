@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmcourse.errors import CourseError
-from lmcourse.models.interop.facts import Facts, ModelConfig, facts_of
+from lmcourse.models.interop.config_schema import (
+    ConfigJson,
+    ConfigKey,
+    ConfigSchema,
+    DerivedField,
+    Fields,
+    FixedKey,
+    IgnoredKeys,
+)
 from lmcourse.models.interop.families.common import (
     ALL_HEADS,
     ATTENTION_DROPOUT,
@@ -21,13 +29,13 @@ from lmcourse.models.interop.families.common import (
     tied,
 )
 from lmcourse.models.interop.family import Family
-from lmcourse.models.interop.layer_settings import Rope
-from lmcourse.models.interop.layouts import Grouped, Layout, Same
-from lmcourse.models.interop.settings import Clauses, Derived, Fixed, Ignored, Known, Setting, Settings
+from lmcourse.models.interop.flat_config import FlatConfig, ModelConfig, flatten
+from lmcourse.models.interop.layer_entries import RopeEntry
+from lmcourse.models.interop.weight_layouts import Grouped, Same, WeightLayout
 from lmcourse.nn.position_bias import AlibiConfig
 
 BLOCK = "transformer.h.*."
-BLOOM_WEIGHTS: Mapping[str, Layout] = {
+BLOOM_WEIGHTS: Mapping[str, WeightLayout] = {
     "embedding.tokens": Same("transformer.word_embeddings"),
     "blocks.*.attention.input_norm": Same(BLOCK + "input_layernorm"),
     "blocks.*.attention.qkv": Grouped(BLOCK + "self_attention.query_key_value"),
@@ -44,18 +52,18 @@ BLOOM_COPIES = {"lm_head.weight": "transformer.word_embeddings.weight"}
 BLOOM = Family(
     "bloom",
     "BloomForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *sizes(layers="n_layer", heads="n_head"),
             *ALL_HEADS,
-            Derived("d_ff", four_widths),
-            Setting("seq_length", "context", None),
-            Fixed("n_inner", None),
+            DerivedField("d_ff", four_widths),
+            ConfigKey("seq_length", "context", None),
+            FixedKey("n_inner", None),
             ATTENTION_DROPOUT,
-            Setting("hidden_dropout", "dropout", 0.0),
+            ConfigKey("hidden_dropout", "dropout", 0.0),
             eps("layer_norm_epsilon", 1e-5),
             tied(True),
-            Fixed("apply_residual_connection_post_layernorm", False),
+            FixedKey("apply_residual_connection_post_layernorm", False),
         ),
         {
             "norm": "layer",
@@ -70,18 +78,19 @@ BLOOM = Family(
         },
     ),
     {**BLOOM_WEIGHTS, "embedding.norm": Same("transformer.word_embeddings_layernorm")},
-    base="transformer.",
+    base_model_prefix="transformer.",
     copies=BLOOM_COPIES,
 )
 
 
 @dataclass(frozen=True)
-class MptAttention:
+class MptAttentionEntry:
     """MPT's settings within a setting. `transformers` has one attention for all of them, so most are fixed."""
 
     keys: tuple[str, ...] = ("attn_config",)
 
-    def read(self, settings: Settings, known: Known) -> None:
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         given = settings.get("attn_config") or {}
         fixed = {"attn_type": "multihead_attention", "alibi": True, "alibi_bias_max": 8, "prefix_lm": False}
         for key, value in {**fixed, "qk_ln": False, "clip_qkv": None}.items():
@@ -90,28 +99,29 @@ class MptAttention:
         known["scale"] = given.get("softmax_scale")
         known["attention_dropout"] = known["dropout"] = float(given.get("attn_pdrop", 0))
 
-    def write(self, facts: Facts) -> dict[str, Any]:
-        usual = facts.scale is None or facts.scale == facts.d_head**-0.5
-        told = {} if usual else {"softmax_scale": facts.scale}
-        return {"attn_config": {"alibi": True, "attn_pdrop": facts.attention_dropout or 0, **told}}
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
+        """The keys' values for a model."""
+        usual = flat.scale is None or flat.scale == flat.d_head**-0.5
+        told = {} if usual else {"softmax_scale": flat.scale}
+        return {"attn_config": {"alibi": True, "attn_pdrop": flat.attention_dropout or 0, **told}}
 
 
 MPT = Family(
     "mpt",
     "MptForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *sizes("d_model", "n_layers", "n_heads"),
             *ALL_HEADS,
-            Derived("d_ff", four_widths),
-            Fixed("expansion_ratio", 4),
-            Setting("max_seq_len", "context", None),
+            DerivedField("d_ff", four_widths),
+            FixedKey("expansion_ratio", 4),
+            ConfigKey("max_seq_len", "context", None),
             eps("layer_norm_epsilon", 1e-5),
             tied(True),
-            MptAttention(),
-            Fixed("no_bias", True),
-            Fixed("logit_scale", None),
-            Ignored("learned_pos_emb", "norm_type", "embedding_fraction", "emb_pdrop", "resid_pdrop", "verbose"),
+            MptAttentionEntry(),
+            FixedKey("no_bias", True),
+            FixedKey("logit_scale", None),
+            IgnoredKeys("learned_pos_emb", "norm_type", "embedding_fraction", "emb_pdrop", "resid_pdrop", "verbose"),
         ),
         {"norm": "layer", "position_bias": AlibiConfig(), "activation": "gelu", "gated": False},
     ),
@@ -126,14 +136,14 @@ MPT = Family(
         "norm": Same("transformer.norm_f"),
         "head.linear": Same("lm_head"),
     },
-    base="transformer.",
+    base_model_prefix="transformer.",
     copies={"lm_head.weight": "transformer.wte.weight"},
 )
 
 
 @dataclass(frozen=True)
-class FalconShape:
-    """Three switches and two numbers for what is two facts: how many key heads, and how the branches lie."""
+class FalconEntry:
+    """Three switches and two numbers for what is two flat: how many key heads, and how the branches lie."""
 
     keys: tuple[str, ...] = (
         "new_decoder_architecture",
@@ -143,7 +153,8 @@ class FalconShape:
         "num_ln_in_parallel_attn",
     )
 
-    def read(self, settings: Settings, known: Known) -> None:
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         heads = known["heads"]
         new = settings.get("new_decoder_architecture", False)
         if new:
@@ -154,21 +165,22 @@ class FalconShape:
         parallel = "parallel_two_norms" if two_norms else "parallel"
         known["branches"] = parallel if settings.get("parallel_attn", True) else "serial"
 
-    def write(self, facts: Facts) -> dict[str, Any]:
-        two_norms = facts.branches == "parallel_two_norms"
-        new = two_norms or facts.kv_heads not in (1, facts.heads)
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
+        """The keys' values for a model."""
+        two_norms = flat.branches == "parallel_two_norms"
+        new = two_norms or flat.kv_heads not in (1, flat.heads)
         return {
             "new_decoder_architecture": new,
-            "multi_query": facts.kv_heads == 1,
-            "parallel_attn": facts.branches != "serial",
-            "num_kv_heads": facts.kv_heads,
+            "multi_query": flat.kv_heads == 1,
+            "parallel_attn": flat.branches != "serial",
+            "num_kv_heads": flat.kv_heads,
             "num_ln_in_parallel_attn": (2 if two_norms else 1) if new else None,
         }
 
 
-def _two_norms(config: ModelConfig) -> Mapping[str, Layout]:
+def _two_norms(config: ModelConfig) -> Mapping[str, WeightLayout]:
     """The norms' other names, where attention and feed-forward each have one."""
-    if facts_of(config).branches != "parallel_two_norms":
+    if flatten(config).branches != "parallel_two_norms":
         return {}
     return {"blocks.*.norm": Same(BLOCK + "ln_attn"), "blocks.*.norm_feed_forward": Same(BLOCK + "ln_mlp")}
 
@@ -176,36 +188,36 @@ def _two_norms(config: ModelConfig) -> Mapping[str, Layout]:
 FALCON = Family(
     "falcon",
     "FalconForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *sizes(),
-            FalconShape(),
+            FalconEntry(),
             EVEN_HEADS,
-            Setting("ffn_hidden_size", "d_ff", four_widths),
+            ConfigKey("ffn_hidden_size", "d_ff", four_widths),
             CONTEXT,
             activation("activation", "gelu"),
             eps("layer_norm_epsilon", 1e-5),
             tied(True),
-            Setting("bias", "bias", False),
-            Derived("out_bias", same_as("bias")),
-            Derived("ff_bias", same_as("bias")),
+            ConfigKey("bias", "bias", False),
+            DerivedField("out_bias", same_as("bias")),
+            DerivedField("ff_bias", same_as("bias")),
             # Their dropouts stand where ours do not, and no published model has any.
-            Fixed("hidden_dropout", 0.0),
-            Fixed("attention_dropout", 0.0),
-            Rope(),
-            Setting(
+            FixedKey("hidden_dropout", 0.0),
+            FixedKey("attention_dropout", 0.0),
+            RopeEntry(),
+            ConfigKey(
                 "alibi",
                 "position_bias",
                 None,
                 lambda used, known: AlibiConfig(rounded=True) if used else None,
-                lambda bias, facts: bias is not None,
+                lambda bias, flat: bias is not None,
             ),
-            Derived("rotary", lambda known: None if known["position_bias"] else known["rotary"]),
+            DerivedField("rotary", lambda known: None if known["position_bias"] else known["rotary"]),
         ),
         {"norm": "layer", "norm_bias": True, "gated": False},
     ),
     {**BLOOM_WEIGHTS, "blocks.*.norm": Same(BLOCK + "input_layernorm")},
     special=_two_norms,
-    base="transformer.",
+    base_model_prefix="transformer.",
     copies=BLOOM_COPIES,
 )

@@ -1,4 +1,4 @@
-"""Settings and names that many families share."""
+"""ConfigJson and names that many families share."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmcourse.errors import CourseError
-from lmcourse.models.interop.facts import Facts
-from lmcourse.models.interop.layouts import Layout, Same, Stacked
-from lmcourse.models.interop.settings import REQUIRED, Clause, Derived, Known, Setting
+from lmcourse.models.interop.config_schema import REQUIRED, ConfigEntry, ConfigKey, DerivedField, Fields
+from lmcourse.models.interop.flat_config import FlatConfig
+from lmcourse.models.interop.weight_layouts import Same, Stacked, WeightLayout
 from lmcourse.nn.feed_forward import Activation
 
 ACTIVATIONS: dict[str, Activation] = {
@@ -23,69 +23,69 @@ ACTIVATIONS: dict[str, Activation] = {
 """Their names and ours."""
 
 
-def activation(key: str, default: Activation, tanh: str = "gelu_pytorch_tanh") -> Setting:
+def activation(key: str, default: Activation, tanh: str = "gelu_pytorch_tanh") -> ConfigKey:
     """The setting for the feed-forward layer's activation; `tanh` is what the family calls GELU with tanh."""
 
-    def ours(value: str, known: Known) -> Activation:
+    def ours(value: str, known: Fields) -> Activation:
         if value not in ACTIVATIONS:
             raise CourseError(f"{key}={value!r} is not supported; supported: {', '.join(map(repr, ACTIVATIONS))}")
         return ACTIVATIONS[value]
 
-    def theirs(value: Activation, facts: Facts) -> str:
+    def theirs(value: Activation, flat: FlatConfig) -> str:
         return tanh if value == "gelu_tanh" else value
 
-    return Setting(key, "activation", default, ours, theirs)
+    return ConfigKey(key, "activation", default, ours, theirs)
 
 
 def sizes(
     width: str = "hidden_size", layers: str = "num_hidden_layers", heads: str = "num_attention_heads"
-) -> tuple[Clause, ...]:
+) -> tuple[ConfigEntry, ...]:
     """Vocabulary, width, depth and heads."""
     return (
-        Setting("vocab_size", "vocab_size"),
-        Setting(width, "d_model"),
-        Setting(layers, "layers"),
-        Setting(heads, "heads"),
+        ConfigKey("vocab_size", "vocab_size"),
+        ConfigKey(width, "d_model"),
+        ConfigKey(layers, "layers"),
+        ConfigKey(heads, "heads"),
     )
 
 
-def same_as(fact: str) -> Any:
-    """A default: another fact."""
-    return lambda known: known[fact]
+def same_as(name: str) -> Any:
+    """A default: the value of another field."""
+    return lambda known: known[name]
 
 
-def per_head(known: Known) -> int:
+def per_head(known: Fields) -> int:
     """A default: the width shared out evenly."""
     return int(known["d_model"] // known["heads"])
 
 
-def four_widths(known: Known) -> int:
+def four_widths(known: Fields) -> int:
     """A default: the feed-forward layer is four times as wide as the model."""
     return int(4 * known["d_model"])
 
 
-KV_HEADS = Setting("num_key_value_heads", "kv_heads", same_as("heads"))
-D_HEAD = Setting("head_dim", "d_head", per_head)
-EVEN_HEADS = Derived("d_head", per_head)
-ALL_HEADS = (Derived("kv_heads", same_as("heads")), EVEN_HEADS)
-D_FF = Setting("intermediate_size", "d_ff")
-CONTEXT = Setting("max_position_embeddings", "context", None)
-ATTENTION_DROPOUT = Setting("attention_dropout", "attention_dropout", 0.0)
-ATTENTION_BIAS = (Setting("attention_bias", "bias", False), Derived("out_bias", same_as("bias")))
-MLP_BIAS = Setting("mlp_bias", "ff_bias", False)
+KV_HEADS = ConfigKey("num_key_value_heads", "kv_heads", same_as("heads"))
+D_HEAD = ConfigKey("head_dim", "d_head", per_head)
+EVEN_HEADS = DerivedField("d_head", per_head)
+ALL_HEADS = (DerivedField("kv_heads", same_as("heads")), EVEN_HEADS)
+D_FF = ConfigKey("intermediate_size", "d_ff")
+CONTEXT = ConfigKey("max_position_embeddings", "context", None)
+ATTENTION_DROPOUT = ConfigKey("attention_dropout", "attention_dropout", 0.0)
+ATTENTION_BIAS = (ConfigKey("attention_bias", "bias", False), DerivedField("out_bias", same_as("bias")))
+MLP_BIAS = ConfigKey("mlp_bias", "ff_bias", False)
 
 
-def tied(default: bool) -> Setting:
+def tied(default: bool) -> ConfigKey:
     """Whether the output matrix is the embedding."""
-    return Setting("tie_word_embeddings", "tied", default)
+    return ConfigKey("tie_word_embeddings", "tied", default)
 
 
-def eps(key: str, default: Any = REQUIRED) -> Setting:
+def eps(key: str, default: Any = REQUIRED) -> ConfigKey:
     """The norm's epsilon."""
-    return Setting(key, "eps", default)
+    return ConfigKey(key, "eps", default)
 
 
-LLAMA_SETTINGS: tuple[Clause, ...] = (
+LLAMA_SETTINGS: tuple[ConfigEntry, ...] = (
     *sizes(),
     KV_HEADS,
     D_HEAD,
@@ -96,7 +96,7 @@ LLAMA_SETTINGS: tuple[Clause, ...] = (
 )
 """What the many descendants of Llama have in common."""
 
-LLAMA_ATTENTION: Mapping[str, Layout] = {
+LLAMA_ATTENTION: Mapping[str, WeightLayout] = {
     "embedding.tokens": Same("model.embed_tokens"),
     "blocks.*.attention.qkv": Stacked(*(f"model.layers.*.self_attn.{x}_proj" for x in "qkv")),
     "blocks.*.attention.out": Same("model.layers.*.self_attn.o_proj"),
@@ -105,13 +105,13 @@ LLAMA_ATTENTION: Mapping[str, Layout] = {
     "norm": Same("model.norm"),
     "head.linear": Same("lm_head"),
 }
-LLAMA_MLP: Mapping[str, Layout] = {
+LLAMA_MLP: Mapping[str, WeightLayout] = {
     "blocks.*.feed_forward.gate_up": Stacked("model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj"),
     "blocks.*.feed_forward.down": Same("model.layers.*.mlp.down_proj"),
 }
-PRE_NORMS: Mapping[str, Layout] = {
+PRE_NORMS: Mapping[str, WeightLayout] = {
     "blocks.*.attention.input_norm": Same("model.layers.*.input_layernorm"),
     "blocks.*.feed_forward.input_norm": Same("model.layers.*.post_attention_layernorm"),
 }
-LLAMA_WEIGHTS: Mapping[str, Layout] = {**LLAMA_ATTENTION, **LLAMA_MLP, **PRE_NORMS}
+LLAMA_WEIGHTS: Mapping[str, WeightLayout] = {**LLAMA_ATTENTION, **LLAMA_MLP, **PRE_NORMS}
 TIED_HEAD = {"lm_head.weight": "model.embed_tokens.weight"}

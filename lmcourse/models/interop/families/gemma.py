@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmcourse.models.interop.facts import Facts
+from lmcourse.models.interop.config_schema import ConfigKey, ConfigSchema, DerivedField, FixedKey
 from lmcourse.models.interop.families.common import (
     ATTENTION_BIAS,
     LLAMA_ATTENTION,
@@ -15,26 +15,26 @@ from lmcourse.models.interop.families.common import (
     tied,
 )
 from lmcourse.models.interop.family import Family
-from lmcourse.models.interop.layer_settings import Kinds, Rope
-from lmcourse.models.interop.layouts import Same
-from lmcourse.models.interop.settings import Clauses, Derived, Fixed, Setting
+from lmcourse.models.interop.flat_config import FlatConfig
+from lmcourse.models.interop.layer_entries import LayerTypesEntry, RopeEntry
+from lmcourse.models.interop.weight_layouts import Same
 
 
-def _scalar(scale: float | None, facts: Facts) -> int | float:
+def _scalar(scale: float | None, flat: FlatConfig) -> int | float:
     """What the scores are divided by the root of: a whole number, where rounding allows one."""
-    exact = facts.d_head if scale is None else scale**-2
+    exact = flat.d_head if scale is None else scale**-2
     return round(exact) if abs(exact - round(exact)) < 1e-6 else exact
 
 
 SETTINGS = (
-    *(clause for clause in LLAMA_SETTINGS if clause.keys != ("hidden_act",)),
+    *(entry for entry in LLAMA_SETTINGS if entry.keys != ("hidden_act",)),
     *ATTENTION_BIAS,
     eps("rms_norm_eps", 1e-6),
     tied(True),
-    Derived("embedding_scale", lambda known: known["d_model"] ** 0.5),
-    Fixed("use_bidirectional_attention", None, False),
+    DerivedField("embedding_scale", lambda known: known["d_model"] ** 0.5),
+    FixedKey("use_bidirectional_attention", None, False),
 )
-QUERY_SCALE = Setting("query_pre_attn_scalar", "scale", 256**-0.5, lambda d, known: d**-0.5, _scalar)
+QUERY_SCALE = ConfigKey("query_pre_attn_scalar", "scale", 256**-0.5, lambda d, known: d**-0.5, _scalar)
 
 DOUBLE_NORMS = {
     **LLAMA_ATTENTION,
@@ -48,12 +48,12 @@ DOUBLE_NORMS = {
 GEMMA = Family(
     "gemma",
     "GemmaForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *SETTINGS,
             activation("hidden_act", "gelu_tanh"),
-            Fixed("hidden_activation", None, "gelu_pytorch_tanh"),
-            Rope(),
+            FixedKey("hidden_activation", None, "gelu_pytorch_tanh"),
+            RopeEntry(),
         ),
         {"unit_offset": True},
     ),
@@ -64,16 +64,16 @@ GEMMA = Family(
 GEMMA2 = Family(
     "gemma2",
     "Gemma2ForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *SETTINGS,
             activation("hidden_activation", "gelu_tanh"),
-            Fixed("hidden_act", "gelu_pytorch_tanh"),  # a copy in old files
-            Rope(),
+            FixedKey("hidden_act", "gelu_pytorch_tanh"),  # a copy in old files
+            RopeEntry(),
             QUERY_SCALE,
-            Kinds(every=2),
-            Setting("attn_logit_softcapping", "soft_cap", None),
-            Setting("final_logit_softcapping", "logit_cap", None),
+            LayerTypesEntry(every=2),
+            ConfigKey("attn_logit_softcapping", "soft_cap", None),
+            ConfigKey("final_logit_softcapping", "logit_cap", None),
         ),
         {"unit_offset": True, "placement": "double"},
     ),
@@ -84,15 +84,15 @@ GEMMA2 = Family(
 GEMMA3 = Family(
     "gemma3_text",
     "Gemma3ForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *SETTINGS,
             activation("hidden_activation", "gelu_tanh"),
-            Rope(theta=1_000_000.0, local_key="rope_local_base_freq"),
+            RopeEntry(theta=1_000_000.0, local_key="rope_local_base_freq"),
             QUERY_SCALE,
-            Kinds(every=6, pattern_key="sliding_window_pattern"),
-            Fixed("attn_logit_softcapping", None),
-            Setting("final_logit_softcapping", "logit_cap", None),
+            LayerTypesEntry(every=6, pattern_key="sliding_window_pattern"),
+            FixedKey("attn_logit_softcapping", None),
+            ConfigKey("final_logit_softcapping", "logit_cap", None),
         ),
         {"unit_offset": True, "placement": "double", "qk_norm": "head"},
     ),

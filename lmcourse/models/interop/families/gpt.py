@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lmcourse.models.interop.config_schema import ConfigKey, ConfigSchema, DerivedField, FixedKey
 from lmcourse.models.interop.families.common import (
     ALL_HEADS,
     ATTENTION_DROPOUT,
@@ -16,21 +17,20 @@ from lmcourse.models.interop.families.common import (
 )
 from lmcourse.models.interop.families.layer_norm import parallel_switch
 from lmcourse.models.interop.family import Family
-from lmcourse.models.interop.layer_settings import Rope
-from lmcourse.models.interop.layouts import Grouped, Same, Stacked, Transposed
-from lmcourse.models.interop.settings import Clauses, Derived, Fixed, Setting
+from lmcourse.models.interop.layer_entries import RopeEntry
+from lmcourse.models.interop.weight_layouts import Grouped, Same, Stacked, Transposed
 from lmcourse.nn.rotary import RotaryConfig
 
 DROPOUTS = (
-    Setting("attn_pdrop", "attention_dropout", 0.0),
-    Setting("resid_pdrop", "dropout", 0.0),
-    Setting("embd_pdrop", "embedding_dropout", 0.0),
+    ConfigKey("attn_pdrop", "attention_dropout", 0.0),
+    ConfigKey("resid_pdrop", "dropout", 0.0),
+    ConfigKey("embd_pdrop", "embedding_dropout", 0.0),
 )
 GPT_SETTINGS = (
     *sizes("n_embd", "n_layer", "n_head"),
     *ALL_HEADS,
-    Setting("n_inner", "d_ff", four_widths),
-    Setting("n_positions", "context"),
+    ConfigKey("n_inner", "d_ff", four_widths),
+    ConfigKey("n_positions", "context"),
     activation("activation_function", "gelu_tanh", tanh="gelu_new"),
     *DROPOUTS,
     eps("layer_norm_epsilon", 1e-5),
@@ -40,14 +40,14 @@ BIASED = {"norm": "layer", "norm_bias": True, "gated": False, "ff_bias": True}
 GPT2 = Family(
     "gpt2",
     "GPT2LMHeadModel",
-    Clauses(
+    ConfigSchema(
         (
             *GPT_SETTINGS,
-            Derived("max_positions", same_as("context")),
+            DerivedField("max_positions", same_as("context")),
             tied(True),
-            Fixed("scale_attn_weights", True),
-            Fixed("scale_attn_by_inverse_layer_idx", False),
-            Fixed("add_cross_attention", False),
+            FixedKey("scale_attn_weights", True),
+            FixedKey("scale_attn_by_inverse_layer_idx", False),
+            FixedKey("add_cross_attention", False),
         ),
         {**BIASED, "bias": True, "out_bias": True},
     ),
@@ -63,7 +63,7 @@ GPT2 = Family(
         "norm": Same("transformer.ln_f"),
         "head.linear": Same("lm_head"),
     },
-    base="transformer.",
+    base_model_prefix="transformer.",
     copies={"lm_head.weight": "transformer.wte.weight"},
     dropped=r".*\.attn\.(masked_)?bias",
 )
@@ -71,15 +71,15 @@ GPT2 = Family(
 GPTJ = Family(
     "gptj",
     "GPTJForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *GPT_SETTINGS,
-            Setting(
+            ConfigKey(
                 "rotary_dim",
                 "rotary",
                 RotaryConfig(layout="interleaved"),
                 lambda width, known: RotaryConfig(fraction=width / known["d_head"], layout="interleaved"),
-                lambda rotary, facts: rotary and rotary.width(facts.d_head),
+                lambda rotary, flat: rotary and rotary.width(flat.d_head),
             ),
             tied(False),
         ),
@@ -95,14 +95,14 @@ GPTJ = Family(
         "norm": Same("transformer.ln_f"),
         "head.linear": Same("lm_head"),
     },
-    base="transformer.",
+    base_model_prefix="transformer.",
     dropped=r".*\.attn\.(bias|masked_bias|embed_positions)",
 )
 
 NEOX = Family(
     "gpt_neox",
     "GPTNeoXForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *sizes(),
             *ALL_HEADS,
@@ -110,13 +110,13 @@ NEOX = Family(
             CONTEXT,
             activation("hidden_act", "gelu"),
             ATTENTION_DROPOUT,
-            Setting("hidden_dropout", "dropout", 0.0),
-            Derived("embedding_dropout", same_as("dropout")),
+            ConfigKey("hidden_dropout", "dropout", 0.0),
+            DerivedField("embedding_dropout", same_as("dropout")),
             eps("layer_norm_eps", 1e-5),
-            Rope(theta_key="rotary_emb_base", fraction=0.25, fraction_key="rotary_pct"),
+            RopeEntry(theta_key="rotary_emb_base", fraction=0.25, fraction_key="rotary_pct"),
             tied(False),
-            Setting("attention_bias", "bias", True),
-            Derived("out_bias", same_as("bias")),
+            ConfigKey("attention_bias", "bias", True),
+            DerivedField("out_bias", same_as("bias")),
             parallel_switch("parallel_two_norms"),
         ),
         BIASED,
@@ -134,7 +134,7 @@ NEOX = Family(
         "norm": Same("gpt_neox.final_layer_norm"),
         "head.linear": Same("lm_head"),
     },
-    base="gpt_neox.",
+    base_model_prefix="gpt_neox.",
     copies={"lm_head.weight": "gpt_neox.embed_in.weight"},
     old_names={"embed_out.weight": "lm_head.weight"},
     dropped=r".*\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lmcourse.models.interop.config_schema import ConfigKey, ConfigSchema, DerivedField, Fields, FixedKey
 from lmcourse.models.interop.families.common import (
     ATTENTION_BIAS,
     ATTENTION_DROPOUT,
@@ -23,33 +24,32 @@ from lmcourse.models.interop.families.common import (
     sizes,
     tied,
 )
-from lmcourse.models.interop.families.unturned import unless_all
+from lmcourse.models.interop.families.smollm3_llama4 import unless_all
 from lmcourse.models.interop.family import Family
-from lmcourse.models.interop.layer_settings import Kinds, Rope
-from lmcourse.models.interop.layouts import OnePerHead, PerHead, Same
-from lmcourse.models.interop.settings import Clauses, Derived, Fixed, Known, Setting
+from lmcourse.models.interop.layer_entries import LayerTypesEntry, RopeEntry
+from lmcourse.models.interop.weight_layouts import OnePerHead, PerHead, Same
 
 ONE_NORM = {"blocks.*.norm": Same("model.layers.*.input_layernorm")}
 
 
-def qk_norm_of_heads(key: str) -> Setting:
+def qk_norm_of_heads(key: str) -> ConfigKey:
     """A switch for norms on queries and keys with a scale for each head."""
-    return Setting(key, "qk_norm", None, lambda used, known: "heads" if used else None, lambda over, facts: bool(over))
+    return ConfigKey(key, "qk_norm", None, lambda used, known: "heads" if used else None, lambda over, flat: bool(over))
 
 
 COHERE_SETTINGS = (
     *LLAMA_SETTINGS,
     *ATTENTION_BIAS,
     eps("layer_norm_eps", 1e-5),
-    Setting("logit_scale", "logit_scale", 0.0625),
+    ConfigKey("logit_scale", "logit_scale", 0.0625),
     tied(True),
 )
 
 COHERE = Family(
     "cohere",
     "CohereForCausalLM",
-    Clauses(
-        (*COHERE_SETTINGS, Rope("interleaved"), qk_norm_of_heads("use_qk_norm")),
+    ConfigSchema(
+        (*COHERE_SETTINGS, RopeEntry("interleaved"), qk_norm_of_heads("use_qk_norm")),
         {"norm": "layer", "branches": "parallel"},
     ),
     {
@@ -63,19 +63,19 @@ COHERE = Family(
 )
 
 
-def _local_ones(known: Known) -> tuple[bool, ...]:
-    return unless_all(known.get("local") or (False,) * known["layers"])
+def _local_ones(known: Fields) -> tuple[bool, ...]:
+    return unless_all(known.get("local_layers") or (False,) * known["layers"])
 
 
 COHERE2 = Family(
     "cohere2",
     "Cohere2ForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *COHERE_SETTINGS,
-            Rope("interleaved"),
-            Kinds(every=4, pattern_key="sliding_window_pattern"),
-            Derived("turned", _local_ones),
+            RopeEntry("interleaved"),
+            LayerTypesEntry(every=4, pattern_key="sliding_window_pattern"),
+            DerivedField("rotary_layers", _local_ones),
         ),
         {"norm": "layer", "branches": "parallel"},
     ),
@@ -84,19 +84,19 @@ COHERE2 = Family(
 )
 
 
-def parallel_switch(branches: str) -> Setting:
+def parallel_switch(branches: str) -> ConfigKey:
     """A switch between serial and parallel branches."""
 
-    def read(parallel: bool, known: Known) -> Any:
+    def read(parallel: bool, known: Fields) -> Any:
         return branches if parallel else "serial"
 
-    return Setting("use_parallel_residual", "branches", "serial", read, lambda b, facts: b != "serial")
+    return ConfigKey("use_parallel_residual", "branches", "serial", read, lambda b, flat: b != "serial")
 
 
 STABLELM = Family(
     "stablelm",
     "StableLmForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *sizes(),
             KV_HEADS,
@@ -105,11 +105,11 @@ STABLELM = Family(
             CONTEXT,
             activation("hidden_act", "silu"),
             ATTENTION_DROPOUT,
-            Fixed("hidden_dropout", 0.0),
+            FixedKey("hidden_dropout", 0.0),
             eps("layer_norm_eps", 1e-5),
-            Rope(fraction=0.25),
+            RopeEntry(fraction=0.25),
             tied(False),
-            Setting("use_qkv_bias", "bias", False),
+            ConfigKey("use_qkv_bias", "bias", False),
             qk_norm_of_heads("qk_layernorm"),
             parallel_switch("parallel"),
         ),
@@ -131,14 +131,14 @@ STABLELM = Family(
 NEMOTRON = Family(
     "nemotron",
     "NemotronForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
-            *(clause for clause in LLAMA_SETTINGS if clause.keys != ("hidden_act",)),
+            *(entry for entry in LLAMA_SETTINGS if entry.keys != ("hidden_act",)),
             activation("hidden_act", "relu2"),
             *ATTENTION_BIAS,
             MLP_BIAS,
             eps("norm_eps", 1e-5),
-            Rope(fraction=0.5),
+            RopeEntry(fraction=0.5),
             tied(False),
         ),
         {"norm": "layer", "norm_bias": True, "unit_offset": True, "gated": False},
@@ -155,7 +155,7 @@ NEMOTRON = Family(
 PHI = Family(
     "phi",
     "PhiForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *sizes(),
             KV_HEADS,
@@ -164,12 +164,12 @@ PHI = Family(
             CONTEXT,
             activation("hidden_act", "gelu_tanh", tanh="gelu_new"),
             ATTENTION_DROPOUT,
-            Setting("resid_pdrop", "dropout", 0.0),
-            Setting("embd_pdrop", "embedding_dropout", 0.0),
+            ConfigKey("resid_pdrop", "dropout", 0.0),
+            ConfigKey("embd_pdrop", "embedding_dropout", 0.0),
             eps("layer_norm_eps", 1e-5),
-            Rope(fraction=0.5),
+            RopeEntry(fraction=0.5),
             tied(False),
-            Fixed("qk_layernorm", False),
+            FixedKey("qk_layernorm", False),
         ),
         {
             "norm": "layer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lmcourse.models.interop.config_schema import ConfigKey, ConfigSchema, FixedKey
 from lmcourse.models.interop.families.common import (
     ATTENTION_BIAS,
     LLAMA_ATTENTION,
@@ -14,14 +15,13 @@ from lmcourse.models.interop.families.common import (
     tied,
 )
 from lmcourse.models.interop.family import Family
-from lmcourse.models.interop.layer_settings import Kinds, Rope
-from lmcourse.models.interop.layouts import Same
-from lmcourse.models.interop.settings import Clauses, Fixed, Setting
+from lmcourse.models.interop.layer_entries import LayerTypesEntry, RopeEntry
+from lmcourse.models.interop.weight_layouts import Same
 
 LLAMA = Family(
     "llama",
     "LlamaForCausalLM",
-    Clauses((*LLAMA_SETTINGS, *ATTENTION_BIAS, MLP_BIAS, eps("rms_norm_eps", 1e-6), Rope(), tied(False))),
+    ConfigSchema((*LLAMA_SETTINGS, *ATTENTION_BIAS, MLP_BIAS, eps("rms_norm_eps", 1e-6), RopeEntry(), tied(False))),
     LLAMA_WEIGHTS,
     copies=TIED_HEAD,
 )
@@ -29,18 +29,20 @@ LLAMA = Family(
 MISTRAL = Family(
     "mistral",
     "MistralForCausalLM",
-    Clauses((*LLAMA_SETTINGS, eps("rms_norm_eps", 1e-6), Rope(), tied(False), Kinds(every=0, listed=False))),
+    ConfigSchema(
+        (*LLAMA_SETTINGS, eps("rms_norm_eps", 1e-6), RopeEntry(), tied(False), LayerTypesEntry(every=0, listed=False))
+    ),
     LLAMA_WEIGHTS,
     copies=TIED_HEAD,
 )
 
-SWITCHED_WINDOW = Kinds(switch_key="use_sliding_window")
+SWITCHED_WINDOW = LayerTypesEntry(switch_key="use_sliding_window")
 
 QWEN2 = Family(
     "qwen2",
     "Qwen2ForCausalLM",
-    Clauses(
-        (*LLAMA_SETTINGS, eps("rms_norm_eps", 1e-6), Rope(), tied(False), SWITCHED_WINDOW),
+    ConfigSchema(
+        (*LLAMA_SETTINGS, eps("rms_norm_eps", 1e-6), RopeEntry(), tied(False), SWITCHED_WINDOW),
         {"bias": True, "out_bias": False},
     ),
     LLAMA_WEIGHTS,
@@ -50,8 +52,8 @@ QWEN2 = Family(
 QWEN3 = Family(
     "qwen3",
     "Qwen3ForCausalLM",
-    Clauses(
-        (*LLAMA_SETTINGS, *ATTENTION_BIAS, eps("rms_norm_eps", 1e-6), Rope(), tied(False), SWITCHED_WINDOW),
+    ConfigSchema(
+        (*LLAMA_SETTINGS, *ATTENTION_BIAS, eps("rms_norm_eps", 1e-6), RopeEntry(), tied(False), SWITCHED_WINDOW),
         {"qk_norm": "head"},
     ),
     LLAMA_WEIGHTS,
@@ -61,8 +63,8 @@ QWEN3 = Family(
 OLMO = Family(
     "olmo",
     "OlmoForCausalLM",
-    Clauses(
-        (*LLAMA_SETTINGS, *ATTENTION_BIAS, Rope(), tied(False), Fixed("clip_qkv", None)),
+    ConfigSchema(
+        (*LLAMA_SETTINGS, *ATTENTION_BIAS, RopeEntry(), tied(False), FixedKey("clip_qkv", None)),
         {"norm": "layer", "norm_scale": False, "eps": 1e-5},
     ),
     LLAMA_WEIGHTS,
@@ -72,8 +74,15 @@ OLMO = Family(
 OLMO2 = Family(
     "olmo2",
     "Olmo2ForCausalLM",
-    Clauses(
-        (*LLAMA_SETTINGS, *ATTENTION_BIAS, eps("rms_norm_eps", 1e-5), Rope(), tied(False), Fixed("clip_qkv", None)),
+    ConfigSchema(
+        (
+            *LLAMA_SETTINGS,
+            *ATTENTION_BIAS,
+            eps("rms_norm_eps", 1e-5),
+            RopeEntry(),
+            tied(False),
+            FixedKey("clip_qkv", None),
+        ),
         {"placement": "output", "qk_norm": "width"},
     ),
     {
@@ -90,18 +99,18 @@ OLMO2 = Family(
 GRANITE = Family(
     "granite",
     "GraniteForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *LLAMA_SETTINGS,
             *ATTENTION_BIAS,
             MLP_BIAS,
             eps("rms_norm_eps", 1e-6),
-            Rope(),
+            RopeEntry(),
             tied(False),
-            Setting("embedding_multiplier", "embedding_scale", 1.0),
-            Setting("residual_multiplier", "residual_scale", 1.0),
-            Setting("attention_multiplier", "scale", 1.0, write_as=lambda scale, facts: scale or facts.d_head**-0.5),
-            Setting("logits_scaling", "logit_scale", 1.0, lambda s, known: 1 / s, lambda s, facts: 1 / s),
+            ConfigKey("embedding_multiplier", "embedding_scale", 1.0),
+            ConfigKey("residual_multiplier", "residual_scale", 1.0),
+            ConfigKey("attention_multiplier", "scale", 1.0, write_as=lambda scale, flat: scale or flat.d_head**-0.5),
+            ConfigKey("logits_scaling", "logit_scale", 1.0, lambda s, known: 1 / s, lambda s, flat: 1 / s),
         )
     ),
     LLAMA_WEIGHTS,

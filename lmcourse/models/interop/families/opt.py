@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lmcourse.models.interop.config_schema import ConfigKey, ConfigSchema, DerivedField, FixedKey
 from lmcourse.models.interop.families.common import (
     ALL_HEADS,
     ATTENTION_DROPOUT,
@@ -11,51 +12,50 @@ from lmcourse.models.interop.families.common import (
     tied,
 )
 from lmcourse.models.interop.family import Family
-from lmcourse.models.interop.layouts import Same, Stacked
-from lmcourse.models.interop.settings import Clauses, Derived, Fixed, Setting
+from lmcourse.models.interop.weight_layouts import Same, Stacked
 
 LAYER = "model.decoder.layers.*."
 
 OPT = Family(
     "opt",
     "OPTForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *sizes(),
             *ALL_HEADS,
-            Setting("ffn_dim", "d_ff"),
-            Setting("max_position_embeddings", "context"),
-            Derived("max_positions", same_as("context")),
+            ConfigKey("ffn_dim", "d_ff"),
+            ConfigKey("max_position_embeddings", "context"),
+            DerivedField("max_positions", same_as("context")),
             activation("activation_function", "relu"),
             ATTENTION_DROPOUT,
-            Setting("dropout", "dropout", 0.0),
-            Fixed("layerdrop", 0.0),
-            Setting(
+            ConfigKey("dropout", "dropout", 0.0),
+            FixedKey("layerdrop", 0.0),
+            ConfigKey(
                 "do_layer_norm_before",
                 "placement",
                 "pre",
                 lambda before, known: "pre" if before else "post",
-                lambda placement, facts: placement == "pre",
+                lambda placement, flat: placement == "pre",
             ),
-            Setting(
+            ConfigKey(
                 "_remove_final_layer_norm",
                 "final_norm",
                 lambda known: known["placement"] == "pre",
                 lambda removed, known: known["placement"] == "pre" and not removed,
-                lambda kept, facts: facts.placement == "pre" and not kept,
+                lambda kept, flat: flat.placement == "pre" and not kept,
             ),
-            Setting(
+            ConfigKey(
                 "word_embed_proj_dim",
                 "embedding_width",
                 None,
                 lambda width, known: None if width == known["d_model"] else width,
-                lambda width, facts: width or facts.d_model,
+                lambda width, flat: width or flat.d_model,
             ),
-            Setting("enable_bias", "bias", True),
-            Derived("out_bias", same_as("bias")),
-            Derived("ff_bias", same_as("bias")),
-            Setting("layer_norm_elementwise_affine", "norm_scale", True),
-            Derived("norm_bias", same_as("norm_scale")),
+            ConfigKey("enable_bias", "bias", True),
+            DerivedField("out_bias", same_as("bias")),
+            DerivedField("ff_bias", same_as("bias")),
+            ConfigKey("layer_norm_elementwise_affine", "norm_scale", True),
+            DerivedField("norm_bias", same_as("norm_scale")),
             tied(True),
         ),
         {"norm": "layer", "eps": 1e-5, "gated": False, "position_offset": 2},

@@ -10,26 +10,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmcourse.errors import CourseError
-from lmcourse.models.interop.facts import Facts
+from lmcourse.models.interop.config_schema import ConfigJson, ConfigKey, ConfigSchema, DerivedField, Fields, IgnoredKeys
 from lmcourse.models.interop.families.common import ACTIVATIONS, eps, same_as
 from lmcourse.models.interop.family import Family
-from lmcourse.models.interop.layouts import Layout, Same, Stacked
-from lmcourse.models.interop.settings import Clauses, Derived, Ignored, Known, Setting, Settings
+from lmcourse.models.interop.flat_config import FlatConfig
+from lmcourse.models.interop.weight_layouts import Same, Stacked, WeightLayout
 from lmcourse.nn.position_bias import RelativePositionBiasConfig
 
 
 @dataclass(frozen=True)
-class RelativePositionBias:
+class RelativePositionBiasEntry:
     """The learned bias by ranges of distances."""
 
     keys: tuple[str, ...] = ("relative_attention_num_buckets", "relative_attention_max_distance")
 
-    def read(self, settings: Settings, known: Known) -> None:
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         buckets, max_distance = (settings.get(key, value) for key, value in zip(self.keys, (32, 128), strict=True))
         known["position_bias"] = RelativePositionBiasConfig(buckets, max_distance)
 
-    def write(self, facts: Facts) -> dict[str, Any]:
-        bias = facts.position_bias
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
+        """The keys' values for a model."""
+        bias = flat.position_bias
         return (
             dict(zip(self.keys, (bias.buckets, bias.max_distance), strict=True))
             if isinstance(bias, RelativePositionBiasConfig)
@@ -38,38 +40,42 @@ class RelativePositionBias:
 
 
 @dataclass(frozen=True)
-class FeedForwardForm:
+class FeedForwardEntry:
     """One word for activation and gate: "relu", "gated-gelu" (with tanh, whatever the word says), "gated-silu"."""
 
     keys: tuple[str, ...] = ("feed_forward_proj",)
 
-    def read(self, settings: Settings, known: Known) -> None:
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         word = settings.get("feed_forward_proj", "relu")
         gated, name = word.startswith("gated-"), word.removeprefix("gated-")
         if name not in ACTIVATIONS:
             raise CourseError(f"feed_forward_proj={word!r} is not supported; supported: 'relu', 'gated-gelu', …")
         known["gated"], known["activation"] = gated, "gelu_tanh" if word == "gated-gelu" else ACTIVATIONS[name]
 
-    def write(self, facts: Facts) -> dict[str, Any]:
-        name = "gelu" if facts.gated and facts.activation == "gelu_tanh" else facts.activation
-        return {"feed_forward_proj": f"gated-{name}" if facts.gated else name}
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
+        """The keys' values for a model."""
+        name = "gelu" if flat.gated and flat.activation == "gelu_tanh" else flat.activation
+        return {"feed_forward_proj": f"gated-{name}" if flat.gated else name}
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputEntry:
     """v1.0 ties the output matrix to the embedding and scales for it; v1.1 does neither. Files say it in either key."""
 
     keys: tuple[str, ...] = ("tie_word_embeddings", "scale_decoder_outputs")
 
-    def read(self, settings: Settings, known: Known) -> None:
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         known["tied"] = all(settings.get(key, True) for key in self.keys)
         known["logit_scale"] = known["d_model"] ** -0.5 if known["tied"] else 1.0
 
-    def write(self, facts: Facts) -> dict[str, Any]:
-        return dict.fromkeys(self.keys, facts.tied)
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
+        """The keys' values for a model."""
+        return dict.fromkeys(self.keys, flat.tied)
 
 
-def _stack(ours: str, theirs: str, feed_forward: int) -> dict[str, Layout]:
+def _stack(ours: str, theirs: str, feed_forward: int) -> dict[str, WeightLayout]:
     block = f"{theirs}block.*.layer."
     dense = f"{block}{feed_forward}.DenseReluDense."
     return {
@@ -88,25 +94,25 @@ def _stack(ours: str, theirs: str, feed_forward: int) -> dict[str, Layout]:
 T5 = Family(
     "t5",
     "T5ForConditionalGeneration",
-    Clauses(
+    ConfigSchema(
         (
-            Setting("vocab_size", "vocab_size"),
-            Setting("d_model", "d_model"),
-            Setting("num_layers", "encoder_layers"),
-            Setting("num_decoder_layers", "layers", same_as("encoder_layers")),
-            Setting("num_heads", "heads"),
-            Derived("kv_heads", same_as("heads")),
-            Setting("d_kv", "d_head", 64),
-            Setting("d_ff", "d_ff"),
+            ConfigKey("vocab_size", "vocab_size"),
+            ConfigKey("d_model", "d_model"),
+            ConfigKey("num_layers", "encoder_layers"),
+            ConfigKey("num_decoder_layers", "layers", same_as("encoder_layers")),
+            ConfigKey("num_heads", "heads"),
+            DerivedField("kv_heads", same_as("heads")),
+            ConfigKey("d_kv", "d_head", 64),
+            ConfigKey("d_ff", "d_ff"),
             eps("layer_norm_epsilon", 1e-6),
-            RelativePositionBias(),
-            FeedForwardForm(),
-            Output(),
-            Setting("dropout_rate", "dropout", 0.0),
-            Derived("attention_dropout", same_as("dropout")),
-            Derived("embedding_dropout", same_as("dropout")),
-            Setting("n_positions", "context", None),
-            Ignored("dense_act_fn", "is_gated_act"),
+            RelativePositionBiasEntry(),
+            FeedForwardEntry(),
+            OutputEntry(),
+            ConfigKey("dropout_rate", "dropout", 0.0),
+            DerivedField("attention_dropout", same_as("dropout")),
+            DerivedField("embedding_dropout", same_as("dropout")),
+            ConfigKey("n_positions", "context", None),
+            IgnoredKeys("dense_act_fn", "is_gated_act"),
         ),
         {"scale": 1.0},
     ),
@@ -120,7 +126,7 @@ T5 = Family(
         "blocks.*.cross.out": Same("decoder.block.*.layer.1.EncDecAttention.o"),
         "head.linear": Same("lm_head"),
     },
-    base="",
+    base_model_prefix="",
     copies=dict.fromkeys(
         ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"), "shared.weight"
     ),

@@ -14,8 +14,8 @@ class WindowOrder:
     windows' worth of tokens that this leaves out are others each time.
 
     Args:
-        tokens: length of the text.
-        length: inputs per window; a window is one token longer, for the last input's target.
+        tokens: how many there are in the text.
+        seq_len: inputs per window; a window is one token longer, for the last input's target.
         seed: of the shuffling. A newer NumPy may shuffle otherwise.
 
     Attributes:
@@ -25,18 +25,18 @@ class WindowOrder:
         ValueError: the text is shorter than one window.
     """
 
-    def __init__(self, tokens: int, length: int, seed: int) -> None:
-        if length < 1 or seed < 0:
-            raise ValueError(f"windows need a length of at least 1 and a seed of at least 0, not {length} and {seed}")
-        if tokens < length + 1:
+    def __init__(self, tokens: int, seq_len: int, seed: int) -> None:
+        if seq_len < 1 or seed < 0:
+            raise ValueError(f"windows need a seq_len of at least 1 and a seed of at least 0, not {seq_len} and {seed}")
+        if tokens < seq_len + 1:
             raise ValueError(
-                f"the text has {tokens} tokens, and a window of {length} needs {length + 1}: take a longer text or "
+                f"the text has {tokens} tokens, and a window of {seq_len} needs {seq_len + 1}: take a longer text or "
                 "shorter windows"
             )
-        self.tokens, self.length, self.seed = tokens, length, seed
-        # (tokens − length) // length windows fit wherever the first one starts, if that is below `length`.
-        self.per_epoch = max(1, (tokens - length) // length)
-        self._first_tokens = min(length, tokens - self.per_epoch * length)
+        self.tokens, self.seq_len, self.seed = tokens, seq_len, seed
+        # (tokens − seq_len) // seq_len windows fit wherever the first one starts, if that is below `seq_len`.
+        self.per_epoch = max(1, (tokens - seq_len) // seq_len)
+        self._first_tokens = min(seq_len, tokens - self.per_epoch * seq_len)
         self._epoch = -1
         self._starts: NDArray[np.int64] = np.empty(0, np.int64)
 
@@ -53,6 +53,6 @@ class WindowOrder:
         if epoch != self._epoch:
             generator = np.random.default_rng([self.seed, epoch])
             offset = generator.integers(self._first_tokens)
-            self._starts = offset + self.length * generator.permutation(self.per_epoch)
+            self._starts = offset + self.seq_len * generator.permutation(self.per_epoch)
             self._epoch = epoch
         return self._starts

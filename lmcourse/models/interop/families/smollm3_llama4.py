@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from lmcourse.models.interop.facts import Facts
+from lmcourse.models.interop.config_schema import ConfigJson, ConfigKey, ConfigSchema, Fields, FixedKey, IgnoredKeys
 from lmcourse.models.interop.families.common import (
     ATTENTION_BIAS,
     ATTENTION_DROPOUT,
@@ -26,43 +26,43 @@ from lmcourse.models.interop.families.common import (
 )
 from lmcourse.models.interop.families.llama import SWITCHED_WINDOW
 from lmcourse.models.interop.family import Family
-from lmcourse.models.interop.layer_settings import Kinds, Rope
-from lmcourse.models.interop.layouts import Same, Stacked
-from lmcourse.models.interop.settings import Clauses, Fixed, Ignored, Known, Setting, Settings
+from lmcourse.models.interop.flat_config import FlatConfig
+from lmcourse.models.interop.layer_entries import LayerTypesEntry, RopeEntry
+from lmcourse.models.interop.weight_layouts import Same, Stacked
 from lmcourse.nn.temperature import TemperatureConfig
 
 
-def unless_all(turned: Iterable[Any]) -> tuple[bool, ...]:
-    """A flag per layer, or none at all if all layers turn, which is the usual."""
-    flags = tuple(bool(flag) for flag in turned)
+def unless_all(rotary_layers: Iterable[Any]) -> tuple[bool, ...]:
+    """A flag per layer, or none at all if all layers rotate, which is the usual."""
+    flags = tuple(bool(flag) for flag in rotary_layers)
     return () if all(flags) else flags
 
 
-def _every_fourth_not(known: Known) -> tuple[bool, ...]:
+def _every_fourth_not(known: Fields) -> tuple[bool, ...]:
     return unless_all((index + 1) % 4 for index in range(known["layers"]))
 
 
-def _one_for_each_layer(turned: tuple[bool, ...], facts: Facts) -> list[int]:
-    return [int(flag) for flag in turned or (facts.rotary is not None,) * facts.layers]
+def _one_for_each_layer(rotary_layers: tuple[bool, ...], flat: FlatConfig) -> list[int]:
+    return [int(flag) for flag in rotary_layers or (flat.rotary is not None,) * flat.layers]
 
 
-# 1 for a layer that turns, whatever the name says.
-TURNED_LAYERS = Setting(
-    "no_rope_layers", "turned", _every_fourth_not, lambda flags, known: unless_all(flags), _one_for_each_layer
+# 1 for a layer that rotates, whatever the name says.
+ROTARY_LAYERS = ConfigKey(
+    "no_rope_layers", "rotary_layers", _every_fourth_not, lambda flags, known: unless_all(flags), _one_for_each_layer
 )
 
 SMOLLM3 = Family(
     "smollm3",
     "SmolLM3ForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *LLAMA_SETTINGS,
             *ATTENTION_BIAS,
             MLP_BIAS,
             eps("rms_norm_eps", 1e-6),
-            Rope(theta=2_000_000.0),
+            RopeEntry(theta=2_000_000.0),
             tied(True),
-            TURNED_LAYERS,
+            ROTARY_LAYERS,
             SWITCHED_WINDOW,
         )
     ),
@@ -72,18 +72,20 @@ SMOLLM3 = Family(
 
 
 @dataclass(frozen=True)
-class Temperature:
-    """Llama 4's sharper attention at far positions, on the layers that do not turn."""
+class TemperatureEntry:
+    """Llama 4's sharper attention at far positions, on the layers that do not rotate."""
 
     keys: tuple[str, ...] = ("attn_temperature_tuning", "floor_scale", "attn_scale")
 
-    def read(self, settings: Settings, known: Known) -> None:
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         if settings.get("attn_temperature_tuning", True):
             floor, slope = settings.get("floor_scale", 8192), settings.get("attn_scale", 0.1)
             known["temperature"] = TemperatureConfig(int(floor), float(slope))
 
-    def write(self, facts: Facts) -> dict[str, Any]:
-        told = facts.temperature
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
+        """The keys' values for a model."""
+        told = flat.temperature
         return (
             {"attn_temperature_tuning": False}
             if told is None
@@ -91,7 +93,7 @@ class Temperature:
         )
 
 
-EXPERTS = Ignored(
+EXPERTS = IgnoredKeys(
     "intermediate_size",
     "num_experts_per_tok",
     "num_local_experts",
@@ -104,33 +106,33 @@ EXPERTS = Ignored(
 LLAMA4 = Family(
     "llama4_text",
     "Llama4ForCausalLM",
-    Clauses(
+    ConfigSchema(
         (
             *sizes(),
             KV_HEADS,
             D_HEAD,
-            Setting("intermediate_size_mlp", "d_ff"),
+            ConfigKey("intermediate_size_mlp", "d_ff"),
             CONTEXT,
             activation("hidden_act", "silu"),
             ATTENTION_DROPOUT,
             *ATTENTION_BIAS,
             eps("rms_norm_eps", 1e-5),
-            Rope("interleaved", theta=500_000.0),
+            RopeEntry("interleaved", theta=500_000.0),
             tied(False),
-            TURNED_LAYERS,
-            Kinds("attention_chunk_size", every=4, local_name="chunked_attention"),
-            Temperature(),
-            Setting(
+            ROTARY_LAYERS,
+            LayerTypesEntry("attention_chunk_size", every=4, local_name="chunked_attention"),
+            TemperatureEntry(),
+            ConfigKey(
                 "use_qk_norm",
                 "qk_norm",
                 "head",
                 lambda used, known: "head" if used else None,
-                lambda over, facts: over is not None,
+                lambda over, flat: over is not None,
             ),
-            Fixed("moe_layers", [], stated=True),
+            FixedKey("moe_layers", [], stated=True),
             EXPERTS,
         ),
-        {"local_kind": "chunk", "late": True, "qk_scale": False},
+        {"local_kind": "chunk", "qk_norm_after_rotary": True, "qk_norm_scale": False},
     ),
     {
         **LLAMA_ATTENTION,

@@ -1,7 +1,7 @@
-"""A model in the middle of its texts: read tokens, get logits for the next one.
+"""A model in the middle of a batch of texts: new tokens in, logits for the next ones out.
 
-The two kinds of model that write text, decoders and encoder–decoders, differ in what they must remember. A `Reader`
-hides that from everything that only wants to go on.
+The two kinds of model that write text, decoders and encoder–decoders, differ in what has to be kept between tokens. A
+`DecodingSession` hides that from everything that only wants to go on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lmcourse.inference.cache import Cache
 from lmcourse.models.config import TransformerConfig
-from lmcourse.models.encoder_decoder import EncoderDecoder, Memory
+from lmcourse.models.encoder_decoder import EncoderDecoder, EncoderMemory
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.attention_pattern import PADDING_POSITION
 from lmcourse.nn.context import KVCache
@@ -22,8 +22,8 @@ from lmcourse.nn.context import KVCache
 Model = Transformer | EncoderDecoder
 
 
-class Reader:
-    """Reads a batch of texts with a cache.
+class DecodingSession:
+    """A batch of texts that a model reads and continues, with a KV cache.
 
     Args:
         model: in evaluation mode.
@@ -36,14 +36,16 @@ class Reader:
     ) -> None:
         self.model = model
         self.device = next(model.parameters()).device
-        self.cache = Cache(writer_config(model), capacity)
-        self.memory: Memory | None = None
+        self.cache = Cache(decoder_config(model), capacity)
+        self.memory: EncoderMemory | None = None
         if isinstance(model, EncoderDecoder) and sources is not None:
             with torch.inference_mode():
-                self.memory = model.encode(*pad(sources, self.device))
+                self.memory = model.encode(*left_pad(sources, self.device))
 
     @torch.inference_mode()
-    def read(self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"] | None = None) -> Float[Tensor, "b v"]:
+    def next_logits(
+        self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"] | None = None
+    ) -> Float[Tensor, "b v"]:
         """Read on; return the logits of the token after the last column.
 
         Args:
@@ -65,7 +67,7 @@ def next_logits(
     tokens: Int[Tensor, "b s"],
     positions: Int[Tensor, "b s"] | None,
     kv_cache: KVCache,
-    memory: Memory | None,
+    memory: EncoderMemory | None,
 ) -> Float[Tensor, "b v"]:
     """Logits of the token after the last column of `tokens`.
 
@@ -74,7 +76,7 @@ def next_logits(
     """
     if isinstance(model, EncoderDecoder):
         if memory is None:
-            raise ValueError("an encoder–decoder answers source texts, and this reader was given none")
+            raise ValueError("an encoder–decoder answers source texts, and this session was given none")
         return model.decode(tokens, memory, positions, kv_cache=kv_cache)[:, -1]
     # The head is a model's largest matrix: of a prompt, only the last token needs it.
     last = model.encode(tokens, positions, kv_cache=kv_cache)[:, -1]
@@ -82,12 +84,14 @@ def next_logits(
     return result
 
 
-def writer_config(model: Model) -> TransformerConfig:
-    """The configuration of the part that writes."""
+def decoder_config(model: Model) -> TransformerConfig:
+    """The configuration of the part that writes: the decoder."""
     return model.config.decoder if isinstance(model, EncoderDecoder) else model.config
 
 
-def pad(texts: Sequence[Sequence[int]], device: torch.device) -> tuple[Int[Tensor, "b s"], Int[Tensor, "b s"] | None]:
+def left_pad(
+    texts: Sequence[Sequence[int]], device: torch.device
+) -> tuple[Int[Tensor, "b s"], Int[Tensor, "b s"] | None]:
     """Texts of different lengths as one tensor, and their positions; None if there is no padding.
 
     Padding stands on the left, so that every row's last token is in the last column.

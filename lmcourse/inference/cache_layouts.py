@@ -1,11 +1,11 @@
-"""Where a token lies in the cache.
+"""Which slot of a layer's memory each token has.
 
-A layer that can look back without limit keeps every token: new ones go behind the old ones (`Line`). A layer with a
-window or a chunk of w tokens needs only the last w: the token at position p lies in slot p mod w, where it overwrites
-the one that has just left the window (`Ring`). Attention does not care about the order, because its masks are rules on
-positions (see `lmcourse.nn.attention_pattern`); so these classes keep the position of what lies in each slot.
+A layer that can look back without limit keeps every token, new ones behind the old ones (`GrowingBuffer`). A layer with
+a window or a chunk of w tokens needs only the last w: the token at position p has slot p mod w, where it overwrites the
+one that has just left the window (`RingBuffer`). Attention does not care about the order, because its masks are rules
+on positions (see `lmcourse.nn.attention_pattern`); so these classes keep the position of what each slot holds.
 
-Layers that keep alike share one object: where a token goes is decided once per pass, not once per layer.
+Layers with the same attention pattern share one object: slots are found once per pass, not once per layer.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lmcourse.inference.settled import Shelf
+from lmcourse.inference.static_cache import StaticLayout
 from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 
-SMALLEST = 64
-"""Tokens that a line without a fixed capacity has room for at first; it doubles when it is full."""
+INITIAL_WIDTH = 64
+"""Tokens that a `GrowingBuffer` without a capacity has room for at first; it doubles when it is full."""
 
 
-class Slots(Protocol):
-    """A plan of a layer's memory.
+class CacheLayout(Protocol):
+    """Which slot each token of a layer has.
 
     Attributes:
         width: how many tokens a text can have in it now.
-        keys: the positions of the keys that the tokens of this pass may see.
+        key_positions: the positions of the keys that the tokens of this pass may see.
     """
 
     width: int
-    keys: Int[Tensor, "b t"]
+    key_positions: Int[Tensor, "b t"]
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
         """Find a slot for every token of a pass.
@@ -43,10 +43,10 @@ class Slots(Protocol):
         """
 
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
-        """Store the keys or values of this pass; return all those that belong to `keys`."""
+        """Store the keys or values of this pass; return all those that belong to `key_positions`."""
 
-    def settle(self, tokens: int) -> Shelf:
-        """The plan of the same memory when single tokens follow; so many columns were read before."""
+    def to_static(self, tokens: int) -> StaticLayout:
+        """The same layout for a `StaticCache`, after `tokens` columns were read."""
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
         """Go on with these rows of the batch, in this order."""
@@ -55,17 +55,22 @@ class Slots(Protocol):
         """Move to a device."""
 
 
-class Line:
-    """Every token, one behind the other. Padding takes a slot, too, and is marked PADDING_POSITION."""
+class GrowingBuffer:
+    """Every token, one behind the other. Padding takes a slot, too, and is marked PADDING_POSITION.
+
+    Args:
+        capacity: how many tokens there is room for; None starts with INITIAL_WIDTH and doubles.
+    """
 
     def __init__(self, capacity: int | None) -> None:
-        self.width = capacity or SMALLEST
+        self.width = capacity or INITIAL_WIDTH
         self.length = 0
-        self.keys = torch.empty(0, 0, dtype=torch.long)
-        self._positions = self.keys
+        self.key_positions = torch.empty(0, 0, dtype=torch.long)
+        self._positions = self.key_positions
         self._new = slice(0, 0)
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
+        """Find a slot for every token of a pass; arguments as in `CacheLayout`."""
         rows, count = positions.shape
         self._new = slice(self.length, self.length + count)
         self.length += count
@@ -74,40 +79,54 @@ class Line:
         if self._new.start == 0:
             self._positions = positions.new_full((rows, 0), PADDING_POSITION)
         if self._positions.shape[1] < self.width:
-            room = positions.new_full((rows, self.width - self._positions.shape[1]), PADDING_POSITION)
-            self._positions = torch.cat([self._positions, room], dim=1)
+            unused = positions.new_full((rows, self.width - self._positions.shape[1]), PADDING_POSITION)
+            self._positions = torch.cat([self._positions, unused], dim=1)
         self._positions[:, self._new] = positions
-        self.keys = self._positions[:, : self.length]
+        self.key_positions = self._positions[:, : self.length]
 
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
+        """Store the keys or values of this pass; return all those that belong to `key_positions`."""
         memory[:, :, self._new] = new
         return memory[:, :, : self.length]
 
-    def settle(self, tokens: int) -> Shelf:
-        return Shelf(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=False)
+    def to_static(self, tokens: int) -> StaticLayout:
+        """The same layout for a `StaticCache`, after `tokens` columns were read."""
+        return StaticLayout(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=False)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
+        """Go on with these rows of the batch, in this order."""
         self._positions = self._positions[rows]
 
     def to(self, device: torch.device) -> None:
+        """Move to a device."""
         self._positions = self._positions.to(device)
 
 
-class Ring:
-    """The last tokens only, as many as a query can see. Padding is not stored."""
+class RingBuffer:
+    """The last tokens only, as many as a query can see. Padding is not stored.
+
+    Args:
+        pattern: of the layer's attention.
+        capacity: the longest text in tokens, or None.
+
+    Raises:
+        ValueError: the pattern looks back without limit.
+    """
 
     def __init__(self, pattern: AttentionPattern, capacity: int | None) -> None:
         if pattern.span is None:
             raise ValueError(f"{pattern.kind} attention looks back without limit: it cannot forget")
         self.width = pattern.span if capacity is None else min(pattern.span, capacity)
         self.chunked = pattern.kind == "chunk"
-        self.keys = torch.empty(0, 0, dtype=torch.long)
-        self._positions = self.keys
+        self.key_positions = torch.empty(0, 0, dtype=torch.long)
+        self._positions = self.key_positions
         self._one: int | None = None  # the slot of a single token, the same in every row
-        self._many = (self.keys, self.keys, self.keys)  # or row, slot and column of every token that is stored
+        none = self.key_positions
+        self._many = (none, none, none)  # or row, slot and column of every token that is stored
         self._first = True  # nothing was stored before this pass
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
+        """Find a slot for every token of a pass; arguments as in `CacheLayout`."""
         self._first = self._positions.numel() == 0
         if self._first:
             self._positions = positions.new_full((positions.shape[0], self.width), PADDING_POSITION)
@@ -121,7 +140,7 @@ class Ring:
         self._one = start % self.width
         self._positions[:, self._one] = positions[:, 0]
         seen = self._one + 1 if self.chunked else min(start + 1, self.width)
-        self.keys = self._positions[:, :seen]
+        self.key_positions = self._positions[:, :seen]
 
     def _begin_many(self, positions: Int[Tensor, "b s"]) -> None:
         """Several tokens, which may be more than there are slots: a query sees what was stored before and all of them,
@@ -130,23 +149,27 @@ class Ring:
         rows, columns = ((positions > newest - self.width) & (positions != PADDING_POSITION)).nonzero(as_tuple=True)
         kept = positions[rows, columns]
         self._one, self._many = None, (rows, kept % self.width, columns)
-        self.keys = positions if self._first else torch.cat([self._positions, positions], dim=1)
+        self.key_positions = positions if self._first else torch.cat([self._positions, positions], dim=1)
         self._positions[rows, kept % self.width] = kept
 
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
+        """Store the keys or values of this pass; return all those that belong to `key_positions`."""
         if self._one is not None:
             memory[:, :, self._one] = new[:, :, 0]
-            return memory[:, :, : self.keys.shape[1]]
+            return memory[:, :, : self.key_positions.shape[1]]
         rows, slots, columns = self._many
         seen = new if self._first else torch.cat([memory, new], dim=2)
         memory[rows, :, slots] = new[rows, :, columns]
         return seen
 
-    def settle(self, tokens: int) -> Shelf:
-        return Shelf(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=True)
+    def to_static(self, tokens: int) -> StaticLayout:
+        """The same layout for a `StaticCache`, after `tokens` columns were read."""
+        return StaticLayout(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=True)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
+        """Go on with these rows of the batch, in this order."""
         self._positions = self._positions[rows]
 
     def to(self, device: torch.device) -> None:
+        """Move to a device."""
         self._positions = self._positions.to(device)

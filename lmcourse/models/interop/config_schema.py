@@ -1,7 +1,8 @@
 """What the entries of a config.json say about a model, in both directions.
 
-A family is described by a list of clauses. Each reads some keys into facts and writes the same keys from them. A key
-that no clause speaks for, and that is not known to be harmless, is refused: it might change what the model computes.
+A family is described by a list of entries. Each reads some keys into fields of a `FlatConfig` and writes the same keys
+from them. A key that no entry speaks for, and that is not known to be harmless, is refused: it might change what the
+model computes.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lmcourse.errors import CourseError
-from lmcourse.models.interop.facts import Facts
+from lmcourse.models.interop.flat_config import FlatConfig
 
-Settings = Mapping[str, Any]
-Known = dict[str, Any]
-"""The facts read so far."""
+ConfigJson = Mapping[str, Any]
+Fields = dict[str, Any]
+"""The fields of a `FlatConfig` read so far, by name."""
 
 HARMLESS = frozenset(
     # Names and book-keeping, how weights were first drawn, how a tokenizer or `generate` is set up; heads of other
@@ -35,23 +36,23 @@ HARMLESS = frozenset(
 """Keys that do not change a model's logits; those that end in _token_id do not either."""
 
 
-class Clause(Protocol):
-    """Some keys, and the facts they state."""
+class ConfigEntry(Protocol):
+    """Some keys of a config.json, and the fields that they state."""
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys it speaks for."""
         ...
 
-    def read(self, settings: Settings, known: Known) -> None:
-        """Add to the known facts.
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far.
 
         Raises:
             CourseError: a setting is not supported.
         """
         ...
 
-    def write(self, facts: Facts) -> dict[str, Any]:
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
         """The keys' values."""
         ...
 
@@ -65,39 +66,42 @@ REQUIRED = _Required()
 
 
 @dataclass(frozen=True)
-class Setting:
-    """One key that states one fact.
+class ConfigKey:
+    """One key that states one field.
 
     Attributes:
-        default: the fact's value where the key is absent or null; a function of the facts known so far computes it.
-        read_as, write_as: between the key's value and the fact's.
+        default: the field's value where the key is absent or null; a function of the fields known so far computes it.
+        read_as, write_as: between the key's value and the field's.
     """
 
     key: str
-    fact: str
+    field: str
     default: Any = REQUIRED
-    read_as: Callable[[Any, Known], Any] = lambda value, known: value
-    write_as: Callable[[Any, Facts], Any] = lambda value, facts: value
+    read_as: Callable[[Any, Fields], Any] = lambda value, known: value
+    write_as: Callable[[Any, FlatConfig], Any] = lambda value, flat: value
 
     @property
     def keys(self) -> tuple[str, ...]:
+        """The keys that it reads and writes."""
         return (self.key,)
 
-    def read(self, settings: Settings, known: Known) -> None:
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         value = settings.get(self.key)
         if value is not None:
-            known[self.fact] = self.read_as(value, known)
+            known[self.field] = self.read_as(value, known)
         elif self.default is REQUIRED:
             raise CourseError(f"config.json has no {self.key!r}")
         else:
-            known[self.fact] = self.default(known) if callable(self.default) else self.default
+            known[self.field] = self.default(known) if callable(self.default) else self.default
 
-    def write(self, facts: Facts) -> dict[str, Any]:
-        return {self.key: self.write_as(getattr(facts, self.fact), facts)}
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
+        """The keys' values for a model."""
+        return {self.key: self.write_as(getattr(flat, self.field), flat)}
 
 
 @dataclass(frozen=True, init=False)
-class Fixed:
+class FixedKey:
     """A key with one value, or few that mean the same; anything else would be another model.
 
     Attributes:
@@ -115,20 +119,23 @@ class Fixed:
 
     @property
     def keys(self) -> tuple[str, ...]:
+        """The keys that it reads and writes."""
         return (self.key,)
 
-    def read(self, settings: Settings, known: Known) -> None:
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         value = settings.get(self.key, None if self.stated else self.allowed[0])
         if value not in self.allowed:
             supported = ", ".join(repr(value) for value in self.allowed)
             raise CourseError(f"{self.key}={value!r} is not supported; supported: {supported}")
 
-    def write(self, facts: Facts) -> dict[str, Any]:
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
+        """The keys' values for a model."""
         return {self.key: self.allowed[0]}
 
 
 @dataclass(frozen=True, init=False)
-class Ignored:
+class IgnoredKeys:
     """Keys that mean nothing for the members of the family that are supported."""
 
     keys: tuple[str, ...]
@@ -136,55 +143,59 @@ class Ignored:
     def __init__(self, *keys: str) -> None:
         object.__setattr__(self, "keys", keys)
 
-    def read(self, settings: Settings, known: Known) -> None:
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         pass
 
-    def write(self, facts: Facts) -> dict[str, Any]:
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
+        """The keys' values for a model."""
         return {}
 
 
 @dataclass(frozen=True)
-class Derived:
-    """A fact that no key states because it follows from others."""
+class DerivedField:
+    """A field that no key states because it follows from others."""
 
-    fact: str
-    rule: Callable[[Known], Any]
+    field: str
+    rule: Callable[[Fields], Any]
     keys: tuple[str, ...] = ()
 
-    def read(self, settings: Settings, known: Known) -> None:
-        known[self.fact] = self.rule(known)
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
+        known[self.field] = self.rule(known)
 
-    def write(self, facts: Facts) -> dict[str, Any]:
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
+        """The keys' values for a model."""
         return {}
 
 
 @dataclass(frozen=True)
-class Clauses:
-    """All clauses of a family, and the facts that hold for all its members."""
+class ConfigSchema:
+    """All entries of a family, and the fields that are the same for all its members."""
 
-    clauses: tuple[Clause, ...]
+    entries: tuple[ConfigEntry, ...]
     constants: Mapping[str, Any] = field(default_factory=dict)
 
-    def read(self, settings: Settings) -> Facts:
-        """The facts that a config.json states.
+    def read(self, settings: ConfigJson) -> FlatConfig:
+        """The fields that a config.json states.
 
         Raises:
             CourseError: a key is missing, unknown, or has a value that is not supported.
         """
-        spoken_for = {key for clause in self.clauses for key in clause.keys} | HARMLESS
+        spoken_for = {key for entry in self.entries for key in entry.keys} | HARMLESS
         for key, value in settings.items():
             if key not in spoken_for and value is not None and not key.endswith("_token_id"):
                 raise CourseError(f"{key}={value!r} is not a setting we know; supported: {', '.join(self.named)}")
-        known: Known = dict(self.constants)
-        for clause in self.clauses:
-            clause.read(settings, known)
-        return Facts(**known)
+        known: Fields = dict(self.constants)
+        for entry in self.entries:
+            entry.read(settings, known)
+        return FlatConfig(**known)
 
-    def write(self, facts: Facts) -> dict[str, Any]:
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
         """The settings of a model."""
-        return {key: value for clause in self.clauses for key, value in clause.write(facts).items()}
+        return {key: value for entry in self.entries for key, value in entry.write(flat).items()}
 
     @property
     def named(self) -> list[str]:
         """The keys that say something."""
-        return sorted({key for clause in self.clauses for key in clause.keys})
+        return sorted({key for entry in self.entries for key in entry.keys})

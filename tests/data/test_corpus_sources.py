@@ -10,27 +10,27 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.data import origins
+from lmcourse.data import corpus_sources
 from lmcourse.data.downloads import Download
 from lmcourse.data.grammar import story_grammar
 from lmcourse.errors import CourseError
 
 
 def test_the_synthetic_corpus_is_of_the_language_whose_entropy_is_known() -> None:
-    for text in islice(origins.stories(), 20):
+    for text in islice(corpus_sources.stories(), 20):
         assert story_grammar().log_probability(text) < 0
-    assert list(origins.stories(3, seed=1)) != list(origins.stories(3))
-    assert len(set(origins.stories(3))) == 3
+    assert list(corpus_sources.stories(3, seed=1)) != list(corpus_sources.stories(3))
+    assert len(set(corpus_sources.stories(3))) == 3
 
 
 def test_the_help_topics_are_those_of_help() -> None:
     from pydoc_data.topics import topics
 
-    assert set(origins.python_docs()) == set(topics.values())
+    assert set(corpus_sources.python_docs()) == set(topics.values())
 
 
 def test_the_standard_library_is_there_without_tests() -> None:
-    texts = set(origins.python_code())
+    texts = set(corpus_sources.python_code())
     with tokenize.open(tokenize.__file__) as file:
         assert file.read() in texts
     assert Path(hashlib.__file__).read_text(encoding="utf-8") in texts
@@ -42,10 +42,10 @@ def test_downloaded_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     path = tmp_path / "stories.txt"
     path.write_text("\nOne day.\n<|endoftext|>\nTwo days.\n<|endoftext|>\n\n")
     asked: list[Download] = []
-    monkeypatch.setattr(origins, "fetch", lambda download: asked.append(download) or path)
-    assert list(origins.tiny_stories()) == ["One day.", "Two days."]
-    assert list(origins.tiny_shakespeare()) == [path.read_text()]
-    assert asked == [origins.TINY_STORIES, origins.TINY_SHAKESPEARE]
+    monkeypatch.setattr(corpus_sources, "fetch", lambda download: asked.append(download) or path)
+    assert list(corpus_sources.tiny_stories()) == ["One day.", "Two days."]
+    assert list(corpus_sources.tiny_shakespeare()) == [path.read_text()]
+    assert asked == [corpus_sources.TINY_STORIES, corpus_sources.TINY_SHAKESPEARE]
 
 
 def library(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]) -> None:
@@ -59,24 +59,24 @@ def library(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, byte
 def test_modules_come_in_the_order_of_their_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"m{number:02}.py" for number in range(40)]
     library(tmp_path, monkeypatch, {name: name.encode() for name in reversed(names)})
-    assert list(origins.python_code()) == names
+    assert list(corpus_sources.python_code()) == names
 
 
 def test_modules_are_read_in_the_encoding_that_they_declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     latin = "# coding: latin-1\n'café'\n"
     others = {"test/broken.py": b"\xff", "site-packages/other.py": b"other", "data.txt": b"text", "empty.py": b""}
     library(tmp_path, monkeypatch, {"latin.py": latin.encode("latin-1"), **others})
-    assert list(origins.python_code()) == [latin]
+    assert list(corpus_sources.python_code()) == [latin]
 
 
 def test_a_python_without_sources_or_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library(tmp_path, monkeypatch, {"module.pyc": b"compiled"})
     with pytest.raises(CourseError, match="no sources of Python's standard library"):
-        origins.python_code()
+        corpus_sources.python_code()
 
     def missing(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(origins, "import_module", missing)
+    monkeypatch.setattr(corpus_sources, "import_module", missing)
     with pytest.raises(CourseError, match="without its help topics"):
-        origins.python_docs()
+        corpus_sources.python_docs()

@@ -1,4 +1,4 @@
-"""Cutting text into words before byte pairs are merged, so that no token reaches over a word's border.
+"""Pre-tokenization: text is cut into words before byte pairs are merged, so that no token reaches over a word's border.
 
 The rule is GPT-2's (Radford et al., 2019) with its classes of characters written out: a letter is A to Z, a to z, or
 anything beyond ASCII. GPT-2 asks Unicode what a letter is, and the answer differs between engines and changes with the
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from lmcourse.data.tokenizers.pieces import to_utf8
+from lmcourse.data.tokenizers.lookup import to_utf8
 
 _SPACE = " \t\n\r\v\f"
 _LETTER = "A-Za-z\u0080-\U0010ffff"

@@ -1,11 +1,11 @@
-"""What all tokenizers share: text to UTF-8, and tokens to the pieces that they stand for."""
+"""What all tokenizers share: text to UTF-8, and tokens to what they stand for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeVar
 
-Piece = TypeVar("Piece")
+Text = TypeVar("Text", str, bytes)
 
 
 def to_utf8(text: str) -> bytes:
@@ -21,12 +21,12 @@ def to_utf8(text: str) -> bytes:
         raise ValueError(f"character {error.start} of the text, {half}, is half of a character") from None
 
 
-def look_up(pieces: Sequence[Piece], tokens: Sequence[int]) -> list[Piece]:
-    """The piece of every token.
+def look_up(vocab: Sequence[Text], tokens: Sequence[int]) -> list[Text]:
+    """The characters or bytes of every token.
 
     Raises:
         ValueError: there is no such token. (A list would take a negative one from its end.)
     """
-    if wrong := [token for token in tokens if not 0 <= token < len(pieces)]:
-        raise ValueError(f"there is no token {wrong[0]}: the vocabulary has 0 to {len(pieces) - 1}")
-    return [pieces[token] for token in tokens]
+    if wrong := [token for token in tokens if not 0 <= token < len(vocab)]:
+        raise ValueError(f"there is no token {wrong[0]}: the vocabulary has 0 to {len(vocab) - 1}")
+    return [vocab[token] for token in tokens]

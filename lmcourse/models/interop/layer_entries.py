@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lmcourse.errors import CourseError
-from lmcourse.models.interop.facts import Facts
+from lmcourse.models.interop.config_schema import ConfigJson, Fields
+from lmcourse.models.interop.flat_config import FlatConfig
 from lmcourse.models.interop.rope_scalings import read_rope_scaling, write_rope_scaling
-from lmcourse.models.interop.settings import Known, Settings
 from lmcourse.nn.rotary import RotaryConfig
 
 
 @dataclass(frozen=True)
-class Rope:
-    """The rotation, in the current form ("rope_parameters") and the older one (a key for each number).
+class RopeEntry:
+    """RoPE, in the current form ("rope_parameters") and the older one (a key for each number).
 
     Attributes:
         layout: of the pairs.
         theta: the base where none is given.
-        theta_key, fraction_key: what the older form calls base and turned share.
-        fraction: the turned share where none is given; None for families that turn all features.
+        theta_key, fraction_key: what the older form calls the base and the share of features that is rotated.
+        fraction: that share where none is given; None for families that rotate all features.
         local_key: the older form's base for local layers; families with one have rope_parameters per kind of layer.
     """
 
@@ -33,10 +33,12 @@ class Rope:
 
     @property
     def keys(self) -> tuple[str, ...]:
+        """The keys that it reads and writes."""
         old = [self.theta_key, "rope_scaling", *([self.fraction_key] if self.fraction else [])]
         return ("rope_parameters", *old, *([self.local_key] if self.local_key else []))
 
-    def read(self, settings: Settings, known: Known) -> None:
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         new = settings.get("rope_parameters") or {}
         old = {**(settings.get("rope_scaling") or {}), "rope_theta": settings.get(self.theta_key) or self.theta}
         if self.local_key is None:
@@ -46,7 +48,7 @@ class Rope:
         nearby = new.get("sliding_attention") or {"rope_theta": settings.get(self.local_key, self.theta)}
         known["local_rotary"] = self._rotary(settings, nearby, known["context"])
 
-    def _rotary(self, settings: Settings, given: Settings, context: int | None) -> RotaryConfig:
+    def _rotary(self, settings: ConfigJson, given: ConfigJson, context: int | None) -> RotaryConfig:
         kind = given.get("rope_type") or given.get("type") or "default"
         scaling = read_rope_scaling(kind, given, context)
         fraction = self.fraction or 1.0
@@ -55,11 +57,12 @@ class Rope:
         linear = float(given["factor"]) if kind == "linear" else 1.0
         return RotaryConfig(float(given["rope_theta"]), float(fraction), self.layout, linear, scaling)
 
-    def write(self, facts: Facts) -> dict[str, Any]:
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
+        """The keys' values for a model."""
         if self.local_key is None:
-            return {"rope_parameters": self._parameters(facts.rotary)}
-        nearby = self._parameters(facts.local_rotary or facts.rotary)
-        return {"rope_parameters": {"full_attention": self._parameters(facts.rotary), "sliding_attention": nearby}}
+            return {"rope_parameters": self._parameters(flat.rotary)}
+        nearby = self._parameters(flat.local_rotary or flat.rotary)
+        return {"rope_parameters": {"full_attention": self._parameters(flat.rotary), "sliding_attention": nearby}}
 
     def _parameters(self, rotary: RotaryConfig | None) -> dict[str, Any] | None:
         if rotary is None:
@@ -74,7 +77,7 @@ class Rope:
 
 
 @dataclass(frozen=True)
-class Kinds:
+class LayerTypesEntry:
     """Which layers are local, as a list of names or a rule.
 
     Attributes:
@@ -95,19 +98,21 @@ class Kinds:
 
     @property
     def keys(self) -> tuple[str, ...]:
+        """The keys that it reads and writes."""
         some = (self.span_key, "layer_types" if self.listed else None, self.pattern_key, self.switch_key)
         return tuple(key for key in some if key is not None)
 
-    def read(self, settings: Settings, known: Known) -> None:
+    def read(self, settings: ConfigJson, known: Fields) -> None:
+        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         if self.switch_key and not settings.get(self.switch_key):
             return
         local = self._local(settings, known["layers"])
         span = settings.get(self.span_key)
         if span is None or not any(local):
             return
-        known["span"], known["local"] = span, local
+        known["local_span"], known["local_layers"] = span, local
 
-    def _local(self, settings: Settings, layers: int) -> tuple[bool, ...]:
+    def _local(self, settings: ConfigJson, layers: int) -> tuple[bool, ...]:
         names = settings.get("layer_types") if self.listed else None
         if names is not None:
             for name in names:
@@ -119,8 +124,9 @@ class Kinds:
         every = settings.get(self.pattern_key, self.every) if self.pattern_key else self.every
         return tuple(every is not None and (every == 0 or (index + 1) % every != 0) for index in range(layers))
 
-    def write(self, facts: Facts) -> dict[str, Any]:
-        local = facts.local or (False,) * facts.layers
+    def write(self, flat: FlatConfig) -> dict[str, Any]:
+        """The keys' values for a model."""
+        local = flat.local_layers or (False,) * flat.layers
         names = [self.local_name if near else "full_attention" for near in local]
-        switch = {} if self.switch_key is None else {self.switch_key: bool(facts.local)}
-        return {self.span_key: facts.span, **({"layer_types": names} if self.listed else {}), **switch}
+        switch = {} if self.switch_key is None else {self.switch_key: bool(flat.local_layers)}
+        return {self.span_key: flat.local_span, **({"layer_types": names} if self.listed else {}), **switch}

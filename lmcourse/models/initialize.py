@@ -11,7 +11,7 @@ RESIDUAL_OUTPUTS = ("out", "down")
 """The layers whose results are added to the residual stream."""
 
 
-def initialise(model: nn.Module, rule: Literal["gpt2", "fan_in"] = "gpt2", std: float = 0.02) -> None:
+def initialize(model: nn.Module, rule: Literal["gpt2", "fan_in"] = "gpt2", std: float = 0.02) -> None:
     """Draw all weights anew, in place; biases become 0, norms stay as they are.
 
     Args:

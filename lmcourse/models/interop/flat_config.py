@@ -1,8 +1,8 @@
-"""A model as a flat list of facts, the form in which Hugging Face's configurations speak.
+"""A model as a flat list of fields, the form of Hugging Face's configurations.
 
 A `TransformerConfig` nests: layers, their attention, its rotation. A config.json states one number beside the other,
-and the same one under a different name in every family. `Facts` stands between them: `build` makes a configuration of
-facts, `facts_of` reads them back, so a family only has to say what it calls each of them.
+and the same one under a different name in every family. `FlatConfig` stands between them: `unflatten` makes a nested
+configuration, `flatten` goes back, so a family only has to say what it calls each field.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ ModelConfig = TransformerConfig | EncoderDecoderConfig
 
 
 @dataclass(frozen=True)
-class Facts:
+class FlatConfig:
     """What a published model can vary in. The defaults are Llama's.
 
     Attributes:
-        local: per layer, whether its attention is limited to `span` tokens: a window or a chunk, as `local_kind` says.
-        turned: per layer, whether it rotates queries and keys. For both, no entry at all means the usual: no layer is
-            local, all turn if there is a rotation.
+        local_layers: per layer, whether its attention is limited to `local_span` tokens: a window or a chunk, as
+            `local_kind` says.
+        rotary_layers: per layer, whether it rotates queries and keys. For both, no entry at all means the usual: no
+            layer is local, all rotate if there is a rotation.
         rotary, local_rotary: the rotation, and that of the local layers where it differs.
-        qk_norm: the norm on queries and keys, on layers that turn; `late` is after turning. Its kind and eps are those
-            of `norm`; `qk_scale` is whether it has parameters.
+        qk_norm: the norm on queries and keys; with `qk_norm_after_rotary`, on layers that rotate only. Its kind and eps
+            are those of `norm`; `qk_norm_scale` is whether it has parameters.
         encoder_layers: of an encoder beside this decoder.
     The others are named as in the configurations of `lmcourse.nn`.
     """
@@ -65,18 +66,18 @@ class Facts:
     position_bias: AlibiConfig | RelativePositionBiasConfig | None = None
     rotary: RotaryConfig | None = None
     local_rotary: RotaryConfig | None = None
-    turned: tuple[bool, ...] = ()
+    rotary_layers: tuple[bool, ...] = ()
     # attention
-    local: tuple[bool, ...] = ()
+    local_layers: tuple[bool, ...] = ()
     local_kind: Literal["window", "chunk"] = "window"
-    span: int | None = None
+    local_span: int | None = None
     scale: float | None = None
     soft_cap: float | None = None
     bias: bool = False
     out_bias: bool = False
     qk_norm: Literal["head", "heads", "width"] | None = None
-    qk_scale: bool = True
-    late: bool = False
+    qk_norm_scale: bool = True
+    qk_norm_after_rotary: bool = False
     temperature: TemperatureConfig | None = None
     # feed-forward
     activation: Activation = "silu"
@@ -97,19 +98,19 @@ class Facts:
     encoder_layers: int | None = None
 
 
-def build(facts: Facts) -> ModelConfig:
-    """The configuration that facts describe.
+def unflatten(flat: FlatConfig) -> ModelConfig:
+    """The nested configuration.
 
     Raises:
-        ValueError: they contradict each other.
+        ValueError: fields contradict each other.
     """
-    decoder = _transformer(facts, facts.layers, causal=True)
-    if facts.encoder_layers is None:
+    decoder = _transformer(flat, flat.layers, causal=True)
+    if flat.encoder_layers is None:
         return decoder
-    return EncoderDecoderConfig(encoder=_transformer(facts, facts.encoder_layers, causal=False), decoder=decoder)
+    return EncoderDecoderConfig(encoder=_transformer(flat, flat.encoder_layers, causal=False), decoder=decoder)
 
 
-def _transformer(f: Facts, layers: int, *, causal: bool) -> TransformerConfig:
+def _transformer(f: FlatConfig, layers: int, *, causal: bool) -> TransformerConfig:
     norm = NormConfig(f.norm, f.eps, scale=f.norm_scale, bias=f.norm_bias, unit_offset=f.unit_offset)
     bias = f.position_bias
     return TransformerConfig(
@@ -135,21 +136,21 @@ def _transformer(f: Facts, layers: int, *, causal: bool) -> TransformerConfig:
     )
 
 
-def _layer(f: Facts, index: int, causal: bool) -> LayerConfig:
-    local = bool(f.local) and f.local[index]
-    turned = f.rotary is not None and (not f.turned or f.turned[index])
+def _layer(f: FlatConfig, index: int, causal: bool) -> LayerConfig:
+    local = bool(f.local_layers) and f.local_layers[index]
+    rotates = f.rotary is not None and (not f.rotary_layers or f.rotary_layers[index])
     rotary = f.local_rotary if local and f.local_rotary else f.rotary
-    # A norm that comes after turning belongs to it, and a temperature replaces both (Llama 4).
-    normed = f.qk_norm is not None and (turned or not f.late)
-    qk = NormConfig(f.norm, f.eps, scale=f.qk_scale, unit_offset=f.unit_offset)
+    # A norm that comes after the rotation belongs to it, and a temperature replaces both (Llama 4).
+    normed = f.qk_norm is not None and (rotates or not f.qk_norm_after_rotary)
+    qk = NormConfig(f.norm, f.eps, scale=f.qk_norm_scale, unit_offset=f.unit_offset)
     attention = AttentionConfig(
         heads=f.heads,
         kv_heads=f.kv_heads,
         d_head=f.d_head,
-        pattern=AttentionPattern(f.local_kind, f.span) if local else AttentionPattern(causal=causal),
-        rotary=rotary if turned else None,
-        qk_norm=QKNormConfig(qk, f.qk_norm, f.late) if normed and f.qk_norm else None,
-        temperature=None if turned else f.temperature,
+        pattern=AttentionPattern(f.local_kind, f.local_span) if local else AttentionPattern(causal=causal),
+        rotary=rotary if rotates else None,
+        qk_norm=QKNormConfig(qk, f.qk_norm, f.qk_norm_after_rotary) if normed and f.qk_norm else None,
+        temperature=None if rotates else f.temperature,
         scale=f.scale,
         soft_cap=f.soft_cap,
         bias=f.bias,
@@ -159,22 +160,22 @@ def _layer(f: Facts, index: int, causal: bool) -> LayerConfig:
     return LayerConfig(attention, FeedForwardConfig(f.d_ff, f.activation, gated=f.gated, bias=f.ff_bias))
 
 
-def facts_of(config: ModelConfig) -> Facts:
-    """The facts of a configuration, as far as facts can tell them: `build` of the result may differ from it."""
+def flatten(config: ModelConfig) -> FlatConfig:
+    """The fields of a configuration, as far as they can describe it: `unflatten` of the result may differ from it."""
     encoder_layers = len(config.encoder.layers) if isinstance(config, EncoderDecoderConfig) else None
     model = config.decoder if isinstance(config, EncoderDecoderConfig) else config
     layers = [layer.attention for layer in model.layers]
     first, ff, norm = layers[0], model.layers[0].feed_forward, model.block.norm
     local = [layer for layer in layers if layer.pattern.kind != "full"]
-    turned = [layer for layer in layers if layer.rotary is not None]
-    everywhere = [layer.rotary for layer in turned if layer.pattern.kind == "full"] or [
-        layer.rotary for layer in turned
+    rotating = [layer for layer in layers if layer.rotary is not None]
+    rotaries = [layer.rotary for layer in rotating if layer.pattern.kind == "full"] or [
+        layer.rotary for layer in rotating
     ]
     nearby = [layer.rotary for layer in local if layer.rotary is not None]
-    rotary = everywhere[0] if everywhere else None
+    rotary = rotaries[0] if rotaries else None
     normed = [layer.qk_norm for layer in layers if layer.qk_norm is not None]
-    cooled = [layer.temperature for layer in layers if layer.temperature is not None]
-    return Facts(
+    temperatures = [layer.temperature for layer in layers if layer.temperature is not None]
+    return FlatConfig(
         vocab_size=model.vocab_size,
         d_model=model.d_model,
         layers=len(layers),
@@ -197,18 +198,18 @@ def facts_of(config: ModelConfig) -> Facts:
         position_bias=model.position_bias,
         rotary=rotary,
         local_rotary=nearby[0] if nearby and nearby[0] != rotary else None,
-        turned=tuple(layer.rotary is not None for layer in layers) if 0 < len(turned) < len(layers) else (),
-        local=tuple(layer.pattern.kind != "full" for layer in layers) if local else (),
+        rotary_layers=tuple(layer.rotary is not None for layer in layers) if 0 < len(rotating) < len(layers) else (),
+        local_layers=tuple(layer.pattern.kind != "full" for layer in layers) if local else (),
         local_kind="chunk" if local and local[0].pattern.kind == "chunk" else "window",
-        span=local[0].pattern.size if local else None,
+        local_span=local[0].pattern.size if local else None,
         scale=first.scale,
         soft_cap=first.soft_cap,
         bias=first.bias,
         out_bias=first.out_bias,
         qk_norm=normed[0].over if normed else None,
-        qk_scale=normed[0].norm.scale if normed else True,
-        late=bool(normed) and normed[0].after_rotary,
-        temperature=cooled[0] if cooled else None,
+        qk_norm_scale=normed[0].norm.scale if normed else True,
+        qk_norm_after_rotary=bool(normed) and normed[0].after_rotary,
+        temperature=temperatures[0] if temperatures else None,
         activation=ff.activation,
         gated=ff.gated,
         ff_bias=ff.bias,
@@ -226,17 +227,17 @@ def facts_of(config: ModelConfig) -> Facts:
     )
 
 
-def differences(ours: Facts, theirs: Facts) -> list[str]:
-    """The names of the facts that differ. Numbers may differ in their last digits: 1/(1/x) is not always x."""
-    return [f.name for f in fields(Facts) if not _same(_plain(ours, f.name), _plain(theirs, f.name))]
+def differences(ours: FlatConfig, theirs: FlatConfig) -> list[str]:
+    """The names of the fields that differ. Numbers may differ in their last digits: 1/(1/x) is not always x."""
+    return [f.name for f in fields(FlatConfig) if not _same(_plain(ours, f.name), _plain(theirs, f.name))]
 
 
-def _plain(facts: Facts, name: str) -> Any:
-    """A fact with what goes without saying said."""
-    value = getattr(facts, name)
+def _plain(flat: FlatConfig, name: str) -> Any:
+    """A field's value, with the defaults that follow from other fields filled in."""
+    value = getattr(flat, name)
     if name == "scale" and value is None:
-        return facts.d_head**-0.5
-    return facts.d_model if name == "embedding_width" and value is None else value
+        return flat.d_head**-0.5
+    return flat.d_model if name == "embedding_width" and value is None else value
 
 
 def _same(a: Any, b: Any) -> bool:

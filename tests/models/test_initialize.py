@@ -11,7 +11,7 @@ from torch import nn
 
 from lmcourse.models.config import EncoderDecoderConfig, repeat
 from lmcourse.models.encoder_decoder import EncoderDecoder
-from lmcourse.models.initialise import initialise
+from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like, llama_like
 from lmcourse.nn.attention_pattern import AttentionPattern
@@ -26,7 +26,7 @@ def std(weight: torch.Tensor) -> float:
 @pytest.mark.parametrize("depth", [2, 8])
 def test_gpt2s_rule_shrinks_with_depth_what_is_added_to_the_stream(depth: int) -> None:
     model = Transformer(gpt_like(depth, 96, 4, vocab_size=300, context=64))
-    initialise(model)
+    initialize(model)
     for name, module in model.named_modules():
         if isinstance(module, (nn.Linear, nn.Embedding)):
             added = name.endswith((".out", ".down"))
@@ -49,7 +49,7 @@ def test_an_encoder_and_a_decoder_count_their_own_additions() -> None:
         decoder.layers[0], attention=replace(decoder.layers[0].attention, pattern=AttentionPattern(causal=False))
     )
     model = EncoderDecoder(EncoderDecoderConfig(decoder.with_(layers=repeat([around], 5)), decoder))
-    initialise(model)
+    initialize(model)
     for block in model.encoder.blocks:
         for part in (block.attention.layer.out, block.feed_forward.layer.down):
             spread_of(part, 5 * 2)
@@ -64,7 +64,7 @@ def test_what_is_counted_is_what_is_added(placement: str) -> None:
     """With every layer silent but those that write, each adding 1 to a stream of 0, the stream ends at the count."""
     block = {"branches": placement} if placement.startswith("parallel") else {"placement": placement}
     model = Transformer(gpt_like(4, 96, 4, vocab_size=300, context=64, block=block))
-    initialise(model)
+    initialize(model)
     writers = [m for n, m in model.named_modules() if n.endswith((".out", ".down"))]
     count = (0.02 / std(torch.cat([w.weight.flatten() for w in writers]))) ** 2
     assert count == pytest.approx(len(writers), rel=0.03)
@@ -83,7 +83,7 @@ def test_what_is_counted_is_what_is_added(placement: str) -> None:
 
 def test_fan_in_keeps_the_variance_and_cuts_the_tails() -> None:
     model = Transformer(llama_like(3, 96, 4, 256, vocab_size=400, context=64))
-    initialise(model, "fan_in")
+    initialize(model, "fan_in")
     down = model.blocks[0].feed_forward.layer.down.weight.detach()
     # Cut at three standard deviations, a normal keeps 0.9866 of its spread.
     assert std(down) == pytest.approx(0.9866 / 16, rel=0.05)
@@ -97,7 +97,7 @@ def test_fan_in_keeps_the_variance_and_cuts_the_tails() -> None:
 def test_tied_weights_stay_tied_and_the_loss_starts_at_ln_v() -> None:
     config = gpt_like(2, 96, 4, vocab_size=300, context=64)
     model = Transformer(config.with_(layers=repeat(config.layers, 2)))
-    initialise(model)
+    initialize(model)
     assert model.head.linear.weight is model.embedding.tokens.weight
     ids = torch.randint(300, (4, 64))
     loss = nn.functional.cross_entropy(model.eval()(ids).flatten(0, 1), torch.randint(300, (256,)))

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from lmcourse.inference.cache import Cache
-from lmcourse.inference.compiled import CompiledStep, room
+from lmcourse.inference.compiled import CompiledStep, compiled_capacity
+from lmcourse.inference.decoding_session import DecodingSession, Model, left_pad, next_logits
 from lmcourse.inference.generate import generate, stream
-from lmcourse.inference.reader import Model, Reader, next_logits, pad
 from tests.inference.variants import CONFIGS, build, encoder_decoder
 
 PROMPTS = [[1, 2, 3, 4, 5, 6, 7, 8, 9], [5], [7, 7, 2]]
@@ -21,25 +21,25 @@ STEPS = 12
 
 
 def read_on(model: Model, prompts: Sequence[Sequence[int]], capacity: int, sources=None) -> tuple[Tensor, Tensor]:
-    """Logits of the same steps with the growing and with the settled cache."""
+    """Logits of the same steps with the growing and with the static cache."""
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(13, (STEPS, len(prompts), 1), generator=generator)
     grown, fixed = [], []
-    one, two = Reader(model, capacity, sources), Reader(model, capacity, sources)
-    for reader in (one, two):
-        reader.read(*pad(prompts, reader.device))
+    one, two = DecodingSession(model, capacity, sources), DecodingSession(model, capacity, sources)
+    for session in (one, two):
+        session.next_logits(*left_pad(prompts, session.device))
     with torch.inference_mode():
-        settled = two.cache.settle()
+        static = two.cache.to_static()
         for token in tokens:
-            grown.append(one.read(token))
-            fixed.append(next_logits(model, token, None, settled, two.memory))
+            grown.append(one.next_logits(token))
+            fixed.append(next_logits(model, token, None, static, two.memory))
     return torch.stack(grown), torch.stack(fixed)
 
 
 @pytest.mark.parametrize("prompts", [PROMPTS, [[1, 2, 3], [4, 5, 6]]], ids=["padded", "plain"])
 @pytest.mark.parametrize("capacity", [21, 64])
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_settled_cache_gives_the_same_logits(name: str, capacity: int, prompts: list[list[int]]) -> None:
+def test_a_static_cache_gives_the_same_logits(name: str, capacity: int, prompts: list[list[int]]) -> None:
     grown, fixed = read_on(build(CONFIGS[name]), prompts, capacity)
     torch.testing.assert_close(fixed, grown, rtol=1e-5, atol=2e-6)
 
@@ -51,34 +51,34 @@ def test_an_encoder_decoder_too() -> None:
 
 def test_no_shape_changes_from_step_to_step() -> None:
     model = build(CONFIGS["two windows"])
-    reader = Reader(model, 32)
-    reader.read(*pad(PROMPTS, reader.device))
+    session = DecodingSession(model, 32)
+    session.next_logits(*left_pad(PROMPTS, session.device))
     with torch.inference_mode():
-        settled = reader.cache.settle()
+        static = session.cache.to_static()
         k = torch.zeros(3, 6, 1, 4)
         shapes = []
         for _ in range(STEPS):
-            settled.begin(torch.zeros(3, 1, dtype=torch.long))
-            shapes.append([[part.shape for part in settled.append(layer, k, k)] for layer in range(3)])
+            static.begin(torch.zeros(3, 1, dtype=torch.long))
+            shapes.append([[part.shape for part in static.append(layer, k, k)] for layer in range(3)])
     assert all(shape == shapes[0] for shape in shapes)
 
 
 @pytest.mark.parametrize(("capacity", "read", "message"), [(None, True, "capacity"), (8, False, "read a prompt")])
-def test_a_cache_that_cannot_settle_says_so(capacity: int | None, read: bool, message: str) -> None:
+def test_a_cache_that_cannot_become_static_says_so(capacity: int | None, read: bool, message: str) -> None:
     model = build(CONFIGS["mha"])
     cache = Cache(model.config, capacity)
     if read:
         model(torch.tensor([[1, 2]]), kv_cache=cache)
     with pytest.raises(ValueError, match=message):
-        cache.settle()
+        cache.to_static()
 
 
-def test_a_settled_cache_takes_one_token_at_a_time() -> None:
+def test_a_static_cache_takes_one_token_at_a_time() -> None:
     model = build(CONFIGS["mha"])
     cache = Cache(model.config, 8)
     model(torch.tensor([[1, 2]]), kv_cache=cache)
     with pytest.raises(ValueError, match="one token at a time"):
-        model(torch.tensor([[1, 2]]), kv_cache=cache.settle())
+        model(torch.tensor([[1, 2]]), kv_cache=cache.to_static())
 
 
 def test_a_step_is_of_its_own_model() -> None:
@@ -89,7 +89,7 @@ def test_a_step_is_of_its_own_model() -> None:
 
 @pytest.mark.parametrize(("tokens", "expected"), [(1, 256), (256, 256), (257, 512), (1000, 1024), (1024, 1024)])
 def test_texts_of_similar_lengths_share_a_program(tokens: int, expected: int) -> None:
-    assert room(tokens) == expected
+    assert compiled_capacity(tokens) == expected
 
 
 def test_who_does_not_compile_does_not_load_the_compiler() -> None:

@@ -14,31 +14,31 @@ from einops import rearrange
 from torch import Tensor
 
 
-class Heads(NamedTuple):
+class HeadSizes(NamedTuple):
     """The sizes of an attention layer."""
 
-    queries: int
-    keys: int
-    width: int
+    heads: int
+    kv_heads: int
+    d_head: int
 
     @property
     def sizes(self) -> list[int]:
         """Features of q, k and v."""
-        return [self.queries * self.width, self.keys * self.width, self.keys * self.width]
+        return [self.heads * self.d_head, self.kv_heads * self.d_head, self.kv_heads * self.d_head]
 
 
-class Layout(Protocol):
+class WeightLayout(Protocol):
     """Where a weight of ours lies in their file. Names leave out the last part, "weight" or "bias"."""
 
-    def names(self, heads: Heads) -> list[str]:
+    def names(self, heads: HeadSizes) -> list[str]:
         """Their names; * stands for the number of the layer."""
         ...
 
-    def join(self, theirs: Sequence[Tensor], heads: Heads) -> Tensor:
+    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
         """Ours, made of theirs."""
         ...
 
-    def split(self, ours: Tensor, heads: Heads) -> list[Tensor]:
+    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
         """Theirs, made of ours."""
         ...
 
@@ -49,13 +49,16 @@ class Same:
 
     name: str
 
-    def names(self, heads: Heads) -> list[str]:
+    def names(self, heads: HeadSizes) -> list[str]:
+        """Their names; * stands for the number of the layer."""
         return [self.name]
 
-    def join(self, theirs: Sequence[Tensor], heads: Heads) -> Tensor:
+    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
+        """Ours, made of theirs."""
         return theirs[0]
 
-    def split(self, ours: Tensor, heads: Heads) -> list[Tensor]:
+    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
+        """Theirs, made of ours."""
         return [ours]
 
 
@@ -63,10 +66,12 @@ class Same:
 class Transposed(Same):
     """A matrix stored as in × out: the Conv1D of GPT-2. A bias has nothing to transpose."""
 
-    def join(self, theirs: Sequence[Tensor], heads: Heads) -> Tensor:
+    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
+        """Ours, made of theirs."""
         return theirs[0].t() if theirs[0].ndim == 2 else theirs[0]
 
-    def split(self, ours: Tensor, heads: Heads) -> list[Tensor]:
+    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
+        """Theirs, made of ours."""
         return [ours.t() if ours.ndim == 2 else ours]
 
 
@@ -74,10 +79,12 @@ class Transposed(Same):
 class PerHead(Same):
     """A scale for each head's features: heads × width, where ours has an axis for the tokens between them."""
 
-    def join(self, theirs: Sequence[Tensor], heads: Heads) -> Tensor:
+    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
+        """Ours, made of theirs."""
         return theirs[0][:, None]
 
-    def split(self, ours: Tensor, heads: Heads) -> list[Tensor]:
+    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
+        """Theirs, made of ours."""
         return [ours[:, 0]]
 
 
@@ -88,14 +95,16 @@ class Grouped(Same):
     With a group of one, (q, k, v) head by head (GPT-NeoX, BLOOM); with a single group, [q | k | v] (Falcon 7B).
     """
 
-    def join(self, theirs: Sequence[Tensor], heads: Heads) -> Tensor:
-        groups = rearrange(theirs[0], "(kv g w) ... -> kv g w ...", kv=heads.keys, w=heads.width)
+    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
+        """Ours, made of theirs."""
+        groups = rearrange(theirs[0], "(kv g w) ... -> kv g w ...", kv=heads.kv_heads, w=heads.d_head)
         parts = (groups[:, :-2], groups[:, -2:-1], groups[:, -1:])
         return torch.cat([rearrange(part, "kv g w ... -> (kv g w) ...") for part in parts])
 
-    def split(self, ours: Tensor, heads: Heads) -> list[Tensor]:
+    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
+        """Theirs, made of ours."""
         parts = (
-            rearrange(x, "(kv g w) ... -> kv g w ...", kv=heads.keys, w=heads.width)
+            rearrange(x, "(kv g w) ... -> kv g w ...", kv=heads.kv_heads, w=heads.d_head)
             for x in torch.split(ours, heads.sizes)
         )
         return [rearrange(torch.cat(list(parts), dim=1), "kv g w ... -> (kv g w) ...")]
@@ -110,13 +119,16 @@ class Stacked:
     def __init__(self, *parts: str) -> None:
         object.__setattr__(self, "parts", parts)
 
-    def names(self, heads: Heads) -> list[str]:
+    def names(self, heads: HeadSizes) -> list[str]:
+        """Their names; * stands for the number of the layer."""
         return list(self.parts)
 
-    def join(self, theirs: Sequence[Tensor], heads: Heads) -> Tensor:
+    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
+        """Ours, made of theirs."""
         return torch.cat(list(theirs))
 
-    def split(self, ours: Tensor, heads: Heads) -> list[Tensor]:
+    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
+        """Theirs, made of ours."""
         if len(self.parts) == 3:
             return list(torch.split(ours, heads.sizes))
         return list(ours.chunk(len(self.parts)))
@@ -129,12 +141,15 @@ class OnePerHead:
     name: str
     of: str
 
-    def names(self, heads: Heads) -> list[str]:
-        count = heads.queries if self.of == "queries" else heads.keys
+    def names(self, heads: HeadSizes) -> list[str]:
+        """Their names; * stands for the number of the layer."""
+        count = heads.heads if self.of == "queries" else heads.kv_heads
         return [self.name.replace("{head}", str(head)) for head in range(count)]
 
-    def join(self, theirs: Sequence[Tensor], heads: Heads) -> Tensor:
+    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
+        """Ours, made of theirs."""
         return torch.stack(list(theirs))[:, None]
 
-    def split(self, ours: Tensor, heads: Heads) -> list[Tensor]:
+    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
+        """Theirs, made of ours."""
         return list(ours[:, 0].unbind())
