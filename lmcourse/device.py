@@ -21,12 +21,12 @@ from lmcourse.units import GIB
 if TYPE_CHECKING:
     import torch
 
-PATIENCE = 5.0
+TOOL_TIMEOUT_SECONDS = 5.0
 """Seconds to wait for a tool of the system: nvidia-smi can hang on a broken driver."""
 
 
 @dataclass(frozen=True)
-class Accelerator:
+class DetectedAccelerator:
     """A GPU.
 
     Attributes:
@@ -54,7 +54,7 @@ class Hardware:
         disk_free: bytes free where the current folder is.
     """
 
-    accelerators: tuple[Accelerator, ...]
+    accelerators: tuple[DetectedAccelerator, ...]
     cpu: str
     cores: int
     memory: int | None
@@ -105,7 +105,7 @@ def describe(folder: str | Path = ".") -> Hardware:
     )
 
 
-def accelerators() -> tuple[Accelerator, ...]:
+def accelerators() -> tuple[DetectedAccelerator, ...]:
     """The GPUs torch can use. (One it cannot use is for `unused_nvidia_gpu` to notice.)"""
     import torch
 
@@ -114,9 +114,9 @@ def accelerators() -> tuple[Accelerator, ...]:
         rocm = torch.version.hip
         driver = f"ROCm {rocm}" if rocm else _nvidia_smi("driver_version")
         properties = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
-        return tuple(Accelerator("cuda", p.name, p.total_memory, driver) for p in properties)
+        return tuple(DetectedAccelerator("cuda", p.name, p.total_memory, driver) for p in properties)
     if torch.backends.mps.is_available():
-        return (Accelerator("mps", f"{cpu_name()} GPU", None, None),)
+        return (DetectedAccelerator("mps", f"{cpu_name()} GPU", None, None),)
     return ()
 
 
@@ -127,7 +127,7 @@ def unused_nvidia_gpu() -> str | None:
     return None if torch.cuda.is_available() else _nvidia_smi("name")
 
 
-def describe_accelerator(accelerator: Accelerator) -> str:
+def describe_accelerator(accelerator: DetectedAccelerator) -> str:
     """One GPU in one line: "NVIDIA H200, 139.8 GiB, driver 570.86"."""
     parts = [accelerator.name]
     if accelerator.memory is not None:
@@ -212,7 +212,7 @@ def _nvidia_smi(field: str, *, units: bool = True, gpu: str | None = None) -> st
 def _first_line(command: list[str]) -> str | None:
     """The first line a command prints; None when it is missing, fails, hangs or prints nothing."""
     try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_TIMEOUT_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     lines = result.stdout.strip().splitlines()

@@ -97,11 +97,6 @@ def numbers_kept(config: TransformerConfig, batch: int, length: int, *, norm_inp
     return batch * length * sum(per_token)
 
 
-def block_inputs(config: TransformerConfig, batch: int, length: int, *, width: int = 2) -> int:
-    """Bytes kept if every block is computed anew from its input: p·B·S·D each (Chen et al., 2016, §4.1)."""
-    return len(config.layers) * width * batch * length * config.d_model
-
-
 def break_even_batch(config: TransformerConfig, length: int) -> float:
     """The batch from which on mixed precision takes less memory than fp32: 6·D²/(8·D·S + A·S²) at E = 4.
 

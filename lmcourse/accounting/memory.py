@@ -18,7 +18,7 @@ from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.parallel import ONE_DEVICE, Layout, state_memory
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import Recipe, find_recipe
-from lmcourse.models.config import TransformerConfig, repeat
+from lmcourse.models.config import TransformerConfig
 
 
 def training_memory(
@@ -118,24 +118,6 @@ def largest_inference_batch(
 ) -> int:
     """The largest batch that can be written with so many bytes per device; 0 if none fits."""
     return _largest(lambda batch: inference_memory(config, batch, length, number=number, layout=layout).total, memory)
-
-
-def deepest(
-    config: TransformerConfig,
-    batch: int,
-    length: int,
-    recipe: Recipe,
-    memory: int,
-    *,
-    activation_checkpointing: ActivationCheckpointing = "nothing",
-) -> int:
-    """How many layers a model of this width can have, its pattern of layers repeated; 0 if not even one fits."""
-
-    def size(layers: int) -> int:
-        deeper = config.with_(layers=repeat(config.layers, layers))
-        return training_memory(deeper, batch, length, recipe, activation_checkpointing=activation_checkpointing).total
-
-    return _largest(size, memory)
 
 
 def break_even_batch(config: TransformerConfig, length: int) -> float:

@@ -121,7 +121,7 @@ class AssignmentRecorder:
             return None
         graded = read_graded(path)
         notes = graded.metadata.get(METADATA_KEY, {})
-        return graded if notes.get("handed_in") == submission.digest and "seed" in notes else None
+        return graded if notes.get("submission_digest") == submission.digest and "seed" in notes else None
 
     def _publish(self, workspace: NbgraderWorkspace, submission: Submission) -> None:
         """Put a graded notebook in its place, in one step. One that was there before goes."""

@@ -130,7 +130,7 @@ class NbgraderWorkspace:
         refuse_own_checks(submission.assignment.id, self.settings.isolation)
         problem = self._place_submission(submission, self.folder / "submitted" / student / submission.assignment.id)
         self.config.IsolatedExporter.problem = problem
-        self.config.ExamineNotebook.handed_in = submission.digest
+        self.config.ExamineNotebook.submission_digest = submission.digest
         self.config.ExamineNotebook.known_result = known_result
         with self._working_on(submission.assignment.id, student):
             Autograde(coursedir=self.course, config=self.config).start()

@@ -1,7 +1,7 @@
-"""RoPE: turn queries and keys by an angle that grows with their position (Su et al., 2021).
+"""RoPE: rotate queries and keys by an angle that grows with their position (Su et al., 2021).
 
-The features of a head are taken in pairs; pair i is turned by position × θ^(−2i/d). A dot product of two turned vectors
-depends on the difference of their positions only.
+The features of a head are taken in pairs; pair i is rotated by position × θ^(−2i/d). A dot product of two rotated
+vectors depends on the difference of their positions only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lmcourse.nn.checks import check_choice
 from lmcourse.nn.fp32_buffer import Fp32Buffer
 from lmcourse.nn.rope_scaling import LongRope, RopeScaling
 
-Layout = Literal["half", "interleaved"]
+PairLayout = Literal["half", "interleaved"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class RotaryConfig:
 
     Attributes:
         theta: the base θ. The slowest pair turns once in about 2πθ tokens.
-        fraction: the share of a head's features that is turned; the others carry no position.
+        fraction: the share of a head's features that is rotated; the others carry no position.
         layout: which features make a pair: "half" i and i + d/2 (GPT-NeoX, Llama in Hugging Face's files),
             "interleaved" 2i and 2i + 1 (the paper, GPT-J).
         linear_factor: positions are divided by it: linear scaling, or position interpolation (Chen et al., 2023).
@@ -36,27 +36,27 @@ class RotaryConfig:
 
     theta: float = 10_000.0
     fraction: float = 1.0
-    layout: Layout = "half"
+    layout: PairLayout = "half"
     linear_factor: float = 1.0
     scaling: RopeScaling | None = None
 
     def __post_init__(self) -> None:
-        check_choice("layout of RoPE's pairs", self.layout, Layout)
+        check_choice("layout of RoPE's pairs", self.layout, PairLayout)
         if self.theta <= 0 or self.linear_factor <= 0 or not 0 < self.fraction <= 1:
             raise ValueError("RoPE needs theta > 0, linear_factor > 0 and a fraction in (0, 1]")
 
     def width(self, d_head: int) -> int:
-        """How many features of a head are turned: an even number.
+        """How many features of a head are rotated: an even number.
 
         Raises:
-            ValueError: there is no pair to turn, or an odd one, or LongRoPE's lists are for other heads.
+            ValueError: there is no pair to rotate, or an odd one, or LongRoPE's lists are for other heads.
         """
         width = int(d_head * self.fraction + 1e-6)  # 49 · (1/49) is below 1
         if width < 2 or width % 2:
-            raise ValueError(f"RoPE turns features in pairs: {self.fraction:g} of a head of {d_head} is {width}")
+            raise ValueError(f"RoPE rotates features in pairs: {self.fraction:g} of a head of {d_head} is {width}")
         if isinstance(self.scaling, LongRope) and 2 * len(self.scaling.short_factor) != width:
             raise ValueError(
-                f"LongRoPE has {len(self.scaling.short_factor)} divisors, but {width // 2} pairs are turned"
+                f"LongRoPE has {len(self.scaling.short_factor)} divisors, but {width // 2} pairs are rotated"
             )
         return width
 
@@ -69,7 +69,7 @@ def pair_frequencies(config: RotaryConfig, width: int) -> Float[Tensor, "*lists 
 
 
 class Rotary(nn.Module):
-    """Turns the first features of every head by its token's position."""
+    """Rotates the first features of every head by its token's position."""
 
     def __init__(self, config: RotaryConfig, d_head: int) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Rotary(nn.Module):
     def cos_sin(
         self, positions: Int[Tensor, "b s"]
     ) -> tuple[Float[Tensor, "b 1 s width"], Float[Tensor, "b 1 s width"]]:
-        """Every feature's cosine and signed sine at these positions, the same for all layers that turn alike.
+        """Every feature's cosine and signed sine at these positions, the same for all layers with this rotation.
 
         A pair (a, b) becomes (a cos − b sin, b cos + a sin): each feature times the cosine, plus its partner times the
         sine, which is negative for the first of the two. In fp32: bf16 cannot count past 256.
@@ -94,19 +94,19 @@ class Rotary(nn.Module):
         return self._join(cos, cos), self._join(-sin, sin)
 
     def forward(self, x: Float[Tensor, "b h s d"], positions: Int[Tensor, "b s"]) -> Float[Tensor, "b h s d"]:
-        """x turned to its positions."""
+        """x rotated to its positions."""
         return self.rotate(x, self.cos_sin(positions))
 
     def rotate(
         self,
         x: Float[Tensor, "b h s d"],
-        turns: tuple[Float[Tensor, "b_or_1 1 s width"], Float[Tensor, "b_or_1 1 s width"]],
+        cos_sin: tuple[Float[Tensor, "b_or_1 1 s width"], Float[Tensor, "b_or_1 1 s width"]],
     ) -> Float[Tensor, "b h s d"]:
-        """x turned to the positions that `turns` was made for."""
-        cos, sin = turns
+        """x rotated to the positions that `cos_sin` was made for."""
+        cos, sin = cos_sin
         moving, still = x[..., : self.width], x[..., self.width :]
-        turned = torch.addcmul(moving * cos, self._partners(moving), sin).to(x.dtype)
-        return torch.cat([turned, still], dim=-1) if still.shape[-1] else turned
+        rotated = torch.addcmul(moving * cos, self._partners(moving), sin).to(x.dtype)
+        return torch.cat([rotated, still], dim=-1) if still.shape[-1] else rotated
 
     def _join(self, first: Float[Tensor, "*shape pairs"], second: Float[Tensor, "*shape pairs"]) -> Tensor:
         """The features whose pairs these are."""

@@ -17,7 +17,7 @@ from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop.convert import family_of, from_hugging_face
 from lmcourse.models.interop.family import Model, Weights
 from lmcourse.models.loss import next_token_loss
-from lmcourse.parity.samples import LENGTH, VOCABULARY, Sample
+from lmcourse.parity.samples import SEQ_LEN, VOCAB_SIZE, Sample
 
 
 def build_reference(sample: Sample, seed: int = 0) -> nn.Module:
@@ -45,21 +45,21 @@ def build_reference(sample: Sample, seed: int = 0) -> nn.Module:
 
 
 @dataclass(frozen=True)
-class Batch:
+class ParityBatch:
     """Texts to compare on; `source` is for an encoder, and may be longer than the target."""
 
     tokens: Int[Tensor, "b s"]
     source: Int[Tensor, "b t"]
 
 
-def batch_for(sample: Sample, seed: int = 1) -> Batch:
+def batch_for(sample: Sample, seed: int = 1) -> ParityBatch:
     """Two texts. The ids 0 and 1 do not occur: as padding they would have no gradient in some references."""
     generator = torch.Generator().manual_seed(seed)
-    tokens = torch.randint(2, VOCABULARY, (2, LENGTH), generator=generator)
-    return Batch(tokens, torch.randint(2, VOCABULARY, (2, LENGTH + 5), generator=generator))
+    tokens = torch.randint(2, VOCAB_SIZE, (2, SEQ_LEN), generator=generator)
+    return ParityBatch(tokens, torch.randint(2, VOCAB_SIZE, (2, SEQ_LEN + 5), generator=generator))
 
 
-def their_logits(model: nn.Module, batch: Batch) -> Float[Tensor, "b s v"]:
+def their_logits(model: nn.Module, batch: ParityBatch) -> Float[Tensor, "b s v"]:
     """Logits of a model of `transformers`."""
     if getattr(model.config, "is_encoder_decoder", False):
         result: Any = model(input_ids=batch.source, decoder_input_ids=batch.tokens, use_cache=False)
@@ -69,13 +69,13 @@ def their_logits(model: nn.Module, batch: Batch) -> Float[Tensor, "b s v"]:
     return logits
 
 
-def our_logits(model: Model, batch: Batch) -> Float[Tensor, "b s v"]:
+def our_logits(model: Model, batch: ParityBatch) -> Float[Tensor, "b s v"]:
     """Logits of one of our models."""
     logits: Tensor = model(batch.source, batch.tokens) if isinstance(model, EncoderDecoder) else model(batch.tokens)
     return logits
 
 
-def gradients(model: nn.Module, logits: Float[Tensor, "b s v"], batch: Batch) -> Weights:
+def gradients(model: nn.Module, logits: Float[Tensor, "b s v"], batch: ParityBatch) -> Weights:
     """The gradients of the next-token loss, by the name of the parameter."""
     loss = next_token_loss(logits[:, :-1], batch.tokens[:, 1:])
     named = dict(model.named_parameters())
@@ -134,7 +134,7 @@ PROMPTS = (17, 9)
 
 
 @torch.no_grad()
-def their_greedy(model: nn.Module, batch: Batch, count: int) -> list[list[int]]:
+def their_greedy(model: nn.Module, batch: ParityBatch, count: int) -> list[list[int]]:
     """What `generate` of `transformers` writes to each prompt alone, with its cache."""
     model.generation_config.eos_token_id = None  # type: ignore[union-attr]  # no token ends a text
     options: dict[str, Any] = {"max_new_tokens": count, "do_sample": False, "pad_token_id": 0}
@@ -151,7 +151,7 @@ def their_greedy(model: nn.Module, batch: Batch, count: int) -> list[list[int]]:
     return written
 
 
-def our_greedy(model: Model, batch: Batch, count: int) -> list[list[int]]:
+def our_greedy(model: Model, batch: ParityBatch, count: int) -> list[list[int]]:
     """What we write to both prompts at once, with our cache."""
     prompts = [row[:length].tolist() for length, row in zip(PROMPTS, batch.tokens, strict=True)]
     sources = batch.source.tolist() if isinstance(model, EncoderDecoder) else None

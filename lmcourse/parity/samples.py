@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-LENGTH = 40
+SEQ_LEN = 40
 """Tokens in a text."""
-VOCABULARY = 97
+VOCAB_SIZE = 97
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def _llama(eps: str | None = "rms_norm_eps", **changes: Any) -> dict[str, Any]:
     """Six query heads on two key heads, on a width that they do not fill."""
     return (
         {
-            "vocab_size": VOCABULARY,
+            "vocab_size": VOCAB_SIZE,
             "hidden_size": 60,
             "num_hidden_layers": 3,
             "num_attention_heads": 6,
@@ -78,7 +78,7 @@ def _mha(eps: str, **changes: Any) -> dict[str, Any]:
 def _gpt(**changes: Any) -> dict[str, Any]:
     names = {"n_embd": 60, "n_layer": 3, "n_head": 5, "n_positions": 64, "n_inner": 70}
     dropouts = {"resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1}
-    return {"vocab_size": VOCABULARY, **names, **dropouts, **_eps("layer_norm_epsilon"), **changes}
+    return {"vocab_size": VOCAB_SIZE, **names, **dropouts, **_eps("layer_norm_epsilon"), **changes}
 
 
 def _falcon(**changes: Any) -> dict[str, Any]:
@@ -89,20 +89,25 @@ def _falcon(**changes: Any) -> dict[str, Any]:
 
 def _opt(**changes: Any) -> dict[str, Any]:
     sizes = {"hidden_size": 60, "num_hidden_layers": 3, "num_attention_heads": 5, "ffn_dim": 70}
-    return {"vocab_size": VOCABULARY, "max_position_embeddings": 64, "word_embed_proj_dim": 60, **sizes, **changes}
+    return {"vocab_size": VOCAB_SIZE, "max_position_embeddings": 64, "word_embed_proj_dim": 60, **sizes, **changes}
 
 
 def _t5(**changes: Any) -> dict[str, Any]:
     sizes = {"d_model": 60, "d_kv": 14, "d_ff": 70, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 5}
     buckets = {"relative_attention_num_buckets": 12, "relative_attention_max_distance": 25}
-    return {"vocab_size": VOCABULARY, **sizes, **buckets, **_eps("layer_norm_epsilon"), **changes}
+    return {"vocab_size": VOCAB_SIZE, **sizes, **buckets, **_eps("layer_norm_epsilon"), **changes}
 
 
 FIVE: dict[str, Any] = {"num_hidden_layers": 5}
 GROUPED = {"num_attention_heads": 6, "num_kv_heads": 2, "new_decoder_architecture": True}
 
 # All three cases within a text: pairs that turn often, seldom and in between.
-STRETCH = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 24}
+LLAMA3_SCALING = {
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 24,
+}
 
 # Seven pairs: the first stays, the last four are slowed down, two are between.
 YARN = {"factor": 4.0, "beta_fast": 3.0, "beta_slow": 0.1, "original_max_position_embeddings": 24}
@@ -117,10 +122,8 @@ LONGROPE = {
 SAMPLES: tuple[Sample, ...] = (
     Sample("llama2", "llama", _llama()),
     Sample("llama3", "llama", _llama(**_rope(500_000.0), attention_bias=True, mlp_bias=True, tie_word_embeddings=True)),
-    Sample(
-        "llama-stretched", "llama", _llama(rope_parameters={"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0})
-    ),
-    Sample("llama3.1", "llama", _llama(rope_parameters={"rope_theta": 5e5, "rope_type": "llama3", **STRETCH})),
+    Sample("llama-linear", "llama", _llama(rope_parameters={"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0})),
+    Sample("llama3.1", "llama", _llama(rope_parameters={"rope_theta": 5e5, "rope_type": "llama3", **LLAMA3_SCALING})),
     Sample("llama-yarn", "llama", _llama(rope_parameters={"rope_theta": 1e4, "rope_type": "yarn", **YARN})),
     Sample("llama-longrope", "llama", _llama(rope_parameters={"rope_theta": 1e4, "rope_type": "longrope", **LONGROPE})),
     Sample("mistral", "mistral", _llama(sliding_window=11)),
@@ -165,7 +168,7 @@ SAMPLES: tuple[Sample, ...] = (
     Sample(
         "bloom",
         "bloom",
-        {"vocab_size": VOCABULARY, "hidden_size": 60, "n_layer": 3, "n_head": 6, **_eps("layer_norm_epsilon")},
+        {"vocab_size": VOCAB_SIZE, "hidden_size": 60, "n_layer": 3, "n_head": 6, **_eps("layer_norm_epsilon")},
         "eager",
     ),
     Sample("opt", "opt", _opt()),
@@ -177,7 +180,7 @@ SAMPLES: tuple[Sample, ...] = (
         "mpt",
         "mpt",
         {
-            "vocab_size": VOCABULARY,
+            "vocab_size": VOCAB_SIZE,
             "d_model": 60,
             "n_heads": 6,
             "n_layers": 3,

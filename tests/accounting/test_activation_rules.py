@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lmcourse.accounting.activation_rules import (
-    block_inputs,
     break_even_batch,
     by_layer_kind,
     korthikanti,
@@ -146,11 +145,6 @@ def test_sixteen_numbers_or_fourteen() -> None:
     # Each number 2 bytes and the masks 1: attention's weights, and both outputs.
     masks = L * B * S * (A * S + 2 * D)
     assert 2 * numbers_kept(config, B, S) + masks == by_layer_kind(config, B, S).total
-
-
-def test_blocks_from_their_inputs() -> None:
-    assert block_inputs(GPT3, 2, 2048) == korthikanti(GPT3, 2, 2048, recompute="blocks")
-    assert block_inputs(GPT3, 2, 2048, width=4) == 2 * block_inputs(GPT3, 2, 2048)
 
 
 def test_from_which_batch_on_mixed_precision_takes_less() -> None:

@@ -10,7 +10,6 @@ from lmcourse.accounting.activations import predict_block_bytes, predict_saved_b
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.memory import (
     break_even_batch,
-    deepest,
     inference_memory,
     largest_batch,
     largest_inference_batch,
@@ -20,7 +19,7 @@ from lmcourse.accounting.memory import (
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import RECIPES, find_recipe
 from lmcourse.accounting.saved import saved_tensors
-from lmcourse.models.config import TransformerConfig, repeat
+from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.find import find_model
@@ -136,16 +135,6 @@ def test_largest_batch_fits_and_the_next_does_not(activation_checkpointing: str,
             == whole
         )  # type: ignore[arg-type]
     assert largest_batch(config, 512, find_recipe(recipe), GB) == 0
-
-
-def test_deepest_fits_and_one_more_layer_does_not() -> None:
-    config, recipe, room = decoder("llama-3-8b"), find_recipe("mixed"), 80 * GB
-    layers = deepest(config, 1, 2048, recipe, room)
-
-    def size(layers: int) -> int:
-        return training_memory(config.with_(layers=repeat(config.layers, layers)), 1, 2048, recipe).total
-
-    assert size(layers) <= room < size(layers + 1)
 
 
 def test_break_even_batch_is_where_the_two_are_equal() -> None:

@@ -109,7 +109,7 @@ def test_tokenizers_that_are_none() -> None:
         BPETokenizer.train([], 255)
     with pytest.raises(ValueError, match="no token 256"):
         BPETokenizer([(97, 256)])
-    with pytest.raises(ValueError, match="the same piece"):
+    with pytest.raises(ValueError, match="the same bytes"):
         BPETokenizer([(97, 97), (97, 97)])
 
 

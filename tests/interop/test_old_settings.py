@@ -80,7 +80,7 @@ PUBLISHED = {
         "llama",
         {**LLAMA, "rope_scaling": {"rope_type": "llama3", **BANDS, "factor": 16.0, "high_freq_factor": 1.0}},
     ),
-    "llama, stretched": ("llama", {**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}}),
+    "llama, linear": ("llama", {**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}}),
     "mistral-7b-v0.1": ("mistral", {**LLAMA, "num_key_value_heads": 8, "sliding_window": 4096, "rope_theta": 10000.0}),
     "mistral-7b-v0.3": ("mistral", {**LLAMA, "num_key_value_heads": 8, "sliding_window": None, "rope_theta": 1e6}),
     "qwen2.5-0.5b": (

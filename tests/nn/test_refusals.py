@@ -55,7 +55,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: LongRope((1.0,), (1.0, 2.0), 100, 2.0), "two lists alike, not 1 and 2"),
     (
         lambda: model(AttentionConfig(2, rotary=RotaryConfig(scaling=LongRope((1.0,), (2.0,), 100, 2.0)))),
-        "layer 0: LongRoPE has 1 divisors, but 2 pairs are turned",
+        "layer 0: LongRoPE has 1 divisors, but 2 pairs are rotated",
     ),
     (lambda: RelativePositionVectorsConfig(0), "at least 1, not 0"),
     (lambda: AttentionPattern("all"), "there is no attention pattern 'all'"),  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: EmbeddingConfig(dropout=2.0), "not 2.0"),
     (lambda: HeadConfig(soft_cap=-1.0), "the soft cap must be positive"),
     (lambda: model(d_model=9), "layer 0: 2 heads do not divide a width of 9: set d_head"),
-    (lambda: model(AttentionConfig(2, d_head=5, rotary=RotaryConfig())), "layer 0: RoPE turns features in pairs"),
+    (lambda: model(AttentionConfig(2, d_head=5, rotary=RotaryConfig())), "layer 0: RoPE rotates features in pairs"),
     (lambda: model(vocab_size=0), "a model needs a vocabulary"),
     (lambda: model(layers=()), "at least one layer"),
     (

@@ -39,7 +39,7 @@ def test_mps_on_an_apple_machine(machine: pytest.MonkeyPatch) -> None:
     machine.setattr(torch.backends.mps, "is_available", lambda: True)
     machine.setattr(device, "cpu_name", lambda: "Apple M3")
     assert device.best_device() == torch.device("mps")
-    assert device.accelerators() == (device.Accelerator("mps", "Apple M3 GPU", None, None),)
+    assert device.accelerators() == (device.DetectedAccelerator("mps", "Apple M3 GPU", None, None),)
 
 
 def test_cuda_comes_first_and_every_gpu_is_told(machine: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_nvidia_smi_may_answer_fail_or_hang(
     tool.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(device, "PATIENCE", 2.0)
+    monkeypatch.setattr(device, "TOOL_TIMEOUT_SECONDS", 2.0)
     assert device._nvidia_smi("driver_version") == expected
 
 

@@ -136,7 +136,7 @@ def test_no_gpu_is_fine_and_an_idle_one_is_worth_a_word(monkeypatch: pytest.Monk
 
 
 def test_a_gpu_is_told_with_memory_and_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    h200 = device.Accelerator("cuda", "NVIDIA H200", 140 * device.GIB, "570.86")
+    h200 = device.DetectedAccelerator("cuda", "NVIDIA H200", 140 * device.GIB, "570.86")
     monkeypatch.setattr(device, "accelerators", lambda: (h200,))
     assert str(doctor.check_compute()[0]) == "✓ GPU: NVIDIA H200, 140.0 GiB, driver 570.86"
 

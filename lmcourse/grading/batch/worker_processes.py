@@ -30,7 +30,7 @@ class WorkerError(Exception):
 
 
 class WorkerProcesses:
-    """The worker processes of this process, one for each thread that asks.
+    """The worker processes that this process starts, one for each thread that asks.
 
     Each starts with its first job, and anew after it was lost.
     """
@@ -68,7 +68,7 @@ class WorkerProcesses:
             process.kill()
 
     def close(self) -> None:
-        """The same, and tidy up, once no thread asks any more."""
+        """End all workers and wait for their ends; to be called once no thread asks any more."""
         self.stop()
         while self._processes:
             self._processes.pop().communicate()

@@ -120,7 +120,7 @@ class ScoreSummary:
 
     @property
     def submissions(self) -> int:
-        """All of them."""
+        """How many submissions there are, graded or not."""
         return self.graded + len(self.unreadable)
 
 

@@ -15,7 +15,7 @@ class DropTopLevelStubs(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess_cell(
         self, cell: NotebookNode, resources: ResourcesDict, cell_index: int
     ) -> tuple[NotebookNode, ResourcesDict]:
-        """Mend one solution cell."""
+        """Take the stub out of one solution cell, if its answer is a value. nbgrader calls it for each cell."""
         if cell.metadata.get("nbgrader", {}).get("solution"):
             cell.source = drop_at_top_level(cell.source)
         return cell, resources

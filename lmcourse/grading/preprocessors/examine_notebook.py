@@ -40,7 +40,7 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
     total_seconds = Float(900.0, help="Seconds for a whole notebook.").tag(config=True)
     known_result = AnyTrait(help="A function that gives what came of the notebook, if that is known.").tag(config=True)
     seed = Integer(None, allow_none=True, help="Of the hidden cases; by default a fresh one.").tag(config=True)
-    handed_in = Unicode("", help="A digest of the file that was handed in, for the notes.").tag(config=True)
+    submission_digest = Unicode("", help="A digest of the file that was handed in, for the notes.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Examine the notebook and fill its cells in place.
@@ -53,7 +53,7 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
             refuse_own_checks(about["assignment"], self.isolation)
             return RunNotebook(parent=self).preprocess(nb, resources)
         seed = run_seed() if self.seed is None else self.seed
-        add_notes(nb, seed=seed, handed_in=self.handed_in)
+        add_notes(nb, seed=seed, submission_digest=self.submission_digest)
         if problem := problem_of(nb):
             fill_cells_with_problem(nb, problem)
         else:

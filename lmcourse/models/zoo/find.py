@@ -6,12 +6,12 @@ import re
 from difflib import get_close_matches
 
 from lmcourse.errors import CourseError
-from lmcourse.models.zoo import beginnings, course, llamas, scaling, variations
+from lmcourse.models.zoo import course, early_models, llamas, scaling, variations
 from lmcourse.models.zoo.entry import Entry
 
 _MODELS: dict[str, Entry] = {
     entry.name: entry
-    for entries in (beginnings.ENTRIES, scaling.ENTRIES, llamas.ENTRIES, variations.ENTRIES, course.ENTRIES)
+    for entries in (early_models.ENTRIES, scaling.ENTRIES, llamas.ENTRIES, variations.ENTRIES, course.ENTRIES)
     for entry in entries
 }
 

@@ -15,7 +15,7 @@ from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.position_bias import RelativePositionBiasConfig
 
-ALL_AROUND = AttentionPattern(causal=False)
+BIDIRECTIONAL = AttentionPattern(causal=False)
 
 
 def original(d_model: int, heads: int, dropout: float) -> EncoderDecoderConfig:
@@ -29,7 +29,7 @@ def original(d_model: int, heads: int, dropout: float) -> EncoderDecoderConfig:
         block=BlockConfig(LAYER_NORM, "post", dropout=dropout),
         embedding=EmbeddingConfig("sinusoidal", scale=math.sqrt(d_model), dropout=dropout),
     )
-    unmasked = replace(layer, attention=replace(attention, pattern=ALL_AROUND))
+    unmasked = replace(layer, attention=replace(attention, pattern=BIDIRECTIONAL))
     return EncoderDecoderConfig(decoder.with_(layers=repeat([unmasked], 6)), decoder)
 
 
@@ -49,7 +49,7 @@ def t5(layers: int, d_model: int, heads: int, d_head: int, d_ff: int, *, newer: 
         final_norm=RMS_1E6,
         context=512,
     )
-    unmasked = LayerConfig(replace(attention, pattern=ALL_AROUND), wide)
+    unmasked = LayerConfig(replace(attention, pattern=BIDIRECTIONAL), wide)
     encoder = decoder.with_(layers=repeat([unmasked], layers), position_bias=RelativePositionBiasConfig(causal=False))
     return EncoderDecoderConfig(encoder, decoder)
 
@@ -69,7 +69,7 @@ def bert(layers: int, d_model: int, heads: int) -> TransformerConfig:
         block={"placement": "post"},
         feed_forward={"activation": "gelu"},
         dropout=0.1,
-        pattern=ALL_AROUND,
+        pattern=BIDIRECTIONAL,
     )
 
 
