@@ -108,7 +108,7 @@ def trainer_step(model: nn.Module, batch: Batch, compiled: bool) -> Callable[[],
         model.compile()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     precision = MixedPrecision("fp32", torch.device("cpu"))
-    return lambda: training_step(model, [batch], optimizer, precision, clip=1.0)
+    return lambda: training_step(model, [batch], optimizer, precision, grad_clip=1.0)
 
 
 def bare_step(model: nn.Module, loss: peers.Loss, batch: Batch) -> Callable[[], object]:

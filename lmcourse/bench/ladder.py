@@ -29,7 +29,7 @@ class StepSetup:
 
     Attributes:
         batch: texts per step.
-        fused_optimiser: AdamW in one kernel; else several kernels for each parameter tensor.
+        fused_optimizer: AdamW in one kernel; else several kernels for each parameter tensor.
         fused_attention: without writing the matrix of scores, where torch has a kernel for it.
         bf16: products in bf16 by autocast; weights stay fp32.
         compiled: by torch.compile, which takes most of a minute before the first step.

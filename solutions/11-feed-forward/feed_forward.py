@@ -719,8 +719,8 @@ def train(layer: dict, seed: int, steps: int = 100, context: int = 32) -> float:
         for step in range(steps):
             for group in optimiser.param_groups:
                 group["lr"] = 0.01 * rate(step)
-            training_step(model, [next(batches)], optimiser, precision, clip=1.0)
-    return evaluate(model, new_text, batch=64, length=context, precision=precision)
+            training_step(model, [next(batches)], optimiser, precision, grad_clip=1.0)
+    return evaluate(model, new_text, batch=64, seq_len=context, precision=precision)
 
 
 # %%

@@ -133,7 +133,7 @@ def train(
             for group in optimiser.param_groups:
                 group["lr"] = rate * min(1, (step + 1) / (warmup + 1))
             try:
-                result = training_step(model, [next(batches)], optimiser, precision, clip=clip, z_loss=z_factor)
+                result = training_step(model, [next(batches)], optimiser, precision, grad_clip=clip, z_loss=z_factor)
             except NotFiniteError:
                 losses.append(math.nan)
                 break

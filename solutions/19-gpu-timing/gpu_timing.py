@@ -33,7 +33,7 @@ from lmcourse.accounting.mfu import throughput_mfu
 from lmcourse.accounting.recognise import present_gpu, recognise
 from lmcourse.accounting.simulated import SimulatedDevice
 from lmcourse.accounting.training_flops import training_flops
-from lmcourse.bench.ladder import Setup, climb, training_step
+from lmcourse.bench.ladder import StepSetup, climb, training_step
 from lmcourse.chapters.gpu_timing import figures
 from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
 from lmcourse.device import best_device, cpu_name
@@ -582,7 +582,7 @@ shares = {}
 for width in widths:
     config = modern(2, width, 4, length)
     for batch in batches:
-        fast = Setup(batch, fused_optimiser=True, fused_attention=True, bf16=number == "bf16")
+        fast = StepSetup(batch, fused_optimizer=True, fused_attention=True, bf16=number == "bf16")
         step = training_step(config, fast, length, device)
         taken = timing.time_it(step, warmup=1, repeats=3, device=device).median
         shares[width, batch] = training_flops(config, batch, length).model.total / taken / peak
@@ -626,7 +626,7 @@ for rung in rungs:
 # %% [markdown]
 # Read your ladder with section 1 in mind: on a busy machine a factor of 0.95 or 1.05 is noise. Run the cell again, and see which rungs stay.
 #
-# On a CPU the last rung is missing: compiling takes 40 seconds, more than all of this notebook. Set `compiled=True` in a `Setup` to try it yourself. Fused attention brings little at 64 tokens, because the matrix of scores is small; it grows with the square. And bf16 depends on your processor: recent ones have instructions for it, others
+# On a CPU the last rung is missing: compiling takes 40 seconds, more than all of this notebook. Set `compiled=True` in a `StepSetup` to try it yourself. Fused attention brings little at 64 tokens, because the matrix of scores is small; it grows with the square. And bf16 depends on your processor: recent ones have instructions for it, others
 # turn every number into fp32 and back. On a GPU with tensor cores it is the largest rung of all.
 #
 # **In real models.** The same few changes, in the same order of size, make up most of what separates a first script from a production trainer. What comes after them is parallelism (notebook 18).

@@ -99,7 +99,7 @@ def test_all_that_is_unstable_is_told_together(tmp_path: Path) -> None:
 
 
 def test_paths_of_this_course_are_told_wherever_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HOMES", re.compile("(?!)"))
+    monkeypatch.setattr(module, "ABSOLUTE_PATH", re.compile("(?!)"))
     cells = ["\nimport sys; sys.prefix", "\nimport os; os.getcwd()", "\nimport lmcourse; lmcourse.__file__"]
     assert [line.split(": ", 1)[1] for line in complaints(cells, tmp_path)] == [
         "the cell shows a path of this machine"
