@@ -29,10 +29,10 @@ SECONDS = 10.0
 
 
 class ProgressBar:
-    """A listener that shows a run, between `with` and its end.
+    """A callback that shows a run, between `with` and its end.
 
         with ProgressBar(config) as bar:
-            Trainer(model, config, tokens, folder, listeners=[bar]).run()
+            Trainer(model, config, tokens, folder, callbacks=[bar]).run()
 
     Meanwhile what the course logs (spikes, steps that were skipped) is printed above the bar. There is no bar if the
     console is a file, a dumb terminal or a log of continuous integration; then a line is printed every 10 seconds, and

@@ -19,7 +19,7 @@ SECONDS = 10
 
 
 class TensorBoard:
-    """A listener that writes one scalar per number of a record, with its name, against the step.
+    """A callback that writes one scalar per number of a record, with its name, against the step.
 
     A run that goes on after a checkpoint takes back the steps it does again: TensorBoard shows each once. Where the
     package is missing, a line says so, and nothing is written.
