@@ -6,10 +6,13 @@ out: 2ND attention's scores, the others key heads that are shared, gates, or the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.flops import forward_flops
 from lmcourse.accounting.pairs import Pairs
 from lmcourse.accounting.parameters import matmul_parameters
+from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.config import TransformerConfig
 
 ATTENTION = ("attention scores", "attention values")
@@ -83,6 +86,45 @@ def attention_share(config: TransformerConfig, length: int, *, pairs: Pairs = "a
     """Which share of the forward FLOPs goes into scores and values: what 2ND leaves out."""
     count = forward_flops(config, 1, length, pairs=pairs)
     return count.only(*ATTENTION).total / count.total
+
+
+@dataclass(frozen=True)
+class RuleError:
+    """A rule beside the exact count of the same thing.
+
+    Attributes:
+        rule: its name.
+        predicted, exact: FLOPs.
+    """
+
+    rule: str
+    predicted: int
+    exact: int
+
+    @property
+    def relative(self) -> float:
+        """(predicted − exact) / exact: below 0 the rule says too little."""
+        return self.predicted / self.exact - 1
+
+
+def rule_errors(config: TransformerConfig, batch: int, length: int) -> list[RuleError]:
+    """Every rule for a decoder beside the exact count, head included.
+
+    All pairs count but for Kaplan's table, which is about a causal mask and is held against the visible ones.
+    """
+    parameters, tokens = matmul_parameters(config), batch * length
+    visible = forward_flops(config, batch, length, pairs="visible").total
+    training = training_flops(config, batch, length)
+    forward, both = training.forward.total, training.model.total
+    table = kaplan_forward(config, length)
+    return [
+        RuleError("2ND", two_n_d(parameters, tokens), forward),
+        RuleError("Kaplan et al., table", (table.total - table["embed"]) * tokens, visible),
+        RuleError("6ND", six_n_d(parameters, tokens), both),
+        RuleError("6ND, N without head", six_n_d(kaplan_parameters(config), tokens), both),
+        RuleError("Narayanan et al.", megatron_training(config, batch, length), both),
+        RuleError("Chowdhery et al.", palm_training(config, batch, length), both),
+    ]
 
 
 def _widths(config: TransformerConfig) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SECONDS = 10
+FLUSH_SECONDS = 10
 """What is written reaches the file after this time at the latest."""
 
 
@@ -64,4 +64,4 @@ def _is_installed() -> bool:
 def _open(folder: Path, first: int) -> SummaryWriter:
     from torch.utils.tensorboard import SummaryWriter
 
-    return SummaryWriter(str(folder), purge_step=first, flush_secs=SECONDS)
+    return SummaryWriter(str(folder), purge_step=first, flush_secs=FLUSH_SECONDS)
