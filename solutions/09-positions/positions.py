@@ -987,7 +987,7 @@ assert (
     and round(10_000 / 256) == 39
     and f"{math.exp(-1):.2f}" == "0.37"
 )
-assert bias.alibi_slopes(8)[-1] == 1 / 256 == bias.alibi_slopes(16)[-1] and f"{bias.alibi_slopes(16)[0]:.3f}" == "0.707"
+assert position_bias.alibi_slopes(8)[-1] == 1 / 256 == position_bias.alibi_slopes(16)[-1] and f"{position_bias.alibi_slopes(16)[0]:.3f}" == "0.707"
 assert math.exp(8) // 1000 == 2 and 22_000 < math.exp(10) < 22_050
 longest = [2 * math.pi * base ** (126 / 128) for base in (10_000, 500_000)]
 assert [f"{tokens:,.0f}" for tokens in longest] == ["54,410", "2,559,196"]
