@@ -105,6 +105,16 @@ def describe(folder: str | Path = ".") -> Hardware:
     )
 
 
+def may_have_gpu() -> bool:
+    """Whether the system shows a GPU that torch might use. Answers at once, where importing torch takes seconds.
+
+    Linux has a device file for each driver: NVIDIA's, AMD's (kfd) and that of Windows' subsystem for Linux (dxg).
+    """
+    if platform.system() == "Darwin" or shutil.which("nvidia-smi"):
+        return True
+    return any(Path(file).exists() for file in ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg"))
+
+
 def accelerators() -> tuple[DetectedAccelerator, ...]:
     """The GPUs torch can use. (One it cannot use is for `unused_nvidia_gpu` to notice.)"""
     import torch

@@ -32,20 +32,20 @@ def doctor(options: Namespace) -> int:
 
 def list_chapters(options: Namespace) -> int:
     """Show the map of the course."""
-    from lmcourse.course import CHAPTERS
-    from lmcourse.exercises.registry import exercises_of
+    from lmcourse.course import CHAPTERS, available_chapters
+    from lmcourse.progress import read_progress
 
+    # Counted in the notebooks: to import the exercises would load torch, and take seconds.
+    notebooks = {item.chapter: item for item in read_progress(find_root(options.course) / "notebooks").notebooks}
     rows = [
         {
             "id": chapter.id,
             "title": chapter.title,
             "minutes": chapter.minutes,
-            "exercises": len(exercises_of(chapter)),
-            "points": sum(exercise.points for exercise in exercises_of(chapter)),
-            "misconceptions": sum(len(exercise.misconceptions) for exercise in exercises_of(chapter)),
+            "exercises": len(notebooks[chapter].exercises) if chapter in notebooks else None,
+            "points": notebooks[chapter].max_points if chapter in notebooks else None,
         }
-        for chapter in CHAPTERS
-        if chapter.available
+        for chapter in available_chapters()
     ]
     if options.json:
         print_json(rows)

@@ -31,9 +31,9 @@ def show(*parts: RenderableType) -> None:
 
 
 def course(chapters: Sequence[Chapter], written: Sequence[dict[str, Any]]) -> RenderableType:
-    """The map of the course; what is only planned says so. Mistakes are those that the checks can name."""
+    """The map of the course; what is only planned says so, and a dash stands where the notebook is not built yet."""
     by_id = {row["id"]: row for row in written}
-    table = _table("notebook", right=("min", "exercises", "points", "mistakes"))
+    table = _table("notebook", right=("min", "exercises", "points"))
     part = ""
     for chapter in chapters:
         if chapter.part != part:
@@ -45,8 +45,8 @@ def course(chapters: Sequence[Chapter], written: Sequence[dict[str, Any]]) -> Re
         if row is None:
             table.add_row(title, str(chapter.minutes), "planned", style="dim")
         else:
-            counts = (row["minutes"], row["exercises"], row["points"], row["misconceptions"])
-            table.add_row(title, *map(str, counts))
+            counts = (row["minutes"], row["exercises"], row["points"])
+            table.add_row(title, *("–" if count is None else f"{count:g}" for count in counts))
     return table
 
 

@@ -121,8 +121,26 @@ def test_list_in_json_holds_what_is_written(capsys: pytest.CaptureFixture[str]) 
             "minutes": chapter.minutes,
             "exercises": len(exercises),
             "points": sum(exercise.points for exercise in exercises),
-            "misconceptions": sum(len(exercise.misconceptions) for exercise in exercises),
         }
+
+
+WITHOUT_TORCH = """
+import sys
+from lmcourse import device
+from lmcourse.cli import main
+device.may_have_gpu = lambda: False
+main(sys.argv[1:])
+print("torch" in sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["status"], ["doctor"], ["doctor", "--json"]])
+def test_what_only_reads_answers_without_torch(words: list[str], course: Path) -> None:
+    """To import it takes seconds; only to ask for a GPU that is there is it worth that."""
+    program = [sys.executable, "-c", WITHOUT_TORCH, *words]
+    run = subprocess.run(program, capture_output=True, text=True, cwd=course, timeout=120, check=True)
+    assert run.stdout
+    assert run.stderr == "False\n"
 
 
 def test_list_shows_the_whole_course_within_80_columns(course: Path) -> None:

@@ -125,6 +125,7 @@ def test_disk_full() -> None:
 
 
 def test_no_gpu_is_fine_and_an_idle_one_is_worth_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "may_have_gpu", lambda: True)
     monkeypatch.setattr(device, "accelerators", tuple)
     monkeypatch.setattr(device, "unused_nvidia_gpu", lambda: None)
     assert [c.status for c in doctor.check_compute()] == ["optional", "ok"]
@@ -137,6 +138,7 @@ def test_no_gpu_is_fine_and_an_idle_one_is_worth_a_word(monkeypatch: pytest.Monk
 
 def test_a_gpu_is_told_with_memory_and_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     h200 = device.DetectedAccelerator("cuda", "NVIDIA H200", 140 * device.GIB, "570.86")
+    monkeypatch.setattr(device, "may_have_gpu", lambda: True)
     monkeypatch.setattr(device, "accelerators", lambda: (h200,))
     assert str(doctor.check_compute()[0]) == "✓ GPU: NVIDIA H200, 140.0 GiB, driver 570.86"
 

@@ -42,7 +42,7 @@ def test_a_killed_run_loses_nothing(whole: Path, tmp_path: Path) -> None:
     context.set_forkserver_preload(["torch._dynamo", "tests.training.runs"])  # slow imports, once for all processes
     kills = writing = 0
     while True:
-        process = context.ProcessInfo(target=runs.resume_and_run, args=(tmp_path,))
+        process = context.Process(target=runs.resume_and_run, args=(tmp_path,))
         process.start()
         done = len(read_metrics(tmp_path / "metrics.jsonl")) if (tmp_path / "metrics.jsonl").exists() else 0
         wait_for_lines(tmp_path / "metrics.jsonl", done // 3 * 3 + chance.randint(1, 6), process)

@@ -53,7 +53,7 @@ def together(parallel: Parallelism, folder: Path, work: Work, *args: Any, starte
     number = parallel.world_size if started is None else started
     context = multiprocessing.get_context("fork")
     children = [
-        context.ProcessInfo(target=_child, args=(parallel, folder, rank, number, work, args)) for rank in range(number)
+        context.Process(target=_child, args=(parallel, folder, rank, number, work, args)) for rank in range(number)
     ]
     for child in children:
         child.start()

@@ -1,0 +1,68 @@
+"""Flags, settings and documents name the same things: none is forgotten in one of them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from lmcourse.cli.parser import make_parser
+from lmcourse.training.command import arguments
+from lmcourse.training.command.run_config import RunConfig
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.parallelism import Parallelism
+
+DOCUMENTS = {"train": "training.md", "generate": "training.md", "account": "accounting.md", "bench": "accounting.md"}
+
+NO_FLAG = {
+    "training": "RunConfig holds a TrainingConfig, whose fields have flags",
+    "parallel": "TrainingConfig holds a Parallelism, whose fields have flags",
+}
+"""Fields without a flag of their name, and why."""
+
+NOT_OURS = {
+    "--nproc-per-node": "torchrun's",
+    "--no-": "how a yes or no is turned into a no, as in --no-compile",
+    "--ffn-hidden-size": "of another calculator",
+    "--kv-size-ratio": "of another calculator",
+}
+"""Flags that documents name and no command of ours has, and whose they are."""
+
+EVERYWHERE = {"--help": "of every command", "--course": "of every command"}
+"""Flags that a command's document need not name."""
+
+
+def flags(command: str) -> set[str]:
+    """The long flags of a command."""
+    parser: argparse.ArgumentParser = arguments.make_parser("lmcourse train")
+    if command != "train":
+        [group] = [a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction)]
+        parser = group.choices[command]
+    return {flag for flag in parser._option_string_actions if flag.startswith("--")}
+
+
+def documented(course: Path, document: str) -> set[str]:
+    """The flags that a document names."""
+    text = (course / "docs" / document).read_text(encoding="utf-8")
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+
+
+@pytest.mark.parametrize("owner", [RunConfig, TrainingConfig, Parallelism])
+def test_every_field_has_a_flag_of_its_name(owner: type) -> None:
+    names = {field.name for field in fields(owner)} - NO_FLAG.keys()
+    assert {f"--{name.replace('_', '-')}" for name in names} <= flags("train")
+
+
+@pytest.mark.parametrize("command", DOCUMENTS)
+def test_every_flag_is_in_the_document(command: str, course: Path) -> None:
+    wanted = {flag for flag in flags(command) - EVERYWHERE.keys() if not flag.startswith("--no-")}
+    assert wanted - documented(course, DOCUMENTS[command]) == set()
+
+
+@pytest.mark.parametrize("document", sorted(set(DOCUMENTS.values())))
+def test_every_flag_of_the_document_exists(document: str, course: Path) -> None:
+    known = set().union(*(flags(command) for command, where in DOCUMENTS.items() if where == document))
+    assert documented(course, document) - known == NOT_OURS.keys() & documented(course, document)
