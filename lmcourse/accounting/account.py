@@ -68,7 +68,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Timing:
+class RooflineTiming:
     """A forward pass on an accelerator.
 
     Attributes:
@@ -94,12 +94,12 @@ class Performance:
     largest_training_batch: int | None
     largest_inference_batch: int | None
     best_mfu: float
-    prefill: Timing | None
-    decode: Timing | None
+    prefill: RooflineTiming | None
+    decode: RooflineTiming | None
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """A training run.
 
     Attributes:
@@ -167,17 +167,17 @@ def perform(job: Job, accelerator: Accelerator) -> Performance:
     return Performance(train, write, best, prefill, decode)
 
 
-def _time(job: Job, accelerator: Accelerator, operations: dict[str, Operation], length: int) -> Timing:
+def _time(job: Job, accelerator: Accelerator, operations: dict[str, Operation], length: int) -> RooflineTiming:
     """Tensor parallelism divides every group, and adds what the network takes, in one direction at a time."""
     number, tensor = job.recipe.product, job.layout.tensor
     seconds = roofline_seconds(operations, accelerator, number) * (1 / tensor)
     if tensor > 1 and accelerator.link is not None:
         sent = tensor_parallel_traffic(job.config, job.batch, length, tensor, number=number)["forward"]
         seconds += Breakdown({"network": sent / (accelerator.link / 2)})
-    return Timing(seconds, {group: work.limit(accelerator, number) for group, work in operations.items()})
+    return RooflineTiming(seconds, {group: work.limit(accelerator, number) for group, work in operations.items()})
 
 
-def train(job: Job, accelerator: Accelerator, tokens: int, mfu: float) -> Run:
+def train(job: Job, accelerator: Accelerator, tokens: int, mfu: float) -> TrainingRun:
     """A whole training run, at a given MFU.
 
     Raises:
@@ -187,4 +187,4 @@ def train(job: Job, accelerator: Accelerator, tokens: int, mfu: float) -> Run:
     per_text = training_flops(job.config, 1, job.length).model.total
     flops = per_text * tokens // job.length
     energy = None if accelerator.power is None else fleet.energy(flops)
-    return Run(tokens, flops, fleet.days(flops), fleet.device_hours(flops), energy)
+    return TrainingRun(tokens, flops, fleet.days(flops), fleet.device_hours(flops), energy)

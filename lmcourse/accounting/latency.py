@@ -117,14 +117,6 @@ def roofline_mfu(
     return sum(work.flops for work in operations.values()) / (seconds * accelerator.peak(number))
 
 
-def decode_throughput(
-    config: TransformerConfig, batch: int, past: int, accelerator: Accelerator, number: Format = "bf16"
-) -> float:
-    """Tokens per second of a batch of texts that have `past` tokens each, at best."""
-    operations = forward_operations(config, batch, 1, past=past, number=number)
-    return batch / roofline_seconds(operations, accelerator, number).total
-
-
 def _layers_moved(config: TransformerConfig, batch: int, length: int, past: int) -> Counter[str]:
     """Numbers read and written in all layers, by group."""
     moved: Counter[str] = Counter()

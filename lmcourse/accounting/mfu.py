@@ -7,24 +7,8 @@ something was measured, counted or looked up wrongly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.formats import Format
-from lmcourse.accounting.training_flops import TrainingFlops
-
-
-@dataclass(frozen=True)
-class Utilisation:
-    """Shares of the peak, from 0 to 1.
-
-    Attributes:
-        mfu: by model FLOPs.
-        hfu: by hardware FLOPs; the same if nothing is recomputed.
-    """
-
-    mfu: float
-    hfu: float
 
 
 def mfu(flops: float, seconds: float, accelerator: Accelerator, number: Format, *, devices: int = 1) -> float:
@@ -76,15 +60,3 @@ def throughput_mfu(
         ValueError: as in `mfu`.
     """
     return mfu(flops_per_token * tokens_per_second, 1.0, accelerator, number, devices=devices)
-
-
-def utilisation(
-    step: TrainingFlops, seconds: float, accelerator: Accelerator, number: Format, *, devices: int = 1
-) -> Utilisation:
-    """MFU beside HFU of a training step.
-
-    Raises:
-        ValueError: as in `mfu`.
-    """
-    shares = (mfu(flops.total, seconds, accelerator, number, devices=devices) for flops in (step.model, step.hardware))
-    return Utilisation(*shares)

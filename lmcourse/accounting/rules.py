@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.flops import forward_flops
-from lmcourse.accounting.matrices import layer_matrices
 from lmcourse.accounting.pairs import Pairs
 from lmcourse.accounting.parameters import matmul_parameters
 from lmcourse.accounting.training_flops import training_flops
@@ -87,15 +86,6 @@ def attention_share(config: TransformerConfig, length: int, *, pairs: Pairs = "a
     """Which share of the forward FLOPs goes into scores and values: what 2ND leaves out."""
     count = forward_flops(config, 1, length, pairs=pairs)
     return count.only(*ATTENTION).total / count.total
-
-
-def crossover_length(config: TransformerConfig) -> float:
-    """The length in tokens at which scores and values take as much as all matrices of the blocks, all pairs counted.
-
-    2 · N = 4 · S · Σ d_attn. For a model with heads · d_head = d and a feed-forward of 4d it is S = 6d.
-    """
-    weights = sum(matrix.weights for layer in config.layers for matrix in layer_matrices(layer, config.d_model))
-    return weights / sum(2 * all_heads for all_heads, _ in _widths(config))
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ class Timing:
 
     @property
     def median(self) -> float:
+        """Seconds of the median run."""
         return statistics.median(self.seconds)
 
     @property
@@ -44,10 +45,12 @@ class Timing:
 
     @property
     def fastest(self) -> float:
+        """Seconds of the fastest run."""
         return min(self.seconds)
 
     @property
     def count(self) -> int:
+        """How many runs were timed."""
         return len(self.seconds)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.account import Account, Job, Performance, Run, account, perform, train
+from lmcourse.accounting.account import Account, Job, Performance, TrainingRun, account, perform, train
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import find_recipe
@@ -27,7 +27,7 @@ class Budget:
     account: Account
     accelerator: Accelerator | None = None
     performance: Performance | None = None
-    run: Run | None = None
+    run: TrainingRun | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Whole numbers for bytes and FLOPs, seconds with fractions."""

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from lmcourse.accounting.account import Timing
+from lmcourse.accounting.account import RooflineTiming
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.cli.budget import Budget
 
@@ -106,7 +106,7 @@ def _cache(parts: Breakdown[int], batch: int) -> Table:
     return table
 
 
-def _seconds(title: str, one: Timing, batch: int) -> Table:
+def _seconds(title: str, one: RooflineTiming, batch: int) -> Table:
     table = _table(f"time at best: {title}", "ms", "limited by")
     for group, seconds in one.seconds:
         table.add_row(group, f"{1000 * seconds:,.3f}", one.limits.get(group, "network"))

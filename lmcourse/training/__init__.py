@@ -1,5 +1,5 @@
-"""From token files to a trained model: optimisers, schedules, the trainer, its checkpoints.
+"""From token files to a trained model: optimizers, schedules, the trainer, its checkpoints.
 
-Read `optimisers` and `schedules` beside notebooks 04 and 13; `config`, `step`, `trainer` and `checkpoint` are the tool.
-`command` is `lmcourse train`, `callbacks` who is told of every step, `parallel` what more than one process needs.
+Read `optimizers` and `schedules` beside notebooks 04 and 13; `config`, `step`, `trainer` and `state` are the tool.
+`command` is `lmcourse train`, `callbacks` what is called after every step, `parallel` what more than one process needs.
 """

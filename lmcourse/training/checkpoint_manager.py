@@ -24,7 +24,7 @@ class CheckpointManager:
     Args:
         folder: where they are; it is made with the first.
         keep: how many of the last ones stay. The one with the lowest validation loss stays too.
-        team: whose processes all call `save` and `latest`; the leader looks and removes for all.
+        distributed: whose processes all call `save` and `latest`; rank 0 looks and removes for all.
     """
 
     def __init__(self, folder: Path, keep: int, distributed: DistributedContext = SINGLE_PROCESS) -> None:

@@ -29,10 +29,10 @@ def evaluate(
     Args:
         model: from tokens to logits.
         tokens: the text.
-        batch: windows at once, divided among the readers.
+        batch: windows at once, divided among the data-parallel processes.
         seq_len: tokens per window.
         precision: of the forward pass; its device is the model's.
-        team: who else evaluates the same model. All get the same result.
+        distributed: who else evaluates the same model. All get the same result.
 
     Raises:
         ValueError: there is nothing to predict.
@@ -53,7 +53,7 @@ def evaluate(
 
 
 def _part(batch: Batch, distributed: DistributedContext) -> Batch:
-    """This reader's rows. Whoever has none left goes on with empty ones: parts of a model are fetched from all."""
+    """The rows of this data-parallel rank. One that has none left takes empty ones: collectives need all."""
     missing = -len(batch.inputs) % distributed.dp_size
     inputs = F.pad(batch.inputs, (0, 0, 0, missing))
     targets = F.pad(batch.targets, (0, 0, 0, missing), value=IGNORE_INDEX)

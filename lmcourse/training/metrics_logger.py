@@ -1,4 +1,4 @@
-"""What a run tells: a line of `metrics.jsonl` per step, and its listeners. Of many processes the leader tells it."""
+"""What a run tells: a line of `metrics.jsonl` per step, and its callbacks. Of many processes rank 0 writes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class MetricsLogger:
 
     Args:
         path: the file.
-        team: whose processes all call these methods.
+        distributed: whose processes all call these methods.
     """
 
     def __init__(self, path: Path, distributed: DistributedContext) -> None:
@@ -23,17 +23,20 @@ class MetricsLogger:
         self._metrics: MetricsFile | None = None
 
     def exists(self) -> bool:
-        """Whether something was told already."""
+        """Whether the file is there already."""
         return self.distributed.broadcast(self.path.exists())
 
     def truncate(self, step: int) -> None:
-        """Drop what was told after this step."""
+        """Drop the lines after this step."""
         if self.distributed.is_main and self.path.exists():
             with MetricsFile(self.path) as metrics:
                 metrics.truncate(step)
 
     def log(self, record: Record, callbacks: Sequence[Callable[[Record], None]]) -> None:
-        """Tell a step. What a listener raises (Ctrl-C, for one) is raised in all processes, so that none waits."""
+        """Write the record of a step and call the callbacks.
+
+        What one raises (Ctrl-C, for one) is raised in all processes, so that none waits.
+        """
         problem: BaseException | None = None
         if self._metrics is not None:
             try:

@@ -33,6 +33,7 @@ class Constant:
         _check(self.warmup_steps, self.warmup_steps, 0.0)
 
     def __call__(self, step: int) -> float:
+        """The factor at a step, counted from 0."""
         return _warm_up(step, self.warmup_steps)
 
 
@@ -54,6 +55,7 @@ class Cosine:
         _check(self.steps, self.warmup_steps, self.min_lr_ratio)
 
     def __call__(self, step: int) -> float:
+        """The factor at a step, counted from 0."""
         if step < self.warmup_steps:
             return _warm_up(step, self.warmup_steps)
         done = _share(step - self.warmup_steps, self.steps - self.warmup_steps)
@@ -86,6 +88,7 @@ class WarmupStableDecay:
             raise ValueError(f"there is no decay {self.shape!r}; there are {', '.join(map(repr, get_args(Shape)))}")
 
     def __call__(self, step: int) -> float:
+        """The factor at a step, counted from 0."""
         start = self.steps - self.decay_steps
         if step < start:
             return _warm_up(step, self.warmup_steps)

@@ -36,7 +36,7 @@ class TrainingState:
         model: on the device where it is trained.
         config: the run.
         tokens: the text to learn.
-        team: who trains the model; `model` is then this process's part of it.
+        distributed: who trains the model; `model` is then this process's part of it.
 
     Attributes:
         step: how many steps are done.

@@ -96,7 +96,7 @@ def accumulate_gradients(
     for number, (batch, share) in enumerate(zip(batches, shares, strict=True), start=1):
         with distributed.no_sync(model, last=number == len(batches)):
             loss = share * mean_loss(model, batch, precision, z_loss)
-            # What is shared is the mean over the readers; their sum is wanted.
+            # What is shared is the mean over the data-parallel processes; their sum is wanted.
             precision.scaler.scale(loss * distributed.dp_size).backward()
         whole += loss.detach()
     return distributed.all_reduce_sum(whole)
@@ -111,6 +111,6 @@ def mean_loss(model: nn.Module, batch: Batch, precision: MixedPrecision, z_loss:
 
 
 def target_shares(batches: Sequence[Batch], distributed: DistributedContext) -> Tensor:
-    """What each micro-batch contributes to the targets of the step, those of all readers together."""
+    """What each micro-batch contributes to the targets of the step, those of all data-parallel processes together."""
     counts = torch.stack([(batch.targets != IGNORE_INDEX).sum() for batch in batches])
     return counts / distributed.all_reduce_sum(counts.sum()).clamp(min=1)

@@ -30,7 +30,7 @@ from lmcourse.training.state import StopReason, TrainingState
 from lmcourse.training.step import NotFiniteError, StepResult, training_step
 
 Callback = Callable[[Record], None]
-"""Is told what `metrics.jsonl` is told, after every step: a progress bar, a live plot, TensorBoard."""
+"""Called with the record of every step, as in `metrics.jsonl`: a progress bar, a live plot, TensorBoard."""
 
 Meter = Callable[[float], Record]
 """What the tokens per second of a step are worth, to be told with it: `lmcourse.training.mfu_meter`."""
@@ -48,7 +48,7 @@ class Trainer:
         tokens: the text to learn.
         folder: where metrics and checkpoints go.
         validation: a text to evaluate on, if any.
-        listeners: called after every step.
+        callbacks: called after every step.
         meter: adds the MFU to what is told of a step, if any.
 
     Attributes:

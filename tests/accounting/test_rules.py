@@ -9,7 +9,6 @@ from lmcourse.accounting.flops import forward_flops
 from lmcourse.accounting.parameters import count_parameters, matmul_parameters
 from lmcourse.accounting.rules import (
     attention_share,
-    crossover_length,
     kaplan_forward,
     kaplan_parameters,
     megatron_training,
@@ -121,23 +120,6 @@ def test_kaplans_parameters_are_the_matrices_of_gpt_blocks() -> None:
 def test_kaplans_parameters_with_heads_wider_than_the_model() -> None:
     """2 · d_model · n_layer · (2 · d_attn + d_ff) with d_attn = 16 heads of 128 in a width of 1,024."""
     assert kaplan_parameters(decoder("qwen3-0.6b")) == 2 * 1024 * 28 * (2 * 16 * 128 + 3072)
-
-
-@pytest.mark.parametrize(("width", "length"), [(768, 4608), (4096, 24_576), (12_288, 73_728)])
-def test_crossover_at_six_widths(width: int, length: int) -> None:
-    """Inventory 14.14."""
-    config = gpt_like(2, width, 12 if width == 768 else 32, vocab_size=10, context=length)
-    assert crossover_length(config) == length == 6 * width
-
-
-@pytest.mark.parametrize("name", ["gpt-2", "llama-3-8b", "palm-8b"])
-def test_at_the_crossover_attention_costs_what_the_blocks_matrices_do(name: str) -> None:
-    config = decoder(name)
-    length = crossover_length(config)
-    assert length == int(length)
-    exact = forward_flops(config, 1, int(length))
-    pairs = exact["attention scores"] + exact["attention values"]
-    assert pairs == exact.total - exact["head"] - pairs
 
 
 def test_attention_share() -> None:

@@ -140,9 +140,9 @@ def test_a_file_says_the_same_as_flags(corpus: Path, tmp_path: Path, capsys: pyt
     """What is typed wins."""
     file = tmp_path / "run.toml"
     file.write_text(
-        f'corpus = "{corpus.as_posix()}"\ntokenizer = "bytes"\nlength = 16\nclip = "none"\n'
-        "[training]\nbatch = 2\nsteps = 50\nbetas = [0.8, 0.9]\nschedule = 'wsd'\ndecay = 1\n"
-        "[parallel]\nschedule = 'gpipe'\n"
+        f'corpus = "{corpus.as_posix()}"\ntokenizer = "bytes"\nseq_len = 16\ngrad_clip = "none"\n'
+        "[training]\nbatch = 2\nsteps = 50\nbetas = [0.8, 0.9]\nschedule = 'wsd'\ndecay_steps = 1\n"
+        "[parallel]\npipeline_schedule = 'gpipe'\n"
     )
     told = printed(capsys, "train", "--config", file, "--steps", "2", "--out", tmp_path / "run")
     assert told["step"] == 2

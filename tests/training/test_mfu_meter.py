@@ -27,7 +27,7 @@ PEAK = Peak(1e9, "a machine of these tests")
 
 def pretend(monkeypatch: pytest.MonkeyPatch, name: str, memory: int, power: float | None = None) -> None:
     """A GPU that this machine does not have."""
-    gpu = hardware.Accelerator("cuda", name, memory, None)
+    gpu = hardware.DetectedAccelerator("cuda", name, memory, None)
     monkeypatch.setattr(hardware, "accelerators", lambda: (gpu,))
     monkeypatch.setattr(hardware, "power_limit", lambda index: power)
 

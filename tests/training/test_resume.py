@@ -183,5 +183,5 @@ def test_a_finished_run_resumes_to_its_end(whole: Path) -> None:
 def test_a_checkpoint_of_another_model_or_text_is_refused_in_one_line(whole: Path) -> None:
     with pytest.raises(CourseError, match="is of another model"):
         runs.trainer(whole, dropout=0.2).resume()
-    with pytest.raises(CourseError, match="length 16 instead of 8"):
+    with pytest.raises(CourseError, match="seq_len 16 instead of 8"):
         runs.trainer(whole, seq_len=8).resume()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lmcourse.accounting.activations.heads import Heads
 from lmcourse.accounting.activations.layers import STATISTIC, cast, dropout, linear, norm, weight_copy
-from lmcourse.accounting.activations.ledger import Box, Ledger, Setting
+from lmcourse.accounting.activations.ledger import ActivationSettings, Ledger, TensorSize
 from lmcourse.models.config import TransformerConfig
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
@@ -17,7 +17,9 @@ INDEX, FLAG = 8, 1
 """Bytes of an int64 and of a bool."""
 
 
-def attention(ledger: Ledger, setting: Setting, model: TransformerConfig, config: AttentionConfig, x: Box) -> Box:
+def attention(
+    ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, config: AttentionConfig, x: TensorSize
+) -> TensorSize:
     """The attention layer, from its normalised input to what it adds."""
     d = config.head_width(model.d_model)
     rules = _Attention(ledger, setting, model, config)
@@ -34,11 +36,11 @@ def attention(ledger: Ledger, setting: Setting, model: TransformerConfig, config
         return linear(ledger, setting, mixed.merged(setting), config.heads * d, model.d_model)
 
 
-def learned_bias(ledger: Ledger, setting: Setting, pattern: AttentionPattern) -> None:
+def learned_bias(ledger: Ledger, setting: ActivationSettings, pattern: AttentionPattern) -> None:
     """A learned position bias keeps the bucket of each pair, once for all layers with the same pattern."""
 
     def keep_buckets() -> bool:
-        ledger.keep(Box(setting.pairs, INDEX))
+        ledger.keep(TensorSize(setting.pairs, INDEX))
         return True
 
     ledger.shared(pattern, keep_buckets)
@@ -47,7 +49,9 @@ def learned_bias(ledger: Ledger, setting: Setting, pattern: AttentionPattern) ->
 class _Attention:
     """The rules of one layer."""
 
-    def __init__(self, ledger: Ledger, setting: Setting, model: TransformerConfig, config: AttentionConfig) -> None:
+    def __init__(
+        self, ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, config: AttentionConfig
+    ) -> None:
         self.ledger, self.setting, self.model, self.config = ledger, setting, model, config
 
     def place(self, both: Heads) -> tuple[Heads, Heads]:
@@ -63,7 +67,7 @@ class _Attention:
         if config.qk_norm is not None and config.qk_norm.after_rotary:
             q, k = self.normalise(config.qk_norm, q), self.normalise(config.qk_norm, k)
         if config.temperature is not None:
-            self.ledger.keep(Box(setting.tokens, STATISTIC))
+            self.ledger.keep(TensorSize(setting.tokens, STATISTIC))
             q = q.new(setting, q.box.width)
         return q, k
 
@@ -85,8 +89,10 @@ class _Attention:
         """x ⊙ cos + partner ⊙ sin keeps the two tables, in fp32, once for all layers; x only if they were learned."""
         width = config.width(x.d)
 
-        def tables() -> tuple[Box, Box]:
-            return Box(self.setting.length * width, STATISTIC), Box(self.setting.length * width, STATISTIC)
+        def tables() -> tuple[TensorSize, TensorSize]:
+            return TensorSize(self.setting.length * width, STATISTIC), TensorSize(
+                self.setting.length * width, STATISTIC
+            )
 
         self.ledger.keep(*self.ledger.shared((config, width), tables))
         partial = width < x.d  # joining the turned features and the others writes head by head
@@ -104,31 +110,31 @@ class _Attention:
         # PyTorch's fused kernel for CPUs takes neither dropout nor a bias with a gradient.
         return self.unfused(q, k, v) if self.config.dropout or learned else self.flash(q, k, v)
 
-    def bias(self) -> Box | None:
+    def bias(self) -> TensorSize | None:
         """The position bias: learned ones in the model's format, computed ones in fp32."""
         if self.model.position_bias is None:
             return None
         if isinstance(self.model.position_bias, RelativePositionBiasConfig):
             learned_bias(self.ledger, self.setting, self.config.pattern)
-            return Box(self.setting.pairs * self.config.heads, self.setting.stored)
-        return Box(self.setting.pairs * self.config.heads, STATISTIC)
+            return TensorSize(self.setting.pairs * self.config.heads, self.setting.stored)
+        return TensorSize(self.setting.pairs * self.config.heads, STATISTIC)
 
-    def mask(self, width: int) -> Box | None:
+    def mask(self, width: int) -> TensorSize | None:
         """What a fused kernel gets as its mask: a number per pair, for each head if there is a bias."""
         bias = self.bias()
         if bias is None:
             plain = self.config.pattern.is_causal_within(self.setting.length)
-            return None if plain else Box(self.setting.pairs, width)
+            return None if plain else TensorSize(self.setting.pairs, width)
         if isinstance(self.model.position_bias, RelativePositionBiasConfig):
-            self.ledger.keep(Box(self.setting.pairs, FLAG))  # filling in where nothing is seen keeps the mask
-        return Box(bias.numbers, width if self.setting.autocast else bias.width)
+            self.ledger.keep(TensorSize(self.setting.pairs, FLAG))  # filling in where nothing is seen keeps the mask
+        return TensorSize(bias.numbers, width if self.setting.autocast else bias.width)
 
     def flash(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """The fused kernel keeps its inputs, its output, and a normaliser per query: the weights are computed anew."""
         mask = self.mask(q.box.width)
         if mask is not None:
             self.ledger.keep(mask)
-        normalisers = Box(self.setting.tokens * q.count, max(q.box.width, STATISTIC))
+        normalisers = TensorSize(self.setting.tokens * q.count, max(q.box.width, STATISTIC))
         mixed = q.new(self.setting, q.box.width)
         self.ledger.keep(q.box, k.box, v.box, normalisers, mixed.box)
         return mixed
@@ -146,9 +152,9 @@ class _Attention:
         self.ledger.keep(values.stacked(setting), weights)
         return q.new(setting, q.box.width, by_head=True)
 
-    def weights(self, q: Heads, width: int) -> Box:
+    def weights(self, q: Heads, width: int) -> TensorSize:
         """The softmax keeps its output, dropout its noise; returned is what multiplies the values."""
-        weights = Box(self.setting.pairs * q.count, width)
+        weights = TensorSize(self.setting.pairs * q.count, width)
         self.ledger.keep(weights)
         return dropout(self.ledger, weights, self.config.dropout)
 
@@ -160,8 +166,8 @@ class _Attention:
             self.shaw_scores(self.config.relative_position_vectors, q)
         ledger.keep(q.stacked(setting), k.spread(setting, q.count))
         if self.config.soft_cap is not None:
-            ledger.keep(Box(setting.pairs * q.count, width))  # tanh keeps its output
-        ledger.keep(Box(setting.pairs, FLAG))  # ... and masking the mask
+            ledger.keep(TensorSize(setting.pairs * q.count, width))  # tanh keeps its output
+        ledger.keep(TensorSize(setting.pairs, FLAG))  # ... and masking the mask
         weights = self.weights(q, width if bias is None else max(width, bias.width))
         ledger.keep(cast(weights, setting.products), v.spread(setting, q.count))
         if self.config.relative_position_vectors is not None and self.config.relative_position_vectors.values:
@@ -174,13 +180,13 @@ class _Attention:
     def shaw_scores(self, config: RelativePositionVectorsConfig, q: Heads) -> None:
         """q·a for each of the vectors, of which every pair takes one: picking keeps what it picked from, and which."""
         self.shaw_product(config, q.flat(self.setting))
-        self.ledger.keep(self.shaw_sums(config, q, q.box.width), Box(self.setting.pairs, INDEX))
+        self.ledger.keep(self.shaw_sums(config, q, q.box.width), TensorSize(self.setting.pairs, INDEX))
 
-    def shaw_sums(self, config: RelativePositionVectorsConfig, q: Heads, width: int) -> Box:
+    def shaw_sums(self, config: RelativePositionVectorsConfig, q: Heads, width: int) -> TensorSize:
         """A number per query and vector."""
-        return Box(self.setting.tokens * q.count * (2 * config.max_distance + 1), width)
+        return TensorSize(self.setting.tokens * q.count * (2 * config.max_distance + 1), width)
 
-    def shaw_product(self, config: RelativePositionVectorsConfig, factor: Box) -> None:
+    def shaw_product(self, config: RelativePositionVectorsConfig, factor: TensorSize) -> None:
         """A product with the learned vectors."""
         self.ledger.keep(cast(factor, self.setting.products))
         weight_copy(

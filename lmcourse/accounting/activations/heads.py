@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lmcourse.accounting.activations.ledger import Box, Setting
+from lmcourse.accounting.activations.ledger import ActivationSettings, TensorSize
 
 
 @dataclass(frozen=True)
@@ -20,46 +20,46 @@ class Heads:
         alone: whether the storage holds nothing else, such as keys behind queries.
     """
 
-    box: Box
+    box: TensorSize
     count: int
     d: int
     by_head: bool = False
     alone: bool = False
 
-    def numbers(self, setting: Setting) -> int:
+    def numbers(self, setting: ActivationSettings) -> int:
         """How many it holds, without what else is in the storage."""
         return setting.tokens * self.count * self.d
 
-    def new(self, setting: Setting, width: int, *, by_head: bool | None = None) -> Heads:
+    def new(self, setting: ActivationSettings, width: int, *, by_head: bool | None = None) -> Heads:
         """A new tensor of this shape; by default, in this order."""
         order = self.by_head if by_head is None else by_head
-        return Heads(Box(self.numbers(setting), width), self.count, self.d, order, alone=True)
+        return Heads(TensorSize(self.numbers(setting), width), self.count, self.d, order, alone=True)
 
     def part(self, count: int) -> Heads:
         """Some of the heads: a view."""
         return Heads(self.box, count, self.d, self.by_head)
 
-    def merged(self, setting: Setting) -> Box:
+    def merged(self, setting: ActivationSettings) -> TensorSize:
         """As [batch, tokens, heads · d], for a linear layer: a copy if memory goes head by head."""
         return self._copy_unless(self.count == 1 or not self.by_head, setting)
 
-    def stacked(self, setting: Setting) -> Box:
+    def stacked(self, setting: ActivationSettings) -> TensorSize:
         """As [batch · heads, tokens, d], for a batched product: a copy if batch and heads do not lie in a row."""
         return self._copy_unless(1 in (setting.batch, self.count) or (self.by_head and self.alone), setting)
 
-    def flat(self, setting: Setting) -> Box:
+    def flat(self, setting: ActivationSettings) -> TensorSize:
         """As [batch · heads · tokens, d]: a copy if these do not lie in a row."""
         if self.by_head:
             return self._copy_unless(self.alone or setting.batch == 1, setting)
         return self._copy_unless(self.count == 1, setting)
 
-    def spread(self, setting: Setting, heads: int) -> Box:
+    def spread(self, setting: ActivationSettings, heads: int) -> TensorSize:
         """Each head repeated for all queries that share it, then stacked. The repeats are no copies until stacked."""
         if heads == self.count:
             return self.stacked(setting)
         if self.count == setting.batch == 1:
             return self.box
-        return Box(setting.tokens * heads * self.d, self.box.width)
+        return TensorSize(setting.tokens * heads * self.d, self.box.width)
 
-    def _copy_unless(self, view: bool, setting: Setting) -> Box:
-        return self.box if view else Box(self.numbers(setting), self.box.width)
+    def _copy_unless(self, view: bool, setting: ActivationSettings) -> TensorSize:
+        return self.box if view else TensorSize(self.numbers(setting), self.box.width)

@@ -6,7 +6,7 @@ comes out. That box is kept only if a later layer needs it.
 
 from __future__ import annotations
 
-from lmcourse.accounting.activations.ledger import Box, Ledger, Setting
+from lmcourse.accounting.activations.ledger import ActivationSettings, Ledger, TensorSize
 from lmcourse.nn.feed_forward import Activation, FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
 
@@ -14,39 +14,45 @@ STATISTIC = 4
 """Bytes of a mean, a norm or a normaliser: at least fp32."""
 
 
-def linear(ledger: Ledger, setting: Setting, x: Box, d_in: int, d_out: int) -> Box:
+def linear(ledger: Ledger, setting: ActivationSettings, x: TensorSize, d_in: int, d_out: int) -> TensorSize:
     """x W: a product keeps both factors. W is a parameter, there anyway.
 
     Autocast multiplies in bf16 what is stored in fp32: a copy of x if x is fp32, and one of W.
     """
     ledger.keep(cast(x, setting.products))
     weight_copy(ledger, setting, d_in * d_out)
-    return Box(x.numbers // d_in * d_out, setting.products)
+    return TensorSize(x.numbers // d_in * d_out, setting.products)
 
 
-def weight_copy(ledger: Ledger, setting: Setting, numbers: int) -> None:
+def weight_copy(ledger: Ledger, setting: ActivationSettings, numbers: int) -> None:
     """Autocast's copy of a weight, which the product keeps."""
     if setting.autocast:
         with ledger.part("weight copies"):
-            ledger.keep(Box(numbers, setting.products))
+            ledger.keep(TensorSize(numbers, setting.products))
 
 
-def cast(x: Box, width: int) -> Box:
+def cast(x: TensorSize, width: int) -> TensorSize:
     """x in another format: a copy, or x itself if it has the format already."""
-    return x if x.width == width else Box(x.numbers, width)
+    return x if x.width == width else TensorSize(x.numbers, width)
 
 
-def dropout(ledger: Ledger, x: Box, share: float) -> Box:
+def dropout(ledger: Ledger, x: TensorSize, share: float) -> TensorSize:
     """x ⊙ noise keeps the noise, in the format of x: on CPU it is not the mask of 1 byte that CUDA keeps."""
     if not share:
         return x
-    ledger.keep(Box(x.numbers, x.width))
-    return Box(x.numbers, x.width)
+    ledger.keep(TensorSize(x.numbers, x.width))
+    return TensorSize(x.numbers, x.width)
 
 
 def norm(
-    ledger: Ledger, setting: Setting, config: NormConfig, x: Box, tokens: int, d: int, scales: int | None = None
-) -> Box:
+    ledger: Ledger,
+    setting: ActivationSettings,
+    config: NormConfig,
+    x: TensorSize,
+    tokens: int,
+    d: int,
+    scales: int | None = None,
+) -> TensorSize:
     """A norm keeps its input in at least fp32 (a copy, if the input is narrower) and its statistics per vector.
 
     LayerNorm is one kernel: it needs no more. RMSNorm is, on CPU, a chain of products, and the product with the scale
@@ -60,21 +66,21 @@ def norm(
         scales: how many scales there are, if each head has its own.
     """
     width = max(x.width, STATISTIC)
-    ledger.keep(x if x.width == width else Box(tokens * d, width))
+    ledger.keep(x if x.width == width else TensorSize(tokens * d, width))
     centred, per_head = config.kind == "layer", scales is not None
     for _ in range(2 if centred else 1):
-        ledger.keep(Box(tokens, width))
+        ledger.keep(TensorSize(tokens, width))
     if config.scale:
         if not centred or per_head:
-            ledger.keep(Box(tokens * d, width))
+            ledger.keep(TensorSize(tokens * d, width))
         if setting.stored < width or config.unit_offset:  # w in fp32, or 1 + w: computed, so it is no parameter
-            ledger.keep(Box(scales or d, width))
+            ledger.keep(TensorSize(scales or d, width))
     if config.bias and centred and not per_head and setting.stored < width:
-        ledger.keep(Box(d, width))
-    return Box(tokens * d, x.width)
+        ledger.keep(TensorSize(d, width))
+    return TensorSize(tokens * d, x.width)
 
 
-def activation(ledger: Ledger, kind: Activation, x: Box, numbers: int) -> Box:
+def activation(ledger: Ledger, kind: Activation, x: TensorSize, numbers: int) -> TensorSize:
     """f(x) keeps what its derivative is computed from: the input, or the output where that is enough.
 
     Args:
@@ -84,23 +90,25 @@ def activation(ledger: Ledger, kind: Activation, x: Box, numbers: int) -> Box:
     """
     if kind == "identity":
         return x
-    y = Box(numbers, x.width)
+    y = TensorSize(numbers, x.width)
     if kind in ("relu", "sigmoid"):
         ledger.keep(y)
     elif kind == "relu2":
-        ledger.keep(Box(numbers, x.width))  # ReLU keeps its output and the square its input: the same tensor
+        ledger.keep(TensorSize(numbers, x.width))  # ReLU keeps its output and the square its input: the same tensor
     else:
         ledger.keep(x)
     return y
 
 
-def feed_forward(ledger: Ledger, setting: Setting, config: FeedForwardConfig, x: Box, d_model: int) -> Box:
+def feed_forward(
+    ledger: Ledger, setting: ActivationSettings, config: FeedForwardConfig, x: TensorSize, d_model: int
+) -> TensorSize:
     """down(f(up(x))), or down(f(gate(x)) ⊙ up(x)); gate and up are views of one storage."""
     numbers = setting.tokens * config.width
     if config.gated:
         both = linear(ledger, setting, x, d_model, 2 * config.width)
         ledger.keep(activation(ledger, config.activation, both, numbers), both)
-        hidden = Box(numbers, both.width)
+        hidden = TensorSize(numbers, both.width)
     else:
         up = linear(ledger, setting, x, d_model, config.width)
         hidden = activation(ledger, config.activation, up, numbers)

@@ -28,7 +28,7 @@ PARTS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class TensorSize:
     """A tensor of which only the size is known. Two boxes of the same size are two tensors; a view is the same box.
 
     Attributes:
@@ -46,7 +46,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Setting:
+class ActivationSettings:
     """How a pass is run.
 
     Attributes:
@@ -82,7 +82,7 @@ class Ledger:
     """Which boxes are kept, each once."""
 
     def __init__(self) -> None:
-        self._kept: set[Box] = set()
+        self._kept: set[TensorSize] = set()
         self._shared: dict[object, Any] = {}
         self._sizes = dict.fromkeys(PARTS, 0)
         self._part = PARTS[0]
@@ -96,7 +96,7 @@ class Ledger:
         finally:
             self._part = before
 
-    def keep(self, *boxes: Box) -> None:
+    def keep(self, *boxes: TensorSize) -> None:
         """Autograd needs these for the backward pass."""
         for box in boxes:
             if box not in self._kept:

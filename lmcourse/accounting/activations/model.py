@@ -8,7 +8,7 @@ import torch
 
 from lmcourse.accounting.activations.attention import INDEX, attention, learned_bias
 from lmcourse.accounting.activations.layers import STATISTIC, dropout, feed_forward, linear, norm
-from lmcourse.accounting.activations.ledger import Box, Ledger, Setting
+from lmcourse.accounting.activations.ledger import ActivationSettings, Ledger, TensorSize
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.models.config import TransformerConfig
 from lmcourse.nn.block import LayerConfig
@@ -61,7 +61,7 @@ def predict_saved_bytes(
         if activation_checkpointing == "blocks":
             with ledger.part("blocks"):
                 ledger.keep(x)
-            x = Box(x.numbers, x.width)
+            x = TensorSize(x.numbers, x.width)
         else:
             x = _block(ledger, setting, config, layer, x)
     with ledger.part("norms"):
@@ -89,14 +89,14 @@ def predict_block_bytes(
     """
     setting = _setting(config, batch, length, dtype, attention, autocast)
     ledger = Ledger()
-    x = Box(setting.tokens * config.d_model, setting.stored)
+    x = TensorSize(setting.tokens * config.d_model, setting.stored)
     _block(ledger, setting, config, config.layers[layer], x)
     return ledger.sizes()
 
 
 def _setting(
     config: TransformerConfig, batch: int, length: int, dtype: torch.dtype, attention: Form, autocast: bool
-) -> Setting:
+) -> ActivationSettings:
     check_choice("form of attention", attention, Form)
     if length < 2 or batch < 1:
         raise ValueError(f"predictions are for batches of texts of at least 2 tokens, not {batch} of {length}")
@@ -105,27 +105,31 @@ def _setting(
     if autocast and dtype != torch.float32:
         raise ValueError(f"autocast is for parameters in fp32, not {dtype}")
     stored = dtype.itemsize
-    return Setting(batch, length, stored, torch.bfloat16.itemsize if autocast else stored, attention == "readable")
+    return ActivationSettings(
+        batch, length, stored, torch.bfloat16.itemsize if autocast else stored, attention == "readable"
+    )
 
 
-def _embedding(ledger: Ledger, setting: Setting, config: TransformerConfig) -> Box:
+def _embedding(ledger: Ledger, setting: ActivationSettings, config: TransformerConfig) -> TensorSize:
     """A look-up keeps its indices: tokens are the batch's own, positions are made here. Sums keep nothing."""
     embedding, d = config.embedding, config.d_model
     width = embedding.width or d
-    x = Box(setting.tokens * width, setting.stored)
+    x = TensorSize(setting.tokens * width, setting.stored)
     if width != d:
         x = linear(ledger, setting, x, width, d)
     if embedding.positions == "learned":
-        ledger.keep(Box(setting.length, INDEX))  # the same for every text
-        x = Box(x.numbers, setting.stored)  # autocast projects in bf16, positions are in fp32, and so is the sum
+        ledger.keep(TensorSize(setting.length, INDEX))  # the same for every text
+        x = TensorSize(x.numbers, setting.stored)  # autocast projects in bf16, positions are in fp32, and so is the sum
     return dropout(ledger, _norm(ledger, setting, embedding.norm, x, d), embedding.dropout)
 
 
-def _norm(ledger: Ledger, setting: Setting, config: NormConfig | None, x: Box, d: int) -> Box:
+def _norm(ledger: Ledger, setting: ActivationSettings, config: NormConfig | None, x: TensorSize, d: int) -> TensorSize:
     return x if config is None else norm(ledger, setting, config, x, setting.tokens, d)
 
 
-def _block(ledger: Ledger, setting: Setting, model: TransformerConfig, layer: LayerConfig, x: Box) -> Box:
+def _block(
+    ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, layer: LayerConfig, x: TensorSize
+) -> TensorSize:
     block = _Block(ledger, setting, model, layer)
     return block.serial(x) if model.block.branches == "serial" else block.parallel(x)
 
@@ -133,49 +137,51 @@ def _block(ledger: Ledger, setting: Setting, model: TransformerConfig, layer: La
 class _Block:
     """Where norms, branches and sums stand in a block."""
 
-    def __init__(self, ledger: Ledger, setting: Setting, model: TransformerConfig, layer: LayerConfig) -> None:
+    def __init__(
+        self, ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, layer: LayerConfig
+    ) -> None:
         self.ledger, self.setting, self.model, self.layer = ledger, setting, model, layer
 
-    def norm(self, x: Box) -> Box:
+    def norm(self, x: TensorSize) -> TensorSize:
         with self.ledger.part("norms"):
             return _norm(self.ledger, self.setting, self.model.block.norm, x, self.model.d_model)
 
-    def attention(self, x: Box) -> Box:
+    def attention(self, x: TensorSize) -> TensorSize:
         return attention(self.ledger, self.setting, self.model, self.layer.attention, x)
 
-    def feed_forward(self, x: Box) -> Box:
+    def feed_forward(self, x: TensorSize) -> TensorSize:
         with self.ledger.part("feed-forward"):
             return feed_forward(self.ledger, self.setting, self.layer.feed_forward, x, self.model.d_model)
 
-    def dropout(self, x: Box) -> Box:
+    def dropout(self, x: TensorSize) -> TensorSize:
         with self.ledger.part("residual"):
             return dropout(self.ledger, x, self.model.block.dropout)
 
-    def serial(self, x: Box) -> Box:
+    def serial(self, x: TensorSize) -> TensorSize:
         """Attention, then feed-forward. A sum keeps nothing."""
         place = self.model.block.placement
         for branch in (self.attention, self.feed_forward):
             added = branch(self.norm(x) if place in ("pre", "double") else x)
             added = self.dropout(self.norm(added) if place in ("double", "output") else added)
-            x = Box(x.numbers, max(x.width, added.width))
+            x = TensorSize(x.numbers, max(x.width, added.width))
             x = self.norm(x) if place == "post" else x
         return x
 
-    def parallel(self, x: Box) -> Box:
+    def parallel(self, x: TensorSize) -> TensorSize:
         """Both from the same input, with one norm or two."""
         normed = self.norm(x)
         added = self.dropout(self.attention(normed))
         normed = self.norm(x) if self.model.block.branches == "parallel_two_norms" else normed
         added = self.dropout(self.feed_forward(normed))
-        return Box(x.numbers, max(x.width, added.width))
+        return TensorSize(x.numbers, max(x.width, added.width))
 
 
-def _head_and_loss(ledger: Ledger, setting: Setting, config: TransformerConfig, x: Box) -> None:
+def _head_and_loss(ledger: Ledger, setting: ActivationSettings, config: TransformerConfig, x: TensorSize) -> None:
     """Cross-entropy keeps the log-probabilities of all tokens, in fp32, and two scalars: it divides by a count."""
     width = config.embedding.width or config.d_model
     if width != config.d_model:
         x = linear(ledger, setting, x, config.d_model, width)
     logits = linear(ledger, setting, x, width, config.vocab_size)
     if config.head.soft_cap is not None:
-        ledger.keep(Box(logits.numbers, logits.width))
-    ledger.keep(Box(logits.numbers, STATISTIC), Box(1, STATISTIC), Box(1, INDEX))
+        ledger.keep(TensorSize(logits.numbers, logits.width))
+    ledger.keep(TensorSize(logits.numbers, STATISTIC), TensorSize(1, STATISTIC), TensorSize(1, INDEX))

@@ -1,4 +1,4 @@
-"""Who is told of every step: a progress bar for terminals (`progress_bar`), scalars for TensorBoard (`tensorboard`).
+"""What is called after every step, with its record in metrics.jsonl.
 
-A live plot for notebooks is `lmcourse.widgets.LivePlot`. Each is called with the record that goes into metrics.jsonl.
+`progress_bar` shows a run in a terminal, `tensorboard` writes scalars; `lmcourse.widgets.LivePlot` draws in notebooks.
 """

@@ -21,18 +21,18 @@ from lmcourse.training.callbacks.progress_line import ProgressLine
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.metrics import Record
 
-REFRESHES = 2
+REFRESHES_PER_SECOND = 2
 """Per second. Drawing takes some milliseconds in which nothing is learned."""
 
-SECONDS = 10.0
+LINE_SECONDS = 10.0
 """Between two lines where there is no bar."""
 
 
 class ProgressBar:
-    """A listener that shows a run, between `with` and its end.
+    """A callback that shows a run, between `with` and its end.
 
         with ProgressBar(config) as bar:
-            Trainer(model, config, tokens, folder, listeners=[bar]).run()
+            Trainer(model, config, tokens, folder, callbacks=[bar]).run()
 
     Meanwhile what the course logs (spikes, steps that were skipped) is printed above the bar. There is no bar if the
     console is a file, a dumb terminal or a log of continuous integration; then a line is printed every 10 seconds, and
@@ -50,7 +50,7 @@ class ProgressBar:
         config: TrainingConfig,
         *,
         console: Console | None = None,
-        seconds: float = SECONDS,
+        seconds: float = LINE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.console = console or Console()
@@ -60,7 +60,7 @@ class ProgressBar:
             _Place(),
             console=self.console,
             get_time=clock,
-            refresh_per_second=REFRESHES,
+            refresh_per_second=REFRESHES_PER_SECOND,
             expand=True,
             disable=not self._live,
         )

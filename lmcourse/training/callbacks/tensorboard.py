@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SECONDS = 10
+FLUSH_SECONDS = 10
 """What is written reaches the file after this time at the latest."""
 
 
 class TensorBoard:
-    """A listener that writes one scalar per number of a record, with its name, against the step.
+    """A callback that writes one scalar per number of a record, with its name, against the step.
 
     A run that goes on after a checkpoint takes back the steps it does again: TensorBoard shows each once. Where the
     package is missing, a line says so, and nothing is written.
@@ -64,4 +64,4 @@ def _is_installed() -> bool:
 def _open(folder: Path, first: int) -> SummaryWriter:
     from torch.utils.tensorboard import SummaryWriter
 
-    return SummaryWriter(str(folder), purge_step=first, flush_secs=SECONDS)
+    return SummaryWriter(str(folder), purge_step=first, flush_secs=FLUSH_SECONDS)

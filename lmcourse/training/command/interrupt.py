@@ -21,10 +21,10 @@ class StoppedError(KeyboardInterrupt):
 
 
 class InterruptHandler:
-    """A listener that stops a run between two steps after Ctrl-C (SIGINT), by raising StoppedError there.
+    """A callback that stops a run between two steps after Ctrl-C (SIGINT), by raising StoppedError there.
 
     A second Ctrl-C does not wait for the step. Works in the main thread only, where Python handles signals. With many
-    processes each needs one, or it would end at once; the one that is a listener stops all.
+    processes each needs one, or it would end at once; the one that is a callback stops all.
     """
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ class LossBaseline:
 
 
 def loss_baseline(corpus: str, tokenizer: Tokenizer, tokens: Tokens) -> LossBaseline:
-    """The yardstick for a text of a corpus: what the synthetic language takes is known from its grammar."""
+    """The baseline for a text of a corpus: what the synthetic language takes is known from its grammar."""
     text = tokenizer.decode(tokens[0 : len(tokens)].tolist())
     known = corpus == "synthetic"
     return LossBaseline(len(text.encode()) / len(tokens), _surprise(text) if known else None)

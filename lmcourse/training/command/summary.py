@@ -27,7 +27,7 @@ CONTINUE_FLAGS = {"steps": "--steps N", "tokens": "--max-tokens N", "time": "--m
 
 
 def cost_table(run: RunConfig, found: CostEstimate) -> RenderableType:
-    """The forecast as a table."""
+    """The estimate as a table."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=False)
     table.add_column()
     table.add_column(justify="right", no_wrap=True)

@@ -38,7 +38,7 @@ class RunResult:
         reason: what ended it; "interrupted" after Ctrl-C.
         best_loss, best_step: the lowest validation loss, in nats per token, and where it was; None if nothing was
             evaluated.
-        yardstick: what to compare that with.
+        loss_baseline: what to compare that with.
         checkpoint: the last one.
     """
 
@@ -66,7 +66,7 @@ def train(
         run: the settings; those of a run that goes on may differ in some (`choices.changed_run`).
         folder: of the run, see `folder`.
         resume: go on after the newest checkpoint, or at the start if there is none.
-        listeners: called after every step.
+        callbacks: called after every step.
         process: which one this is, if there are several (see `process_group`). All have to call this.
 
     Raises:

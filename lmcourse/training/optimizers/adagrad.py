@@ -37,6 +37,7 @@ class AdaGrad(Rule):
         super().__init__(params, {"lr": lr, "eps": eps, "weight_decay": weight_decay})
 
     def update(self, w: Tensor, gradient: Tensor, state: dict[str, Any], group: Group) -> None:
+        """Add g² to s, and step by η g / (√s + ε)."""
         g = with_decay(gradient, w, group)
         if not state:
             state["s"] = torch.zeros_like(w)

@@ -49,11 +49,17 @@ class Adam(Rule):
 
     @staticmethod
     def check(group: Group) -> None:
+        """As in `Rule`, and the settings of this rule.
+
+        Raises:
+            ValueError: one is out of range.
+        """
         Rule.check(group)
         if not all(0 <= beta < 1 for beta in group["betas"]):
             raise ValueError(f"betas must be at least 0 and below 1, not {group['betas']}")
 
     def update(self, w: Tensor, gradient: Tensor, state: dict[str, Any], group: Group) -> None:
+        """Add the decay to the gradient, then `descend`."""
         self.descend(w, with_decay(gradient, w, group), state, group)
 
     def descend(self, w: Tensor, g: Tensor, state: dict[str, Any], group: Group) -> None:

@@ -40,5 +40,6 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps=eps, weight_decay=weight_decay)
 
     def update(self, w: Tensor, gradient: Tensor, state: dict[str, Any], group: Group) -> None:
+        """Shrink the weights by 1 − η λ, then `descend` along the gradient alone."""
         w.mul_(1 - group["lr"] * group["weight_decay"])
         self.descend(w, gradient, state, group)

@@ -51,6 +51,11 @@ class SGD(Rule):
 
     @staticmethod
     def check(group: Group) -> None:
+        """As in `Rule`, and the settings of this rule.
+
+        Raises:
+            ValueError: one is out of range.
+        """
         Rule.check(group)
         if not 0 <= group["momentum"] < 1:
             raise ValueError(f"momentum must be at least 0 and below 1, not {group['momentum']}")
@@ -58,6 +63,7 @@ class SGD(Rule):
             raise ValueError("nesterov looks ahead along the momentum: give a momentum above 0")
 
     def update(self, w: Tensor, gradient: Tensor, state: dict[str, Any], group: Group) -> None:
+        """Step against the gradient, or against b if there is momentum."""
         g = with_decay(gradient, w, group)
         mu = group["momentum"]
         if mu:

@@ -145,7 +145,7 @@ class Pipeline(nn.Module):
             )
 
     def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """What a micro-batch contributes to the mean over all; readers' gradients are averaged, their sum is wanted."""
+        """What a micro-batch contributes to the mean over all; DDP and FSDP average gradients where a sum is wanted."""
         share = (targets != IGNORE_INDEX).sum() / self._targets
         return share * self._dp_size * next_token_loss(logits, targets, z_loss=self._z_loss)
 

@@ -45,7 +45,7 @@ def process_group(
     init_method: str = "env://",
     timeout: timedelta = timedelta(minutes=10),
 ) -> Iterator[ProcessInfo]:
-    """What a run is done in: `with processes(config.parallel, best_device()) as process: ...`.
+    """What a run is done in: `with process_group(config.parallel, best_device()) as process: ...`.
 
     On one process nothing happens. Otherwise torchrun has started this program several times and told each its number
     in the environment (RANK, LOCAL_RANK, WORLD_SIZE); here they find each other, and afterwards they part.
@@ -53,8 +53,8 @@ def process_group(
     Args:
         parallel: how many processes the run is for.
         device: what kind of device to use; on a machine with several GPUs, each process gets its own.
-        meeting: where they find each other: "env://" is the address that torchrun gave; "file:///..." is a new file.
-        patience: how long one waits for the others before it gives up.
+        init_method: where they find each other: "env://" is the address that torchrun gave, "file:///..." a new file.
+        timeout: how long one waits for the others before it gives up.
 
     Raises:
         CourseError: another number of processes was started; or the device is missing; or another process has ended.
@@ -101,7 +101,7 @@ def _own_device(device: torch.device) -> torch.device:
 
 @contextmanager
 def _one_speaks(rank: int) -> Iterator[None]:
-    """Only the leader's warnings are shown: those of the others are the same."""
+    """Only the warnings of rank 0 are shown: those of the others are the same."""
     logger = logging.getLogger("lmcourse")
     level = logger.level
     if rank > 0:

@@ -33,7 +33,7 @@ Plan = dict[str, ParallelStyle]
 
 
 def apply_plan(model: nn.Module, mesh: DeviceMesh, *, sequence: bool) -> None:
-    """Cut a model, in place. It has been checked (`checks`) and its matrices are apart (`fused`).
+    """Cut a model, in place. It has been checked (`checks`) and its fused matrices are split (`split_linear`).
 
     Args:
         model: the model, or a stage of it.
