@@ -22,7 +22,8 @@ from lmcourse.exercises.registry import all_exercises, exercises_of
 from tests.authoring.tiny import write_source
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "authoring.md").read_text(encoding="utf-8")
-LINE, EXERCISES, FIGURES, SOURCE, *_ = re.findall(r"^```python\n(.*?)^```", TEXT, re.M | re.S)
+(LINE,) = re.findall(r"^```console\n(.*?)^```", TEXT, re.M | re.S)
+EXERCISES, FIGURES, SOURCE, *_ = re.findall(r"^```python\n(.*?)^```", TEXT, re.M | re.S)
 (REPORT,) = re.findall(r"^```text\n(.*?)\n```", TEXT, re.M | re.S)
 
 
