@@ -118,10 +118,10 @@ def data_parallel_traffic(parameters: int, recipe: Recipe, layout: Layout) -> Br
 def tensor_parallel_traffic(
     config: TransformerConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     tensor: int,
     *,
-    number: Format = "bf16",
+    precision: Format = "bf16",
     sequence_parallel: bool = False,
 ) -> Breakdown[float]:
     """Bytes that each device sends per training step in the layers.
@@ -132,7 +132,7 @@ def tensor_parallel_traffic(
     was kept (Korthikanti et al., 2022, §4.2.2).
     """
     branches = len(config.layers) * (2 if config.block.branches == "serial" else 1)
-    size = int(batch * length * config.d_model * BYTES[number])
+    size = int(batch * seq_len * config.d_model * BYTES[precision])
     once = branches * all_reduce_bytes(size, tensor)
     again = {"backward, inputs again": branches * all_gather_bytes(size, tensor)} if sequence_parallel else {}
     return Breakdown({"forward": once, "backward": once, **again})

@@ -86,7 +86,7 @@ def changes(batch: int, device: torch.device | str) -> dict[str, Change]:
 
 def climb(
     config: TransformerConfig,
-    length: int,
+    seq_len: int,
     *,
     batch: int = 8,
     device: torch.device | str = "cpu",
@@ -98,14 +98,14 @@ def climb(
 
     Args:
         config: a decoder.
-        length: tokens of each text.
+        seq_len: tokens of each text.
         batch: texts per step from the first rung on.
         device, warmup, repeats, stopwatch: as in `lmcourse.accounting.timing.compare`.
     """
     best, rungs = StepSetup(), []
     for name, change in changes(batch, device).items():
         tried = change(best)
-        steps = {setup: training_step(config, setup, length, device) for setup in (best, tried)}
+        steps = {setup: training_step(config, setup, seq_len, device) for setup in (best, tried)}
         timings = compare(
             {"before": steps[best], "after": steps[tried]},
             warmup=warmup,
@@ -113,22 +113,22 @@ def climb(
             device=device,
             stopwatch=stopwatch,
         )
-        before = best.batch * length / timings["before"].median
-        after = tried.batch * length / timings["after"].median
+        before = best.batch * seq_len / timings["before"].median
+        after = tried.batch * seq_len / timings["after"].median
         best = tried if after > before else best
         rungs.append(Rung(name, before, after, best))
     return rungs
 
 
 def training_step(
-    config: TransformerConfig, setup: StepSetup, length: int, device: torch.device | str = "cpu"
+    config: TransformerConfig, setup: StepSetup, seq_len: int, device: torch.device | str = "cpu"
 ) -> Callable[[], Tensor]:
     """A function that does one step on random tokens, always the same, and returns the loss before it."""
     where = torch.device(device)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         model = Transformer(config).to(where)
-        tokens = torch.randint(config.vocab_size, (setup.batch, length + 1)).to(where)
+        tokens = torch.randint(config.vocab_size, (setup.batch, seq_len + 1)).to(where)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False, fused=setup.fused_optimizer)
     forward = torch.compile(model) if setup.compiled else model
 

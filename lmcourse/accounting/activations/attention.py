@@ -1,4 +1,4 @@
-"""What attention keeps: the projection, the placing of queries and keys, and one of three forms of attention itself."""
+"""What attention keeps: the projection, the transform of queries and keys (rotation, norm, temperature), and one of three forms of attention itself."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def attention(
     rules = _Attention(ledger, setting, model, config)
     with ledger.part("qkv"):
         qkv = linear(ledger, setting, x, model.d_model, (config.heads + 2 * config.key_heads) * d)
-    with ledger.part("placing"):
-        q, k = rules.place(Heads(qkv, config.heads + config.key_heads, d))
+    with ledger.part("qk transform"):
+        q, k = rules.qk_transform(Heads(qkv, config.heads + config.key_heads, d))
     v = Heads(qkv, config.key_heads, d)
     if config.rotary is not None and (config.qk_norm is None or config.qk_norm.after_rotary):
         v = v.new(setting, v.box.width, by_head=True)  # on its own, so that nothing else of the product is kept
@@ -54,18 +54,18 @@ class _Attention:
     ) -> None:
         self.ledger, self.setting, self.model, self.config = ledger, setting, model, config
 
-    def place(self, both: Heads) -> tuple[Heads, Heads]:
-        """Queries and keys: normalised, turned and sharpened. Turning makes one storage for both."""
+    def qk_transform(self, both: Heads) -> tuple[Heads, Heads]:
+        """Queries and keys with QK norm, rotary positions and temperature. Rotating makes one storage for both."""
         config, setting = self.config, self.setting
         if config.qk_norm is not None and not config.qk_norm.after_rotary:
             for part in self.split(both):
-                self.normalise(config.qk_norm, part)
+                self.normalize(config.qk_norm, part)
             both = both.new(setting, both.box.width, by_head=True)  # joined again, which copies
         if config.rotary is not None:
-            both = self.turn(config.rotary, both)
+            both = self.rotate(config.rotary, both)
         q, k = self.split(both)
         if config.qk_norm is not None and config.qk_norm.after_rotary:
-            q, k = self.normalise(config.qk_norm, q), self.normalise(config.qk_norm, k)
+            q, k = self.normalize(config.qk_norm, q), self.normalize(config.qk_norm, k)
         if config.temperature is not None:
             self.ledger.keep(TensorSize(setting.tokens, STATISTIC))
             q = q.new(setting, q.box.width)
@@ -75,7 +75,7 @@ class _Attention:
         """Queries and keys, still in one storage."""
         return both.part(self.config.heads), both.part(self.config.key_heads)
 
-    def normalise(self, config: QKNormConfig, x: Heads) -> Heads:
+    def normalize(self, config: QKNormConfig, x: Heads) -> Heads:
         """A norm per head, or over all heads at once."""
         tokens, features = self.setting.tokens, x.count * x.d
         if config.over == "width":
@@ -85,17 +85,17 @@ class _Attention:
         y = norm(self.ledger, self.setting, config.norm, x.box, tokens * x.count, x.d, scales)
         return Heads(y, x.count, x.d, by_head=True, alone=True)
 
-    def turn(self, config: RotaryConfig, x: Heads) -> Heads:
+    def rotate(self, config: RotaryConfig, x: Heads) -> Heads:
         """x ⊙ cos + partner ⊙ sin keeps the two tables, in fp32, once for all layers; x only if they were learned."""
         width = config.width(x.d)
 
         def tables() -> tuple[TensorSize, TensorSize]:
-            return TensorSize(self.setting.length * width, STATISTIC), TensorSize(
-                self.setting.length * width, STATISTIC
+            return TensorSize(self.setting.seq_len * width, STATISTIC), TensorSize(
+                self.setting.seq_len * width, STATISTIC
             )
 
         self.ledger.keep(*self.ledger.shared((config, width), tables))
-        partial = width < x.d  # joining the turned features and the others writes head by head
+        partial = width < x.d  # joining the rotated features and the others writes head by head
         return x.new(self.setting, x.box.width, by_head=x.by_head or partial)
 
     def attend(self, q: Heads, k: Heads, v: Heads) -> Heads:
@@ -123,8 +123,8 @@ class _Attention:
         """What a fused kernel gets as its mask: a number per pair, for each head if there is a bias."""
         bias = self.bias()
         if bias is None:
-            plain = self.config.pattern.is_causal_within(self.setting.length)
-            return None if plain else TensorSize(self.setting.pairs, width)
+            causal = self.config.pattern.is_causal_within(self.setting.seq_len)
+            return None if causal else TensorSize(self.setting.pairs, width)
         if isinstance(self.model.position_bias, RelativePositionBiasConfig):
             self.ledger.keep(TensorSize(self.setting.pairs, FLAG))  # filling in where nothing is seen keeps the mask
         return TensorSize(bias.numbers, width if self.setting.autocast else bias.width)

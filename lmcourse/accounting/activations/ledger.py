@@ -15,7 +15,7 @@ PARTS = (
     "embedding",
     "norms",
     "qkv",
-    "placing",
+    "qk transform",
     "attention",
     "attention out",
     "feed-forward",
@@ -50,14 +50,14 @@ class ActivationSettings:
     """How a pass is run.
 
     Attributes:
-        batch, length: of the tokens.
+        batch, seq_len: of the tokens.
         stored: bytes per parameter.
         products: bytes per number in what matrix products read and write; differs from `stored` under autocast.
         readable: whether attention takes the form to read where it could take the fused one.
     """
 
     batch: int
-    length: int
+    seq_len: int
     stored: int
     products: int
     readable: bool
@@ -65,12 +65,12 @@ class ActivationSettings:
     @property
     def tokens(self) -> int:
         """How many go through the model."""
-        return self.batch * self.length
+        return self.batch * self.seq_len
 
     @property
     def pairs(self) -> int:
         """Of a query and a key, over the batch, for one head."""
-        return self.batch * self.length**2
+        return self.batch * self.seq_len**2
 
     @property
     def autocast(self) -> bool:

@@ -77,6 +77,6 @@ def activation_cases() -> list[Case]:
 
 def _per_token(tensor: int) -> tuple[float, float]:
     """GPT-3's activations in GiB per token are the first + the second · S."""
-    short, long = (korthikanti(gpt_3(), 1, length, tensor=tensor) / length / GIB for length in (1, 1001))
+    short, long = (korthikanti(gpt_3(), 1, seq_len, tensor=tensor) / seq_len / GIB for seq_len in (1, 1001))
     square = (long - short) / 1000
     return short - square, square
