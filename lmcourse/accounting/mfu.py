@@ -31,10 +31,10 @@ def mfu(flops: float, seconds: float, accelerator: Accelerator, precision: Forma
     share = flops / seconds / peak
     if share > 1:
         raise ValueError(
-            f"{share:.0%} of the {precision} peak of {accelerator.title} ({peak / 1e12:g} TFLOP/s) cannot be. Is it the "
-            "right accelerator and variant? Does it compute in another format? Was the clock stopped before the device "
-            "was done (synchronise)? Are FLOPs counted twice, or those of all devices against the peak of one? If the "
-            "peak was measured: was the machine busy then?"
+            f"{share:.0%} of the {precision} peak of {accelerator.title} ({peak / 1e12:g} TFLOP/s) cannot be. Is it "
+            "the right accelerator and variant? Does it compute in another format? Was the clock stopped before the "
+            "device was done (synchronise)? Are FLOPs counted twice, or those of all devices against the peak of one? "
+            "If the peak was measured: was the machine busy then?"
         )
     return share
 

@@ -80,7 +80,8 @@ def kept_bytes(config: TransformerConfig) -> int:
 
 def proof_table(proofs: Sequence[Proof]) -> Table:
     """The proofs for people to read."""
-    step = f"FLOPs of forward and backward, and bytes kept in between: {BATCH} × {SEQ_LEN} tokens, each kind of layer once."
+    tokens = f"{BATCH} × {SEQ_LEN} tokens"
+    step = f"FLOPs of forward and backward, and bytes kept in between: {tokens}, each kind of layer once."
     table = Table(title=f"Predicted, and how far off torch's count.\n{step}", title_style="", box=SIMPLE)
     table.add_column("model", no_wrap=True)
     for column in ("parameters", "off by", "FLOPs", "off by", "bytes kept", "off by"):

@@ -1,8 +1,8 @@
-"""Predicted beside measured, on the machine before you: `lmcourse bench`.
+"""`lmcourse bench`: a model's speed on this machine, predicted and measured.
 
-Its matrix products and copies are measured first. From those rates the roofline says how long a training step and a
-step of decoding take at least; then both are run. How far apart the two are is what the rest costs: kernels that start,
-norms and optimiser, Python.
+Matrix products and copies are measured first. From those rates the roofline predicts the least time of a training step
+and of a decoding step (Williams et al., 2009); then both are run. The difference is what the roofline leaves out:
+kernel launches, norms, the optimiser, Python.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ TRAINING_TENSORS = 4
 
 @dataclass(frozen=True)
 class Bench:
-    """All that `lmcourse bench` found.
+    """The result of `lmcourse bench`.
 
     Attributes:
-        machine: what was measured of it.
-        whole: the accelerator of the table that it is; None for a CPU, or if it was not recognised.
-        notes: what its owner should know.
-        model, batch, seq_len, precision: what ran.
-        training, decoding: a step with AdamW, and one token for each of the batch's texts.
+        machine: peaks and bandwidth as measured.
+        whole: the accelerator's entry in the table; None for a CPU, or if it was not recognised.
+        notes: warnings about the accelerator, such as a lowered power limit, to print.
+        model, batch, seq_len, precision: the name of the model, sequences per batch, tokens of each, number format.
+        training, decoding: a step with AdamW, and one new token for each sequence of the batch.
         saved_predicted, saved_counted: bytes that autograd keeps of the forward pass.
         mfu: of the training step, of the measured peak.
         bandwidth_share: of decoding, of the measured bandwidth.
@@ -91,12 +91,12 @@ def bench(
 
     Args:
         model: of the zoo; by default a small one on a CPU, GPT-2's size on a GPU.
-        batch: texts.
+        batch: sequences.
         seq_len: tokens of each in training; decoding ends there.
-        steps: how many count.
+        steps: timed steps; WARMUP steps run before them.
         precision: format of weights and activations; by default fp32, on a GPU of NVIDIA's bf16.
         device: by default the best there is.
-        machine: what is known of it, if it was measured before.
+        machine: its peaks and bandwidth, if they were measured before.
         stopwatch: as in `time_it`.
 
     Raises:

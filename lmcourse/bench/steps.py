@@ -1,4 +1,4 @@
-"""A training step and a step of decoding: predicted from what the machine can do, and run."""
+"""A training step and a decoding step: time predicted by the roofline, and measured."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 
 Watch = Callable[[Callable[[], object]], Timing]
-"""Times a function: WARMUP runs first, then those that count."""
+"""Times a function: WARMUP runs first, then the timed ones."""
 
 WARMUP = 2
 ADAM_TRAFFIC = 7
@@ -61,7 +61,7 @@ class Work:
 def predict_training(
     config: TransformerConfig, batch: int, seq_len: int, machine: Accelerator, precision: Format
 ) -> tuple[int, float]:
-    """Bytes and seconds of a step: forward, a backward pass of twice that, and AdamW, which memory limits."""
+    """Bytes moved and seconds of a training step: the forward pass three times, and AdamW at the memory bandwidth."""
     operations = forward_operations(config, batch, seq_len, precision=precision, logits="all")
     update = int(ADAM_TRAFFIC * BYTES[precision] * count_parameters(config).total)
     moved = 3 * sum(operation.moved for operation in operations.values()) + update

@@ -76,7 +76,7 @@ def test_decoding_is_predicted_for_the_cache_of_the_middle_step(found: Bench) ->
     assert longer.moved - found.decoding.moved == texts * 2 * layers * width * 4
 
 
-def test_training_takes_the_optimiser_too(found: Bench) -> None:
+def test_training_takes_the_optimizer_too(found: Bench) -> None:
     """On a machine of endless arithmetic the time is that of the bytes, seven numbers per parameter among them."""
     config = find_model("nano").config
     endless = replace(FAST, peaks={"fp32": 1e30})

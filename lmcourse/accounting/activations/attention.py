@@ -1,4 +1,7 @@
-"""What attention keeps: the projection, the transform of queries and keys (rotation, norm, temperature), and one of three forms of attention itself."""
+"""What attention keeps: the projection, the QK transform, and one of three forms of attention itself.
+
+The QK transform is what happens to queries and keys between the two: QK norm, rotary positions, temperature.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def attention(
         q, k = rules.qk_transform(Heads(qkv, config.heads + config.key_heads, d))
     v = Heads(qkv, config.key_heads, d)
     if config.rotary is not None and (config.qk_norm is None or config.qk_norm.after_rotary):
-        v = v.new(setting, v.box.width, by_head=True)  # on its own, so that nothing else of the product is kept
+        v = v.new(setting, v.storage.width, by_head=True)  # on its own, so that nothing else of the product is kept
     with ledger.part("attention"):
         mixed = rules.attend(q, k, v)
     with ledger.part("attention out"):
@@ -60,7 +63,7 @@ class _Attention:
         if config.qk_norm is not None and not config.qk_norm.after_rotary:
             for part in self.split(both):
                 self.normalize(config.qk_norm, part)
-            both = both.new(setting, both.box.width, by_head=True)  # joined again, which copies
+            both = both.new(setting, both.storage.width, by_head=True)  # joined again, which copies
         if config.rotary is not None:
             both = self.rotate(config.rotary, both)
         q, k = self.split(both)
@@ -68,7 +71,7 @@ class _Attention:
             q, k = self.normalize(config.qk_norm, q), self.normalize(config.qk_norm, k)
         if config.temperature is not None:
             self.ledger.keep(TensorSize(setting.tokens, STATISTIC))
-            q = q.new(setting, q.box.width)
+            q = q.new(setting, q.storage.width)
         return q, k
 
     def split(self, both: Heads) -> tuple[Heads, Heads]:
@@ -82,7 +85,7 @@ class _Attention:
             y = norm(self.ledger, self.setting, config.norm, x.merged(self.setting), tokens, features)
             return Heads(y, x.count, x.d)
         scales = features if config.over == "heads" else None
-        y = norm(self.ledger, self.setting, config.norm, x.box, tokens * x.count, x.d, scales)
+        y = norm(self.ledger, self.setting, config.norm, x.storage, tokens * x.count, x.d, scales)
         return Heads(y, x.count, x.d, by_head=True, alone=True)
 
     def rotate(self, config: RotaryConfig, x: Heads) -> Heads:
@@ -96,7 +99,7 @@ class _Attention:
 
         self.ledger.keep(*self.ledger.shared((config, width), tables))
         partial = width < x.d  # joining the rotated features and the others writes head by head
-        return x.new(self.setting, x.box.width, by_head=x.by_head or partial)
+        return x.new(self.setting, x.storage.width, by_head=x.by_head or partial)
 
     def attend(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """Attention itself, in the form that runs."""
@@ -131,26 +134,26 @@ class _Attention:
 
     def flash(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """The fused kernel keeps its inputs, its output, and a normaliser per query: the weights are computed anew."""
-        mask = self.mask(q.box.width)
+        mask = self.mask(q.storage.width)
         if mask is not None:
             self.ledger.keep(mask)
-        normalisers = TensorSize(self.setting.tokens * q.count, max(q.box.width, STATISTIC))
-        mixed = q.new(self.setting, q.box.width)
-        self.ledger.keep(q.box, k.box, v.box, normalisers, mixed.box)
+        normalisers = TensorSize(self.setting.tokens * q.count, max(q.storage.width, STATISTIC))
+        mixed = q.new(self.setting, q.storage.width)
+        self.ledger.keep(q.storage, k.storage, v.storage, normalisers, mixed.storage)
         return mixed
 
     def unfused(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """What PyTorch does where no fused kernel fits, in at least fp32: q and k are scaled by √scale each, so even
         fp32 ones are copied."""
-        setting, width = self.setting, max(q.box.width, STATISTIC)
+        setting, width = self.setting, max(q.storage.width, STATISTIC)
         shared = q.count != k.count
         self.mask(width)  # is added, and a sum keeps nothing
-        k, v = (q.new(setting, x.box.width, by_head=True) if shared else x for x in (k, v))  # repeated
+        k, v = (q.new(setting, x.storage.width, by_head=True) if shared else x for x in (k, v))  # repeated
         self.ledger.keep(k.new(setting, width).stacked(setting), q.new(setting, width).stacked(setting))
         weights = self.weights(q, width)
-        values = v if v.box.width == width else v.new(setting, width)
+        values = v if v.storage.width == width else v.new(setting, width)
         self.ledger.keep(values.stacked(setting), weights)
-        return q.new(setting, q.box.width, by_head=True)
+        return q.new(setting, q.storage.width, by_head=True)
 
     def weights(self, q: Heads, width: int) -> TensorSize:
         """The softmax keeps its output, dropout its noise; returned is what multiplies the values."""
@@ -160,7 +163,7 @@ class _Attention:
 
     def readable(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """The form to read: two products, and what stands between them."""
-        ledger, setting, width = self.ledger, self.setting, q.box.width
+        ledger, setting, width = self.ledger, self.setting, q.storage.width
         bias = self.bias()
         if self.config.relative_position_vectors is not None:
             self.shaw_scores(self.config.relative_position_vectors, q)
@@ -180,7 +183,7 @@ class _Attention:
     def shaw_scores(self, config: RelativePositionVectorsConfig, q: Heads) -> None:
         """q·a for each of the vectors, of which every pair takes one: picking keeps what it picked from, and which."""
         self.shaw_product(config, q.flat(self.setting))
-        self.ledger.keep(self.shaw_sums(config, q, q.box.width), TensorSize(self.setting.pairs, INDEX))
+        self.ledger.keep(self.shaw_sums(config, q, q.storage.width), TensorSize(self.setting.pairs, INDEX))
 
     def shaw_sums(self, config: RelativePositionVectorsConfig, q: Heads, width: int) -> TensorSize:
         """A number per query and vector."""

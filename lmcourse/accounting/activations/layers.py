@@ -1,7 +1,7 @@
 """What the simple layers keep, a rule each.
 
-A rule takes the boxes that go into a layer, writes down what its backward pass will need, and returns the box that
-comes out. That box is kept only if a later layer needs it.
+A rule takes the sizes of a layer's inputs, records what its backward pass will need, and returns the size of its
+output. The output is kept only if a later layer needs it.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ PARTS = (
 
 @dataclass(frozen=True, eq=False)
 class TensorSize:
-    """A tensor of which only the size is known. Two boxes of the same size are two tensors; a view is the same box.
+    """A tensor of which only the size is known. Compared by identity: equal sizes are two tensors, a view is its base.
 
     Attributes:
         numbers: how many it holds.
@@ -79,7 +79,7 @@ class ActivationSettings:
 
 
 class Ledger:
-    """Which boxes are kept, each once."""
+    """The tensors that autograd keeps, each counted once, and bytes by part."""
 
     def __init__(self) -> None:
         self._kept: set[TensorSize] = set()
@@ -89,22 +89,22 @@ class Ledger:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """What is kept inside belongs to this part."""
+        """Count what is kept in this `with` block under a part; `name` is one of PARTS."""
         before, self._part = self._part, name
         try:
             yield
         finally:
             self._part = before
 
-    def keep(self, *boxes: TensorSize) -> None:
-        """Autograd needs these for the backward pass."""
-        for box in boxes:
-            if box not in self._kept:
-                self._kept.add(box)
-                self._sizes[self._part] += box.size
+    def keep(self, *tensors: TensorSize) -> None:
+        """Record tensors that autograd keeps for the backward pass."""
+        for tensor in tensors:
+            if tensor not in self._kept:
+                self._kept.add(tensor)
+                self._sizes[self._part] += tensor.size
 
     def shared(self, name: object, make: Callable[[], Shared]) -> Shared:
-        """What all layers use together: made for the first that asks."""
+        """A value that all layers share, such as cosine tables: made at the first call with a name, then returned."""
         if name not in self._shared:
             self._shared[name] = make()
         found: Shared = self._shared[name]

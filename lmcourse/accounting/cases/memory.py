@@ -41,13 +41,13 @@ def state_cases() -> list[Case]:
 def _gpt_3_states() -> list[Case]:
     """bf16 weights, fp32 gradients, and a master copy with two moments: 2 + 4 + 12 bytes."""
     states = MIXED.memory(gpt_3_parameters())
-    optimiser = states["master weights"] + states["optimiser moments"]
+    optimizer = states["master weights"] + states["optimiser moments"]
     shared = state_memory(gpt_3_parameters(), MIXED, Layout(tensor=8)).total
     cut = "half the bytes per parameter; embeddings not divided; TiB in place of GiB"
     return [
         Case("GPT-3: weights in 16 bits", "162 TiB", states["weights"] / GIB, "GiB", HALF),
         Case("GPT-3: gradients in fp32", "325 TiB", states["gradients"] / GIB, "GiB", HALF),
-        Case("GPT-3: master weights and moments", "975 TiB", optimiser / GIB, "GiB", HALF),
+        Case("GPT-3: master weights and moments", "975 TiB", optimizer / GIB, "GiB", HALF),
         Case("GPT-3: all of them", "1463 TiB", states.total / GIB, "GiB", HALF),
         Case("GPT-3: all of them on each of 8 devices", "187 TiB", shared / GIB, "GiB", cut),
     ]
