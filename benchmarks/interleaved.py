@@ -18,8 +18,8 @@ class Workload:
         tokens: how many it processes.
         run: per model, a function that does it once. Ours is the first.
         kept: per model, bytes that autograd keeps for the backward pass.
-        matmul_baseline: FLOPs per token of the work, FLOPs of a matrix product, and a function that does the product. It
-            is timed in the same rounds, for the machine's matmul rate.
+        matmul_baseline: FLOPs per token of the work, FLOPs of a matrix product, and a function that does it; timed
+            in the same rounds, for the rate of the machine at matrix products.
     """
 
     name: str
