@@ -49,7 +49,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Account:
-    """What needs no hardware. Memory is in bytes on each device.
+    """What a job costs on any hardware. Memory is in bytes on each device.
 
     Attributes:
         parameters: by part.
@@ -69,7 +69,7 @@ class Account:
 
 @dataclass(frozen=True)
 class RooflineTiming:
-    """A forward pass on an accelerator.
+    """The least time of a forward pass on an accelerator, by the roofline.
 
     Attributes:
         seconds: by group of operators.
@@ -82,7 +82,7 @@ class RooflineTiming:
 
 @dataclass(frozen=True)
 class Performance:
-    """What depends on the hardware.
+    """What a job costs on one kind of accelerator.
 
     Attributes:
         largest_training_batch, largest_inference_batch: of a replica; 0 if not even one text fits, None if the model or
@@ -100,7 +100,7 @@ class Performance:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A training run.
+    """Tokens, FLOPs, time and energy of a training run.
 
     Attributes:
         tokens: how many are read.
@@ -170,7 +170,7 @@ def perform(job: Job, accelerator: Accelerator) -> Performance:
 
 
 def _time(job: Job, accelerator: Accelerator, operations: dict[str, Operation], seq_len: int) -> RooflineTiming:
-    """Tensor parallelism divides every group, and adds what the network takes, in one direction at a time."""
+    """Roofline time of a pass: every group divided by the tensor-parallel size, plus the time of its all-reduces."""
     precision, tensor = job.recipe.product, job.layout.tensor
     seconds = roofline_seconds(operations, accelerator, precision) * (1 / tensor)
     if tensor > 1 and accelerator.link is not None:

@@ -36,11 +36,11 @@ class Fleet:
 
     @property
     def rate(self) -> float:
-        """Model FLOP/s of all together."""
+        """Model FLOP/s of all devices together."""
         return self.devices * self.mfu * self.accelerator.peak(self.precision)
 
     def days(self, flops: float) -> float:
-        """How long so many model FLOPs take."""
+        """Days that so many model FLOPs take."""
         return flops / self.rate / DAY
 
     def device_hours(self, flops: float) -> float:

@@ -129,7 +129,7 @@ def _head(config: TransformerConfig, work: _Work, logits: Logits) -> Breakdown[i
 
 
 def _products(part: str, matrices: list[Matrix], tokens: int) -> Breakdown[int]:
-    """Every token with every matrix; no part if there is none."""
+    """FLOPs of every token times every matrix, by part; no entry for a part without matrices."""
     return Breakdown({part: sum(2 * tokens * matrix.weights for matrix in matrices)} if matrices else {})
 
 

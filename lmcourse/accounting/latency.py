@@ -1,4 +1,4 @@
-"""How long a pass takes at least: the roofline, one group of operators after the other.
+"""The least time of a forward pass by the roofline (Williams et al., 2009), one operator group after the other.
 
 An operator cannot be faster than its arithmetic, FLOPs / peak, nor than its memory traffic, bytes / bandwidth. A GPU
 does both at once, so its time is the larger of the two, not their sum (Williams et al., 2009). FLOPs per byte is
@@ -42,7 +42,7 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Operation:
-    """A group of operators.
+    """FLOPs and bytes moved of a group of operators.
 
     Attributes:
         flops: what it computes.
@@ -58,11 +58,11 @@ class Operation:
         return self.flops / self.moved
 
     def seconds(self, accelerator: Accelerator, precision: Format) -> float:
-        """The larger of the times of arithmetic and memory."""
+        """Seconds: the larger of FLOPs / peak and bytes / bandwidth."""
         return max(self.flops / accelerator.peak(precision), self.moved / accelerator.bandwidth)
 
     def limit(self, accelerator: Accelerator, precision: Format) -> Limit:
-        """Which of the two it is."""
+        """Whether arithmetic or memory takes longer."""
         return "arithmetic" if self.intensity > accelerator.ridge(precision) else "memory"
 
 
@@ -76,7 +76,7 @@ def forward_operations(
     logits: Logits = "last",
     pairs: Pairs = "visible",
 ) -> dict[str, Operation]:
-    """A forward pass, group by group.
+    """FLOPs and bytes moved of a forward pass, by group of operators.
 
     "elementwise" are norms, sums and non-linearities, each a kernel of its own: nobody counts their FLOPs, their bytes
     decide.

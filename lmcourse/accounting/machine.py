@@ -1,8 +1,8 @@
-"""What the machine before you can do, measured: an `Accelerator` like those of the table.
+"""Measure the peaks and the bandwidth of this machine, as an `Accelerator` like those of the table.
 
 Peaks of data sheets are never reached. What is measured here is the best that torch's own matrix product and copy do,
-so shares of it say how good a model's code is, not how good the libraries are. The shortest of several times counts: a
-busy neighbour makes the others longer, and a peak is what can be done.
+so shares of it say how good a model's code is, not how good the libraries are. The shortest of several times
+counts: other load on the machine makes times longer, and a peak is what can be reached.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _source(device: torch.device) -> str:
 
 @contextmanager
 def _fp32_precision(precision: str) -> Iterator[None]:
-    """How torch multiplies fp32 matrices; afterwards as it was."""
+    """Set `torch.set_float32_matmul_precision` in a `with` block, and restore it afterwards."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:

@@ -1,4 +1,4 @@
-"""What has to fit into memory, to train and to write texts; and what fits at most.
+"""Bytes of memory for training and for generation, and the largest model or batch that fits.
 
 States (weights, gradients, optimiser) are counted by `recipes`, activations by `activations`, keys and values by
 `kv_cache`. Nothing is added for what no formula knows: workspaces of kernels and gaps between tensors, which take some

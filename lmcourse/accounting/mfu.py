@@ -12,7 +12,7 @@ from lmcourse.accounting.formats import Format
 
 
 def mfu(flops: float, seconds: float, accelerator: Accelerator, precision: Format, *, devices: int = 1) -> float:
-    """The share of the peak that FLOPs in seconds are.
+    """FLOPs / (seconds · peak · devices), a share between 0 and 1.
 
     Args:
         flops: model FLOPs of the work, on all devices together.

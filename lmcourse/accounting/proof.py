@@ -32,7 +32,7 @@ WIDTH = 108
 
 @dataclass(frozen=True)
 class Proof:
-    """A prediction beside what torch says.
+    """Predicted parameters, FLOPs and bytes of a model, and those that torch counts.
 
     Attributes:
         name: the model's.
@@ -52,12 +52,12 @@ class Proof:
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing differs."""
+        """Whether every prediction equals its count."""
         return (self.parameters, self.flops, self.saved) == (self.built, self.counted, self.kept)
 
 
 def prove(entry: Entry) -> Proof:
-    """Count a model of the zoo both ways."""
+    """Predict parameters, FLOPs and saved bytes of a model of the zoo, and count them with torch."""
     config = _one_of_each(entry.config)
     source = SEQ_LEN if isinstance(config, EncoderDecoderConfig) else None
     predicted = training_flops(config, BATCH, SEQ_LEN, source=source)
@@ -70,8 +70,8 @@ def prove(entry: Entry) -> Proof:
 
 
 def kept_bytes(config: TransformerConfig) -> int:
-    """What autograd keeps of a pass of BATCH × SEQ_LEN tokens, by torch's hooks. No number is computed, so that the
-    largest models fit."""
+    """Bytes that autograd keeps of a pass of BATCH × SEQ_LEN tokens, by torch's hooks. The tensors are fake, without
+    memory, so that the largest models fit."""
     with FakeTensorMode():
         model = Transformer(config).train()
         tokens, targets = (torch.zeros(BATCH, SEQ_LEN, dtype=torch.long) for _ in range(2))
@@ -79,7 +79,7 @@ def kept_bytes(config: TransformerConfig) -> int:
 
 
 def proof_table(proofs: Sequence[Proof]) -> Table:
-    """The proofs for people to read."""
+    """A rich table of predictions and their differences from the counts."""
     tokens = f"{BATCH} × {SEQ_LEN} tokens"
     step = f"FLOPs of forward and backward, and bytes kept in between: {tokens}, each kind of layer once."
     table = Table(title=f"Predicted, and how far off torch's count.\n{step}", title_style="", box=SIMPLE)

@@ -1,4 +1,4 @@
-"""What a training step takes: model FLOPs, and hardware FLOPs where something is computed twice."""
+"""FLOPs of a training step: model FLOPs, and hardware FLOPs, which count recomputation too."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TrainingFlops:
 
     @property
     def hardware(self) -> Breakdown[int]:
-        """Hardware FLOPs, which are really done (HFU)."""
+        """Hardware FLOPs: model FLOPs and what activation checkpointing computes again (HFU)."""
         return self.model + self.recomputed
 
 

@@ -23,7 +23,7 @@ INDEX, FLAG = 8, 1
 def attention(
     ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, config: AttentionConfig, x: TensorSize
 ) -> TensorSize:
-    """The attention layer, from its normalised input to what it adds."""
+    """Record what the attention layer keeps; returns its output, as wide as its normalised input `x`."""
     d = config.head_width(model.d_model)
     rules = _Attention(ledger, setting, model, config)
     with ledger.part("qkv"):
@@ -50,7 +50,7 @@ def learned_bias(ledger: Ledger, setting: ActivationSettings, pattern: Attention
 
 
 class _Attention:
-    """The rules of one layer."""
+    """What each operation of one attention layer keeps, recorded in the ledger; most methods return the output."""
 
     def __init__(
         self, ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, config: AttentionConfig
@@ -75,11 +75,11 @@ class _Attention:
         return q, k
 
     def split(self, both: Heads) -> tuple[Heads, Heads]:
-        """Queries and keys, still in one storage."""
+        """Queries and keys as views of their common storage."""
         return both.part(self.config.heads), both.part(self.config.key_heads)
 
     def normalize(self, config: QKNormConfig, x: Heads) -> Heads:
-        """A norm per head, or over all heads at once."""
+        """QK norm: over each head, or over all heads at once."""
         tokens, features = self.setting.tokens, x.count * x.d
         if config.over == "width":
             y = norm(self.ledger, self.setting, config.norm, x.merged(self.setting), tokens, features)
@@ -102,7 +102,7 @@ class _Attention:
         return x.new(self.setting, x.storage.width, by_head=x.by_head or partial)
 
     def attend(self, q: Heads, k: Heads, v: Heads) -> Heads:
-        """Attention itself, in the form that runs."""
+        """Scores, softmax and mixing of values, in the form that torch runs: readable, fused, or unfused."""
         learned = isinstance(self.model.position_bias, RelativePositionBiasConfig)
         if (
             self.setting.readable
@@ -123,7 +123,7 @@ class _Attention:
         return TensorSize(self.setting.pairs * self.config.heads, STATISTIC)
 
     def mask(self, width: int) -> TensorSize | None:
-        """What a fused kernel gets as its mask: a number per pair, for each head if there is a bias."""
+        """The mask of a fused kernel: a number per pair, for each head if there is a bias; None if it needs none."""
         bias = self.bias()
         if bias is None:
             causal = self.config.pattern.is_causal_within(self.setting.seq_len)
@@ -156,13 +156,13 @@ class _Attention:
         return q.new(setting, q.storage.width, by_head=True)
 
     def weights(self, q: Heads, width: int) -> TensorSize:
-        """The softmax keeps its output, dropout its noise; returned is what multiplies the values."""
+        """Softmax keeps its output, dropout its noise. Returns the weights that multiply the values."""
         weights = TensorSize(self.setting.pairs * q.count, width)
         self.ledger.keep(weights)
         return dropout(self.ledger, weights, self.config.dropout)
 
     def readable(self, q: Heads, k: Heads, v: Heads) -> Heads:
-        """The form to read: two products, and what stands between them."""
+        """Attention written out: scores, soft cap, mask, softmax and dropout, and the product with the values."""
         ledger, setting, width = self.ledger, self.setting, q.storage.width
         bias = self.bias()
         if self.config.relative_position_vectors is not None:
@@ -181,16 +181,16 @@ class _Attention:
         return q.new(setting, width, by_head=True)
 
     def shaw_scores(self, config: RelativePositionVectorsConfig, q: Heads) -> None:
-        """q·a for each of the vectors, of which every pair takes one: picking keeps what it picked from, and which."""
+        """q·a for every relative position vector a (Shaw et al., 2018); taking one per pair keeps all, and the index."""
         self.shaw_product(config, q.flat(self.setting))
         self.ledger.keep(self.shaw_sums(config, q, q.storage.width), TensorSize(self.setting.pairs, INDEX))
 
     def shaw_sums(self, config: RelativePositionVectorsConfig, q: Heads, width: int) -> TensorSize:
-        """A number per query and vector."""
+        """A tensor with a number per query and relative position vector."""
         return TensorSize(self.setting.tokens * q.count * (2 * config.max_distance + 1), width)
 
     def shaw_product(self, config: RelativePositionVectorsConfig, factor: TensorSize) -> None:
-        """A product with the learned vectors."""
+        """A matrix product with the relative position vectors: keeps its other factor."""
         self.ledger.keep(cast(factor, self.setting.products))
         weight_copy(
             self.ledger, self.setting, (2 * config.max_distance + 1) * self.config.head_width(self.model.d_model)

@@ -36,7 +36,7 @@ class Heads:
         return Heads(TensorSize(self.numbers(setting), width), self.count, self.d, order, alone=True)
 
     def part(self, count: int) -> Heads:
-        """Some of the heads: a view."""
+        """The first or last `count` heads: a view of the same storage."""
         return Heads(self.storage, count, self.d, self.by_head)
 
     def merged(self, setting: ActivationSettings) -> TensorSize:

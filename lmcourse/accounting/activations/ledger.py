@@ -1,4 +1,4 @@
-"""Tensors without numbers, and the list of those that autograd keeps."""
+"""Tensors by their sizes alone, and a ledger of those that autograd keeps."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class TensorSize:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Its size in bytes."""
         return self.numbers * self.width
 
 
 @dataclass(frozen=True)
 class ActivationSettings:
-    """How a pass is run.
+    """Batch, formats and form of attention of a forward pass.
 
     Attributes:
         batch, seq_len: of the tokens.
@@ -64,17 +64,17 @@ class ActivationSettings:
 
     @property
     def tokens(self) -> int:
-        """How many go through the model."""
+        """Tokens of the batch: batch · seq_len."""
         return self.batch * self.seq_len
 
     @property
     def pairs(self) -> int:
-        """Of a query and a key, over the batch, for one head."""
+        """Pairs of a query and a key: batch · seq_len², for one head."""
         return self.batch * self.seq_len**2
 
     @property
     def autocast(self) -> bool:
-        """Whether parameters are cast for each product."""
+        """Whether matrix products cast the stored parameters to another format."""
         return self.stored != self.products
 
 

@@ -135,7 +135,7 @@ def _block(
 
 
 class _Block:
-    """Where norms, branches and sums stand in a block."""
+    """The order of norms, branches and residual sums in a block, and what each keeps."""
 
     def __init__(
         self, ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, layer: LayerConfig
@@ -168,7 +168,7 @@ class _Block:
         return x
 
     def parallel(self, x: TensorSize) -> TensorSize:
-        """Both from the same input, with one norm or two."""
+        """Attention and feed-forward on the same input, with one norm or two."""
         normed = self.norm(x)
         added = self.dropout(self.attention(normed))
         normed = self.norm(x) if self.model.block.branches == "parallel_two_norms" else normed

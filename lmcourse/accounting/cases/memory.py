@@ -17,7 +17,7 @@ HALF = "half the bytes per parameter, and TiB in place of GiB"
 
 
 def state_cases() -> list[Case]:
-    """Weights, gradients and optimiser."""
+    """Examples about weights, gradients and optimiser state."""
     fp32, room = find_recipe("fp32"), 8 * 80 * 10**9
     # AdaGrad keeps one moment, as momentum does.
     linear = find_recipe("momentum").memory(36).total + 16 * 4
