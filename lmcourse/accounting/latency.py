@@ -1,4 +1,4 @@
-"""The least time of a forward pass by the roofline (Williams et al., 2009), one operator group after the other.
+"""The least time of a forward pass by the roofline, one operator group after the other.
 
 An operator cannot be faster than its arithmetic, FLOPs / peak, nor than its memory traffic, bytes / bandwidth. A GPU
 does both at once, so its time is the larger of the two, not their sum (Williams et al., 2009). FLOPs per byte is

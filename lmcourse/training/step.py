@@ -1,4 +1,4 @@
-"""One update of the weights: gradients of a few micro-batches, added up, clipped, and given to the optimiser."""
+"""One update of the weights: gradients of a few micro-batches, added up, clipped, and given to the optimizer."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ class _Attention:
         return q.new(setting, width, by_head=True)
 
     def shaw_scores(self, config: RelativePositionVectorsConfig, q: Heads) -> None:
-        """q·a for every relative position vector a (Shaw et al., 2018); taking one per pair keeps all, and the index."""
+        """q·a for every relative position vector a (Shaw et al., 2018); taking one per pair keeps all and the index."""
         self.shaw_product(config, q.flat(self.setting))
         self.ledger.keep(self.shaw_sums(config, q, q.storage.width), TensorSize(self.setting.pairs, INDEX))
 
