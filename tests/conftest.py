@@ -43,7 +43,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Share the cores: without this each process would use all of them, and they would wait for each other."""
     if workers := getattr(config.option, "numprocesses", None):
-        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // workers)))
+        threads = str(max(1, cores() // workers))
+        os.environ.setdefault("OMP_NUM_THREADS", threads)
+        os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", threads)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -100,7 +100,7 @@ def test_who_does_not_compile_does_not_load_the_compiler() -> None:
 
 @pytest.mark.usefixtures("cpp_compiler")
 def test_the_compiled_step_writes_the_same_text() -> None:
-    model = build(CONFIGS["two windows"])
+    model = build(CONFIGS["thetas"])
     step = CompiledStep(model)
     assert generate(model, PROMPTS, STEPS, compiled=step) == generate(model, PROMPTS, STEPS)
     before = torch._dynamo.utils.counters["stats"]["unique_graphs"]

@@ -15,9 +15,16 @@ def name_of(draw: Callable[..., Figure]) -> str:
     return f"{draw.func.__name__} {draw.args[-1]}" if isinstance(draw, partial) else draw.__name__
 
 
-def check_described(draw: Callable[[], Figure]) -> None:
-    """It has a title, a caption and an alt text in one line, and drawn twice it is the same picture."""
+def check_figure(draw: Callable[[], Figure]) -> None:
+    """All of what follows, on one drawing."""
     figure = draw()
+    check_described(draw, figure)
+    check_room(figure)
+
+
+def check_described(draw: Callable[[], Figure], figure: Figure | None = None) -> None:
+    """It has a title, a caption and an alt text in one line, and drawn twice it is the same picture."""
+    figure = figure or draw()
     assert figure.axes[0].get_title(loc="left")
     assert len(figure._supxlabel.get_text()) > 40  # type: ignore[attr-defined]
     assert len(plots.alt_text(figure)) > 20

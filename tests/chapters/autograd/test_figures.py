@@ -15,7 +15,7 @@ from lmcourse.chapters.autograd import figures
 from lmcourse.chapters.autograd.figures.curves import difference_error
 from lmcourse.chapters.autograd.figures.graph import KIND_COLOURS
 from lmcourse.chapters.autograd.figures.tensors import example_gradients
-from tests.plots.figures import check_described, check_room
+from tests.plots.figures import check_figure
 
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     **{f"graph: {name}": (lambda name=name: figures.computation_graph(name)) for name in EXAMPLES},
@@ -41,13 +41,8 @@ EACH = pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
 
 
 @EACH
-def test_every_figure_is_described_and_draws_alike_twice(draw: Callable[[], Figure]) -> None:
-    check_described(draw)
-
-
-@EACH
-def test_nothing_leaves_the_figure(draw: Callable[[], Figure]) -> None:
-    check_room(draw())
+def test_every_figure_is_described_has_room_for_its_text_and_draws_alike_twice(draw: Callable[[], Figure]) -> None:
+    check_figure(draw)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

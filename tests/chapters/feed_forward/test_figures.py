@@ -15,7 +15,7 @@ from matplotlib.image import AxesImage
 
 from lmcourse import plots
 from lmcourse.chapters.feed_forward import figures
-from tests.plots.figures import check_described, check_room, name_of
+from tests.plots.figures import check_figure, name_of
 
 LOSSES = {"none": [1.2, 1.3, 1.25], "ReLU": [1.0, 1.1, 1.2]}
 DRAWINGS: list[Callable[..., Figure]] = [
@@ -43,13 +43,8 @@ def lines(axes: Axes) -> dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, A
 
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=name_of)
-def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
-    check_described(draw)
-
-
-@pytest.mark.parametrize("draw", DRAWINGS, ids=name_of)
-def test_no_caption_overlaps_or_leaves_the_figure(draw: Callable[..., Figure]) -> None:
-    check_room(draw())
+def test_every_figure_is_described_has_room_for_its_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
+    check_figure(draw)
 
 
 def test_the_zoo_draws_torchs_functions() -> None:

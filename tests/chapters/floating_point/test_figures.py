@@ -13,7 +13,7 @@ from lmcourse import plots
 from lmcourse.chapters.floating_point import figures
 from lmcourse.chapters.floating_point.figures.bits import field_of_bit, formula
 from lmcourse.numerics import BF16, FORMATS, FP16, FP32, FloatFormat, encode
-from tests.plots.figures import check_described, check_room
+from tests.plots.figures import check_figure
 
 DRAWINGS: list[Callable[..., Figure]] = [
     figures.bit_pattern,
@@ -32,15 +32,10 @@ DRAWINGS: list[Callable[..., Figure]] = [
 
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__)
-def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(
+def test_every_figure_is_described_has_room_for_its_text_and_draws_alike_twice(
     draw: Callable[..., Figure],
 ) -> None:
-    check_described(draw)
-
-
-@pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__)
-def test_no_caption_overlaps_or_leaves_the_figure(draw: Callable[..., Figure]) -> None:
-    check_room(draw())
+    check_figure(draw)
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -16,7 +16,7 @@ from lmcourse import plots
 from lmcourse.chapters.positions import figures
 from lmcourse.chapters.positions.figures.history import MODELS
 from lmcourse.chapters.positions.figures.scores import SCHEMES
-from tests.plots.figures import check_described, check_room
+from tests.plots.figures import check_figure
 
 DRAWINGS: list[Callable[..., Figure]] = [
     figures.alibi_heads,
@@ -39,13 +39,8 @@ DRAWINGS: list[Callable[..., Figure]] = [
 
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__)
-def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
-    check_described(draw)
-
-
-@pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__)
-def test_no_caption_overlaps_or_leaves_the_figure(draw: Callable[..., Figure]) -> None:
-    check_room(draw())
+def test_every_figure_is_described_has_room_for_its_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
+    check_figure(draw)
 
 
 def test_the_heatmap_is_marians_table() -> None:
