@@ -31,12 +31,12 @@ class Chapter:
 
     @property
     def number(self) -> str:
-        """What a reader calls it: "01"."""
+        """The number of the notebook: "01"."""
         return self.id.split("-", 1)[0]
 
     @property
     def topic(self) -> str:
-        """The name of its files and of its room in `lmcourse.chapters`: "floating_point"."""
+        """The name of its files and of its package in `lmcourse.chapters`: "floating_point"."""
         return self.id.split("-", 1)[1].replace("-", "_")
 
     @property

@@ -1,4 +1,4 @@
-"""What the first cell of every notebook imports.
+"""The functions that every notebook imports in its first cell: check, hint, predict, explore, start.
 
 from lmcourse.notebook import check, explore, hint, predict, start
 

@@ -1,4 +1,4 @@
-"""Where the course is: the folder that holds `notebooks/` and `nbgrader_config.py`."""
+"""Find the course's root: the folder that holds `notebooks/` and `nbgrader_config.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build notebooks: source → executed solution → student release, swapped in only when all is well."""
+"""Build notebooks: source → executed solution → student release, written only if all of it succeeds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lmcourse.errors import CourseError
 
 @dataclass(frozen=True)
 class Built:
-    """A chapter that was looked at, and whether its notebooks had to be made anew."""
+    """Result of building one chapter, and whether its notebooks were rebuilt."""
 
     chapter: Chapter
     changed: bool

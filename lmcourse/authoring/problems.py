@@ -1,4 +1,4 @@
-"""What an author may get wrong, found before anything is built and all reported together."""
+"""Validation of notebook sources before building: all mistakes of an author are reported together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lmcourse generate`: the text of a trained model, as it is written."""
+"""`lmcourse generate`: text from a trained model, printed as it is sampled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNKNOWN = "\ufffd"
 
 @dataclass(frozen=True)
 class Answer:
-    """What was written.
+    """Generated text, with its speed and the checkpoint it comes from.
 
     Attributes:
         prompt, text: how it began and how the model went on.
@@ -46,7 +46,7 @@ class Answer:
 
     @property
     def tokens_per_second(self) -> float:
-        """How fast they came."""
+        """Generated tokens per second."""
         return self.tokens / self.seconds
 
     def to_json(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Answer:
 
 
 def write(options: Namespace) -> Answer:
-    """Go on with a prompt; unless a JSON document is wanted, print the text piece by piece and then the speed.
+    """Continue a prompt; unless a JSON document is wanted, print the text piece by piece and then the speed.
 
     Raises:
         CourseError: there is no such model, or it cannot go on from this prompt in this way.
@@ -107,7 +107,7 @@ def _room(trained: TrainedModel, prompt: int, wanted: int | None) -> int:
 
 
 def as_text(tokenizer: Tokenizer, tokens: Iterable[int]) -> Iterator[str]:
-    """What tokens stand for, as soon as their characters are whole; all pieces together are `decode(tokens)`.
+    """Decode tokens incrementally, as soon as their characters are complete; all pieces together are `decode(tokens)`.
 
     A character may have several tokens. Until its last one is there, it decodes to U+FFFD, and is held back.
     """

@@ -1,4 +1,4 @@
-"""What can be typed after `lmcourse`."""
+"""The argument parser of `lmcourse`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees: tables for the terminal."""
+"""Tables for the terminal."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _caught(row: Row) -> str:
 
 
 def verdict(proof: Matrix) -> str:
-    """The proof in one or two sentences."""
+    """The result of the mutation test in one or two sentences."""
     count = proof.to_json()
     lines = [
         f"{count['exercises']} exercises, {count['misconceptions']} wrong answers: "
@@ -126,7 +126,7 @@ def verdict(proof: Matrix) -> str:
 
 
 def bench(found: Bench) -> RenderableType:
-    """What the machine can do, and how near a model on it comes to that."""
+    """Measured peaks of this machine, and the share of them that a model reaches."""
     machine = _table(found.machine.title, right=("measured", "of the data sheet"))
     for number, peak in found.machine.peaks.items():
         share = found.peak_shares.get(number)

@@ -1,4 +1,4 @@
-"""A case: one question put to a learner's answer, as plain data."""
+"""A test case as plain data: the inputs of a call, or a script of calls."""
 
 from __future__ import annotations
 

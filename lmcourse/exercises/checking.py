@@ -1,4 +1,4 @@
-"""`check`: what stands under every exercise."""
+"""The `check` function: runs an answer on all cases and reports."""
 
 from __future__ import annotations
 

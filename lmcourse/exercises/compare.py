@@ -1,4 +1,4 @@
-"""Expected against received: one exact line about the first thing that differs."""
+"""Compare values within a tolerance; describe the first difference in one line."""
 
 from __future__ import annotations
 

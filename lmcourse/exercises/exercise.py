@@ -1,4 +1,4 @@
-"""One exercise, once: everything the course knows about a question it asks.
+"""The definition of an exercise: reference, test cases, hints, forbidden names, misconceptions.
 
 The notebook, the checks under each cell, the hints, the hidden tests, the grade, the proof that the tests have teeth
 and the progress table all read the same `Exercise`.
@@ -22,7 +22,7 @@ DIFFICULTY = {1: "●", 2: "●●", 3: "●●●"}
 
 @dataclass(frozen=True)
 class Misconception:
-    """A wrong answer that people really give.
+    """A common wrong answer, executable.
 
     Attributes:
         name: a few words for tables: "unscaled".
@@ -37,7 +37,7 @@ class Misconception:
 
 @dataclass(eq=False)
 class Exercise:
-    """A question, its right answer, and the wrong ones.
+    """An exercise: its reference answer, test cases, hints and known misconceptions.
 
     Args:
         name: the name of the learner's function, class or variable; also the nbgrader id of its cell.

@@ -1,4 +1,4 @@
-"""An exception, told from the learner's side: their own line, and one line of text."""
+"""An exception of a learner's code as plain data: type, message, and the learner's own line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From outcomes to a report: what passed, what it is worth, and what went wrong.
+"""From outcomes to a report: cases passed, points earned, diagnosis.
 
 The judge sees plain outcomes only; it runs no learner code. So it works the same whether the answer ran in this
 process, under plain nbgrader, or in a locked room that sent its results back.

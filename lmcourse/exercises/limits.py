@@ -1,4 +1,4 @@
-"""Time and memory limits for a stretch of a learner's code, in this process.
+"""Time and memory limits for a block of a learner's code, in this process.
 
 They save a learner from their own endless loop. They do not stop an attacker: that takes a process of its own.
 """

@@ -1,4 +1,4 @@
-"""The proof that the tests have teeth: exercise × misconception.
+"""Mutation test of the exercises: every known wrong answer must lose points and be named.
 
 Every misconception of every exercise is submitted as if a learner had written it. It must lose points in the grade and
 be named by its own sentence, and the printed solution must earn everything, whatever hidden cases the grader's seed
@@ -28,10 +28,10 @@ SOLUTION_SEEDS = tuple(range(20))
 
 @dataclass(frozen=True)
 class Row:
-    """One misconception.
+    """Result of submitting one wrong answer.
 
     Attributes:
-        chapter, exercise, misconception: its names.
+        chapter, exercise, misconception: where it belongs, and its name.
         max_points: what the exercise is worth.
         public_points: what it earned in the notebook.
         hidden_points: the most that it earned in a grade, under any seed.
@@ -61,7 +61,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Matrix:
-    """All rows, and whether each printed solution earns everything and each untouched stub nothing, in both runs."""
+    """Results of the mutation test: misconceptions, printed solutions and untouched stubs.
+
+    Attributes:
+        exercises: the number of exercises.
+        rows: a result for every misconception.
+        not_full: exercises whose printed solution does not earn all points.
+        not_zero: exercises whose untouched stub earns points.
+    """
 
     exercises: int
     rows: tuple[Row, ...]
@@ -70,11 +77,11 @@ class Matrix:
 
     @property
     def proved(self) -> bool:
-        """Whether every line of the proof holds."""
+        """Whether every misconception is caught and named, every solution earns all points and every stub none."""
         return all(row.killed and row.named for row in self.rows) and not self.not_full and not self.not_zero
 
     def to_json(self) -> dict[str, Any]:
-        """The proof as plain data."""
+        """The results as plain data."""
         return {
             "exercises": self.exercises,
             "misconceptions": len(self.rows),
@@ -131,13 +138,13 @@ class _KnownAnswers:
         self._outcomes: dict[tuple[str, int], Outcome] = {}
 
     def expected(self, case: Case) -> Outcome:
-        """What the reference gives."""
+        """The outcome of the reference on a case."""
         return self._once(
             "", case, lambda: evaluate(self.exercise.reference, case, name=self.exercise.name, seconds=60)
         )
 
     def given(self, wrong: Misconception, case: Case) -> Outcome:
-        """What a misconception gives."""
+        """The outcome of a misconception on a case."""
         name, seconds = self.exercise.name, self.exercise.seconds
         return self._once(wrong.name, case, lambda: evaluate(wrong.answer, case, name=name, seconds=seconds))
 

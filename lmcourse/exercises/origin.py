@@ -1,4 +1,4 @@
-"""Whose code it is: a learner's, or that of Python, a library or this package."""
+"""Tell a learner's code from that of Python, of libraries and of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of putting one case to one answer, as plain data.
+"""Run one case on one answer; the outcome is plain data.
 
 `evaluate` is the only function of the course that runs a learner's code. It never raises: whatever the code does ends
 up in an `Outcome`. An outcome holds plain values only, so it can come from this process or from a locked-away one.
@@ -22,7 +22,7 @@ from lmcourse.exercises.watch import Watch
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one case gave: a value or a failure, and what happened on the way.
+    """Result of running one case: value or failure, output, warnings, changed inputs, forbidden calls.
 
     Attributes:
         value: the result, if there is no failure.
@@ -44,7 +44,7 @@ class Outcome:
 def evaluate(
     answer: Callable[..., Any], case: Case, *, name: str = "", seconds: float = 10.0, forbid: tuple[str, ...] = ()
 ) -> Outcome:
-    """Put `case` to `answer` and report what came of it.
+    """Run `answer` on the inputs of `case`.
 
     Args:
         answer: a learner's function or class.

@@ -1,4 +1,4 @@
-"""What an answer must do without, enforced twice.
+"""Names that an answer may not use: matching them, and finding them in its source.
 
 An exercise may rule out a function (`forbid=["torch.softmax", ".softmax"]`) or a whole module (`forbid=["struct"]`).
 `forbidden_in_source` reads the learner's code, through aliases, imports and helpers; `watch.Watch` sees the calls that

@@ -1,4 +1,4 @@
-"""One case put to the learner's answer and to the reference, and what is wrong with what came of it."""
+"""One case run on the learner's answer and on the reference, and the verdict on the outcomes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEVER_RIGHT = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimi
 
 @dataclass(frozen=True)
 class Trial:
-    """A case, whether it is hidden, and what came of it for the learner's answer and for the reference."""
+    """A case, whether it is hidden, and the outcomes of the learner's answer and of the reference."""
 
     case: Case
     hidden: bool

@@ -1,4 +1,4 @@
-"""Plain values: the only things that go into an answer and come out of it.
+"""Plain values (numbers, strings, tensors, lists, dicts): copy, compare, format.
 
 Inputs and results are tensors, numbers, strings, and lists of them, never objects with code of their own. So a result
 can be copied, compared, printed and sent to another process without trusting whoever made it.

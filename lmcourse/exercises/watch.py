@@ -1,4 +1,4 @@
-"""The forbidden calls that an answer really makes, however it reaches them."""
+"""Record the forbidden calls that an answer makes at run time, however it reaches them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def dotted_name(function: Callable[..., Any]) -> str:
 
 
 class Watch(TorchFunctionMode):
-    """Notes every forbidden call made inside a `with` block.
+    """Records every forbidden call made inside a `with` block.
 
     Torch functions are seen by a torch function mode, which sees the outermost of nested calls only; everything else
     by Python's profiling hook, which looks at calls that the learner's own code makes. So what a library does inside

@@ -23,7 +23,7 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class ReportData:
-    """What a check found.
+    """The result of checking one exercise: cases, points, diagnosis.
 
     Attributes:
         exercise: its name.

@@ -1,4 +1,4 @@
-"""What is unusual about a step: an update that was left out, or a gradient far larger than the others."""
+"""Anomalies of a step: a skipped update (fp16 overflow), or a gradient spike."""
 
 from __future__ import annotations
 

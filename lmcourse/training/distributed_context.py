@@ -1,4 +1,4 @@
-"""What a training step asks of the other processes of its run; here, where there is only one."""
+"""Collective operations of a training step; this base class is for a single process."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Peak:
-    """What one device can do.
+    """Peak FLOP/s of one device, and where the number comes from.
 
     Attributes:
         flops: dense FLOP/s.

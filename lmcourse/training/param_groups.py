@@ -1,4 +1,4 @@
-"""Which parameters decay."""
+"""Parameter groups: which parameters get weight decay."""
 
 from __future__ import annotations
 

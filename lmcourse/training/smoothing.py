@@ -1,4 +1,4 @@
-"""A loss that jumps from batch to batch, made readable."""
+"""Smooth a noisy loss curve."""
 
 from __future__ import annotations
 

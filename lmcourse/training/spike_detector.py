@@ -1,4 +1,4 @@
-"""Spikes: gradients far larger than usual, which often come before a loss that jumps."""
+"""Detect gradient spikes: norms far larger than usual, which often precede a loss spike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that changes while a model is trained, and how it goes into a checkpoint and back."""
+"""The training state: everything that changes during a run, saved to and loaded from checkpoints."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from lmcourse.training.precision import MixedPrecision
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step found.
+    """Loss and gradient norm of one step.
 
     Attributes:
         loss: what was minimised, in nats per token; the z-loss is part of it.
@@ -48,7 +48,7 @@ def training_step(
     z_loss: float = 0.0,
     distributed: DistributedContext = SINGLE_PROCESS,
 ) -> StepResult:
-    """Update a model once.
+    """One optimizer step.
 
     Args:
         model: from tokens to logits; its gradients are lost.

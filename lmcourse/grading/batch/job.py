@@ -1,4 +1,4 @@
-"""One notebook to examine, as a value: what a worker has to know, and nothing that it could look up."""
+"""A grading job as plain data: one notebook, and what a worker needs to examine it."""
 
 from __future__ import annotations
 

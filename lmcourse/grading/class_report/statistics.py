@@ -176,7 +176,7 @@ class FailedCategory:
 
 @dataclass(frozen=True)
 class ExerciseStatistics:
-    """One exercise.
+    """Counts of outcomes, mistakes and failed categories of one exercise.
 
     Attributes:
         question: which.

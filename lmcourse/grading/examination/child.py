@@ -1,4 +1,4 @@
-"""The program that runs a notebook and answers for it: the only one that holds a learner's objects.
+"""The process that runs a learner's cells and answers cases on request; only it holds the learner's objects.
 
 It gets requests over the socket that is its standard input, one at a time: to run the text of a cell, or to put a case
 to something that the cells defined. It knows neither what is right nor what a case is for. Nothing that it says is

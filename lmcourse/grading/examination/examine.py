@@ -1,4 +1,4 @@
-"""Grading a notebook from outside: its process answers, this one knows what is right."""
+"""Grade a notebook from outside: its process runs the code, this one compares outcomes with the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions of an exercise and their right answers, worked out once for all submissions of a grading run."""
+"""Cases of an exercise and the reference's outcomes, computed once for all submissions of a grading run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Expectations:
         self._kept: dict[tuple[int, int], Outcome] = {}
 
     def expected(self, case: Case) -> Outcome:
-        """What the reference gives.
+        """The outcome of the reference on a case.
 
         Args:
             case: one of `cases`.
@@ -49,7 +49,7 @@ class Expectations:
         return outcome
 
     def guess(self, wrong: Misconception, case: Case) -> Outcome:
-        """What a known wrong answer gives.
+        """The outcome of a known wrong answer on a case.
 
         Args:
             wrong: one of the exercise's misconceptions.

@@ -1,4 +1,4 @@
-"""Who starts the process of a notebook and ends it: what every launcher offers, and the simplest one.
+"""Launchers start and kill a notebook's process: their interface, and the one without a sandbox.
 
 The other launcher is `lmcourse.grading.fork_server.ForkServer`.
 """

@@ -1,4 +1,4 @@
-"""Why a notebook has no answer under an exercise's name, in a sentence that its author can act on."""
+"""Explain why a notebook does not define an exercise's name."""
 
 from __future__ import annotations
 

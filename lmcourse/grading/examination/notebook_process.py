@@ -1,4 +1,4 @@
-"""A notebook in a process of its own, seen from outside: it is told what to run, and what it says is checked."""
+"""The grader's side of a notebook's process: sends requests with timeouts, and validates the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of an exercise, judged on the text of a notebook that is never run here.
+"""Find forbidden names in the source of a notebook, without running it.
 
 `forbidden_in_source` follows functions to the helpers they use, so it wants functions. It gets stand-ins: each
 statement of the notebook that gives something a name becomes the body of a function of that name, together with the

@@ -1,4 +1,4 @@
-"""An audit hook in the notebook's own process: it reports over a pipe what honest work does not do.
+"""Install an audit hook (PEP 578) in the notebook's process, which reports suspicious events over a pipe.
 
 Python itself calls it at each of its "audit events" (PEP 578), and it cannot be taken out again. `audit_hook.py` is its
 code; here stand the events that it reports, and how it is put where the notebook's code has no name for it. All

@@ -41,7 +41,7 @@ def configure(
     time_limit: type[BaseException],
     unpatched: Sequence[tuple[str, Mapping[str, Any], Collection[str]]],
 ) -> None:
-    """Set what is usual.
+    """Set what is allowed.
 
     Args:
         readable_folders: beginnings of paths that are nobody's secret, each with a slash at its end.

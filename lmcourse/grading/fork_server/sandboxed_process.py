@@ -1,4 +1,4 @@
-"""A notebook's process as the grader sees it: watched from outside by a thread, and killed."""
+"""A notebook's sandboxed process: monitored by a thread of the grader, and killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a submission: which one is the notebook, opened with care; and what must not travel on beside it."""
+"""Find and read a submission's notebook safely, and exclude files that must not be copied."""
 
 from __future__ import annotations
 

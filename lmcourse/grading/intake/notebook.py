@@ -1,4 +1,4 @@
-"""Reading submissions that may be anything: a notebook, or the reason why there is none.
+"""Read and sanitize a submitted notebook, or say why it is not one.
 
 A file becomes text, the text JSON, and of the JSON only what grading uses becomes a notebook: the cells' texts, their
 attached pictures and nbgrader's marks. Each step has its limit, so that no file takes much time or memory.

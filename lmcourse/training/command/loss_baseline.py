@@ -1,4 +1,4 @@
-"""What a validation loss is worth: nats per byte, which does not depend on the tokenizer, and the best there can be."""
+"""Reference for a validation loss: nats per byte, independent of the tokenizer, and the text's entropy if known."""
 
 from __future__ import annotations
 

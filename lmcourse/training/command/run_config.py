@@ -1,4 +1,4 @@
-"""A training run as a person chooses it: which model, which text, how it is trained."""
+"""Configuration of a training run: model preset, corpus, tokenizer, training settings."""
 
 from __future__ import annotations
 

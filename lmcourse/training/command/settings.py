@@ -24,7 +24,7 @@ NOUNS = {int: "a whole number", float: "a number", str: "a text", bool: "true or
 
 @dataclass(frozen=True)
 class RunSetting:
-    """One choice.
+    """Name, type, default and allowed values of one run setting.
 
     Attributes:
         name: of all settings no other has it.

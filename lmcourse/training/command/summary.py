@@ -1,4 +1,4 @@
-"""What a person reads about a run: its costs before, and how it ended."""
+"""Summaries printed for a person: estimated costs before a run, results after it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _time(found: CostEstimate) -> str:
 
 
 def end(result: RunResult, folder: Path) -> str:
-    """How a sitting ended, and what can be done next; after Ctrl-C in one line."""
+    """How a session ended, and how to continue the run; after Ctrl-C in one line."""
     spent = timedelta(seconds=round(result.seconds))
     done = f"{END_MESSAGES[result.reason]}: step {result.step:,}, {result.tokens:,} tokens, {spent}."
     again = f"Go on: lmcourse train --resume --out {folder}"

@@ -1,4 +1,4 @@
-"""The text of a run: from a corpus to a tokenizer and two token files in the run's folder.
+"""Prepare a run's data: from a corpus to a tokenizer and two token files in the run's folder.
 
 tokenizer.json       as `load_tokenizer` takes it
 train.tokens         the text to learn
@@ -35,7 +35,7 @@ DOCUMENT_END = "\n\n"
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a run reads; `validation` is None if nothing is held out."""
+    """Training and validation tokens of a run; `validation` is None if nothing is held out."""
 
     tokenizer: Tokenizer
     training: Tokens

@@ -1,4 +1,4 @@
-"""What cannot be divided, in one line each."""
+"""Checks that a model can be divided as a run asks; errors of one line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmcourse.training.parallelism import Parallelism
 
 
 def check_divisible(model: nn.Module, config: TrainingConfig) -> None:
-    """Whether a run can share this model as it says.
+    """Check that the parallel dimensions of a run divide this model.
 
     Raises:
         ValueError: it cannot.

@@ -14,7 +14,7 @@ from lmcourse.training.transformer_blocks import find_blocks
 
 
 def share_gradients(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
-    """What to call in place of a model, whose gradients are then those of all data-parallel processes.
+    """Wrap a model with DDP, FSDP2 or HSDP; its gradients are then averaged over all data-parallel processes.
 
     With DDP it is a module around the model. With FSDP2 it is the model itself, changed in place: a block's weights are
     gathered before it is computed, and let go of afterwards. What is no block is one more such unit.

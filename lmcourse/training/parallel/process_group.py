@@ -1,4 +1,4 @@
-"""Begin and end together: the process group that torchrun's environment describes."""
+"""Create and destroy the process group that torchrun's environment describes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def process_group(
     init_method: str = "env://",
     timeout: timedelta = timedelta(minutes=10),
 ) -> Iterator[ProcessInfo]:
-    """What a run is done in: `with process_group(config.parallel, best_device()) as process: ...`.
+    """Context manager of a run's process group: `with process_group(config.parallel, best_device()) as process: ...`.
 
     On one process nothing happens. Otherwise torchrun has started this program several times and told each its number
     in the environment (RANK, LOCAL_RANK, WORLD_SIZE); here they find each other, and afterwards they part.

@@ -1,4 +1,4 @@
-"""What a training step asks of the other processes: collectives on the device mesh."""
+"""Collective operations of a training step on the device mesh."""
 
 from __future__ import annotations
 
