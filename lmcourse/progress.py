@@ -107,10 +107,10 @@ class Progress:
 def read_progress(notebooks: Path) -> Progress:
     """What is done in the folder `notebooks`; copies that a learner made beside a notebook do not count."""
     paths = [(chapter, notebooks / chapter.id / f"{chapter.topic}.ipynb") for chapter in CHAPTERS]
-    return Progress(tuple(read_notebook(chapter, path) for chapter, path in paths if path.is_file()))
+    return Progress(tuple(read_notebook_progress(chapter, path) for chapter, path in paths if path.is_file()))
 
 
-def read_notebook(chapter: Chapter, path: Path) -> NotebookProgress:
+def read_notebook_progress(chapter: Chapter, path: Path) -> NotebookProgress:
     """What is done in one notebook. Never raises: what cannot be read is a `problem`."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from lmcourse.authoring.document import document, dumps, read_notebook
+from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
 from lmcourse.authoring.files import ChapterFiles, write_all
 from lmcourse.authoring.problems import read_sources
@@ -45,7 +45,7 @@ class Draft:
     def stale(self) -> dict[Path, str]:
         """The files that are not what the source builds, each with what is wrong."""
         found = {}
-        solution = read_notebook(self.files.solution)
+        solution = load_notebook(self.files.solution)
         if solution is None or _without_outputs(solution) != _without_outputs(self.solution):
             found[self.files.solution] = f"is not what {self.files.source.name} builds"
         elif not _executed(solution):

@@ -25,7 +25,7 @@ UNKNOWN = "\ufffd"
 
 
 @dataclass(frozen=True)
-class Answer:
+class GeneratedText:
     """Generated text, with its speed and the checkpoint it comes from.
 
     Attributes:
@@ -54,7 +54,7 @@ class Answer:
         return asdict(self) | {"tokens_per_second": self.tokens_per_second}
 
 
-def write(options: Namespace) -> Answer:
+def write(options: Namespace) -> GeneratedText:
     """Continue a prompt; unless a JSON document is wanted, print the text piece by piece and then the speed.
 
     Raises:
@@ -76,7 +76,7 @@ def write(options: Namespace) -> Answer:
         text += piece
     seconds = time.perf_counter() - start
     say("\n")
-    answer = Answer(prompt, text, len(written), seconds, seed, str(trained.checkpoint), trained.step)
+    answer = GeneratedText(prompt, text, len(written), seconds, seed, str(trained.checkpoint), trained.step)
     told = f"{answer.tokens:,} tokens in {seconds:.2f} s, {answer.tokens_per_second:,.0f} tokens/s"
     print(f"{told}; seed {seed}, model of step {trained.step:,}", file=sys.stderr)
     return answer

@@ -16,7 +16,7 @@ from lmcourse.units import MIB
 
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
-    from lmcourse.exercises.matrix import Matrix, Row
+    from lmcourse.exercises.matrix import Matrix, MisconceptionResult
     from lmcourse.grading.result import SubmissionResult
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
@@ -107,7 +107,7 @@ def matrix(proof: Matrix) -> RenderableType:
     return table
 
 
-def _caught(row: Row) -> str:
+def _caught(row: MisconceptionResult) -> str:
     if not row.killed:
         return "[red]✗ keeps its points[/]"
     return "[green]✓[/]" if row.named else "[red]✗ not named[/]"

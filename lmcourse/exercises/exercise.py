@@ -50,7 +50,7 @@ class Exercise:
         hidden_cases: given a random generator, the cases of the grade: other shapes, dtypes, edges, bad input. Their
             names are categories, which is all a learner hears of them. The grader chooses the seed.
         hints: from a nudge to nearly the answer.
-        forbid: dotted names the answer must do without (see `rules`).
+        forbid: dotted names the answer must do without (see `forbidden_names`).
         may_use_package: whether the answer may use what earlier notebooks built, from `lmcourse`. Otherwise the
             package is among the forbidden names; its exercises and chapters always are.
         tolerance: for numbers; by default as tight as their dtype allows.

@@ -10,7 +10,7 @@ from lmcourse.exercises.compare import difference
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.outcome import Outcome
 
-NEVER_RIGHT = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", "NotPlainError")
+ALWAYS_WRONG_EXCEPTIONS = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", "NotPlainError")
 """Ways to fail that answer no question, even one that asks for a RuntimeError (some of these are one)."""
 
 
@@ -35,7 +35,7 @@ def verdict(exercise: Exercise, expected: Outcome, outcome: Outcome, *, labels: 
     if expected.failure:
         wanted = expected.failure.kind
         if outcome.failure:
-            right = wanted in outcome.failure.kinds and outcome.failure.kind not in NEVER_RIGHT
+            right = wanted in outcome.failure.kinds and outcome.failure.kind not in ALWAYS_WRONG_EXCEPTIONS
             return None if right else f"expected {wanted}, but it raises {outcome.failure}"
         return f"expected {wanted} to be raised, but it returns a value"
     if outcome.failure:

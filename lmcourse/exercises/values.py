@@ -43,7 +43,7 @@ def copy_input(value: Plain) -> Plain:
 
 
 def _detached(tensor: Tensor) -> Tensor:
-    with torch._C.DisableTorchFunction():  # neither a subclass nor the watch for forbidden calls has a say in this
+    with torch._C.DisableTorchFunction():  # neither a subclass nor the recorder of forbidden calls has a say in this
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise NotPlainError(f"a {str(tensor.layout).removeprefix('torch.')} tensor")
         return tensor.detach().as_subclass(Tensor).clone().resolve_conj().resolve_neg()

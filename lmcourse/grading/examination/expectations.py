@@ -7,7 +7,7 @@ from functools import lru_cache
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Answer, Exercise, Misconception
-from lmcourse.exercises.outcome import Outcome, evaluate
+from lmcourse.exercises.outcome import Outcome, run_case
 
 REFERENCE_SECONDS = 60.0
 """Time limit of the right answer to a case, which is not in a hurry."""
@@ -60,7 +60,7 @@ class Expectations:
     def _outcome(self, answer: Answer, case: Case, seconds: float) -> Outcome:
         key = (id(answer), id(case))  # both live as long as this object does
         if key not in self._kept:
-            outcome = evaluate(answer, case, name=self.exercise.name, seconds=seconds)
+            outcome = run_case(answer, case, name=self.exercise.name, seconds=seconds)
             if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES:
                 return outcome
             self._kept[key] = outcome

@@ -126,7 +126,7 @@ class NotebookProcess:
             self._note("flood", f"{where} printed more than {MAX_CELL_PRINTED_CHARS:,} characters.")
         return outcome
 
-    def evaluate(self, exercise: Exercise, case: Case) -> Outcome:
+    def run_case(self, exercise: Exercise, case: Case) -> Outcome:
         """Put a case to the answer. What the case is called, and what is right, is not sent."""
         request = {
             "name": exercise.name,

@@ -106,7 +106,7 @@ def estimate_cost(run: RunConfig) -> CostEstimate:
         devices=devices,
         peak=peak,
         mfu=mfu,
-        seconds=None if peak is None else steps * flops / (mfu * peak.flops * devices),
+        seconds=None if peak is None else steps * flops / (mfu * peak.flops_per_second * devices),
     )
 
 

@@ -53,7 +53,7 @@ def _time(found: CostEstimate) -> str:
     each = f" by each of {found.devices} devices" if found.devices > 1 else ""
     return (
         f"About {found.seconds / 60:,.1f} minutes if {found.mfu:.0%} of the peak is reached{each}: "
-        f"{found.peak.flops / 1e9:,.0f} GFLOP/s, {escape(found.peak.source)}. Evaluations come on top."
+        f"{found.peak.flops_per_second / 1e9:,.0f} GFLOP/s, {escape(found.peak.source)}. Evaluations come on top."
     )
 
 

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from lmcourse.training.transformer_blocks import find_blocks
 
 
-def share_gradients(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+def wrap_data_parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
     """Wrap a model with DDP, FSDP2 or HSDP; its gradients are then averaged over all data-parallel processes.
 
     With DDP it is a module around the model. With FSDP2 it is the model itself, changed in place: a block's weights are

@@ -14,7 +14,7 @@ Group = dict[str, Any]
 """Parameters that share their settings: {"params": [...], "lr": ..., ...}."""
 
 
-class Rule(Optimizer):
+class BaseOptimizer(Optimizer):
     """Base of optimizers that update parameters one by one: subclasses define `update`, and `check` their settings.
 
     Parameters without a gradient are left as they are, and so is their state.
