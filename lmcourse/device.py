@@ -95,7 +95,7 @@ def power_limit(index: int = 0) -> float | None:
 
 
 def describe(folder: str | Path = ".") -> Hardware:
-    """What hardware there is; free disk is that of `folder`."""
+    """Detect the hardware; free disk is that of `folder`."""
     return Hardware(
         accelerators=accelerators(),
         cpu=cpu_name(),

@@ -174,7 +174,7 @@ def _lab_settings() -> str:
 
 
 def check_compute() -> list[Check]:
-    """What torch computes on. No GPU is fine; one that lies idle is worth a word.
+    """The device torch computes on. No GPU is fine; a GPU that torch cannot use is reported.
 
     torch is asked, which takes seconds to import, only where the system shows a GPU.
     """

@@ -160,7 +160,7 @@ def course_map(progress: Progress) -> str:
 
 
 class ProgressTable:
-    """What is done, notebook by notebook and exercise by exercise, as a table and as text."""
+    """The learner's progress, notebook by notebook and exercise by exercise, as a table and as text."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress

@@ -38,7 +38,7 @@ class Draft:
 
     @classmethod
     def of(cls, chapter: Chapter, source: Source, root: Path) -> Draft:
-        """What a source describes."""
+        """The draft of the notebooks that a source describes."""
         notebook = document(source, chapter)
         return cls(chapter, source, ChapterFiles.of(chapter, root), notebook, release(notebook, chapter))
 

@@ -50,7 +50,7 @@ class GeneratedText:
         return self.tokens / self.seconds
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The fields and the speed as plain values."""
         return asdict(self) | {"tokens_per_second": self.tokens_per_second}
 
 

@@ -11,7 +11,7 @@ from lmcourse.exercises.values import Plain, format_value
 
 @dataclass(frozen=True)
 class Case:
-    """One call, or one short script of calls, and the name a reader sees.
+    """A test case: one call or a short script of calls, and the name a reader sees.
 
     Attributes:
         name: what the case is about: "a subnormal". For a hidden case this is its category, and all that a learner

@@ -43,7 +43,7 @@ def difference(
     reveal: bool = True,
     labels: Sequence[str] = (),
 ) -> str | None:
-    """What differs, in one line, or None if nothing does.
+    """Describe the first difference in one line; None if there is none.
 
     Args:
         expected: the reference's value.

@@ -109,7 +109,7 @@ class Exercise:
         return list(self.hidden_cases(random.Random(f"{self.name}/{seed}"))) if self.hidden_cases else []
 
     def categories(self) -> list[str]:
-        """What kinds of hidden cases there are, each once."""
+        """The categories of the hidden cases, each once."""
         return list(dict.fromkeys(case.name for case in self.hidden(0)))
 
 

@@ -29,7 +29,7 @@ class Trial:
 
 
 def verdict(exercise: Exercise, expected: Outcome, outcome: Outcome, *, labels: Sequence[str] = ()) -> str | None:
-    """What is wrong with an outcome, in one line, or None if it is as expected."""
+    """Compare an outcome with the expected one: the difference in one line, or None."""
     if outcome.changed:
         return f"it changes {outcome.changed[0]} in place: work on a copy"
     if expected.failure:

@@ -104,7 +104,7 @@ def raw_bytes(tensor: Tensor) -> Tensor:
 
 
 def type_phrase(value: object) -> str:
-    """What a value is, in a word or two: "a float", "None", "a tensor of shape (2, 3)"."""
+    """The type of a value in words: "a float", "None", "a tensor of shape (2, 3)"."""
     if value is None:
         return "None"
     if isinstance(value, Tensor):

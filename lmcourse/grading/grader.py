@@ -19,7 +19,7 @@ from lmcourse.grading.workspace import NbgraderWorkspace
 
 @dataclass(frozen=True)
 class GradingOptions:
-    """How to grade.
+    """Options of a grading run.
 
     Attributes:
         isolation: "bubblewrap", which is the default, or "process".

@@ -12,7 +12,7 @@ REPORT_MIME = "application/vnd.lmcourse.report+json"
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One case: its name (a category, if it is hidden), whether it passed, what differed, and the call."""
+    """Result of one case: its name (a category, if it is hidden), whether it passed, what differed, and the call."""
 
     name: str
     passed: bool

@@ -17,7 +17,7 @@ is a millionth of what it was, and something else is wrong."""
 
 
 def anomalies(step: int, result: StepResult, spikes: SpikeDetector) -> dict[str, Any]:
-    """What is to be told of a step beyond the usual; a line says it too.
+    """Anomalies of a step as fields of its record; each is logged too.
 
     Args:
         step: its number.

@@ -30,7 +30,7 @@ class SpikeDetector:
         self.norms = deque(norms, maxlen=WINDOW)
 
     def observe(self, norm: float) -> float | None:
-        """How many times the usual norm this one is, if that is a spike.
+        """The ratio of a norm to the usual one if it is a spike, else None.
 
         It then counts as one of the last norms, unless it is not finite.
         """

@@ -72,7 +72,7 @@ class TrainingState:
 
     @property
     def tokens(self) -> int:
-        """How many tokens were learned from."""
+        """Tokens trained on so far."""
         return self.loader.state_dict()["windows"] * self.config.seq_len
 
     def stop_reason(self) -> StopReason | None:

@@ -138,7 +138,7 @@ class Pool:
 
 
 def result_from_answer(answer: Mapping[str, Any]) -> ExaminationResult:
-    """What a worker's answer says.
+    """Parse the answer of a worker.
 
     Raises:
         CourseError: it cannot examine notebooks.

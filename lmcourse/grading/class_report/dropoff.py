@@ -44,7 +44,7 @@ def mistakes_in(question: Question, results: Sequence[SubmissionResult]) -> tupl
 
 
 def most_frequent_first(mistakes: Sequence[Mistake]) -> tuple[Mistake, ...]:
-    """By the number of learners; where it is the same, in the order of the notebook and then of the alphabet."""
+    """Sort mistakes by the number of learners; ties by the order of the notebook, then by the alphabet."""
     return tuple(sorted(mistakes, key=lambda one: (-len(one.students), one.question.number, one.sentence)))
 
 
@@ -111,7 +111,7 @@ def dropoffs_in(questions: Sequence[Question], results: Sequence[SubmissionResul
 
 @dataclass(frozen=True)
 class Advice:
-    """What a teacher can do about one place, with code in `backticks`. Nothing in it was written by a learner.
+    """Advice to a teacher about one exercise, with code in `backticks`. Nothing in it was written by a learner.
 
     Attributes:
         place: how many stop where.

@@ -37,7 +37,7 @@ class LaunchedProcess(Protocol):
         """Why the launcher killed it, in half a sentence ("it used more than 2048 MiB of memory"), or nothing."""
 
     def evidence(self) -> list[Evidence]:
-        """What was noticed of it so far; complete once it has been killed."""
+        """Evidence of tampering so far; complete once it has been killed."""
 
 
 class Launcher(Protocol):

@@ -88,7 +88,7 @@ def outcome_from_plain(value: Plain) -> Outcome:
 
 
 def cell_to_plain(cell: CellOutcome) -> dict[str, Plain]:
-    """What to send of a cell that was run."""
+    """The outcome of a cell as a plain value to send."""
     return {
         "printed": replace_surrogates(cell.printed),
         "flooded": cell.flooded,
@@ -97,7 +97,7 @@ def cell_to_plain(cell: CellOutcome) -> dict[str, Plain]:
 
 
 def cell_from_plain(value: Plain) -> CellOutcome:
-    """What came of a cell, from somebody who is not trusted.
+    """The outcome of a cell, from an untrusted sender.
 
     Raises:
         ProtocolError: the value is none that `cell_to_plain` gives.

@@ -109,7 +109,7 @@ class NotebookProcess:
         self._process.kill()
 
     def evidence(self) -> list[Evidence]:
-        """What was noticed of it so far; complete once it is closed."""
+        """Evidence of tampering so far; complete once it is closed."""
         return [*self._found, *self._process.evidence()]
 
     def run(self, text: str, number: int) -> CellOutcome:

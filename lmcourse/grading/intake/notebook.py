@@ -61,7 +61,7 @@ def read_submission(path: Path) -> NotebookNode:
 
 
 def size_problem(notebook: NotebookNode) -> str:
-    """What is too much of a notebook, as the end of a sentence, or nothing."""
+    """The size limit that a notebook exceeds, as the end of a sentence, or an empty text."""
     if len(notebook.cells) > MAX_CELLS:
         return f"has more than {MAX_CELLS:,} cells: {SHORTEN_IT}"
     if sum(len(cell.source) for cell in notebook.cells) > MAX_SOURCE_CHARS:

@@ -1,4 +1,4 @@
-"""What a page may show of a learner's notebook: built from what is allowed, not by removing what is bad.
+"""Sanitize a learner's notebook for display: rebuilt from an allowlist of outputs, not by removing bad ones.
 
 Feedback goes to learners, the formgrader runs in an instructor's browser; both show outputs that a learner's
 code chose freely, down to the fields of the notebook's JSON.

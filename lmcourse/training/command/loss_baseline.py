@@ -12,7 +12,7 @@ from lmcourse.training.command.training_data import DOCUMENT_END
 
 @dataclass(frozen=True)
 class LossBaseline:
-    """What losses on a text are compared with.
+    """Baseline for losses on a text.
 
     Attributes:
         bytes_per_token: of the text as it was cut.

@@ -74,7 +74,7 @@ class TokenizedDocuments(Iterable[list[int]]):
             yield tokens
 
     def count(self) -> int:
-        """How many tokens there are together."""
+        """The total number of tokens."""
         return sum(map(len, self))
 
 
@@ -125,7 +125,7 @@ def prepare_data(run: RunConfig, folder: Path) -> None:
 
 
 def open_data(run: RunConfig, folder: Path) -> TrainingData:
-    """What `prepare_data` made.
+    """Open the data that `prepare_data` wrote.
 
     Raises:
         CourseError: a file is missing or damaged.

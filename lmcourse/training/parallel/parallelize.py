@@ -1,4 +1,4 @@
-"""From a whole model to this process's part of it: stages, then matrices, then data parallelism."""
+"""Parallelize a model: pipeline stages, then tensor parallelism, then data parallelism."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
 
 @dataclass(frozen=True)
 class ProcessInfo:
-    """One process of a run.
+    """Rank and device of one process of a run.
 
     Attributes:
         rank: its number, from 0.

@@ -48,7 +48,7 @@ def apply_plan(model: nn.Module, mesh: DeviceMesh, *, sequence: bool) -> None:
 
 
 def make_plan(model: nn.Module, *, sequence: bool) -> Plan:
-    """What becomes of each layer of a model."""
+    """The tensor-parallel style of each layer of a model."""
     stream: Placement = Shard(1) if sequence else Replicate()
     plan: Plan = {}
     inside = set()  # norms that are not on the residual stream
