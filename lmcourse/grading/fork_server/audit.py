@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from lmcourse.exercises import limits, watch
+from lmcourse.exercises import forbidden_calls, limits
 from lmcourse.exercises.values import Plain
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.sandbox import WORK_DIR, filesystem
@@ -125,7 +125,7 @@ def prepare_audit_hook() -> None:
         writable_folders=tuple(f"{place}/" for place in WRITABLE_FOLDERS),
         readable_files=READABLE_FILES,
         suspicious_modules=SUSPICIOUS_MODULES,
-        tracers=[*_tracers(limits), *_tracers(watch), *_tracers(threading)],
+        tracers=[*_tracers(limits), *_tracers(forbidden_calls), *_tracers(threading)],
         time_limit=limits.TimeLimitExceeded,
         unpatched=list(_unpatched()),
     )
