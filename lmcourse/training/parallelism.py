@@ -1,4 +1,4 @@
-"""Sizes of the parallel dimensions of a training step."""
+"""The number of processes of a training run, by kind of parallelism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Smooth a noisy loss curve."""
+"""A running mean, to smooth a loss that jumps from batch to batch."""
 
 from __future__ import annotations
 

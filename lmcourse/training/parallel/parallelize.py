@@ -1,4 +1,4 @@
-"""Parallelize a model: pipeline stages, then tensor parallelism, then data parallelism."""
+"""Divide a model among the processes of a run: pipeline stages, then tensor, then data parallelism."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def parallelize(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> t
     part = model
     if parallel.pipeline_parallel > 1:
         assert isinstance(model, Transformer)
-        cut = parallel.tensor_parallel if parallel.sequence_parallel else 1
-        part = ModelStage(model, mesh.get_local_rank("pipeline_parallel"), parallel.pipeline_parallel, cut)
+        sequence_shards = parallel.tensor_parallel if parallel.sequence_parallel else 1
+        part = ModelStage(model, mesh.get_local_rank("pipeline_parallel"), parallel.pipeline_parallel, sequence_shards)
     if parallel.fsdp * parallel.tensor_parallel > 1:
         unfuse(part, find_fused(part))
     if parallel.tensor_parallel > 1:
