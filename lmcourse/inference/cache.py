@@ -53,7 +53,7 @@ class Cache:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Empty the cache."""
         layouts: dict[AttentionPattern | None, CacheLayout] = {}
         for pattern in self._patterns:
             if pattern.span is None:
@@ -113,7 +113,7 @@ class Cache:
 
     @property
     def bytes(self) -> int:
-        """What the kept keys and values take, in bytes; room that is not used yet counts too."""
+        """Size of the stored keys and values, in bytes; room that is not used yet counts too."""
         return sum(part.nbytes for pair in self._memory if pair is not None for part in pair)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:

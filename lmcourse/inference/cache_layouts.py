@@ -1,4 +1,4 @@
-"""Which slot of a layer's memory each token has.
+"""KV-cache layouts: which slot of a layer's memory each token has.
 
 A layer that can look back without limit keeps every token, new ones behind the old ones (`GrowingBuffer`). A layer with
 a window or a chunk of w tokens needs only the last w: the token at position p has slot p mod w, where it overwrites the
@@ -56,7 +56,7 @@ class CacheLayout(Protocol):
 
 
 class GrowingBuffer:
-    """Every token, one behind the other. Padding takes a slot, too, and is marked PADDING_POSITION.
+    """A cache of all tokens, which grows. Padding takes a slot, too, and is marked PADDING_POSITION.
 
     Args:
         capacity: how many tokens there is room for; None starts with INITIAL_WIDTH and doubles.
@@ -103,7 +103,7 @@ class GrowingBuffer:
 
 
 class RingBuffer:
-    """The last tokens only, as many as a query can see. Padding is not stored.
+    """A ring buffer of the last tokens only, as many as a query can see (sliding windows). Padding is not stored.
 
     Args:
         pattern: of the layer's attention.

@@ -1,4 +1,4 @@
-"""A model in the middle of a batch of texts: new tokens in, logits for the next ones out.
+"""Incremental decoding: a batch of texts and its KV cache, new tokens in, logits for the next ones out.
 
 The two kinds of model that write text, decoders and encoder–decoders, differ in what has to be kept between tokens. A
 `DecodingSession` hides that from everything that only wants to go on.

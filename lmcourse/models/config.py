@@ -1,4 +1,4 @@
-"""A whole model as data: what a paper's table of hyper-parameters says, and nothing else."""
+"""Model configurations: the hyper-parameters of a whole transformer as frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """A decoder or an encoder.
+    """Configuration of a transformer: a decoder or an encoder.
 
     Attributes:
         vocab_size: how many tokens there are.
@@ -65,13 +65,13 @@ class TransformerConfig:
 
 
 def repeat(pattern: Sequence[LayerConfig], layers: int) -> tuple[LayerConfig, ...]:
-    """`layers` layers that go round the pattern: `repeat([local, local, local, full], 12)`."""
+    """Repeat a layer pattern cyclically to `layers` layers: `repeat([local, local, local, full], 12)`."""
     return tuple(pattern[index % len(pattern)] for index in range(layers))
 
 
 @dataclass(frozen=True)
 class EncoderDecoderConfig:
-    """An encoder, and a decoder that attends to what it found.
+    """Configuration of an encoder–decoder: the decoder attends to the encoder's output.
 
     Attributes:
         encoder, decoder: both ends have the same vocabulary and share the token embedding; the decoder's head is the

@@ -18,13 +18,13 @@ from lmcourse.nn.norm import Norm
 
 @dataclass(frozen=True)
 class EncoderMemory:
-    """What a decoder knows of the source text: per layer its keys and values, and which of them are no padding."""
+    """The encoded source text: per decoder layer its cross-attention keys and values, and which are not padding."""
 
     layers: tuple[tuple[Tensor, Tensor], ...]
     visible: Bool[Tensor, "b t"]
 
     def select(self, rows: Int[Tensor, " n"]) -> EncoderMemory:
-        """What these rows know, in this order."""
+        """The memory of these rows of the batch, in this order."""
         return EncoderMemory(tuple((k[rows], v[rows]) for k, v in self.layers), self.visible[rows])
 
 
@@ -60,7 +60,7 @@ class EncoderDecoder(nn.Module):
         return self.decode(target, self.encode(source, source_positions), target_positions)
 
     def encode(self, source: Int[Tensor, "b t"], positions: Int[Tensor, "b t"] | None = None) -> EncoderMemory:
-        """Read a source text."""
+        """Encode a source text: keys and values for every decoder layer."""
         encoded = self.encoder.encode(source, positions)
         visible = (count_from_zero(source) if positions is None else positions) != PADDING_POSITION
         return EncoderMemory(tuple(block.cross.layer.project_kv(encoded) for block in self.blocks), visible)  # type: ignore[union-attr,operator]
@@ -72,7 +72,7 @@ class EncoderDecoder(nn.Module):
         positions: Int[Tensor, "b s"] | None = None,
         kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s v"]:
-        """Logits for the token after each target token, given what was read."""
+        """Logits for the token after each target token, given the encoded source."""
         context = forward_context(self.embedding, self.position_bias, target, positions, None, kv_cache)
         context.prepare(layer.attention.pattern for layer in self.config.decoder.layers)
         x = self.embedding(target, context.shared_positions)

@@ -1,4 +1,4 @@
-"""Which keys a query may look at.
+"""Attention patterns: which keys a query may attend to.
 
 Every mask of the course is a rule on two positions, the query's and the key's. Nothing depends on where a key happens
 to lie in memory, so the same rule serves a full sequence, a left-padded batch and a rolling cache.
@@ -23,7 +23,7 @@ PatternKind = Literal["full", "window", "chunk", "strided", "fixed"]
 
 @dataclass(frozen=True)
 class AttentionPattern:
-    """A rule for what a query sees.
+    """An attention pattern: which keys each query sees.
 
     Attributes:
         kind: "full"; "window": itself and the size − 1 tokens before it (Beltagy et al., 2020); "chunk": its own

@@ -1,4 +1,4 @@
-"""From token ids to vectors, and from vectors to logits."""
+"""Token embedding with absolute positions, and the output head: from token ids to vectors, from vectors to logits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Positions = Literal["none", "learned", "sinusoidal"]
 
 @dataclass(frozen=True)
 class EmbeddingConfig:
-    """How tokens become vectors.
+    """Embedding settings: absolute positions, scale, width, norm, dropout.
 
     Attributes:
         positions: absolute positions added to the tokens: learned, the sines and cosines of Vaswani et al. (2017), or
@@ -51,7 +51,7 @@ class EmbeddingConfig:
 
 @dataclass(frozen=True)
 class HeadConfig:
-    """How vectors become logits.
+    """Output-head settings: weight tying, bias, scale, soft cap.
 
     Attributes:
         tied: whether the output matrix is the token embedding (Press and Wolf, 2017).
@@ -118,7 +118,7 @@ class Embedding(nn.Module):
         return result
 
     def check_seq_len(self, tokens: int) -> None:
-        """Whether a text of so many tokens can be read.
+        """Check that a text of so many tokens can be read.
 
         Raises:
             ValueError: there are fewer learned positions.
@@ -130,7 +130,7 @@ class Embedding(nn.Module):
 
 
 class Head(nn.Module):
-    """Logits of the next token."""
+    """The output head: logits of the next token."""
 
     def __init__(self, config: HeadConfig, embedding: Embedding, d_model: int) -> None:
         super().__init__()

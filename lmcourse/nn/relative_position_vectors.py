@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class RelativePositionVectorsConfig:
-    """Relative position vectors.
+    """Settings of relative position vectors: the largest distance, and whether values have them too.
 
     Attributes:
         max_distance: distances beyond ±max_distance share a vector, so there are 2 · max_distance + 1.

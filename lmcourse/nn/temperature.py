@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class TemperatureConfig:
-    """Sharper attention at far positions: q is multiplied by 1 + slope · ln(1 + ⌊(position + 1)/floor⌋)."""
+    """Settings of Llama 4's attention temperature: q is multiplied by 1 + slope · ln(1 + ⌊(position + 1)/floor⌋)."""
 
     floor: int
     slope: float
@@ -21,6 +21,6 @@ class TemperatureConfig:
             raise ValueError(f"attention is sharpened every `floor` tokens: at least 1, not {self.floor}")
 
     def factor(self, positions: Int[Tensor, "b s"]) -> Float[Tensor, "b 1 s 1"]:
-        """What the queries at these positions are multiplied by."""
+        """Factor on the queries at these positions."""
         steps = torch.floor((positions.float() + 1) / self.floor)
         return (1 + self.slope * torch.log1p(steps))[:, None, :, None]

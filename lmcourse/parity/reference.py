@@ -1,4 +1,4 @@
-"""Models of `transformers` to compare with: built from a sample, every parameter drawn at random."""
+"""Reference models of `transformers`, with random parameters, and the comparison of ours with them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ smallest mistake."""
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far our model is from theirs.
+    """Differences between our model and the reference.
 
     Attributes:
         parameters: how many.

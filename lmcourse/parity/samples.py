@@ -37,7 +37,7 @@ def _rope(theta: float, fraction: float | None = None, **more: Any) -> dict[str,
 
 
 def _eps(key: str | None) -> dict[str, float]:
-    """An epsilon large enough to be felt, where it can be set at all."""
+    """A norm epsilon large enough to matter, where it can be set at all."""
     return {} if key is None else {key: 1e-3}
 
 

@@ -1,4 +1,4 @@
-"""A probabilistic grammar that reads its own texts without a doubt, so that their probability and entropy are exact.
+"""An unambiguous probabilistic context-free grammar (PCFG): probability and entropy of its texts are exact.
 
 A text is written with a stack of symbols, at first one. The symbol on top is taken away, one of its rules is drawn, the
 rule's `text` is written, and its symbols `then` go on the stack, the first one on top. The text ends when the stack is

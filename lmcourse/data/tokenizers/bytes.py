@@ -36,5 +36,5 @@ class ByteTokenizer:
         return b"".join(look_up(BYTES, tokens)).decode(errors="replace")
 
     def to_json(self) -> dict[str, Any]:
-        """Its kind says everything."""
+        """Its `kind` alone: it has no other state."""
         return {"kind": "bytes"}

@@ -30,7 +30,7 @@ class CharacterTokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str]) -> CharacterTokenizer:
-        """For the characters of these texts, in Unicode's order.
+        """A tokenizer for the characters of these texts, in Unicode's order.
 
         Raises:
             ValueError: the texts have none.

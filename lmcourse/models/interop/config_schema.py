@@ -1,4 +1,4 @@
-"""What the entries of a config.json say about a model, in both directions.
+"""Translate between a Hugging Face config.json and a `FlatConfig`, in both directions.
 
 A family is described by a list of entries. Each reads some keys into fields of a `FlatConfig` and writes the same keys
 from them. A key that no entry speaks for, and that is not known to be harmless, is refused: it might change what the
@@ -37,7 +37,7 @@ HARMLESS = frozenset(
 
 
 class ConfigEntry(Protocol):
-    """Some keys of a config.json, and the fields that they state."""
+    """Some keys of a config.json, and the fields that they set."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True)
 class ConfigKey:
-    """One key that states one field.
+    """One key of config.json that sets one field.
 
     Attributes:
         default: the field's value where the key is absent or null; a function of the fields known so far computes it.
@@ -102,7 +102,7 @@ class ConfigKey:
 
 @dataclass(frozen=True, init=False)
 class FixedKey:
-    """A key with one value, or few that mean the same; anything else would be another model.
+    """A key with one supported value, or few that mean the same; any other is refused.
 
     Attributes:
         stated: whether the key must be there; otherwise its absence means the first value.
@@ -136,7 +136,7 @@ class FixedKey:
 
 @dataclass(frozen=True, init=False)
 class IgnoredKeys:
-    """Keys that mean nothing for the members of the family that are supported."""
+    """Keys without a meaning for the members of the family that are supported."""
 
     keys: tuple[str, ...]
 
@@ -171,7 +171,7 @@ class DerivedField:
 
 @dataclass(frozen=True)
 class ConfigSchema:
-    """All entries of a family, and the fields that are the same for all its members."""
+    """A family's config.json: its entries, and the fields that are the same for all members."""
 
     entries: tuple[ConfigEntry, ...]
     constants: Mapping[str, Any] = field(default_factory=dict)

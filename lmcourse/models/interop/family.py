@@ -1,4 +1,4 @@
-"""A family of published models: what its settings are called, and where its weights lie."""
+"""A Hugging Face model family: what its settings are called, and how its weights map to ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Weights = dict[str, Tensor]
 
 
 class ParameterMapping(NamedTuple):
-    """A parameter of ours and the ones of theirs that hold it."""
+    """One parameter of ours, the parameters of theirs that hold it, and how they are laid out."""
 
     ours: str
     theirs: list[str]
@@ -35,7 +35,7 @@ class ParameterMapping(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """One description, read in both directions.
+    """One Hugging Face model family: config schema and weight mapping, for import and export.
 
     Attributes:
         name: "model_type" in config.json.

@@ -28,7 +28,7 @@ ModelConfig = TransformerConfig | EncoderDecoderConfig
 
 @dataclass(frozen=True)
 class FlatConfig:
-    """What a published model can vary in. The defaults are Llama's.
+    """The fields that published models vary in, as one flat list. The defaults are Llama's.
 
     Attributes:
         local_layers: per layer, whether its attention is limited to `local_span` tokens: a window or a chunk, as
@@ -99,7 +99,7 @@ class FlatConfig:
 
 
 def unflatten(flat: FlatConfig) -> ModelConfig:
-    """The nested configuration.
+    """The nested configuration of a flat one.
 
     Raises:
         ValueError: fields contradict each other.

@@ -1,4 +1,4 @@
-"""The two settings that files write in many ways: the rotation, and which layers are local."""
+"""Config entries that files write in many ways: RoPE, and which layers are local (sliding window)."""
 
 from __future__ import annotations
 

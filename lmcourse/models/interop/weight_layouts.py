@@ -1,4 +1,4 @@
-"""How the same numbers lie in two files: one weight of ours, and the ones of theirs that it is made of.
+"""Weight layouts: how one weight of ours is joined from the weights of a Hugging Face file, and split into them.
 
 All layouts only move numbers, so the same functions carry weights and gradients, in both directions.
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 class HeadSizes(NamedTuple):
-    """The sizes of an attention layer."""
+    """The head counts and head width of an attention layer."""
 
     heads: int
     kv_heads: int
@@ -28,7 +28,7 @@ class HeadSizes(NamedTuple):
 
 
 class WeightLayout(Protocol):
-    """Where a weight of ours lies in their file. Names leave out the last part, "weight" or "bias"."""
+    """How a weight of ours is stored in their file. Names leave out the last part, "weight" or "bias"."""
 
     def names(self, heads: HeadSizes) -> list[str]:
         """Their names; * stands for the number of the layer."""
@@ -45,7 +45,7 @@ class WeightLayout(Protocol):
 
 @dataclass(frozen=True)
 class Same:
-    """One weight, stored as ours is."""
+    """One weight, copied unchanged."""
 
     name: str
 
@@ -112,7 +112,7 @@ class Grouped(Same):
 
 @dataclass(frozen=True, init=False)
 class Stacked:
-    """Several matrices of theirs, one below the other in ours: of equal height, or q, k and v."""
+    """Several matrices of theirs, concatenated along the output features: equal sizes, or q, k and v."""
 
     parts: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""The course's own sizes: today's shape, small enough to train where you are."""
+"""The course's own models: LLaMA-style, small enough to train on a laptop."""
 
 from __future__ import annotations
 

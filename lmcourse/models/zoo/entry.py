@@ -1,4 +1,4 @@
-"""What the zoo knows of a model, and how to find one."""
+"""The record of one published model: its configuration, source and parameter count."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Entry:
 
     @cached_property
     def parameters(self) -> int:
-        """How many parameters the model has, counted on a model without memory; tied ones count once."""
+        """Number of parameters, counted on a model without memory; tied ones count once."""
         with torch.device("meta"):
             return sum(parameter.numel() for parameter in self.build().parameters())
 

@@ -1,4 +1,4 @@
-"""Configurations from the few numbers that papers print.
+"""Helper constructors: GPT-style and LLaMA-style configurations from the few numbers that papers print.
 
 Two habits cover most models: GPT-2's (LayerNorm, biases, GELU, learned positions) and LLaMA's (RMSNorm, no biases,
 SwiGLU, RoPE). What a model does otherwise is an argument.
@@ -40,7 +40,7 @@ def gpt_like(
     dropout: float = 0.0,
     **attention: Any,
 ) -> TransformerConfig:
-    """A decoder after GPT-2: learned positions, biases everywhere, GELU, a feed-forward of 4 d.
+    """A GPT-2-style decoder: learned positions, biases everywhere, GELU, a feed-forward of 4 d.
 
     Args:
         layers, d_model, heads, vocab_size, context: the sizes.
@@ -84,7 +84,7 @@ def llama_like(
     layer_pattern: Sequence[dict[str, Any]] = ({},),
     **attention: Any,
 ) -> TransformerConfig:
-    """A decoder after LLaMA: RMSNorm before each branch, RoPE, SwiGLU, no biases.
+    """A LLaMA-style decoder: RMSNorm before each branch, RoPE, SwiGLU, no biases.
 
     Args:
         layers, d_model, heads, d_ff, vocab_size, context: the sizes.

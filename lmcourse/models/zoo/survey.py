@@ -34,7 +34,7 @@ PLAIN = {
 
 @dataclass(frozen=True)
 class Row:
-    """One model in the table; of an encoder–decoder, its decoder.
+    """One row of the table: a model, or an encoder–decoder's decoder.
 
     Attributes:
         name, year, parameters: which model; parameters are counted.

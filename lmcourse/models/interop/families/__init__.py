@@ -1,4 +1,4 @@
-"""All families that can be translated."""
+"""All supported Hugging Face model families."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ MPT = Family(
 
 @dataclass(frozen=True)
 class FalconEntry:
-    """Three switches and two numbers for what is two flat: how many key heads, and how the branches lie."""
+    """Falcon's five keys for two flat fields: the number of key heads, and serial or parallel branches."""
 
     keys: tuple[str, ...] = (
         "new_decoder_architecture",
@@ -179,7 +179,7 @@ class FalconEntry:
 
 
 def _two_norms(config: ModelConfig) -> Mapping[str, WeightLayout]:
-    """The norms' other names, where attention and feed-forward each have one."""
+    """Weight names of the norms where attention and feed-forward each have one."""
     if flatten(config).branches != "parallel_two_norms":
         return {}
     return {"blocks.*.norm": Same(BLOCK + "ln_attn"), "blocks.*.norm_feed_forward": Same(BLOCK + "ln_mlp")}

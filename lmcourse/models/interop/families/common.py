@@ -1,4 +1,4 @@
-"""ConfigJson and names that many families share."""
+"""Config entries and weight names that many families share."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def same_as(name: str) -> Any:
 
 
 def per_head(known: Fields) -> int:
-    """A default: the width shared out evenly."""
+    """A default: d_head = d_model / heads."""
     return int(known["d_model"] // known["heads"])
 
 

@@ -1,4 +1,4 @@
-"""OPT, and its 350M member: norms after the sum, and an embedding narrower than the model."""
+"""OPT, and its 350M member: post-norm, and an embedding narrower than the model."""
 
 from __future__ import annotations
 
