@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lmcourse.models.config import EncoderDecoderConfig
-from lmcourse.models.transformer import Transformer, build_position_bias, count_from_zero, forward_context
+from lmcourse.models.transformer import Transformer, build_position_bias, default_positions, forward_context
 from lmcourse.nn.attention_pattern import PADDING_POSITION
 from lmcourse.nn.block import CrossBlock
 from lmcourse.nn.context import KVCache
@@ -21,11 +21,11 @@ class EncoderMemory:
     """The encoded source text: per decoder layer its cross-attention keys and values, and which are not padding."""
 
     layers: tuple[tuple[Tensor, Tensor], ...]
-    visible: Bool[Tensor, "b t"]
+    source_mask: Bool[Tensor, "b t"]
 
     def select(self, rows: Int[Tensor, " n"]) -> EncoderMemory:
         """The memory of these rows of the batch, in this order."""
-        return EncoderMemory(tuple((k[rows], v[rows]) for k, v in self.layers), self.visible[rows])
+        return EncoderMemory(tuple((k[rows], v[rows]) for k, v in self.layers), self.source_mask[rows])
 
 
 class EncoderDecoder(nn.Module):
@@ -62,8 +62,8 @@ class EncoderDecoder(nn.Module):
     def encode(self, source: Int[Tensor, "b t"], positions: Int[Tensor, "b t"] | None = None) -> EncoderMemory:
         """Encode a source text: keys and values for every decoder layer."""
         encoded = self.encoder.encode(source, positions)
-        visible = (count_from_zero(source) if positions is None else positions) != PADDING_POSITION
-        return EncoderMemory(tuple(block.cross.layer.project_kv(encoded) for block in self.blocks), visible)  # type: ignore[union-attr,operator]
+        source_mask = (default_positions(source) if positions is None else positions) != PADDING_POSITION
+        return EncoderMemory(tuple(block.cross.layer.project_kv(encoded) for block in self.blocks), source_mask)  # type: ignore[union-attr,operator]
 
     def decode(
         self,
@@ -77,6 +77,6 @@ class EncoderDecoder(nn.Module):
         context.prepare(layer.attention.pattern for layer in self.config.decoder.layers)
         x = self.embedding(target, context.shared_positions)
         for block, remembered in zip(self.blocks, memory.layers, strict=True):
-            x = block(x, context, remembered, memory.visible)
+            x = block(x, context, remembered, memory.source_mask)
         logits: Tensor = self.head(self.norm(x))
         return logits

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from lmcourse.nn.attend import attend_fused, attention_weights, weighted_values
 from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.checks import check_probability
 from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.qk_norm import QKNormConfig, build_head_norm
 from lmcourse.nn.relative_position_vectors import RelativePositionVectors, RelativePositionVectorsConfig
 from lmcourse.nn.rotary import Rotary, RotaryConfig
-from lmcourse.nn.temperature import TemperatureConfig
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class AttentionConfig:
     rotary: RotaryConfig | None = None
     relative_position_vectors: RelativePositionVectorsConfig | None = None
     qk_norm: QKNormConfig | None = None
-    temperature: TemperatureConfig | None = None
+    temperature: AttentionTemperatureConfig | None = None
     scale: float | None = None
     soft_cap: float | None = None
     bias: bool = False
@@ -156,7 +156,7 @@ class Attention(nn.Module):
         """Mask and bias, or no mask and whether attention is causal: for a text read from its start, and for a single
         new token, which sees all that the cache returns, none has to be built."""
         new, keys = context.positions.shape[1], key_positions.shape[1]
-        if context.unpadded and context.position_bias is None and context.prefix is None:
+        if context.unpadded and context.position_bias is None and context.prefix_lengths is None:
             if new == 1 and not self.pattern.sparse:
                 return None, None, False
             if new == keys and self.pattern.is_causal_within(new):

@@ -59,20 +59,20 @@ class AttentionPattern:
         return self.causal and (self.size is None or length <= self.size)
 
     def visible(
-        self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"], prefix: Int[Tensor, " b"] | None = None
+        self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"], prefix_lengths: Int[Tensor, " b"] | None = None
     ) -> Bool[Tensor, "b s t"]:
         """Whether each query sees each key.
 
         Args:
             query, key: their positions in the text; PADDING_POSITION marks padding.
-            prefix: per sequence, how many tokens at its start see each other whatever their order (Raffel et al.,
-                2020).
+            prefix_lengths: per sequence, how many tokens at its start see each other whatever their order (Raffel et
+                al., 2020).
         """
         q, k = query[:, :, None], key[:, None, :]
         seen = self._pattern(q, k)
         if self.causal:
             past = k <= q
-            seen = seen & (past if prefix is None else past | (k < prefix[:, None, None]))
+            seen = seen & (past if prefix_lengths is None else past | (k < prefix_lengths[:, None, None]))
         return seen & (k != PADDING_POSITION)
 
     def _pattern(self, q: Int[Tensor, "b s 1"], k: Int[Tensor, "b 1 t"]) -> Bool[Tensor, "b s t"]:

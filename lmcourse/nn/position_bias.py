@@ -38,11 +38,11 @@ class AlibiConfig:
     et al., 2023, MosaicBERT and its code): clamped at 0, all later tokens would be as near as the token itself.
 
     Attributes:
-        rounded: slopes and products are rounded to bf16 and divided by √d_head with the scores, as Falcon does. Causal
-            attention only: it adds slope × the key's position, which makes later tokens the nearer, the farther away.
+        falcon_bf16: slopes and products are rounded to bf16 and divided by √d_head with the scores, as Falcon does.
+            Causal attention only: it adds slope × the key's position, so later tokens would be the nearer, the farther away.
     """
 
-    rounded: bool = False
+    falcon_bf16: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,15 +72,15 @@ class Alibi(nn.Module):
 
     def __init__(self, config: AlibiConfig, heads: int, d_head: int) -> None:
         super().__init__()
-        self.rounded = config.rounded
-        self.factor = d_head**-0.5 if config.rounded else 1.0
+        self.falcon_bf16 = config.falcon_bf16
+        self.factor = d_head**-0.5 if config.falcon_bf16 else 1.0
         self.slopes = Fp32Buffer(partial(alibi_slopes, heads))
 
     def forward(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Float[Tensor, "b h s t"]:
         """The bias on the score of every pair of these positions."""
         # A softmax does not see what is added to a whole row, so slope · key would do; the distance keeps numbers
         # small. The rounded form has to follow its model to the bit.
-        if self.rounded:
+        if self.falcon_bf16:
             product: Tensor = self.slopes().bfloat16()[:, None, None] * key[:, None, None, :].bfloat16()
             return product.float() * self.factor
         distance = (query[:, :, None] - key[:, None, :]).abs()

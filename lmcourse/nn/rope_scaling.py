@@ -24,7 +24,8 @@ class Llama3RopeScaling:
         factor: what the frequencies of slow pairs are divided by.
         original_context: the context the model was trained on first, in tokens.
         low_freq_factor: a pair that rotates at most so often within it is slow.
-        high_freq_factor: a pair that rotates at least so often keeps its frequency; between the two, both are mixed. If they are equal nothing is mixed (Llama 4).
+        high_freq_factor: a pair that rotates at least so often keeps its frequency; between the two, both are
+            mixed. If they are equal nothing is mixed (Llama 4).
     """
 
     factor: float

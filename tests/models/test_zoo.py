@@ -46,11 +46,11 @@ def tolerance(published: int) -> float:
 
 @MODELS
 def test_the_count_is_the_published_one_or_says_why_not(entry: Entry) -> None:
-    if entry.published is None:
+    if entry.published_parameters is None:
         assert entry.note, "nothing proves these sizes: the entry must say where they come from"
         return
-    agrees = abs(entry.parameters - entry.published) <= tolerance(entry.published)
-    assert agrees == (not entry.differs), (entry.parameters, entry.published)
+    agrees = abs(entry.parameters - entry.published_parameters) <= tolerance(entry.published_parameters)
+    assert agrees == (not entry.count_difference), (entry.parameters, entry.published_parameters)
 
 
 @pytest.mark.parametrize(("name", "count"), KNOWN.items())
@@ -215,4 +215,4 @@ def test_the_survey_has_a_row_for_every_model() -> None:
     small = [entry for entry in all_models() if len(entry.decoder.layers) <= 12]
     assert [row.name for row in survey(small)] == [entry.name for entry in small]
     for entry in all_models():
-        assert set(entry.really) <= set(survey([find_model("nano")])[0].__dataclass_fields__)
+        assert set(entry.survey_overrides) <= set(survey([find_model("nano")])[0].__dataclass_fields__)

@@ -6,7 +6,7 @@ language that the course trains on, `words` its words.
 
 from __future__ import annotations
 
-from lmcourse.data.grammar.rules import Grammar, Rule
+from lmcourse.data.grammar.rules import Grammar, Production
 from lmcourse.data.grammar.stories import entropy_per_sentence, story_grammar
 
-__all__ = ["Grammar", "Rule", "entropy_per_sentence", "story_grammar"]
+__all__ = ["Grammar", "Production", "entropy_per_sentence", "story_grammar"]

@@ -15,10 +15,10 @@ from lmcourse.errors import CourseError
 from lmcourse.models.interop.flat_config import FlatConfig
 
 ConfigJson = Mapping[str, Any]
-Fields = dict[str, Any]
+FieldValues = dict[str, Any]
 """The fields of a `FlatConfig` read so far, by name."""
 
-HARMLESS = frozenset(
+IGNORABLE_KEYS = frozenset(
     # Names and book-keeping, how weights were first drawn, how a tokenizer or `generate` is set up; heads of other
     # tasks; and settings of old versions that were never read, or repeat another.
     """
@@ -44,7 +44,7 @@ class ConfigEntry(Protocol):
         """The keys it speaks for."""
         ...
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far.
 
         Raises:
@@ -77,7 +77,7 @@ class ConfigKey:
     key: str
     field: str
     default: Any = REQUIRED
-    read_as: Callable[[Any, Fields], Any] = lambda value, known: value
+    read_as: Callable[[Any, FieldValues], Any] = lambda value, known: value
     write_as: Callable[[Any, FlatConfig], Any] = lambda value, flat: value
 
     @property
@@ -85,7 +85,7 @@ class ConfigKey:
         """The keys that it reads and writes."""
         return (self.key,)
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         value = settings.get(self.key)
         if value is not None:
@@ -122,7 +122,7 @@ class FixedKey:
         """The keys that it reads and writes."""
         return (self.key,)
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         value = settings.get(self.key, None if self.stated else self.allowed[0])
         if value not in self.allowed:
@@ -143,7 +143,7 @@ class IgnoredKeys:
     def __init__(self, *keys: str) -> None:
         object.__setattr__(self, "keys", keys)
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         pass
 
@@ -157,10 +157,10 @@ class DerivedField:
     """A field that no key states because it follows from others."""
 
     field: str
-    rule: Callable[[Fields], Any]
+    rule: Callable[[FieldValues], Any]
     keys: tuple[str, ...] = ()
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         known[self.field] = self.rule(known)
 
@@ -182,11 +182,11 @@ class ConfigSchema:
         Raises:
             CourseError: a key is missing, unknown, or has a value that is not supported.
         """
-        spoken_for = {key for entry in self.entries for key in entry.keys} | HARMLESS
+        spoken_for = {key for entry in self.entries for key in entry.keys} | IGNORABLE_KEYS
         for key, value in settings.items():
             if key not in spoken_for and value is not None and not key.endswith("_token_id"):
                 raise CourseError(f"{key}={value!r} is not a setting we know; supported: {', '.join(self.named)}")
-        known: Fields = dict(self.constants)
+        known: FieldValues = dict(self.constants)
         for entry in self.entries:
             entry.read(settings, known)
         return FlatConfig(**known)

@@ -44,7 +44,7 @@ class WeightLayout(Protocol):
 
 
 @dataclass(frozen=True)
-class Same:
+class Unchanged:
     """One weight, copied unchanged."""
 
     name: str
@@ -63,7 +63,7 @@ class Same:
 
 
 @dataclass(frozen=True)
-class Transposed(Same):
+class Transposed(Unchanged):
     """A matrix stored as in × out: the Conv1D of GPT-2. A bias has nothing to transpose."""
 
     def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
@@ -76,7 +76,7 @@ class Transposed(Same):
 
 
 @dataclass(frozen=True)
-class PerHead(Same):
+class PerHead(Unchanged):
     """A scale for each head's features: heads × width, where ours has an axis for the tokens between them."""
 
     def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
@@ -89,7 +89,7 @@ class PerHead(Same):
 
 
 @dataclass(frozen=True)
-class Grouped(Same):
+class FusedGroupedQKV(Unchanged):
     """q, k and v fused group by group: the g query heads that share a key head, then that key, then its value.
 
     With a group of one, (q, k, v) head by head (GPT-NeoX, BLOOM); with a single group, [q | k | v] (Falcon 7B).
@@ -111,7 +111,7 @@ class Grouped(Same):
 
 
 @dataclass(frozen=True, init=False)
-class Stacked:
+class Concatenated:
     """Several matrices of theirs, concatenated along the output features: equal sizes, or q, k and v."""
 
     parts: tuple[str, ...]
@@ -135,7 +135,7 @@ class Stacked:
 
 
 @dataclass(frozen=True)
-class OnePerHead:
+class PerHeadModules:
     """A module for each head (StableLM's norms): {head} stands for its number."""
 
     name: str

@@ -22,21 +22,21 @@ class Entry:
         year: of its first publication.
         source: the paper, report or configuration file the numbers are from.
         config: its architecture. Dropout is that of pre-training.
-        published: how many parameters it is said to have, with the digits that were published: 175_000_000_000 stands
-            for "175B". None if nobody says.
+        published_parameters: how many parameters it is said to have, with the digits that were published:
+            175_000_000_000 stands for "175B". None if nobody says.
         note: what is not published, or left out here.
-        differs: why our count and the published one disagree, where they do.
-        really: cells of the survey that the configuration cannot express, such as Gopher's positions.
+        count_difference: why our count and the published one disagree, where they do.
+        survey_overrides: cells of the survey that the configuration cannot express, such as Gopher's positions.
     """
 
     name: str
     year: int
     source: str
     config: TransformerConfig | EncoderDecoderConfig
-    published: int | None = None
+    published_parameters: int | None = None
     note: str = ""
-    differs: str = ""
-    really: Mapping[str, str] = field(default_factory=dict)
+    count_difference: str = ""
+    survey_overrides: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def decoder(self) -> TransformerConfig:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lmcourse.models.config import TransformerConfig, repeat
+from lmcourse.models.config import TransformerConfig, repeat_layers
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import BlockConfig, LayerConfig
@@ -56,7 +56,7 @@ def gpt_like(
     return TransformerConfig(
         vocab_size=vocab_size,
         d_model=d_model,
-        layers=repeat([layer], layers),
+        layers=repeat_layers([layer], layers),
         block=blocks,
         embedding=embedding or EmbeddingConfig("learned", max_positions=context, dropout=dropout),
         head=head or HeadConfig(),
@@ -101,7 +101,7 @@ def llama_like(
     return TransformerConfig(
         vocab_size=vocab_size,
         d_model=d_model,
-        layers=repeat([LayerConfig(replace(common, **changes), wide) for changes in layer_pattern], layers),
+        layers=repeat_layers([LayerConfig(replace(common, **changes), wide) for changes in layer_pattern], layers),
         block=blocks,
         embedding=embedding or EmbeddingConfig(),
         head=head or HeadConfig(tied=tied),
