@@ -19,7 +19,7 @@ from lmcourse.nn.position_bias import Alibi, AlibiConfig, RelativePositionBias
 
 
 class Transformer(nn.Module):
-    """The model that a configuration describes."""
+    """The transformer of a configuration: a decoder or an encoder."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class Transformer(nn.Module):
         prefix_lengths: Int[Tensor, " b"] | None = None,
         kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s d"]:
-        """The vectors that the head reads; for an encoder, the result."""
+        """The last layer's vectors, after the final norm: what the head reads; for an encoder, the result."""
         context = forward_context(self.embedding, self.position_bias, tokens, positions, prefix_lengths, kv_cache)
         context.prepare(layer.attention.pattern for layer in self.config.layers)
         x = self.embedding(tokens, context.shared_positions)
@@ -87,7 +87,7 @@ def forward_context(
     prefix_lengths: Int[Tensor, " b"] | None,
     kv_cache: KVCache | None,
 ) -> ForwardContext:
-    """What the layers of a model share while these tokens go through them.
+    """The `ForwardContext` of a pass over these tokens.
 
     Raises:
         ValueError: there are more tokens than learned positions, or a prefix meets a bias that is for causal attention.
@@ -107,7 +107,7 @@ def forward_context(
 
 
 def build_position_bias(config: TransformerConfig) -> nn.Module | None:
-    """The bias on attention scores that a configuration asks for."""
+    """The position bias of a configuration: ALiBi, T5's relative position bias, or None."""
     if config.position_bias is None:
         return None
     first = config.layers[0].attention

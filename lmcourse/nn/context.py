@@ -36,7 +36,7 @@ class KVCache(Protocol):
 
 @dataclass
 class ForwardContext:
-    """What all layers share while a batch goes through them once.
+    """What all layers share during one forward pass of a batch.
 
     Attributes:
         positions: of the tokens; PADDING_POSITION marks padding.

@@ -39,7 +39,7 @@ class AlibiConfig:
 
     Attributes:
         falcon_bf16: slopes and products are rounded to bf16 and divided by √d_head with the scores, as Falcon does.
-            Causal attention only: it adds slope × the key's position, so later tokens would be the nearer, the farther away.
+            Causal attention only: it adds slope × the key's position, which would favour later tokens.
     """
 
     falcon_bf16: bool = False

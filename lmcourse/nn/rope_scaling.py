@@ -47,9 +47,9 @@ class Llama3RopeScaling:
 
     def __call__(self, frequencies: Float[Tensor, " pairs"]) -> Float[Tensor, " pairs"]:
         """The new frequencies, in radians per token."""
-        turns = self.original_context * frequencies / (2 * math.pi)
+        rotations = self.original_context * frequencies / (2 * math.pi)
         band = max(self.high_freq_factor - self.low_freq_factor, 1e-9)
-        kept = ((turns - self.low_freq_factor) / band).clamp(0, 1)
+        kept = ((rotations - self.low_freq_factor) / band).clamp(0, 1)
         return frequencies * (kept + (1 - kept) / self.factor)
 
 
@@ -96,10 +96,10 @@ class Yarn:
         slowed = ((torch.arange(pairs) - first) / (last - first).clamp(min=1e-3)).clamp(0, 1)
         return frequencies * (1 - slowed + slowed / self.factor)
 
-    def _pair(self, frequencies: Float[Tensor, " pairs"], turns: float) -> Float[Tensor, ""]:
-        """The number of the pair that turns so often within the trained context: a fraction, perhaps none of them."""
+    def _pair(self, frequencies: Float[Tensor, " pairs"], rotations: float) -> Float[Tensor, ""]:
+        """The index of the pair that rotates so often within the trained context: a fraction, perhaps none of them."""
         step = torch.log(frequencies[0] / frequencies[-1]) / max(len(frequencies) - 1, 1)
-        ratio = torch.log(self.original_context * frequencies[0] / (2 * math.pi * turns))
+        ratio = torch.log(self.original_context * frequencies[0] / (2 * math.pi * rotations))
         return (ratio / step).nan_to_num()
 
 

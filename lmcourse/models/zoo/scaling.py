@@ -77,7 +77,7 @@ def bloom(layers: int, d_model: int, heads: int) -> TransformerConfig:
 
 
 def neox(layers: int, d_model: int, heads: int, vocab_size: int, activation: str) -> TransformerConfig:
-    """GPT-NeoX and Pythia: parallel with two norms, a quarter of each head turned."""
+    """GPT-NeoX and Pythia: parallel with two norms, RoPE on a quarter of each head."""
     return gpt_like(
         layers,
         d_model,

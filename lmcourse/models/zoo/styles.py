@@ -94,8 +94,8 @@ def llama_like(
         block, feed_forward, embedding, head, attention: fields that differ; embedding and head as a whole.
         layer_pattern: per layer of a repeating group, the fields of attention that differ in it.
     """
-    turned = RotaryConfig(theta, **(rotary or {}))
-    common = replace(AttentionConfig(heads, rotary=turned), **attention)
+    rope = RotaryConfig(theta, **(rotary or {}))
+    common = replace(AttentionConfig(heads, rotary=rope), **attention)
     wide = replace(FeedForwardConfig(d_ff), **(feed_forward or {}))
     blocks = replace(BlockConfig(norm), **(block or {}))
     return TransformerConfig(

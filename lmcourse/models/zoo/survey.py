@@ -1,4 +1,4 @@
-"""The table of architectures: who chose what. Every cell is read off a configuration."""
+"""The table of architectures of all models. Every cell is read off a configuration."""
 
 from __future__ import annotations
 

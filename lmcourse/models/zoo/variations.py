@@ -121,7 +121,7 @@ def command(
 
 
 def nemotron4(layers: int, d_model: int, heads: int) -> TransformerConfig:
-    """Nemotron-4: squared ReLU without a gate, LayerNorm with 1 + w, half of each head turned."""
+    """Nemotron-4: squared ReLU without a gate, LayerNorm with 1 + w, RoPE on half of each head."""
     return llama_like(
         layers,
         d_model,
@@ -137,7 +137,7 @@ def nemotron4(layers: int, d_model: int, heads: int) -> TransformerConfig:
 
 
 def early_phi(layers: int, d_model: int, heads: int, fraction: float) -> TransformerConfig:
-    """Phi-1.5 and Phi-2: parallel, biases everywhere, part of each head turned."""
+    """Phi-1.5 and Phi-2: parallel, biases everywhere, RoPE on part of each head."""
     return gpt_like(
         layers,
         d_model,

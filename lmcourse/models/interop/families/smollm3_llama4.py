@@ -80,7 +80,7 @@ SMOLLM3 = Family(
 
 @dataclass(frozen=True)
 class AttentionTemperatureEntry:
-    """Llama 4's sharper attention at far positions, on the layers that do not rotate."""
+    """Llama 4's attention temperature, on the layers that do not rotate."""
 
     keys: tuple[str, ...] = ("attn_temperature_tuning", "floor_scale", "attn_scale")
 

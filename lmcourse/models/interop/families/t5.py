@@ -27,7 +27,7 @@ from lmcourse.nn.position_bias import RelativePositionBiasConfig
 
 @dataclass(frozen=True)
 class RelativePositionBiasEntry:
-    """The learned bias by ranges of distances."""
+    """T5's relative position bias: number of buckets and largest distance."""
 
     keys: tuple[str, ...] = ("relative_attention_num_buckets", "relative_attention_max_distance")
 
