@@ -117,7 +117,7 @@ class Cache:
         return sum(part.nbytes for pair in self._memory if pair is not None for part in pair)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
-        """Go on with these rows, in this order; a row may come more than once (beam search)."""
+        """Keep these rows of the batch, in this order; a row may come more than once (beam search)."""
         for layout in self._layouts:
             layout.select(rows)
         self._memory = [pair and (pair[0][rows], pair[1][rows]) for pair in self._memory]

@@ -24,7 +24,7 @@ INITIAL_WIDTH = 64
 
 
 class CacheLayout(Protocol):
-    """Which slot each token of a layer has.
+    """Interface of a layer's cache layout: which slot each token has.
 
     Attributes:
         width: how many tokens a text can have in it now.
@@ -35,7 +35,7 @@ class CacheLayout(Protocol):
     key_positions: Int[Tensor, "b t"]
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
-        """Find a slot for every token of a pass.
+        """Assign a slot to every token of a forward pass.
 
         Args:
             positions: where they stand in their texts; PADDING_POSITION marks padding.
@@ -49,7 +49,7 @@ class CacheLayout(Protocol):
         """The same layout for a `StaticCache`, after `tokens` columns were read."""
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
-        """Go on with these rows of the batch, in this order."""
+        """Keep these rows of the batch, in this order."""
 
     def to(self, device: torch.device) -> None:
         """Move to a device."""
@@ -70,7 +70,7 @@ class GrowingBuffer:
         self._new = slice(0, 0)
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
-        """Find a slot for every token of a pass; arguments as in `CacheLayout`."""
+        """Assign a slot to every token of a forward pass; arguments as in `CacheLayout`."""
         rows, count = positions.shape
         self._new = slice(self.length, self.length + count)
         self.length += count
@@ -94,7 +94,7 @@ class GrowingBuffer:
         return StaticLayout(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=False)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
-        """Go on with these rows of the batch, in this order."""
+        """Keep these rows of the batch, in this order."""
         self._positions = self._positions[rows]
 
     def to(self, device: torch.device) -> None:
@@ -126,7 +126,7 @@ class RingBuffer:
         self._first = True  # nothing was stored before this pass
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
-        """Find a slot for every token of a pass; arguments as in `CacheLayout`."""
+        """Assign a slot to every token of a forward pass; arguments as in `CacheLayout`."""
         self._first = self._positions.numel() == 0
         if self._first:
             self._positions = positions.new_full((positions.shape[0], self.width), PADDING_POSITION)
@@ -167,7 +167,7 @@ class RingBuffer:
         return StaticLayout(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=True)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
-        """Go on with these rows of the batch, in this order."""
+        """Keep these rows of the batch, in this order."""
         self._positions = self._positions[rows]
 
     def to(self, device: torch.device) -> None:

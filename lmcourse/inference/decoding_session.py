@@ -56,7 +56,7 @@ class DecodingSession:
 
     @torch.inference_mode()
     def select(self, rows: Int[Tensor, " n"]) -> None:
-        """Go on with these rows, in this order."""
+        """Keep these rows of the batch, in this order."""
         self.cache.select(rows)
         if self.memory is not None:
             self.memory = self.memory.select(rows)

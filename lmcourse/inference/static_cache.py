@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 class StaticLayout:
-    """Which slot each token of a layer has, with all sizes fixed.
+    """A cache layout whose sizes are all fixed: which slot each token of a layer has.
 
     Args:
         key_positions: the position of what each slot holds.

@@ -42,7 +42,7 @@ def _eps(key: str | None) -> dict[str, float]:
 
 
 def _llama(eps: str | None = "rms_norm_eps", **changes: Any) -> dict[str, Any]:
-    """Six query heads on two key heads, on a width that they do not fill."""
+    """Settings of a Llama-like model: six query heads on two key heads, on a width that they do not fill."""
     return (
         {
             "vocab_size": VOCAB_SIZE,
@@ -62,14 +62,14 @@ def _llama(eps: str | None = "rms_norm_eps", **changes: Any) -> dict[str, Any]:
 
 
 def _even(eps: str | None, **changes: Any) -> dict[str, Any]:
-    """For families that cut the width into heads."""
+    """Settings for families that divide the width among heads."""
     settings = _llama(eps, **{"hidden_size": 72, **changes})
     del settings["head_dim"]
     return settings
 
 
 def _mha(eps: str, **changes: Any) -> dict[str, Any]:
-    """Five heads, each with a key of its own."""
+    """Settings of multi-head attention: five heads, each with a key of its own."""
     settings = _even(eps, **{"hidden_size": 60, "num_attention_heads": 5, **changes})
     del settings["num_key_value_heads"]
     return settings

@@ -70,7 +70,7 @@ def layers(draw: st.DrawFn, heads: int, d_model: int, d_head: int | None, causal
 def ends(draw: st.DrawFn, width: int | None, even: bool) -> EmbeddingConfig:
     kinds: list[dict[str, Any]] = [
         {},
-        {"positions": "learned", "max_positions": LONGEST, "offset": draw(st.integers(0, 2))},
+        {"positions": "learned", "max_positions": LONGEST, "position_offset": draw(st.integers(0, 2))},
     ]
     if even:
         kinds.append({"positions": "sinusoidal"})

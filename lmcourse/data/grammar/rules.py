@@ -36,10 +36,10 @@ from numpy import ndarray
 
 @dataclass(frozen=True)
 class Production:
-    """One way to write a symbol.
+    """A production of the grammar: one way to rewrite a symbol.
 
     Attributes:
-        probability: of this rule among those of its symbol, more than 0.
+        probability: of this production among those of its symbol, more than 0.
         text: what it writes.
         next_symbols: the symbols that must be written after it, in this order.
     """

@@ -1,4 +1,4 @@
-"""The tokenizer that needs no training: a token is a byte of the text's UTF-8."""
+"""Byte tokenizer, which needs no training: a token is a byte of the text's UTF-8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A token for each character that a text has: small vocabularies, long sequences, nothing else can be read."""
+"""Character tokenizer, a token per character of the training text: small vocabularies, long sequences, nothing else can be read."""
 
 from __future__ import annotations
 
