@@ -1,4 +1,4 @@
-"""Character tokenizer, a token per character of the training text: small vocabularies, long sequences, nothing else can be read."""
+"""Character tokenizer, a token per character of the training text: a small vocabulary, and nothing else can be read."""
 
 from __future__ import annotations
 
