@@ -53,7 +53,7 @@ Marks = dict[str, dict[str, float | None]]
 
 
 @dataclass(frozen=True)
-class Contestant:
+class GradingMethod:
     """A way to grade a class.
 
     Attributes:
@@ -76,35 +76,35 @@ class Graded:
     marks: Marks
 
 
-def contestants() -> list[Contestant]:
+def grading_methods() -> list[GradingMethod]:
     """The first is what the others are compared with."""
     ours = (REPOSITORY / "nbgrader_config.py").read_text(encoding="utf-8")
     autograde = (*NBGRADER, "autograde", "ASSIGNMENT")
     record = (sys.executable, "-m", "lmcourse", "grade", "submitted", "--record", "--json")
     return [
-        Contestant("nbgrader", PLAIN, autograde),
-        Contestant("nbgrader, locked in", ours, autograde),
-        Contestant("lmcourse grade", ours, record),
+        GradingMethod("nbgrader", PLAIN, autograde),
+        GradingMethod("nbgrader, locked in", ours, autograde),
+        GradingMethod("lmcourse grade", ours, record),
     ]
 
 
-def compete(contestant: Contestant, chapter: Chapter, folder: Path, submitted: Path, seed: int) -> Graded:
+def grade_class(method: GradingMethod, chapter: Chapter, folder: Path, submitted: Path, seed: int) -> Graded:
     """Grade the class in a fresh course."""
     folder.mkdir()
-    (folder / "nbgrader_config.py").write_text(contestant.config, encoding="utf-8")
+    (folder / "nbgrader_config.py").write_text(method.config, encoding="utf-8")
     shutil.copytree(REPOSITORY / "solutions" / chapter.id, folder / "solutions" / chapter.id)
     shutil.copytree(submitted, folder / "submitted")
     environment = environment_with(seed)
     subprocess.run(
         [*NBGRADER, "generate_assignment", chapter.id], cwd=folder, env=environment, check=True, capture_output=True
     )
-    command = [chapter.id if word == "ASSIGNMENT" else word for word in contestant.command]
+    command = [chapter.id if word == "ASSIGNMENT" else word for word in method.command]
     log = folder / "log.txt"
     watched = watch(command, folder, environment, log)
     if watched.status:
         last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-10:]
-        print(f"{contestant.name} ended with status {watched.status}:", *last, sep="\n    ", file=sys.stderr)
-    return Graded(contestant.name, watched, marks_in(folder / "gradebook.db", chapter))
+        print(f"{method.name} ended with status {watched.status}:", *last, sep="\n    ", file=sys.stderr)
+    return Graded(method.name, watched, marks_in(folder / "gradebook.db", chapter))
 
 
 def environment_with(seed: int) -> dict[str, str]:
@@ -129,7 +129,7 @@ def marks_in(gradebook: Path, chapter: Chapter) -> Marks:
 
 
 def differences(graded: Graded, first: Graded, students: Sequence[str]) -> list[str]:
-    """One line for every mark that is missing, or another one than the first contestant gave."""
+    """One line for every mark that is missing, or another one than the first method gave."""
     found = []
     for student in students:
         mine, theirs = graded.marks.get(student, {}), first.marks.get(student, {})
@@ -144,7 +144,7 @@ def differences(graded: Graded, first: Graded, students: Sequence[str]) -> list[
 
 
 def row(graded: Graded, first: Graded, submissions: int, others: int) -> dict[str, Any]:
-    """What the table and the JSON say of a contestant."""
+    """The method's row in the table and the JSON."""
     return {
         "who": graded.who,
         "seconds": round(graded.watched.seconds, 1),
@@ -165,26 +165,26 @@ def main() -> int:
     only.add_argument("--ours-only", action="store_true", help="the two that lock submissions in")
     arguments = parser.parse_args()
     chapter, seed, count = find_chapter(arguments.notebook), arguments.seed, arguments.submissions
-    plain, *ours = contestants()
+    plain, *ours = grading_methods()
     chosen = [plain] if arguments.plain_only else ours if arguments.ours_only else [plain, *ours]
 
-    rows, told, first = [], [], None
+    rows, found_differences, first = [], [], None
     print(f"{'who':22} {'seconds':>8} {'per minute':>11} {'times the first':>16} {'peak MiB':>9} {'other marks':>12}")
     with tempfile.TemporaryDirectory(prefix="lmcourse-benchmark-") as folder:
         submitted = Path(folder) / "submitted"
         hand_in(chapter, REPOSITORY, submitted, count, seed)
         students = sorted(path.name for path in submitted.iterdir())
-        for number, contestant in enumerate(chosen):
-            graded = compete(contestant, chapter, Path(folder) / str(number), submitted, seed)
+        for number, method in enumerate(chosen):
+            graded = grade_class(method, chapter, Path(folder) / str(number), submitted, seed)
             first = first or graded
             others = differences(graded, first, students)
-            told += others
+            found_differences += others
             rows.append(row(graded, first, count, len(others)))
             who, seconds, rate, relative, peak, other = rows[-1].values()
             print(f"{who:22} {seconds:8.1f} {rate:11.1f} {relative:16.2f} {peak:9} {other:12}", flush=True)
-    print("\n".join(told) or f"No mark of {count} submissions differs or is missing.")
+    print("\n".join(found_differences) or f"No mark of {count} submissions differs or is missing.")
     print(json.dumps({"notebook": chapter.id, "submissions": count, "seed": seed, "results": rows}))
-    return 1 if told else 0
+    return 1 if found_differences else 0
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """How fast our transformer writes and learns, next to other people's of the same shape.
 
     python benchmarks/model.py                       # all of it, eager: about ten minutes on two cores
-    python benchmarks/model.py --compile             # compiled as well: minutes more, for every contender
+    python benchmarks/model.py --compile             # compiled as well: minutes more, for every model
     python benchmarks/model.py decode --rounds 9     # a part
 
-Every round runs each contender once, so that a busy neighbour slows all of them; the ratios are medians over rounds.
+Every round runs each model once, so that a busy neighbour slows all of them; the ratios are medians over rounds.
 Prints a table and, as the last line, one JSON object. Needs `transformers` (the extra `parity`); `peers` says how
 others join.
 
@@ -24,8 +24,8 @@ from collections.abc import Callable
 
 import peers
 import torch
+from interleaved import Workload, rows, time_interleaved
 from peers import GPT_FF, HEADS, LAYERS, LLAMA_FF, WIDTH
-from race import Contest, race, rows
 from torch import nn
 
 from lmcourse.accounting.saved import saved_tensors
@@ -45,7 +45,7 @@ from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import training_step
 
 PROMPT, NEW = 16, 200
-TEXTS, LENGTH = 12, 256
+TEXTS, SEQ_LEN = 12, 256
 
 
 def ours(family: str, vocab_size: int) -> Transformer:
@@ -57,14 +57,14 @@ def ours(family: str, vocab_size: int) -> Transformer:
         norm = NormConfig("layer", bias=True)
         attention = AttentionConfig(HEADS, bias=True, out_bias=True)
         layer = LayerConfig(attention, FeedForwardConfig(GPT_FF, "gelu_tanh", gated=False, bias=True))
-        embedding = EmbeddingConfig(positions="learned", max_positions=LENGTH)
+        embedding = EmbeddingConfig(positions="learned", max_positions=SEQ_LEN)
     config = TransformerConfig(
-        vocab_size, WIDTH, (layer,) * LAYERS, BlockConfig(norm), embedding=embedding, final_norm=norm, context=LENGTH
+        vocab_size, WIDTH, (layer,) * LAYERS, BlockConfig(norm), embedding=embedding, final_norm=norm, context=SEQ_LEN
     )
     return Transformer(config)
 
 
-def decoding(family: str, vocab_size: int, batch: int, compiled: bool) -> Contest:
+def decoding(family: str, vocab_size: int, batch: int, compiled: bool) -> Workload:
     prompts = torch.randint(vocab_size, (batch, PROMPT), generator=torch.Generator().manual_seed(0))
     our = ours(family, vocab_size).eval()
     run: dict[str, Callable[[], object]] = {"lmcourse": lambda: generate(our, prompts.tolist(), NEW)}
@@ -75,12 +75,12 @@ def decoding(family: str, vocab_size: int, batch: int, compiled: bool) -> Contes
         if compiled or not name.endswith("compiled"):
             assert decoder(prompts, NEW).shape == (batch, PROMPT + NEW)
             run[name] = lambda decoder=decoder: decoder(prompts, NEW)
-    return Contest(f"decode {family} V={vocab_size} B={batch}", batch * NEW, run)
+    return Workload(f"decode {family} V={vocab_size} B={batch}", batch * NEW, run)
 
 
-def training(vocab_size: int, compiled: bool) -> Contest:
+def training(vocab_size: int, compiled: bool) -> Workload:
     """All models at once: the goal is the fastest peer, whatever its family."""
-    tokens = torch.randint(vocab_size, (TEXTS, LENGTH + 1), generator=torch.Generator().manual_seed(0))
+    tokens = torch.randint(vocab_size, (TEXTS, SEQ_LEN + 1), generator=torch.Generator().manual_seed(0))
     batch = Batch(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
     run: dict[str, Callable[[], object]] = {}
     kept: dict[str, int] = {}
@@ -90,7 +90,7 @@ def training(vocab_size: int, compiled: bool) -> Contest:
             our = ours(family, vocab_size)
             kept.setdefault(f"lmcourse {family}", count_kept(our, lambda x, y, m=our: next_token_loss(m(x), y), batch))
             run[name] = trainer_step(our, batch, compiled=name.endswith("compiled"))
-    for name, (model, loss) in peers.trainees(vocab_size, LENGTH).items():
+    for name, (model, loss) in peers.trainees(vocab_size, SEQ_LEN).items():
         kept[name] = count_kept(model, loss, batch)
         run[name] = bare_step(model, loss, batch)
         if compiled:
@@ -98,8 +98,8 @@ def training(vocab_size: int, compiled: bool) -> Contest:
     a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
     # Both families have the same number of weights in a layer.
     weights = LAYERS * (4 * WIDTH**2 + 3 * WIDTH * LLAMA_FF) + WIDTH * vocab_size
-    yardstick = 6 * weights + 12 * LAYERS * WIDTH * LENGTH, 2 * 2048**3, lambda: a @ b
-    return Contest(f"train V={vocab_size}", TEXTS * LENGTH, run, kept, yardstick)
+    matmul_baseline = 6 * weights + 12 * LAYERS * WIDTH * SEQ_LEN, 2 * 2048**3, lambda: a @ b
+    return Workload(f"train V={vocab_size}", TEXTS * SEQ_LEN, run, kept, matmul_baseline)
 
 
 def trainer_step(model: nn.Module, batch: Batch, compiled: bool) -> Callable[[], object]:
@@ -136,29 +136,29 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--vocab-size", type=int, nargs="+", default=[65, 50304])
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8], help="for decoding")
-    parser.add_argument("--compile", action="store_true", help="race compiled models as well")
+    parser.add_argument("--compile", action="store_true", help="time compiled models as well")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
 
-    contests: list[Callable[[], Contest]] = []
+    workloads: list[Callable[[], Workload]] = []
     for vocab_size in arguments.vocab_size:
         if arguments.part in ("decode", "all"):
             for family in ("llama", "gpt2"):
-                contests += [
+                workloads += [
                     lambda f=family, v=vocab_size, b=b: decoding(f, v, b, arguments.compile) for b in arguments.batch
                 ]
         if arguments.part in ("train", "all"):
-            contests.append(lambda v=vocab_size: training(v, arguments.compile))
+            workloads.append(lambda v=vocab_size: training(v, arguments.compile))
 
     results = []
     print(
         f"{'work':28} {'who':28} {'tok/s':>9} {'best':>9} {'relative to the first':>22} {'share':>6} {'kept':>7}",
         flush=True,
     )
-    for make in contests:
-        contest = make()
-        for row in rows(contest, race(contest, arguments.rounds)):
+    for make in workloads:
+        workload = make()
+        for row in rows(workload, time_interleaved(workload, arguments.rounds)):
             work, who, rate, best, relative, share, kept = row.values()
             shown = "" if share is None else f"{share:6.0%}", "" if kept is None else f"{kept / 2**20:7.1f}"
             line = f"{work:28} {who:28} {rate:9.0f} {best:9.0f} {relative:13.2f} {shown[0]:>6} {shown[1]:>7}"

@@ -1,6 +1,6 @@
-"""The models that ours is raced against: the same work, done by code that nobody here wrote.
+"""The models that ours is compared with: the same work, done by code that nobody here wrote.
 
-transformers comes with the extra `parity`. litgpt and x-transformers race when they are installed; nanoGPT and
+transformers comes with the extra `parity`. litgpt and x-transformers join when they are installed; nanoGPT and
 gpt-fast, which are no packages, when PEERS_NANOGPT and PEERS_GPT_FAST name the `model.py` of a clone.
 """
 
@@ -47,7 +47,7 @@ def installed(package: str) -> bool:
 # ---- the models
 
 
-def hugging_face(family: str, vocab_size: int, length: int) -> nn.Module:
+def hugging_face(family: str, vocab_size: int, seq_len: int) -> nn.Module:
     from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
     shared: dict[str, Any] = {"vocab_size": vocab_size, "bos_token_id": None, "eos_token_id": None}
@@ -57,21 +57,21 @@ def hugging_face(family: str, vocab_size: int, length: int) -> nn.Module:
             intermediate_size=LLAMA_FF,
             num_hidden_layers=LAYERS,
             num_attention_heads=HEADS,
-            max_position_embeddings=length,
+            max_position_embeddings=seq_len,
             tie_word_embeddings=True,
             **shared,
         )
         return LlamaForCausalLM(llama)
     no_dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-    gpt2 = GPT2Config(n_positions=length, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, **no_dropout, **shared)
+    gpt2 = GPT2Config(n_positions=seq_len, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, **no_dropout, **shared)
     return GPT2LMHeadModel(gpt2)
 
 
-def litgpt(vocab_size: int, length: int) -> nn.Module:
+def litgpt(vocab_size: int, seq_len: int) -> nn.Module:
     from litgpt import GPT, Config
 
     config = Config(
-        block_size=length,
+        block_size=seq_len,
         vocab_size=vocab_size,
         padded_vocab_size=vocab_size,
         n_layer=LAYERS,
@@ -87,7 +87,7 @@ def litgpt(vocab_size: int, length: int) -> nn.Module:
     return GPT(config)
 
 
-def x_transformers(vocab_size: int, length: int) -> nn.Module:
+def x_transformers(vocab_size: int, seq_len: int) -> nn.Module:
     from x_transformers import Decoder, TransformerWrapper
 
     layers = Decoder(
@@ -103,15 +103,15 @@ def x_transformers(vocab_size: int, length: int) -> nn.Module:
         ff_no_bias=True,
         ff_mult=LLAMA_FF / WIDTH,
     )
-    return TransformerWrapper(num_tokens=vocab_size, max_seq_len=length, attn_layers=layers, tie_embedding=True)
+    return TransformerWrapper(num_tokens=vocab_size, max_seq_len=seq_len, attn_layers=layers, tie_embedding=True)
 
 
 # ---- decoding
 
 
-def decoders(family: str, vocab_size: int, batch: int, length: int) -> dict[str, Decoder]:
-    """Greedy decoding of every peer of this family; `length` is that of prompt and answer."""
-    their = hugging_face(family, vocab_size, length).eval()
+def decoders(family: str, vocab_size: int, batch: int, seq_len: int) -> dict[str, Decoder]:
+    """Greedy decoding of every peer of this family; `seq_len` is that of prompt and answer."""
+    their = hugging_face(family, vocab_size, seq_len).eval()
 
     def generate(prompts: Tensor, new: int) -> Tensor:
         mask = torch.ones_like(prompts)
@@ -120,13 +120,13 @@ def decoders(family: str, vocab_size: int, batch: int, length: int) -> dict[str,
 
     result: dict[str, Decoder] = {"transformers": generate}
     if family == "llama" and installed("litgpt"):
-        model = litgpt(vocab_size, length).eval()
-        model.set_kv_cache(batch_size=batch, max_seq_length=length)
+        model = litgpt(vocab_size, seq_len).eval()
+        model.set_kv_cache(batch_size=batch, max_seq_length=seq_len)
         result["litgpt"] = with_cache(lambda tokens, at: model(tokens, at))
     gpt_fast = module_at("PEERS_GPT_FAST")
     if family == "llama" and gpt_fast is not None:
         arguments = gpt_fast.ModelArgs(
-            block_size=length,
+            block_size=seq_len,
             vocab_size=vocab_size,
             n_layer=LAYERS,
             n_head=HEADS,
@@ -134,7 +134,7 @@ def decoders(family: str, vocab_size: int, batch: int, length: int) -> dict[str,
             intermediate_size=LLAMA_FF,
         )
         fast = gpt_fast.Transformer(arguments).eval()
-        fast.setup_caches(max_batch_size=batch, max_seq_length=length)
+        fast.setup_caches(max_batch_size=batch, max_seq_length=seq_len)
         fast.output.weight = fast.tok_embeddings.weight
         result["gpt-fast"] = with_cache(fast)
         result["gpt-fast compiled"] = with_cache(fast, torch.compile(fast, fullgraph=True, dynamic=False))
@@ -163,7 +163,7 @@ def with_cache(
 # ---- training
 
 
-def trainees(vocab_size: int, length: int) -> dict[str, tuple[nn.Module, Loss]]:
+def trainees(vocab_size: int, seq_len: int) -> dict[str, tuple[nn.Module, Loss]]:
     """Every peer that learns, with its loss. Those that have a loss of their own use it."""
 
     def from_logits(model: Callable[[Tensor], Tensor]) -> Loss:
@@ -171,20 +171,20 @@ def trainees(vocab_size: int, length: int) -> dict[str, tuple[nn.Module, Loss]]:
 
     result: dict[str, tuple[nn.Module, Loss]] = {}
     for family in ("llama", "gpt2"):
-        their = hugging_face(family, vocab_size, length)
+        their = hugging_face(family, vocab_size, seq_len)
         logits = from_logits(lambda inputs, m=their: m(inputs, use_cache=False).logits)
         result[f"transformers {family}"] = their, logits
     if installed("litgpt"):
-        model = litgpt(vocab_size, length)
+        model = litgpt(vocab_size, seq_len)
         model.lm_head.weight = model.transformer.wte.weight
         result["litgpt"] = model, from_logits(model)
     if installed("x_transformers"):
-        model = x_transformers(vocab_size, length)
+        model = x_transformers(vocab_size, seq_len)
         result["x-transformers"] = model, from_logits(model)
     nanogpt = module_at("PEERS_NANOGPT")
     if nanogpt is not None:
         arguments = nanogpt.GPTConfig(
-            block_size=length, vocab_size=vocab_size, n_layer=LAYERS, n_head=HEADS, n_embd=WIDTH
+            block_size=seq_len, vocab_size=vocab_size, n_layer=LAYERS, n_head=HEADS, n_embd=WIDTH
         )
         model = nanogpt.GPT(arguments)
         result["nanoGPT"] = model, lambda inputs, targets: model(inputs, targets)[1]

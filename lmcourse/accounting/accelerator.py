@@ -33,16 +33,16 @@ class Accelerator:
     power: float | None
     sources: tuple[str, ...]
 
-    def peak(self, number: Format) -> float:
+    def peak(self, precision: Format) -> float:
         """Dense FLOP/s in a format.
 
         Raises:
             ValueError: it cannot compute in it.
         """
-        if number not in self.peaks:
-            raise ValueError(f"{self.title} has no {number} units; it has {', '.join(self.peaks)}")
-        return self.peaks[number]
+        if precision not in self.peaks:
+            raise ValueError(f"{self.title} has no {precision} units; it has {', '.join(self.peaks)}")
+        return self.peaks[precision]
 
-    def ridge(self, number: Format) -> float:
+    def ridge(self, precision: Format) -> float:
         """FLOPs per byte from which on its arithmetic limits it, not its memory."""
-        return self.peak(number) / self.bandwidth
+        return self.peak(precision) / self.bandwidth

@@ -75,7 +75,7 @@ def _entry(
     source: str,
 ) -> Accelerator:
     """Peaks in TFLOP/s, memory in GiB, bandwidth and link in GB/s."""
-    peaks = {number: round(peak * 1e12) for number, peak in tflops.items()}
+    peaks = {precision: round(peak * 1e12) for precision, peak in tflops.items()}
     speed = None if link is None else link * 1e9
     return Accelerator(name, title, peaks, bandwidth * 1e9, gib * 2**30, speed, watts, (source,))
 
@@ -132,7 +132,7 @@ _ENTRIES = (
     _entry("mi250x", "AMD Instinct MI250X, both dies", MI250X, 128, 3276.8, 800, 500,
            "AMD Instinct MI200 series data sheet, 2022"),
     _entry("mi250x-die", "AMD Instinct MI250X, one of its two dies: torch takes each for a GPU",
-           {number: peak / 2 for number, peak in MI250X.items()}, 64, 1638.4, None, None,
+           {precision: peak / 2 for precision, peak in MI250X.items()}, 64, 1638.4, None, None,
            "half of the AMD Instinct MI200 series data sheet, 2022"),
     _entry("mi300x", "AMD Instinct MI300X",
            {"fp64": 163.4, "fp32": 163.4, "tf32": 653.7, "bf16": 1307.4, "fp16": 1307.4, "fp8": 2614.9, "int8": 2614.9},

@@ -28,7 +28,7 @@ class Job:
     Attributes:
         config: the model.
         batch: texts that a replica of the model reads at once: one device, or the devices that share its tensors.
-        length: tokens of each.
+        seq_len: tokens of each.
         recipe: how numbers are stored.
         activation_checkpointing: "blocks" recomputes blocks in the backward pass.
         layout: how the devices are used.
@@ -36,7 +36,7 @@ class Job:
 
     config: TransformerConfig
     batch: int
-    length: int
+    seq_len: int
     recipe: Recipe
     activation_checkpointing: ActivationCheckpointing = "nothing"
     layout: Layout = ONE_DEVICE
@@ -49,7 +49,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Account:
-    """What needs no hardware. Memory is in bytes on each device.
+    """What a job costs on any hardware. Memory is in bytes on each device.
 
     Attributes:
         parameters: by part.
@@ -69,7 +69,7 @@ class Account:
 
 @dataclass(frozen=True)
 class RooflineTiming:
-    """A forward pass on an accelerator.
+    """The least time of a forward pass on an accelerator, by the roofline.
 
     Attributes:
         seconds: by group of operators.
@@ -82,7 +82,7 @@ class RooflineTiming:
 
 @dataclass(frozen=True)
 class Performance:
-    """What depends on the hardware.
+    """What a job costs on one kind of accelerator.
 
     Attributes:
         largest_training_batch, largest_inference_batch: of a replica; 0 if not even one text fits, None if the model or
@@ -100,7 +100,7 @@ class Performance:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A training run.
+    """Tokens, FLOPs, time and energy of a training run.
 
     Attributes:
         tokens: how many are read.
@@ -122,19 +122,19 @@ def account(job: Job) -> Account:
     Raises:
         ValueError: a size that cannot be.
     """
-    config, batch, length, recipe = job.config, job.batch, job.length, job.recipe
+    config, batch, seq_len, recipe = job.config, job.batch, job.seq_len, job.recipe
     training = cache = inference = None
     if recipe.trains:
         training = training_memory(
-            config, batch, length, recipe, activation_checkpointing=job.activation_checkpointing, layout=job.layout
+            config, batch, seq_len, recipe, activation_checkpointing=job.activation_checkpointing, layout=job.layout
         )
     if job.writes:
-        cache = cache_bytes(config, batch, length, number=recipe.product)
-        inference = inference_memory(config, batch, length, number=recipe.product, layout=job.layout)
+        cache = cache_bytes(config, batch, seq_len, precision=recipe.product)
+        inference = inference_memory(config, batch, seq_len, precision=recipe.product, layout=job.layout)
     return Account(
         count_parameters(config),
         matmul_parameters(config),
-        training_flops(config, batch, length, recompute=job.activation_checkpointing),
+        training_flops(config, batch, seq_len, recompute=job.activation_checkpointing),
         training,
         cache,
         inference,
@@ -147,34 +147,36 @@ def perform(job: Job, accelerator: Accelerator) -> Performance:
     Raises:
         ValueError: the accelerator cannot compute in the recipe's format.
     """
-    config, number, room = job.config, job.recipe.product, accelerator.memory
-    best = roofline_mfu(config, job.batch, job.length, accelerator, number)
+    config, precision, room = job.config, job.recipe.product, accelerator.memory
+    best = roofline_mfu(config, job.batch, job.seq_len, accelerator, precision)
     train = write = prefill = decode = None
     if job.recipe.trains:
         train = largest_batch(
             config,
-            job.length,
+            job.seq_len,
             job.recipe,
             room,
             activation_checkpointing=job.activation_checkpointing,
             layout=job.layout,
         )
     if job.writes:
-        write = largest_inference_batch(config, job.length, room, number=number, layout=job.layout)
-        prefill = _time(job, accelerator, forward_operations(config, job.batch, job.length, number=number), job.length)
-        step = forward_operations(config, job.batch, 1, past=job.length, number=number)
+        write = largest_inference_batch(config, job.seq_len, room, precision=precision, layout=job.layout)
+        prefill = _time(
+            job, accelerator, forward_operations(config, job.batch, job.seq_len, precision=precision), job.seq_len
+        )
+        step = forward_operations(config, job.batch, 1, past=job.seq_len, precision=precision)
         decode = _time(job, accelerator, step, 1)
     return Performance(train, write, best, prefill, decode)
 
 
-def _time(job: Job, accelerator: Accelerator, operations: dict[str, Operation], length: int) -> RooflineTiming:
-    """Tensor parallelism divides every group, and adds what the network takes, in one direction at a time."""
-    number, tensor = job.recipe.product, job.layout.tensor
-    seconds = roofline_seconds(operations, accelerator, number) * (1 / tensor)
+def _time(job: Job, accelerator: Accelerator, operations: dict[str, Operation], seq_len: int) -> RooflineTiming:
+    """Roofline time of a pass: every group divided by the tensor-parallel size, plus the time of its all-reduces."""
+    precision, tensor = job.recipe.product, job.layout.tensor
+    seconds = roofline_seconds(operations, accelerator, precision) * (1 / tensor)
     if tensor > 1 and accelerator.link is not None:
-        sent = tensor_parallel_traffic(job.config, job.batch, length, tensor, number=number)["forward"]
+        sent = tensor_parallel_traffic(job.config, job.batch, seq_len, tensor, precision=precision)["forward"]
         seconds += Breakdown({"network": sent / (accelerator.link / 2)})
-    return RooflineTiming(seconds, {group: work.limit(accelerator, number) for group, work in operations.items()})
+    return RooflineTiming(seconds, {group: work.limit(accelerator, precision) for group, work in operations.items()})
 
 
 def train(job: Job, accelerator: Accelerator, tokens: int, mfu: float) -> TrainingRun:
@@ -184,7 +186,7 @@ def train(job: Job, accelerator: Accelerator, tokens: int, mfu: float) -> Traini
         ValueError: MFU is not between 0 and 1, or the accelerator cannot compute in the recipe's format.
     """
     fleet = Fleet(accelerator, job.layout.devices, mfu, job.recipe.product)
-    per_text = training_flops(job.config, 1, job.length).model.total
-    flops = per_text * tokens // job.length
+    per_text = training_flops(job.config, 1, job.seq_len).model.total
+    flops = per_text * tokens // job.seq_len
     energy = None if accelerator.power is None else fleet.energy(flops)
     return TrainingRun(tokens, flops, fleet.days(flops), fleet.device_hours(flops), energy)

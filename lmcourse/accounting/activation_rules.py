@@ -24,7 +24,7 @@ where gradients are kept in fp32."""
 def korthikanti(
     config: TransformerConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     *,
     tensor: int = 1,
     sequence_parallel: bool = False,
@@ -37,26 +37,27 @@ def korthikanti(
 
     Args:
         config: the model. The formula's feed-forward is 4 d wide, whatever the configuration says.
-        batch, length: of the tokens.
+        batch, seq_len: of the tokens.
         tensor: t, how many devices share each layer (tensor parallelism).
         sequence_parallel: they share the tokens of norms and dropout too: the 10 becomes 10/t.
         recompute: "attention": scores, weights and their mask are computed anew, which drops 5·a·s/h (selective
             recomputation); "blocks": all but the input, 2 s·b·h.
     """
-    tokens, h = batch * length, config.d_model
+    tokens, h = batch * seq_len, config.d_model
     if recompute == "blocks":
         return len(config.layers) * 2 * tokens * h
     outside = 10 / tensor if sequence_parallel else 10
     sizes = [outside * h + 24 / tensor * h for _ in config.layers]
     if recompute == "nothing":
         sizes = [
-            size + 5 * layer.attention.heads * length / tensor for size, layer in zip(sizes, config.layers, strict=True)
+            size + 5 * layer.attention.heads * seq_len / tensor
+            for size, layer in zip(sizes, config.layers, strict=True)
         ]
     return tokens * sum(sizes)
 
 
 def by_layer_kind(
-    config: TransformerConfig, batch: int, length: int, *, width: int = 2, tensor: int = 1
+    config: TransformerConfig, batch: int, seq_len: int, *, width: int = 2, tensor: int = 1
 ) -> Breakdown[float]:
     """The same for numbers of any width p, part by part: together 2·B·L·S·D·(p(E + 4) + 1) + A·B·L·S²·(2p + 1).
 
@@ -69,57 +70,57 @@ def by_layer_kind(
 
     Args:
         config: the model, whose heads and feed-forward widths are taken.
-        batch, length: of the tokens.
+        batch, seq_len: of the tokens.
         width: p, bytes per number.
         tensor: T, how many devices share what lies between the two products of a branch. The total on each is then
             2·B·L·S·D·(p(2 + (E + 2)/T) + 1) + A·B·L·S²·(2p + 1)/T.
     """
-    tokens, p, d = batch * length, width, config.d_model
+    tokens, p, d = batch * seq_len, width, config.d_model
     attention = feed_forward = 0.0
     for layer in config.layers:
-        inside = 4 * p * d + (2 * p + 1) * layer.attention.heads * length
+        inside = 4 * p * d + (2 * p + 1) * layer.attention.heads * seq_len
         attention += tokens * ((p + 1) * d + inside / tensor)
         feed_forward += tokens * ((p + 1) * d + 2 * p * layer.feed_forward.width / tensor)
     norms = 2.0 * p * tokens * d * len(config.layers)
     return Breakdown({"attention": attention, "feed-forward": feed_forward, "norms": norms})
 
 
-def numbers_kept(config: TransformerConfig, batch: int, length: int, *, norm_inputs: bool = True) -> int:
+def numbers_kept(config: TransformerConfig, batch: int, seq_len: int, *, norm_inputs: bool = True) -> int:
     """How many numbers are kept, without dropout: L·(16·B·S·D + 2·A·B·S²) at E = 4.
 
     The other count in use, 14·s·h + 2·s²·a, leaves out the inputs of the two LayerNorms: set `norm_inputs` to False.
     """
     inputs = 8 if norm_inputs else 6
     per_token = (
-        inputs * config.d_model + 2 * layer.feed_forward.width + 2 * layer.attention.heads * length
+        inputs * config.d_model + 2 * layer.feed_forward.width + 2 * layer.attention.heads * seq_len
         for layer in config.layers
     )
-    return batch * length * sum(per_token)
+    return batch * seq_len * sum(per_token)
 
 
-def break_even_batch(config: TransformerConfig, length: int) -> float:
+def break_even_batch(config: TransformerConfig, seq_len: int) -> float:
     """The batch from which on mixed precision takes less memory than fp32: 6·D²/(8·D·S + A·S²) at E = 4.
 
     It adds 2 bytes to each of the 12·D² parameters of a block and takes p from 4 to 2.
     """
     parameters = sum(4 * config.d_model**2 + 2 * config.d_model * layer.feed_forward.width for layer in config.layers)
-    fp32, mixed = (by_layer_kind(config, 1, length, width=width).total for width in (4, 2))
+    fp32, mixed = (by_layer_kind(config, 1, seq_len, width=width).total for width in (4, 2))
     return (BYTES_MIXED - BYTES_FP32) * parameters / (fp32 - mixed)
 
 
-def rule_errors(config: TransformerConfig, batch: int, length: int) -> dict[str, float]:
+def rule_errors(config: TransformerConfig, batch: int, seq_len: int) -> dict[str, float]:
     """(rule − exact)/exact for blocks in bf16 with attention in the form to read: below 0 the rule says too little.
 
     Exact is what PyTorch's CPU kernels keep, where masks of dropout are as wide as the numbers.
     """
     exact = sum(
-        predict_block_bytes(config, batch, length, layer=layer, dtype=torch.bfloat16, attention="readable").total
+        predict_block_bytes(config, batch, seq_len, layer=layer, dtype=torch.bfloat16, attention="readable").total
         for layer in range(len(config.layers))
     )
     rules = {
-        "Korthikanti et al., 34 + 5as/h": korthikanti(config, batch, length),
-        "by kind of layer": by_layer_kind(config, batch, length).total,
-        "16 and 2as/h numbers": 2 * numbers_kept(config, batch, length),
-        "14 and 2as/h numbers": 2 * numbers_kept(config, batch, length, norm_inputs=False),
+        "Korthikanti et al., 34 + 5as/h": korthikanti(config, batch, seq_len),
+        "by kind of layer": by_layer_kind(config, batch, seq_len).total,
+        "16 and 2as/h numbers": 2 * numbers_kept(config, batch, seq_len),
+        "14 and 2as/h numbers": 2 * numbers_kept(config, batch, seq_len, norm_inputs=False),
     }
     return {name: size / exact - 1 for name, size in rules.items()}

@@ -1,4 +1,4 @@
-"""A sum that remembers its parts."""
+"""A sum with its named parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Breakdown(Generic[Number]):
 
     @property
     def total(self) -> Number:
-        """All parts together."""
+        """The sum of all parts."""
         return sum(self.parts.values())
 
     def __getitem__(self, part: str) -> Number:

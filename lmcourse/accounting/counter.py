@@ -30,7 +30,7 @@ from lmcourse.models.transformer import Transformer
 def counted_flops(
     config: TransformerConfig | EncoderDecoderConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     *,
     source: int | None = None,
     backward: bool = False,
@@ -39,7 +39,7 @@ def counted_flops(
 
     Args:
         config: the model; it needs no memory.
-        batch, length: sequences, and tokens of each (of an encoder–decoder, of the target).
+        batch, seq_len: sequences, and tokens of each (of an encoder–decoder, of the target).
         source: tokens of each source text of an encoder–decoder.
         backward: whether to go back, too, to the gradients of all parameters.
 
@@ -47,7 +47,7 @@ def counted_flops(
         "forward", and with `backward` also "backward".
     """
     with torch.device("meta"):
-        tokens = torch.zeros(batch, length, dtype=torch.long)
+        tokens = torch.zeros(batch, seq_len, dtype=torch.long)
         if isinstance(config, TransformerConfig):
             decoder = Transformer(config)
             return count_flops(lambda: decoder(tokens), backward=backward)

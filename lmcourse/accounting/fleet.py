@@ -20,13 +20,13 @@ class Fleet:
         devices: how many.
         mfu: which share of their peak goes into model FLOPs (Chowdhery et al., 2022, appendix B). Published runs reach
             0.3 to 0.6; `latency.roofline_mfu` predicts what no run can exceed.
-        number: the format whose peak counts.
+        precision: the format whose peak counts.
     """
 
     accelerator: Accelerator
     devices: int
     mfu: float
-    number: Format = "bf16"
+    precision: Format = "bf16"
 
     def __post_init__(self) -> None:
         if self.devices < 1:
@@ -36,11 +36,11 @@ class Fleet:
 
     @property
     def rate(self) -> float:
-        """Model FLOP/s of all together."""
-        return self.devices * self.mfu * self.accelerator.peak(self.number)
+        """Model FLOP/s of all devices together."""
+        return self.devices * self.mfu * self.accelerator.peak(self.precision)
 
     def days(self, flops: float) -> float:
-        """How long so many model FLOPs take."""
+        """Days that so many model FLOPs take."""
         return flops / self.rate / DAY
 
     def device_hours(self, flops: float) -> float:

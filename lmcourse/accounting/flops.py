@@ -31,19 +31,19 @@ class _Work:
     """One pass: sequences, their new tokens, those before in the KV cache, and which pairs count."""
 
     batch: int
-    length: int
+    seq_len: int
     past: int
     pairs: Pairs
 
     @property
     def tokens(self) -> int:
-        return self.batch * self.length
+        return self.batch * self.seq_len
 
 
 def forward_flops(
     config: TransformerConfig | EncoderDecoderConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     *,
     source: int | None = None,
     pairs: Pairs = "all",
@@ -55,11 +55,11 @@ def forward_flops(
     Args:
         config: the model.
         batch: sequences.
-        length: tokens of each; of an encoder–decoder, of the target.
+        seq_len: tokens of each; of an encoder–decoder, of the target.
         source: tokens of each source text: for an encoder–decoder, and only there.
         pairs: of queries and keys: "all" that attention is given, as torch counts, or the "visible" ones (see
             `lmcourse.accounting.pairs`).
-        past: tokens in the KV cache. A step of decoding is length=1, past=t; a source text was read before it.
+        past: tokens in the KV cache. A step of decoding is seq_len=1, past=t; a source text was read before it.
         logits: of "all" tokens, or of the "last" one of each sequence, which is enough to generate.
 
     Raises:
@@ -67,8 +67,8 @@ def forward_flops(
     """
     check_choice("choice of logits", logits, Logits)
     check_choice("choice of pairs", pairs, Pairs)
-    _check(config, batch, length, source, past)
-    work = _Work(batch, length, past, pairs)
+    _check(config, batch, seq_len, source, past)
+    work = _Work(batch, seq_len, past, pairs)
     if isinstance(config, TransformerConfig):
         return _body(config, work) + _head(config, work, logits)
     assert source is not None  # _check has seen to it
@@ -78,10 +78,10 @@ def forward_flops(
 
 
 def _check(
-    config: TransformerConfig | EncoderDecoderConfig, batch: int, length: int, source: int | None, past: int
+    config: TransformerConfig | EncoderDecoderConfig, batch: int, seq_len: int, source: int | None, past: int
 ) -> None:
-    if batch < 1 or length < 1 or past < 0 or (source is not None and source < 1):
-        raise ValueError("batch, length and source must be positive, the past not negative")
+    if batch < 1 or seq_len < 1 or past < 0 or (source is not None and source < 1):
+        raise ValueError("batch, seq_len and source must be positive, the past not negative")
     if isinstance(config, EncoderDecoderConfig) != (source is not None):
         raise ValueError("`source` is the length of an encoder–decoder's source: give it with one, and only with one")
     decoder = config.decoder if isinstance(config, EncoderDecoderConfig) else config
@@ -95,7 +95,7 @@ def _body(config: TransformerConfig, work: _Work) -> Breakdown[int]:
     count = _products("embedding projection", entry_matrices(config), tokens)
     for layer, times in Counter(config.layers).items():
         q, k, v, out, *feed_forward = layer_matrices(layer, d_model)
-        pairs = work.batch * count_pairs(layer.attention.pattern, work.length, work.past, work.pairs)
+        pairs = work.batch * count_pairs(layer.attention.pattern, work.seq_len, work.past, work.pairs)
         one = (
             _products("attention q, k, v", [q, k, v], tokens)
             + _attention("attention", layer.attention, d_model, pairs)
@@ -129,7 +129,7 @@ def _head(config: TransformerConfig, work: _Work, logits: Logits) -> Breakdown[i
 
 
 def _products(part: str, matrices: list[Matrix], tokens: int) -> Breakdown[int]:
-    """Every token with every matrix; no part if there is none."""
+    """FLOPs of every token times every matrix, by part; no entry for a part without matrices."""
     return Breakdown({part: sum(2 * tokens * matrix.weights for matrix in matrices)} if matrices else {})
 
 

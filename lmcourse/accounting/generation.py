@@ -38,6 +38,6 @@ def generation_flops(
         raise ValueError(f"at least one token must be written, not {new}")
     total = forward_flops(config, batch, prompt, source=source, pairs=pairs, logits="last")
     for read in range(prompt, prompt + new - 1):
-        length, past = (1, read) if cache else (read + 1, 0)
-        total += forward_flops(config, batch, length, source=source, pairs=pairs, past=past, logits="last")
+        seq_len, past = (1, read) if cache else (read + 1, 0)
+        total += forward_flops(config, batch, seq_len, source=source, pairs=pairs, past=past, logits="last")
     return total

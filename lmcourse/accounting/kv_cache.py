@@ -21,20 +21,20 @@ from lmcourse.nn.block import LayerConfig
 def cache_bytes(
     config: TransformerConfig | EncoderDecoderConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     *,
-    number: Format = "bf16",
+    precision: Format = "bf16",
     source: int | None = None,
 ) -> Breakdown[int]:
     """Bytes of the cache of a batch of texts, by what layers can see: "full", "window 4096" and so on.
 
-    It has room for exactly `length` tokens, as `Cache(config, capacity=length)`.
+    It has room for exactly `seq_len` tokens, as `Cache(config, capacity=seq_len)`.
 
     Args:
         config: the model.
         batch: texts.
-        length: tokens of each, prompt included.
-        number: how keys and values are stored.
+        seq_len: tokens of each, prompt included.
+        precision: how keys and values are stored.
         source: tokens of each source text, whose keys and values are kept as "cross-attention": for an
             encoder–decoder, and only there.
 
@@ -42,41 +42,41 @@ def cache_bytes(
         ValueError: a size below 1, a layer that sees later tokens, or a source that is missing or has no use.
     """
     decoder = config.decoder if isinstance(config, EncoderDecoderConfig) else config
-    _check(config, decoder, batch, length, source)
+    _check(config, decoder, batch, seq_len, source)
     sizes: dict[str, int] = {}
     for layer, times in Counter(decoder.layers).items():
         kind, texts = _kind(layer.attention.pattern), batch * times
-        tokens = kept_tokens(layer.attention.pattern, length)
-        sizes[kind] = sizes.get(kind, 0) + texts * tokens * _layer_bytes(layer, decoder.d_model, number)
+        tokens = kept_tokens(layer.attention.pattern, seq_len)
+        sizes[kind] = sizes.get(kind, 0) + texts * tokens * _layer_bytes(layer, decoder.d_model, precision)
         if source is not None:
-            across = texts * source * _layer_bytes(layer, decoder.d_model, number)
+            across = texts * source * _layer_bytes(layer, decoder.d_model, precision)
             sizes["cross-attention"] = sizes.get("cross-attention", 0) + across
     return Breakdown(sizes)
 
 
-def kept_tokens(pattern: AttentionPattern, length: int) -> int:
+def kept_tokens(pattern: AttentionPattern, seq_len: int) -> int:
     """How many of a text's tokens a layer keeps."""
-    return length if pattern.span is None else min(pattern.span, length)
+    return seq_len if pattern.span is None else min(pattern.span, seq_len)
 
 
-def bytes_per_token(config: TransformerConfig, *, number: Format = "bf16") -> int:
+def bytes_per_token(config: TransformerConfig, *, precision: Format = "bf16") -> int:
     """Bytes that a token adds, as long as no window is full."""
-    return sum(_layer_bytes(layer, config.d_model, number) for layer in config.layers)
+    return sum(_layer_bytes(layer, config.d_model, precision) for layer in config.layers)
 
 
-def batch_beyond_weights(config: TransformerConfig, length: int, *, number: Format = "bf16") -> int:
+def batch_beyond_weights(config: TransformerConfig, seq_len: int, *, precision: Format = "bf16") -> int:
     """The smallest batch whose cache takes more bytes than the weights, both in the same format.
 
     With 12 · d² parameters per layer and a key head per query head it needs 6 · d tokens in all texts together.
     """
-    weights = ceil(BYTES[number] * count_parameters(config).total)
-    return weights // cache_bytes(config, 1, length, number=number).total + 1
+    weights = ceil(BYTES[precision] * count_parameters(config).total)
+    return weights // cache_bytes(config, 1, seq_len, precision=precision).total + 1
 
 
-def _layer_bytes(layer: LayerConfig, d_model: int, number: Format) -> int:
+def _layer_bytes(layer: LayerConfig, d_model: int, precision: Format) -> int:
     """A token's key and value in one layer."""
     attention = layer.attention
-    return int(2 * attention.key_heads * attention.head_width(d_model) * BYTES[number])
+    return int(2 * attention.key_heads * attention.head_width(d_model) * BYTES[precision])
 
 
 def _kind(pattern: AttentionPattern) -> str:
@@ -87,11 +87,11 @@ def _check(
     config: TransformerConfig | EncoderDecoderConfig,
     decoder: TransformerConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     source: int | None,
 ) -> None:
-    if batch < 1 or length < 1 or (source is not None and source < 1):
-        raise ValueError("batch, length and source must be positive")
+    if batch < 1 or seq_len < 1 or (source is not None and source < 1):
+        raise ValueError("batch, seq_len and source must be positive")
     if isinstance(config, EncoderDecoderConfig) != (source is not None):
         raise ValueError("`source` is the length of an encoder–decoder's source: give it with one, and only with one")
     if not all(layer.attention.pattern.causal for layer in decoder.layers):

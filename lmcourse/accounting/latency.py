@@ -1,4 +1,4 @@
-"""How long a pass takes at least: the roofline, one group of operators after the other.
+"""The least time of a forward pass by the roofline, one operator group after the other.
 
 An operator cannot be faster than its arithmetic, FLOPs / peak, nor than its memory traffic, bytes / bandwidth. A GPU
 does both at once, so its time is the larger of the two, not their sum (Williams et al., 2009). FLOPs per byte is
@@ -42,7 +42,7 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Operation:
-    """A group of operators.
+    """FLOPs and bytes moved of a group of operators.
 
     Attributes:
         flops: what it computes.
@@ -57,81 +57,81 @@ class Operation:
         """FLOPs per byte."""
         return self.flops / self.moved
 
-    def seconds(self, accelerator: Accelerator, number: Format) -> float:
-        """The larger of the times of arithmetic and memory."""
-        return max(self.flops / accelerator.peak(number), self.moved / accelerator.bandwidth)
+    def seconds(self, accelerator: Accelerator, precision: Format) -> float:
+        """Seconds: the larger of FLOPs / peak and bytes / bandwidth."""
+        return max(self.flops / accelerator.peak(precision), self.moved / accelerator.bandwidth)
 
-    def limit(self, accelerator: Accelerator, number: Format) -> Limit:
-        """Which of the two it is."""
-        return "arithmetic" if self.intensity > accelerator.ridge(number) else "memory"
+    def limit(self, accelerator: Accelerator, precision: Format) -> Limit:
+        """Whether arithmetic or memory takes longer."""
+        return "arithmetic" if self.intensity > accelerator.ridge(precision) else "memory"
 
 
 def forward_operations(
     config: TransformerConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     *,
     past: int = 0,
-    number: Format = "bf16",
+    precision: Format = "bf16",
     logits: Logits = "last",
     pairs: Pairs = "visible",
 ) -> dict[str, Operation]:
-    """A forward pass, group by group.
+    """FLOPs and bytes moved of a forward pass, by group of operators.
 
     "elementwise" are norms, sums and non-linearities, each a kernel of its own: nobody counts their FLOPs, their bytes
     decide.
 
     Args:
-        config, batch, length, past, logits, pairs: as in `forward_flops`, for decoders and encoders. Prefill has no
+        config, batch, seq_len, past, logits, pairs: as in `forward_flops`, for decoders and encoders. Prefill has no
             past, a step of decoding has length 1; without a cache every new token takes a prefill. Fused kernels skip
             hidden pairs.
-        number: how weights, activations and the KV cache are stored.
+        precision: how weights, activations and the KV cache are stored.
 
     Raises:
         ValueError: as in `forward_flops`.
     """
     flops: Counter[str] = Counter()
-    for part, count in forward_flops(config, batch, length, past=past, pairs=pairs, logits=logits):
+    for part, count in forward_flops(config, batch, seq_len, past=past, pairs=pairs, logits=logits):
         flops[GROUPS[part]] += count
-    tokens, outputs = batch * length, batch * length if logits == "all" else batch
-    moved = _layers_moved(config, batch, length, past)
+    tokens, outputs = batch * seq_len, batch * seq_len if logits == "all" else batch
+    moved = _layers_moved(config, batch, seq_len, past)
     moved["ends"] += sum(_product([matrix], tokens) for matrix in entry_matrices(config))
     moved["ends"] += sum(_product([matrix], outputs) for matrix in head_matrices(config))
-    return {group: Operation(flops[group], int(numbers * BYTES[number])) for group, numbers in moved.items()}
+    return {group: Operation(flops[group], int(numbers * BYTES[precision])) for group, numbers in moved.items()}
 
 
-def roofline_seconds(operations: dict[str, Operation], accelerator: Accelerator, number: Format) -> Breakdown[float]:
+def roofline_seconds(operations: dict[str, Operation], accelerator: Accelerator, precision: Format) -> Breakdown[float]:
     """Seconds of each group, which run one after the other."""
-    return Breakdown({group: work.seconds(accelerator, number) for group, work in operations.items()})
+    return Breakdown({group: work.seconds(accelerator, precision) for group, work in operations.items()})
 
 
 def roofline_mfu(
-    config: TransformerConfig, batch: int, length: int, accelerator: Accelerator, number: Format = "bf16"
+    config: TransformerConfig, batch: int, seq_len: int, accelerator: Accelerator, precision: Format = "bf16"
 ) -> float:
     """The highest MFU that the roofline allows in training: a backward pass takes twice a forward's FLOPs and bytes.
 
     All pairs are counted and computed. Published runs reach 0.3 to 0.6 of the peak.
     """
-    operations = forward_operations(config, batch, length, number=number, logits="all", pairs="all")
-    seconds = roofline_seconds(operations, accelerator, number).total
-    return sum(work.flops for work in operations.values()) / (seconds * accelerator.peak(number))
+    operations = forward_operations(config, batch, seq_len, precision=precision, logits="all", pairs="all")
+    seconds = roofline_seconds(operations, accelerator, precision).total
+    return sum(work.flops for work in operations.values()) / (seconds * accelerator.peak(precision))
 
 
-def _layers_moved(config: TransformerConfig, batch: int, length: int, past: int) -> Counter[str]:
+def _layers_moved(config: TransformerConfig, batch: int, seq_len: int, past: int) -> Counter[str]:
     """Numbers read and written in all layers, by group."""
     moved: Counter[str] = Counter()
     for layer, times in Counter(config.layers).items():
-        for group, count in _layer_moved(config, layer, batch, length, past).items():
+        for group, count in _layer_moved(config, layer, batch, seq_len, past).items():
             moved[group] += times * count
     return moved
 
 
-def _layer_moved(config: TransformerConfig, layer: LayerConfig, batch: int, length: int, past: int) -> dict[str, int]:
+def _layer_moved(config: TransformerConfig, layer: LayerConfig, batch: int, seq_len: int, past: int) -> dict[str, int]:
     """Numbers read and written in one layer. Attention reads q and writes its result, and reads every key and value
     that it is given once per key head."""
-    tokens, attention = batch * length, layer.attention
+    tokens, attention = batch * seq_len, layer.attention
     q, k, v, out, *up, down = layer_matrices(layer, config.d_model)
-    heads = tokens * attention.heads + batch * given_keys(attention.pattern, length, past) * attention.key_heads
+    heads = tokens * attention.heads + batch * given_keys(attention.pattern, seq_len, past) * attention.key_heads
     return {
         "projections": _product([q, k, v], tokens) + _product([out], tokens),
         "attention": 2 * attention.head_width(config.d_model) * heads,

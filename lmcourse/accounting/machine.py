@@ -1,8 +1,8 @@
-"""What the machine before you can do, measured: an `Accelerator` like those of the table.
+"""Measure the peaks and the bandwidth of this machine, as an `Accelerator` like those of the table.
 
 Peaks of data sheets are never reached. What is measured here is the best that torch's own matrix product and copy do,
-so shares of it say how good a model's code is, not how good the libraries are. The shortest of several times counts: a
-busy neighbour makes the others longer, and a peak is what can be done.
+so shares of it say how good a model's code is, not how good the libraries are. The shortest of several times
+counts: other load on the machine makes times longer, and a peak is what can be reached.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def measure_machine(quick: bool = False, *, device: torch.device | str | None = 
         name="this-machine",
         title=title,
         peaks={
-            number: max(matmul_rates(number, sizes, device=where, seconds=seconds).values())
-            for number in FORMATS[where.type]
-            if has_units(number, where)
+            precision: max(matmul_rates(precision, sizes, device=where, seconds=seconds).values())
+            for precision in FORMATS[where.type]
+            if has_units(precision, where)
         },
         bandwidth=copy_bandwidth(COPY_BYTES[where.type] // (4 if quick else 1), device=where, seconds=seconds),
         memory=memory,
@@ -66,7 +66,7 @@ def measure_machine(quick: bool = False, *, device: torch.device | str | None = 
 
 
 def matmul_rates(
-    number: Format,
+    precision: Format,
     sizes: Sequence[int],
     *,
     device: torch.device | str = "cpu",
@@ -76,13 +76,13 @@ def matmul_rates(
     """FLOP/s of the product of two square matrices, by their width n: 2·n³ FLOPs in the shortest time.
 
     Args:
-        number: their format. "tf32" multiplies fp32 matrices with torch's precision "high".
+        precision: their format. "tf32" multiplies fp32 matrices with torch's precision "high".
         sizes: the widths.
         device, seconds, stopwatch: as in `time_it`.
     """
-    dtype = DTYPES["fp32" if number == "tf32" else number]
+    dtype = DTYPES["fp32" if precision == "tf32" else precision]
     rates = {}
-    with _fp32_precision("high" if number == "tf32" else "highest"):
+    with _fp32_precision("high" if precision == "tf32" else "highest"):
         for width in sizes:
             left, right = (torch.randn(width, width, device=device).to(dtype) for _ in range(2))
             out = torch.empty_like(left)
@@ -121,9 +121,9 @@ def _identity(device: torch.device) -> tuple[str, int]:
     return title, memory
 
 
-def has_units(number: Format, device: torch.device) -> bool:
+def has_units(precision: Format, device: torch.device) -> bool:
     """Whether a GPU has units for a format: bf16 and TF32 came with NVIDIA's Ampere; others do them in software."""
-    if device.type != "cuda" or number not in ("bf16", "tf32") or torch.version.hip:
+    if device.type != "cuda" or precision not in ("bf16", "tf32") or torch.version.hip:
         return True
     return torch.cuda.get_device_capability(device) >= (8, 0)
 
@@ -135,7 +135,7 @@ def _source(device: torch.device) -> str:
 
 @contextmanager
 def _fp32_precision(precision: str) -> Iterator[None]:
-    """How torch multiplies fp32 matrices; afterwards as it was."""
+    """Set `torch.set_float32_matmul_precision` in a `with` block, and restore it afterwards."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:

@@ -1,4 +1,4 @@
-"""The matrices that tokens are multiplied with, read off a configuration.
+"""The matrices of a model that tokens are multiplied with, by its configuration.
 
 Parameters and FLOPs are counted from this one list: a matrix from i to o features has i·o weights, and every token that
 passes costs 2·i·o FLOPs, a product and a sum per weight.
@@ -18,7 +18,7 @@ from lmcourse.nn.feed_forward import FeedForwardConfig
 
 @dataclass(frozen=True)
 class Matrix:
-    """A linear layer.
+    """The shape of a linear layer.
 
     Attributes:
         part: of the model that it belongs to; several matrices may make one part.
@@ -51,7 +51,7 @@ def add_up(matrices: Iterable[Matrix], size: Callable[[Matrix], int]) -> Breakdo
 
 
 def attention_matrices(config: AttentionConfig, d_model: int, name: str = "attention") -> list[Matrix]:
-    """To queries, keys and values, and back. Fewer key heads make narrower keys and values."""
+    """The projections q, k, v and out. With fewer key heads than query heads, k and v are narrower."""
     width = config.head_width(d_model)
     queries, keys = config.heads * width, config.key_heads * width
     return [
@@ -63,14 +63,14 @@ def attention_matrices(config: AttentionConfig, d_model: int, name: str = "atten
 
 
 def feed_forward_matrices(config: FeedForwardConfig, d_model: int) -> list[Matrix]:
-    """Up and down, and the gate where there is one."""
+    """The projections up and down, and gate where there is one."""
     up = Matrix("feed-forward", d_model, config.width, config.bias)
     down = Matrix("feed-forward", config.width, d_model, config.bias)
     return [up, up, down] if config.gated else [up, down]
 
 
 def layer_matrices(layer: LayerConfig, d_model: int) -> list[Matrix]:
-    """A layer's, without attention to an encoder."""
+    """Those of one layer, without cross-attention."""
     return attention_matrices(layer.attention, d_model) + feed_forward_matrices(layer.feed_forward, d_model)
 
 
@@ -84,7 +84,7 @@ def entry_matrices(config: TransformerConfig) -> list[Matrix]:
 
 
 def head_matrices(config: TransformerConfig) -> list[Matrix]:
-    """From the last layer to the logits. A tied head multiplies like one of its own."""
+    """Those from the last layer to the logits. A tied head takes the same product as an untied one."""
     width = config.embedding.width or config.d_model
     head = Matrix("head", width, config.vocab_size, config.head.bias)
     return [head] if width == config.d_model else [Matrix("head projection", config.d_model, width), head]

@@ -1,4 +1,4 @@
-"""What has to fit into memory, to train and to write texts; and what fits at most.
+"""Bytes of memory for training and for generation, and the largest model or batch that fits.
 
 States (weights, gradients, optimiser) are counted by `recipes`, activations by `activations`, keys and values by
 `kv_cache`. Nothing is added for what no formula knows: workspaces of kernels and gaps between tensors, which take some
@@ -24,7 +24,7 @@ from lmcourse.models.config import TransformerConfig
 def training_memory(
     config: TransformerConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     recipe: Recipe,
     *,
     activation_checkpointing: ActivationCheckpointing = "nothing",
@@ -38,7 +38,7 @@ def training_memory(
     "recomputed block" counts. Step counters of the optimiser, a few hundred bytes, are left out.
 
     Args:
-        config, batch, length, activation_checkpointing, attention: as in `predict_saved_bytes`.
+        config, batch, seq_len, activation_checkpointing, attention: as in `predict_saved_bytes`.
         recipe: how numbers are stored.
         layout: tensor parallelism divides activations too, as it does with sequence parallelism. A pipeline does not:
             its first stage has fewer layers and as many more micro-batches under way (Narayanan et al., 2021, §2.2).
@@ -52,7 +52,7 @@ def training_memory(
     saved = predict_saved_bytes(
         config,
         batch,
-        length,
+        seq_len,
         dtype=recipe.dtype,
         attention=attention,
         activation_checkpointing=activation_checkpointing,
@@ -61,7 +61,7 @@ def training_memory(
     logits = saved["head and loss"]
     peak = {"logits": logits}
     if activation_checkpointing == "blocks":
-        block = _largest_block(config, batch, length, recipe, attention)
+        block = _largest_block(config, batch, seq_len, recipe, attention)
         peak = {"recomputed block": block} if block > logits else peak
     states = state_memory(count_parameters(config).total, recipe, layout)
     batch_parts = {"activations": saved.total - logits, **peak}
@@ -71,21 +71,21 @@ def training_memory(
 def inference_memory(
     config: TransformerConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     *,
-    number: Format = "bf16",
+    precision: Format = "bf16",
     layout: Layout = ONE_DEVICE,
 ) -> Breakdown[int]:
-    """Bytes to write texts of up to `length` tokens on each device: weights and KV cache, both in the given format.
+    """Bytes to write texts of up to `seq_len` tokens on each device: weights and KV cache, both in the given format.
 
     Key heads are not cut: with more devices in tensor parallelism than key heads, some hold the same.
 
     Raises:
         ValueError: as in `cache_bytes`.
     """
-    weights = BYTES[number] * count_parameters(config).total / (layout.tensor * layout.pipeline)
+    weights = BYTES[precision] * count_parameters(config).total / (layout.tensor * layout.pipeline)
     heads = min(layout.tensor, *(layer.attention.key_heads for layer in config.layers))
-    cache = cache_bytes(config, batch, length, number=number).total / (heads * layout.pipeline)
+    cache = cache_bytes(config, batch, seq_len, precision=precision).total / (heads * layout.pipeline)
     return Breakdown({"weights": ceil(weights), "KV cache": ceil(cache)})
 
 
@@ -96,7 +96,7 @@ def largest_parameters(memory: int, recipe: Recipe) -> int:
 
 def largest_batch(
     config: TransformerConfig,
-    length: int,
+    seq_len: int,
     recipe: Recipe,
     memory: int,
     *,
@@ -107,20 +107,22 @@ def largest_batch(
 
     def size(batch: int) -> int:
         return training_memory(
-            config, batch, length, recipe, activation_checkpointing=activation_checkpointing, layout=layout
+            config, batch, seq_len, recipe, activation_checkpointing=activation_checkpointing, layout=layout
         ).total
 
     return _largest(size, memory)
 
 
 def largest_inference_batch(
-    config: TransformerConfig, length: int, memory: int, *, number: Format = "bf16", layout: Layout = ONE_DEVICE
+    config: TransformerConfig, seq_len: int, memory: int, *, precision: Format = "bf16", layout: Layout = ONE_DEVICE
 ) -> int:
     """The largest batch that can be written with so many bytes per device; 0 if none fits."""
-    return _largest(lambda batch: inference_memory(config, batch, length, number=number, layout=layout).total, memory)
+    return _largest(
+        lambda batch: inference_memory(config, batch, seq_len, precision=precision, layout=layout).total, memory
+    )
 
 
-def break_even_batch(config: TransformerConfig, length: int) -> float:
+def break_even_batch(config: TransformerConfig, seq_len: int) -> float:
     """The batch from which on mixed precision with fp32 gradients takes less memory than fp32: 2 more bytes per
     parameter are paid for by activations of half the size.
 
@@ -129,20 +131,20 @@ def break_even_batch(config: TransformerConfig, length: int) -> float:
     """
     fp32, mixed = find_recipe("fp32"), find_recipe("mixed-fp32-gradients")
     one, two = (
-        training_memory(config, batch, length, fp32).total - training_memory(config, batch, length, mixed).total
+        training_memory(config, batch, seq_len, fp32).total - training_memory(config, batch, seq_len, mixed).total
         for batch in (1, 2)
     )
     return 1 - one / (two - one)
 
 
-def _largest_block(config: TransformerConfig, batch: int, length: int, recipe: Recipe, attention: Form) -> int:
+def _largest_block(config: TransformerConfig, batch: int, seq_len: int, recipe: Recipe, attention: Form) -> int:
     """What the backward pass of the block that keeps most holds."""
     kinds = {layer: index for index, layer in enumerate(config.layers)}
     return max(
         predict_block_bytes(
             config,
             batch,
-            length,
+            seq_len,
             layer=index,
             dtype=recipe.dtype,
             attention=attention,

@@ -11,14 +11,14 @@ from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.formats import Format
 
 
-def mfu(flops: float, seconds: float, accelerator: Accelerator, number: Format, *, devices: int = 1) -> float:
-    """The share of the peak that FLOPs in seconds are.
+def mfu(flops: float, seconds: float, accelerator: Accelerator, precision: Format, *, devices: int = 1) -> float:
+    """FLOPs / (seconds · peak · devices), a share between 0 and 1.
 
     Args:
         flops: model FLOPs of the work, on all devices together.
         seconds: that it took.
         accelerator: the hardware; its peaks are dense.
-        number: the format of the matrix products.
+        precision: the format of the matrix products.
         devices: how many accelerators worked.
 
     Raises:
@@ -27,14 +27,14 @@ def mfu(flops: float, seconds: float, accelerator: Accelerator, number: Format, 
     """
     if flops < 0 or seconds <= 0 or devices < 1:
         raise ValueError(f"{flops:g} FLOPs in {seconds:g} s on {devices} devices: these cannot be")
-    peak = accelerator.peak(number) * devices
+    peak = accelerator.peak(precision) * devices
     share = flops / seconds / peak
     if share > 1:
         raise ValueError(
-            f"{share:.0%} of the {number} peak of {accelerator.title} ({peak / 1e12:g} TFLOP/s) cannot be. Is it the "
-            "right accelerator and variant? Does it compute in another format? Was the clock stopped before the device "
-            "was done (synchronise)? Are FLOPs counted twice, or those of all devices against the peak of one? If the "
-            "peak was measured: was the machine busy then?"
+            f"{share:.0%} of the {precision} peak of {accelerator.title} ({peak / 1e12:g} TFLOP/s) cannot be. Is it "
+            "the right accelerator and variant? Does it compute in another format? Was the clock stopped before the "
+            "device was done (synchronise)? Are FLOPs counted twice, or those of all devices against the peak of one? "
+            "If the peak was measured: was the machine busy then?"
         )
     return share
 
@@ -43,7 +43,7 @@ def throughput_mfu(
     tokens_per_second: float,
     flops_per_token: float,
     accelerator: Accelerator,
-    number: Format,
+    precision: Format,
     *,
     devices: int = 1,
 ) -> float:
@@ -54,9 +54,9 @@ def throughput_mfu(
     Args:
         tokens_per_second: τ, of all devices together.
         flops_per_token: model FLOPs of training with one token, about 6 per parameter.
-        accelerator, number, devices: as in `mfu`.
+        accelerator, precision, devices: as in `mfu`.
 
     Raises:
         ValueError: as in `mfu`.
     """
-    return mfu(flops_per_token * tokens_per_second, 1.0, accelerator, number, devices=devices)
+    return mfu(flops_per_token * tokens_per_second, 1.0, accelerator, precision, devices=devices)

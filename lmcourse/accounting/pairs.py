@@ -19,38 +19,38 @@ Pairs = Literal["all", "visible"]
 
 
 @cache
-def count_pairs(pattern: AttentionPattern, length: int, past: int = 0, pairs: Pairs = "all") -> int:
-    """Pairs of `length` new queries and the keys that they meet, per head and sequence.
+def count_pairs(pattern: AttentionPattern, seq_len: int, past: int = 0, pairs: Pairs = "all") -> int:
+    """Pairs of `seq_len` new queries and the keys that they meet, per head and sequence.
 
     Args:
         pattern: who may see whom.
-        length: new tokens.
+        seq_len: new tokens.
         past: tokens before them, which lie in the KV cache.
         pairs: "all" that attention is given, or the "visible" ones.
     """
     if pairs == "all":
-        return length * given_keys(pattern, length, past)
-    return sum(seen_keys(pattern, query, past + length) for query in range(past, past + length))
+        return seq_len * given_keys(pattern, seq_len, past)
+    return sum(seen_keys(pattern, query, past + seq_len) for query in range(past, past + seq_len))
 
 
-def given_keys(pattern: AttentionPattern, length: int, past: int = 0) -> int:
-    """How many keys attention is given for `length` new tokens.
+def given_keys(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int:
+    """How many keys attention is given for `seq_len` new tokens.
 
     Without a past, the new ones. With one, what `lmcourse.inference.cache` returns: every token, but of a layer with a
     window or chunk only its slots. To a single token it shows the slots in use, to several all of them, and the new
     tokens behind.
     """
     if past == 0 or pattern.span is None:
-        return past + length
-    if length > 1:
-        return pattern.span + length
+        return past + seq_len
+    if seq_len > 1:
+        return pattern.span + seq_len
     return past % pattern.span + 1 if pattern.kind == "chunk" else min(past + 1, pattern.span)
 
 
-def seen_keys(pattern: AttentionPattern, query: int, length: int) -> int:
-    """How many keys the query at a position sees in a text of `length` tokens: itself, earlier ones, and, if attention
+def seen_keys(pattern: AttentionPattern, query: int, seq_len: int) -> int:
+    """How many keys the query at a position sees in a text of `seq_len` tokens: itself, earlier ones, and, if attention
     is not causal, later ones."""
-    return _back(pattern, query) + (0 if pattern.causal else _ahead(pattern, query, length))
+    return _back(pattern, query) + (0 if pattern.causal else _ahead(pattern, query, seq_len))
 
 
 def _back(pattern: AttentionPattern, query: int) -> int:
@@ -60,13 +60,13 @@ def _back(pattern: AttentionPattern, query: int) -> int:
     return {"window": near, "chunk": place, "strided": near + blocks, "fixed": place + blocks}[pattern.kind]
 
 
-def _ahead(pattern: AttentionPattern, query: int, length: int) -> int:
-    left = length - 1 - query
+def _ahead(pattern: AttentionPattern, query: int, seq_len: int) -> int:
+    left = seq_len - 1 - query
     if pattern.size is None:
         return left
     near = min(left, pattern.size - 1)
     in_block = min(left, pattern.size - 1 - query % pattern.size)
-    ends_of_blocks = max(0, length // pattern.size - query // pattern.size - 1)
+    ends_of_blocks = max(0, seq_len // pattern.size - query // pattern.size - 1)
     return {
         "window": near,
         "chunk": in_block,

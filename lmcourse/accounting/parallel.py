@@ -36,10 +36,10 @@ SHARDED_FROM: dict[str, Stage] = {
 
 @dataclass(frozen=True)
 class Layout:
-    """How devices are used.
+    """How many devices share the work, by kind of parallelism.
 
     Attributes:
-        data, tensor, pipeline: how many share the work in each way.
+        data, tensor, pipeline: devices per dimension; their product is the number of devices.
         zero: the stage of ZeRO, 0 to 3.
     """
 
@@ -56,7 +56,7 @@ class Layout:
 
     @property
     def devices(self) -> int:
-        """All together."""
+        """The number of devices."""
         return self.data * self.tensor * self.pipeline
 
 
@@ -77,12 +77,12 @@ def state_memory(parameters: int, recipe: Recipe, layout: Layout) -> Breakdown[i
 
 
 def all_gather_bytes(size: int, devices: int) -> float:
-    """Every device has a part and gets all: in a ring each passes on n − 1 of the n parts of `size` bytes."""
+    """Bytes that each of n devices sends in a ring all-gather of `size` bytes: n − 1 of the n parts."""
     return (devices - 1) / devices * size
 
 
 def reduce_scatter_bytes(size: int, devices: int) -> float:
-    """Every device has all and gets the sum of one part: as much as to gather."""
+    """Bytes that each device sends in a ring reduce-scatter of `size` bytes: as many as in an all-gather."""
     return all_gather_bytes(size, devices)
 
 
@@ -118,10 +118,10 @@ def data_parallel_traffic(parameters: int, recipe: Recipe, layout: Layout) -> Br
 def tensor_parallel_traffic(
     config: TransformerConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     tensor: int,
     *,
-    number: Format = "bf16",
+    precision: Format = "bf16",
     sequence_parallel: bool = False,
 ) -> Breakdown[float]:
     """Bytes that each device sends per training step in the layers.
@@ -132,7 +132,7 @@ def tensor_parallel_traffic(
     was kept (Korthikanti et al., 2022, §4.2.2).
     """
     branches = len(config.layers) * (2 if config.block.branches == "serial" else 1)
-    size = int(batch * length * config.d_model * BYTES[number])
+    size = int(batch * seq_len * config.d_model * BYTES[precision])
     once = branches * all_reduce_bytes(size, tensor)
     again = {"backward, inputs again": branches * all_gather_bytes(size, tensor)} if sequence_parallel else {}
     return Breakdown({"forward": once, "backward": once, **again})

@@ -68,7 +68,7 @@ def _token_embedding(config: TransformerConfig) -> Breakdown[int]:
 
 
 def _without_ends(config: TransformerConfig, *, cross: bool = False) -> Breakdown[int]:
-    """Everything between the embedding of tokens and the head."""
+    """All parameters except the token embedding and the head."""
     rows = config.embedding.max_positions + config.embedding.position_offset if config.embedding.max_positions else 0
     places = {"positions": rows * config.d_model, "position bias": _position_bias(config)}
     count = add_up(entry_matrices(config), lambda matrix: matrix.parameters) + _present(places)
@@ -121,5 +121,5 @@ def _qk_norms(config: AttentionConfig, d_model: int) -> int:
 
 
 def _present(sizes: dict[str, int]) -> Breakdown[int]:
-    """Without the parts that are not there."""
+    """The breakdown without parts of size 0."""
     return Breakdown({part: size for part, size in sizes.items() if size})

@@ -25,19 +25,19 @@ from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.find import all_models
 
 BATCH = 2
-LENGTH = 128
+SEQ_LEN = 128
 WIDTH = 108
 """Columns of text that the table needs: a number cut short proves nothing."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A prediction beside what torch says.
+    """Predicted parameters, FLOPs and bytes of a model, and those that torch counts.
 
     Attributes:
         name: the model's.
         parameters, built: predicted, and of the model built on the meta device.
-        flops, counted: of forward and backward on BATCH × LENGTH tokens through one layer of each kind and the head.
+        flops, counted: of forward and backward on BATCH × SEQ_LEN tokens through one layer of each kind and the head.
         saved, kept: bytes that autograd keeps of the same forward pass in fp32, and of its loss; None for an
             encoder–decoder, which `predict_saved_bytes` leaves out.
     """
@@ -52,37 +52,36 @@ class Proof:
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing differs."""
+        """Whether every prediction equals its count."""
         return (self.parameters, self.flops, self.saved) == (self.built, self.counted, self.kept)
 
 
 def prove(entry: Entry) -> Proof:
-    """Count a model of the zoo both ways."""
+    """Predict parameters, FLOPs and saved bytes of a model of the zoo, and count them with torch."""
     config = _one_of_each(entry.config)
-    source = LENGTH if isinstance(config, EncoderDecoderConfig) else None
-    predicted = training_flops(config, BATCH, LENGTH, source=source)
-    counted = counted_flops(config, BATCH, LENGTH, source=source, backward=True)
+    source = SEQ_LEN if isinstance(config, EncoderDecoderConfig) else None
+    predicted = training_flops(config, BATCH, SEQ_LEN, source=source)
+    counted = counted_flops(config, BATCH, SEQ_LEN, source=source, backward=True)
     parameters = count_parameters(entry.config).total
     saved, kept = None, None
     if isinstance(config, TransformerConfig):
-        saved, kept = predict_saved_bytes(config, BATCH, LENGTH).total, kept_bytes(config)
+        saved, kept = predict_saved_bytes(config, BATCH, SEQ_LEN).total, kept_bytes(config)
     return Proof(entry.name, parameters, entry.parameters, predicted.model.total, counted.total, saved, kept)
 
 
 def kept_bytes(config: TransformerConfig) -> int:
-    """What autograd keeps of a pass of BATCH × LENGTH tokens, by torch's hooks. No number is computed, so that the
-    largest models fit."""
+    """Bytes that autograd keeps of a pass of BATCH × SEQ_LEN tokens, by torch's hooks. The tensors are fake, without
+    memory, so that the largest models fit."""
     with FakeTensorMode():
         model = Transformer(config).train()
-        tokens, targets = (torch.zeros(BATCH, LENGTH, dtype=torch.long) for _ in range(2))
+        tokens, targets = (torch.zeros(BATCH, SEQ_LEN, dtype=torch.long) for _ in range(2))
         return saved_tensors(lambda: next_token_loss(model(tokens), targets), model, without=[tokens, targets]).total
 
 
 def proof_table(proofs: Sequence[Proof]) -> Table:
-    """The proofs for people to read."""
-    step = (
-        f"FLOPs of forward and backward, and bytes kept in between: {BATCH} × {LENGTH} tokens, each kind of layer once."
-    )
+    """A rich table of predictions and their differences from the counts."""
+    tokens = f"{BATCH} × {SEQ_LEN} tokens"
+    step = f"FLOPs of forward and backward, and bytes kept in between: {tokens}, each kind of layer once."
     table = Table(title=f"Predicted, and how far off torch's count.\n{step}", title_style="", box=SIMPLE)
     table.add_column("model", no_wrap=True)
     for column in ("parameters", "off by", "FLOPs", "off by", "bytes kept", "off by"):

@@ -1,4 +1,4 @@
-"""Where time went when others measured."""
+"""Published profiles: shares of FLOPs and time by kind of operation."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Recipe:
 
     @property
     def per_parameter(self) -> float:
-        """All of them together, in bytes."""
+        """Bytes per parameter: weights, gradients, master weights and moments."""
         return self.weights + self.gradients + self.master + self.moments
 
     @property
@@ -56,12 +56,12 @@ class Recipe:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the weights that the forward pass reads."""
+        """The torch dtype of the weights that the forward pass reads."""
         return DTYPES[self.stored]
 
     @property
     def trains(self) -> bool:
-        """Whether there are gradients."""
+        """Whether this is a recipe for training: it has gradients."""
         return self.gradients > 0
 
     def memory(self, parameters: int, tensors: int = 0) -> Breakdown[int]:

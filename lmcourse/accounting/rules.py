@@ -40,7 +40,7 @@ def kaplan_parameters(config: TransformerConfig) -> int:
     return sum(2 * d_model * (2 * attention + wide) for attention, wide in _widths(config))
 
 
-def kaplan_forward(config: TransformerConfig, length: int) -> Breakdown[int]:
+def kaplan_forward(config: TransformerConfig, seq_len: int) -> Breakdown[int]:
     """Forward FLOPs per token, row by row of Kaplan et al. (2020), Table 1.
 
     Their total, C = 2N + 2 · n_layer · n_ctx · d_attn, is that of the rows but "embed" and "de-embed".
@@ -54,7 +54,7 @@ def kaplan_forward(config: TransformerConfig, length: int) -> Breakdown[int]:
     rows = {
         "embed": 4 * d_model,
         "qkv": 2 * d_model * 3 * all_heads,
-        "mask": 2 * length * all_heads,
+        "mask": 2 * seq_len * all_heads,
         "project": 2 * all_heads * d_model,
         "feed-forward": sum(2 * 2 * d_model * wide for _, wide in widths),
         "de-embed": 2 * d_model * config.vocab_size,
@@ -62,29 +62,29 @@ def kaplan_forward(config: TransformerConfig, length: int) -> Breakdown[int]:
     return Breakdown(rows)
 
 
-def megatron_training(config: TransformerConfig, batch: int, length: int) -> int:
+def megatron_training(config: TransformerConfig, batch: int, seq_len: int) -> int:
     """Training FLOPs 12·B·D·L·S·(S + (2 + E)·D) + 6·B·S·D·V for a feed-forward of E·D.
 
     With E = 4 these are 72·B·L·S·D²·(1 + S/6D + V/12LD), which Narayanan et al. (2021), equation 3, print with 96 and
     V/16LD, because they recompute all blocks. All pairs count; key heads of their own and two matrices in the
     feed-forward are taken for granted.
     """
-    B, S, D, V = batch, length, config.d_model, config.vocab_size
+    B, S, D, V = batch, seq_len, config.d_model, config.vocab_size
     blocks = sum(12 * B * D * S * (S + 2 * D + wide) for _, wide in _widths(config))
     return blocks + 6 * B * S * D * V
 
 
-def palm_training(config: TransformerConfig, batch: int, length: int) -> int:
+def palm_training(config: TransformerConfig, batch: int, seq_len: int) -> int:
     """Training FLOPs D·(6N + 12·L·H·Q·T), L layers with H heads of width Q on T tokens (Chowdhery et al., 2022,
     appendix B): 6ND and attention, all pairs counted. With N of `matmul_parameters` it is exact."""
-    tokens = batch * length
-    attention = sum(12 * all_heads * length for all_heads, _ in _widths(config))
+    tokens = batch * seq_len
+    attention = sum(12 * all_heads * seq_len for all_heads, _ in _widths(config))
     return six_n_d(matmul_parameters(config), tokens) + attention * tokens
 
 
-def attention_share(config: TransformerConfig, length: int, *, pairs: Pairs = "all") -> float:
+def attention_share(config: TransformerConfig, seq_len: int, *, pairs: Pairs = "all") -> float:
     """Which share of the forward FLOPs goes into scores and values: what 2ND leaves out."""
-    count = forward_flops(config, 1, length, pairs=pairs)
+    count = forward_flops(config, 1, seq_len, pairs=pairs)
     return count.only(*ATTENTION).total / count.total
 
 
@@ -107,23 +107,23 @@ class RuleError:
         return self.predicted / self.exact - 1
 
 
-def rule_errors(config: TransformerConfig, batch: int, length: int) -> list[RuleError]:
+def rule_errors(config: TransformerConfig, batch: int, seq_len: int) -> list[RuleError]:
     """Every rule for a decoder beside the exact count, head included.
 
     All pairs count but for Kaplan's table, which is about a causal mask and is held against the visible ones.
     """
-    parameters, tokens = matmul_parameters(config), batch * length
-    visible = forward_flops(config, batch, length, pairs="visible").total
-    training = training_flops(config, batch, length)
+    parameters, tokens = matmul_parameters(config), batch * seq_len
+    visible = forward_flops(config, batch, seq_len, pairs="visible").total
+    training = training_flops(config, batch, seq_len)
     forward, both = training.forward.total, training.model.total
-    table = kaplan_forward(config, length)
+    table = kaplan_forward(config, seq_len)
     return [
         RuleError("2ND", two_n_d(parameters, tokens), forward),
         RuleError("Kaplan et al., table", (table.total - table["embed"]) * tokens, visible),
         RuleError("6ND", six_n_d(parameters, tokens), both),
         RuleError("6ND, N without head", six_n_d(kaplan_parameters(config), tokens), both),
-        RuleError("Narayanan et al.", megatron_training(config, batch, length), both),
-        RuleError("Chowdhery et al.", palm_training(config, batch, length), both),
+        RuleError("Narayanan et al.", megatron_training(config, batch, seq_len), both),
+        RuleError("Chowdhery et al.", palm_training(config, batch, seq_len), both),
     ]
 
 

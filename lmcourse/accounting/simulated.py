@@ -1,7 +1,7 @@
-"""A device whose time is arithmetic, so that a stopwatch can be tested without a clock.
+"""A simulated GPU: its times are computed, not measured, so that stopwatches can be tested without a clock.
 
-It behaves as a GPU does: whoever gives it work gets on at once, and the work is done later, in order. What a stopwatch
-makes of that is then the same on every machine.
+Like a GPU it is asynchronous: the CPU hands over work and goes on at once; the work is done later, in order. So a
+stopwatch measures the same on every machine.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 class SimulatedDevice:
-    """A queue and a clock, both at zero.
+    """An asynchronous device with a queue, and the clock of the CPU that feeds it.
 
     Args:
         seconds: how long the device works on the first run, the second, …; further runs take as long as the last.
@@ -31,7 +31,7 @@ class SimulatedDevice:
         self._done: list[float] = []
 
     def run(self) -> None:
-        """Hand over one run. The CPU is held up for `launch` only; the device begins when it has done all before."""
+        """Launch one run. The CPU waits for `launch` seconds; the device begins when all earlier runs are done."""
         if self.runs >= self._room:
             self._now = max(self._now, self._done[-self._room])
         self._now += self._launch
@@ -40,11 +40,11 @@ class SimulatedDevice:
 
     @property
     def runs(self) -> int:
-        """How many runs it was given."""
+        """How many runs were launched."""
         return len(self._done)
 
     def synchronise(self) -> None:
-        """Let the CPU wait until the device has done all it was given."""
+        """Let the CPU wait until the device has done all its runs."""
         self._now = max([self._now, *self._done[-1:]])
 
     def clock(self) -> float:

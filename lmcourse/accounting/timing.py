@@ -37,7 +37,7 @@ class Timing:
 
     @property
     def quartiles(self) -> tuple[float, float]:
-        """Between these lies the middle half of the runs."""
+        """Seconds of the first and the third quartile."""
         if len(self.seconds) == 1:
             return self.seconds[0], self.seconds[0]
         first, _, third = statistics.quantiles(self.seconds, n=4, method="inclusive")
@@ -118,7 +118,7 @@ def compare(
     watch = stopwatch or stopwatch_for(device)
     taken: dict[str, list[float]] = {name: [] for name in functions}
     spent, rounds = 0.0, 0
-    with _collector_held_off():
+    with _gc_disabled():
         for function in functions.values():
             for _ in range(warmup):
                 function()
@@ -175,8 +175,8 @@ def _seconds_between_events(function: Work, device: torch.device | str) -> float
 
 
 @contextmanager
-def _collector_held_off() -> Iterator[None]:
-    """Without garbage collection, and afterwards as it was."""
+def _gc_disabled() -> Iterator[None]:
+    """Disable garbage collection in a `with` block, and restore it afterwards."""
     enabled = gc.isenabled()
     gc.collect()
     gc.disable()

@@ -1,4 +1,4 @@
-"""What a training step takes: model FLOPs, and hardware FLOPs where something is computed twice."""
+"""FLOPs of a training step: model FLOPs, and hardware FLOPs, which count recomputation too."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class TrainingFlops:
 
     @property
     def hardware(self) -> Breakdown[int]:
-        """Hardware FLOPs, which are really done (HFU)."""
+        """Hardware FLOPs: model FLOPs and what activation checkpointing computes again (HFU)."""
         return self.model + self.recomputed
 
 
 def training_flops(
     config: TransformerConfig | EncoderDecoderConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     *,
     source: int | None = None,
     pairs: Pairs = "all",
@@ -53,7 +53,7 @@ def training_flops(
     """FLOPs of forward and backward with all parameters trained.
 
     Args:
-        config, batch, length, source, pairs: as in `forward_flops`.
+        config, batch, seq_len, source, pairs: as in `forward_flops`.
         recompute: "attention": fused kernels do not keep the scores, so their backward makes them again: 5 products for
             the 2 of the forward (Dao et al., 2022, algorithm 4). "blocks": every block goes forward twice (Chen et al.,
             2016). torch's `checkpoint` stops as soon as it has what backward needs, which in a pre-norm block without
@@ -63,7 +63,7 @@ def training_flops(
         ValueError: as in `forward_flops`.
     """
     check_choice("recomputation of", recompute, Recompute)
-    forward = forward_flops(config, batch, length, source=source, pairs=pairs)
+    forward = forward_flops(config, batch, seq_len, source=source, pairs=pairs)
     again = {
         "nothing": [],
         "attention": [part for part in forward.parts if part.endswith("attention scores")],

@@ -1,1 +1,1 @@
-"""Predicted beside measured, on the machine before you: `bench` runs a model, `steps` knows its two kinds of work."""
+"""Predicted beside measured, on this machine: `bench` a model, `steps` its two kinds of work, `speedups` of a step."""

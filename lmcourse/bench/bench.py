@@ -1,8 +1,8 @@
-"""Predicted beside measured, on the machine before you: `lmcourse bench`.
+"""`lmcourse bench`: a model's speed on this machine, predicted and measured.
 
-Its matrix products and copies are measured first. From those rates the roofline says how long a training step and a
-step of decoding take at least; then both are run. How far apart the two are is what the rest costs: kernels that start,
-norms and optimiser, Python.
+Matrix products and copies are measured first. From those rates the roofline predicts the least time of a training step
+and of a decoding step (Williams et al., 2009); then both are run. The difference is what the roofline leaves out:
+kernel launches, norms, the optimiser, Python.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ TRAINING_TENSORS = 4
 
 @dataclass(frozen=True)
 class Bench:
-    """All that `lmcourse bench` found.
+    """The result of `lmcourse bench`.
 
     Attributes:
-        machine: what was measured of it.
-        whole: the accelerator of the table that it is; None for a CPU, or if it was not recognised.
-        notes: what its owner should know.
-        model, batch, length, number: what ran.
-        training, decoding: a step with AdamW, and one token for each of the batch's texts.
+        machine: peaks and bandwidth as measured.
+        whole: the accelerator's entry in the table; None for a CPU, or if it was not recognised.
+        notes: warnings about the accelerator, such as a lowered power limit, to print.
+        model, batch, seq_len, precision: the name of the model, sequences per batch, tokens of each, number format.
+        training, decoding: a step with AdamW, and one new token for each sequence of the batch.
         saved_predicted, saved_counted: bytes that autograd keeps of the forward pass.
         mfu: of the training step, of the measured peak.
         bandwidth_share: of decoding, of the measured bandwidth.
@@ -56,8 +56,8 @@ class Bench:
     notes: tuple[str, ...]
     model: str
     batch: int
-    length: int
-    number: Format
+    seq_len: int
+    precision: Format
     training: Work
     decoding: Work
     saved_predicted: int
@@ -80,9 +80,9 @@ def bench(
     model: str | None = None,
     *,
     batch: int = 4,
-    length: int = 256,
+    seq_len: int = 256,
     steps: int = 5,
-    number: Format | None = None,
+    precision: Format | None = None,
     device: torch.device | str | None = None,
     machine: Accelerator | None = None,
     stopwatch: Stopwatch | None = None,
@@ -91,12 +91,12 @@ def bench(
 
     Args:
         model: of the zoo; by default a small one on a CPU, GPT-2's size on a GPU.
-        batch: texts.
-        length: tokens of each in training; decoding ends there.
-        steps: how many count.
-        number: format of weights and activations; by default fp32, on a GPU of NVIDIA's bf16.
+        batch: sequences.
+        seq_len: tokens of each in training; decoding ends there.
+        steps: timed steps; WARMUP steps run before them.
+        precision: format of weights and activations; by default fp32, on a GPU of NVIDIA's bf16.
         device: by default the best there is.
-        machine: what is known of it, if it was measured before.
+        machine: its peaks and bandwidth, if they were measured before.
         stopwatch: as in `time_it`.
 
     Raises:
@@ -105,16 +105,16 @@ def bench(
     """
     where = torch.device(device) if device is not None else hardware.best_device()
     entry = find_model(model or ("mini" if where.type == "cpu" else "course-124m"))
-    config = _check(entry, batch, length, steps)
-    number = _check_format(where, number)
+    config = _check(entry, batch, seq_len, steps)
+    precision = _check_format(where, precision)
     known = machine or measure_machine(device=where)
-    _check_memory(entry, known, number)
-    network = Transformer(config).to(where, DTYPES[number])
-    tokens = torch.randint(config.vocab_size, (batch, length), device=where)
+    _check_memory(entry, known, precision)
+    network = Transformer(config).to(where, DTYPES[precision])
+    tokens = torch.randint(config.vocab_size, (batch, seq_len), device=where)
     watch = partial(time_it, warmup=WARMUP, repeats=steps, device=where, stopwatch=stopwatch)
     saved = saved_tensors(lambda: next_token_loss(network(tokens), tokens), network, without=[tokens]).total
-    training = training_work(network, tokens, known, number, watch)
-    decoding = decoding_work(network, tokens, known, number, watch, steps)
+    training = training_work(network, tokens, known, precision, watch)
+    decoding = decoding_work(network, tokens, known, precision, watch, steps)
     whole, notes = present_gpu(where) if where.type == "cuda" else (None, ())
     return Bench(
         machine=known,
@@ -122,13 +122,13 @@ def bench(
         notes=notes,
         model=entry.name,
         batch=batch,
-        length=length,
-        number=number,
+        seq_len=seq_len,
+        precision=precision,
         training=training,
         decoding=decoding,
-        saved_predicted=predict_saved_bytes(config, batch, length, dtype=DTYPES[number]).total,
+        saved_predicted=predict_saved_bytes(config, batch, seq_len, dtype=DTYPES[precision]).total,
         saved_counted=saved,
-        mfu=_mfu(training, known, number),
+        mfu=_mfu(training, known, precision),
         bandwidth_share=decoding.moved / decoding.measured.median / known.bandwidth,
         peak_shares={}
         if whole is None
@@ -136,38 +136,40 @@ def bench(
     )
 
 
-def _mfu(work: Work, machine: Accelerator, number: Format) -> float:
+def _mfu(work: Work, machine: Accelerator, precision: Format) -> float:
     try:
-        return mfu(work.flops, work.measured.median, machine, number)
+        return mfu(work.flops, work.measured.median, machine, precision)
     except ValueError as error:
         raise CourseError(str(error)) from None
 
 
-def _check(entry: Entry, batch: int, length: int, steps: int) -> TransformerConfig:
+def _check(entry: Entry, batch: int, seq_len: int, steps: int) -> TransformerConfig:
     config = entry.config
     if not isinstance(config, TransformerConfig) or not all(layer.attention.pattern.causal for layer in config.layers):
         raise CourseError(f"{entry.name} does not write token after token: take a decoder, such as mini.")
-    if batch < 1 or steps < 1 or length <= WARMUP + steps:
+    if batch < 1 or steps < 1 or seq_len <= WARMUP + steps:
         raise CourseError(
-            f"{steps} steps on {batch} texts of {length} tokens cannot be: at least one step and one text, and "
+            f"{steps} steps on {batch} texts of {seq_len} tokens cannot be: at least one step and one text, and "
             f"more than {WARMUP} tokens beside the steps, are needed."
         )
-    if config.context is not None and length > config.context:
-        raise CourseError(f"{entry.name} was made for {config.context} tokens, not {length}: take a smaller --seq-len.")
+    if config.context is not None and seq_len > config.context:
+        raise CourseError(
+            f"{entry.name} was made for {config.context} tokens, not {seq_len}: take a smaller --seq-len."
+        )
     return config
 
 
-def _check_format(device: torch.device, number: Format | None) -> Format:
+def _check_format(device: torch.device, precision: Format | None) -> Format:
     usable = [name for name in FORMATS[device.type] if name in DTYPES and has_units(name, device)]
-    if number is None:
+    if precision is None:
         return "bf16" if device.type == "cuda" and "bf16" in usable else "fp32"
-    if number not in usable:
-        raise CourseError(f"{number} is not measured on a {device.type} device: take one of {', '.join(usable)}.")
-    return number
+    if precision not in usable:
+        raise CourseError(f"{precision} is not measured on a {device.type} device: take one of {', '.join(usable)}.")
+    return precision
 
 
-def _check_memory(entry: Entry, machine: Accelerator, number: Format) -> None:
-    needed = TRAINING_TENSORS * BYTES[number] * count_parameters(entry.config).total
+def _check_memory(entry: Entry, machine: Accelerator, precision: Format) -> None:
+    needed = TRAINING_TENSORS * BYTES[precision] * count_parameters(entry.config).total
     if needed > machine.memory:
         raise CourseError(
             f"Training {entry.name} takes {hardware.gib(int(needed))} for weights, gradients and moments; "

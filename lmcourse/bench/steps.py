@@ -1,4 +1,4 @@
-"""A training step and a step of decoding: predicted from what the machine can do, and run."""
+"""A training step and a decoding step: time predicted by the roofline, and measured."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 
 Watch = Callable[[Callable[[], object]], Timing]
-"""Times a function: WARMUP runs first, then those that count."""
+"""Times a function: WARMUP runs first, then the timed ones."""
 
 WARMUP = 2
 ADAM_TRAFFIC = 7
@@ -59,24 +59,24 @@ class Work:
 
 
 def predict_training(
-    config: TransformerConfig, batch: int, length: int, machine: Accelerator, number: Format
+    config: TransformerConfig, batch: int, seq_len: int, machine: Accelerator, precision: Format
 ) -> tuple[int, float]:
-    """Bytes and seconds of a step: forward, a backward pass of twice that, and AdamW, which memory limits."""
-    operations = forward_operations(config, batch, length, number=number, logits="all")
-    update = int(ADAM_TRAFFIC * BYTES[number] * count_parameters(config).total)
+    """Bytes moved and seconds of a training step: the forward pass three times, and AdamW at the memory bandwidth."""
+    operations = forward_operations(config, batch, seq_len, precision=precision, logits="all")
+    update = int(ADAM_TRAFFIC * BYTES[precision] * count_parameters(config).total)
     moved = 3 * sum(operation.moved for operation in operations.values()) + update
-    return moved, 3 * roofline_seconds(operations, machine, number).total + update / machine.bandwidth
+    return moved, 3 * roofline_seconds(operations, machine, precision).total + update / machine.bandwidth
 
 
 def training_work(
     network: Transformer,
     tokens: Int[Tensor, "b s"],
     machine: Accelerator,
-    number: Format,
+    precision: Format,
     watch: Watch,
 ) -> Work:
     """Forward, loss, backward and AdamW on a batch, predicted and measured."""
-    batch, length = tokens.shape
+    batch, seq_len = tokens.shape
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, fused=True)
 
     def step() -> None:
@@ -84,16 +84,16 @@ def training_work(
         next_token_loss(network(tokens), tokens).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
-    moved, seconds = predict_training(network.config, batch, length, machine, number)
-    flops = training_flops(network.config, batch, length).model.total
-    return Work(batch * length, flops, moved, seconds, watch(step))
+    moved, seconds = predict_training(network.config, batch, seq_len, machine, precision)
+    flops = training_flops(network.config, batch, seq_len).model.total
+    return Work(batch * seq_len, flops, moved, seconds, watch(step))
 
 
 def decoding_work(
     network: Transformer,
     tokens: Int[Tensor, "b s"],
     machine: Accelerator,
-    number: Format,
+    precision: Format,
     watch: Watch,
     steps: int,
 ) -> Work:
@@ -102,17 +102,17 @@ def decoding_work(
     A prompt is read first, so that with all steps the texts get as long as `tokens`. The prediction is for the cache of
     the middle step.
     """
-    batch, length = tokens.shape
-    prompt = length - WARMUP - steps
-    session = DecodingSession(network.eval(), length)
+    batch, seq_len = tokens.shape
+    prompt = seq_len - WARMUP - steps
+    session = DecodingSession(network.eval(), seq_len)
     session.next_logits(tokens[:, :prompt])
     measured = watch(lambda: session.next_logits(tokens[:, :1]))
     past = prompt + WARMUP + steps // 2
-    operations = forward_operations(network.config, batch, 1, past=past, number=number)
+    operations = forward_operations(network.config, batch, 1, past=past, precision=precision)
     return Work(
         tokens=batch,
         flops=forward_flops(network.config, batch, 1, past=past).total,
         moved=sum(operation.moved for operation in operations.values()),
-        predicted=roofline_seconds(operations, machine, number).total,
+        predicted=roofline_seconds(operations, machine, precision).total,
         measured=measured,
     )

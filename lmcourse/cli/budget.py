@@ -35,7 +35,7 @@ class Budget:
         return {
             "model": self.model,
             "batch": job.batch,
-            "length": job.length,
+            "seq_len": job.seq_len,
             "recipe": job.recipe.name,
             "activation_checkpointing": job.activation_checkpointing,
             "layout": _plain(layout) | {"devices": layout.devices},

@@ -32,7 +32,7 @@ def _tables(found: Budget) -> Iterable[RenderableType]:
         yield _memory(f"to train ({job.recipe.title})", count.training, found, most)
     if count.inference is not None:
         most = None if performance is None else performance.largest_inference_batch
-        yield _memory(f"to write texts of {job.length:,} tokens", count.inference, found, most)
+        yield _memory(f"to write texts of {job.seq_len:,} tokens", count.inference, found, most)
     if count.cache is not None:
         yield _cache(count.cache, job.batch)
     if performance is not None:
@@ -46,8 +46,8 @@ def _tables(found: Budget) -> Iterable[RenderableType]:
 
 def _heading(found: Budget) -> str:
     job, layout = found.job, found.job.layout
-    lines = [f"[bold]{escape(found.model)}[/]  batch {job.batch:,} × {job.length:,} tokens, recipe {job.recipe.name}"]
-    if job.config.context is not None and job.length > job.config.context:
+    lines = [f"[bold]{escape(found.model)}[/]  batch {job.batch:,} × {job.seq_len:,} tokens, recipe {job.recipe.name}"]
+    if job.config.context is not None and job.seq_len > job.config.context:
         lines.append(f"the texts are longer than the {job.config.context:,} tokens that it was made for")
     if job.activation_checkpointing == "blocks":
         lines.append("blocks are recomputed in the backward pass")
@@ -77,7 +77,7 @@ def _flops(found: Budget) -> Table:
     table.add_section()
     all_again = si(flops.recomputed.total) if flops.recomputed.parts else ""
     table.add_row("total", si(flops.forward.total), si(flops.backward.total), all_again)
-    tokens = found.job.batch * found.job.length
+    tokens = found.job.batch * found.job.seq_len
     table.add_row("per token", si(flops.forward.total / tokens), si(flops.backward.total / tokens), "")
     return table
 

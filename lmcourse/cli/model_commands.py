@@ -25,9 +25,9 @@ def bench(options: Namespace) -> int:
     """Measure this machine, and a model on it."""
     from lmcourse.bench.bench import bench as measure
 
-    sizes = {"batch": options.batch, "length": options.seq_len, "steps": options.steps}
+    sizes = {"batch": options.batch, "seq_len": options.seq_len, "steps": options.steps}
     with quiet(options):
-        found = measure(options.model, **sizes, number=options.precision)
+        found = measure(options.model, **sizes, precision=options.precision)
     if options.json:
         print_json(found.to_json())
     else:

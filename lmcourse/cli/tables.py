@@ -128,11 +128,11 @@ def verdict(proof: Matrix) -> str:
 def bench(found: Bench) -> RenderableType:
     """What the machine can do, and how near a model on it comes to that."""
     machine = _table(found.machine.title, right=("measured", "of the data sheet"))
-    for number, peak in found.machine.peaks.items():
-        share = found.peak_shares.get(number)
-        machine.add_row(f"{number} products", f"{peak / 1e9:,.0f} GFLOP/s", "–" if share is None else f"{share:.0%}")
+    for precision, peak in found.machine.peaks.items():
+        share = found.peak_shares.get(precision)
+        machine.add_row(f"{precision} products", f"{peak / 1e9:,.0f} GFLOP/s", "–" if share is None else f"{share:.0%}")
     machine.add_row("copy, read and write", f"{found.machine.bandwidth / 1e9:,.1f} GB/s", "–")
-    model = f"{found.model}, {found.batch} × {found.length} tokens, {found.number}"
+    model = f"{found.model}, {found.batch} × {found.seq_len} tokens, {found.precision}"
     steps = _table(model, right=("predicted", "measured", "tokens/s"))
     for name, work in (("training step", found.training), ("decoding step", found.decoding)):
         times = (f"{seconds * 1e3:,.1f} ms" for seconds in (work.predicted, work.measured.median))

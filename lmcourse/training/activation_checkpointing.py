@@ -11,7 +11,7 @@ from lmcourse.training.transformer_blocks import find_blocks
 
 
 def apply_activation_checkpointing(model: nn.Module) -> None:
-    """Let every block of a model be computed a second time in its backward pass, in place. Twice is as once.
+    """Checkpoint every block of a model, in place: the backward pass computes it again. A second call changes nothing.
 
     Between the two passes only the blocks' inputs are kept. The second pass draws the same dropout as the first. Names
     of parameters stay as they are.

@@ -62,12 +62,12 @@ def load_checkpoint(
         load_full(path, model)
         set_optimizer_state(optimizer, model, state["optimizer"])
         return
-    from lmcourse.training.parallel.sharded_checkpoint import load_sharded, load_together
+    from lmcourse.training.parallel.sharded_checkpoint import load_distributed, load_sharded
 
     if distributed is SINGLE_PROCESS:
         load_sharded(path, model, optimizer)
     else:
-        load_together(path, model, optimizer, distributed)
+        load_distributed(path, model, optimizer, distributed)
 
 
 def load_weights(path: Path, model: nn.Module) -> None:

@@ -44,7 +44,7 @@ class CheckpointManager:
 
         Args:
             step: whose checkpoint it is.
-            write: writes it at a place.
+            write: writes the checkpoint to a path.
             best: the step with the lowest validation loss; None if nothing was evaluated.
         """
         write(self.path_of(step))

@@ -1,4 +1,4 @@
-"""What an optimiser remembers of each parameter, by the parameter's name: the same however a model is divided."""
+"""Optimizer state by parameter name, in a form that does not depend on how a model is divided."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ OptimizerState = dict[str, dict[str, Tensor]]
 
 
 def get_optimizer_state(optimizer: torch.optim.Optimizer, model: nn.Module) -> OptimizerState:
-    """What the optimiser remembers; nothing of parameters that never had a gradient."""
+    """The state tensors of each parameter, by its name; none for parameters that never had a gradient."""
     return {name: optimizer.state[p] for name, p in model.named_parameters() if p in optimizer.state}
 
 
 def set_optimizer_state(optimizer: torch.optim.Optimizer, model: nn.Module, moments: OptimizerState) -> None:
-    """Let the optimiser remember; its settings stay as they are."""
+    """Load state into an optimizer; its settings (learning rate, betas, …) stay as they are."""
     names = {p: name for name, p in model.named_parameters()}
     state: dict[int, Any] = {
         index: moments[names[p]] for index, p in enumerate(_in_order(optimizer)) if names[p] in moments
@@ -27,7 +27,7 @@ def set_optimizer_state(optimizer: torch.optim.Optimizer, model: nn.Module, mome
 
 
 def init_optimizer_state(optimizer: torch.optim.AdamW) -> None:
-    """Remember of every parameter what AdamW does before the first step: so there is a place for what is read."""
+    """Create the state that AdamW has before the first step, so that saved state can be loaded into its tensors."""
     for p in _in_order(optimizer):
         if p not in optimizer.state:
             step = torch.zeros((), dtype=torch.float32, device=p.device)

@@ -1,4 +1,4 @@
-"""How many processes share a training step, and in which ways."""
+"""The number of processes of a training run, by kind of parallelism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parameters decay."""
+"""Parameter groups with and without weight decay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmcourse.nn.norm import Norm
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """The parameters of a model in two groups for an optimiser: matrices decay, all others do not.
+    """The parameters of a model in two groups for an optimizer: matrices with weight decay, all others without.
 
     A matrix is what has two axes or more, embeddings included, as in Megatron-LM (Shoeybi et al., 2019); OLMo 2 (2025)
     leaves its token embedding out. Biases and norms' scales do not decay: to pull a scale to 0 gains nothing, since the

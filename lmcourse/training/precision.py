@@ -12,7 +12,7 @@ _DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bf
 
 
 class MixedPrecision:
-    """In which format a model computes; its weights stay fp32.
+    """The format of a model's matrix products (autocast) and the loss scale; its weights stay fp32.
 
     bf16 has the range of fp32. fp16 does not: small gradients would become 0. So the loss is multiplied by a large
     number before the backward pass and gradients are divided by it before the update. Where that overflows, the update
@@ -31,5 +31,5 @@ class MixedPrecision:
         self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
 
     def autocast(self) -> torch.autocast:
-        """The context in which a model goes forward."""
+        """The autocast context for a forward pass."""
         return torch.autocast(self.device.type, _DTYPES[self.precision], enabled=self.precision != "fp32")

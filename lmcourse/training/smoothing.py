@@ -1,4 +1,4 @@
-"""A loss that jumps from batch to batch, made readable."""
+"""A running mean, to smooth a loss that jumps from batch to batch."""
 
 from __future__ import annotations
 

@@ -36,14 +36,14 @@ class TrainingState:
         model: on the device where it is trained.
         config: the run.
         tokens: the text to learn.
-        distributed: who trains the model; `model` is then this process's part of it.
+        distributed: the context of this process; on several, `model` is this process's part.
 
     Attributes:
         step: how many steps are done.
         skipped: how many of the last ones had no update, one after the other.
         seconds: how long they took, with evaluations and checkpoints.
         best_loss, best_step: the lowest validation loss, in nats per token, and after which step it was measured.
-        optimiser, precision, loader, spikes: the parts that remember something themselves.
+        optimizer, precision, loader, spikes: the parts with a state of their own.
 
     Raises:
         ValueError: the text is shorter than one window.

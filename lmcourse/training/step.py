@@ -1,4 +1,4 @@
-"""One update of the weights: gradients of a few micro-batches, added up, clipped, and given to the optimiser."""
+"""One update of the weights: gradients of a few micro-batches, added up, clipped, and given to the optimizer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def training_step(
         model: from tokens to logits; its gradients are lost.
         batches: micro-batches on the model's device. Each counts by its targets that are not IGNORE_INDEX, so the
             gradient is that of one large batch.
-        optimiser: of the model's parameters, with the learning rate of this step.
+        optimizer: of the model's parameters, with the learning rate of this step.
         precision: of the forward pass.
         grad_clip: if the norm of the gradient is larger, it is scaled down to this (Pascanu et al., 2013).
         z_loss: as in `next_token_loss`.

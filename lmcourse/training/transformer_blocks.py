@@ -1,4 +1,4 @@
-"""The blocks of a model: what is computed again, divided and shared as a unit."""
+"""The blocks of a model: the units of activation checkpointing, pipeline stages and FSDP2."""
 
 from __future__ import annotations
 

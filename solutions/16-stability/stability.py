@@ -770,7 +770,7 @@ explore(figures.lost_updates, rate=Log(1e-5, 1e-1, 10), decay=[0.01, 0.1, 1.0])
 # - Dehghani et al., 2023, *Scaling vision transformers to 22 billion parameters*, on QK-norm.
 # - OLMo Team, 2025, *2 OLMo 2 Furious*, section 3, on spikes and what was changed against them.
 # - Rybakov et al., 2024, *Methods of improving LLM training stability*.
-# - In this package: `lmcourse/training/spikes.py`, `lmcourse/nn/placing.py` and `lmcourse/models/loss.py`, which are short.
+# - In this package: `lmcourse/training/spike_detector.py`, `lmcourse/nn/qk_norm.py` and `lmcourse/models/loss.py`, which are short.
 
 # %% [markdown]
 # The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)

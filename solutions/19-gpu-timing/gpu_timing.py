@@ -33,7 +33,7 @@ from lmcourse.accounting.mfu import throughput_mfu
 from lmcourse.accounting.recognise import present_gpu, recognise
 from lmcourse.accounting.simulated import SimulatedDevice
 from lmcourse.accounting.training_flops import training_flops
-from lmcourse.bench.ladder import StepSetup, climb, training_step
+from lmcourse.bench.speedups import StepSetup, measure_speedups, training_step
 from lmcourse.chapters.gpu_timing import figures
 from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
 from lmcourse.device import best_device, cpu_name
@@ -615,13 +615,13 @@ predict("bf16_on_a_cpu")
 
 # %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
 config, length = (find_model("course-124m").decoder, 512) if on_gpu else (modern(2, 128, 4, 128), 64)
-rungs = climb(config, length, batch=8, device=device, warmup=1, repeats=5)
-figures.speed_ladder(rungs, title=f"{title}: a training step")
+speedups = measure_speedups(config, length, batch=8, device=device, warmup=1, repeats=5)
+figures.speed_ladder(speedups, title=f"{title}: a training step")
 
 # %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
-for rung in rungs:
-    verdict = "kept" if rung.kept else "taken back"
-    print(f"{rung.name:20} {rung.before:10,.0f} → {rung.after:10,.0f} tokens/s  × {rung.ratio:.2f}  {verdict}")
+for speedup in speedups:
+    verdict = "kept" if speedup.kept else "taken back"
+    print(f"{speedup.name:20} {speedup.before:10,.0f} → {speedup.after:10,.0f} tokens/s  × {speedup.ratio:.2f}  {verdict}")
 
 # %% [markdown]
 # Read your ladder with section 1 in mind: on a busy machine a factor of 0.95 or 1.05 is noise. Run the cell again, and see which rungs stay.

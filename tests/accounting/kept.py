@@ -30,7 +30,7 @@ def part_of(module: str) -> str:
     if inside == "" or inside.startswith("head"):
         return "head and loss"
     if ".qk_transform" in inside:
-        return "placing"
+        return "qk transform"
     if last in NORMS:
         return "norms"
     return ENDS.get(last, "feed-forward" if inside.startswith("feed_forward") else "attention")
@@ -69,7 +69,7 @@ def recompute_blocks(model: Transformer) -> None:
 def kept_by_model(
     config: TransformerConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     dtype: torch.dtype = torch.float32,
     form: str = "fused",
     *,
@@ -78,7 +78,7 @@ def kept_by_model(
 ) -> SavedTensors:
     """Of a model and its loss."""
     model = build(config, dtype, form)
-    tokens, targets = (torch.randint(config.vocab_size, (batch, length)) for _ in range(2))
+    tokens, targets = (torch.randint(config.vocab_size, (batch, seq_len)) for _ in range(2))
     if recompute:
         recompute_blocks(model)
     with casting(autocast):
@@ -88,7 +88,7 @@ def kept_by_model(
 def kept_by_block(
     config: TransformerConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     dtype: torch.dtype = torch.float32,
     form: str = "fused",
     *,
@@ -96,8 +96,8 @@ def kept_by_block(
 ) -> SavedTensors:
     """Of the first block, from an input with a gradient, as in the middle of a model."""
     model = build(config, dtype, form)
-    x = torch.randn(batch, length, config.d_model, dtype=dtype, requires_grad=True)
-    positions = default_positions(torch.zeros(batch, length, dtype=torch.long))
+    x = torch.randn(batch, seq_len, config.d_model, dtype=dtype, requires_grad=True)
+    positions = default_positions(torch.zeros(batch, seq_len, dtype=torch.long))
     step = ForwardContext(positions, position_bias=model.position_bias)
     with casting(autocast):
         return saved_tensors(lambda: model.blocks[0](x, step), *_owners(model))

@@ -60,10 +60,10 @@ MEMORIES = [
 """Accelerator, bits of the bus, Gbit/s of each."""
 
 
-@pytest.mark.parametrize(("name", "number", "units", "flops", "clock"), UNITS)
-def test_a_peak_is_units_times_their_rate(name: str, number: Format, units: int, flops: int, clock: float) -> None:
+@pytest.mark.parametrize(("name", "precision", "units", "flops", "clock"), UNITS)
+def test_a_peak_is_units_times_their_rate(name: str, precision: Format, units: int, flops: int, clock: float) -> None:
     """Within the digits of data sheets. A sparse or half-rate figure would be off by a factor of two."""
-    assert find_accelerator(name).peak(number) == pytest.approx(units * flops * clock * 1e9, rel=0.01)
+    assert find_accelerator(name).peak(precision) == pytest.approx(units * flops * clock * 1e9, rel=0.01)
 
 
 @pytest.mark.parametrize(("name", "bits", "rate"), MEMORIES)
@@ -86,7 +86,9 @@ def test_ridges_of_the_a100() -> None:
 
 def test_what_no_chip_has_is_left_out() -> None:
     """bf16 came with Ampere, fp8 with Ada and Hopper, fp4 with Blackwell."""
-    having = {number: {a.name for a in all_accelerators() if number in a.peaks} for number in ("bf16", "fp8", "fp4")}
+    having = {
+        precision: {a.name for a in all_accelerators() if precision in a.peaks} for precision in ("bf16", "fp8", "fp4")
+    }
     assert not {name for name in having["bf16"] if name.startswith(("v100", "t4"))}
     assert not {name for name in having["fp8"] if name.startswith(("v100", "t4", "a1", "a4", "rtx-3", "rtx-a", "mi2"))}
     assert having["fp4"] == {"b200", "gb200", "rtx-5090"}
@@ -100,7 +102,9 @@ def test_every_entry_is_whole(accelerator: Accelerator) -> None:
     assert 8 * 2**30 <= accelerator.memory <= 512 * 2**30
     assert 1e11 < accelerator.bandwidth < 1e13
     peaks = [
-        accelerator.peaks[number] for number in ("fp32", "tf32", "bf16", "fp8", "fp4") if number in accelerator.peaks
+        accelerator.peaks[precision]
+        for precision in ("fp32", "tf32", "bf16", "fp8", "fp4")
+        if precision in accelerator.peaks
     ]
     assert peaks == sorted(peaks)
     assert all(type(peak) is int for peak in accelerator.peaks.values())

@@ -111,7 +111,7 @@ def test_json_has_exact_numbers(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_without_hardware(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, "--model", "gpt-2")
-    assert (found["batch"], found["length"], found["recipe"]) == (1, 1024, "mixed")
+    assert (found["batch"], found["seq_len"], found["recipe"]) == (1, 1024, "mixed")
     assert (found["accelerator"], found["performance"], found["run"]) == (None, None, None)
     assert main(["account", "--model", "gpt-2"]) == 0
     out = capsys.readouterr().out

@@ -60,7 +60,7 @@ PATHS: dict[str, tuple[str, dict[str, Any]]] = {
     "Shaw": ("fused", {"relative_position_vectors": RelativePositionVectorsConfig(2), "dropout": 0.1}),
     "Shaw, keys only": ("fused", {"relative_position_vectors": RelativePositionVectorsConfig(2, on_values=False)}),
 }
-PLACINGS: dict[str, dict[str, Any]] = {
+QK_TRANSFORMS: dict[str, dict[str, Any]] = {
     "halves": {"rotary": RotaryConfig()},
     "interleaved": {"rotary": RotaryConfig(layout="interleaved")},
     "part of a head": {"rotary": RotaryConfig(fraction=0.34)},
@@ -117,10 +117,10 @@ def test_every_layout_precision_and_attention_path(layout: str, precision: str, 
 
 @pytest.mark.parametrize("form", ["fused", "readable"])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("placing", PLACINGS)
-def test_every_placing_of_queries_and_keys(placing: str, precision: str, form: str) -> None:
+@pytest.mark.parametrize("qk_transform", QK_TRANSFORMS)
+def test_every_transform_of_queries_and_keys(qk_transform: str, precision: str, form: str) -> None:
     for key_heads in (HEADS, 2, 1):
-        assert_block(one_block({**PLACINGS[placing], "kv_heads": key_heads}), form, **PRECISIONS[precision])
+        assert_block(one_block({**QK_TRANSFORMS[qk_transform], "kv_heads": key_heads}), form, **PRECISIONS[precision])
 
 
 @pytest.mark.parametrize("form", ["fused", "readable"])
@@ -214,15 +214,15 @@ def varied(draw: st.DrawFn) -> TransformerConfig:
 @given(
     config=varied(),
     batch=st.integers(1, 3),
-    length=st.integers(2, LONGEST),
+    seq_len=st.integers(2, LONGEST),
     form=st.sampled_from(["fused", "readable"]),
     autocast=st.booleans(),
 )
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-def test_random_models(config: TransformerConfig, batch: int, length: int, form: Any, autocast: bool) -> None:
+def test_random_models(config: TransformerConfig, batch: int, seq_len: int, form: Any, autocast: bool) -> None:
     assume(all(layer.attention.head_width(config.d_model) > 1 for layer in config.layers))
-    kept = kept_by_model(config, batch, length, form=form, autocast=autocast)
-    predicted = predict_saved_bytes(config, batch, length, attention=form, autocast=autocast)
+    kept = kept_by_model(config, batch, seq_len, form=form, autocast=autocast)
+    predicted = predict_saved_bytes(config, batch, seq_len, attention=form, autocast=autocast)
     assert_same(predicted.parts, kept, autocast)
     assert list(predicted.parts) == [part for part in PARTS if part in predicted.parts]
 

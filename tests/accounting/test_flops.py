@@ -37,9 +37,9 @@ def shortened(config: TransformerConfig) -> TransformerConfig:
     return config.with_(layers=config.layers[:2] + tuple(dict.fromkeys(config.layers[2:])))
 
 
-def assert_equal(config: TransformerConfig | EncoderDecoderConfig, batch: int, length: int, **source: int) -> None:
-    predicted = training_flops(config, batch, length, **source)
-    counted = counted_flops(config, batch, length, backward=True, **source)
+def assert_equal(config: TransformerConfig | EncoderDecoderConfig, batch: int, seq_len: int, **source: int) -> None:
+    predicted = training_flops(config, batch, seq_len, **source)
+    counted = counted_flops(config, batch, seq_len, backward=True, **source)
     assert predicted.forward.total == counted["forward"]
     assert predicted.backward.total == counted["backward"]
 
@@ -65,15 +65,15 @@ def test_every_tiny_architecture_with_windows_that_bite(config: TransformerConfi
 
 
 @settings(max_examples=50, deadline=None)
-@given(config=transformers(), batch=BATCHES, length=LENGTHS)
-def test_odd_models(config: TransformerConfig, batch: int, length: int) -> None:
-    assert_equal(config, batch, length)
+@given(config=transformers(), batch=BATCHES, seq_len=LENGTHS)
+def test_odd_models(config: TransformerConfig, batch: int, seq_len: int) -> None:
+    assert_equal(config, batch, seq_len)
 
 
 @settings(max_examples=25, deadline=None)
-@given(config=encoder_decoders(), batch=BATCHES, length=LENGTHS, source=LENGTHS)
-def test_odd_encoder_decoders(config: EncoderDecoderConfig, batch: int, length: int, source: int) -> None:
-    assert_equal(config, batch, length, source=source)
+@given(config=encoder_decoders(), batch=BATCHES, seq_len=LENGTHS, source=LENGTHS)
+def test_odd_encoder_decoders(config: EncoderDecoderConfig, batch: int, seq_len: int, source: int) -> None:
+    assert_equal(config, batch, seq_len, source=source)
 
 
 PLACES = {
@@ -133,7 +133,7 @@ def test_encoder_decoders_part_by_part(name: str) -> None:
     assert isinstance(config, EncoderDecoderConfig)
     with torch.device("meta"):
         model = EncoderDecoder(config)
-        source, target = (torch.zeros(2, length, dtype=torch.long) for length in (SOURCE, LENGTH))
+        source, target = (torch.zeros(2, seq_len, dtype=torch.long) for seq_len in (SOURCE, LENGTH))
     assert predicted_parts(config, source=SOURCE) == counted_parts(model, source, target)
 
 
@@ -179,7 +179,7 @@ T5 = find_model("t5-small").config
     ("config", "arguments", "message"),
     [
         (TINY, {"batch": 0}, "must be positive"),
-        (TINY, {"length": 0}, "must be positive"),
+        (TINY, {"seq_len": 0}, "must be positive"),
         (TINY, {"past": -1}, "not negative"),
         (TINY, {"source": 3}, "only with one"),
         (T5, {}, "`source` is the length"),
@@ -191,5 +191,5 @@ T5 = find_model("t5-small").config
 )
 def test_what_cannot_be_is_refused_in_a_line(config: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message) as refusal:
-        forward_flops(config, **{"batch": 1, "length": 1, **arguments})
+        forward_flops(config, **{"batch": 1, "seq_len": 1, **arguments})
     assert "\n" not in str(refusal.value)

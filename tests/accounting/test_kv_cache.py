@@ -23,25 +23,25 @@ def decoder(name: str) -> TransformerConfig:
     return find_model(name).decoder
 
 
-def real_bytes(config: TransformerConfig, batch: int, length: int) -> int:
+def real_bytes(config: TransformerConfig, batch: int, seq_len: int) -> int:
     """What a cache takes after a model has read a whole text."""
-    cache = Cache(config, capacity=length)
+    cache = Cache(config, capacity=seq_len)
     with torch.no_grad():
-        Transformer(config)(torch.zeros(batch, length, dtype=torch.long), kv_cache=cache)
+        Transformer(config)(torch.zeros(batch, seq_len, dtype=torch.long), kv_cache=cache)
     return cache.bytes
 
 
 @settings(max_examples=40, deadline=None)
 @given(transformers(), st.integers(1, 3), st.integers(1, LONGEST))
-def test_any_cache(config: TransformerConfig, batch: int, length: int) -> None:
+def test_any_cache(config: TransformerConfig, batch: int, seq_len: int) -> None:
     if all(layer.attention.pattern.causal for layer in config.layers):
-        assert cache_bytes(config, batch, length, number="fp32").total == real_bytes(config, batch, length)
+        assert cache_bytes(config, batch, seq_len, precision="fp32").total == real_bytes(config, batch, seq_len)
     else:
         with pytest.raises(ValueError, match="sees later tokens"):
-            cache_bytes(config, batch, length)
+            cache_bytes(config, batch, seq_len)
 
 
-@pytest.mark.parametrize("number", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize(
     "attention",
     [
@@ -53,25 +53,25 @@ def test_any_cache(config: TransformerConfig, batch: int, length: int) -> None:
     ],
     ids=["MHA", "GQA", "MQA", "window", "chunk"],
 )
-def test_a_model_that_really_reads(attention: dict[str, object], number: Format) -> None:
+def test_a_model_that_really_reads(attention: dict[str, object], precision: Format) -> None:
     config = llama_like(3, 32, 4, 64, vocab_size=50, context=16, layer_pattern=[attention, {}])
     cache = Cache(config, capacity=12)
-    model = Transformer(config).to(DTYPES[number])
+    model = Transformer(config).to(DTYPES[precision])
     with torch.no_grad():
         model(torch.zeros(2, 9, dtype=torch.long), kv_cache=cache)
         for _ in range(3):
             model(torch.zeros(2, 1, dtype=torch.long), kv_cache=cache)
-    assert cache.bytes == cache_bytes(config, 2, 12, number=number).total
+    assert cache.bytes == cache_bytes(config, 2, 12, precision=precision).total
 
 
 @settings(max_examples=15, deadline=None)
 @given(encoder_decoders(), st.integers(1, 2), st.integers(1, LONGEST), st.integers(1, LONGEST))
-def test_keys_of_a_source_text(config: EncoderDecoderConfig, batch: int, length: int, source: int) -> None:
+def test_keys_of_a_source_text(config: EncoderDecoderConfig, batch: int, seq_len: int, source: int) -> None:
     with torch.device("meta"):
         memory = EncoderDecoder(config).encode(torch.zeros(batch, source, dtype=torch.long))
-    size = cache_bytes(config, batch, length, number="fp32", source=source)
+    size = cache_bytes(config, batch, seq_len, precision="fp32", source=source)
     assert size["cross-attention"] == sum(part.nbytes for pair in memory.layers for part in pair)
-    assert size.total - size["cross-attention"] == cache_bytes(config.decoder, batch, length, number="fp32").total
+    assert size.total - size["cross-attention"] == cache_bytes(config.decoder, batch, seq_len, precision="fp32").total
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def group_of(name: str) -> str:
     return "feed-forward" if name.endswith(("up", "down")) else "projections"
 
 
-def really_moved(config: TransformerConfig, batch: int, length: int) -> Counter[str]:
+def really_moved(config: TransformerConfig, batch: int, seq_len: int) -> Counter[str]:
     """Bytes that a model's linear layers, norms and non-linearities read and write, by hooks."""
     moved: Counter[str] = Counter()
 
@@ -60,15 +60,15 @@ def really_moved(config: TransformerConfig, batch: int, length: int) -> Counter[
             if isinstance(layer, Norm):
                 layer.register_forward_hook(norm)
             if isinstance(layer, (FeedForward, GatedFeedForward)):
-                moved["elementwise"] += BYTES * batch * length * layer.down.in_features
+                moved["elementwise"] += BYTES * batch * seq_len * layer.down.in_features
                 wide = layer.gate_up if isinstance(layer, GatedFeedForward) else layer.up
-                moved["elementwise"] += BYTES * batch * length * wide.out_features
+                moved["elementwise"] += BYTES * batch * seq_len * wide.out_features
         sums = 2 * len(config.layers)
-        moved["elementwise"] += BYTES * sums * 3 * batch * length * config.d_model
+        moved["elementwise"] += BYTES * sums * 3 * batch * seq_len * config.d_model
         for layer in (*model.embedding.modules(), *model.head.modules()):
             if isinstance(layer, nn.Linear):
                 layer.register_forward_hook(linear("ends"))
-        model(torch.zeros(batch, length, dtype=torch.long))
+        model(torch.zeros(batch, seq_len, dtype=torch.long))
     return moved
 
 

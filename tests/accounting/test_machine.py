@@ -34,8 +34,10 @@ def test_flops_of_a_product_are_those_that_torch_counts() -> None:
     assert rates == {64: counted[0] / 2, 96: counted[-1] / 2}
 
 
-@pytest.mark.parametrize(("number", "precision"), [("fp32", "highest"), ("tf32", "high"), ("bf16", "highest")])
-def test_fp32_means_fp32_and_torch_is_left_as_it_was(number: machine.Format, precision: str) -> None:
+@pytest.mark.parametrize(
+    ("precision", "matmul_precision"), [("fp32", "highest"), ("tf32", "high"), ("bf16", "highest")]
+)
+def test_fp32_means_fp32_and_torch_is_left_as_it_was(precision: machine.Format, matmul_precision: str) -> None:
     seen: set[str] = set()
 
     def look(function: Callable[[], object]) -> float:
@@ -44,11 +46,11 @@ def test_fp32_means_fp32_and_torch_is_left_as_it_was(number: machine.Format, pre
 
     torch.set_float32_matmul_precision("medium")
     try:
-        matmul_rates(number, (32,), seconds=0, stopwatch=look)
+        matmul_rates(precision, (32,), seconds=0, stopwatch=look)
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")
-    assert seen == {precision}
+    assert seen == {matmul_precision}
 
 
 def test_a_copy_reads_and_writes() -> None:
@@ -91,7 +93,7 @@ def test_a_measured_machine_is_an_accelerator(small: pytest.MonkeyPatch) -> None
 def test_the_best_size_counts_and_quick_leaves_out_the_largest(small: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, ...]] = []
 
-    def rates(number: str, sizes: tuple[int, ...], **options: object) -> dict[int, float]:
+    def rates(precision: str, sizes: tuple[int, ...], **options: object) -> dict[int, float]:
         asked.append(tuple(sizes))
         return {16: 1.0, 32: 7.0, 64: 5.0}
 
@@ -116,5 +118,7 @@ def test_a_gpu_stays_below_its_data_sheet() -> None:
     gpu = device.accelerators()[0]
     whole, found = recognise(gpu.name, memory=gpu.memory), measure_machine(quick=True, device="cuda")
     if whole is not None:
-        assert all(found.peaks[number] <= whole.peaks[number] for number in found.peaks if number in whole.peaks)
+        assert all(
+            found.peaks[precision] <= whole.peaks[precision] for precision in found.peaks if precision in whole.peaks
+        )
         assert found.bandwidth <= whole.bandwidth

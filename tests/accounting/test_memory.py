@@ -38,14 +38,14 @@ MICRO = decoder("micro")
 def test_a_real_step_keeps_what_was_predicted(name: str, dtype: torch.dtype) -> None:
     """Weights, gradients, moments and all that autograd holds: every storage of a real training step."""
     model = Transformer(MICRO).to(dtype)
-    optimiser = AdamW(model.parameters())
+    optimizer = AdamW(model.parameters())
     tokens = torch.randint(256, (3, 41))
     given, wanted = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
     next_token_loss(model(given), wanted).backward()
-    optimiser.step()
+    optimizer.step()
     saved = saved_tensors(lambda: next_token_loss(model(given), wanted), model, without=[given, wanted])
     states = sum(2 * parameter.nbytes for parameter in model.parameters())
-    moments = sum(state[name].nbytes for state in optimiser.state.values() for name in ("exp_avg", "exp_avg_sq"))
+    moments = sum(state[name].nbytes for state in optimizer.state.values() for name in ("exp_avg", "exp_avg_sq"))
     memory = training_memory(MICRO, 3, 40, find_recipe(name))
     assert memory.total == states + moments + saved.total
     assert memory["logits"] >= 3 * 40 * 256 * 4

@@ -22,25 +22,25 @@ from tests.inference.variants import CONFIGS, build, encoder_decoder, random_tok
 LENGTHS = st.integers(1, 40)
 
 
-def drawn(pattern: AttentionPattern, length: int, past: int = 0) -> int:
+def drawn(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int:
     """The ones in the mask."""
-    keys = torch.arange(past + length)[None]
+    keys = torch.arange(past + seq_len)[None]
     return int(pattern.visible(keys[:, past:], keys).sum())
 
 
-@given(pattern=patterns(causal=True), length=LENGTHS, past=st.integers(0, 30))
-def test_visible_pairs_are_the_ones_in_a_causal_mask(pattern: AttentionPattern, length: int, past: int) -> None:
-    assert count_pairs(pattern, length, past, "visible") == drawn(pattern, length, past)
+@given(pattern=patterns(causal=True), seq_len=LENGTHS, past=st.integers(0, 30))
+def test_visible_pairs_are_the_ones_in_a_causal_mask(pattern: AttentionPattern, seq_len: int, past: int) -> None:
+    assert count_pairs(pattern, seq_len, past, "visible") == drawn(pattern, seq_len, past)
 
 
-@given(pattern=patterns(causal=False), length=LENGTHS)
-def test_visible_pairs_are_the_ones_in_any_mask(pattern: AttentionPattern, length: int) -> None:
-    assert count_pairs(pattern, length, 0, "visible") == drawn(pattern, length)
+@given(pattern=patterns(causal=False), seq_len=LENGTHS)
+def test_visible_pairs_are_the_ones_in_any_mask(pattern: AttentionPattern, seq_len: int) -> None:
+    assert count_pairs(pattern, seq_len, 0, "visible") == drawn(pattern, seq_len)
 
 
-@given(pattern=st.booleans().flatmap(patterns), length=LENGTHS)
-def test_all_pairs_are_a_square_whatever_the_mask(pattern: AttentionPattern, length: int) -> None:
-    assert count_pairs(pattern, length) == length * length
+@given(pattern=st.booleans().flatmap(patterns), seq_len=LENGTHS)
+def test_all_pairs_are_a_square_whatever_the_mask(pattern: AttentionPattern, seq_len: int) -> None:
+    assert count_pairs(pattern, seq_len) == seq_len * seq_len
 
 
 def test_a_causal_query_sees_half_the_text() -> None:
@@ -64,10 +64,10 @@ def test_decoding_with_a_cache_costs_what_torch_counts(name: str) -> None:
     """A prompt, single tokens until every window is full, and several tokens at once behind them."""
     config, past = CONFIGS[name], 0
     model, cache = build(config), Cache(config)
-    for length in (3, 1, 1, 1, 1, 1, 1, 4, 1, 2, 1):
-        counted = count_flops(partial(model, random_tokens(2, length), kv_cache=cache)).total
-        assert forward_flops(config, 2, length, past=past).total == counted, (length, past)
-        past += length
+    for seq_len in (3, 1, 1, 1, 1, 1, 1, 4, 1, 2, 1):
+        counted = count_flops(partial(model, random_tokens(2, seq_len), kv_cache=cache)).total
+        assert forward_flops(config, 2, seq_len, past=past).total == counted, (seq_len, past)
+        past += seq_len
 
 
 def test_an_encoder_decoder_decodes_with_a_cache() -> None:

@@ -58,7 +58,7 @@ def test_gpt_3_on_8_devices() -> None:
     states = state_memory(174_588_641_280, find_recipe("mixed-fp32-gradients"), Layout(tensor=8))
     assert 364.5 < states.total / GIB < 366
     config = decoder("gpt-3")
-    per_token = [korthikanti(config, 1, length, tensor=8) / length / GIB for length in (1000, 2000)]
+    per_token = [korthikanti(config, 1, seq_len, tensor=8) / seq_len / GIB for seq_len in (1000, 2000)]
     slope = (per_token[1] - per_token[0]) / 1000
     assert f"{slope:.2e}" == "5.36e-06"
     assert f"{per_token[0] - 1000 * slope:.2e}" == "1.43e-02"

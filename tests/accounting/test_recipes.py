@@ -34,9 +34,9 @@ def backward(model: nn.Module) -> None:
     next_token_loss(model(tokens[:, :-1]), tokens[:, 1:]).backward()
 
 
-def state(optimiser: Optimizer, *names: str) -> int:
+def state(optimizer: Optimizer, *names: str) -> int:
     """Bytes of the named tensors of all parameters; of all that it keeps, without names."""
-    values = optimiser.state.values()
+    values = optimizer.state.values()
     return nbytes(each[name] for each in values for name in (names or each))
 
 
@@ -54,44 +54,44 @@ def test_a_step_leaves_what_was_predicted(
     name: str, make: Callable[[Iterable[nn.Parameter]], Optimizer], dtype: torch.dtype
 ) -> None:
     model = Transformer(CONFIG).to(dtype)
-    optimiser = make(model.parameters())
+    optimizer = make(model.parameters())
     backward(model)
-    optimiser.step()
+    optimizer.step()
     memory = predicted(name, model).parts
     assert memory["weights"] == nbytes(model.parameters())
     assert memory["gradients"] == nbytes(parameter.grad for parameter in model.parameters())
     kept = memory.get("optimiser moments", 0) + memory.get("step counters", 0)
-    assert kept == state(optimiser)
+    assert kept == state(optimizer)
     assert RECIPES[name].dtype == dtype
 
 
 def test_of_adams_state_only_the_counters_are_no_moments() -> None:
     model = Transformer(CONFIG)
-    optimiser = AdamW(model.parameters(), fused=True)
+    optimizer = AdamW(model.parameters(), fused=True)
     backward(model)
-    optimiser.step()
+    optimizer.step()
     memory = predicted("fp32", model)
-    assert memory["step counters"] == state(optimiser, "step")
-    assert memory["optimiser moments"] == state(optimiser, "exp_avg", "exp_avg_sq")
+    assert memory["step counters"] == state(optimizer, "step")
+    assert memory["optimiser moments"] == state(optimizer, "exp_avg", "exp_avg_sq")
 
 
 @pytest.mark.parametrize(("name", "gradients"), [("mixed", torch.bfloat16), ("mixed-fp32-gradients", torch.float32)])
 def test_master_weights(name: str, gradients: torch.dtype) -> None:
-    """Mixed precision by hand: the optimiser steps on an fp32 copy of bf16 weights."""
+    """Mixed precision by hand: the optimizer steps on an fp32 copy of bf16 weights."""
     model = Transformer(CONFIG).to(torch.bfloat16)
     master = [parameter.detach().float() for parameter in model.parameters()]
-    optimiser = AdamW(master, fused=True)
+    optimizer = AdamW(master, fused=True)
     backward(model)
     kept = [parameter.grad.to(gradients) for parameter in model.parameters() if parameter.grad is not None]
     for copy, gradient in zip(master, kept, strict=True):
         copy.grad = gradient.float()
-    optimiser.step()
+    optimizer.step()
     assert dict(predicted(name, model).parts) == {
         "weights": nbytes(model.parameters()),
         "gradients": nbytes(kept),
         "master weights": nbytes(master),
-        "optimiser moments": state(optimiser, "exp_avg", "exp_avg_sq"),
-        "step counters": state(optimiser, "step"),
+        "optimiser moments": state(optimizer, "exp_avg", "exp_avg_sq"),
+        "step counters": state(optimizer, "step"),
     }
 
 

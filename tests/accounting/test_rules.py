@@ -102,10 +102,10 @@ def test_kaplans_mask_beside_two_n(name: str, share: float) -> None:
 
 def test_kaplans_table_is_half_a_token_short_of_the_causal_count() -> None:
     """A query sees (n_ctx + 1)/2 tokens on average, and the table says n_ctx/2."""
-    config, length = decoder("gpt-2"), 1024
-    rows = kaplan_forward(config, length)
-    exact = forward_flops(config, 1, length, pairs="visible").total
-    assert exact - (rows.total - rows["embed"]) * length == length * 12 * 2 * 768
+    config, seq_len = decoder("gpt-2"), 1024
+    rows = kaplan_forward(config, seq_len)
+    exact = forward_flops(config, 1, seq_len, pairs="visible").total
+    assert exact - (rows.total - rows["embed"]) * seq_len == seq_len * 12 * 2 * 768
 
 
 def test_kaplans_parameters_are_the_matrices_of_gpt_blocks() -> None:

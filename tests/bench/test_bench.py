@@ -31,7 +31,7 @@ def half_a_second(function: Callable[[], object]) -> float:
 
 
 def small(**options: object) -> Bench:
-    settings = {"batch": 2, "length": 16, "steps": 3, "device": "cpu", "machine": FAST, "stopwatch": half_a_second}
+    settings = {"batch": 2, "seq_len": 16, "steps": 3, "device": "cpu", "machine": FAST, "stopwatch": half_a_second}
     return bench("nano", **(settings | options))  # type: ignore[arg-type]
 
 
@@ -72,11 +72,11 @@ def test_decoding_is_predicted_for_the_cache_of_the_middle_step(found: Bench) ->
     weights = sum(parameter.numel() for parameter in model.parameters() if parameter.ndim == 2)
     layers, width, texts = 2, 64, 2
     assert found.decoding.flops == texts * (2 * weights + 4 * layers * width * 15)
-    longer = small(length=17).decoding
+    longer = small(seq_len=17).decoding
     assert longer.moved - found.decoding.moved == texts * 2 * layers * width * 4
 
 
-def test_training_takes_the_optimiser_too(found: Bench) -> None:
+def test_training_takes_the_optimizer_too(found: Bench) -> None:
     """On a machine of endless arithmetic the time is that of the bytes, seven numbers per parameter among them."""
     config = find_model("nano").config
     endless = replace(FAST, peaks={"fp32": 1e30})
@@ -92,13 +92,13 @@ def test_what_autograd_keeps_is_predicted_to_the_byte(found: Bench) -> None:
 
 
 def test_texts_end_where_they_should() -> None:
-    """Prompt, warm-up and counted steps are `length` tokens together: a longer text would not fit into the cache."""
-    assert small(length=WARMUP + 20 + 1, steps=20).decoding.measured.count == 20
+    """Prompt, warm-up and counted steps are `seq_len` tokens together: a longer text would not fit into the cache."""
+    assert small(seq_len=WARMUP + 20 + 1, steps=20).decoding.measured.count == 20
 
 
 def test_other_formats_are_computed_in() -> None:
-    found = small(number="bf16")
-    assert found.number == "bf16"
+    found = small(precision="bf16")
+    assert found.precision == "bf16"
     assert found.saved_counted == found.saved_predicted < small().saved_counted
     assert found.mfu == found.training.flops / HALF / 2e12
 
@@ -113,12 +113,12 @@ def test_the_machine_is_measured_if_nobody_did(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"length": 129}, "made for 128 tokens, not 129"),
-        ({"length": 3 + WARMUP}, "cannot be"),
+        ({"seq_len": 129}, "made for 128 tokens, not 129"),
+        ({"seq_len": 3 + WARMUP}, "cannot be"),
         ({"batch": 0}, "cannot be"),
         ({"steps": 0}, "cannot be"),
-        ({"number": "fp16"}, "take one of fp64, fp32, bf16"),
-        ({"number": "nonsense"}, "nonsense is not measured on a cpu device"),
+        ({"precision": "fp16"}, "take one of fp64, fp32, bf16"),
+        ({"precision": "nonsense"}, "nonsense is not measured on a cpu device"),
         ({"machine": replace(FAST, memory=10**6)}, "Take a smaller model"),
         ({"machine": replace(FAST, peaks={"fp32": 1.0})}, "cannot be"),
     ],

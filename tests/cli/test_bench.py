@@ -29,7 +29,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     def measure(model: str | None, **options: object) -> Bench:
         given.extend([model, options])
         print("noise")
-        return bench("nano", batch=1, length=8, steps=2, device="cpu", machine=FAST, stopwatch=half_a_second)
+        return bench("nano", batch=1, seq_len=8, steps=2, device="cpu", machine=FAST, stopwatch=half_a_second)
 
     monkeypatch.setattr(bench_module, "bench", measure)
     return given
@@ -38,7 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def test_what_is_typed_is_measured(asked: list[object], capsys: pytest.CaptureFixture[str]) -> None:
     words = ["bench", "--model", "micro", "--batch", "2", "--seq-len", "32", "--steps", "4", "--precision", "bf16"]
     assert main(words) == 0
-    assert asked == ["micro", {"batch": 2, "length": 32, "steps": 4, "number": "bf16"}]
+    assert asked == ["micro", {"batch": 2, "seq_len": 32, "steps": 4, "precision": "bf16"}]
     out = capsys.readouterr().out
     for text in ("a fast machine", "nano, 1 × 8 tokens, fp32", "training step", "500.0 ms", "MFU"):
         assert text in out
@@ -48,7 +48,7 @@ def test_json_is_one_document_whatever_is_printed_on_the_way(
     asked: list[object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["bench", "--json", "--steps", "1"]) == 0
-    assert asked == [None, {"batch": 4, "length": 256, "steps": 1, "number": None}]
+    assert asked == [None, {"batch": 4, "seq_len": 256, "steps": 1, "precision": None}]
     out, err = capsys.readouterr()
     assert json.loads(out)["model"] == "nano"
     assert err == "noise\n"

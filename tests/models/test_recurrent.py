@@ -144,15 +144,15 @@ def test_attention_learns_to_copy() -> None:
     for attention in (True, False):
         torch.manual_seed(0)
         model = Seq2Seq(Seq2SeqConfig(12, 12, 16, 32, kind="lstm", attention=attention))
-        optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
         for _ in range(150):
             source = torch.randint(1, 12, (64, 8))
             target = source.flip(1)
             inputs = torch.cat([torch.zeros(64, 1, dtype=torch.long), target[:, :-1]], dim=1)
             loss = nn.functional.cross_entropy(model(source, inputs).flatten(0, 1), target.flatten())
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
         losses[attention] = float(loss.detach())
     assert losses[True] < 0.5 * losses[False]
 

@@ -38,7 +38,7 @@ def test_every_parameter_is_in_one_group_and_matrices_decay(name: str) -> None:
     assert all(p.dim() >= 2 for p in decaying["params"])
 
 
-def test_a_tied_matrix_is_in_the_optimiser_once() -> None:
+def test_a_tied_matrix_is_in_the_optimizer_once() -> None:
     model = nn.ModuleDict({"embedding": nn.Embedding(5, 3), "head": nn.Linear(3, 5)})
     model["head"].weight = model["embedding"].weight
     decaying, others = parameter_groups(model, 0.1)

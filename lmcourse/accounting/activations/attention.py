@@ -1,4 +1,7 @@
-"""What attention keeps: the projection, the placing of queries and keys, and one of three forms of attention itself."""
+"""What attention keeps: the projection, the QK transform, and one of three forms of attention itself.
+
+The QK transform is what happens to queries and keys between the two: QK norm, rotary positions, temperature.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,16 @@ INDEX, FLAG = 8, 1
 def attention(
     ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, config: AttentionConfig, x: TensorSize
 ) -> TensorSize:
-    """The attention layer, from its normalised input to what it adds."""
+    """Record what the attention layer keeps; returns its output, as wide as its normalised input `x`."""
     d = config.head_width(model.d_model)
     rules = _Attention(ledger, setting, model, config)
     with ledger.part("qkv"):
         qkv = linear(ledger, setting, x, model.d_model, (config.heads + 2 * config.key_heads) * d)
-    with ledger.part("placing"):
-        q, k = rules.place(Heads(qkv, config.heads + config.key_heads, d))
+    with ledger.part("qk transform"):
+        q, k = rules.qk_transform(Heads(qkv, config.heads + config.key_heads, d))
     v = Heads(qkv, config.key_heads, d)
     if config.rotary is not None and (config.qk_norm is None or config.qk_norm.after_rotary):
-        v = v.new(setting, v.box.width, by_head=True)  # on its own, so that nothing else of the product is kept
+        v = v.new(setting, v.storage.width, by_head=True)  # on its own, so that nothing else of the product is kept
     with ledger.part("attention"):
         mixed = rules.attend(q, k, v)
     with ledger.part("attention out"):
@@ -47,59 +50,59 @@ def learned_bias(ledger: Ledger, setting: ActivationSettings, pattern: Attention
 
 
 class _Attention:
-    """The rules of one layer."""
+    """What each operation of one attention layer keeps, recorded in the ledger; most methods return the output."""
 
     def __init__(
         self, ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, config: AttentionConfig
     ) -> None:
         self.ledger, self.setting, self.model, self.config = ledger, setting, model, config
 
-    def place(self, both: Heads) -> tuple[Heads, Heads]:
-        """Queries and keys: normalised, turned and sharpened. Turning makes one storage for both."""
+    def qk_transform(self, both: Heads) -> tuple[Heads, Heads]:
+        """Queries and keys with QK norm, rotary positions and temperature. Rotating makes one storage for both."""
         config, setting = self.config, self.setting
         if config.qk_norm is not None and not config.qk_norm.after_rotary:
             for part in self.split(both):
-                self.normalise(config.qk_norm, part)
-            both = both.new(setting, both.box.width, by_head=True)  # joined again, which copies
+                self.normalize(config.qk_norm, part)
+            both = both.new(setting, both.storage.width, by_head=True)  # joined again, which copies
         if config.rotary is not None:
-            both = self.turn(config.rotary, both)
+            both = self.rotate(config.rotary, both)
         q, k = self.split(both)
         if config.qk_norm is not None and config.qk_norm.after_rotary:
-            q, k = self.normalise(config.qk_norm, q), self.normalise(config.qk_norm, k)
+            q, k = self.normalize(config.qk_norm, q), self.normalize(config.qk_norm, k)
         if config.temperature is not None:
             self.ledger.keep(TensorSize(setting.tokens, STATISTIC))
-            q = q.new(setting, q.box.width)
+            q = q.new(setting, q.storage.width)
         return q, k
 
     def split(self, both: Heads) -> tuple[Heads, Heads]:
-        """Queries and keys, still in one storage."""
+        """Queries and keys as views of their common storage."""
         return both.part(self.config.heads), both.part(self.config.key_heads)
 
-    def normalise(self, config: QKNormConfig, x: Heads) -> Heads:
-        """A norm per head, or over all heads at once."""
+    def normalize(self, config: QKNormConfig, x: Heads) -> Heads:
+        """QK norm: over each head, or over all heads at once."""
         tokens, features = self.setting.tokens, x.count * x.d
         if config.over == "width":
             y = norm(self.ledger, self.setting, config.norm, x.merged(self.setting), tokens, features)
             return Heads(y, x.count, x.d)
         scales = features if config.over == "heads" else None
-        y = norm(self.ledger, self.setting, config.norm, x.box, tokens * x.count, x.d, scales)
+        y = norm(self.ledger, self.setting, config.norm, x.storage, tokens * x.count, x.d, scales)
         return Heads(y, x.count, x.d, by_head=True, alone=True)
 
-    def turn(self, config: RotaryConfig, x: Heads) -> Heads:
+    def rotate(self, config: RotaryConfig, x: Heads) -> Heads:
         """x ⊙ cos + partner ⊙ sin keeps the two tables, in fp32, once for all layers; x only if they were learned."""
         width = config.width(x.d)
 
         def tables() -> tuple[TensorSize, TensorSize]:
-            return TensorSize(self.setting.length * width, STATISTIC), TensorSize(
-                self.setting.length * width, STATISTIC
+            return TensorSize(self.setting.seq_len * width, STATISTIC), TensorSize(
+                self.setting.seq_len * width, STATISTIC
             )
 
         self.ledger.keep(*self.ledger.shared((config, width), tables))
-        partial = width < x.d  # joining the turned features and the others writes head by head
-        return x.new(self.setting, x.box.width, by_head=x.by_head or partial)
+        partial = width < x.d  # joining the rotated features and the others writes head by head
+        return x.new(self.setting, x.storage.width, by_head=x.by_head or partial)
 
     def attend(self, q: Heads, k: Heads, v: Heads) -> Heads:
-        """Attention itself, in the form that runs."""
+        """Scores, softmax and mixing of values, in the form that torch runs: readable, fused, or unfused."""
         learned = isinstance(self.model.position_bias, RelativePositionBiasConfig)
         if (
             self.setting.readable
@@ -120,47 +123,47 @@ class _Attention:
         return TensorSize(self.setting.pairs * self.config.heads, STATISTIC)
 
     def mask(self, width: int) -> TensorSize | None:
-        """What a fused kernel gets as its mask: a number per pair, for each head if there is a bias."""
+        """The mask of a fused kernel: a number per pair, for each head if there is a bias; None if it needs none."""
         bias = self.bias()
         if bias is None:
-            plain = self.config.pattern.is_causal_within(self.setting.length)
-            return None if plain else TensorSize(self.setting.pairs, width)
+            causal = self.config.pattern.is_causal_within(self.setting.seq_len)
+            return None if causal else TensorSize(self.setting.pairs, width)
         if isinstance(self.model.position_bias, RelativePositionBiasConfig):
             self.ledger.keep(TensorSize(self.setting.pairs, FLAG))  # filling in where nothing is seen keeps the mask
         return TensorSize(bias.numbers, width if self.setting.autocast else bias.width)
 
     def flash(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """The fused kernel keeps its inputs, its output, and a normaliser per query: the weights are computed anew."""
-        mask = self.mask(q.box.width)
+        mask = self.mask(q.storage.width)
         if mask is not None:
             self.ledger.keep(mask)
-        normalisers = TensorSize(self.setting.tokens * q.count, max(q.box.width, STATISTIC))
-        mixed = q.new(self.setting, q.box.width)
-        self.ledger.keep(q.box, k.box, v.box, normalisers, mixed.box)
+        normalisers = TensorSize(self.setting.tokens * q.count, max(q.storage.width, STATISTIC))
+        mixed = q.new(self.setting, q.storage.width)
+        self.ledger.keep(q.storage, k.storage, v.storage, normalisers, mixed.storage)
         return mixed
 
     def unfused(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """What PyTorch does where no fused kernel fits, in at least fp32: q and k are scaled by √scale each, so even
         fp32 ones are copied."""
-        setting, width = self.setting, max(q.box.width, STATISTIC)
+        setting, width = self.setting, max(q.storage.width, STATISTIC)
         shared = q.count != k.count
         self.mask(width)  # is added, and a sum keeps nothing
-        k, v = (q.new(setting, x.box.width, by_head=True) if shared else x for x in (k, v))  # repeated
+        k, v = (q.new(setting, x.storage.width, by_head=True) if shared else x for x in (k, v))  # repeated
         self.ledger.keep(k.new(setting, width).stacked(setting), q.new(setting, width).stacked(setting))
         weights = self.weights(q, width)
-        values = v if v.box.width == width else v.new(setting, width)
+        values = v if v.storage.width == width else v.new(setting, width)
         self.ledger.keep(values.stacked(setting), weights)
-        return q.new(setting, q.box.width, by_head=True)
+        return q.new(setting, q.storage.width, by_head=True)
 
     def weights(self, q: Heads, width: int) -> TensorSize:
-        """The softmax keeps its output, dropout its noise; returned is what multiplies the values."""
+        """Softmax keeps its output, dropout its noise. Returns the weights that multiply the values."""
         weights = TensorSize(self.setting.pairs * q.count, width)
         self.ledger.keep(weights)
         return dropout(self.ledger, weights, self.config.dropout)
 
     def readable(self, q: Heads, k: Heads, v: Heads) -> Heads:
-        """The form to read: two products, and what stands between them."""
-        ledger, setting, width = self.ledger, self.setting, q.box.width
+        """Attention written out: scores, soft cap, mask, softmax and dropout, and the product with the values."""
+        ledger, setting, width = self.ledger, self.setting, q.storage.width
         bias = self.bias()
         if self.config.relative_position_vectors is not None:
             self.shaw_scores(self.config.relative_position_vectors, q)
@@ -178,16 +181,16 @@ class _Attention:
         return q.new(setting, width, by_head=True)
 
     def shaw_scores(self, config: RelativePositionVectorsConfig, q: Heads) -> None:
-        """q·a for each of the vectors, of which every pair takes one: picking keeps what it picked from, and which."""
+        """q·a for every relative position vector a (Shaw et al., 2018); taking one per pair keeps all and the index."""
         self.shaw_product(config, q.flat(self.setting))
-        self.ledger.keep(self.shaw_sums(config, q, q.box.width), TensorSize(self.setting.pairs, INDEX))
+        self.ledger.keep(self.shaw_sums(config, q, q.storage.width), TensorSize(self.setting.pairs, INDEX))
 
     def shaw_sums(self, config: RelativePositionVectorsConfig, q: Heads, width: int) -> TensorSize:
-        """A number per query and vector."""
+        """A tensor with a number per query and relative position vector."""
         return TensorSize(self.setting.tokens * q.count * (2 * config.max_distance + 1), width)
 
     def shaw_product(self, config: RelativePositionVectorsConfig, factor: TensorSize) -> None:
-        """A product with the learned vectors."""
+        """A matrix product with the relative position vectors: keeps its other factor."""
         self.ledger.keep(cast(factor, self.setting.products))
         weight_copy(
             self.ledger, self.setting, (2 * config.max_distance + 1) * self.config.head_width(self.model.d_model)

@@ -12,7 +12,7 @@ class Heads:
     """A tensor [batch, heads, tokens, d].
 
     Attributes:
-        box: its storage.
+        storage: the tensor whose memory it is a view of.
         count: of heads.
         d: a head's width.
         by_head: whether memory goes head by head. A projection writes token by token, and what works on each number
@@ -20,7 +20,7 @@ class Heads:
         alone: whether the storage holds nothing else, such as keys behind queries.
     """
 
-    box: TensorSize
+    storage: TensorSize
     count: int
     d: int
     by_head: bool = False
@@ -36,8 +36,8 @@ class Heads:
         return Heads(TensorSize(self.numbers(setting), width), self.count, self.d, order, alone=True)
 
     def part(self, count: int) -> Heads:
-        """Some of the heads: a view."""
-        return Heads(self.box, count, self.d, self.by_head)
+        """The first or last `count` heads: a view of the same storage."""
+        return Heads(self.storage, count, self.d, self.by_head)
 
     def merged(self, setting: ActivationSettings) -> TensorSize:
         """As [batch, tokens, heads · d], for a linear layer: a copy if memory goes head by head."""
@@ -58,8 +58,8 @@ class Heads:
         if heads == self.count:
             return self.stacked(setting)
         if self.count == setting.batch == 1:
-            return self.box
-        return TensorSize(setting.tokens * heads * self.d, self.box.width)
+            return self.storage
+        return TensorSize(setting.tokens * heads * self.d, self.storage.width)
 
     def _copy_unless(self, view: bool, setting: ActivationSettings) -> TensorSize:
-        return self.box if view else TensorSize(self.numbers(setting), self.box.width)
+        return self.storage if view else TensorSize(self.numbers(setting), self.storage.width)

@@ -1,7 +1,7 @@
-"""What the simple layers keep, a rule each.
+"""What linear layers, norms, dropout, activations and feed-forward layers keep for the backward pass.
 
-A rule takes the boxes that go into a layer, writes down what its backward pass will need, and returns the box that
-comes out. That box is kept only if a later layer needs it.
+A rule takes the sizes of a layer's inputs, records what its backward pass will need, and returns the size of its
+output. The output is kept only if a later layer needs it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ STATISTIC = 4
 
 
 def linear(ledger: Ledger, setting: ActivationSettings, x: TensorSize, d_in: int, d_out: int) -> TensorSize:
-    """x W: a product keeps both factors. W is a parameter, there anyway.
+    """x W: a product keeps both factors. W is a parameter, which is in memory anyway.
 
     Autocast multiplies in bf16 what is stored in fp32: a copy of x if x is fp32, and one of W.
     """

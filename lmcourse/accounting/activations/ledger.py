@@ -1,4 +1,4 @@
-"""Tensors without numbers, and the list of those that autograd keeps."""
+"""Tensors by their sizes alone, and a ledger of those that autograd keeps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARTS = (
     "embedding",
     "norms",
     "qkv",
-    "placing",
+    "qk transform",
     "attention",
     "attention out",
     "feed-forward",
@@ -29,7 +29,7 @@ PARTS = (
 
 @dataclass(frozen=True, eq=False)
 class TensorSize:
-    """A tensor of which only the size is known. Two boxes of the same size are two tensors; a view is the same box.
+    """A tensor of which only the size is known. Compared by identity: equal sizes are two tensors, a view is its base.
 
     Attributes:
         numbers: how many it holds.
@@ -41,45 +41,45 @@ class TensorSize:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Its size in bytes."""
         return self.numbers * self.width
 
 
 @dataclass(frozen=True)
 class ActivationSettings:
-    """How a pass is run.
+    """Batch, formats and form of attention of a forward pass.
 
     Attributes:
-        batch, length: of the tokens.
+        batch, seq_len: of the tokens.
         stored: bytes per parameter.
         products: bytes per number in what matrix products read and write; differs from `stored` under autocast.
         readable: whether attention takes the form to read where it could take the fused one.
     """
 
     batch: int
-    length: int
+    seq_len: int
     stored: int
     products: int
     readable: bool
 
     @property
     def tokens(self) -> int:
-        """How many go through the model."""
-        return self.batch * self.length
+        """Tokens of the batch: batch · seq_len."""
+        return self.batch * self.seq_len
 
     @property
     def pairs(self) -> int:
-        """Of a query and a key, over the batch, for one head."""
-        return self.batch * self.length**2
+        """Pairs of a query and a key: batch · seq_len², for one head."""
+        return self.batch * self.seq_len**2
 
     @property
     def autocast(self) -> bool:
-        """Whether parameters are cast for each product."""
+        """Whether matrix products cast the stored parameters to another format."""
         return self.stored != self.products
 
 
 class Ledger:
-    """Which boxes are kept, each once."""
+    """The tensors that autograd keeps, each counted once, and bytes by part."""
 
     def __init__(self) -> None:
         self._kept: set[TensorSize] = set()
@@ -89,22 +89,22 @@ class Ledger:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """What is kept inside belongs to this part."""
+        """Count what is kept in this `with` block under a part; `name` is one of PARTS."""
         before, self._part = self._part, name
         try:
             yield
         finally:
             self._part = before
 
-    def keep(self, *boxes: TensorSize) -> None:
-        """Autograd needs these for the backward pass."""
-        for box in boxes:
-            if box not in self._kept:
-                self._kept.add(box)
-                self._sizes[self._part] += box.size
+    def keep(self, *tensors: TensorSize) -> None:
+        """Record tensors that autograd keeps for the backward pass."""
+        for tensor in tensors:
+            if tensor not in self._kept:
+                self._kept.add(tensor)
+                self._sizes[self._part] += tensor.size
 
     def shared(self, name: object, make: Callable[[], Shared]) -> Shared:
-        """What all layers use together: made for the first that asks."""
+        """A value that all layers share, such as cosine tables: made at the first call with a name, then returned."""
         if name not in self._shared:
             self._shared[name] = make()
         found: Shared = self._shared[name]

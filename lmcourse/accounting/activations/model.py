@@ -23,7 +23,7 @@ ActivationCheckpointing = Literal["nothing", "blocks"]
 def predict_saved_bytes(
     config: TransformerConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     *,
     dtype: torch.dtype = torch.float32,
     attention: Form = "fused",
@@ -37,7 +37,7 @@ def predict_saved_bytes(
 
     Args:
         config: the model.
-        batch, length: of the tokens, which are no padded ones.
+        batch, seq_len: of the tokens, which are no padded ones.
         dtype: of the parameters.
         attention: which form it takes where it has the choice; soft caps and Shaw's positions have only one to read.
         activation_checkpointing: "blocks" keeps of each block its input only and computes the rest anew (Chen et
@@ -49,7 +49,7 @@ def predict_saved_bytes(
             or a word that is no choice.
     """
     check_choice("activation_checkpointing", activation_checkpointing, ActivationCheckpointing)
-    setting = _setting(config, batch, length, dtype, attention, autocast)
+    setting = _setting(config, batch, seq_len, dtype, attention, autocast)
     ledger = Ledger()
     if isinstance(config.position_bias, RelativePositionBiasConfig):
         with ledger.part("attention"):
@@ -74,7 +74,7 @@ def predict_saved_bytes(
 def predict_block_bytes(
     config: TransformerConfig,
     batch: int,
-    length: int,
+    seq_len: int,
     *,
     layer: int = 0,
     dtype: torch.dtype = torch.float32,
@@ -87,7 +87,7 @@ def predict_block_bytes(
         ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of what is no fp32, or
             a word that is no choice.
     """
-    setting = _setting(config, batch, length, dtype, attention, autocast)
+    setting = _setting(config, batch, seq_len, dtype, attention, autocast)
     ledger = Ledger()
     x = TensorSize(setting.tokens * config.d_model, setting.stored)
     _block(ledger, setting, config, config.layers[layer], x)
@@ -95,18 +95,18 @@ def predict_block_bytes(
 
 
 def _setting(
-    config: TransformerConfig, batch: int, length: int, dtype: torch.dtype, attention: Form, autocast: bool
+    config: TransformerConfig, batch: int, seq_len: int, dtype: torch.dtype, attention: Form, autocast: bool
 ) -> ActivationSettings:
     check_choice("form of attention", attention, Form)
-    if length < 2 or batch < 1:
-        raise ValueError(f"predictions are for batches of texts of at least 2 tokens, not {batch} of {length}")
+    if seq_len < 2 or batch < 1:
+        raise ValueError(f"predictions are for batches of texts of at least 2 tokens, not {batch} of {seq_len}")
     if any(layer.attention.head_width(config.d_model) < 2 for layer in config.layers):
         raise ValueError("predictions are for heads of at least 2 features: of 1, more views need no copy")
     if autocast and dtype != torch.float32:
         raise ValueError(f"autocast is for parameters in fp32, not {dtype}")
     stored = dtype.itemsize
     return ActivationSettings(
-        batch, length, stored, torch.bfloat16.itemsize if autocast else stored, attention == "readable"
+        batch, seq_len, stored, torch.bfloat16.itemsize if autocast else stored, attention == "readable"
     )
 
 
@@ -118,7 +118,7 @@ def _embedding(ledger: Ledger, setting: ActivationSettings, config: TransformerC
     if width != d:
         x = linear(ledger, setting, x, width, d)
     if embedding.positions == "learned":
-        ledger.keep(TensorSize(setting.length, INDEX))  # the same for every text
+        ledger.keep(TensorSize(setting.seq_len, INDEX))  # the same for every text
         x = TensorSize(x.numbers, setting.stored)  # autocast projects in bf16, positions are in fp32, and so is the sum
     return dropout(ledger, _norm(ledger, setting, embedding.norm, x, d), embedding.dropout)
 
@@ -135,7 +135,7 @@ def _block(
 
 
 class _Block:
-    """Where norms, branches and sums stand in a block."""
+    """The order of norms, branches and residual sums in a block, and what each keeps."""
 
     def __init__(
         self, ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, layer: LayerConfig
@@ -168,7 +168,7 @@ class _Block:
         return x
 
     def parallel(self, x: TensorSize) -> TensorSize:
-        """Both from the same input, with one norm or two."""
+        """Attention and feed-forward on the same input, with one norm or two."""
         normed = self.norm(x)
         added = self.dropout(self.attention(normed))
         normed = self.norm(x) if self.model.block.branches == "parallel_two_norms" else normed

@@ -10,7 +10,7 @@ from lmcourse.accounting.cases import all_cases
 
 
 def table() -> Table:
-    """What is printed."""
+    """A rich table of all worked examples: the number of the notes, ours, and why they differ."""
     rows = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for title in ("case", "the notes", "computed", "why they differ"):
         rows.add_column(title)

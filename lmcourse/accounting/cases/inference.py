@@ -17,7 +17,7 @@ from lmcourse.units import GIB
 
 
 def inference_cases() -> list[Case]:
-    """Caches, and weights beside them."""
+    """Examples about KV caches, and the weights they share the memory with."""
     small, large = (bytes_per_token(find_model(name).decoder) for name in ("llama-3-8b", "llama-3.1-405b"))
     return [
         Case("Llama 3 8B: KV cache per token", "131,072 bytes", small, "bytes"),

@@ -17,7 +17,7 @@ HALF = "half the bytes per parameter, and TiB in place of GiB"
 
 
 def state_cases() -> list[Case]:
-    """Weights, gradients and optimiser."""
+    """Examples about weights, gradients and optimiser state."""
     fp32, room = find_recipe("fp32"), 8 * 80 * 10**9
     # AdaGrad keeps one moment, as momentum does.
     linear = find_recipe("momentum").memory(36).total + 16 * 4
@@ -41,13 +41,13 @@ def state_cases() -> list[Case]:
 def _gpt_3_states() -> list[Case]:
     """bf16 weights, fp32 gradients, and a master copy with two moments: 2 + 4 + 12 bytes."""
     states = MIXED.memory(gpt_3_parameters())
-    optimiser = states["master weights"] + states["optimiser moments"]
+    optimizer = states["master weights"] + states["optimiser moments"]
     shared = state_memory(gpt_3_parameters(), MIXED, Layout(tensor=8)).total
     cut = "half the bytes per parameter; embeddings not divided; TiB in place of GiB"
     return [
         Case("GPT-3: weights in 16 bits", "162 TiB", states["weights"] / GIB, "GiB", HALF),
         Case("GPT-3: gradients in fp32", "325 TiB", states["gradients"] / GIB, "GiB", HALF),
-        Case("GPT-3: master weights and moments", "975 TiB", optimiser / GIB, "GiB", HALF),
+        Case("GPT-3: master weights and moments", "975 TiB", optimizer / GIB, "GiB", HALF),
         Case("GPT-3: all of them", "1463 TiB", states.total / GIB, "GiB", HALF),
         Case("GPT-3: all of them on each of 8 devices", "187 TiB", shared / GIB, "GiB", cut),
     ]
@@ -77,6 +77,6 @@ def activation_cases() -> list[Case]:
 
 def _per_token(tensor: int) -> tuple[float, float]:
     """GPT-3's activations in GiB per token are the first + the second · S."""
-    short, long = (korthikanti(gpt_3(), 1, length, tensor=tensor) / length / GIB for length in (1, 1001))
+    short, long = (korthikanti(gpt_3(), 1, seq_len, tensor=tensor) / seq_len / GIB for seq_len in (1, 1001))
     square = (long - short) / 1000
     return short - square, square

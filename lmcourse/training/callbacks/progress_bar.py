@@ -55,9 +55,9 @@ class ProgressBar:
     ) -> None:
         self.console = console or Console()
         self._live = self.console.is_terminal and not self.console.is_dumb_terminal and not os.environ.get("CI")
-        self._progress = _Bar(
+        self._progress = _BarWithMetrics(
             BarColumn(bar_width=None),
-            _Place(),
+            _StepsColumn(),
             console=self.console,
             get_time=clock,
             refresh_per_second=REFRESHES_PER_SECOND,
@@ -65,7 +65,7 @@ class ProgressBar:
             disable=not self._live,
         )
         self._task = self._progress.add_task("", total=steps_to_do(config), line="")
-        self._handler = _Above(self.console)
+        self._handler = _LogAboveBar(self.console)
         self._progress_line, self._clock, self._seconds = ProgressLine(), clock, seconds
         self._record: Record | None = None
         self._printed: tuple[int, float] | None = None
@@ -92,32 +92,32 @@ class ProgressBar:
     def _print(self, record: Record) -> None:
         self._printed = record["step"], self._clock()
         (task,) = self._progress.tasks
-        self.console.print(f"step {place(task)}: {task.fields['line']}", highlight=False, soft_wrap=True)
+        self.console.print(f"step {progress_text(task)}: {task.fields['line']}", highlight=False, soft_wrap=True)
 
 
 def steps_to_do(config: TrainingConfig) -> int:
-    """The steps of a run that no clock stops."""
+    """The number of steps of a run, if no time limit ends it earlier."""
     if config.max_tokens is None:
         return config.steps
     return min(config.steps, config.max_tokens // config.tokens_per_step)
 
 
-def place(task: Task) -> str:
-    """How many of how many steps, and the time left at the pace of the last ones, once there is one."""
+def progress_text(task: Task) -> str:
+    """Steps done of all steps, and the time left at the recent speed, once that is known."""
     text = f"{task.completed:,.0f}/{task.total:,.0f} steps"
     return text if task.time_remaining is None else f"{text}, {timedelta(seconds=round(task.time_remaining))} left"
 
 
-class _Place(ProgressColumn):
-    """The place of a run in words. The pace is worked out when the bar is drawn, not in every step."""
+class _StepsColumn(ProgressColumn):
+    """The text beside the bar, as `progress_text` gives it. It is computed when the bar is drawn, not in every step."""
 
     def render(self, task: Task) -> Text:
         """The text beside the bar."""
-        return Text(place(task))
+        return Text(progress_text(task))
 
 
-class _Bar(Progress):
-    """With the line of numbers below the bar, where it has the width of the terminal."""
+class _BarWithMetrics(Progress):
+    """A progress bar with a line of metrics below it, where it has the width of the terminal."""
 
     def get_renderables(self) -> Iterable[RenderableType]:
         """The bar of every task, and its line."""
@@ -126,8 +126,8 @@ class _Bar(Progress):
             yield Text(task.fields["line"])
 
 
-class _Above(logging.Handler):
-    """Prints what is logged on the console, which moves the bar down for it."""
+class _LogAboveBar(logging.Handler):
+    """A log handler that prints messages above the bar."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()

@@ -103,11 +103,11 @@ def _make_settings() -> dict[str, RunSetting]:
         hints = get_type_hints(owner)
         for field in fields(owner):
             if field.name not in ("training", "parallel"):  # tables of their own
-                found[field.name] = RunSetting(field.name, table, *_anatomy(hints[field.name]), field.default)
+                found[field.name] = RunSetting(field.name, table, *_parse_type(hints[field.name]), field.default)
     return found
 
 
-def _anatomy(hint: Any) -> tuple[type, bool, int, tuple[str, ...]]:
+def _parse_type(hint: Any) -> tuple[type, bool, int, tuple[str, ...]]:
     """Kind, whether it is optional, count and choices of a type such as `int | None` or `tuple[float, float]`."""
     optional = get_origin(hint) in (Union, types.UnionType)
     if optional:

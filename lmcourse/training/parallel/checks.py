@@ -1,4 +1,4 @@
-"""What cannot be divided, in one line each."""
+"""Checks before a model is divided: a one-line error for each model or run that cannot be."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lmcourse.training.parallelism import Parallelism
 
 
 def check_divisible(model: nn.Module, config: TrainingConfig) -> None:
-    """Whether a run can share this model as it says.
+    """Check that a model can be divided as `config.parallel` says.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: it cannot be; the message says which part, and what to set instead.
     """
     parallel = config.parallel
     if config.precision == "fp16" and parallel.world_size > parallel.data_parallel:

@@ -13,14 +13,15 @@ from torch.nn.parallel import DistributedDataParallel
 from lmcourse.training.transformer_blocks import find_blocks
 
 
-def share_gradients(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
-    """What to call in place of a model, whose gradients are then those of all data-parallel processes.
+def wrap_data_parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    """Wrap a model in DDP or FSDP2, so that its gradients are averaged over the data-parallel processes.
 
-    With DDP it is a module around the model. With FSDP2 it is the model itself, changed in place: a block's weights are
-    gathered before it is computed, and let go of afterwards. What is no block is one more such unit.
+    Returns the module to call in a step: with DDP a module around the model; with FSDP2 the model itself, changed in
+    place. FSDP2 gathers a block's weights before it is computed and frees them afterwards; what is in no block is one
+    more such unit.
 
     Args:
-        model: the model or a stage of it, already cut by tensor parallelism.
+        model: the model or a stage of it, already sharded by tensor parallelism.
         mesh: of all processes.
     """
     ddp, fsdp, tensor = (mesh[dim].size() for dim in ("data_parallel", "fsdp", "tensor_parallel"))
@@ -31,7 +32,7 @@ def share_gradients(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
     dp_mesh = mesh["data_parallel", "fsdp"] if ddp > 1 else mesh["fsdp"]
     for block in find_blocks(model):
         fully_shard(block, mesh=dp_mesh)
-    # torch would keep the rest whole until the backward pass. After an evaluation there is none, and a checkpoint has
-    # to find the shares.
+    # torch would keep the rest unsharded until the backward pass. After an evaluation there is none, and a checkpoint
+    # has to find the shards.
     fully_shard(model, mesh=dp_mesh, reshard_after_forward=True)
     return model

@@ -1,4 +1,4 @@
-"""Gradients that are divided among processes, as one of them has them."""
+"""Gradients that are sharded over processes (DTensor): grouped for torch's list operations, partial sums reduced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def group_by_mesh(parameters: Sequence[nn.Parameter]) -> list[list[nn.Parameter]
 
 
 def reduce_partial_grad(parameter: nn.Parameter) -> None:
-    """Finish the sums over processes that DTensor leaves open: gradients of norms that see a part of the tokens."""
+    """Sum a gradient over processes where DTensor has not yet (`Partial`), as for norms under sequence parallelism."""
     if isinstance(parameter, DTensor) and isinstance(parameter.grad, DTensor):
         parameter.grad = parameter.grad.redistribute(placements=parameter.placements)
 

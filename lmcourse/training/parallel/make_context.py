@@ -20,8 +20,7 @@ def make_context(parallel: Parallelism, device: torch.device) -> DistributedCont
     """
     if parallel.world_size == 1:
         return SINGLE_PROCESS
-    from lmcourse.training.parallel.process_group_context import (
-        ProcessGroupContext,
-    )  # slow, and needless on one process
+    # Imported here because it takes long, and one process does not need it.
+    from lmcourse.training.parallel.process_group_context import ProcessGroupContext
 
     return ProcessGroupContext(parallel, device)

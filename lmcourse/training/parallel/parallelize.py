@@ -1,4 +1,4 @@
-"""From a whole model to this process's part of it: stages, then matrices, then data parallelism."""
+"""Divide a model among the processes of a run: pipeline stages, then tensor, then data parallelism."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.checks import check_divisible
-from lmcourse.training.parallel.data_parallel import share_gradients
+from lmcourse.training.parallel.data_parallel import wrap_data_parallel
 from lmcourse.training.parallel.pipeline_parallel import Pipeline, Stage
 from lmcourse.training.parallel.split_linear import find_fused, unfuse
 from lmcourse.training.parallel.tensor_parallel import apply_plan
@@ -31,13 +31,13 @@ def parallelize(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> t
     part = model
     if parallel.pipeline_parallel > 1:
         assert isinstance(model, Transformer)
-        cut = parallel.tensor_parallel if parallel.sequence_parallel else 1
-        part = Stage(model, mesh.get_local_rank("pipeline_parallel"), parallel.pipeline_parallel, cut)
+        sequence_shards = parallel.tensor_parallel if parallel.sequence_parallel else 1
+        part = Stage(model, mesh.get_local_rank("pipeline_parallel"), parallel.pipeline_parallel, sequence_shards)
     if parallel.fsdp * parallel.tensor_parallel > 1:
         unfuse(part, find_fused(part))
     if parallel.tensor_parallel > 1:
         apply_plan(part, mesh["tensor_parallel"], sequence=parallel.sequence_parallel)
-    call = share_gradients(part, mesh)
+    call = wrap_data_parallel(part, mesh)
     if isinstance(part, Stage):
         call = Pipeline(part, call, config, mesh)
     return part, call

@@ -1,4 +1,7 @@
-"""Pipeline parallelism: stages that hand micro-batches on (Huang et al., 2019)."""
+"""Pipeline parallelism: a stage of the model on each process, micro-batches passed from stage to stage.
+
+The schedules are GPipe (Huang et al., 2019) and 1F1B (Narayanan et al., 2021, section 2.2), both of torch.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,8 @@ SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 class Stage(nn.Module):
     """Some of a model's blocks, with the embedding in the first stage and the head in the last.
 
-    Parameters have the names that they have in the model. If the head is the embedding, both ends have this matrix.
+    Parameters have the names that they have in the model. If the head is tied to the embedding, the first and the last
+    stage both have that matrix.
 
     Args:
         model: the whole model, whose layers are taken over.
@@ -52,18 +56,26 @@ class Stage(nn.Module):
 
     @property
     def last(self) -> bool:
-        """Whether its results are logits."""
+        """Whether this is the last stage, which has the head."""
         return self.index == self.stages - 1
 
     @property
     def tied_weight(self) -> nn.Parameter | None:
-        """The matrix that the other end has too, if there is one and this is an end."""
+        """The tied matrix [vocab_size, d_model] of the first and the last stage; None on others, or if not tied."""
         if self.embedding is None or not self.config.head.tied:
             return None
         return self.embedding.get_parameter("tokens.weight")
 
     def forward(self, x: Tensor) -> Tensor:
-        """From tokens (in the first stage) or vectors to vectors or logits (in the last)."""
+        """Run the blocks of this stage.
+
+        Args:
+            x: tokens [batch, seq_len] in the first stage; else the output of the stage before.
+
+        Returns:
+            Logits [batch, seq_len, vocab_size] in the last stage; else hidden states [batch, seq_len, d_model], of
+            which each process has a part of the tokens with sequence parallelism.
+        """
         rows, seq_len = len(x), x.shape[1] if self.index == 0 else x.shape[1] * self.sequence_shards
         context = ForwardContext(
             torch.arange(seq_len, device=x.device).expand(rows, seq_len), position_bias=self.position_bias
@@ -79,12 +91,14 @@ class Stage(nn.Module):
 
 
 class Pipeline(nn.Module):
-    """A stage with its neighbours. Not called: `accumulate_gradients` and `mean_loss` dispatch to its methods.
+    """The stage of this process, and how it exchanges micro-batches with the stages before and after it.
+
+    It is not called: `accumulate_gradients` and `mean_loss` of `lmcourse.training.step` dispatch to its methods.
 
     Args:
         stage: what this process has of the model.
-        call: what to call in place of it, to share its gradients.
-        config: the run; its micro-batches are the pipeline's.
+        call: the stage, wrapped by `wrap_data_parallel`.
+        config: the run; the pipeline has its `grad_accum_steps` micro-batches.
         mesh: of all processes.
     """
 
@@ -92,9 +106,9 @@ class Pipeline(nn.Module):
         super().__init__()
         self.stage, self.call, self.group = stage, call, mesh.get_group("pipeline_parallel")
         self.device = next(stage.parameters()).device
-        torchs = PipelineStage(call, stage.index, stage.stages, self.device, group=self.group)
+        torch_stage = PipelineStage(call, stage.index, stage.stages, self.device, group=self.group)
         self.schedule = SCHEDULES[config.parallel.pipeline_schedule](
-            torchs, config.grad_accum_steps, loss_fn=self._loss, scale_grads=False
+            torch_stage, config.grad_accum_steps, loss_fn=self._loss, scale_grads=False
         )
         self._targets, self._z_loss, self._dp_size = torch.ones(()), 0.0, 1
         ends = mesh.mesh[[0, -1]].flatten(start_dim=1).T.tolist()
@@ -103,7 +117,11 @@ class Pipeline(nn.Module):
     def accumulate_gradients(
         self, batches: Sequence[Batch], precision: MixedPrecision, z_loss: float, distributed: DistributedContext
     ) -> Tensor:
-        """As the function of that name: all micro-batches at once, as many of them on their way as there are stages."""
+        """See `lmcourse.training.step.accumulate_gradients`; the schedule runs all micro-batches of the step.
+
+        Returns:
+            As there: the loss over all micro-batches and data-parallel processes, a scalar, the same on every stage.
+        """
         inputs = torch.cat([batch.inputs for batch in batches])
         targets = torch.cat([batch.targets for batch in batches])
         self._targets = distributed.all_reduce_sum((targets != IGNORE_INDEX).sum()).clamp(min=1)
@@ -116,10 +134,10 @@ class Pipeline(nn.Module):
         mine = (
             torch.stack(losses).detach().sum() / distributed.dp_size if losses else torch.zeros((), device=self.device)
         )
-        return distributed.all_reduce_sum(self._from_last(mine))
+        return distributed.all_reduce_sum(self._broadcast_from_last(mine))
 
     def mean_loss(self, batch: Batch, precision: MixedPrecision, z_loss: float) -> Tensor:
-        """As the function of that name, stage by stage and without gradients."""
+        """See `lmcourse.training.step.mean_loss`: one stage after the other, the same result on every stage."""
         index, (rows, seq_len) = self.stage.index, batch.inputs.shape
         x = batch.inputs
         if index > 0:
@@ -129,11 +147,11 @@ class Pipeline(nn.Module):
             x = self.call(x)
         if not self.stage.last:
             dist.send(x.float(), group=self.group, group_dst=index + 1)
-            return self._from_last(torch.zeros((), device=self.device))
-        return self._from_last(next_token_loss(x, batch.targets, z_loss=z_loss))
+            return self._broadcast_from_last(torch.zeros((), device=self.device))
+        return self._broadcast_from_last(next_token_loss(x, batch.targets, z_loss=z_loss))
 
     def _sum_tied_grads(self) -> None:
-        """The gradient of a matrix at both ends is the sum of what the ends found; so it stays the same at both."""
+        """Sum the gradients of the tied matrix over the first and last stage, so that both copies stay the same."""
         tied_weight = self.stage.tied_weight
         if tied_weight is None:
             return
@@ -145,12 +163,12 @@ class Pipeline(nn.Module):
             )
 
     def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """What a micro-batch contributes to the mean over all; DDP and FSDP average gradients where a sum is wanted."""
+        """A micro-batch's share of the mean loss, times `dp_size` because DDP and FSDP average gradients."""
         share = (targets != IGNORE_INDEX).sum() / self._targets
         return share * self._dp_size * next_token_loss(logits, targets, z_loss=self._z_loss)
 
-    def _from_last(self, value: Tensor) -> Tensor:
-        """The last stage's number, on all."""
+    def _broadcast_from_last(self, value: Tensor) -> Tensor:
+        """The value of the last stage, on every stage."""
         dist.broadcast(value, group=self.group, group_src=self.stage.stages - 1)
         return value
 

@@ -1,4 +1,4 @@
-"""Begin and end together: the process group that torchrun's environment describes."""
+"""The process group of a run: initialised from the environment that torchrun sets, destroyed at the end."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
 
 @dataclass(frozen=True)
 class ProcessInfo:
-    """One process of a run.
+    """Rank and device of one process of a run.
 
     Attributes:
-        rank: its number, from 0.
+        rank: among all processes, from 0.
         device: where its part of the model has to be.
     """
 
@@ -45,39 +45,39 @@ def process_group(
     init_method: str = "env://",
     timeout: timedelta = timedelta(minutes=10),
 ) -> Iterator[ProcessInfo]:
-    """What a run is done in: `with process_group(config.parallel, best_device()) as process: ...`.
+    """Initialise torch's process group for a `with` block, and destroy it afterwards.
 
-    On one process nothing happens. Otherwise torchrun has started this program several times and told each its number
-    in the environment (RANK, LOCAL_RANK, WORLD_SIZE); here they find each other, and afterwards they part.
+    Nothing is initialised for a run on one process. Otherwise torchrun has started this program several times, and set
+    RANK, LOCAL_RANK and WORLD_SIZE in the environment of each. Yields this process's rank and device.
 
     Args:
         parallel: how many processes the run is for.
-        device: what kind of device to use; on a machine with several GPUs, each process gets its own.
-        init_method: where they find each other: "env://" is the address that torchrun gave, "file:///..." a new file.
-        timeout: how long one waits for the others before it gives up.
+        device: its type is used; with several GPUs, each process gets the one of its LOCAL_RANK.
+        init_method: as torch takes it: "env://" for the address that torchrun gave, "file:///..." for a new file.
+        timeout: how long a process waits for the others in a collective before it gives up.
 
     Raises:
-        CourseError: another number of processes was started; or the device is missing; or another process has ended.
+        CourseError: another number of processes was started; the device is missing; or another process has ended.
     """
     rank, started = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    _check_number(parallel, started)
+    _check_world_size(parallel, started)
     if parallel.world_size == 1:
         yield ProcessInfo(0, device)
         return
     device = _own_device(device)
     dist.init_process_group(BACKENDS[device.type], init_method, timeout=timeout, rank=rank, world_size=started)
     try:
-        with _one_speaks(rank):
+        with _mute_other_ranks(rank):
             yield ProcessInfo(rank, device)
     except (RuntimeError, dist.DistError) as error:
-        if not _is_farewell(error):
+        if not _is_lost_connection(error):
             raise
         raise CourseError(f"process {rank} stops: another one has ended; if it said why, that is above") from None
     finally:
         dist.destroy_process_group()
 
 
-def _check_number(parallel: Parallelism, started: int) -> None:
+def _check_world_size(parallel: Parallelism, started: int) -> None:
     if parallel.world_size != started:
         sides = " × ".join(f"{side} {getattr(parallel, side)}" for side in PARALLEL_DIMS if getattr(parallel, side) > 1)
         raise CourseError(
@@ -100,8 +100,8 @@ def _own_device(device: torch.device) -> torch.device:
 
 
 @contextmanager
-def _one_speaks(rank: int) -> Iterator[None]:
-    """Only the warnings of rank 0 are shown: those of the others are the same."""
+def _mute_other_ranks(rank: int) -> Iterator[None]:
+    """Log warnings on rank 0 only: those of the other ranks are the same."""
     logger = logging.getLogger("lmcourse")
     level = logger.level
     if rank > 0:
@@ -114,7 +114,7 @@ def _one_speaks(rank: int) -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _is_farewell(error: BaseException) -> bool:
-    """Whether a process lost another one. gloo says so in words only."""
+def _is_lost_connection(error: BaseException) -> bool:
+    """Whether the connection to another process was lost. gloo raises a RuntimeError that says so in its text only."""
     text = str(error).lower()
     return any(words in text for words in ("connection closed by peer", "connection reset by peer", "broken pipe"))

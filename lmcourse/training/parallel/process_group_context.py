@@ -43,9 +43,11 @@ class ProcessGroupContext(DistributedContext):
         if started != parallel.world_size:
             raise CourseError(f"the run is for {parallel.world_size} processes, and {started} were started")
         self.mesh, self.device = make_mesh(parallel, device.type), device
-        copy, shard, stage = (self.mesh.get_local_rank(dim) for dim in ("data_parallel", "fsdp", "pipeline_parallel"))
-        self.dp_rank, self.dp_size = copy * parallel.fsdp + shard, parallel.dp_size
-        # Processes that divide a matrix drop the same features of what they all have.
+        replica, shard, stage = (
+            self.mesh.get_local_rank(dim) for dim in ("data_parallel", "fsdp", "pipeline_parallel")
+        )
+        self.dp_rank, self.dp_size = replica * parallel.fsdp + shard, parallel.dp_size
+        # Processes of one tensor-parallel group draw the same dropout masks for activations that they all have.
         self.rng_stream = self.dp_rank + parallel.dp_size * stage
         self.rank = dist.get_rank()
         self._tied_weight: nn.Parameter | None = None
@@ -93,10 +95,11 @@ class ProcessGroupContext(DistributedContext):
         trained = [p for p in parameters if p.grad is not None]
         for p in trained:
             reduce_partial_grad(p)
-        # Some gradients are on several processes: each counts by its share of what there is of it altogether.
+        # The sum over all processes counts a gradient once for each that has a copy of it. Weighted by its number of
+        # shards, every gradient is counted world_size / pipeline_parallel times.
         square = torch.zeros((), device=self.device, dtype=torch.float64)
-        for number, gradients in group_by_shard_count([p for p in trained if p is not self._tied_weight]).items():
-            square += nn.utils.get_total_norm(gradients).double().square() * number
+        for shard_count, gradients in group_by_shard_count([p for p in trained if p is not self._tied_weight]).items():
+            square += nn.utils.get_total_norm(gradients).double().square() * shard_count
         dist.all_reduce(square)
         norm = (square * self.mesh["pipeline_parallel"].size() / self.mesh.size()).sqrt().float()
         for group in group_by_mesh(trained):

@@ -46,7 +46,7 @@ def write_sharded(
     manifest: Mapping[str, Any],
     distributed: DistributedContext,
 ) -> None:
-    """Write a checkpoint together; it appears under its name when all of it is on the disk.
+    """Write a checkpoint, each process its part. It appears under its name when all of it is on the disk.
 
     Args:
         path: the folder, which all processes must be able to reach. One that is there already is replaced.
@@ -63,7 +63,7 @@ def write_sharded(
     digests = _digests(staging, distributed)
     if distributed.is_main:
         commit_checkpoint(staging, path, manifest, digests)
-    distributed.broadcast(None)  # nobody goes on before it is there
+    distributed.broadcast(None)  # a barrier: no process goes on before it is there
 
 
 def _digests(folder: Path, distributed: DistributedContext) -> dict[str, str]:
@@ -75,7 +75,7 @@ def _digests(folder: Path, distributed: DistributedContext) -> dict[str, str]:
 
 
 def load_sharded(path: Path, model: nn.Module, optimizer: torch.optim.AdamW | None = None) -> None:
-    """Give a whole model, on one process, the weights of a checkpoint, and its optimizer, if any, the state."""
+    """Load a sharded checkpoint into a whole model on one process, and into its optimizer, if one is given."""
     if optimizer is not None:
         init_optimizer_state(optimizer)
     moments = get_optimizer_state(optimizer, model) if optimizer is not None else {}
@@ -84,10 +84,13 @@ def load_sharded(path: Path, model: nn.Module, optimizer: torch.optim.AdamW | No
         load(_tensors(model, moments, find_fused(model)), checkpoint_id=path, no_dist=True)
 
 
-def load_together(path: Path, model: nn.Module, optimizer: torch.optim.AdamW, distributed: DistributedContext) -> None:
-    """Give all parts of a model the weights of a checkpoint, and their optimizers the state.
+def load_distributed(
+    path: Path, model: nn.Module, optimizer: torch.optim.AdamW, distributed: DistributedContext
+) -> None:
+    """Load a checkpoint into a model that is divided among processes, and into their optimizers.
 
-    It may be of any number of processes. That of a single one is converted to this format first, in a temporary folder.
+    Any number of processes may have written it. A checkpoint of a single one is converted to this format first, in a
+    temporary folder.
     """
     init_optimizer_state(optimizer)
     full = distributed.broadcast(not is_sharded(path))

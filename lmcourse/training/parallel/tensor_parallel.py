@@ -1,11 +1,12 @@
-"""Tensor and sequence parallelism: which matrix is cut along which side. All of it is in this file.
+"""Tensor and sequence parallelism: which matrix is sharded along which dimension.
 
-Of two matrices that follow each other the first is cut by its outputs and the second by its inputs: each process has
-some heads, or some hidden features, from beginning to end, and their results are added once (Shoeybi et al., 2019).
-With sequence parallelism what lies between (norms, dropout, the residual stream) is cut along the tokens
-(Korthikanti et al., 2022): they are gathered before the first matrix and cut again after the second.
+Of two matrices that follow each other the first is sharded by its outputs (column-wise) and the second by its inputs
+(row-wise): each process computes some heads, or some hidden features, and one all-reduce adds the results (Shoeybi et
+al., 2019, section 3). With sequence parallelism the activations in between (norms, dropout, the residual stream) are
+sharded along the tokens: gathered before the first matrix, reduced and scattered after the second (Korthikanti et al.,
+2022, section 4.2).
 
-The embedding is cut by its tokens and the head likewise, so they can be one matrix; logits are gathered for the loss.
+Embedding and head are both sharded along the vocabulary, so they can be tied; logits are gathered for the loss.
 """
 
 from __future__ import annotations
@@ -29,26 +30,26 @@ from lmcourse.nn.feed_forward import FeedForward, GatedFeedForward
 from lmcourse.nn.norm import Norm
 
 Plan = dict[str, ParallelStyle]
-"""The names of layers, and what becomes of them."""
+"""The names of layers, and the style in which torch shards each."""
 
 
 def apply_plan(model: nn.Module, mesh: DeviceMesh, *, sequence: bool) -> None:
-    """Cut a model, in place. It has been checked (`checks`) and its fused matrices are split (`split_linear`).
+    """Shard a model, in place. It has been checked (`checks`) and its fused matrices are split (`split_linear`).
 
     Args:
         model: the model, or a stage of it.
-        mesh: the side "tensor".
-        sequence: whether the residual stream is cut too.
+        mesh: the dimension "tensor_parallel" of the device mesh.
+        sequence: whether the residual stream is sharded along the tokens (sequence parallelism).
     """
     parallelize_module(model, mesh, make_plan(model, sequence=sequence))
     for module in model.modules():
         if isinstance(module, Attention):
-            _keep_own_heads(module, mesh.size())
+            _set_local_heads(module, mesh.size())
     _tie(model)
 
 
 def make_plan(model: nn.Module, *, sequence: bool) -> Plan:
-    """What becomes of each layer of a model."""
+    """The style of each layer that is sharded, by its name in the model; `sequence` as in `apply_plan`."""
     stream: Placement = Shard(1) if sequence else Replicate()
     plan: Plan = {}
     inside = set()  # norms that are not on the residual stream
@@ -70,7 +71,7 @@ def make_plan(model: nn.Module, *, sequence: bool) -> Plan:
 
 
 def _gather(stream: Placement, *, more: int = 0) -> PrepareModuleInput:
-    """Before a layer: all tokens. Layers that read the same gather it, and add up its gradients, once."""
+    """All-gather a layer's first input along the tokens, once for all matrices that read it; leave `more` others."""
     rest = (None,) * more
     return PrepareModuleInput(
         input_layouts=(stream, *rest), desired_input_layouts=(Replicate(), *rest), use_local_output=False
@@ -81,9 +82,8 @@ def _attention(name: str, attention: Attention, stream: Placement) -> Plan:
     plan: Plan = {name: _gather(stream, more=1), f"{name}.out": RowwiseParallel(output_layouts=stream)}
     plan |= {f"{name}.qkv.{part}": ColwiseParallel() for part in ("q", "k", "v")}
     for norm in ("norm_q", "norm_k"):
-        if isinstance(
-            getattr(attention.qk_transform, norm), Norm
-        ):  # its inputs are cut by heads, which are axis 1 there
+        # Its inputs [batch, heads, tokens, d_head] are sharded by heads, dimension 1.
+        if isinstance(getattr(attention.qk_transform, norm), Norm):
             plan[f"{name}.qk_transform.{norm}"] = SequenceParallel(sequence_dim=1, use_local_output=True)
     return plan
 
@@ -95,7 +95,7 @@ def _feed_forward(name: str, layer: FeedForward | GatedFeedForward, stream: Plac
 
 
 def _embedding(name: str, stream: Placement) -> Plan:
-    """Positions are added to all tokens; only then are they cut."""
+    """Positions are added to the whole sequence; its tokens are sharded after that."""
     return {
         f"{name}.tokens": RowwiseParallel(input_layouts=Replicate()),
         name: PrepareModuleOutput(output_layouts=Replicate(), desired_output_layouts=stream),
@@ -107,7 +107,7 @@ def _head(name: str, stream: Placement) -> Plan:
 
 
 def _tie(model: nn.Module) -> None:
-    """Embedding and head that were one matrix are one again: each was cut. A last stage has only the head."""
+    """Tie embedding and head again, if they were tied: each was sharded by itself. A last stage has only the head."""
     embedding, head = getattr(model, "embedding", None), getattr(model, "head", None)
     if embedding is None or not isinstance(head, Head) or not model.config.head.tied:  # type: ignore[union-attr]
         return
@@ -117,7 +117,8 @@ def _tie(model: nn.Module) -> None:
         embedding.get_submodule("tokens").weight = head.linear.weight
 
 
-def _keep_own_heads(attention: Attention, process_group: int) -> None:
-    attention.heads //= process_group
-    attention.kv_heads //= process_group
+def _set_local_heads(attention: Attention, processes: int) -> None:
+    """Set the numbers of heads to those that one of the processes computes."""
+    attention.heads //= processes
+    attention.kv_heads //= processes
     attention.qk_transform.heads = [attention.heads, attention.kv_heads]

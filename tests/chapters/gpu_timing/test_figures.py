@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from lmcourse import plots
-from lmcourse.bench.ladder import Rung, StepSetup
+from lmcourse.bench.speedups import Speedup, StepSetup
 from lmcourse.chapters.gpu_timing import figures
 from lmcourse.chapters.gpu_timing.figures.clock import kernel_timeline, sample_runs
 from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
@@ -22,9 +22,9 @@ from tests.plots.figures import check_described, check_room
 
 DOTS = [MeasuredPoint("a product", 100.0, 5e10), MeasuredPoint("a copy", 0.1, 1e9), MeasuredPoint("tiny", 3.0, 1e6)]
 RUNGS = [
-    Rung("more", 100.0, 300.0, StepSetup(8)),
-    Rung("worse", 290.0, 145.0, StepSetup(8)),
-    Rung("last", 280.0, 420.0, StepSetup()),
+    Speedup("more", 100.0, 300.0, StepSetup(8)),
+    Speedup("worse", 290.0, 145.0, StepSetup(8)),
+    Speedup("last", 280.0, 420.0, StepSetup()),
 ]
 SHARES = {(64, 1): 0.1, (64, 4): 0.3, (128, 1): 0.2, (128, 4): 0.6}
 
@@ -164,7 +164,7 @@ def test_more_than_the_peak_is_warned_of() -> None:
         (figures.transfer_time, {"parameters_in_billions": 0.0}),
         (figures.product_intensity, {"tokens": 0}),
         (figures.runtime_shares, {"free": "attention"}),
-        (figures.speed_ladder, {"rungs": []}),
+        (figures.speed_ladder, {"speedups": []}),
         (figures.timing_spread, {"runs": 0}),
         (figures.timing_spread, {"disturbed": 1.5}),
         (figures.utilisation_by_batch, {"shares": {}}),

@@ -53,21 +53,21 @@ def test_published_totals() -> None:
 
 def test_states_in_fp32_are_the_tensors_of_adam() -> None:
     weight = nn.Parameter(torch.ones(30, 7))
-    optimiser = torch.optim.AdamW([weight])
+    optimizer = torch.optim.AdamW([weight])
     weight.sum().backward()
-    optimiser.step()
+    optimizer.step()
     assert weight.grad is not None
-    moments = sum(t.nbytes for t in optimiser.state[weight].values() if t.shape == weight.shape)
+    moments = sum(t.nbytes for t in optimizer.state[weight].values() if t.shape == weight.shape)
     measured = {"weights": weight.nbytes, "gradients": weight.grad.nbytes, "optimiser": moments}
     assert reference("state_bytes", 210, "fp32") == measured
 
 
 def test_states_in_mixed_precision_are_two_copies_a_gradient_and_adam_on_the_second() -> None:
     master = nn.Parameter(torch.ones(30, 7))
-    weights, optimiser = master.detach().bfloat16(), torch.optim.AdamW([master])
+    weights, optimizer = master.detach().bfloat16(), torch.optim.AdamW([master])
     master.grad = torch.ones(30, 7)
-    optimiser.step()
-    moments = sum(t.nbytes for t in optimiser.state[master].values() if t.shape == master.shape)
+    optimizer.step()
+    moments = sum(t.nbytes for t in optimizer.state[master].values() if t.shape == master.shape)
     measured = {"weights": weights.nbytes, "gradients": master.grad.nbytes, "optimiser": master.nbytes + moments}
     assert reference("state_bytes", 210, "mixed") == measured
 

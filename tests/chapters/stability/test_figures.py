@@ -136,13 +136,13 @@ def test_the_scale_is_torchs(start: float, interval: int) -> None:
     run = simulate_loss_scale(start, interval)
     scaler = torch.amp.GradScaler("cpu", init_scale=start, growth_interval=interval)
     weight = torch.nn.Parameter(torch.zeros(1))
-    optimiser = torch.optim.SGD([weight], 1.0)
+    optimizer = torch.optim.SGD([weight], 1.0)
     scaler.scale(torch.zeros(()))
     for step, gradient in enumerate(run.largest):
         assert scaler.get_scale() == run.scales[step]
         weight.grad = torch.tensor([gradient * run.scales[step]]).half().float()
-        scaler.unscale_(optimiser)
-        scaler.step(optimiser)
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
         scaler.update()
 
 

@@ -101,10 +101,10 @@ def training_budget(
 def _write_steps(axes: Axes, run: PlannedRun, cost: float) -> None:
     """The recipe, a line per step."""
     fleet = run.fleet
-    peak = fleet.accelerator.peak(fleet.number)
+    peak = fleet.accelerator.peak(fleet.precision)
     lines = [
         ("FLOPs of all tokens", f"{run.flops:.3g}"),
-        (f"dense {fleet.number} peak, one", f"{peak / 1e12:,.4g} TFLOP/s"),
+        (f"dense {fleet.precision} peak, one", f"{peak / 1e12:,.4g} TFLOP/s"),
         (f"of it model FLOPs (MFU {fleet.mfu:.2f})", f"{peak * fleet.mfu / 1e12:,.4g} TFLOP/s"),
         (f"all {fleet.devices:,}, in one day", f"{fleet.rate * 86_400:.3g}"),
         ("days", f"{run.days:,.4g}"),

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.published_profiles import BERT_LAYER
-from lmcourse.bench.ladder import Rung
+from lmcourse.bench.speedups import Speedup
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 Free = Literal["nothing", "normalisation", "element-wise", "both"]
@@ -59,24 +59,24 @@ def utilisation_by_batch(shares: Mapping[tuple[int, int], float], title: str = "
     return describe(figure, caption=caption, alt=alt)
 
 
-def speed_ladder(rungs: Sequence[Rung], title: str = "This machine") -> Figure:
+def speed_ladder(speedups: Sequence[Speedup], title: str = "This machine") -> Figure:
     """How many times as fast each change made a step, and those that were taken back in grey.
 
     The alt text names the changes and not what they brought, so that it is the same on every machine of a kind.
 
     Raises:
-        ValueError: there is no rung.
+        ValueError: `speedups` is empty.
     """
-    if not rungs:
-        raise ValueError("a ladder has at least one rung")
-    figure = new_figure(8.0, 1.4 + 0.5 * len(rungs))
+    if not speedups:
+        raise ValueError("speed_ladder needs at least one speedup")
+    figure = new_figure(8.0, 1.4 + 0.5 * len(speedups))
     axes = new_axes(figure, title, "speed (the slow way = 1)")
     speed, steps = 1.0, [("the slow way", 1.0, "", PALETTE["sky"])]
-    for rung in rungs:
-        colour = PALETTE["blue"] if rung.kept else GREY
-        verdict = f"(× {rung.ratio:.2f})" if rung.kept else f"(× {rung.ratio:.2f}, taken back)"
-        steps.append((f"+ {rung.name}", speed * rung.ratio, verdict, colour))
-        speed *= rung.ratio if rung.kept else 1.0
+    for speedup in speedups:
+        colour = PALETTE["blue"] if speedup.kept else GREY
+        verdict = f"(× {speedup.ratio:.2f})" if speedup.kept else f"(× {speedup.ratio:.2f}, taken back)"
+        steps.append((f"+ {speedup.name}", speed * speedup.ratio, verdict, colour))
+        speed *= speedup.ratio if speedup.kept else 1.0
     for place, (_, length, verdict, colour) in enumerate(steps):
         axes.barh(place, length, color=colour, height=0.6)
         axes.text(length, place, f"  {length:.2f}  {verdict}", va="center", fontsize=9.5)
@@ -88,7 +88,7 @@ def speed_ladder(rungs: Sequence[Rung], title: str = "This machine") -> Figure:
         "Measured in tokens per second, one change at a time, in turns with the fastest step so far: the factor in "
         "brackets. What did not help was taken back before the next."
     )
-    names = ", ".join(rung.name for rung in rungs)
+    names = ", ".join(speedup.name for speedup in speedups)
     return describe(figure, caption=caption, alt=f"Speed, measured, of a slow training step and after {names}")
 
 

@@ -1,4 +1,4 @@
-"""The ladder: every setup computes the same, one thing changes at a time, and only what helps stays."""
+"""Changes to a training step: every setup computes the same, one thing changes at a time, and only what helps stays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 import torch
 
-from lmcourse.bench.ladder import StepSetup, changes, climb, training_step
+from lmcourse.bench.speedups import StepSetup, changes, measure_speedups, training_step
 from lmcourse.models.zoo.course import modern
 
 CONFIG = modern(1, 32, 2, 32)
@@ -49,10 +49,10 @@ def test_the_random_numbers_of_others_stay_as_they_were() -> None:
 
 
 def test_only_what_is_faster_is_kept_and_the_next_is_measured_beside_it() -> None:
-    # A round each: before and after of four rungs. Eight texts in 4 s are twice the tokens per second of one in 1 s.
+    # A round each: before and after of four changes. Eight texts in 4 s are twice the tokens per second of one in 1 s.
     times = iter([1.0, 4.0, 4.0, 5.0, 4.0, 2.0, 2.0, 2.0])
-    rungs = climb(CONFIG, 8, batch=8, warmup=0, repeats=1, stopwatch=lambda step: next(times))
-    assert [rung.ratio for rung in rungs] == pytest.approx([2.0, 0.8, 2.0, 1.0])
-    assert [rung.kept for rung in rungs] == [True, False, True, False]
-    assert rungs[0].before == pytest.approx(8 / 1.0)
-    assert rungs[-1].setup == StepSetup(8, fused_optimizer=False, fused_attention=True, bf16=False)
+    speedups = measure_speedups(CONFIG, 8, batch=8, warmup=0, repeats=1, stopwatch=lambda step: next(times))
+    assert [speedup.ratio for speedup in speedups] == pytest.approx([2.0, 0.8, 2.0, 1.0])
+    assert [speedup.kept for speedup in speedups] == [True, False, True, False]
+    assert speedups[0].before == pytest.approx(8 / 1.0)
+    assert speedups[-1].setup == StepSetup(8, fused_optimizer=False, fused_attention=True, bf16=False)

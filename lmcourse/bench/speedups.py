@@ -1,7 +1,7 @@
-"""One change, one measurement: what makes a training step faster on the machine before you.
+"""What each of a few known changes does to the speed of a training step on this machine.
 
-Every rung changes one setting of the fastest step so far and is timed in turns with it. A change that does not help is
-taken back, so the next one starts from what is known to be best here.
+The changes are tried one after the other. Each is timed in turns with the fastest step so far, and kept only if it is
+faster: a greedy search, so the result depends on the order.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from lmcourse.models.transformer import Transformer
 
 PLAIN = [SDPBackend.MATH]
 FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""torch takes the first of these that knows the device, the dtype and the mask."""
+"""torch takes the first of these that supports the device, the dtype and the mask."""
 
 
 @dataclass(frozen=True)
 class StepSetup:
-    """How a training step is done; the defaults are the slow way.
+    """How a training step is done; the defaults are the slow baseline.
 
     Attributes:
-        batch: texts per step.
+        batch: sequences per step.
         fused_optimizer: AdamW in one kernel; else several kernels for each parameter tensor.
         fused_attention: without writing the matrix of scores, where torch has a kernel for it.
         bf16: products in bf16 by autocast; weights stay fp32.
@@ -46,13 +46,13 @@ Change = Callable[[StepSetup], StepSetup]
 
 
 @dataclass(frozen=True)
-class Rung:
-    """One change and what it brought.
+class Speedup:
+    """One change to a training step, and its effect on the speed.
 
     Attributes:
         name: of the change.
-        before, after: tokens per second, of the medians, measured in turns.
-        setup: the fastest after it.
+        before, after: tokens per second of the fastest step so far and with the change, from median times.
+        setup: the fastest so far, with the change if it is kept.
     """
 
     name: str
@@ -62,17 +62,17 @@ class Rung:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast the step became."""
+        """Speed after the change ÷ speed before."""
         return self.after / self.before
 
     @property
     def kept(self) -> bool:
-        """Whether the change helped."""
+        """Whether the step became faster, so that the next change starts from it."""
         return self.after > self.before
 
 
 def changes(batch: int, device: torch.device | str) -> dict[str, Change]:
-    """The changes in the order of the ladder. On a CPU nothing is compiled: it would take longer than all the rest."""
+    """The changes by name, in the order in which they are tried. On a CPU without torch.compile, which takes 40 s."""
     steps: dict[str, Change] = {
         f"{batch} texts at once": lambda setup: replace(setup, batch=batch),
         "fused optimiser": lambda setup: replace(setup, fused_optimizer=True),
@@ -84,28 +84,28 @@ def changes(batch: int, device: torch.device | str) -> dict[str, Change]:
     return steps
 
 
-def climb(
+def measure_speedups(
     config: TransformerConfig,
-    length: int,
+    seq_len: int,
     *,
     batch: int = 8,
     device: torch.device | str = "cpu",
     warmup: int = 1,
     repeats: int = 5,
     stopwatch: Stopwatch | None = None,
-) -> list[Rung]:
-    """Make the changes one by one.
+) -> list[Speedup]:
+    """Try the changes one after the other, each kept only if it makes a step faster.
 
     Args:
         config: a decoder.
-        length: tokens of each text.
-        batch: texts per step from the first rung on.
+        seq_len: tokens of each sequence.
+        batch: sequences per step, after the first change; the baseline has one.
         device, warmup, repeats, stopwatch: as in `lmcourse.accounting.timing.compare`.
     """
-    best, rungs = StepSetup(), []
+    best, speedups = StepSetup(), []
     for name, change in changes(batch, device).items():
         tried = change(best)
-        steps = {setup: training_step(config, setup, length, device) for setup in (best, tried)}
+        steps = {setup: training_step(config, setup, seq_len, device) for setup in (best, tried)}
         timings = compare(
             {"before": steps[best], "after": steps[tried]},
             warmup=warmup,
@@ -113,22 +113,22 @@ def climb(
             device=device,
             stopwatch=stopwatch,
         )
-        before = best.batch * length / timings["before"].median
-        after = tried.batch * length / timings["after"].median
+        before = best.batch * seq_len / timings["before"].median
+        after = tried.batch * seq_len / timings["after"].median
         best = tried if after > before else best
-        rungs.append(Rung(name, before, after, best))
-    return rungs
+        speedups.append(Speedup(name, before, after, best))
+    return speedups
 
 
 def training_step(
-    config: TransformerConfig, setup: StepSetup, length: int, device: torch.device | str = "cpu"
+    config: TransformerConfig, setup: StepSetup, seq_len: int, device: torch.device | str = "cpu"
 ) -> Callable[[], Tensor]:
-    """A function that does one step on random tokens, always the same, and returns the loss before it."""
+    """A function that does one training step on random tokens (a fixed seed) and returns the loss before the update."""
     where = torch.device(device)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         model = Transformer(config).to(where)
-        tokens = torch.randint(config.vocab_size, (setup.batch, length + 1)).to(where)
+        tokens = torch.randint(config.vocab_size, (setup.batch, seq_len + 1)).to(where)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False, fused=setup.fused_optimizer)
     forward = torch.compile(model) if setup.compiled else model
 

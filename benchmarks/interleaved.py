@@ -1,0 +1,73 @@
+"""Times several models at the same work, in turns, so that other load on the machine slows all of them alike."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One row of the table: the same work done by several models.
+
+    Attributes:
+        name: of the work.
+        tokens: how many it processes.
+        run: per model, a function that does it once. Ours is the first.
+        kept: per model, bytes that autograd keeps for the backward pass.
+        matmul_baseline: FLOPs per token of the work, FLOPs of a matrix product, and a function that does it; timed
+            in the same rounds, for the rate of the machine at matrix products.
+    """
+
+    name: str
+    tokens: int
+    run: dict[str, Callable[[], object]]
+    kept: dict[str, int] = field(default_factory=dict)
+    matmul_baseline: tuple[float, float, Callable[[], object]] | None = None
+
+
+def time_interleaved(workload: Workload, rounds: int) -> dict[str, list[float]]:
+    """Seconds of every model in every round; those of the matmul baseline under the empty name."""
+    runs = dict(workload.run)
+    if workload.matmul_baseline is not None:
+        runs[""] = workload.matmul_baseline[2]
+    for run in runs.values():
+        run()
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    gc.disable()
+    for number in range(rounds):
+        names = list(runs)
+        for name in names if number % 2 == 0 else reversed(names):
+            gc.collect()
+            start = time.perf_counter()
+            runs[name]()
+            times[name].append(time.perf_counter() - start)
+    gc.enable()
+    return times
+
+
+def rows(workload: Workload, times: dict[str, list[float]]) -> list[dict[str, object]]:
+    """A row of the table for each model; `share` is of the matmul rate."""
+    matmul_baseline = times.pop("", None)
+    first = next(iter(times))
+    result = []
+    for name, seconds in times.items():
+        ratios = [mine / theirs for mine, theirs in zip(times[first], seconds, strict=True)]
+        rate, best = workload.tokens / statistics.median(seconds), workload.tokens / min(seconds)
+        row: dict[str, object] = {
+            "work": workload.name,
+            "who": name,
+            "tokens_per_second": round(rate, 1),
+            "best": round(best, 1),
+            "relative_to_first": round(statistics.median(ratios), 3),
+            "share": None,
+            "kept_bytes": workload.kept.get(name),
+        }
+        if workload.matmul_baseline is not None and matmul_baseline is not None:
+            per_token, flops, _ = workload.matmul_baseline
+            row["share"] = round(rate * per_token / (flops / statistics.median(matmul_baseline)), 3)
+        result.append(row)
+    return result
