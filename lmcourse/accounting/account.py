@@ -23,7 +23,7 @@ from lmcourse.models.config import TransformerConfig
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be accounted for.
+    """A workload to cost: model, batch, sequence length, precision recipe, device layout.
 
     Attributes:
         config: the model.
@@ -117,7 +117,7 @@ class TrainingRun:
 
 
 def account(job: Job) -> Account:
-    """What a job costs on any hardware.
+    """Count what a workload costs on any hardware.
 
     Raises:
         ValueError: a size that cannot be.
@@ -142,7 +142,7 @@ def account(job: Job) -> Account:
 
 
 def perform(job: Job, accelerator: Accelerator) -> Performance:
-    """What a job costs on this hardware.
+    """Estimate what a workload can reach on this hardware.
 
     Raises:
         ValueError: the accelerator cannot compute in the recipe's format.
@@ -180,7 +180,7 @@ def _time(job: Job, accelerator: Accelerator, operations: dict[str, Operation], 
 
 
 def train(job: Job, accelerator: Accelerator, tokens: int, mfu: float) -> TrainingRun:
-    """A whole training run, at a given MFU.
+    """Estimate a whole training run at a given MFU.
 
     Raises:
         ValueError: MFU is not between 0 and 1, or the accelerator cannot compute in the recipe's format.

@@ -1,4 +1,4 @@
-"""Formulas for activation memory, and how far each is from the exact count.
+"""Published formulas for activation memory, and how far each is from the exact count.
 
 They are for one block: LayerNorm, as many key heads as query heads, a plain feed-forward of width E·d, dropout after
 attention's weights and after both branches, nothing fused. Numbers take p bytes, dropout's masks one.
@@ -59,7 +59,7 @@ def korthikanti(
 def by_layer_kind(
     config: TransformerConfig, batch: int, seq_len: int, *, width: int = 2, tensor: int = 1
 ) -> Breakdown[float]:
-    """The same for numbers of any width p, part by part: together 2·B·L·S·D·(p(E + 4) + 1) + A·B·L·S²·(2p + 1).
+    """Activation bytes by kind of layer, at p bytes per number: together 2·B·L·S·D·(p(E + 4) + 1) + A·B·L·S²·(2p + 1).
 
     - "attention" B·L·S·((5p + 1)·D + (2p + 1)·A·S): its input, q, k, v and the last product's input; a mask of its
       output; scores, weights after dropout, and a mask of those.
@@ -86,7 +86,7 @@ def by_layer_kind(
 
 
 def numbers_kept(config: TransformerConfig, batch: int, seq_len: int, *, norm_inputs: bool = True) -> int:
-    """How many numbers are kept, without dropout: L·(16·B·S·D + 2·A·B·S²) at E = 4.
+    """How many numbers are saved for the backward pass, without dropout: L·(16·B·S·D + 2·A·B·S²) at E = 4.
 
     The other count in use, 14·s·h + 2·s²·a, leaves out the inputs of the two LayerNorms: set `norm_inputs` to False.
     """

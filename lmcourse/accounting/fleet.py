@@ -1,4 +1,4 @@
-"""Days, GPU-hours and energy of a training run."""
+"""Days, device-hours and energy of a training run on a cluster of equal accelerators."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Fleet:
         return flops / self.rate / DAY
 
     def device_hours(self, flops: float) -> float:
-        """The same in hours of one device: what is paid for. It does not depend on how many there are."""
+        """Hours of one device that so many model FLOPs take: what is paid for, however many devices there are."""
         return flops / self.rate * self.devices / HOUR
 
     def tokens(self, days: float, flops_per_token: float) -> float:

@@ -1,4 +1,4 @@
-"""How many bytes the KV cache takes, from the configuration alone.
+"""Bytes of the KV cache, from the configuration alone.
 
 2 (key and value) · kv_heads · d_head · tokens · bytes per number, in every layer. A layer with a window or chunk of w
 tokens keeps the last w only. Query heads do not appear: sharing key heads (MQA: Shazeer, 2019; GQA: Ainslie et al.,

@@ -54,7 +54,7 @@ class Operation:
 
     @property
     def intensity(self) -> float:
-        """FLOPs per byte."""
+        """Arithmetic intensity: FLOPs per byte."""
         return self.flops / self.moved
 
     def seconds(self, accelerator: Accelerator, precision: Format) -> float:
@@ -101,7 +101,7 @@ def forward_operations(
 
 
 def roofline_seconds(operations: dict[str, Operation], accelerator: Accelerator, precision: Format) -> Breakdown[float]:
-    """Seconds of each group, which run one after the other."""
+    """Least seconds of each group; the groups run one after the other."""
     return Breakdown({group: work.seconds(accelerator, precision) for group, work in operations.items()})
 
 

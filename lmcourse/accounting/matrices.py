@@ -33,17 +33,17 @@ class Matrix:
 
     @property
     def weights(self) -> int:
-        """Its entries, without the bias."""
+        """Number of weights, without the bias."""
         return self.inputs * self.outputs
 
     @property
     def parameters(self) -> int:
-        """Its entries and its bias."""
+        """Number of weights and biases."""
         return self.weights + self.bias * self.outputs
 
 
 def add_up(matrices: Iterable[Matrix], size: Callable[[Matrix], int]) -> Breakdown[int]:
-    """A size of every matrix, added up by part."""
+    """Sum `size` of every linear layer by part of the model."""
     sizes: dict[str, int] = {}
     for matrix in matrices:
         sizes[matrix.part] = sizes.get(matrix.part, 0) + size(matrix)
@@ -75,8 +75,8 @@ def layer_matrices(layer: LayerConfig, d_model: int) -> list[Matrix]:
 
 
 def entry_matrices(config: TransformerConfig) -> list[Matrix]:
-    """Between token vectors that are narrower than the model and the first layer; usually none. The embedding itself is
-    looked up, not multiplied with."""
+    """The projection from an embedding narrower than the model to d_model; usually none. The embedding itself is looked
+    up, not multiplied with."""
     width = config.embedding.width
     if width is None or width == config.d_model:
         return []
@@ -91,6 +91,6 @@ def head_matrices(config: TransformerConfig) -> list[Matrix]:
 
 
 def model_matrices(config: TransformerConfig) -> list[Matrix]:
-    """Those of a whole decoder or encoder, in the order in which a token meets them."""
+    """All linear layers of a decoder or encoder, in forward order."""
     layers = [matrix for layer in config.layers for matrix in layer_matrices(layer, config.d_model)]
     return entry_matrices(config) + layers + head_matrices(config)

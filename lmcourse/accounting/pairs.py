@@ -1,4 +1,4 @@
-"""How many pairs of a query and a key attention works on: what it is given, and what it may use.
+"""Number of (query, key) pairs in attention: all that a kernel is given, or those that the mask lets through.
 
 Attention's FLOPs are 4 · d_head per head and pair. Which pairs to count is the one choice in all of FLOP counting:
 

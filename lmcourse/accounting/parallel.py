@@ -87,13 +87,13 @@ def reduce_scatter_bytes(size: int, devices: int) -> float:
 
 
 def all_reduce_bytes(size: int, devices: int) -> float:
-    """Every device has all and gets the sum of all, as a reduce-scatter and an all-gather: 2(n − 1)/n · size, nearly
-    the same however many they are (Patarasuk and Yuan, 2009)."""
+    """Bytes that each of n devices sends in a ring all-reduce, a reduce-scatter and an all-gather: 2(n − 1)/n · size,
+    nearly the same for any n (Patarasuk and Yuan, 2009)."""
     return reduce_scatter_bytes(size, devices) + all_gather_bytes(size, devices)
 
 
 def naive_all_reduce_bytes(size: int, devices: int) -> int:
-    """The same through one chief: what it receives from, and sends to, each of the others."""
+    """Bytes that the root of a naive all-reduce receives from, and sends to, the n − 1 others: 2(n − 1) · size."""
     return 2 * (devices - 1) * size
 
 
@@ -139,5 +139,5 @@ def tensor_parallel_traffic(
 
 
 def bubble(stages: int, micro_batches: int) -> float:
-    """The share of a pipeline's time in which a stage waits: (p − 1)/(m + p − 1) (Huang et al., 2019, §2.3)."""
+    """The fraction of a pipeline's time in which a stage is idle: (p − 1)/(m + p − 1) (Huang et al., 2019, §2.3)."""
     return (stages - 1) / (micro_batches + stages - 1)

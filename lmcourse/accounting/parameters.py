@@ -1,4 +1,4 @@
-"""How many parameters a model has, from its configuration alone.
+"""Parameter counts of a model by part, from its configuration alone.
 
 Nothing is built: every formula here multiplies numbers that stand in the configuration. Tests compare each part with
 the tensors of the model itself, for every model of the zoo.

@@ -20,13 +20,14 @@ STEP_COUNTER = 4
 
 @dataclass(frozen=True)
 class Recipe:
-    """Bytes per parameter.
+    """A mixed-precision recipe: bytes per parameter, and the precision of matrix products.
 
     Attributes:
         name: on the command line.
-        title: what it is.
-        weights: those that the forward pass reads, in bytes per parameter, as the next three.
-        gradients, master, moments: 0 where there are none.
+        title: a description.
+        weights: bytes per parameter of the weights that the forward pass reads.
+        gradients, master, moments: bytes per parameter of gradients, fp32 master weights and the optimiser's moments;
+            0 where there are none.
         stored: the format of the weights that the forward pass reads.
         product: the format in which matrices are multiplied.
         source: of the numbers.
@@ -51,7 +52,7 @@ class Recipe:
 
     @property
     def autocast(self) -> bool:
-        """Whether products are computed in another format than the weights are stored in."""
+        """Whether matrix products are computed in another precision than the weights have (torch.autocast)."""
         return self.stored != self.product
 
     @property
@@ -65,7 +66,7 @@ class Recipe:
         return self.gradients > 0
 
     def memory(self, parameters: int, tensors: int = 0) -> Breakdown[int]:
-        """Bytes of a model.
+        """Bytes of weights, gradients and optimiser state of a model.
 
         Args:
             parameters: how many numbers it learns.

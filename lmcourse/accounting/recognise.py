@@ -1,4 +1,7 @@
-"""Which accelerator of the table a GPU is, from what its driver says. Never a guess: variants differ by a third."""
+"""Recognise a GPU in the table of accelerators by its driver's name and memory.
+
+Never a guess: variants differ by a third.
+"""
 
 from __future__ import annotations
 

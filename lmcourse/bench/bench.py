@@ -87,7 +87,7 @@ def bench(
     machine: Accelerator | None = None,
     stopwatch: Stopwatch | None = None,
 ) -> Bench:
-    """Measure this machine, and a model on it.
+    """Measure this machine, then a training step and a decoding step of a model on it.
 
     Args:
         model: of the zoo; by default a small one on a CPU, GPT-2's size on a GPU.

@@ -31,12 +31,12 @@ ADAM_TRAFFIC = 7
 
 @dataclass(frozen=True)
 class Work:
-    """A step that was predicted and measured.
+    """Predicted and measured time of one training or decoding step.
 
     Attributes:
-        tokens: that it processes.
-        flops: its model FLOPs, all pairs of tokens counted.
-        moved: bytes that it must read and write.
+        tokens: processed per step.
+        flops: model FLOPs, all pairs of tokens counted.
+        moved: bytes that the step must read and write.
         predicted: seconds by the roofline.
         measured: seconds of each run.
     """
@@ -49,12 +49,15 @@ class Work:
 
     @property
     def tokens_per_second(self) -> float:
-        """Of the median run."""
+        """Tokens per second of the median run."""
         return self.tokens / self.measured.median
 
     @property
     def share(self) -> float:
-        """Of the speed that the roofline allows. Above 1 if data was in a cache, which is faster than memory."""
+        """Share of the speed that the roofline allows: predicted / measured.
+
+        Above 1 if data was in a cache, which is faster than memory.
+        """
         return self.predicted / self.measured.median
 
 
@@ -75,7 +78,7 @@ def training_work(
     precision: Format,
     watch: Watch,
 ) -> Work:
-    """Forward, loss, backward and AdamW on a batch, predicted and measured."""
+    """Predict and measure a training step: forward, loss, backward and AdamW on one batch."""
     batch, seq_len = tokens.shape
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, fused=True)
 
@@ -97,7 +100,7 @@ def decoding_work(
     watch: Watch,
     steps: int,
 ) -> Work:
-    """One more token for each text of a batch, predicted and measured.
+    """Predict and measure a decoding step: one more token for each text of a batch.
 
     A prompt is read first, so that with all steps the texts get as long as `tokens`. The prediction is for the cache of
     the middle step.

@@ -1,6 +1,7 @@
-"""Activation memory, predicted: what autograd keeps of a forward pass, to the byte.
+"""Predicted activation memory: what autograd saves of a forward pass, to the byte.
 
-Read `ledger` (tensors without numbers), `layers` (a rule per layer), `heads` and `attention`, then `model`.
+Read `saved_tensor_list` (tensors of which only the size is known), `layers` (a rule per layer), `heads` and
+`attention`, then `model`.
 `lmcourse.accounting.saved` measures the same.
 """
 

@@ -1,4 +1,4 @@
-"""Queries, keys and values: views of one storage, until something copies them."""
+"""Queries, keys and values as views of a storage, and the copies that reshaping makes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lmcourse.accounting.activations.ledger import ActivationSettings, TensorSiz
 
 @dataclass(frozen=True)
 class Heads:
-    """A tensor [batch, heads, tokens, d].
+    """A tensor [batch, heads, tokens, d] in some memory order, perhaps a view of a larger storage.
 
     Attributes:
         storage: the tensor whose memory it is a view of.
@@ -27,11 +27,11 @@ class Heads:
     alone: bool = False
 
     def numbers(self, setting: ActivationSettings) -> int:
-        """How many it holds, without what else is in the storage."""
+        """How many numbers the tensor has, without what else is in its storage."""
         return setting.tokens * self.count * self.d
 
     def new(self, setting: ActivationSettings, width: int, *, by_head: bool | None = None) -> Heads:
-        """A new tensor of this shape; by default, in this order."""
+        """A newly allocated tensor of this shape; by default, in this memory order."""
         order = self.by_head if by_head is None else by_head
         return Heads(TensorSize(self.numbers(setting), width), self.count, self.d, order, alone=True)
 

@@ -25,19 +25,19 @@ def linear(ledger: Ledger, setting: ActivationSettings, x: TensorSize, d_in: int
 
 
 def weight_copy(ledger: Ledger, setting: ActivationSettings, numbers: int) -> None:
-    """Autocast's copy of a weight, which the product keeps."""
+    """Autocast's copy of a weight, which the product saves."""
     if setting.autocast:
         with ledger.part("weight copies"):
             ledger.keep(TensorSize(numbers, setting.products))
 
 
 def cast(x: TensorSize, width: int) -> TensorSize:
-    """x in another format: a copy, or x itself if it has the format already."""
+    """x at another width (bytes per number): a copy, or x itself if it has that width already."""
     return x if x.width == width else TensorSize(x.numbers, width)
 
 
 def dropout(ledger: Ledger, x: TensorSize, share: float) -> TensorSize:
-    """x ⊙ noise keeps the noise, in the format of x: on CPU it is not the mask of 1 byte that CUDA keeps."""
+    """Dropout x ⊙ noise saves the noise, in the format of x: on CPU it is not the mask of 1 byte that CUDA saves."""
     if not share:
         return x
     ledger.keep(TensorSize(x.numbers, x.width))
@@ -53,7 +53,7 @@ def norm(
     d: int,
     scales: int | None = None,
 ) -> TensorSize:
-    """A norm keeps its input in at least fp32 (a copy, if the input is narrower) and its statistics per vector.
+    """A norm saves its input in at least fp32 (a copy, if the input is narrower) and its statistics per vector.
 
     LayerNorm is one kernel: it needs no more. RMSNorm is, on CPU, a chain of products, and the product with the scale
     keeps the normalised vector too; so does a LayerNorm whose scale is a product of its own.
@@ -81,7 +81,7 @@ def norm(
 
 
 def activation(ledger: Ledger, kind: Activation, x: TensorSize, numbers: int) -> TensorSize:
-    """f(x) keeps what its derivative is computed from: the input, or the output where that is enough.
+    """An activation function saves what its derivative is computed from: the input, or the output if that is enough.
 
     Args:
         ledger, kind: where to write, which f.
@@ -103,7 +103,7 @@ def activation(ledger: Ledger, kind: Activation, x: TensorSize, numbers: int) ->
 def feed_forward(
     ledger: Ledger, setting: ActivationSettings, config: FeedForwardConfig, x: TensorSize, d_model: int
 ) -> TensorSize:
-    """down(f(up(x))), or down(f(gate(x)) ⊙ up(x)); gate and up are views of one storage."""
+    """Feed-forward layer: down(f(up(x))), or down(f(gate(x)) ⊙ up(x)); gate and up are views of one storage."""
     numbers = setting.tokens * config.width
     if config.gated:
         both = linear(ledger, setting, x, d_model, 2 * config.width)

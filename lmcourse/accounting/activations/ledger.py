@@ -24,7 +24,7 @@ PARTS = (
     "head and loss",
     "weight copies",
 )
-"""What a prediction is divided into. What two parts keep is counted for the first."""
+"""The parts of a prediction. A tensor that two parts save counts for the first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,5 +111,5 @@ class Ledger:
         return found
 
     def sizes(self) -> Breakdown[int]:
-        """Bytes by part; parts that keep nothing are left out."""
+        """Saved bytes by part; parts that save nothing are left out."""
         return Breakdown({part: size for part, size in self._sizes.items() if size})

@@ -1,4 +1,4 @@
-"""What blocks and whole models keep, by arithmetic from the configuration."""
+"""Predicted bytes that autograd saves of blocks and whole models, from the configuration."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def predict_block_bytes(
     attention: Form = "fused",
     autocast: bool = False,
 ) -> Breakdown[int]:
-    """The same for one block on its own, with its input and what it shares with other blocks.
+    """Bytes that autograd saves of one block, with its input and what it shares with other blocks.
 
     Raises:
         ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of what is no fp32, or

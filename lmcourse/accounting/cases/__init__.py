@@ -9,5 +9,5 @@ __all__ = ["AGREE", "Case", "all_cases"]
 
 
 def all_cases() -> list[Case]:
-    """Every case, subject by subject."""
+    """All worked examples, by subject."""
     return training_cases() + state_cases() + activation_cases() + inference_cases() + hardware_cases()

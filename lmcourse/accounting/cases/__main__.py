@@ -1,4 +1,4 @@
-"""The table of all cases."""
+"""Print the table of all worked examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A number of the notes beside ours, and the model that most of them are about."""
+"""A worked example: a published number beside ours; and GPT-3, which most of them are about."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ASKED = "the notes only ask"
 
 @dataclass(frozen=True)
 class Case:
-    """A number of the notes.
+    """A number of the source notes beside the same number computed here.
 
     Attributes:
-        name: what was asked.
-        notes: what the notes say, with their unit; "–" where they only ask.
-        value: ours.
-        unit: of ours.
-        why: the two differ.
+        name: what is computed.
+        notes: the number in the source notes, with its unit; "–" where they only ask.
+        value: the number computed here.
+        unit: unit of `value`.
+        why: explanation of the difference.
     """
 
     name: str
@@ -31,17 +31,17 @@ class Case:
     why: str = AGREE
 
     def __str__(self) -> str:
-        """Our number with its unit: whole ones exactly, others with four digits."""
+        """The computed number with its unit: integers exactly, others with four digits."""
         digits = f"{self.value:,}" if isinstance(self.value, int) else f"{self.value:.4g}"
         return f"{digits} {self.unit}".strip()
 
 
 def gpt_3() -> TransformerConfig:
-    """96 layers of width 12,288 with 96 heads (Brown et al., 2020, table 2.1)."""
+    """GPT-3's decoder: 96 layers of width 12,288 with 96 heads (Brown et al., 2020, table 2.1)."""
     return find_model("gpt-3").decoder
 
 
 def gpt_3_parameters() -> int:
-    """Matrices and embeddings, which is what the notes count; biases and norms are 0.009 % more."""
+    """GPT-3's parameters in matrices and embeddings, as the notes count; biases and norms are 0.009 % more."""
     config = gpt_3()
     return kaplan_parameters(config) + (config.vocab_size + 2048) * config.d_model

@@ -1,4 +1,4 @@
-"""KV caches, Falcon-40B on A100s, and arithmetic intensity."""
+"""Worked examples on KV caches, Falcon-40B on A100s, and arithmetic intensity."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _falcon_times() -> list[Case]:
 
 
 def hardware_cases() -> list[Case]:
-    """Arithmetic intensity. The notes give A100s of 80 and 40 GB 2.0 and 1.6 TB/s."""
+    """Worked examples on arithmetic intensity. The notes give A100s of 80 and 40 GB 2.0 and 1.6 TB/s."""
     a100_80, a100_40 = (replace(find_accelerator("a100"), bandwidth=bandwidth) for bandwidth in (2.0e12, 1.6e12))
     half, unit = "a multiplication and an addition are 2 FLOPs", "FLOPs/byte"
     saturated = "reads and writes of activations grow, too: at most D/2"

@@ -1,4 +1,4 @@
-"""What training keeps in memory."""
+"""Worked examples on training memory."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _gpt_3_states() -> list[Case]:
 
 
 def activation_cases() -> list[Case]:
-    """By the formula of the notes, which is Korthikanti's: B texts of S tokens, A heads, width D."""
+    """Worked examples on activation memory, by Korthikanti's formula: B texts of S tokens, A heads, width D."""
     config, neox = gpt_3(), find_model("gpt-neox-20b").decoder
     linear, square = _per_token(1)
     shared, shared_square = _per_token(8)

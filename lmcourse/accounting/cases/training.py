@@ -1,4 +1,4 @@
-"""How long training takes, and MFU."""
+"""Worked examples on training time and MFU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmcourse.accounting.rules import six_n_d
 
 
 def training_cases() -> list[Case]:
-    """Days, GPU-days and MFU, all by 6ND."""
+    """Worked examples on training days, GPU-days and MFU, all by 6ND."""
     a100, h100 = find_accelerator("a100"), find_accelerator("h100")
     llama_70b, gpt_3 = six_n_d(70 * 10**9, 15 * 10**12), six_n_d(gpt_3_parameters(), 300 * 10**9)
     return [
