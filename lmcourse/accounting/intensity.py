@@ -35,7 +35,7 @@ def decode_attention_intensity(sharing: int, precision: Format = "bf16") -> floa
     return 2 * sharing / BYTES[precision]
 
 
-def saturating_tokens(width: int, accelerator: Accelerator, precision: Format = "bf16") -> float:
+def compute_bound_tokens(width: int, accelerator: Accelerator, precision: Format = "bf16") -> float:
     """From how many tokens on arithmetic limits the product with a square matrix; infinity if it never does.
 
     (2/p) · n·D/(2n + D) = λ, so n = λ·p·D/(2·(D − λ·p)) with λ the accelerator's ridge.

@@ -64,7 +64,7 @@ def bytes_per_token(config: TransformerConfig, *, precision: Format = "bf16") ->
     return sum(_layer_bytes(layer, config.d_model, precision) for layer in config.layers)
 
 
-def batch_beyond_weights(config: TransformerConfig, seq_len: int, *, precision: Format = "bf16") -> int:
+def batch_where_cache_exceeds_weights(config: TransformerConfig, seq_len: int, *, precision: Format = "bf16") -> int:
     """The smallest batch whose cache takes more bytes than the weights, both in the same format.
 
     With 12 · d² parameters per layer and a key head per query head it needs 6 · d tokens in all texts together.

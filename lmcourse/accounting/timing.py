@@ -2,7 +2,7 @@
 
 Warm up first: the first runs compile, allocate and fill caches. Wait for the device: a GPU returns before it is done.
 Repeat, and tell the median with the quartiles: a mean follows every disturbance. Hold the garbage collector off.
-To compare, take turns (`compare`): then a busy neighbour slows all of them.
+To compare, take turns (`time_interleaved`): then a busy neighbour slows all of them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def time_it(
     Raises:
         ValueError: no run would count.
     """
-    timings = compare(
+    timings = time_interleaved(
         {"": function},
         warmup=warmup,
         repeats=repeats,
@@ -90,7 +90,7 @@ def time_it(
     return timings[""]
 
 
-def compare(
+def time_interleaved(
     functions: Mapping[str, Work],
     *,
     warmup: int = 3,
@@ -115,7 +115,7 @@ def compare(
     """
     if repeats < 1 or warmup < 0:
         raise ValueError(f"{warmup} runs to warm up and {repeats} that count: at least 0 and 1 are needed")
-    watch = stopwatch or stopwatch_for(device)
+    watch = stopwatch or make_stopwatch(device)
     taken: dict[str, list[float]] = {name: [] for name in functions}
     spent, rounds = 0.0, 0
     with _gc_disabled():
@@ -133,7 +133,7 @@ def compare(
     return {name: Timing(tuple(times)) for name, times in taken.items()}
 
 
-def stopwatch_for(device: torch.device | str, clock: Callable[[], float] = time.perf_counter) -> Stopwatch:
+def make_stopwatch(device: torch.device | str, clock: Callable[[], float] = time.perf_counter) -> Stopwatch:
     """The timer of one run on a device: between two events in the stream of a CUDA GPU, else by a clock, before and
     after which the device has nothing left to do."""
     if torch.device(device).type == "cuda":

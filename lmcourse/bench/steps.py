@@ -30,7 +30,7 @@ ADAM_TRAFFIC = 7
 
 
 @dataclass(frozen=True)
-class Work:
+class StepMeasurement:
     """Predicted and measured time of one training or decoding step.
 
     Attributes:
@@ -71,13 +71,13 @@ def predict_training(
     return moved, 3 * roofline_seconds(operations, machine, precision).total + update / machine.bandwidth
 
 
-def training_work(
+def measure_training_step(
     network: Transformer,
     tokens: Int[Tensor, "b s"],
     machine: Accelerator,
     precision: Format,
     watch: Watch,
-) -> Work:
+) -> StepMeasurement:
     """Predict and measure a training step: forward, loss, backward and AdamW on one batch."""
     batch, seq_len = tokens.shape
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, fused=True)
@@ -89,17 +89,17 @@ def training_work(
 
     moved, seconds = predict_training(network.config, batch, seq_len, machine, precision)
     flops = training_flops(network.config, batch, seq_len).model.total
-    return Work(batch * seq_len, flops, moved, seconds, watch(step))
+    return StepMeasurement(batch * seq_len, flops, moved, seconds, watch(step))
 
 
-def decoding_work(
+def measure_decoding_step(
     network: Transformer,
     tokens: Int[Tensor, "b s"],
     machine: Accelerator,
     precision: Format,
     watch: Watch,
     steps: int,
-) -> Work:
+) -> StepMeasurement:
     """Predict and measure a decoding step: one more token for each text of a batch.
 
     A prompt is read first, so that with all steps the texts get as long as `tokens`. The prediction is for the cache of
@@ -112,7 +112,7 @@ def decoding_work(
     measured = watch(lambda: session.next_logits(tokens[:, :1]))
     past = prompt + WARMUP + steps // 2
     operations = forward_operations(network.config, batch, 1, past=past, precision=precision)
-    return Work(
+    return StepMeasurement(
         tokens=batch,
         flops=forward_flops(network.config, batch, 1, past=past).total,
         moved=sum(operation.moved for operation in operations.values()),

@@ -5,7 +5,7 @@ Read `saved_tensor_list` (tensors of which only the size is known), `layers` (a 
 `lmcourse.accounting.saved` measures the same.
 """
 
-from lmcourse.accounting.activations.ledger import PARTS
 from lmcourse.accounting.activations.model import predict_block_bytes, predict_saved_bytes
+from lmcourse.accounting.activations.saved_tensor_list import PARTS
 
 __all__ = ["PARTS", "predict_block_bytes", "predict_saved_bytes"]

@@ -12,7 +12,7 @@ JOULES_PER_KWH = 3_600_000
 
 
 @dataclass(frozen=True)
-class Fleet:
+class Cluster:
     """Accelerators of one kind that train one model.
 
     Attributes:
@@ -30,7 +30,7 @@ class Fleet:
 
     def __post_init__(self) -> None:
         if self.devices < 1:
-            raise ValueError(f"a fleet has at least one device, not {self.devices}")
+            raise ValueError(f"a cluster has at least one device, not {self.devices}")
         if not 0 < self.mfu <= 1:
             raise ValueError(f"MFU is a share of the peak, above 0 and at most 1, not {self.mfu}")
 

@@ -13,26 +13,26 @@ ASKED = "the notes only ask"
 
 
 @dataclass(frozen=True)
-class Case:
+class WorkedExample:
     """A number of the source notes beside the same number computed here.
 
     Attributes:
         name: what is computed.
-        notes: the number in the source notes, with its unit; "–" where they only ask.
-        value: the number computed here.
-        unit: unit of `value`.
-        why: explanation of the difference.
+        published: the number in the source notes, with its unit; "–" where they only ask.
+        computed: the number computed here.
+        unit: unit of `computed`.
+        explanation: explanation of the difference.
     """
 
     name: str
-    notes: str
-    value: float
+    published: str
+    computed: float
     unit: str
-    why: str = AGREE
+    explanation: str = AGREE
 
     def __str__(self) -> str:
         """The computed number with its unit: integers exactly, others with four digits."""
-        digits = f"{self.value:,}" if isinstance(self.value, int) else f"{self.value:.4g}"
+        digits = f"{self.computed:,}" if isinstance(self.computed, int) else f"{self.computed:.4g}"
         return f"{digits} {self.unit}".strip()
 
 
