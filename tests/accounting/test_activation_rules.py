@@ -24,7 +24,7 @@ from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.units import GIB
-from tests.accounting.kept import kept_by_block
+from tests.accounting.saved_by_autograd import saved_by_block
 
 GPT3 = find_model("gpt-3").config
 assert isinstance(GPT3, TransformerConfig)
@@ -158,7 +158,7 @@ def test_from_which_batch_on_mixed_precision_takes_less() -> None:
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_how_far_rules_are_from_what_is_kept(dropout: float) -> None:
     config = gpt(2, 64, 4, dropout=dropout)
-    exact = 2 * kept_by_block(config, 2, 48, torch.bfloat16, "readable").total
+    exact = 2 * saved_by_block(config, 2, 48, torch.bfloat16, "readable").total
     sizes = [
         korthikanti(config, 2, 48),
         activation_bytes_by_layer_kind(config, 2, 48).total,
