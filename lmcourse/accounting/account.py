@@ -23,7 +23,7 @@ from lmcourse.models.config import TransformerConfig
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload to cost: model, batch, sequence length, precision recipe, device layout.
+    """What is to be costed: model, batch, sequence length, precision recipe, device layout.
 
     Attributes:
         config: the model.
@@ -49,7 +49,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class ModelCost:
-    """What a workload costs on any hardware. Memory is in bytes on each device.
+    """Hardware-independent costs: parameters, FLOPs, memory and KV cache. Memory is in bytes on each device.
 
     Attributes:
         parameters: by part.
@@ -82,7 +82,7 @@ class RooflineTiming:
 
 @dataclass(frozen=True)
 class Performance:
-    """What a workload costs on one kind of accelerator.
+    """Hardware-dependent limits: largest batches, best MFU, prefill and decode times.
 
     Attributes:
         largest_training_batch, largest_inference_batch: of a replica; 0 if not even one text fits, None if the model or

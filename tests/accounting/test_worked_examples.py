@@ -58,7 +58,7 @@ def with_the_digits_of(value: float, wanted: str) -> str:
     return f"{value:.{decimals}{'e' if exponent else 'f'}}"
 
 
-@pytest.mark.parametrize("case", all_examples(), ids=lambda example: example.name)
+@pytest.mark.parametrize("example", all_examples(), ids=lambda example: example.name)
 def test_value(example: WorkedExample) -> None:
     assert with_the_digits_of(example.computed, RIGHT[example.name]) == RIGHT[example.name]
 
