@@ -1,1 +1,1 @@
-"""Predicted and measured speed on this machine: of a model, of its training and decoding steps, of single optimizations."""
+"""Predicted and measured speed on this machine: of a model, of training and decoding steps, of optimizations."""

@@ -72,7 +72,7 @@ class Speedup:
 
 
 def optimizations(batch: int, device: torch.device | str) -> dict[str, Optimization]:
-    """The optimizations by name, in the order in which they are tried. On a CPU without torch.compile, which takes 40 s."""
+    """The optimizations by name, in the order of trial. On a CPU without torch.compile, which takes 40 s."""
     steps: dict[str, Optimization] = {
         f"{batch} texts at once": lambda setup: replace(setup, batch=batch),
         "fused optimiser": lambda setup: replace(setup, fused_optimizer=True),
