@@ -31,12 +31,12 @@ class Chapter:
 
     @property
     def number(self) -> str:
-        """What a reader calls it: "01"."""
+        """The number of the notebook: "01"."""
         return self.id.split("-", 1)[0]
 
     @property
     def topic(self) -> str:
-        """The name of its files and of its room in `lmcourse.chapters`: "floating_point"."""
+        """The name of its files and of its package in `lmcourse.chapters`: "floating_point"."""
         return self.id.split("-", 1)[1].replace("-", "_")
 
     @property
@@ -53,32 +53,32 @@ class Chapter:
             return False
 
 
-NUMBERS = "I · Numbers and gradients"
-BEFORE = "II · Language models before transformers"
-TRANSFORMER = "III · The transformer"
-SYSTEMS = "IV · Systems"
+PART_I = "I · Numbers and gradients"
+PART_II = "II · Language models before transformers"
+PART_III = "III · The transformer"
+PART_IV = "IV · Systems"
 
 CHAPTERS: tuple[Chapter, ...] = (
-    Chapter("01-floating-point", "Floating point", 90, NUMBERS),
-    Chapter("02-tensors", "Tensors", 60, NUMBERS),
-    Chapter("03-autograd", "Autograd", 120, NUMBERS),
-    Chapter("04-optimization", "Optimization", 75, NUMBERS),
-    Chapter("05-language-models", "Language models", 60, BEFORE),
-    Chapter("06-recurrence-and-attention", "Recurrence and attention", 75, BEFORE),
-    Chapter("07-tokens-and-data", "Tokens and data", 60, BEFORE),
-    Chapter("08-attention", "Attention", 120, TRANSFORMER),
-    Chapter("09-positions", "Positions", 120, TRANSFORMER),
-    Chapter("10-normalization-and-blocks", "Normalization and blocks", 75, TRANSFORMER),
-    Chapter("11-feed-forward", "Feed-forward layers", 90, TRANSFORMER),
-    Chapter("12-transformer", "The transformer, assembled", 90, TRANSFORMER),
-    Chapter("13-training", "Training", 90, TRANSFORMER),
-    Chapter("14-memory", "Memory", 120, SYSTEMS),
-    Chapter("15-flops", "FLOPs", 120, SYSTEMS),
-    Chapter("16-stability", "Stability", 90, SYSTEMS),
-    Chapter("17-inference", "Inference", 75, SYSTEMS),
-    Chapter("18-parallelism", "Parallelism", 90, SYSTEMS),
-    Chapter("19-gpu-timing", "GPU timing", 90, SYSTEMS),
-    Chapter("20-capstone", "Capstone", 120, SYSTEMS),
+    Chapter("01-floating-point", "Floating point", 90, PART_I),
+    Chapter("02-tensors", "Tensors", 60, PART_I),
+    Chapter("03-autograd", "Autograd", 120, PART_I),
+    Chapter("04-optimization", "Optimization", 75, PART_I),
+    Chapter("05-language-models", "Language models", 60, PART_II),
+    Chapter("06-recurrence-and-attention", "Recurrence and attention", 75, PART_II),
+    Chapter("07-tokens-and-data", "Tokens and data", 60, PART_II),
+    Chapter("08-attention", "Attention", 120, PART_III),
+    Chapter("09-positions", "Positions", 120, PART_III),
+    Chapter("10-normalization-and-blocks", "Normalization and blocks", 75, PART_III),
+    Chapter("11-feed-forward", "Feed-forward layers", 90, PART_III),
+    Chapter("12-transformer", "The transformer, assembled", 90, PART_III),
+    Chapter("13-training", "Training", 90, PART_III),
+    Chapter("14-memory", "Memory", 120, PART_IV),
+    Chapter("15-flops", "FLOPs", 120, PART_IV),
+    Chapter("16-stability", "Stability", 90, PART_IV),
+    Chapter("17-inference", "Inference", 75, PART_IV),
+    Chapter("18-parallelism", "Parallelism", 90, PART_IV),
+    Chapter("19-gpu-timing", "GPU timing", 90, PART_IV),
+    Chapter("20-capstone", "Capstone", 120, PART_IV),
 )
 
 

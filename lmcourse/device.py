@@ -1,4 +1,4 @@
-"""The one place that asks what hardware there is.
+"""Hardware detection: accelerators, processor, memory and disk.
 
 Everything else takes a device as an argument, or `best_device()` as its default, so that a notebook written
 on a laptop runs unchanged on a GPU. torch is imported inside the functions: asking for the number of cores
@@ -27,7 +27,7 @@ TOOL_TIMEOUT_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class DetectedAccelerator:
-    """A GPU.
+    """A GPU that torch can use.
 
     Attributes:
         backend: how torch calls it: "cuda" (NVIDIA, and AMD through ROCm) or "mps" (Apple).
@@ -44,7 +44,7 @@ class DetectedAccelerator:
 
 @dataclass(frozen=True)
 class Hardware:
-    """What a notebook can count on.
+    """The hardware of this machine.
 
     Attributes:
         accelerators: GPUs that torch can use, in torch's order.
@@ -95,7 +95,7 @@ def power_limit(index: int = 0) -> float | None:
 
 
 def describe(folder: str | Path = ".") -> Hardware:
-    """What hardware there is; free disk is that of `folder`."""
+    """Detect the hardware; free disk is that of `folder`."""
     return Hardware(
         accelerators=accelerators(),
         cpu=cpu_name(),

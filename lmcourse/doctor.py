@@ -1,4 +1,4 @@
-"""Is everything in place? `lmcourse doctor`, `make doctor`.
+"""Check the installation: `lmcourse doctor`, `make doctor`.
 
 Each line is a check that really looks (at the kernel Jupyter would start, at what the server would load, at
 what torch can compute on), and each failure ends with what to do. What a learner can do without is shown
@@ -36,7 +36,7 @@ INSTALL = "run `make lab` in the folder of the course, or the three pip lines in
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the report.
+    """Result of one check of the installation.
 
     Attributes:
         label: what was looked at.
@@ -174,7 +174,7 @@ def _lab_settings() -> str:
 
 
 def check_compute() -> list[Check]:
-    """What torch computes on. No GPU is fine; one that lies idle is worth a word.
+    """The device torch computes on. No GPU is fine; a GPU that torch cannot use is reported.
 
     torch is asked, which takes seconds to import, only where the system shows a GPU.
     """
@@ -196,14 +196,14 @@ def check_compute() -> list[Check]:
 
 
 def check_disk(free: int) -> Check:
-    """Room for data and checkpoints."""
+    """Free disk space for data and checkpoints."""
     if free >= DISK_NEEDED:
         return Check("free disk", "ok", device.gib(free))
     return Check("free disk", "failed", device.gib(free), f"make room: the course needs {device.gib(DISK_NEEDED)}")
 
 
 def check_bubblewrap(system: str) -> Check:
-    """What shuts a stranger's code in when a class is graded."""
+    """bubblewrap, the sandbox for grading a class."""
     if system != "linux":
         return Check("bubblewrap", "optional", "Linux only; needed to grade a class, not to take the course")
     found = shutil.which("bwrap")
@@ -213,7 +213,7 @@ def check_bubblewrap(system: str) -> Check:
 
 
 def check_chromium() -> Check:
-    """What the browser tests drive."""
+    """Chromium, which the browser tests use."""
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found:
         return Check("chromium", "ok", found)

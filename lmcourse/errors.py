@@ -1,4 +1,4 @@
-"""The error a person caused and can mend: one line that says what is wrong and what to do."""
+"""The error for mistakes of a user: one line that says what is wrong and what to do."""
 
 from __future__ import annotations
 

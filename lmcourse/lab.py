@@ -59,7 +59,7 @@ def jupyter_arguments(
     is_root: bool,
     page: str,
 ) -> list[str]:
-    """What JupyterLab is started with: our choices, then `args`, which win.
+    """The command-line arguments of JupyterLab: our defaults, then `args`, which override them.
 
     Args:
         args: options given by hand.
@@ -87,7 +87,7 @@ def jupyter_arguments(
 
 
 def environment(env: Mapping[str, str]) -> dict[str, str]:
-    """What JupyterLab's environment has in addition: our settings, and `lmcourse` in its terminals."""
+    """Environment variables added for JupyterLab: our settings, and `lmcourse` in its terminals."""
     settings = [str(SETTINGS), *filter(None, [env.get("JUPYTER_CONFIG_PATH")])]
     programs = [str(Path(sys.executable).parent), *filter(None, [env.get("PATH")])]
     return {"JUPYTER_CONFIG_PATH": os.pathsep.join(settings), "PATH": os.pathsep.join(programs)}

@@ -1,4 +1,4 @@
-"""What the first cell of every notebook imports.
+"""The functions that every notebook imports in its first cell: check, hint, predict, explore, start.
 
 from lmcourse.notebook import check, explore, hint, predict, start
 
@@ -21,7 +21,7 @@ from lmcourse.widgets import explore
 
 __all__ = ["check", "explore", "hint", "predict", "start"]
 
-OURS = {"check": check, "explore": explore, "hint": hint, "predict": predict}
+NOTEBOOK_FUNCTIONS = {"check": check, "explore": explore, "hint": hint, "predict": predict}
 
 
 def start(chapter: str) -> None:
@@ -42,7 +42,7 @@ def _restore(_: object = None) -> None:
     """Put back what a cell has overwritten: `hint = 3` must not break every exercise after it."""
     shell = get_ipython()
     names: dict[str, Any] = shell.user_ns if shell else {}
-    for name, ours in OURS.items():
+    for name, ours in NOTEBOOK_FUNCTIONS.items():
         if name in names and names[name] is not ours:
             names[name] = ours
             print(f"`{name}` belongs to the course, so the notebook put it back. Pick another name for yours.")

@@ -1,4 +1,4 @@
-"""What is done in a learner's copy, read from the reports that their saved notebooks hold.
+"""A learner's progress, read from the reports in their saved notebooks.
 
 Nothing is run and nothing but JSON is read, so `lmcourse status` answers at once. A check that was never
 run, or was run on an untouched cell, counts as not started.
@@ -21,7 +21,7 @@ State = Literal["not started", "in progress", "done"]
 
 @dataclass(frozen=True)
 class ExerciseProgress:
-    """One exercise: points earned and possible, and whether an answer was ever checked."""
+    """Progress in one exercise: points earned and possible, and whether an answer was ever checked."""
 
     name: str
     points: float
@@ -30,7 +30,7 @@ class ExerciseProgress:
 
     @property
     def state(self) -> State:
-        """How far it is."""
+        """The state of the exercise: not started, in progress or done."""
         if not self.started:
             return "not started"
         return "done" if self.points >= self.max_points else "in progress"
@@ -38,7 +38,7 @@ class ExerciseProgress:
 
 @dataclass(frozen=True)
 class NotebookProgress:
-    """One notebook of the learner's copy.
+    """Progress in one notebook of the learner's copy.
 
     Attributes:
         chapter: its place in the course.
@@ -105,13 +105,13 @@ class Progress:
 
 
 def read_progress(notebooks: Path) -> Progress:
-    """What is done in the folder `notebooks`; copies that a learner made beside a notebook do not count."""
+    """Progress in the folder `notebooks`; copies that a learner made beside a notebook do not count."""
     paths = [(chapter, notebooks / chapter.id / f"{chapter.topic}.ipynb") for chapter in CHAPTERS]
-    return Progress(tuple(read_notebook(chapter, path) for chapter, path in paths if path.is_file()))
+    return Progress(tuple(read_notebook_progress(chapter, path) for chapter, path in paths if path.is_file()))
 
 
-def read_notebook(chapter: Chapter, path: Path) -> NotebookProgress:
-    """What is done in one notebook. Never raises: what cannot be read is a `problem`."""
+def read_notebook_progress(chapter: Chapter, path: Path) -> NotebookProgress:
+    """Progress in one notebook. Never raises: if it cannot be read, `problem` says why."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         exercises: dict[str, ExerciseProgress] = {}

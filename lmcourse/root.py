@@ -1,4 +1,4 @@
-"""Where the course is: the folder that holds `notebooks/` and `nbgrader_config.py`."""
+"""Find the course's root: the folder that holds `notebooks/` and `nbgrader_config.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lmcourse.errors import CourseError
 
-MARK = "nbgrader_config.py"
+ROOT_MARKER = "nbgrader_config.py"
 
 
 def find_root(named: Path | None = None, here: Path | None = None, checkout: Path | None = None) -> Path:
@@ -22,7 +22,7 @@ def find_root(named: Path | None = None, here: Path | None = None, checkout: Pat
     """
     if named is not None:
         if not is_root(named):
-            raise CourseError(f"{named} is not the course: it needs notebooks/ or solutions/, and {MARK}.")
+            raise CourseError(f"{named} is not the course: it needs notebooks/ or solutions/, and {ROOT_MARKER}.")
         return named.resolve()
     here = (here or Path.cwd()).resolve()
     for folder in (here, *here.parents, checkout or Path(__file__).resolve().parents[1]):
@@ -33,4 +33,4 @@ def find_root(named: Path | None = None, here: Path | None = None, checkout: Pat
 
 def is_root(folder: Path) -> bool:
     """Whether this is the course's folder. A clone without student copies, or without answers, counts too."""
-    return (folder / MARK).is_file() and any((folder / name).is_dir() for name in ("notebooks", "solutions"))
+    return (folder / ROOT_MARKER).is_file() and any((folder / name).is_dir() for name in ("notebooks", "solutions"))

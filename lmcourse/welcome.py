@@ -43,7 +43,7 @@ you at once what is right, what differs, and often why. A laptop is enough.
 
 Open a notebook below, read from the top, and run each cell with **Shift + Enter**."""
 
-HOW = f"""\
+HOW_TO_TEXT = f"""\
 ## How a check works
 
 Under every exercise stands a cell that checks it. Write your answer, run it, run the check. Here somebody
@@ -123,7 +123,7 @@ def welcome(notebooks: Path) -> dict[str, Any]:
         {"id": "map", "cell_type": "markdown", "source": f"## The course\n\n{course_map(table.progress)}"},
         {"id": "progress", "cell_type": "markdown", "source": "## Your progress"},
         {"id": "progress-table", **code},
-        {"id": "how", "cell_type": "markdown", "source": HOW},
+        {"id": "how", "cell_type": "markdown", "source": HOW_TO_TEXT},
     ]
     cells = [{**cell, "metadata": {}} for cell in cells]
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": METADATA, "cells": cells}
@@ -160,7 +160,7 @@ def course_map(progress: Progress) -> str:
 
 
 class ProgressTable:
-    """What is done, notebook by notebook and exercise by exercise, as a table and as text."""
+    """The learner's progress, notebook by notebook and exercise by exercise, as a table and as text."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress

@@ -150,5 +150,5 @@ def _relative_positions(config: AttentionConfig, d_model: int, tokens: int) -> B
     matter, because `RelativePositionVectors` multiplies before it picks the distances."""
     if config.relative_position_vectors is None:
         return Breakdown({})
-    vectors = (1 + config.relative_position_vectors.values) * (2 * config.relative_position_vectors.max_distance + 1)
+    vectors = (1 + config.relative_position_vectors.on_values) * (2 * config.relative_position_vectors.max_distance + 1)
     return Breakdown({"relative positions": 2 * tokens * config.heads * config.head_width(d_model) * vectors})

@@ -69,7 +69,7 @@ def _token_embedding(config: TransformerConfig) -> Breakdown[int]:
 
 def _without_ends(config: TransformerConfig, *, cross: bool = False) -> Breakdown[int]:
     """All parameters except the token embedding and the head."""
-    rows = config.embedding.max_positions + config.embedding.offset if config.embedding.max_positions else 0
+    rows = config.embedding.max_positions + config.embedding.position_offset if config.embedding.max_positions else 0
     places = {"positions": rows * config.d_model, "position bias": _position_bias(config)}
     count = add_up(embedding_projection_matrices(config), lambda matrix: matrix.parameters) + _present(places)
     for layer, times in Counter(config.layers).items():
@@ -95,7 +95,7 @@ def _relative_positions(config: AttentionConfig, d_model: int) -> int:
     if config.relative_position_vectors is None:
         return 0
     return (
-        (1 + config.relative_position_vectors.values)
+        (1 + config.relative_position_vectors.on_values)
         * (2 * config.relative_position_vectors.max_distance + 1)
         * config.head_width(d_model)
     )

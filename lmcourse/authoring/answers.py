@@ -1,4 +1,4 @@
-"""The answers an author printed, and the stubs a student starts with, as live objects."""
+"""The printed solutions and the students' stubs of an exercise, as Python objects."""
 
 from __future__ import annotations
 

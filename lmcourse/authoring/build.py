@@ -1,4 +1,4 @@
-"""Build notebooks: source → executed solution → student release, swapped in only when all is well."""
+"""Build notebooks: source → executed solution → student release, written only if all of it succeeds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from lmcourse.authoring.document import document, dumps, read_notebook
+from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
 from lmcourse.authoring.files import ChapterFiles, write_all
 from lmcourse.authoring.problems import read_sources
@@ -20,7 +20,7 @@ from lmcourse.errors import CourseError
 
 @dataclass(frozen=True)
 class Built:
-    """A chapter that was looked at, and whether its notebooks had to be made anew."""
+    """Result of building one chapter, and whether its notebooks were rebuilt."""
 
     chapter: Chapter
     changed: bool
@@ -38,14 +38,14 @@ class Draft:
 
     @classmethod
     def of(cls, chapter: Chapter, source: Source, root: Path) -> Draft:
-        """What a source describes."""
+        """The draft of the notebooks that a source describes."""
         notebook = document(source, chapter)
         return cls(chapter, source, ChapterFiles.of(chapter, root), notebook, release(notebook, chapter))
 
     def stale(self) -> dict[Path, str]:
         """The files that are not what the source builds, each with what is wrong."""
         found = {}
-        solution = read_notebook(self.files.solution)
+        solution = load_notebook(self.files.solution)
         if solution is None or _without_outputs(solution) != _without_outputs(self.solution):
             found[self.files.solution] = f"is not what {self.files.source.name} builds"
         elif not _executed(solution):

@@ -67,7 +67,7 @@ def dumps(notebook: NotebookNode) -> str:
     return f"{nbformat.writes(notebook, version=4)}\n"
 
 
-def read_notebook(path: Path) -> NotebookNode | None:
+def load_notebook(path: Path) -> NotebookNode | None:
     """The notebook in a file; None for a file that is missing or holds something else."""
     try:
         notebook: NotebookNode = nbformat.read(path, as_version=4)

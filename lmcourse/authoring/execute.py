@@ -1,4 +1,4 @@
-"""Execute a notebook and keep only what is the same on every run."""
+"""Execute a notebook and make its outputs reproducible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a chapter's files are, and how two of them are written as one."""
+"""Paths of a chapter's source and notebooks, and writing several files atomically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers a reader plans with: each exercise's heading, and the totals in the first cell."""
+"""Check points, minutes and difficulty in exercise headings, and the totals in the first cell."""
 
 from __future__ import annotations
 

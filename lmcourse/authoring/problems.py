@@ -1,4 +1,4 @@
-"""What an author may get wrong, found before anything is built and all reported together."""
+"""Validation of notebook sources before building: all mistakes of an author are reported together."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _check_cell(cell: SourceCell, exercises: Exercises) -> Mistakes:
 
 
 def check_text(exercise: Exercise) -> str:
-    """What the check cell of an exercise says."""
+    """The source text of an exercise's check cell."""
     answer = f"{exercise.name}={exercise.name}" if exercise.value else exercise.name
     hidden = f"### BEGIN {HIDDEN}\ncheck({answer}, hidden=True)\n### END {HIDDEN}"
     return f"check({answer})\n{hidden}"

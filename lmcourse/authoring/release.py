@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 from nbgrader.apps import NbGraderAPI
 from traitlets.config import Config
 
-from lmcourse.authoring.document import dumps, read_notebook
+from lmcourse.authoring.document import dumps, load_notebook
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.grading.config import configure
@@ -64,7 +64,7 @@ def has_student_work(path: Path) -> bool:
     """Whether somebody has written into this student copy."""
     if not path.exists():
         return False
-    notebook = read_notebook(path)
+    notebook = load_notebook(path)
     if notebook is None:
         return True
     about = notebook.metadata.get("lmcourse")

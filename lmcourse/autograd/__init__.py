@@ -7,7 +7,7 @@ be read.
 from lmcourse.autograd.differences import central_difference
 from lmcourse.autograd.examples import EXAMPLES, example
 from lmcourse.autograd.graph import Edge, Graph, Node, graph_of
-from lmcourse.autograd.steps import Step, steps_of
+from lmcourse.autograd.trace import Step, steps_of
 from lmcourse.autograd.value import Value, topological_order
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Derivatives by trying: what a derivative is checked against when nothing else is to be trusted."""
+"""Numerical derivatives by central differences, to check gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small graphs to draw and to play: each a result and the parameters it is trained by."""
+"""Small example graphs to draw and to step through: a result and its parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A number that remembers how it was computed, and so can be differentiated: reverse mode in a page.
+"""A scalar that records how it was computed: reverse-mode automatic differentiation.
 
 Every operation makes a node: its result, the nodes it was computed from, and the derivative of the result with respect
 to each of them (Linnainmaa, 1970; Griewank & Walther, 2008, chapter 3). `backward` then walks the graph once, from the

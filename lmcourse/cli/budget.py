@@ -1,4 +1,4 @@
-"""What `lmcourse account` was asked, and the answer as data."""
+"""`lmcourse account`: parse its options and compute the cost of a model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lmcourse.models.zoo.find import find_model
 
 @dataclass(frozen=True)
 class Budget:
-    """Question and answer. Without an accelerator there is no performance, without tokens no run."""
+    """Options of `lmcourse account`, and the costs: no performance without an accelerator, no run without tokens."""
 
     model: str
     workload: Workload

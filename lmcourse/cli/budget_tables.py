@@ -1,4 +1,4 @@
-"""What `lmcourse account` prints for a person."""
+"""The tables that `lmcourse account` prints."""
 
 from __future__ import annotations
 

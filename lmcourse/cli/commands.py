@@ -1,4 +1,4 @@
-"""The commands about the course: each calls what does the work, and prints what it gave. Returns the exit status."""
+"""The commands about the course: each prints its result and returns the exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flags of the commands that have many."""
+"""Flags of `account`, `bench` and `generate`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def add_account(parser: ArgumentParser) -> None:
-    """Of `lmcourse account`."""
+    """Add the flags of `lmcourse account`."""
     add = parser.add_argument
     add("--model", required=True, metavar="NAME", help="of the zoo, such as llama-3-8b")
     add("--gpu", metavar="NAME", help="such as h100; without it all that depends on no hardware")
@@ -33,7 +33,7 @@ def add_account(parser: ArgumentParser) -> None:
 
 
 def add_bench(parser: ArgumentParser) -> None:
-    """Of `lmcourse bench`."""
+    """Add the flags of `lmcourse bench`."""
     add = parser.add_argument
     add("--model", metavar="NAME", help="of the zoo; by default mini, on a GPU course-124m")
     add("--batch", type=int, default=4, metavar="N", help="texts; 4 by default")
@@ -43,7 +43,7 @@ def add_bench(parser: ArgumentParser) -> None:
 
 
 def add_generate(parser: ArgumentParser) -> None:
-    """Of `lmcourse generate`."""
+    """Add the flags of `lmcourse generate`."""
     add = parser.add_argument
     where = "the folder of a run, whose checkpoint with the lowest validation loss is taken; or of one checkpoint"
     add("--checkpoint", required=True, type=Path, metavar="FOLDER", help=where)

@@ -1,4 +1,4 @@
-"""`lmcourse generate`: the text of a trained model, as it is written."""
+"""`lmcourse generate`: text from a trained model, printed as it is sampled."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ UNKNOWN = "\ufffd"
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What was written.
+class GeneratedText:
+    """Generated text, with its speed and the checkpoint it comes from.
 
     Attributes:
         prompt, text: how it began and how the model went on.
@@ -46,16 +46,16 @@ class Answer:
 
     @property
     def tokens_per_second(self) -> float:
-        """How fast they came."""
+        """Generated tokens per second."""
         return self.tokens / self.seconds
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The fields and the speed as plain values."""
         return asdict(self) | {"tokens_per_second": self.tokens_per_second}
 
 
-def write(options: Namespace) -> Answer:
-    """Go on with a prompt; unless a JSON document is wanted, print the text piece by piece and then the speed.
+def write(options: Namespace) -> GeneratedText:
+    """Continue a prompt; unless a JSON document is wanted, print the text piece by piece and then the speed.
 
     Raises:
         CourseError: there is no such model, or it cannot go on from this prompt in this way.
@@ -76,7 +76,7 @@ def write(options: Namespace) -> Answer:
         text += piece
     seconds = time.perf_counter() - start
     say("\n")
-    answer = Answer(prompt, text, len(written), seconds, seed, str(trained.checkpoint), trained.step)
+    answer = GeneratedText(prompt, text, len(written), seconds, seed, str(trained.checkpoint), trained.step)
     told = f"{answer.tokens:,} tokens in {seconds:.2f} s, {answer.tokens_per_second:,.0f} tokens/s"
     print(f"{told}; seed {seed}, model of step {trained.step:,}", file=sys.stderr)
     return answer
@@ -107,7 +107,7 @@ def _room(trained: TrainedModel, prompt: int, wanted: int | None) -> int:
 
 
 def as_text(tokenizer: Tokenizer, tokens: Iterable[int]) -> Iterator[str]:
-    """What tokens stand for, as soon as their characters are whole; all pieces together are `decode(tokens)`.
+    """Decode tokens incrementally, as soon as their characters are complete; all pieces together are `decode(tokens)`.
 
     A character may have several tokens. Until its last one is there, it decodes to U+FFFD, and is held back.
     """

@@ -1,4 +1,4 @@
-"""The commands about models: what they cost, how fast they are, to train one and to let it write."""
+"""The commands about models: `account`, `bench`, `train`, `generate`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def train(options: Namespace) -> int:
 
 
 def generate(options: Namespace) -> int:
-    """Let a trained model go on with a text."""
+    """Continue a text with a trained model."""
     from lmcourse.cli import generating
 
     answer = generating.write(options)

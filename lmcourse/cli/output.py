@@ -1,4 +1,4 @@
-"""What every command that has `--json` needs to print."""
+"""Output of commands with `--json`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def quiet(options: Namespace) -> AbstractContextManager[Any]:
 
 
 def print_json(data: object) -> None:
-    """The document."""
+    """Print data as one JSON document."""
     # ASCII, so that no console's encoding can break the document.
     print(json.dumps(data, indent=2))

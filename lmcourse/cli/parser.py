@@ -1,4 +1,4 @@
-"""What can be typed after `lmcourse`."""
+"""The argument parser of `lmcourse`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Command = Callable[[argparse.Namespace], int]
 
 DESCRIPTION = "A hands-on course about transformer language models: predict, implement, measure, plot."
 EPILOG = "Start with `lmcourse lab`. Each command explains itself: lmcourse COMMAND --help."
-WHICH = "a notebook's number or name, as 01 or floating_point; all that are written by default"
+CHAPTERS_HELP = "a notebook's number or name, as 01 or floating_point; all that are written by default"
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -66,7 +66,7 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     add("status", commands.status, "Show what is done: points per exercise and per notebook", status)
 
     build = add("build", commands.build, "Build the notebooks whose source in solutions/ has changed")
-    build.add_argument("chapters", nargs="*", metavar="NN", help=WHICH)
+    build.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
     build.add_argument("--check", action="store_true", help="only say what is not up to date; exit 1 if any")
     build.add_argument("--force", action="store_true", help="build all, also over a copy that holds work")
 
@@ -74,7 +74,7 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
 
     proof = "Exit 1 unless each loses points and is named, solutions earn everything and stubs nothing."
     matrix = add("matrix", commands.matrix, "Prove the checks: submit every known wrong answer", proof)
-    matrix.add_argument("chapters", nargs="*", metavar="NN", help=WHICH)
+    matrix.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
 
 
 def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:

@@ -1,4 +1,4 @@
-"""What a person sees: tables for the terminal."""
+"""Tables for the terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmcourse.units import MIB
 
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
-    from lmcourse.exercises.matrix import Matrix, Row
+    from lmcourse.exercises.matrix import Matrix, MisconceptionResult
     from lmcourse.grading.result import SubmissionResult
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
@@ -107,14 +107,14 @@ def matrix(proof: Matrix) -> RenderableType:
     return table
 
 
-def _caught(row: Row) -> str:
+def _caught(row: MisconceptionResult) -> str:
     if not row.killed:
         return "[red]✗ keeps its points[/]"
     return "[green]✓[/]" if row.named else "[red]✗ not named[/]"
 
 
 def verdict(proof: Matrix) -> str:
-    """The proof in one or two sentences."""
+    """The result of the mutation test in one or two sentences."""
     count = proof.to_json()
     lines = [
         f"{count['exercises']} exercises, {count['misconceptions']} wrong answers: "
@@ -126,7 +126,7 @@ def verdict(proof: Matrix) -> str:
 
 
 def bench(found: Bench) -> RenderableType:
-    """What the machine can do, and how near a model on it comes to that."""
+    """Measured peaks of this machine, and the share of them that a model reaches."""
     machine = _table(found.machine.title, right=("measured", "of the data sheet"))
     for precision, peak in found.machine.peaks.items():
         share = found.peak_shares.get(precision)

@@ -1,4 +1,4 @@
-"""Text, and how it becomes batches of tokens.
+"""Corpora, tokenizers, token files and data loaders: from text to batches of tokens.
 
 Read `corpora` first (where text comes from; `grammar` makes one whose entropy is known), then `tokenizer` and its
 kinds, then `token_file`, `order` and `loader`.

@@ -1,4 +1,4 @@
-"""A batch: what a model reads, and what it should have said."""
+"""A batch: input tokens and their targets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IGNORE_INDEX = -100
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts, and what follows each of their tokens.
+    """Input tokens, and the target that follows each.
 
     Attributes:
         inputs: tokens.
@@ -30,6 +30,6 @@ class Batch:
         return Batch(self.inputs.to(device, non_blocking=ahead), self.targets.to(device, non_blocking=ahead))
 
     def pinned_for(self, device: torch.device) -> Batch:
-        """The batch in memory that this GPU can read by itself."""
+        """The batch in pinned memory, which this GPU can read by itself."""
         with torch.cuda.device(device):  # else a new thread would reserve memory on the first GPU
             return Batch(self.inputs.pin_memory(), self.targets.pin_memory())

@@ -1,4 +1,4 @@
-"""Where text comes from: `find_corpus("synthetic").texts()`."""
+"""Corpora by name: `find_corpus("synthetic").texts()`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Corpus:
     skipped: tuple[Path, ...] = ()
 
     def texts(self) -> Iterator[str]:
-        """Its documents, one after the other, in the same order every time.
+        """The corpus's documents, one after the other, in the same order every time.
 
         Raises:
             CourseError: one of its files cannot be read, or cannot be downloaded.
@@ -107,7 +107,7 @@ def find_corpus(spec: str) -> Corpus:
 
 
 def split(corpus: Corpus, held_out: float = 0.1) -> tuple[Corpus, Corpus]:
-    """The part to train on, and the part to validate on.
+    """Split a corpus into a training and a validation part.
 
     Whole documents are held out: those whose SHA-256 is smallest. The choice is as good as random, never changes, and
     takes all copies of a document to the same side. If there is only one document, its end is held out.

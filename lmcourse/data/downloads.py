@@ -1,4 +1,4 @@
-"""Files from the web, fetched once, checked, and kept in the user's cache folder."""
+"""Downloads: fetched once, checked by size and SHA-256, and kept in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TIMEOUT_SECONDS = 30
 
 @dataclass(frozen=True)
 class Download:
-    """A file that never changes.
+    """A file to download, with its expected content.
 
     Attributes:
         name: what it is called in the cache folder.

@@ -1,4 +1,4 @@
-"""From a long row of tokens to batches: shuffled for training, in order for evaluation."""
+"""Data loading: from a sequence of tokens to batches, shuffled for training, in order for evaluation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lmcourse.data.window_order import WindowOrder
 
 
 class Tokens(Protocol):
-    """A text: a `TokenFile`, or a tensor."""
+    """A sequence of tokens: a `TokenFile`, or a tensor."""
 
     def __len__(self) -> int: ...
 
@@ -101,7 +101,7 @@ class Loader(Iterator[Batch]):
         return {"tokens": order.tokens, "seq_len": order.seq_len, "seed": order.seed, "windows": self._windows}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Go on where another loader was.
+        """Resume where another loader was.
 
         Raises:
             ValueError: its order of windows was another one.

@@ -1,4 +1,4 @@
-"""A thread that works ahead of whoever needs its results."""
+"""Prefetching: a thread that makes an iterator's next results in advance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Prefetch(Iterator[T]):
-    """What another iterator gives, made in a thread before it is asked for.
+    """An iterator whose results a thread makes in advance.
 
     An error of the iterator arrives where its result would have. The thread ends with `close`, and also when nobody
     holds this object any more: the thread itself knows only the iterator.

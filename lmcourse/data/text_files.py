@@ -1,4 +1,4 @@
-"""Somebody's own text: a file, or all text files of a folder."""
+"""Read local text: a file, or all text files of a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token files: a corpus that has been tokenized once, read from the disk as if it were in memory.
+"""Token files: a tokenized corpus on disk, memory-mapped.
 
 A file is a header (`token_header`) and the tokens, two bytes each if the vocabulary allows, else four. The operating
 system loads the pages that are looked at and drops them again, so a file may be larger than the memory.
@@ -83,7 +83,7 @@ def _arrays(chunks: Iterable[Chunk]) -> Iterator[NDArray[Any]]:
 
 
 def _check(array: NDArray[Any], vocab_size: int, before: int) -> None:
-    """Refuse what is no token. `before` tokens were fine."""
+    """Check that these are tokens. `before` tokens were fine."""
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(f"a chunk is a row of integers, not {array.dtype} of shape {array.shape}")
     wrong = np.flatnonzero((array < 0) | (array >= vocab_size))
@@ -124,7 +124,7 @@ class TokenFile:
         return torch.from_numpy(np.asarray(self._tokens[part]).astype(np.int64))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._tokens = None
 
     def __enter__(self) -> TokenFile:

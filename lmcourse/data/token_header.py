@@ -1,4 +1,4 @@
-"""The start of a token file: what it holds, and whether it is whole.
+"""The header of a token file: what it holds, and whether it is complete.
 
     bytes 0-7     b"LMTOKENS"
     8-11          format version, 1
@@ -52,16 +52,16 @@ class Header:
 
     @property
     def size(self) -> int:
-        """Of the whole file, in bytes."""
+        """Size of the whole file, in bytes."""
         return self.start + self.count * self.width
 
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger[Any]]:
-        """Of a token in the file."""
+        """Data type of a token in the file."""
         return np.dtype(f"<u{self.width}")
 
     def pack(self) -> bytes:
-        """As it stands in the file."""
+        """The header's bytes, as in the file."""
         return HEADER_STRUCT.pack(MAGIC, VERSION, self.width, self.count, self.vocab_size, self.json)
 
 

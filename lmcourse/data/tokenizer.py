@@ -1,4 +1,4 @@
-"""What every tokenizer can do."""
+"""The tokenizer interface."""
 
 from __future__ import annotations
 
@@ -30,4 +30,4 @@ class Tokenizer(Protocol):
         """
 
     def to_json(self) -> dict[str, Any]:
-        """All that is needed to make it again, with its `kind`."""
+        """All that is needed to rebuild it, with its `kind`."""

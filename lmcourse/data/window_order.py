@@ -1,4 +1,4 @@
-"""In which order a text is read in training: shuffled windows, epoch after epoch, on any number of processes."""
+"""The order of training windows: shuffled, epoch after epoch, the same on any number of processes."""
 
 from __future__ import annotations
 

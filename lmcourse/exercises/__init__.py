@@ -1,4 +1,4 @@
-"""Exercises: one module per notebook, and the machinery that checks an answer and explains what is wrong with it.
+"""Exercises: definition, test cases, checking of answers in isolation, diagnosis of known mistakes, reports.
 
 Read `exercise.py` first, then follow an answer: `checking` → `outcome` (runs it) → `trial` (compares) → `judge` →
 `lmcourse.report`.

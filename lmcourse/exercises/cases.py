@@ -1,4 +1,4 @@
-"""A case: one question put to a learner's answer, as plain data."""
+"""A test case as plain data: the inputs of a call, or a script of calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmcourse.exercises.values import Plain, format_value
 
 @dataclass(frozen=True)
 class Case:
-    """One call, or one short script of calls, and the name a reader sees.
+    """A test case: one call or a short script of calls, and the name a reader sees.
 
     Attributes:
         name: what the case is about: "a subnormal". For a hidden case this is its category, and all that a learner

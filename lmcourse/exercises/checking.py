@@ -1,4 +1,4 @@
-"""`check`: what stands under every exercise."""
+"""The `check` function: runs an answer on all cases and reports."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import forbidden_in_source
 from lmcourse.exercises.judge import judge
-from lmcourse.exercises.outcome import Outcome, evaluate
+from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.registry import find_exercise
-from lmcourse.exercises.rules import forbidden_in_source
 from lmcourse.exercises.trial import Trial
 from lmcourse.report import Report
 
@@ -74,10 +74,10 @@ def check_exercise(
     cases += [(case, True) for case in exercise.hidden(seed)] if hidden else []
 
     def given(case: Case) -> Outcome:
-        return evaluate(answer, case, name=exercise.name, seconds=exercise.seconds, forbid=rules)
+        return run_case(answer, case, name=exercise.name, seconds=exercise.seconds, forbid=rules)
 
     def expected(case: Case) -> Outcome:
-        return evaluate(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS)
+        return run_case(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS)
 
     trials = try_cases(cases, given, expected)
     return judge(exercise, trials, hidden=hidden, forbidden=forbidden_in_source(answer, rules))

@@ -1,4 +1,4 @@
-"""Expected against received: one exact line about the first thing that differs."""
+"""Compare values within a tolerance; describe the first difference in one line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def difference(
     reveal: bool = True,
     labels: Sequence[str] = (),
 ) -> str | None:
-    """What differs, in one line, or None if nothing does.
+    """Describe the first difference in one line; None if there is none.
 
     Args:
         expected: the reference's value.

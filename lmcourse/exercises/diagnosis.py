@@ -15,7 +15,7 @@ from lmcourse.exercises.values import format_number
 
 
 def diagnose(exercise: Exercise, failing: Sequence[Trial], forbidden: Sequence[str]) -> str:
-    """One sentence on what seems to be wrong, or nothing.
+    """A sentence on a mistake that these outcomes suggest, or an empty text.
 
     Args:
         exercise: what was asked.

@@ -1,4 +1,4 @@
-"""One exercise, once: everything the course knows about a question it asks.
+"""The definition of an exercise: reference, test cases, hints, forbidden names, misconceptions.
 
 The notebook, the checks under each cell, the hints, the hidden tests, the grade, the proof that the tests have teeth
 and the progress table all read the same `Exercise`.
@@ -22,7 +22,7 @@ DIFFICULTY = {1: "●", 2: "●●", 3: "●●●"}
 
 @dataclass(frozen=True)
 class Misconception:
-    """A wrong answer that people really give.
+    """A common wrong answer, executable.
 
     Attributes:
         name: a few words for tables: "unscaled".
@@ -37,7 +37,7 @@ class Misconception:
 
 @dataclass(eq=False)
 class Exercise:
-    """A question, its right answer, and the wrong ones.
+    """An exercise: its reference answer, test cases, hints and known misconceptions.
 
     Args:
         name: the name of the learner's function, class or variable; also the nbgrader id of its cell.
@@ -50,7 +50,7 @@ class Exercise:
         hidden_cases: given a random generator, the cases of the grade: other shapes, dtypes, edges, bad input. Their
             names are categories, which is all a learner hears of them. The grader chooses the seed.
         hints: from a nudge to nearly the answer.
-        forbid: dotted names the answer must do without (see `rules`).
+        forbid: dotted names the answer must do without (see `forbidden_names`).
         may_use_package: whether the answer may use what earlier notebooks built, from `lmcourse`. Otherwise the
             package is among the forbidden names; its exercises and chapters always are.
         tolerance: for numbers; by default as tight as their dtype allows.
@@ -109,7 +109,7 @@ class Exercise:
         return list(self.hidden_cases(random.Random(f"{self.name}/{seed}"))) if self.hidden_cases else []
 
     def categories(self) -> list[str]:
-        """What kinds of hidden cases there are, each once."""
+        """The categories of the hidden cases, each once."""
         return list(dict.fromkeys(case.name for case in self.hidden(0)))
 
 

@@ -1,4 +1,4 @@
-"""An exception, told from the learner's side: their own line, and one line of text."""
+"""An exception of a learner's code as plain data: type, message, and the learner's own line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Failure:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What to tell about an exception that came out of an answer. Never raises, whatever the exception does."""
+    """The `Failure` of an exception that an answer raised. Never raises, whatever the exception does."""
     message = _message(error)
     frame, line, number = _own_line(error.__traceback__)
     kinds = tuple(kind.__name__ for kind in type(error).__mro__ if kind not in (object, BaseException))

@@ -1,4 +1,4 @@
-"""The state in which an answer is checked: the same each time, and undone afterwards."""
+"""A fixed global state (random seeds, torch settings) for checking an answer, restored afterwards; captures output."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BoundedBuffer(io.StringIO):
 
 @dataclass
 class CapturedOutput:
-    """What came out besides the result.
+    """Text and warnings that the code produced besides its result.
 
     Attributes:
         output: what was written to stdout and stderr.

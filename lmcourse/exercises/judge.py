@@ -1,4 +1,4 @@
-"""From outcomes to a report: what passed, what it is worth, and what went wrong.
+"""From outcomes to a report: cases passed, points earned, diagnosis.
 
 The judge sees plain outcomes only; it runs no learner code. So it works the same whether the answer ran in this
 process, under plain nbgrader, or in a locked room that sent its results back.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.diagnosis import diagnose
 from lmcourse.exercises.exercise import Exercise, Misconception
-from lmcourse.exercises.outcome import Outcome, evaluate
+from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line
@@ -37,7 +37,7 @@ def judge(
         forbidden: ruled-out names found in the answer's source; those called at run time are in the outcomes.
         guess: for whoever knows already what the wrong answers give; by default they are run.
     """
-    guess = guess or (lambda wrong, case: evaluate(wrong.answer, case, name=exercise.name, seconds=exercise.seconds))
+    guess = guess or (lambda wrong, case: run_case(wrong.answer, case, name=exercise.name, seconds=exercise.seconds))
     broken = list(dict.fromkeys([*forbidden, *(name for trial in trials for name in trial.outcome.forbidden)]))
     results = [_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]

@@ -1,4 +1,4 @@
-"""Time and memory limits for a stretch of a learner's code, in this process.
+"""Time and memory limits for a block of a learner's code, in this process.
 
 They save a learner from their own endless loop. They do not stop an attacker: that takes a process of its own.
 """
@@ -18,16 +18,16 @@ from typing import Any
 
 import torch
 
-from lmcourse.exercises.origin import is_machinery
+from lmcourse.exercises.origin import is_framework
 
 HEADROOM_BYTES = 4 * 2**30
 """Bytes that a checked answer may allocate beyond what the process holds already."""
 
 REPEAT_SECONDS = 0.25
-"""Seconds until the limit strikes again, for code that catches every exception and goes on."""
+"""Seconds until the limit interrupts again, for code that catches every exception and goes on."""
 
-MAX_CATCHABLE_STRIKES = 2
-"""Strikes until the limit no longer cares about the code's own `except:` and `finally:`."""
+MAX_CATCHABLE_TIMEOUTS = 2
+"""Interrupts until the limit no longer cares about the code's own `except:` and `finally:`."""
 
 
 class TimeLimitExceeded(BaseException):
@@ -42,43 +42,43 @@ def time_limit(seconds: float) -> Iterator[None]:
     """
     on_main_thread = threading.current_thread() is threading.main_thread()
     limit = _by_signal if hasattr(signal, "setitimer") and on_main_thread else _by_thread
-    strikes = _Strikes()
-    # A strike may land in this `finally`; the limit's own, around it, then has REPEAT_SECONDS seconds to itself.
-    with limit(seconds, strikes):
+    interrupts = _Interrupts()
+    # An interrupt may land in this `finally`; the limit's own, around it, then has REPEAT_SECONDS seconds to itself.
+    with limit(seconds, interrupts):
         try:
             yield
         finally:
-            strikes.over = True
-    if strikes.count:
+            interrupts.over = True
+    if interrupts.count:
         raise TimeLimitExceeded
 
 
-class _Strikes:
+class _Interrupts:
     """What happens when time is up, each time."""
 
     def __init__(self) -> None:
         self.count = 0
         self.over = False
 
-    def strike(self, number: int, frame: FrameType | None) -> None:
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
         """A signal handler: end the code wherever it is."""
         if self.over:
             return
         self.count += 1
-        if self.count > MAX_CATCHABLE_STRIKES:
+        if self.count > MAX_CATCHABLE_TIMEOUTS:
             self._insist(frame)
         raise TimeLimitExceeded
 
     def _insist(self, frame: FrameType | None) -> None:
         """For code that swallows the exception: raise at each line that it tries to go on with, handlers included."""
-        while frame is not None and not is_machinery(frame):
+        while frame is not None and not is_framework(frame):
             frame.f_trace = self._at_line
             frame = frame.f_back
         sys.setprofile(self._at_return)
         sys.settrace(self._at_line)
 
     def _at_line(self, frame: FrameType, event: str, value: Any) -> Callable[..., Any] | None:
-        if self.over or is_machinery(frame) or frame.f_globals.get("__name__") == "contextlib":
+        if self.over or is_framework(frame) or frame.f_globals.get("__name__") == "contextlib":
             return None
         if event == "line":
             raise TimeLimitExceeded
@@ -91,15 +91,15 @@ class _Strikes:
 
 
 @contextmanager
-def _by_signal(seconds: float, strikes: _Strikes) -> Iterator[None]:
+def _by_signal(seconds: float, interrupts: _Interrupts) -> Iterator[None]:
     trace, profile = sys.gettrace(), sys.getprofile()
     begin = time.monotonic()
-    handler = signal.signal(signal.SIGALRM, strikes.strike)
+    handler = signal.signal(signal.SIGALRM, interrupts.interrupt)
     others, interval = signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_SECONDS)
     try:
         yield
     finally:
-        strikes.over = True
+        interrupts.over = True
         sys.settrace(trace)
         sys.setprofile(profile)
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -109,20 +109,20 @@ def _by_signal(seconds: float, strikes: _Strikes) -> Iterator[None]:
 
 
 @contextmanager
-def _by_thread(seconds: float, strikes: _Strikes) -> Iterator[None]:
-    """The same without signals (Windows, threads). It can only strike between two Python instructions, and does not
+def _by_thread(seconds: float, interrupts: _Interrupts) -> Iterator[None]:
+    """The same without signals (Windows, threads). It can only interrupt between two Python instructions, and does not
     insist."""
     done = threading.Event()
     thread = ctypes.c_ulong(threading.get_ident())
 
-    def strike() -> None:
+    def interrupt() -> None:
         wait = seconds
         while not done.wait(wait):
-            strikes.count += 1
+            interrupts.count += 1
             ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(TimeLimitExceeded))
             wait = REPEAT_SECONDS
 
-    watchdog = threading.Thread(target=strike, daemon=True)
+    watchdog = threading.Thread(target=interrupt, daemon=True)
     watchdog.start()
     try:
         try:
@@ -130,12 +130,12 @@ def _by_thread(seconds: float, strikes: _Strikes) -> Iterator[None]:
         finally:
             done.set()
     finally:
-        done.set()  # again: a strike may have come before the first
+        done.set()  # again: an interrupt may have come before the first
         _join_watchdog(watchdog)
 
 
 def _join_watchdog(watchdog: threading.Thread) -> None:
-    """Wait for the end of the watchdog and of a strike that is still on its way.
+    """Wait for the end of the watchdog and of an interrupt that is still on its way.
 
     That one must land: to call it back leaves CPython 3.11 waiting for it for ever once a profiler is set.
     """

@@ -1,4 +1,4 @@
-"""The proof that the tests have teeth: exercise × misconception.
+"""Mutation test of the exercises: every known wrong answer must lose points and be named.
 
 Every misconception of every exercise is submitted as if a learner had written it. It must lose points in the grade and
 be named by its own sentence, and the printed solution must earn everything, whatever hidden cases the grader's seed
@@ -16,7 +16,7 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import check_exercise, try_cases
 from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.judge import judge
-from lmcourse.exercises.outcome import Outcome, evaluate
+from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.registry import exercises_of
 
 SEEDS = tuple(range(3))
@@ -27,16 +27,16 @@ SOLUTION_SEEDS = tuple(range(20))
 
 
 @dataclass(frozen=True)
-class Row:
-    """One misconception.
+class MisconceptionResult:
+    """Result of submitting one wrong answer.
 
     Attributes:
-        chapter, exercise, misconception: its names.
+        chapter, exercise, misconception: where it belongs, and its name.
         max_points: what the exercise is worth.
         public_points: what it earned in the notebook.
         hidden_points: the most that it earned in a grade, under any seed.
-        named_public: whether the report in the notebook said its sentence.
-        named_hidden: whether the report of the grade did, under every seed.
+        diagnosed_in_public: whether the report in the notebook said its sentence.
+        diagnosed_in_grade: whether the report of the grade did, under every seed.
     """
 
     chapter: str
@@ -45,8 +45,8 @@ class Row:
     max_points: int
     public_points: float
     hidden_points: float
-    named_public: bool
-    named_hidden: bool
+    diagnosed_in_public: bool
+    diagnosed_in_grade: bool
 
     @property
     def killed(self) -> bool:
@@ -56,25 +56,32 @@ class Row:
     @property
     def named(self) -> bool:
         """The grade's report, and the public one if it failed there, says what the mistake is."""
-        return self.named_hidden and (self.named_public or self.public_points == self.max_points)
+        return self.diagnosed_in_grade and (self.diagnosed_in_public or self.public_points == self.max_points)
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """All rows, and whether each printed solution earns everything and each untouched stub nothing, in both runs."""
+    """Results of the mutation test: misconceptions, printed solutions and untouched stubs.
+
+    Attributes:
+        exercises: the number of exercises.
+        rows: a result for every misconception.
+        not_full: exercises whose printed solution does not earn all points.
+        not_zero: exercises whose untouched stub earns points.
+    """
 
     exercises: int
-    rows: tuple[Row, ...]
+    rows: tuple[MisconceptionResult, ...]
     not_full: tuple[str, ...]
     not_zero: tuple[str, ...]
 
     @property
     def proved(self) -> bool:
-        """Whether every line of the proof holds."""
+        """Whether every misconception is caught and named, every solution earns all points and every stub none."""
         return all(row.killed and row.named for row in self.rows) and not self.not_full and not self.not_zero
 
     def to_json(self) -> dict[str, Any]:
-        """The proof as plain data."""
+        """The results as plain data."""
         return {
             "exercises": self.exercises,
             "misconceptions": len(self.rows),
@@ -94,7 +101,7 @@ def prove(chapters: Sequence[Chapter], solutions: dict[str, Any], stubs: dict[st
         solutions: by exercise name, the answer printed in the solution notebook.
         stubs: by exercise name, the answer a student copy starts with.
     """
-    rows: list[Row] = []
+    rows: list[MisconceptionResult] = []
     not_full: list[str] = []
     not_zero: list[str] = []
     pairs = [(chapter, exercise) for chapter in chapters for exercise in exercises_of(chapter)]
@@ -131,15 +138,15 @@ class _KnownAnswers:
         self._outcomes: dict[tuple[str, int], Outcome] = {}
 
     def expected(self, case: Case) -> Outcome:
-        """What the reference gives."""
+        """The outcome of the reference on a case."""
         return self._once(
-            "", case, lambda: evaluate(self.exercise.reference, case, name=self.exercise.name, seconds=60)
+            "", case, lambda: run_case(self.exercise.reference, case, name=self.exercise.name, seconds=60)
         )
 
     def given(self, wrong: Misconception, case: Case) -> Outcome:
-        """What a misconception gives."""
+        """The outcome of a misconception on a case."""
         name, seconds = self.exercise.name, self.exercise.seconds
-        return self._once(wrong.name, case, lambda: evaluate(wrong.answer, case, name=name, seconds=seconds))
+        return self._once(wrong.name, case, lambda: run_case(wrong.answer, case, name=name, seconds=seconds))
 
     def _once(self, answer: str, case: Case, run: Callable[[], Outcome]) -> Outcome:
         key = (answer, id(case))  # the cases live as long as this object
@@ -148,7 +155,7 @@ class _KnownAnswers:
         return self._outcomes[key]
 
 
-def _row(chapter: Chapter, exercise: Exercise, wrong: Misconception, known: _KnownAnswers) -> Row:
+def _row(chapter: Chapter, exercise: Exercise, wrong: Misconception, known: _KnownAnswers) -> MisconceptionResult:
     def answer(case: Case) -> Outcome:
         return known.given(wrong, case)
 
@@ -158,7 +165,7 @@ def _row(chapter: Chapter, exercise: Exercise, wrong: Misconception, known: _Kno
         trials = try_cases(cases, answer, known.expected)
         graded.append(judge(exercise, trials, hidden=True, guess=known.given))
     public = judge(exercise, [trial for trial in trials if not trial.hidden], guess=known.given)
-    return Row(
+    return MisconceptionResult(
         chapter.id,
         exercise.name,
         wrong.name,

@@ -1,4 +1,4 @@
-"""Whose code it is: a learner's, or that of Python, a library or this package."""
+"""Tell a learner's code from that of Python, of libraries and of this package."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ def in_library(filename: str) -> bool:
     return filename.startswith((*LIBRARY_PREFIXES, "<frozen ", SCRIPT))
 
 
-def is_machinery(frame: FrameType) -> bool:
+def is_framework(frame: FrameType) -> bool:
     """Whether a frame is one of those that run an answer: their calls are not the answer's."""
-    return frame.f_globals.get("__name__") in MACHINERY
+    return frame.f_globals.get("__name__") in FRAMEWORK_MODULES
 
 
-MACHINERY = {f"lmcourse.exercises.{module}" for module in ("checking", "limits", "outcome", "isolated_state", "watch")}
+FRAMEWORK_MODULES = {
+    f"lmcourse.exercises.{module}" for module in ("checking", "limits", "outcome", "isolated_state", "forbidden_calls")
+}

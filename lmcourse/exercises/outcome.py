@@ -1,6 +1,6 @@
-"""What came of putting one case to one answer, as plain data.
+"""Run one case on one answer; the outcome is plain data.
 
-`evaluate` is the only function of the course that runs a learner's code. It never raises: whatever the code does ends
+`run_case` is the only function of the course that runs a learner's code. It never raises: whatever the code does ends
 up in an `Outcome`. An outcome holds plain values only, so it can come from this process or from a locked-away one.
 """
 
@@ -13,16 +13,16 @@ from typing import Any
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.failure import Failure, failure_of
+from lmcourse.exercises.forbidden_calls import ForbiddenCallRecorder
 from lmcourse.exercises.isolated_state import isolated_state
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
 from lmcourse.exercises.origin import SCRIPT
 from lmcourse.exercises.values import NotPlainError, Plain, copy_input, same, to_plain
-from lmcourse.exercises.watch import Watch
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one case gave: a value or a failure, and what happened on the way.
+    """Result of running one case: value or failure, output, warnings, changed inputs, forbidden calls.
 
     Attributes:
         value: the result, if there is no failure.
@@ -41,24 +41,24 @@ class Outcome:
     forbidden: tuple[str, ...] = ()
 
 
-def evaluate(
+def run_case(
     answer: Callable[..., Any], case: Case, *, name: str = "", seconds: float = 10.0, forbid: tuple[str, ...] = ()
 ) -> Outcome:
-    """Put `case` to `answer` and report what came of it.
+    """Run `answer` on the inputs of `case`.
 
     Args:
         answer: a learner's function or class.
         case: the inputs; the answer works on a copy of them.
         name: what a case's script calls the answer; by default the answer's own name.
         seconds: the time limit.
-        forbid: dotted names that must not be called on the way (see `rules`).
+        forbid: dotted names that must not be called on the way (see `forbidden_names`).
     """
     args, kwargs = copy_input(case.args), copy_input(case.kwargs)
-    watch = Watch(forbid)
+    recorder = ForbiddenCallRecorder(forbid)
     value: Plain = None
     failure: Failure | None = None
-    # The time limit is the innermost: it may strike anywhere inside, and what is around it must still be undone.
-    with isolated_state() as captured, memory_limit(), watch:
+    # The time limit is the innermost: it may interrupt anywhere inside, and what is around it must still be undone.
+    with isolated_state() as captured, memory_limit(), recorder:
         try:
             with time_limit(seconds):
                 value, failure = _run(answer, case, args, kwargs, name or getattr(answer, "__name__", ""))
@@ -71,7 +71,7 @@ def evaluate(
         captured.output.getvalue(),
         captured.warned,
         _changed(case, args, kwargs),
-        tuple(watch.seen),
+        tuple(recorder.seen),
     )
 
 

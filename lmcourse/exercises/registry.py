@@ -1,4 +1,4 @@
-"""Where an exercise is found by its name."""
+"""Look up exercises by chapter or by name."""
 
 from __future__ import annotations
 

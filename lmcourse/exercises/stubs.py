@@ -1,4 +1,4 @@
-"""What stands in a student's notebook in place of a solution."""
+"""The placeholder that a student's notebook has in place of a solution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One case put to the learner's answer and to the reference, and what is wrong with what came of it."""
+"""One case run on the learner's answer and on the reference, and the verdict on the outcomes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lmcourse.exercises.compare import difference
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.outcome import Outcome
 
-NEVER_RIGHT = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", "NotPlainError")
+ALWAYS_WRONG_EXCEPTIONS = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", "NotPlainError")
 """Ways to fail that answer no question, even one that asks for a RuntimeError (some of these are one)."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A case, whether it is hidden, and what came of it for the learner's answer and for the reference."""
+    """A case, whether it is hidden, and the outcomes of the learner's answer and of the reference."""
 
     case: Case
     hidden: bool
@@ -29,13 +29,13 @@ class Trial:
 
 
 def verdict(exercise: Exercise, expected: Outcome, outcome: Outcome, *, labels: Sequence[str] = ()) -> str | None:
-    """What is wrong with an outcome, in one line, or None if it is as expected."""
+    """Compare an outcome with the expected one: the difference in one line, or None."""
     if outcome.changed:
         return f"it changes {outcome.changed[0]} in place: work on a copy"
     if expected.failure:
         wanted = expected.failure.kind
         if outcome.failure:
-            right = wanted in outcome.failure.kinds and outcome.failure.kind not in NEVER_RIGHT
+            right = wanted in outcome.failure.kinds and outcome.failure.kind not in ALWAYS_WRONG_EXCEPTIONS
             return None if right else f"expected {wanted}, but it raises {outcome.failure}"
         return f"expected {wanted} to be raised, but it returns a value"
     if outcome.failure:

@@ -1,4 +1,4 @@
-"""Plain values: the only things that go into an answer and come out of it.
+"""Plain values (numbers, strings, tensors, lists, dicts): copy, compare, format.
 
 Inputs and results are tensors, numbers, strings, and lists of them, never objects with code of their own. So a result
 can be copied, compared, printed and sent to another process without trusting whoever made it.
@@ -43,7 +43,7 @@ def copy_input(value: Plain) -> Plain:
 
 
 def _detached(tensor: Tensor) -> Tensor:
-    with torch._C.DisableTorchFunction():  # neither a subclass nor the watch for forbidden calls has a say in this
+    with torch._C.DisableTorchFunction():  # neither a subclass nor the recorder of forbidden calls has a say in this
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise NotPlainError(f"a {str(tensor.layout).removeprefix('torch.')} tensor")
         return tensor.detach().as_subclass(Tensor).clone().resolve_conj().resolve_neg()
@@ -104,7 +104,7 @@ def raw_bytes(tensor: Tensor) -> Tensor:
 
 
 def type_phrase(value: object) -> str:
-    """What a value is, in a word or two: "a float", "None", "a tensor of shape (2, 3)"."""
+    """The type of a value in words: "a float", "None", "a tensor of shape (2, 3)"."""
     if value is None:
         return "None"
     if isinstance(value, Tensor):

@@ -1,4 +1,4 @@
-"""Grading: nbgrader, with the holes closed through which points or hidden tests escape, and with many hands.
+"""nbgrader grading, sandboxed and parallel, that leaks neither points nor hidden tests.
 
 `config` is the list of what is plugged into nbgrader, and where. Follow a submission: `intake` (from the disk) →
 `preprocessors` (the course's cells put back, then examined) → the gradebook → `pages` (what may be shown) and

@@ -1,4 +1,4 @@
-"""What a submission's Python starts with: installed packages, a seed, nothing beside the notebook."""
+"""The environment variables and seed with which a submission's Python starts."""
 
 from __future__ import annotations
 

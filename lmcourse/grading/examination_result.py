@@ -1,4 +1,4 @@
-"""What examining a notebook gave: the reports that make the marks, what cells printed, and evidence; as JSON, too."""
+"""The result of examining a notebook: reports, output of cells, and evidence; as JSON, too."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_EVIDENCE = 50
 
 @dataclass(frozen=True)
 class Evidence:
-    """One thing that was noticed.
+    """One observation that may point to tampering.
 
     Attributes:
         kind: "file", "network" and "process": it reached for one outside its folder; "interpreter": it reached into
@@ -66,7 +66,7 @@ def evidence_from_json(data: Any) -> tuple[Evidence, ...]:
 
 @dataclass(frozen=True)
 class CellRun:
-    """What running one code cell gave.
+    """Output and error of one code cell.
 
     Attributes:
         run: False if the cell was not run: it only shows something, it is no Python, or what came before ended Python.
@@ -81,7 +81,7 @@ class CellRun:
 
 @dataclass(frozen=True)
 class ExaminationResult:
-    """What came of one notebook.
+    """Result of examining one notebook.
 
     Attributes:
         reports: by exercise, as `check(..., hidden=True)` would have given them to honest work.

@@ -19,7 +19,7 @@ from lmcourse.grading.workspace import NbgraderWorkspace
 
 @dataclass(frozen=True)
 class GradingOptions:
-    """How to grade.
+    """Options of a grading run.
 
     Attributes:
         isolation: "bubblewrap", which is the default, or "process".
@@ -38,7 +38,7 @@ class GradingOptions:
     on_progress: Callable[[int, int], None] = lambda done, of: None
 
     def examination_settings(self, seed: int) -> ExaminationSettings:
-        """What workers have to know of it.
+        """The options that workers need.
 
         Raises:
             CourseError: submissions cannot be isolated like that here. Of a cluster its workers say so.

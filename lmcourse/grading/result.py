@@ -94,7 +94,7 @@ def ungraded_result(student: str, assignment: str, max_points: Mapping[str, floa
 
 
 def reason(graded: NotebookNode, points: Mapping[str, float], max_points: Mapping[str, float]) -> str:
-    """One line about a graded notebook.
+    """One line that explains the points of a graded notebook.
 
     Args:
         graded: as autograding left it.

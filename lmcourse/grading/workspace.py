@@ -27,7 +27,7 @@ from lmcourse.grading.preprocessors.restore_cells import RestoreCells
 
 
 class NbgraderWorkspace:
-    """One gradebook and one writer: its converters run in this process.
+    """A gradebook and nbgrader's converters, which run in this process as its only writer.
 
     Args:
         config: of nbgrader; its course is where the gradebook and the assignments are.
@@ -99,7 +99,7 @@ class NbgraderWorkspace:
             GenerateAssignment(coursedir=self.course, config=self.config, force=True).start()
 
     def examination_job(self, submission: Submission) -> ExaminationJob | None:
-        """What a submission has to be examined for; None if there is nothing to examine."""
+        """The job of examining a submission; None if there is nothing to examine."""
         assignment = submission.assignment
         if assignment is None or submission.notebook is None or not is_course_assignment(assignment.id):
             return None
@@ -154,7 +154,7 @@ class NbgraderWorkspace:
         return submission.problem
 
     def graded_folder(self, student: str, assignment: Assignment) -> Path:
-        """Where autograding leaves a submission."""
+        """The folder of an autograded submission."""
         return self.folder / "autograded" / student / assignment.id
 
     def graded(self, student: str, assignment: Assignment) -> NotebookNode:

@@ -1,4 +1,4 @@
-"""Beam search: follow several texts at once, towards the likeliest.
+"""Beam search: keep the most likely partial texts, and extend them all.
 
 Greedy decoding takes the best next token and may miss the best text. Beam search keeps the `beams` best beginnings,
 tries every token after each of them, and keeps the best again. With as many beams as there are beginnings it is
@@ -20,7 +20,7 @@ from lmcourse.inference.prompts import check_request
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A text that the search has found.
+    """A finished text that the search has found.
 
     Attributes:
         tokens: the new ones; the last is a stop token, unless the text was cut off.

@@ -53,7 +53,7 @@ class Cache:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Empty the cache."""
         layouts: dict[AttentionPattern | None, CacheLayout] = {}
         for pattern in self._patterns:
             if pattern.span is None:
@@ -113,11 +113,11 @@ class Cache:
 
     @property
     def bytes(self) -> int:
-        """What the kept keys and values take, in bytes; room that is not used yet counts too."""
+        """Size of the stored keys and values, in bytes; room that is not used yet counts too."""
         return sum(part.nbytes for pair in self._memory if pair is not None for part in pair)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
-        """Go on with these rows, in this order; a row may come more than once (beam search)."""
+        """Keep these rows of the batch, in this order; a row may come more than once (beam search)."""
         for layout in self._layouts:
             layout.select(rows)
         self._memory = [pair and (pair[0][rows], pair[1][rows]) for pair in self._memory]

@@ -1,4 +1,4 @@
-"""Which slot of a layer's memory each token has.
+"""KV-cache layouts: which slot of a layer's memory each token has.
 
 A layer that can look back without limit keeps every token, new ones behind the old ones (`GrowingBuffer`). A layer with
 a window or a chunk of w tokens needs only the last w: the token at position p has slot p mod w, where it overwrites the
@@ -24,7 +24,7 @@ INITIAL_WIDTH = 64
 
 
 class CacheLayout(Protocol):
-    """Which slot each token of a layer has.
+    """Interface of a layer's cache layout: which slot each token has.
 
     Attributes:
         width: how many tokens a text can have in it now.
@@ -35,7 +35,7 @@ class CacheLayout(Protocol):
     key_positions: Int[Tensor, "b t"]
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
-        """Find a slot for every token of a pass.
+        """Assign a slot to every token of a forward pass.
 
         Args:
             positions: where they stand in their texts; PADDING_POSITION marks padding.
@@ -49,14 +49,14 @@ class CacheLayout(Protocol):
         """The same layout for a `StaticCache`, after `tokens` columns were read."""
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
-        """Go on with these rows of the batch, in this order."""
+        """Keep these rows of the batch, in this order."""
 
     def to(self, device: torch.device) -> None:
         """Move to a device."""
 
 
 class GrowingBuffer:
-    """Every token, one behind the other. Padding takes a slot, too, and is marked PADDING_POSITION.
+    """A cache of all tokens, which grows. Padding takes a slot, too, and is marked PADDING_POSITION.
 
     Args:
         capacity: how many tokens there is room for; None starts with INITIAL_WIDTH and doubles.
@@ -70,7 +70,7 @@ class GrowingBuffer:
         self._new = slice(0, 0)
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
-        """Find a slot for every token of a pass; arguments as in `CacheLayout`."""
+        """Assign a slot to every token of a forward pass; arguments as in `CacheLayout`."""
         rows, count = positions.shape
         self._new = slice(self.length, self.length + count)
         self.length += count
@@ -94,7 +94,7 @@ class GrowingBuffer:
         return StaticLayout(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=False)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
-        """Go on with these rows of the batch, in this order."""
+        """Keep these rows of the batch, in this order."""
         self._positions = self._positions[rows]
 
     def to(self, device: torch.device) -> None:
@@ -103,7 +103,7 @@ class GrowingBuffer:
 
 
 class RingBuffer:
-    """The last tokens only, as many as a query can see. Padding is not stored.
+    """A ring buffer of the last tokens only, as many as a query can see (sliding windows). Padding is not stored.
 
     Args:
         pattern: of the layer's attention.
@@ -126,7 +126,7 @@ class RingBuffer:
         self._first = True  # nothing was stored before this pass
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
-        """Find a slot for every token of a pass; arguments as in `CacheLayout`."""
+        """Assign a slot to every token of a forward pass; arguments as in `CacheLayout`."""
         self._first = self._positions.numel() == 0
         if self._first:
             self._positions = positions.new_full((positions.shape[0], self.width), PADDING_POSITION)
@@ -167,7 +167,7 @@ class RingBuffer:
         return StaticLayout(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=True)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
-        """Go on with these rows of the batch, in this order."""
+        """Keep these rows of the batch, in this order."""
         self._positions = self._positions[rows]
 
     def to(self, device: torch.device) -> None:

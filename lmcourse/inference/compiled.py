@@ -1,4 +1,4 @@
-"""A decoding step as one compiled program.
+"""A decoding step compiled with `torch.compile`.
 
 In a small model most of a decoding step is not arithmetic: it is Python, calling some hundred kernels one after the
 other. `torch.compile` makes one program of them, and packs the weights as the processor likes to read them. That costs

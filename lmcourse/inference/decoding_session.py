@@ -1,4 +1,4 @@
-"""A model in the middle of a batch of texts: new tokens in, logits for the next ones out.
+"""Incremental decoding: a batch of texts and its KV cache, new tokens in, logits for the next ones out.
 
 The two kinds of model that write text, decoders and encoder–decoders, differ in what has to be kept between tokens. A
 `DecodingSession` hides that from everything that only wants to go on.
@@ -56,7 +56,7 @@ class DecodingSession:
 
     @torch.inference_mode()
     def select(self, rows: Int[Tensor, " n"]) -> None:
-        """Go on with these rows, in this order."""
+        """Keep these rows of the batch, in this order."""
         self.cache.select(rows)
         if self.memory is not None:
             self.memory = self.memory.select(rows)

@@ -1,4 +1,4 @@
-"""Writing text: read the prompt in one pass (prefill), then token after token (decode)."""
+"""Text generation: read the prompt in one pass (prefill), then token after token (decode)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model can be asked for, told in one line when it cannot."""
+"""Checks of a generation request: prompts and lengths that the model can read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def check_request(
     stop: Collection[int],
     sources: Sequence[Sequence[int]] | None,
 ) -> None:
-    """Refuse what the model cannot go on from.
+    """Check that the model can continue these prompts.
 
     Raises:
         ValueError: a prompt or source is empty or missing, a token is not in the vocabulary, or a text would become

@@ -1,4 +1,4 @@
-"""From logits to the next token.
+"""Sampling the next token from logits: temperature, top-k, top-p, min-p, greedy.
 
 A model gives every token of the vocabulary a score; these functions decide which one is written. The rules
 (`temperature`, `top_k`, `top_p`, `min_p`) turn logits into logits and can be put one after the other: a token that a
@@ -82,7 +82,7 @@ def _check_probability(name: str, p: float) -> None:
 
 
 def greedy(logits: Float[Tensor, "b v"], generator: torch.Generator | None = None) -> Int[Tensor, " b"]:
-    """The likeliest token. Chance has no part in it, whatever the generator."""
+    """Greedy decoding: the likeliest token; the generator is not used."""
     return logits.argmax(dim=-1)
 
 

@@ -1,4 +1,4 @@
-"""A KV cache in which only numbers change, never a shape: what a compiled decoding step needs.
+"""A static KV cache, whose tensors keep their shapes and addresses: what a compiled decoding step needs.
 
 `lmcourse.inference.cache.Cache` shows the model exactly the tokens that are there, one more in every step. A compiler
 makes a program for fixed shapes, so here every step sees the whole memory. Slots that are still empty have the position
@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 class StaticLayout:
-    """Which slot each token of a layer has, with all sizes fixed.
+    """A cache layout whose sizes are all fixed: which slot each token of a layer has.
 
     Args:
         key_positions: the position of what each slot holds.

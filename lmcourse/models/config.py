@@ -1,4 +1,4 @@
-"""A whole model as data: what a paper's table of hyper-parameters says, and nothing else."""
+"""Model configurations: the hyper-parameters of a whole transformer as frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """A decoder or an encoder.
+    """Configuration of a transformer: a decoder or an encoder.
 
     Attributes:
         vocab_size: how many tokens there are.
         d_model: the width of the residual stream.
-        layers: one entry per layer; `repeat` makes them from a pattern.
+        layers: one entry per layer; `repeat_layers` makes them from a pattern.
         block: what the layers' blocks share: norm, placement, serial or parallel.
         embedding, head: the two ends.
         position_bias: positions as a bias on the scores of every layer.
@@ -54,7 +54,7 @@ class TransformerConfig:
             raise ValueError(f"layer {index}: {error}") from None
         if self.position_bias is not None and layer.attention.heads != self.layers[0].attention.heads:
             raise ValueError(f"layer {index}: a position bias is shared, so all layers need as many heads")
-        if self.position_bias == AlibiConfig(rounded=True) and not layer.attention.pattern.causal:
+        if self.position_bias == AlibiConfig(falcon_bf16=True) and not layer.attention.pattern.causal:
             raise ValueError(
                 f"layer {index} sees later tokens: rounded ALiBi is for causal attention, use the exact one"
             )
@@ -64,14 +64,14 @@ class TransformerConfig:
         return replace(self, **changes)
 
 
-def repeat(pattern: Sequence[LayerConfig], layers: int) -> tuple[LayerConfig, ...]:
-    """`layers` layers that go round the pattern: `repeat([local, local, local, full], 12)`."""
+def repeat_layers(pattern: Sequence[LayerConfig], layers: int) -> tuple[LayerConfig, ...]:
+    """Repeat a layer pattern cyclically to `layers` layers: `repeat_layers([local, local, local, full], 12)`."""
     return tuple(pattern[index % len(pattern)] for index in range(layers))
 
 
 @dataclass(frozen=True)
 class EncoderDecoderConfig:
-    """An encoder, and a decoder that attends to what it found.
+    """Configuration of an encoder–decoder: the decoder attends to the encoder's output.
 
     Attributes:
         encoder, decoder: both ends have the same vocabulary and share the token embedding; the decoder's head is the

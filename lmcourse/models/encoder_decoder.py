@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lmcourse.models.config import EncoderDecoderConfig
-from lmcourse.models.transformer import Transformer, build_position_bias, count_from_zero, forward_context
+from lmcourse.models.transformer import Transformer, build_position_bias, default_positions, forward_context
 from lmcourse.nn.attention_pattern import PADDING_POSITION
 from lmcourse.nn.block import CrossBlock
 from lmcourse.nn.context import KVCache
@@ -18,14 +18,14 @@ from lmcourse.nn.norm import Norm
 
 @dataclass(frozen=True)
 class EncoderMemory:
-    """What a decoder knows of the source text: per layer its keys and values, and which of them are no padding."""
+    """The encoded source text: per decoder layer its cross-attention keys and values, and which are not padding."""
 
     layers: tuple[tuple[Tensor, Tensor], ...]
-    visible: Bool[Tensor, "b t"]
+    source_mask: Bool[Tensor, "b t"]
 
     def select(self, rows: Int[Tensor, " n"]) -> EncoderMemory:
-        """What these rows know, in this order."""
-        return EncoderMemory(tuple((k[rows], v[rows]) for k, v in self.layers), self.visible[rows])
+        """The memory of these rows of the batch, in this order."""
+        return EncoderMemory(tuple((k[rows], v[rows]) for k, v in self.layers), self.source_mask[rows])
 
 
 class EncoderDecoder(nn.Module):
@@ -60,10 +60,10 @@ class EncoderDecoder(nn.Module):
         return self.decode(target, self.encode(source, source_positions), target_positions)
 
     def encode(self, source: Int[Tensor, "b t"], positions: Int[Tensor, "b t"] | None = None) -> EncoderMemory:
-        """Read a source text."""
+        """Encode a source text: keys and values for every decoder layer."""
         encoded = self.encoder.encode(source, positions)
-        visible = (count_from_zero(source) if positions is None else positions) != PADDING_POSITION
-        return EncoderMemory(tuple(block.cross.layer.project_kv(encoded) for block in self.blocks), visible)  # type: ignore[union-attr,operator]
+        source_mask = (default_positions(source) if positions is None else positions) != PADDING_POSITION
+        return EncoderMemory(tuple(block.cross.layer.project_kv(encoded) for block in self.blocks), source_mask)  # type: ignore[union-attr,operator]
 
     def decode(
         self,
@@ -72,11 +72,11 @@ class EncoderDecoder(nn.Module):
         positions: Int[Tensor, "b s"] | None = None,
         kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s v"]:
-        """Logits for the token after each target token, given what was read."""
+        """Logits for the token after each target token, given the encoded source."""
         context = forward_context(self.embedding, self.position_bias, target, positions, None, kv_cache)
         context.prepare(layer.attention.pattern for layer in self.config.decoder.layers)
         x = self.embedding(target, context.shared_positions)
         for block, remembered in zip(self.blocks, memory.layers, strict=True):
-            x = block(x, context, remembered, memory.visible)
+            x = block(x, context, remembered, memory.source_mask)
         logits: Tensor = self.head(self.norm(x))
         return logits

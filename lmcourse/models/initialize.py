@@ -1,4 +1,4 @@
-"""Where weights start: published rules."""
+"""Weight initialization: published rules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def initialize(model: nn.Module, rule: Literal["gpt2", "fan_in"] = "gpt2", std: 
 
 
 def _additions(model: nn.Module) -> dict[nn.Module, int]:
-    """The layers that write to a residual stream, and how many write to the same one."""
+    """The layers that write to a residual stream, each with how many write to the same one."""
     found: dict[nn.Module, int] = {}
     for module in model.modules():
         blocks = getattr(module, "blocks", None)

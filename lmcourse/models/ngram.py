@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 class NGram:
-    """Predicts the next token from the last `order` − 1.
+    """An n-gram model: predicts the next token from the last `order` − 1.
 
     p_m(w | c) = (count(c w) + k) / (count(c) + k V) for a context c of m − 1 tokens. A context that was never seen says
     nothing (0 / 0 when k = 0): the one token shorter context answers for it, and below the single tokens all are equal.

@@ -18,7 +18,7 @@ Kind = Literal["rnn", "lstm"]
 
 @dataclass(frozen=True)
 class RecurrentConfig:
-    """Which recurrent language model.
+    """Settings of a recurrent language model: kind of cell, sizes, layers.
 
     Attributes:
         vocab_size: how many tokens there are.
@@ -42,7 +42,7 @@ class RecurrentConfig:
 
 
 class RNNCell(nn.Module):
-    """h ← tanh(W x + U h + b). Its state has one part, h."""
+    """Elman's RNN cell: h ← tanh(W x + U h + b). Its state has one part, h."""
 
     parts = 1
 
@@ -58,7 +58,7 @@ class RNNCell(nn.Module):
 
 
 class LSTMCell(nn.Module):
-    """c ← f ⊙ c + i ⊙ g and h ← o ⊙ tanh c. Its state has two parts, h and c.
+    """LSTM cell: c ← f ⊙ c + i ⊙ g and h ← o ⊙ tanh c. Its state has two parts, h and c.
 
     The gates f (keep), i (write) and o (show) are between 0 and 1; g is what could be written. On its way through time
     c is only multiplied by f, so its gradient does not have to vanish.
@@ -83,7 +83,7 @@ CELLS: dict[Kind, type[RNNCell] | type[LSTMCell]] = {"rnn": RNNCell, "lstm": LST
 
 
 class Recurrent(nn.Module):
-    """Layers of cells, run over a sequence."""
+    """Stacked recurrent layers, run over a sequence."""
 
     def __init__(self, kind: Kind, d_in: int, d_hidden: int, layers: int) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Recurrent(nn.Module):
 
 
 class RecurrentModel(nn.Module):
-    """A language model: embedding, recurrent layers, head."""
+    """A recurrent language model: embedding, recurrent layers, head."""
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()

@@ -19,7 +19,7 @@ from lmcourse.nn.attend import attention_weights, weighted_values
 
 @dataclass(frozen=True)
 class Seq2SeqConfig:
-    """Which encoder–decoder.
+    """Settings of a recurrent encoder–decoder: kind of cell, sizes, layers, attention.
 
     Attributes:
         source_vocab_size, target_vocab_size: how many tokens each side has.
@@ -45,12 +45,12 @@ class Seq2SeqConfig:
 
 @dataclass(frozen=True)
 class EncodedSource:
-    """What the decoder knows of the source.
+    """The encoder's output, which the decoder reads.
 
     Attributes:
         hidden: the encoder's h_i at every token.
         states: of each layer after the last token: where the decoder starts.
-        token_mask: which source tokens are no padding.
+        token_mask: which source tokens are not padding.
     """
 
     hidden: Float[Tensor, "b t d"]
@@ -59,7 +59,7 @@ class EncodedSource:
 
 
 class Seq2Seq(nn.Module):
-    """Reads a source, then predicts a target token by token."""
+    """A recurrent encoder–decoder: encodes a source, then predicts a target token by token."""
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()

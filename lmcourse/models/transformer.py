@@ -19,7 +19,7 @@ from lmcourse.nn.position_bias import Alibi, AlibiConfig, RelativePositionBias
 
 
 class Transformer(nn.Module):
-    """The model that a configuration describes."""
+    """The transformer of a configuration: a decoder or an encoder."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Transformer(nn.Module):
         tokens: Int[Tensor, "b s"],
         positions: Int[Tensor, "b s"] | None = None,
         *,
-        prefix: Int[Tensor, " b"] | None = None,
+        prefix_lengths: Int[Tensor, " b"] | None = None,
         kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s v"]:
         """Logits for every token.
@@ -46,14 +46,14 @@ class Transformer(nn.Module):
             tokens: ids.
             positions: in their text; by default 0, 1, 2, …, or behind those in the cache; PADDING_POSITION marks
                 padding.
-            prefix: per sequence, how many tokens at its start see each other (a prefix language model).
+            prefix_lengths: per sequence, how many tokens at its start see each other (a prefix language model).
             kv_cache: keys and values of earlier tokens, such as `lmcourse.inference.cache.Cache`.
 
         Raises:
             ValueError: the text is longer than the learned positions. Where `positions` or a cache say how long it is,
                 only a CPU looks (see `Embedding`).
         """
-        logits: Tensor = self.head(self.encode(tokens, positions, prefix=prefix, kv_cache=kv_cache))
+        logits: Tensor = self.head(self.encode(tokens, positions, prefix_lengths=prefix_lengths, kv_cache=kv_cache))
         return logits
 
     def encode(
@@ -61,11 +61,11 @@ class Transformer(nn.Module):
         tokens: Int[Tensor, "b s"],
         positions: Int[Tensor, "b s"] | None = None,
         *,
-        prefix: Int[Tensor, " b"] | None = None,
+        prefix_lengths: Int[Tensor, " b"] | None = None,
         kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s d"]:
-        """The vectors that the head reads; for an encoder, the result."""
-        context = forward_context(self.embedding, self.position_bias, tokens, positions, prefix, kv_cache)
+        """The last layer's vectors, after the final norm: what the head reads; for an encoder, the result."""
+        context = forward_context(self.embedding, self.position_bias, tokens, positions, prefix_lengths, kv_cache)
         context.prepare(layer.attention.pattern for layer in self.config.layers)
         x = self.embedding(tokens, context.shared_positions)
         for block in self.blocks:
@@ -74,7 +74,7 @@ class Transformer(nn.Module):
         return result
 
 
-def count_from_zero(tokens: Int[Tensor, "b s"]) -> Int[Tensor, "b s"]:
+def default_positions(tokens: Int[Tensor, "b s"]) -> Int[Tensor, "b s"]:
     """The positions 0, 1, 2, … of every row."""
     return torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
 
@@ -84,15 +84,15 @@ def forward_context(
     position_bias: nn.Module | None,
     tokens: Int[Tensor, "b s"],
     positions: Int[Tensor, "b s"] | None,
-    prefix: Int[Tensor, " b"] | None,
+    prefix_lengths: Int[Tensor, " b"] | None,
     kv_cache: KVCache | None,
 ) -> ForwardContext:
-    """What the layers of a model share while these tokens go through them.
+    """The `ForwardContext` of a pass over these tokens.
 
     Raises:
         ValueError: there are more tokens than learned positions, or a prefix meets a bias that is for causal attention.
     """
-    if prefix is not None and isinstance(position_bias, Alibi) and position_bias.rounded:
+    if prefix_lengths is not None and isinstance(position_bias, Alibi) and position_bias.falcon_bf16:
         raise ValueError(
             "rounded ALiBi is for causal attention: a prefix whose tokens see each other needs the exact one"
         )
@@ -102,12 +102,12 @@ def forward_context(
         at, unpadded = positions, False
     else:
         embedding.check_seq_len(tokens.shape[1])
-        at, unpadded = count_from_zero(tokens), True
-    return ForwardContext(at, unpadded, prefix, position_bias, kv_cache)
+        at, unpadded = default_positions(tokens), True
+    return ForwardContext(at, unpadded, prefix_lengths, position_bias, kv_cache)
 
 
 def build_position_bias(config: TransformerConfig) -> nn.Module | None:
-    """The bias on attention scores that a configuration asks for."""
+    """The position bias of a configuration: ALiBi, T5's relative position bias, or None."""
     if config.position_bias is None:
         return None
     first = config.layers[0].attention

@@ -1,4 +1,4 @@
-"""Attention itself, twice: a form to read, and a form to run.
+"""Scaled dot-product attention: a reference form to read, and a fused one (SDPA) to run.
 
 `attention_weights` and `weighted_values` are the formula, softmax(q kᵀ · scale + bias) v over the visible keys (Vaswani
 et al., 2017). `attend_fused` hands the same inputs to PyTorch's fused kernels, which never write the s × t matrix
@@ -23,7 +23,7 @@ def attention_weights(
     scale: float,
     soft_cap: float | None = None,
 ) -> Float[Tensor, "b h s t"]:
-    """How much each query attends to each key; every row sums to one.
+    """Attention weights, softmax(q kᵀ · scale + bias) over the visible keys: every row sums to one.
 
     Args:
         q, k: queries and keys. Fewer key heads than query heads: consecutive queries share one (Ainslie et al., 2023).
@@ -43,7 +43,7 @@ def attention_weights(
 
 
 def weighted_values(weights: Float[Tensor, "b h s t"], v: Float[Tensor, "b kv t d"]) -> Float[Tensor, "b h s d"]:
-    """The average of the values under the weights of each query."""
+    """Weights times values: for each query the weighted average of the values, of shape b h s d."""
     v = repeat(v, "b kv t d -> b (kv group) t d", group=weights.shape[1] // v.shape[1])
     return einsum(weights.to(v.dtype), v, "b h s t, b h t d -> b h s d")  # a bias in fp32 widens the weights
 
@@ -59,8 +59,11 @@ def attend_fused(
     scale: float,
     dropout: float = 0.0,
 ) -> Float[Tensor, "b h s d"]:
-    """The same in one fused kernel. Without `visible` every query sees every key, or, if `causal`, those up to its own
-    place."""
+    """Attention of the arguments of `attention_weights`, by PyTorch's `scaled_dot_product_attention`.
+
+    Without `visible` every query sees every key, or, if `causal`, the keys up to its own position. `dropout` is the
+    probability that a weight is dropped.
+    """
     mask: Tensor | None = None
     if visible is not None:
         mask = visible[:, None]

@@ -16,17 +16,17 @@ from torch import Tensor, nn
 
 from lmcourse.nn.attend import attend_fused, attention_weights, weighted_values
 from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.checks import check_probability
 from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.qk_norm import QKNormConfig, build_head_norm
 from lmcourse.nn.relative_position_vectors import RelativePositionVectors, RelativePositionVectorsConfig
 from lmcourse.nn.rotary import Rotary, RotaryConfig
-from lmcourse.nn.temperature import TemperatureConfig
 
 
 @dataclass(frozen=True)
 class AttentionConfig:
-    """Which attention.
+    """Attention settings: heads, KV heads, pattern, RoPE, QK-norm, scale, biases, dropout.
 
     Attributes:
         heads: query heads.
@@ -50,7 +50,7 @@ class AttentionConfig:
     rotary: RotaryConfig | None = None
     relative_position_vectors: RelativePositionVectorsConfig | None = None
     qk_norm: QKNormConfig | None = None
-    temperature: TemperatureConfig | None = None
+    temperature: AttentionTemperatureConfig | None = None
     scale: float | None = None
     soft_cap: float | None = None
     bias: bool = False
@@ -68,7 +68,7 @@ class AttentionConfig:
 
     @property
     def key_heads(self) -> int:
-        """How many key and value heads there are."""
+        """Number of key and value heads."""
         return self.heads if self.kv_heads is None else self.kv_heads
 
     def head_width(self, d_model: int) -> int:
@@ -85,10 +85,10 @@ class AttentionConfig:
 
 
 class Attention(nn.Module):
-    """Self-attention of every kind.
+    """Multi-head self-attention: MHA, GQA or MQA, with any pattern, RoPE, QK-norm and bias.
 
     Args:
-        config: which attention.
+        config: the attention settings.
         d_model: the width of the residual stream.
         layer: the layer's index, under which the KV cache keeps its keys and values.
     """
@@ -129,7 +129,7 @@ class Attention(nn.Module):
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, key_positions: Int[Tensor, "b t"], context: ForwardContext
     ) -> Float[Tensor, "b h s d"]:
-        """The form to read: every step of the formula."""
+        """Unfused attention, every step of the formula: for soft caps and relative position vectors."""
         visible, bias = context.mask(self.pattern, key_positions)
         relative = self.relative_position_vectors
         if relative is None:
@@ -145,7 +145,7 @@ class Attention(nn.Module):
     def attend_fused(
         self, q: Tensor, k: Tensor, v: Tensor, key_positions: Int[Tensor, "b t"], context: ForwardContext
     ) -> Float[Tensor, "b h s d"]:
-        """The form to run."""
+        """Attention in a fused kernel."""
         visible, bias, causal = self.mask_or_causal(key_positions, context)
         dropout = self.dropout if self.training else 0.0
         return attend_fused(q, k, v, visible, bias, causal=causal, scale=self.scale, dropout=dropout)
@@ -156,7 +156,7 @@ class Attention(nn.Module):
         """Mask and bias, or no mask and whether attention is causal: for a text read from its start, and for a single
         new token, which sees all that the cache returns, none has to be built."""
         new, keys = context.positions.shape[1], key_positions.shape[1]
-        if context.unpadded and context.position_bias is None and context.prefix is None:
+        if context.unpadded and context.position_bias is None and context.prefix_lengths is None:
             if new == 1 and not self.pattern.sparse:
                 return None, None, False
             if new == keys and self.pattern.is_causal_within(new):
@@ -165,7 +165,7 @@ class Attention(nn.Module):
 
 
 class QKTransform(nn.Module):
-    """What happens to queries and keys before they meet: QK-norm, RoPE, temperature.
+    """What is applied to queries and keys before their dot product: QK-norm, RoPE, temperature.
 
     Attributes:
         releases_projection: whether neither queries nor keys nor the backward pass need what came in any more.
@@ -183,7 +183,7 @@ class QKTransform(nn.Module):
         self.norm_q, self.norm_k = (build_head_norm(qk_norm, count, d_head) for count in self.heads)
 
     def forward(self, qk: Float[Tensor, "b h s d"], context: ForwardContext) -> tuple[Tensor, Tensor]:
-        """Queries and keys, apart. They come together because a rotation does not tell them apart."""
+        """The transformed queries and keys. They come in one tensor because RoPE rotates both alike."""
         if self.norm_before_rotary:
             q, k = torch.split(qk, self.heads, dim=1)
             qk = torch.cat([self.norm_q(q), self.norm_k(k)], dim=1)

@@ -1,4 +1,4 @@
-"""Which keys a query may look at.
+"""Attention patterns: which keys a query may attend to.
 
 Every mask of the course is a rule on two positions, the query's and the key's. Nothing depends on where a key happens
 to lie in memory, so the same rule serves a full sequence, a left-padded batch and a rolling cache.
@@ -23,7 +23,7 @@ PatternKind = Literal["full", "window", "chunk", "strided", "fixed"]
 
 @dataclass(frozen=True)
 class AttentionPattern:
-    """A rule for what a query sees.
+    """An attention pattern: which keys each query sees.
 
     Attributes:
         kind: "full"; "window": itself and the size − 1 tokens before it (Beltagy et al., 2020); "chunk": its own
@@ -59,20 +59,20 @@ class AttentionPattern:
         return self.causal and (self.size is None or length <= self.size)
 
     def visible(
-        self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"], prefix: Int[Tensor, " b"] | None = None
+        self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"], prefix_lengths: Int[Tensor, " b"] | None = None
     ) -> Bool[Tensor, "b s t"]:
         """Whether each query sees each key.
 
         Args:
             query, key: their positions in the text; PADDING_POSITION marks padding.
-            prefix: per sequence, how many tokens at its start see each other whatever their order (Raffel et al.,
-                2020).
+            prefix_lengths: per sequence, how many tokens at its start see each other whatever their order (Raffel et
+                al., 2020).
         """
         q, k = query[:, :, None], key[:, None, :]
         seen = self._pattern(q, k)
         if self.causal:
             past = k <= q
-            seen = seen & (past if prefix is None else past | (k < prefix[:, None, None]))
+            seen = seen & (past if prefix_lengths is None else past | (k < prefix_lengths[:, None, None]))
         return seen & (k != PADDING_POSITION)
 
     def _pattern(self, q: Int[Tensor, "b s 1"], k: Int[Tensor, "b 1 t"]) -> Bool[Tensor, "b s t"]:

@@ -1,4 +1,4 @@
-"""The block: attention and feed-forward, each as a branch beside the residual stream.
+"""The transformer block: attention and feed-forward, each a branch beside the residual stream.
 
 Where the norms stand is the only difference between the four placements (`Residual`), and whether the two branches
 follow each other or start from the same input the only one between serial and parallel blocks.
@@ -27,7 +27,7 @@ Branches = Literal["serial", "parallel", "parallel_two_norms"]
 
 @dataclass(frozen=True)
 class LayerConfig:
-    """One layer: its attention and its feed-forward part."""
+    """Settings of one layer: its attention and its feed-forward part."""
 
     attention: AttentionConfig
     feed_forward: FeedForwardConfig
@@ -35,7 +35,7 @@ class LayerConfig:
 
 @dataclass(frozen=True)
 class BlockConfig:
-    """What all blocks of a model share.
+    """Block settings that all blocks of a model share: norm, its placement, serial or parallel branches, dropout.
 
     Attributes:
         norm: the norm of every branch.
@@ -91,7 +91,7 @@ class Block(nn.Module):
         self.feed_forward = Residual(build_feed_forward(layer.feed_forward, d_model), config, d_model)
 
     def forward(self, x: Float[Tensor, "b s d"], context: ForwardContext) -> Float[Tensor, "b s d"]:
-        """The residual stream behind this layer."""
+        """The residual stream after this block, of shape b s d."""
         result: Tensor = self.feed_forward(self.attention(x, context))
         return result
 
@@ -110,7 +110,7 @@ class ParallelBlock(nn.Module):
         self.scale = config.residual_scale
 
     def forward(self, x: Float[Tensor, "b s d"], context: ForwardContext) -> Float[Tensor, "b s d"]:
-        """The residual stream behind this layer."""
+        """The residual stream after this block, of shape b s d."""
         normed = self.norm(x)
         attended = self.dropout(self.attention(normed, context))
         second = normed if self.norm_feed_forward is None else self.norm_feed_forward(x)

@@ -1,4 +1,4 @@
-"""Checks that configurations share: one line that says what cannot be."""
+"""Checks that configurations share; each raises a one-line `ValueError`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 
 def check_choice(what: str, value: object, choices: Any) -> None:
-    """Refuse a word that is not among a `Literal`'s.
+    """Check that a value is one of a `Literal`'s.
 
     Raises:
         ValueError: the value is none of the choices.
@@ -16,7 +16,7 @@ def check_choice(what: str, value: object, choices: Any) -> None:
 
 
 def check_probability(what: str, value: float) -> None:
-    """Refuse a dropout probability that is none.
+    """Check that a dropout probability is valid.
 
     Raises:
         ValueError: it is below 0 or at least 1.

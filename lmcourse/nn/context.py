@@ -36,19 +36,19 @@ class KVCache(Protocol):
 
 @dataclass
 class ForwardContext:
-    """What all layers share while a batch goes through them once.
+    """What all layers share during one forward pass of a batch.
 
     Attributes:
         positions: of the tokens; PADDING_POSITION marks padding.
         unpadded: whether they count up alike in every row, without padding, so that causal attention needs no mask.
-        prefix: per sequence, how many tokens at its start see each other (Raffel et al., 2020, prefix LM).
+        prefix_lengths: per sequence, how many tokens at its start see each other (Raffel et al., 2020, prefix LM).
         position_bias: a module that gives the bias of every pair of positions, or None.
         kv_cache: keys and values of earlier passes, or None.
     """
 
     positions: Int[Tensor, "b s"]
     unpadded: bool = True
-    prefix: Int[Tensor, " b"] | None = None
+    prefix_lengths: Int[Tensor, " b"] | None = None
     position_bias: nn.Module | None = None
     kv_cache: KVCache | None = None
     _masks: dict[tuple[AttentionPattern, int], tuple[Tensor, Tensor | None]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class ForwardContext:
         key = (pattern, key_positions.shape[1])
         if key not in self._masks:
             bias = self.position_bias(self.positions, key_positions) if self.position_bias is not None else None
-            self._masks[key] = pattern.visible(self.positions, key_positions, self.prefix), bias
+            self._masks[key] = pattern.visible(self.positions, key_positions, self.prefix_lengths), bias
         return self._masks[key]
 
     def prepare(self, patterns: Iterable[AttentionPattern]) -> None:

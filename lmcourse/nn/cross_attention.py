@@ -1,4 +1,4 @@
-"""Attention from one text to another."""
+"""Cross-attention: from a decoder's tokens to an encoder's output."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CrossAttention(nn.Module):
     def forward(
         self, x: Float[Tensor, "b s d"], memory: tuple[Tensor, Tensor], visible: Bool[Tensor, "b t"]
     ) -> Float[Tensor, "b s d"]:
-        """What each token found in the other text.
+        """What each token of the decoder gathers from the encoder's output.
 
         Args:
             x: the decoder's tokens.

@@ -1,4 +1,4 @@
-"""From token ids to vectors, and from vectors to logits."""
+"""Token embedding with absolute positions, and the output head: from token ids to vectors, from vectors to logits."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Positions = Literal["none", "learned", "sinusoidal"]
 
 @dataclass(frozen=True)
 class EmbeddingConfig:
-    """How tokens become vectors.
+    """Embedding settings: absolute positions, scale, width, norm, dropout.
 
     Attributes:
         positions: absolute positions added to the tokens: learned, the sines and cosines of Vaswani et al. (2017), or
             none.
         max_positions: how many learned positions there are.
-        offset: learned positions start at this row (OPT: 2).
+        position_offset: learned positions start at this row (OPT: 2).
         scale: multiplies the token vectors (Gemma: √d).
         width: of the token vectors, if narrower than the model; a matrix projects them (OPT-350M).
         norm: a norm right after the embedding (BLOOM).
@@ -32,7 +32,7 @@ class EmbeddingConfig:
 
     positions: Positions = "none"
     max_positions: int | None = None
-    offset: int = 0
+    position_offset: int = 0
     scale: float = 1.0
     width: int | None = None
     norm: NormConfig | None = None
@@ -41,8 +41,8 @@ class EmbeddingConfig:
     def __post_init__(self) -> None:
         check_choice("kind of position", self.positions, Positions)
         check_probability("dropout", self.dropout)
-        if any(size is not None and size < 1 for size in (self.max_positions, self.width)) or self.offset < 0:
-            raise ValueError("the width and max_positions must be positive, the offset not negative")
+        if any(size is not None and size < 1 for size in (self.max_positions, self.width)) or self.position_offset < 0:
+            raise ValueError("the width and max_positions must be positive, the position offset not negative")
         if (self.positions == "learned") != (self.max_positions is not None):
             raise ValueError(
                 "`max_positions` is the number of learned positions: give it with them, and only with them"
@@ -51,7 +51,7 @@ class EmbeddingConfig:
 
 @dataclass(frozen=True)
 class HeadConfig:
-    """How vectors become logits.
+    """Output-head settings: weight tying, bias, scale, soft cap.
 
     Attributes:
         tied: whether the output matrix is the token embedding (Press and Wolf, 2017).
@@ -91,11 +91,14 @@ class Embedding(nn.Module):
         width = d_model if config.width is None else config.width
         self.tokens = nn.Embedding(vocab_size, width)
         self.project: nn.Module = nn.Identity() if width == d_model else nn.Linear(width, d_model, bias=False)
-        self.positions = nn.Embedding(config.max_positions + config.offset, d_model) if config.max_positions else None
+        self.positions = (
+            nn.Embedding(config.max_positions + config.position_offset, d_model) if config.max_positions else None
+        )
         self.sinusoidal = config.positions == "sinusoidal"
         self.norm: nn.Module = Norm(config.norm, d_model) if config.norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
-        self.scale, self.offset, self.max_positions = config.scale, config.offset, config.max_positions
+        self.scale, self.max_positions = config.scale, config.max_positions
+        self.position_offset = config.position_offset
 
     def forward(self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b_or_1 s"]) -> Float[Tensor, "b s d"]:
         """The tokens' vectors. A single row of positions is that of every text.
@@ -108,7 +111,7 @@ class Embedding(nn.Module):
         at = positions.clamp(min=0)  # padding has no position; what it becomes is seen by nobody
         if self.positions is not None:
             try:
-                x = x + self.positions(at + self.offset)
+                x = x + self.positions(at + self.position_offset)
             except IndexError:
                 self.check_seq_len(int(at.max()) + 1)
                 raise
@@ -118,7 +121,7 @@ class Embedding(nn.Module):
         return result
 
     def check_seq_len(self, tokens: int) -> None:
-        """Whether a text of so many tokens can be read.
+        """Check that a text of so many tokens can be read.
 
         Raises:
             ValueError: there are fewer learned positions.
@@ -130,7 +133,7 @@ class Embedding(nn.Module):
 
 
 class Head(nn.Module):
-    """Logits of the next token."""
+    """The output head: logits of the next token."""
 
     def __init__(self, config: HeadConfig, embedding: Embedding, d_model: int) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class FeedForwardConfig:
-    """Which feed-forward layer.
+    """Feed-forward settings: width, activation, gate, bias.
 
     Attributes:
         width: of the hidden layer, d_ff.
@@ -59,7 +59,7 @@ class FeedForwardConfig:
 
 
 class FeedForward(nn.Module):
-    """The plain form: down(f(up(x)))."""
+    """Feed-forward layer without a gate: down(f(up(x)))."""
 
     def __init__(self, config: FeedForwardConfig, d_model: int) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class FeedForward(nn.Module):
 
 
 class GatedFeedForward(nn.Module):
-    """The gated form: down(f(gate(x)) ⊙ up(x)), with gate and up in one matrix product."""
+    """Gated feed-forward layer (GLU variants): down(f(gate(x)) ⊙ up(x)), with gate and up in one matrix product."""
 
     def __init__(self, config: FeedForwardConfig, d_model: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tensors that are computed, not learned."""
+"""Buffers that are computed, not learned, and stay in fp32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands where a model has no norm, no dropout and no projection."""
+"""Identity function, in place of absent modules: no norm, no dropout, no projection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisation: bring every token's vector to a standard size before a layer looks at it.
+"""Normalisation layers, RMSNorm and LayerNorm: bring every token's vector to a standard size.
 
 LayerNorm subtracts the mean and divides by the standard deviation (Ba et al., 2016); RMSNorm divides by the root mean
 square alone (Zhang and Sennrich, 2019). Everything else that models vary (a scale, a bias, a scale stored as 1 + w) is
@@ -22,7 +22,7 @@ NormKind = Literal["layer", "rms"]
 
 @dataclass(frozen=True)
 class NormConfig:
-    """Which norm.
+    """Norm settings: RMSNorm or LayerNorm, eps, scale, bias.
 
     Attributes:
         kind: "layer" subtracts the mean, "rms" does not.
@@ -47,7 +47,7 @@ class NormConfig:
 
 
 class Norm(nn.Module):
-    """Normalise the last axis of its input.
+    """RMSNorm or LayerNorm over the last axis of its input.
 
     Args:
         config: which norm.

@@ -19,7 +19,7 @@ from lmcourse.nn.fp32_buffer import Fp32Buffer
 
 
 def alibi_slopes(heads: int) -> Float[Tensor, " heads"]:
-    """The slope of every head (Press et al., 2022).
+    """ALiBi's slope of every head (Press et al., 2022).
 
     For a power of two they are 2^(−8/n), 2^(−16/n), …, 2^−8. Otherwise: those of the next smaller power of two, then
     every other one of the next larger.
@@ -32,22 +32,22 @@ def alibi_slopes(heads: int) -> Float[Tensor, " heads"]:
 
 @dataclass(frozen=True)
 class AlibiConfig:
-    """A penalty of slope × distance, in both directions where a token sees later ones.
+    """ALiBi settings. A penalty of slope × distance on the scores, in both directions where a token sees later ones.
 
     The paper is about causal attention only. For encoders the distance without its sign is published practice (Portes
     et al., 2023, MosaicBERT and its code): clamped at 0, all later tokens would be as near as the token itself.
 
     Attributes:
-        rounded: slopes and products are rounded to bf16 and divided by √d_head with the scores, as Falcon does. Causal
-            attention only: it adds slope × the key's position, which makes later tokens the nearer, the farther away.
+        falcon_bf16: slopes and products are rounded to bf16 and divided by √d_head with the scores, as Falcon does.
+            Causal attention only: it adds slope × the key's position, which would favour later tokens.
     """
 
-    rounded: bool = False
+    falcon_bf16: bool = False
 
 
 @dataclass(frozen=True)
 class RelativePositionBiasConfig:
-    """A learned number per head and range of distances (Raffel et al., 2020).
+    """Settings of T5's relative position bias: a learned number per head and range of distances (Raffel et al., 2020).
 
     Attributes:
         buckets: how many ranges there are.
@@ -68,19 +68,19 @@ class RelativePositionBiasConfig:
 
 
 class Alibi(nn.Module):
-    """−slope · |query − key|, the same for every layer. Nothing is learned."""
+    """ALiBi: −slope · |query − key|, the same for every layer. Nothing is learned."""
 
     def __init__(self, config: AlibiConfig, heads: int, d_head: int) -> None:
         super().__init__()
-        self.rounded = config.rounded
-        self.factor = d_head**-0.5 if config.rounded else 1.0
+        self.falcon_bf16 = config.falcon_bf16
+        self.factor = d_head**-0.5 if config.falcon_bf16 else 1.0
         self.slopes = Fp32Buffer(partial(alibi_slopes, heads))
 
     def forward(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Float[Tensor, "b h s t"]:
-        """The bias of every pair of these positions."""
+        """The bias on the score of every pair of these positions."""
         # A softmax does not see what is added to a whole row, so slope · key would do; the distance keeps numbers
         # small. The rounded form has to follow its model to the bit.
-        if self.rounded:
+        if self.falcon_bf16:
             product: Tensor = self.slopes().bfloat16()[:, None, None] * key[:, None, None, :].bfloat16()
             return product.float() * self.factor
         distance = (query[:, :, None] - key[:, None, :]).abs()
@@ -89,7 +89,7 @@ class Alibi(nn.Module):
 
 
 class RelativePositionBias(nn.Module):
-    """A learned bias per head and bucket of distances."""
+    """T5's relative position bias: a learned number per head and bucket of distances."""
 
     def __init__(self, config: RelativePositionBiasConfig, heads: int) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class RelativePositionBias(nn.Module):
         self.table = nn.Embedding(config.buckets, heads)
 
     def forward(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Float[Tensor, "b h s t"]:
-        """The bias of every pair of these positions."""
+        """The bias on the score of every pair of these positions."""
         bias: Tensor = self.table(bucket(query[:, :, None] - key[:, None, :], self.config))
         return rearrange(bias, "b s t h -> b h s t")
 

@@ -18,10 +18,10 @@ NormOver = Literal["head", "heads", "width"]
 
 @dataclass(frozen=True)
 class QKNormConfig:
-    """A norm on queries and keys.
+    """QK-norm settings: which norm, over what, before or after RoPE.
 
     Attributes:
-        norm: which norm.
+        norm: the norm's settings.
         over: what it normalises and how many scales it has: "head" each head's vector, one scale for all heads (Qwen
             3); "heads" the same with a scale for each head (Cohere); "width" all heads' features at once (OLMo 2).
         after_rotary: normalise after the rotation by position instead of before (Llama 4).
@@ -52,6 +52,6 @@ class WidthNorm(nn.Module):
         self.norm = Norm(config, heads * d_head)
 
     def forward(self, x: Float[Tensor, "b h s d"]) -> Float[Tensor, "b h s d"]:
-        """x, normalised per token."""
+        """x, normalised over all features of each token."""
         merged: Tensor = self.norm(rearrange(x, "b h s d -> b s (h d)"))
         return rearrange(merged, "b s (h d) -> b h s d", h=x.shape[1])

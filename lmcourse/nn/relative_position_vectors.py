@@ -11,15 +11,15 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class RelativePositionVectorsConfig:
-    """Relative position vectors.
+    """Settings of relative position vectors: the largest distance, and whether values have them too.
 
     Attributes:
         max_distance: distances beyond ±max_distance share a vector, so there are 2 · max_distance + 1.
-        values: whether values have them too, or keys only.
+        on_values: whether values have them too, or keys only.
     """
 
     max_distance: int
-    values: bool = True
+    on_values: bool = True
 
     def __post_init__(self) -> None:
         if self.max_distance < 1:
@@ -33,7 +33,7 @@ class RelativePositionVectors(nn.Module):
         super().__init__()
         self.max_distance = config.max_distance
         self.keys = nn.Embedding(2 * config.max_distance + 1, d_head)
-        self.values = nn.Embedding(2 * config.max_distance + 1, d_head) if config.values else None
+        self.values = nn.Embedding(2 * config.max_distance + 1, d_head) if config.on_values else None
 
     def index(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Int[Tensor, "b s t"]:
         """Which vector belongs to each pair: the clipped distance key − query, counted from 0."""

@@ -1,4 +1,4 @@
-"""RoPE in texts longer than it was trained on: three published ways to slow the rotation down.
+"""RoPE scaling for texts longer than it was trained on: Llama 3, YaRN and LongRoPE slow the rotation down.
 
 All keep fast pairs, which tell neighbours apart, and slow down the slow ones, whose angles would otherwise grow beyond
 all that training showed. Each takes the frequencies of the pairs, in radians per token, and returns new ones.
@@ -16,14 +16,15 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Llama3RopeScaling:
-    """By how often a pair turns within the original context (Grattafiori et al., 2024, §3.4.2; the rule is in Meta's
-    code for Llama 3.1).
+    """Llama 3.1: divide low frequencies, keep high ones, interpolate between (Grattafiori et al., 2024, §3.4.2).
+
+    Low and high is how often a pair rotates within the original context. The rule is in Meta's code for Llama 3.1.
 
     Attributes:
         factor: what the frequencies of slow pairs are divided by.
         original_context: the context the model was trained on first, in tokens.
-        low_freq_factor: a pair that turns at most so often within it is slow.
-        high_freq_factor: a pair that turns at least so often keeps its frequency; between the two, both frequencies are
+        low_freq_factor: a pair that rotates at most so often within it is slow.
+        high_freq_factor: a pair that rotates at least so often keeps its frequency; between the two, both are
             mixed. If they are equal nothing is mixed (Llama 4).
     """
 
@@ -41,28 +42,29 @@ class Llama3RopeScaling:
 
     @property
     def attention_scaling(self) -> float:
-        """What cosine and sine are multiplied by."""
+        """Factor on cosine and sine."""
         return 1.0
 
     def __call__(self, frequencies: Float[Tensor, " pairs"]) -> Float[Tensor, " pairs"]:
         """The new frequencies, in radians per token."""
-        turns = self.original_context * frequencies / (2 * math.pi)
+        rotations = self.original_context * frequencies / (2 * math.pi)
         band = max(self.high_freq_factor - self.low_freq_factor, 1e-9)
-        kept = ((turns - self.low_freq_factor) / band).clamp(0, 1)
+        kept = ((rotations - self.low_freq_factor) / band).clamp(0, 1)
         return frequencies * (kept + (1 - kept) / self.factor)
 
 
 @dataclass(frozen=True)
 class Yarn:
-    """The same, mixed by the pair's number instead of its turns, and with sharper attention (Peng et al., 2024, YaRN).
+    """YaRN: blend interpolation and extrapolation per frequency, with attention scaling (Peng et al., 2024).
 
-    The paper's formula mixes by turns, as Llama 3.1 does. Its code, and all models since, let the share grow evenly
-    from the pair that turns `beta_fast` times to the one that turns `beta_slow` times.
+    The paper's formula blends by how often a pair rotates, as Llama 3.1 does. Its code, and all models since, let the
+    share of interpolation grow linearly with the pair's index, from the pair that rotates `beta_fast` times within the
+    original context to the one that rotates `beta_slow` times.
 
     Attributes:
         factor: what the frequencies of slow pairs are divided by.
         original_context: the context the model was trained on first, in tokens.
-        beta_slow, beta_fast: how often a pair turns within it that is slow, or that keeps its frequency.
+        beta_slow, beta_fast: how often a pair rotates within it that is slow, or that keeps its frequency.
         attention_factor: cosine and sine are multiplied by it, and so the scores by its square; None is
             0.1 ln(factor) + 1 (their equation 22).
         truncate: whether the two pairs' numbers are rounded, outwards, to whole ones.
@@ -81,7 +83,7 @@ class Yarn:
 
     @property
     def attention_scaling(self) -> float:
-        """What cosine and sine are multiplied by."""
+        """Factor on cosine and sine."""
         return 0.1 * math.log(self.factor) + 1 if self.attention_factor is None else self.attention_factor
 
     def __call__(self, frequencies: Float[Tensor, " pairs"]) -> Float[Tensor, " pairs"]:
@@ -94,16 +96,16 @@ class Yarn:
         slowed = ((torch.arange(pairs) - first) / (last - first).clamp(min=1e-3)).clamp(0, 1)
         return frequencies * (1 - slowed + slowed / self.factor)
 
-    def _pair(self, frequencies: Float[Tensor, " pairs"], turns: float) -> Float[Tensor, ""]:
-        """The number of the pair that turns so often within the trained context: a fraction, perhaps none of them."""
+    def _pair(self, frequencies: Float[Tensor, " pairs"], rotations: float) -> Float[Tensor, ""]:
+        """The index of the pair that rotates so often within the trained context: a fraction, perhaps none of them."""
         step = torch.log(frequencies[0] / frequencies[-1]) / max(len(frequencies) - 1, 1)
-        ratio = torch.log(self.original_context * frequencies[0] / (2 * math.pi * turns))
+        ratio = torch.log(self.original_context * frequencies[0] / (2 * math.pi * rotations))
         return (ratio / step).nan_to_num()
 
 
 @dataclass(frozen=True)
 class LongRope:
-    """A searched divisor for every pair, one list for short texts and one for long ones (Ding et al., 2024, LongRoPE).
+    """LongRoPE: a searched divisor per frequency, one list for short texts and one for long ones (Ding et al., 2024).
 
     A text that grows beyond `original_context` changes from one list to the other, as in Phi-3: keys that a cache kept
     from before stay rotated by the first.
@@ -131,7 +133,7 @@ class LongRope:
 
     @property
     def attention_scaling(self) -> float:
-        """What cosine and sine are multiplied by."""
+        """Factor on cosine and sine."""
         usual = math.sqrt(1 + math.log(self.factor) / math.log(self.original_context))
         return usual if self.attention_factor is None else self.attention_factor
 
@@ -142,7 +144,7 @@ class LongRope:
     def choose(
         self, frequencies: Float[Tensor, "2 pairs"], positions: Int[Tensor, "b s"]
     ) -> Float[Tensor, "b 1 1 pairs"]:
-        """Those of each text. Nothing here waits for a GPU."""
+        """The frequencies of each text, by its length. Nothing here waits for a GPU."""
         is_long = positions.amax(dim=1)[:, None, None, None] >= self.original_context
         return torch.where(is_long, frequencies[1], frequencies[0])
 

@@ -23,15 +23,15 @@ PairLayout = Literal["half", "interleaved"]
 
 @dataclass(frozen=True)
 class RotaryConfig:
-    """Which rotation.
+    """RoPE settings: theta, fraction, pair layout, scaling.
 
     Attributes:
-        theta: the base θ. The slowest pair turns once in about 2πθ tokens.
+        theta: the base θ. The slowest pair rotates once in about 2πθ tokens.
         fraction: the share of a head's features that is rotated; the others carry no position.
         layout: which features make a pair: "half" i and i + d/2 (GPT-NeoX, Llama in Hugging Face's files),
             "interleaved" 2i and 2i + 1 (the paper, GPT-J).
         linear_factor: positions are divided by it: linear scaling, or position interpolation (Chen et al., 2023).
-        scaling: a way to do that for slow pairs only.
+        scaling: a way to do that for slow pairs only (Llama 3, YaRN, LongRoPE).
     """
 
     theta: float = 10_000.0
@@ -62,14 +62,14 @@ class RotaryConfig:
 
 
 def pair_frequencies(config: RotaryConfig, width: int) -> Float[Tensor, "*lists pairs"]:
-    """How fast each pair of `width` features turns, in radians per token; for LongRoPE in short and in long texts."""
+    """RoPE frequencies of the pairs of `width` features, in radians per token; for LongRoPE of short and long texts."""
     exponents = torch.arange(0, width, 2, dtype=torch.float32) / width
     frequencies = config.theta**-exponents / config.linear_factor
     return config.scaling(frequencies) if config.scaling else frequencies
 
 
 class Rotary(nn.Module):
-    """Rotates the first features of every head by its token's position."""
+    """RoPE: rotates the first features of every head by its token's position."""
 
     def __init__(self, config: RotaryConfig, d_head: int) -> None:
         super().__init__()

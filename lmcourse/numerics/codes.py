@@ -1,4 +1,4 @@
-"""From bits to numbers and back, exactly.
+"""Encode and decode floating-point numbers, bit by bit and exactly.
 
 A *code* is the bit pattern of a float read as an unsigned integer. Nothing here asks PyTorch: a number is an
 integer times a power of two, so `math.ldexp`, which is exact as long as its result is representable, is all
@@ -23,7 +23,7 @@ Kind = Literal["zero", "subnormal", "normal", "infinity", "nan"]
 
 
 class Fields(NamedTuple):
-    """The three fields of a code as unsigned integers, and what kind of number they make."""
+    """Sign, exponent and mantissa of a code as unsigned integers, and the kind of number."""
 
     sign: int
     exponent: int

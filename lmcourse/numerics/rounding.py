@@ -1,4 +1,4 @@
-"""What rounding does to one number, and to a sum of many.
+"""Rounding of numbers and of running sums in a floating-point format.
 
 The last function is the reason why tensors are multiplied in 16 bits but added up in 32: a running sum that
 is rounded after every addition stops growing as soon as the increment is at most half the gap between

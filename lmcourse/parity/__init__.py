@@ -1,4 +1,4 @@
-"""The proof that the model is right: every family beside `transformers`, number by number.
+"""Parity checks: every model family against its implementation in `transformers`, logits and gradients.
 
 `python -m lmcourse.parity` prints the table. It needs the `parity` extra.
 """

@@ -1,4 +1,4 @@
-"""`python -m lmcourse.parity`: every family beside its published implementation."""
+"""`python -m lmcourse.parity`: every family against its implementation in `transformers`."""
 
 from __future__ import annotations
 

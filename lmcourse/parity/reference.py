@@ -1,4 +1,4 @@
-"""Models of `transformers` to compare with: built from a sample, every parameter drawn at random."""
+"""Reference models of `transformers`, with random parameters, and the comparison of ours with them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ smallest mistake."""
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far our model is from theirs.
+    """Differences between our model and the reference.
 
     Attributes:
         parameters: how many.
@@ -135,7 +135,7 @@ PROMPTS = (17, 9)
 
 @torch.no_grad()
 def their_greedy(model: nn.Module, batch: ParityBatch, count: int) -> list[list[int]]:
-    """What `generate` of `transformers` writes to each prompt alone, with its cache."""
+    """Greedy continuations of each prompt alone, by `generate` of `transformers` with its cache."""
     model.generation_config.eos_token_id = None  # type: ignore[union-attr]  # no token ends a text
     options: dict[str, Any] = {"max_new_tokens": count, "do_sample": False, "pad_token_id": 0}
     written = []
@@ -152,7 +152,7 @@ def their_greedy(model: nn.Module, batch: ParityBatch, count: int) -> list[list[
 
 
 def our_greedy(model: Model, batch: ParityBatch, count: int) -> list[list[int]]:
-    """What we write to both prompts at once, with our cache."""
+    """Our greedy continuations of both prompts at once, with our cache."""
     prompts = [row[:length].tolist() for length, row in zip(PROMPTS, batch.tokens, strict=True)]
     sources = batch.source.tolist() if isinstance(model, EncoderDecoder) else None
     return generate(model, prompts, count, sources=sources)

@@ -37,12 +37,12 @@ def _rope(theta: float, fraction: float | None = None, **more: Any) -> dict[str,
 
 
 def _eps(key: str | None) -> dict[str, float]:
-    """An epsilon large enough to be felt, where it can be set at all."""
+    """A norm epsilon large enough to matter, where it can be set at all."""
     return {} if key is None else {key: 1e-3}
 
 
 def _llama(eps: str | None = "rms_norm_eps", **changes: Any) -> dict[str, Any]:
-    """Six query heads on two key heads, on a width that they do not fill."""
+    """Settings of a Llama-like model: six query heads on two key heads, on a width that they do not fill."""
     return (
         {
             "vocab_size": VOCAB_SIZE,
@@ -62,14 +62,14 @@ def _llama(eps: str | None = "rms_norm_eps", **changes: Any) -> dict[str, Any]:
 
 
 def _even(eps: str | None, **changes: Any) -> dict[str, Any]:
-    """For families that cut the width into heads."""
+    """Settings for families that divide the width among heads."""
     settings = _llama(eps, **{"hidden_size": 72, **changes})
     del settings["head_dim"]
     return settings
 
 
 def _mha(eps: str, **changes: Any) -> dict[str, Any]:
-    """Five heads, each with a key of its own."""
+    """Settings of multi-head attention: five heads, each with a key of its own."""
     settings = _even(eps, **{"hidden_size": 60, "num_attention_heads": 5, **changes})
     del settings["num_key_value_heads"]
     return settings
@@ -98,7 +98,7 @@ def _t5(**changes: Any) -> dict[str, Any]:
     return {"vocab_size": VOCAB_SIZE, **sizes, **buckets, **_eps("layer_norm_epsilon"), **changes}
 
 
-FIVE: dict[str, Any] = {"num_hidden_layers": 5}
+FIVE_LAYERS: dict[str, Any] = {"num_hidden_layers": 5}
 GROUPED = {"num_attention_heads": 6, "num_kv_heads": 2, "new_decoder_architecture": True}
 
 # All three cases within a text: pairs that turn often, seldom and in between.
@@ -175,7 +175,7 @@ SAMPLES: tuple[Sample, ...] = (
     Sample("opt-350m", "opt", _opt(do_layer_norm_before=False, word_embed_proj_dim=24)),
     Sample("cohere", "cohere", _llama("layer_norm_eps", logit_scale=0.3)),
     Sample("cohere-plus", "cohere", _llama("layer_norm_eps", logit_scale=0.3, use_qk_norm=True)),
-    Sample("cohere2", "cohere2", _llama("layer_norm_eps", **FIVE, sliding_window=11, logit_scale=0.3)),
+    Sample("cohere2", "cohere2", _llama("layer_norm_eps", **FIVE_LAYERS, sliding_window=11, logit_scale=0.3)),
     Sample(
         "mpt",
         "mpt",
@@ -196,7 +196,7 @@ SAMPLES: tuple[Sample, ...] = (
         "stablelm",
         _even("layer_norm_eps", **_rope(1e4, 0.5), use_parallel_residual=True, qk_layernorm=True),
     ),
-    Sample("smollm3", "smollm3", _llama(**FIVE, **_rope(2_000_000.0))),
+    Sample("smollm3", "smollm3", _llama(**FIVE_LAYERS, **_rope(2_000_000.0))),
     Sample("t5-v1.0", "t5", _t5()),
     Sample("t5-v1.1", "t5", _t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
     Sample(
@@ -207,7 +207,14 @@ SAMPLES: tuple[Sample, ...] = (
     Sample(
         "llama4-dense",
         "llama4_text",
-        _llama(**FIVE, intermediate_size_mlp=76, moe_layers=[], attention_chunk_size=11, floor_scale=8, attn_scale=0.4),
+        _llama(
+            **FIVE_LAYERS,
+            intermediate_size_mlp=76,
+            moe_layers=[],
+            attention_chunk_size=11,
+            floor_scale=8,
+            attn_scale=0.4,
+        ),
         "eager",
     ),
 )

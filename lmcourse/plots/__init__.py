@@ -5,7 +5,7 @@ at every move of a slider, and stored in a notebook. Those of one chapter are in
 """
 
 from lmcourse.plots.display import install, mimebundle
-from lmcourse.plots.style import PALETTE, alt_text, describe, new_axes, new_canvas, new_figure, png
+from lmcourse.plots.style import PALETTE, alt_text, describe, new_axes, new_drawing_axes, new_figure, png
 from lmcourse.plots.training import run_curves, training_curves
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "install",
     "mimebundle",
     "new_axes",
-    "new_canvas",
+    "new_drawing_axes",
     "new_figure",
     "png",
     "run_curves",

@@ -1,4 +1,4 @@
-"""How a figure appears in a notebook: a picture with alt text, or that text where there are no pictures.
+"""Display figures in notebooks as PNG with alt text, or as that text where there are no pictures.
 
 nbval compares a cell's `text/plain` and not its picture, so the alt text is also what a test of the notebook
 sees.

@@ -50,7 +50,7 @@ def new_axes(figure: Figure, title: str, xlabel: str = "", ylabel: str = "") -> 
     return axes
 
 
-def new_canvas(figure: Figure, title: str) -> Axes:
+def new_drawing_axes(figure: Figure, title: str) -> Axes:
     """Axes for a drawing instead of a diagram: a title, and no scales."""
     axes = new_axes(figure, title)
     axes.set_axis_off()

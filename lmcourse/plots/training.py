@@ -1,4 +1,4 @@
-"""How a training run went: loss, learning rate and the norm of the gradient, against the tokens that were seen."""
+"""Curves of a training run: loss, learning rate and the norm of the gradient, against the tokens that were seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check found, as data and as everybody sees it.
+"""The report of a check: data, text and HTML.
 
 Nothing here loads torch: whoever only reads reports (progress, the welcome page, grading) answers at once.
 """

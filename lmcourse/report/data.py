@@ -12,7 +12,7 @@ REPORT_MIME = "application/vnd.lmcourse.report+json"
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One case: its name (a category, if it is hidden), whether it passed, what differed, and the call."""
+    """Result of one case: its name (a category, if it is hidden), whether it passed, what differed, and the call."""
 
     name: str
     passed: bool
@@ -23,7 +23,7 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class ReportData:
-    """What a check found.
+    """The result of checking one exercise: cases, points, diagnosis.
 
     Attributes:
         exercise: its name.

@@ -1,4 +1,4 @@
-"""A report as nbgrader, a notebook and a terminal show it."""
+"""A report with its displays: a score for nbgrader, HTML for notebooks, text for terminals."""
 
 from __future__ import annotations
 

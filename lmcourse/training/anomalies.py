@@ -1,4 +1,4 @@
-"""What is unusual about a step: an update that was left out, or a gradient far larger than the others."""
+"""Anomalies of a step: a skipped update (fp16 overflow), or a gradient spike."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ is a millionth of what it was, and something else is wrong."""
 
 
 def anomalies(step: int, result: StepResult, spikes: SpikeDetector) -> dict[str, Any]:
-    """What is to be told of a step beyond the usual; a line says it too.
+    """Anomalies of a step as fields of its record; each is logged too.
 
     Args:
         step: its number.

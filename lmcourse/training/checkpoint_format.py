@@ -1,4 +1,4 @@
-"""The format of checkpoints: a folder that is there as a whole or not at all.
+"""The checkpoint format: a folder, written atomically, with a manifest of SHA-256 digests.
 
 model.safetensors   the weights, as `full_checkpoint` writes them on one process
 *.distcp, .metadata weights and optimizer state, as `parallel.sharded_checkpoint` writes them on many

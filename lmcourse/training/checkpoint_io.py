@@ -1,4 +1,4 @@
-"""Write and read checkpoints: of one process with `full_checkpoint`, of many with `parallel.sharded_checkpoint`.
+"""Write and read checkpoints: from one process with `full_checkpoint`, of many with `parallel.sharded_checkpoint`.
 
 The latter is slow to import and seldom needed, so functions that need it import it.
 """

@@ -1,4 +1,4 @@
-"""What a training run is: every choice that changes its result, and how long it goes on."""
+"""Training configuration: every setting that changes the result of a run, and its limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ScheduleName = Literal["constant", "cosine", "wsd"]
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """One run. A step is one update of the weights.
+    """Settings of a training run. A step is one update of the weights.
 
     Attributes:
         steps: of the whole run.
@@ -41,7 +41,7 @@ class TrainingConfig:
         evaluate_every: steps between evaluations, if there is a validation text; None evaluates at the end only.
         checkpoint_every: steps between checkpoints; None saves at the end and where validation is best so far.
         keep_checkpoints: how many of the last ones stay; the one with the best validation loss stays too.
-        max_seconds: stops after the step in which this time is over, whatever the steps; all sittings count.
+        max_seconds: stops after the step in which this time is over, whatever the steps; all sessions count.
         max_tokens: stops before the step that would go beyond it.
         parallel: how processes share the work.
 

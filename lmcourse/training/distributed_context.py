@@ -1,4 +1,4 @@
-"""What a training step asks of the other processes of its run; here, where there is only one."""
+"""Collective operations of a training step; this base class is for a single process."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class DistributedContext:
         return nn.utils.clip_grad_norm_(parameters, math.inf if limit is None else limit)
 
     def make_error(self, message: str) -> BaseException:
-        """What to raise where all processes stop for the same reason: one prints the message, the others only exit."""
+        """The exception to raise where all processes stop for one reason: rank 0 prints it, the others only exit."""
         return CourseError(message)
 
 

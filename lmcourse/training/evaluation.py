@@ -1,4 +1,4 @@
-"""The loss on a text that is not trained on."""
+"""Validation loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run reports: a JSON object per step, one a line, in `metrics.jsonl`."""
+"""Metrics of a run: one JSON object per step and line in `metrics.jsonl`."""
 
 from __future__ import annotations
 

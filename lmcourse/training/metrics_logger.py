@@ -1,4 +1,4 @@
-"""What a run tells: a line of `metrics.jsonl` per step, and its callbacks. Of many processes rank 0 writes it."""
+"""Log the metrics of a run: a line of `metrics.jsonl` per step, and callbacks. Of many processes rank 0 writes it."""
 
 from __future__ import annotations
 

@@ -28,18 +28,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Peak:
-    """What one device can do.
+    """Peak FLOP/s of one device, and where the number comes from.
 
     Attributes:
-        flops: dense FLOP/s.
+        flops_per_second: dense FLOP/s.
         source: whose, in which format, and from where.
     """
 
-    flops: float
+    flops_per_second: float
     source: str
 
     def __str__(self) -> str:
-        return f"{self.flops / 1e12:.4g} TFLOP/s, {self.source}"
+        return f"{self.flops_per_second / 1e12:.4g} TFLOP/s, {self.source}"
 
 
 class MfuMeter:
@@ -60,7 +60,7 @@ class MfuMeter:
 
         A share above 1 cannot be. It is told all the same, and the first time a warning says where to look.
         """
-        share = self.flops_per_token * tokens_per_second / (self.devices * self.peak.flops)
+        share = self.flops_per_token * tokens_per_second / (self.devices * self.peak.flops_per_second)
         if share > 1 and self._plausible:
             self._plausible = False
             log.warning(

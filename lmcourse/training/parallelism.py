@@ -58,7 +58,7 @@ class Parallelism:
 
     @property
     def dp_size(self) -> int:
-        """How many processes see different windows: those of DDP and FSDP2 together."""
+        """The number of data-parallel processes, which see different windows: DDP × FSDP2."""
         return self.data_parallel * self.fsdp
 
 

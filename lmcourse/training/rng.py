@@ -24,7 +24,7 @@ def seed_all(seed: int, *more: int) -> None:
 
 
 def rng_states() -> dict[str, Any]:
-    """Where all generators are, as plain values and tensors; of GPUs, the one in use, if one is."""
+    """The states of all generators, as plain values and tensors; of GPUs, the one in use, if one is."""
     drawn = np.random.get_state(legacy=False)
     in_use = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     return {

@@ -1,4 +1,4 @@
-"""How the learning rate changes over a run: factors of the optimiser's rate, by step.
+"""Learning-rate schedules: the factor of the optimizer's rate at each step.
 
 Steps are counted from 0: step k is the update number k + 1. No update is wasted: a warm-up of W steps goes 1/W, 2/W, …,
 1, not 0, 1/W, …, and a decay over D steps begins at 1 and would reach its floor with the step after its last.

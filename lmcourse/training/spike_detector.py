@@ -1,4 +1,4 @@
-"""Spikes: gradients far larger than usual, which often come before a loss that jumps."""
+"""Detect gradient spikes: norms far larger than usual, which often precede a loss spike."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SpikeDetector:
         self.norms = deque(norms, maxlen=WINDOW)
 
     def observe(self, norm: float) -> float | None:
-        """How many times the usual norm this one is, if that is a spike.
+        """The ratio of a norm to the usual one if it is a spike, else None.
 
         It then counts as one of the last norms, unless it is not finite.
         """

@@ -1,4 +1,4 @@
-"""All that changes while a model is trained, and how it goes into a checkpoint and back."""
+"""The training state: everything that changes during a run, saved to and loaded from checkpoints."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TrainingState:
 
     @property
     def tokens(self) -> int:
-        """How many tokens were learned from."""
+        """Tokens trained on so far."""
         return self.loader.state_dict()["windows"] * self.config.seq_len
 
     def stop_reason(self) -> StopReason | None:

@@ -18,7 +18,7 @@ from lmcourse.training.precision import MixedPrecision
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step found.
+    """Loss and gradient norm of one step.
 
     Attributes:
         loss: what was minimised, in nats per token; the z-loss is part of it.
@@ -48,7 +48,7 @@ def training_step(
     z_loss: float = 0.0,
     distributed: DistributedContext = SINGLE_PROCESS,
 ) -> StepResult:
-    """Update a model once.
+    """One optimizer step.
 
     Args:
         model: from tokens to logits; its gradients are lost.
@@ -91,12 +91,12 @@ def accumulate_gradients(
 
     A model that is cut into stages has a way of its own (`lmcourse.training.parallel.pipeline_parallel`).
     """
-    shares = target_shares(batches, distributed)
-    whole = torch.zeros((), device=shares.device)
-    for number, (batch, share) in enumerate(zip(batches, shares, strict=True), start=1):
+    weights = target_weights(batches, distributed)
+    whole = torch.zeros((), device=weights.device)
+    for number, (batch, weight) in enumerate(zip(batches, weights, strict=True), start=1):
         with distributed.no_sync(model, last=number == len(batches)):
-            loss = share * mean_loss(model, batch, precision, z_loss)
-            # What is shared is the mean over the data-parallel processes; their sum is wanted.
+            loss = weight * mean_loss(model, batch, precision, z_loss)
+            # DDP and FSDP average gradients over the data-parallel processes; their sum is wanted.
             precision.scaler.scale(loss * distributed.dp_size).backward()
         whole += loss.detach()
     return distributed.all_reduce_sum(whole)
@@ -110,7 +110,7 @@ def mean_loss(model: nn.Module, batch: Batch, precision: MixedPrecision, z_loss:
     return next_token_loss(logits, batch.targets, z_loss=z_loss)
 
 
-def target_shares(batches: Sequence[Batch], distributed: DistributedContext) -> Tensor:
-    """What each micro-batch contributes to the targets of the step, those of all data-parallel processes together."""
+def target_weights(batches: Sequence[Batch], distributed: DistributedContext) -> Tensor:
+    """The weight of each micro-batch: its share of the step's targets over all data-parallel processes."""
     counts = torch.stack([(batch.targets != IGNORE_INDEX).sum() for batch in batches])
     return counts / distributed.all_reduce_sum(counts.sum()).clamp(min=1)

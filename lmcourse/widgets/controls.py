@@ -1,4 +1,4 @@
-"""From an abbreviation like (0, 10) to a control with a label.
+"""Make a labelled control from an abbreviation like (0, 10).
 
     (low, high) or (low, high, step)   slider; of integers if all are integers
     Log(low, high)                     slider in equal ratios

@@ -32,7 +32,7 @@ class Explorer(LiveFigure):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What the figure is drawn with at present."""
+        """The arguments with which the figure is drawn at present."""
         return {name: read(control) for name, control in self.controls.items()}
 
     def _redraw(self, change: object) -> None:

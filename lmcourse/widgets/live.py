@@ -1,4 +1,4 @@
-"""A widget where there is a kernel, the same picture standing still everywhere else.
+"""A live widget where there is a kernel, and a static picture of it everywhere else.
 
 GitHub, a PDF and nbval cannot run a widget. So one display carries both: the live view for JupyterLab, and
 the figure of the state it was built in, with its alt text, for all others.

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
@@ -17,7 +18,6 @@ from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.temperature import TemperatureConfig
 
 LONGEST = 9
 """Tokens that every configuration can read."""
@@ -58,7 +58,7 @@ def layers(draw: st.DrawFn, heads: int, d_model: int, d_head: int | None, causal
         rotary=draw(st.none() | st.just(RotaryConfig())) if even else None,
         relative_position_vectors=draw(st.none() | st.builds(RelativePositionVectorsConfig, SIZES, st.booleans())),
         qk_norm=draw(st.none() | QK_NORMS),
-        temperature=draw(st.sampled_from([None, TemperatureConfig(4, 0.1)])),
+        temperature=draw(st.sampled_from([None, AttentionTemperatureConfig(4, 0.1)])),
         soft_cap=draw(st.sampled_from([None, 20.0])),
         bias=draw(st.booleans()),
         out_bias=draw(st.booleans()),
@@ -70,7 +70,7 @@ def layers(draw: st.DrawFn, heads: int, d_model: int, d_head: int | None, causal
 def ends(draw: st.DrawFn, width: int | None, even: bool) -> EmbeddingConfig:
     kinds: list[dict[str, Any]] = [
         {},
-        {"positions": "learned", "max_positions": LONGEST, "offset": draw(st.integers(0, 2))},
+        {"positions": "learned", "max_positions": LONGEST, "position_offset": draw(st.integers(0, 2))},
     ]
     if even:
         kinds.append({"positions": "sinusoidal"})

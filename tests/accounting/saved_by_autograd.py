@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from lmcourse.accounting.saved import SavedTensors, saved_tensors
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
-from lmcourse.models.transformer import Transformer, count_from_zero
+from lmcourse.models.transformer import Transformer, default_positions
 from lmcourse.nn.attention import Attention
 from lmcourse.nn.context import ForwardContext
 
@@ -97,7 +97,7 @@ def saved_by_block(
     """Of the first block, from an input with a gradient, as in the middle of a model."""
     model = build(config, dtype, form)
     x = torch.randn(batch, seq_len, config.d_model, dtype=dtype, requires_grad=True)
-    positions = count_from_zero(torch.zeros(batch, seq_len, dtype=torch.long))
+    positions = default_positions(torch.zeros(batch, seq_len, dtype=torch.long))
     step = ForwardContext(positions, position_bias=model.position_bias)
     with casting(autocast):
         return saved_tensors(lambda: model.blocks[0](x, step), *_owners(model))

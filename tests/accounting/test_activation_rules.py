@@ -17,7 +17,7 @@ from lmcourse.accounting.activation_rules import (
     saved_elements,
 )
 from lmcourse.accounting.saved import saved_tensors
-from lmcourse.models.config import TransformerConfig, repeat
+from lmcourse.models.config import TransformerConfig, repeat_layers
 from lmcourse.models.zoo import find_model
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
@@ -34,7 +34,7 @@ def gpt(layers: int, d_model: int, heads: int, expansion: int = 4, dropout: floa
     attention = AttentionConfig(heads, dropout=dropout)
     layer = LayerConfig(attention, FeedForwardConfig(expansion * d_model, "gelu", gated=False))
     block = BlockConfig(NormConfig("layer", bias=True), dropout=dropout)
-    return TransformerConfig(50_257, d_model, repeat([layer], layers), block)
+    return TransformerConfig(50_257, d_model, repeat_layers([layer], layers), block)
 
 
 class MaskedBlock(nn.Module):

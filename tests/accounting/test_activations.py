@@ -17,6 +17,7 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.feed_forward import Activation, FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
@@ -24,7 +25,6 @@ from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.temperature import TemperatureConfig
 from tests.accounting.random_models import LONGEST, transformers
 from tests.accounting.saved_by_autograd import (
     build,
@@ -65,14 +65,14 @@ PATHS: dict[str, tuple[str, dict[str, Any]]] = {
     "readable, dropout": ("readable", {"dropout": 0.1}),
     "soft cap": ("fused", {"soft_cap": 20.0}),
     "Shaw": ("fused", {"relative_position_vectors": RelativePositionVectorsConfig(2), "dropout": 0.1}),
-    "Shaw, keys only": ("fused", {"relative_position_vectors": RelativePositionVectorsConfig(2, values=False)}),
+    "Shaw, keys only": ("fused", {"relative_position_vectors": RelativePositionVectorsConfig(2, on_values=False)}),
 }
 QK_TRANSFORMS: dict[str, dict[str, Any]] = {
     "halves": {"rotary": RotaryConfig()},
     "interleaved": {"rotary": RotaryConfig(layout="interleaved")},
     "part of a head": {"rotary": RotaryConfig(fraction=0.34)},
     "part, interleaved": {"rotary": RotaryConfig(fraction=0.34, layout="interleaved")},
-    "temperature": {"temperature": TemperatureConfig(2, 0.1)},
+    "temperature": {"temperature": AttentionTemperatureConfig(2, 0.1)},
     **{
         f"{norm.kind} norm, over {over}, late {late}": {
             "rotary": RotaryConfig(fraction=0.34),
@@ -144,7 +144,7 @@ def test_views_where_batch_or_heads_are_one(batch: int, key_heads: int, dropout:
 
 POSITION_BIASES = [
     (bias, precision, form)
-    for bias in (AlibiConfig(), AlibiConfig(rounded=True), RelativePositionBiasConfig(8, 16))
+    for bias in (AlibiConfig(), AlibiConfig(falcon_bf16=True), RelativePositionBiasConfig(8, 16))
     for precision in ("fp32", "bf16", "autocast")
     for form in ("fused", "readable")
 ]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lmcourse.authoring import build, check_built
-from lmcourse.authoring.document import dumps, read_notebook
+from lmcourse.authoring.document import dumps, load_notebook
 from lmcourse.authoring.files import ChapterFiles
 from lmcourse.errors import CourseError
 from tests.authoring.tiny import SOURCE, TINY, line_of, write_source
@@ -31,7 +31,7 @@ def times_of(files: ChapterFiles) -> tuple[int, int]:
 
 def work_in(path: Path) -> bytes:
     """Somebody writes a note into their copy."""
-    notebook = read_notebook(path)
+    notebook = load_notebook(path)
     assert notebook is not None
     notebook.cells[0].source += "\n\nMy note."
     path.write_text(dumps(notebook))
@@ -42,10 +42,10 @@ def test_a_first_build_makes_the_solution_and_the_release(tmp_path: Path) -> Non
     write_source(tmp_path)
     files = ChapterFiles.of(TINY, tmp_path)
     assert [(item.chapter, item.changed) for item in build([TINY], tmp_path)] == [(TINY, True)]
-    solution = read_notebook(files.solution)
+    solution = load_notebook(files.solution)
     assert solution is not None
     assert solution.cells[-1].outputs[0].text == "three lines end here\n"
-    assert read_notebook(files.release) is not None
+    assert load_notebook(files.release) is not None
     made = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert made == {"tiny.py", "tiny.ipynb"}
 
@@ -78,7 +78,7 @@ def test_a_missing_or_stripped_notebook_is_built(tiny_course: Path, files: Chapt
     before = bytes_of(files)
     files.release.unlink()
     assert build([TINY], tiny_course)[0].changed
-    solution = read_notebook(files.solution)
+    solution = load_notebook(files.solution)
     assert solution is not None
     for cell in solution.cells:
         if cell.cell_type == "code":

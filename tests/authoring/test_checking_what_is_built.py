@@ -10,7 +10,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
 from lmcourse.authoring import check_built
-from lmcourse.authoring.document import dumps, read_notebook
+from lmcourse.authoring.document import dumps, load_notebook
 from lmcourse.authoring.files import ChapterFiles
 from tests.authoring.tiny import SOURCE, TINY, write_source
 
@@ -20,7 +20,7 @@ STALE = "is not what tiny.py builds: run `lmcourse build 98`"
 
 
 def edit(path: Path, change: Callable[[NotebookNode], object]) -> None:
-    notebook = read_notebook(path)
+    notebook = load_notebook(path)
     assert notebook is not None
     change(notebook)
     path.write_text(dumps(notebook))

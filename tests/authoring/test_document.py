@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from lmcourse.authoring.document import document, dumps, read_notebook
+from lmcourse.authoring.document import document, dumps, load_notebook
 from tests.authoring.tiny import SOURCE, TINY, source_of
 
 
@@ -71,14 +71,14 @@ def test_metadata_says_nothing_of_this_machine_or_of_jupytext(tmp_path: Path) ->
 
 def test_what_is_no_notebook_reads_as_none(tmp_path: Path) -> None:
     path = tmp_path / "some.ipynb"
-    assert read_notebook(path) is None
+    assert load_notebook(path) is None
     empty = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
     without_source = {"cell_type": "code", "id": "a", "metadata": {}, "outputs": [], "execution_count": None}
     half = [json.dumps(empty | {"cells": [cell]}) for cell in ({}, without_source)]
     for text in ("", "no json", "[]", "null", "{}", *half):
         path.write_text(text)
-        assert read_notebook(path) is None, text
+        assert load_notebook(path) is None, text
     path.write_bytes(b"\xff")
-    assert read_notebook(path) is None
+    assert load_notebook(path) is None
     path.write_text(dumps(made(SOURCE, tmp_path)))
-    assert read_notebook(path) == made(SOURCE, tmp_path)
+    assert load_notebook(path) == made(SOURCE, tmp_path)

@@ -10,7 +10,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader.utils import compute_checksum
 
-from lmcourse.authoring.document import document, dumps, read_notebook
+from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
 from lmcourse.authoring.files import ChapterFiles
 from lmcourse.authoring.release import fingerprint, has_student_work, release
@@ -99,7 +99,7 @@ def test_no_gradebook_is_opened(executed: NotebookNode, student: NotebookNode, m
 def test_work_is_recognised(files: ChapterFiles) -> None:
     assert not has_student_work(files.release.with_name("nowhere.ipynb"))
     assert not has_student_work(files.release)
-    notebook = read_notebook(files.release)
+    notebook = load_notebook(files.release)
     assert notebook is not None
     notebook.cells[1].outputs = [new_output("stream", text="run, and nothing more")]
     files.release.write_text(dumps(notebook))
@@ -117,7 +117,7 @@ def test_a_file_that_we_did_not_build_is_somebodys_work(text: str, files: Chapte
 
 
 def test_a_deleted_cell_or_another_metadata_is_work(files: ChapterFiles) -> None:
-    notebook = read_notebook(files.release)
+    notebook = load_notebook(files.release)
     assert notebook is not None
     for about in ({}, {"lmcourse": "ours"}, {"lmcourse": {"cells": "another"}}):
         notebook.metadata = about

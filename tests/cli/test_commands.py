@@ -20,7 +20,7 @@ from lmcourse.cli import main
 from lmcourse.course import CHAPTERS, available_chapters
 from lmcourse.errors import CourseError
 from lmcourse.exercises import matrix
-from lmcourse.exercises.matrix import Matrix, Row
+from lmcourse.exercises.matrix import Matrix, MisconceptionResult
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading import grader
 from lmcourse.grading.result import SubmissionResult
@@ -232,8 +232,8 @@ def test_grade_prints_points_and_reasons(capsys: pytest.CaptureFixture[str], mon
 # matrix
 
 
-def row(public: float, hidden: float, named: bool) -> Row:
-    return Row("01-floating-point", "ulp", "half a gap", 3, public, hidden, named, named)
+def row(public: float, hidden: float, named: bool) -> MisconceptionResult:
+    return MisconceptionResult("01-floating-point", "ulp", "half a gap", 3, public, hidden, named, named)
 
 
 @pytest.mark.parametrize(

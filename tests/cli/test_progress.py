@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmcourse.course import CHAPTERS
-from lmcourse.progress import read_notebook, read_progress
+from lmcourse.progress import read_notebook_progress, read_progress
 from lmcourse.report import REPORT_MIME, Report, check_id
 
 CHAPTER = CHAPTERS[0]
@@ -112,8 +112,8 @@ def test_a_broken_notebook_is_one_line(tmp_path: Path, text: str) -> None:
 def test_a_notebook_that_is_no_text_or_not_there_is_one_line(tmp_path: Path) -> None:
     path = save(tmp_path)
     path.write_bytes(b"\xff\xfe\x00")
-    assert "cannot be read" in read_notebook(CHAPTER, path).problem
-    assert "No such file" in read_notebook(CHAPTER, tmp_path / "nowhere.ipynb").problem
+    assert "cannot be read" in read_notebook_progress(CHAPTER, path).problem
+    assert "No such file" in read_notebook_progress(CHAPTER, tmp_path / "nowhere.ipynb").problem
 
 
 def test_an_empty_folder_has_no_progress(tmp_path: Path) -> None:

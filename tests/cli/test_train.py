@@ -193,7 +193,7 @@ def test_a_dry_run_is_right_and_writes_nothing(
     assert told["flops"] == STEPS * counted
     assert told["tokens"] == STEPS * 3 * 2 * 16
     assert told["epochs"] == told["tokens"] / told["corpus_tokens"]
-    assert told["seconds"] == pytest.approx(told["flops"] / (told["mfu"] * told["peak"]["flops"]))
+    assert told["seconds"] == pytest.approx(told["flops"] / (told["mfu"] * told["peak"]["flops_per_second"]))
     assert main(list(map(str, words))) == 0
     assert f"{parameters:,}" in capsys.readouterr().out
 

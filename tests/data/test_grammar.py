@@ -10,34 +10,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmcourse.data.grammar import Grammar, Rule
+from lmcourse.data.grammar import Grammar, Production
 
 FINITE = {
-    "s": [Rule(0.5, "a", ("t", "u")), Rule(0.3, "b", ("t",)), Rule(0.2, "c")],
-    "t": [Rule(0.25, "x"), Rule(0.75, "yy", ("u",))],
-    "u": [Rule(0.9, "é"), Rule(0.1, "zz")],
+    "s": [Production(0.5, "a", ("t", "u")), Production(0.3, "b", ("t",)), Production(0.2, "c")],
+    "t": [Production(0.25, "x"), Production(0.75, "yy", ("u",))],
+    "u": [Production(0.9, "é"), Production(0.1, "zz")],
 }
 """A language of a few texts, one symbol in two places, one letter of two bytes."""
 
-BRACKETS = {"s": [Rule(0.2, "(", ("s", "s")), Rule(0.8, ".")]}
+BRACKETS = {"s": [Production(0.2, "(", ("s", "s")), Production(0.8, ".")]}
 """Two may wait for one: a bracket holds two things."""
 
 
-def every_text(rules: dict[str, list[Rule]], stack: tuple[str, ...], least: float) -> Iterator[tuple[str, float]]:
+def every_text(rules: dict[str, list[Production]], stack: tuple[str, ...], least: float) -> Iterator[tuple[str, float]]:
     """All texts of a language whose probability, on the way, stays above `least`; by following every choice."""
     if not stack:
         yield "", 1.0
         return
     for rule in rules[stack[0]]:
         if rule.probability >= least:
-            for rest, p in every_text(rules, (*rule.then, *stack[1:]), least / rule.probability):
+            for rest, p in every_text(rules, (*rule.next_symbols, *stack[1:]), least / rule.probability):
                 yield rule.text + rest, rule.probability * p
 
 
 @pytest.mark.parametrize(
     ("rules", "least", "tolerance"), [(FINITE, 0.0, 1e-12), (BRACKETS, 1e-7, 2e-3)], ids=["finite", "brackets"]
 )
-def test_every_text_written_out(rules: dict[str, list[Rule]], least: float, tolerance: float) -> None:
+def test_every_text_written_out(rules: dict[str, list[Production]], least: float, tolerance: float) -> None:
     grammar = Grammar(rules, "s")
     texts = list(every_text(rules, ("s",), least))
     assert len({text for text, _ in texts}) == len(texts), "a text with two derivations"
@@ -53,7 +53,7 @@ def test_every_text_written_out(rules: dict[str, list[Rule]], least: float, tole
 @given(stop=st.floats(0.05, 0.95))
 def test_a_coin_thrown_until_it_shows_heads(stop: float) -> None:
     """The entropy of a geometric variable is h(p)/p, its mean 1/p (any textbook of information theory)."""
-    grammar = Grammar({"s": [Rule(stop, "H"), Rule(1 - stop, "T", ("s",))]}, "s")
+    grammar = Grammar({"s": [Production(stop, "H"), Production(1 - stop, "T", ("s",))]}, "s")
     coin = -stop * math.log(stop) - (1 - stop) * math.log(1 - stop)
     assert grammar.entropy == pytest.approx(coin / stop)
     assert grammar.expected(lambda _: 1) == pytest.approx(1 / stop)
@@ -63,7 +63,7 @@ def test_a_coin_thrown_until_it_shows_heads(stop: float) -> None:
 @given(deeper=st.floats(0.01, 0.45))
 def test_a_branching_process(deeper: float) -> None:
     """The mean size of a tree whose nodes have two children with probability p is 1/(1 − 2p) (Galton and Watson)."""
-    grammar = Grammar({"s": [Rule(deeper, "(", ("s", "s")), Rule(1 - deeper, ".")]}, "s")
+    grammar = Grammar({"s": [Production(deeper, "(", ("s", "s")), Production(1 - deeper, ".")]}, "s")
     assert grammar.expected(lambda _: 1) == pytest.approx(1 / (1 - 2 * deeper))
 
 
@@ -100,19 +100,22 @@ def test_a_text_of_another_language(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({"s": [Rule(0.5, "a")]}, "probabilities of s"),
-        ({"s": [Rule(1.0, "a"), Rule(0.0, "b")]}, "probabilities of s"),
-        ({"s": [Rule(1.2, "a"), Rule(-0.2, "b")]}, "probabilities of s"),
-        ({"s": [Rule(1.0, "a", ("t",))]}, "no rule for t"),
-        ({"s": [Rule(1.0, "a", ("t",))], "t": []}, "no rule for t"),
-        ({"t": [Rule(1.0, "a")]}, "no rule for s"),
-        ({"s": [Rule(1.0, "")]}, "writes nothing"),
-        ({"s": [Rule(0.3, "cat"), Rule(0.3, "b"), Rule(0.4, "cats")]}, "begin alike, 'cat' and 'cats'"),
-        ({"s": [Rule(0.5, "a"), Rule(0.5, "a", ("s",))]}, "begin alike"),
-        ({"s": [Rule(0.5, "("), Rule(0.5, "[", ("s", "s"))]}, "never end"),
-        ({"s": [Rule(1.0, "a", ("s",))]}, "never end"),
+        ({"s": [Production(0.5, "a")]}, "probabilities of s"),
+        ({"s": [Production(1.0, "a"), Production(0.0, "b")]}, "probabilities of s"),
+        ({"s": [Production(1.2, "a"), Production(-0.2, "b")]}, "probabilities of s"),
+        ({"s": [Production(1.0, "a", ("t",))]}, "no rule for t"),
+        ({"s": [Production(1.0, "a", ("t",))], "t": []}, "no rule for t"),
+        ({"t": [Production(1.0, "a")]}, "no rule for s"),
+        ({"s": [Production(1.0, "")]}, "writes nothing"),
+        (
+            {"s": [Production(0.3, "cat"), Production(0.3, "b"), Production(0.4, "cats")]},
+            "begin alike, 'cat' and 'cats'",
+        ),
+        ({"s": [Production(0.5, "a"), Production(0.5, "a", ("s",))]}, "begin alike"),
+        ({"s": [Production(0.5, "("), Production(0.5, "[", ("s", "s"))]}, "never end"),
+        ({"s": [Production(1.0, "a", ("s",))]}, "never end"),
     ],
 )
-def test_a_grammar_that_is_none(rules: dict[str, list[Rule]], message: str) -> None:
+def test_a_grammar_that_is_none(rules: dict[str, list[Production]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Grammar(rules, "s")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lmcourse.exercises import Exercise, case, check_exercise, script
-from lmcourse.exercises.outcome import evaluate
+from lmcourse.exercises.outcome import run_case
 
 
 class Reference:
@@ -109,8 +109,8 @@ def test_a_constructor_of_another_shape_and_a_missing_method_are_told() -> None:
 
 def test_a_line_whose_value_is_an_object_counts_as_an_object_of_that_class() -> None:
     made = script("it", "w = Window(1)\nw\nw.total()")
-    assert evaluate(Reference, made).failure is not None  # NameError: the script calls it Window
-    assert evaluate(Reference, made, name="Window").value == ["a Window", 0]
+    assert run_case(Reference, made).failure is not None  # NameError: the script calls it Window
+    assert run_case(Reference, made, name="Window").value == ["a Window", 0]
     assert check_exercise(window(cases=[made]), Window).passed
 
 

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from lmcourse.exercises import case
 from lmcourse.exercises.compare import difference
-from lmcourse.exercises.outcome import Outcome, evaluate
+from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.values import NotPlainError, copy_input, format_value, same, to_plain
 
 
 def outcome_of(answer: Callable[..., Any], *inputs: Any, **named: Any) -> Outcome:
-    return evaluate(answer, case("it", *inputs, **named))
+    return run_case(answer, case("it", *inputs, **named))
 
 
 def test_inputs_are_fresh_for_every_case() -> None:
@@ -33,7 +33,7 @@ def test_inputs_are_fresh_for_every_case() -> None:
         return float(x.sum())
 
     for _ in range(2):
-        outcome = evaluate(change, given)
+        outcome = run_case(change, given)
         assert outcome.value == 2
         assert outcome.changed == ("input 1", "input 2", "input 3")
 

@@ -12,7 +12,7 @@ import torch
 
 from lmcourse.exercises import case, check_exercise
 from lmcourse.exercises.isolated_state import MAX_PRINTED_CHARS
-from lmcourse.exercises.outcome import evaluate
+from lmcourse.exercises.outcome import run_case
 from tests.exercises.toy import doubling
 
 CASE = case("one", 1.0)
@@ -29,11 +29,11 @@ def test_random_numbers_are_the_same_every_time_and_the_notebooks_go_on_as_if_no
     random.seed(5)
     torch.rand(1)
     random.random()
-    first = evaluate(draw, CASE).value
+    first = run_case(draw, CASE).value
     assert (torch.rand(1)[0], random.random()) == expected
     torch.manual_seed(6)
     random.seed(6)
-    assert evaluate(draw, CASE).value == first
+    assert run_case(draw, CASE).value == first
 
 
 def test_modes_of_torch_are_put_back() -> None:
@@ -42,7 +42,7 @@ def test_modes_of_torch_are_put_back() -> None:
         torch.set_default_dtype(torch.float64)
         return x / 0
 
-    assert evaluate(meddle, CASE).failure is not None
+    assert run_case(meddle, CASE).failure is not None
     assert torch.is_grad_enabled()
     assert torch.get_default_dtype() == torch.float32
 
@@ -55,7 +55,7 @@ def test_all_kinds_of_talk_stay_off_the_graded_cell(capfd: pytest.CaptureFixture
         warnings.warn("warned", stacklevel=1)
         return x
 
-    outcome = evaluate(talk, CASE)
+    outcome = run_case(talk, CASE)
     assert capfd.readouterr() == ("", "")
     assert outcome.value == 1.0
     assert "printed" in outcome.printed
@@ -70,7 +70,7 @@ def test_a_flood_of_output_is_cut_off() -> None:
             warnings.warn("again", stacklevel=1)
         return x
 
-    outcome = evaluate(flood, CASE)
+    outcome = run_case(flood, CASE)
     assert len(outcome.printed) == MAX_PRINTED_CHARS
     assert len(outcome.warned) == 1
     assert all(len(note) < 250 for note in check_exercise(doubling(), lambda x: flood(2 * x)).notes)

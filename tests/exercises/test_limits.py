@@ -18,7 +18,7 @@ import torch
 from lmcourse.exercises import case
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
-from lmcourse.exercises.outcome import evaluate
+from lmcourse.exercises.outcome import run_case
 
 CASE = case("one", 1.0)
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process limit its own memory")
@@ -26,7 +26,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a pr
 
 def failure_of(answer: Callable[..., Any], seconds: float = 0.2) -> Failure:
     begin = time.monotonic()
-    outcome = evaluate(answer, CASE, seconds=seconds, forbid=("lmcourse",))
+    outcome = run_case(answer, CASE, seconds=seconds, forbid=("lmcourse",))
     assert time.monotonic() - begin < 5
     assert outcome.failure is not None
     return outcome.failure
@@ -169,9 +169,9 @@ def state() -> tuple[Any, ...]:
 @pytest.mark.parametrize("answer", [catches_everything, catches_exception, lambda x: x, lambda x: 1 / 0])
 def test_nothing_is_left_behind(answer: Callable[..., Any]) -> None:
     before = state(), resource.getrlimit(resource.RLIMIT_AS)
-    evaluate(answer, CASE, seconds=0.2, forbid=("lmcourse",))
+    run_case(answer, CASE, seconds=0.2, forbid=("lmcourse",))
     assert (state(), resource.getrlimit(resource.RLIMIT_AS)) == before
-    time.sleep(0.3)  # a strike too many would come now
+    time.sleep(0.3)  # an interrupt too many would come now
 
 
 def test_a_limit_inside_a_limit_leaves_the_outer_one_standing() -> None:
@@ -222,7 +222,7 @@ def test_the_limit_works_where_there_are_no_signals() -> None:
 
 def test_a_limit_in_a_thread_does_not_stop_a_later_profiler() -> None:
     test_the_limit_works_where_there_are_no_signals()
-    assert evaluate(lambda x: sum(x for _ in range(100)), CASE, seconds=5, forbid=("lmcourse",)).value == 100
+    assert run_case(lambda x: sum(x for _ in range(100)), CASE, seconds=5, forbid=("lmcourse",)).value == 100
 
 
 @LINUX

@@ -79,7 +79,7 @@ def test_a_misconception_that_only_the_grade_can_name_breaks_the_proof(monkeypat
 
     proof = prove(monkeypatch, exercise)
     row = proof.rows[-1]
-    assert (row.killed, row.named_hidden, row.named_public, row.named) == (True, True, False, False)
+    assert (row.killed, row.diagnosed_in_grade, row.diagnosed_in_public, row.named) == (True, True, False, False)
     assert not proof.proved
 
 

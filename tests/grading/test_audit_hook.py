@@ -78,9 +78,9 @@ SUSPICIOUS = {
     "patches equal": ("import torch; torch.equal = lambda *_: True", "builtins", "it replaced equal of torch"),
     "patches item": ("import torch; torch.Tensor.item = lambda _: 0", "builtins", "it replaced item of torch.Tensor"),
     "patches us": (
-        "import lmcourse.exercises.outcome as one; one.evaluate = None",
+        "import lmcourse.exercises.outcome as one; one.run_case = None",
         "builtins",
-        "it replaced evaluate of lmcourse.exercises.outcome",
+        "it replaced run_case of lmcourse.exercises.outcome",
     ),
     "stands in": ("sys.modules['lmcourse.errors'] = sys", "builtins", "it replaced lmcourse.errors of sys.modules"),
 }

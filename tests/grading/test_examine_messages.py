@@ -16,7 +16,7 @@ from torch import Tensor
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.failure import Failure
-from lmcourse.exercises.outcome import Outcome, evaluate
+from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.registry import all_exercises
 from lmcourse.exercises.values import Plain, copy_input, same
 from lmcourse.grading.examination.decoding import decode
@@ -218,7 +218,7 @@ def test_an_outcome_arrives_as_it_was() -> None:
         x += 1
         raise ValueError("no\nfurther")
 
-    outcome = evaluate(careless, Case("", (torch.ones(2),)))
+    outcome = run_case(careless, Case("", (torch.ones(2),)))
     assert outcome.failure
     assert outcome.changed == ("input 1",)
     assert outcome_from_plain(decode(encode(outcome_to_plain(outcome)))) == outcome

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from lmcourse.exercises.rules import forbidden_in_source
+from lmcourse.exercises.forbidden_names import forbidden_in_source
 from lmcourse.grading.examination import source_rules
 from lmcourse.grading.examination.code_cells import MAX_CELL_CHARS, MAX_NOTEBOOK_CHARS, cells_of, python_source
 from lmcourse.grading.examination.source_rules import NotebookSource

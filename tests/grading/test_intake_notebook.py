@@ -23,7 +23,7 @@ from lmcourse.grading.intake import files
 from lmcourse.grading.intake import notebook as notebook_format
 from lmcourse.grading.intake.exporter import SubmissionExporter
 from lmcourse.grading.intake.files import UnreadableError, escaped_name, read_file
-from lmcourse.grading.intake.notebook import read_notebook
+from lmcourse.grading.intake.notebook import read_submission
 from tests.grading.strange import REPLACED, nested, sound, with_replaced
 
 SOUND = json.dumps(sound()).encode()
@@ -37,18 +37,18 @@ def written(folder: Path, data: bytes, name: str = "tiny.ipynb") -> Path:
 
 def problem(path: Path) -> str:
     with pytest.raises(UnreadableError) as caught:
-        read_notebook(path)
+        read_submission(path)
     return str(caught.value)
 
 
 def texts(path: Path) -> list[str]:
-    return [cell.source for cell in read_notebook(path).cells]
+    return [cell.source for cell in read_submission(path).cells]
 
 
 def read_or_refused(path: Path) -> None:
     """The oracle: a valid notebook that can be written and read again, or one line."""
     try:
-        notebook = read_notebook(path)
+        notebook = read_submission(path)
     except UnreadableError as error:
         told = str(error)
         assert told.isprintable()
@@ -115,9 +115,9 @@ def test_of_what_a_notebook_says_about_itself_only_plain_values_are_kept(tmp_pat
     said = {"text": "a", "number": 1, "list": ["a"], "deep": [["a"]], "dictionary": {"a": 1}, "nothing": None}
     kept = {"text": "a", "number": 1, "list": ["a"]}
     notes = with_replaced(("metadata", "lmcourse"), said)
-    assert read_notebook(written(tmp_path, json.dumps(notes).encode())).metadata["lmcourse"] == kept
+    assert read_submission(written(tmp_path, json.dumps(notes).encode())).metadata["lmcourse"] == kept
     marks = with_replaced(("cells", 3, "metadata", "nbgrader"), said)
-    assert read_notebook(written(tmp_path, json.dumps(marks).encode())).cells[3].metadata == {"nbgrader": kept}
+    assert read_submission(written(tmp_path, json.dumps(marks).encode())).cells[3].metadata == {"nbgrader": kept}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
@@ -132,7 +132,7 @@ def test_each_format_4(tmp_path: Path, minor: int | None) -> None:
     notebook = with_replaced(("nbformat_minor",), minor)
     for cell in notebook["cells"] if minor is not None and minor < 5 else []:
         cell.pop("id")
-    ids = [cell["id"] for cell in read_notebook(written(tmp_path, json.dumps(notebook).encode())).cells]
+    ids = [cell["id"] for cell in read_submission(written(tmp_path, json.dumps(notebook).encode())).cells]
     assert len(set(ids)) == len(ids)
 
 
@@ -216,7 +216,7 @@ def test_more_than_a_limit_is_refused_and_a_limit_is_not(
     assert told in problem(path)
     marks = sum(path.read_text().count(mark) for mark in ",:[{")
     monkeypatch.setattr(notebook_format, limit, marks if limit == "MAX_VALUES" else 101)
-    read_notebook(path)
+    read_submission(path)
 
 
 def test_a_file_is_read_up_to_the_limit_even_if_it_is_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,7 +302,7 @@ def test_old_formats_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     old = v3.new_notebook(worksheets=[v3.new_worksheet(cells=[v3.new_code_cell("1 + 1")])])
     path = tmp_path / "old.ipynb"
     path.write_bytes(b"\xef\xbb\xbf" + v3.writes_json(old).encode())
-    assert [cell.source for cell in read_notebook(path).cells] == ["1 + 1"]
+    assert [cell.source for cell in read_submission(path).cells] == ["1 + 1"]
 
 
 def test_an_enormous_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,11 +310,11 @@ def test_an_enormous_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "big.ipynb"
     path.write_text("{" + " " * 20 + "}")
     with pytest.raises(UnreadableError, match="clear its outputs"):
-        read_notebook(path)
+        read_submission(path)
 
 
 def test_nested_too_deep_is_unreadable(tmp_path: Path) -> None:
     path = tmp_path / "deep.ipynb"
     path.write_text("[" * 100_000)
     with pytest.raises(UnreadableError, match="open it in JupyterLab"):
-        read_notebook(path)
+        read_submission(path)

@@ -16,7 +16,7 @@ from lmcourse.grading.batch import ExaminationSettings
 from lmcourse.grading.cells import problem_of
 from lmcourse.grading.intake import notebook as notebook_format
 from lmcourse.grading.intake.exporter import SubmissionExporter
-from lmcourse.grading.intake.notebook import read_notebook
+from lmcourse.grading.intake.notebook import read_submission
 from lmcourse.grading.intake.submissions import Assignment
 from lmcourse.grading.preprocessors.restore_cells import RestoreCells
 from lmcourse.grading.workspace import NbgraderWorkspace
@@ -70,7 +70,7 @@ def is_sound(desk: Desk, handed_in: bytes) -> NotebookNode:
     )
     assert problem_of(nb).isprintable()
     # nbgrader reads what it wrote once more, and nothing may be lost then.
-    again = read_notebook(desk.again)
+    again = read_submission(desk.again)
     assert [(cell.source, cell.metadata) for cell in again.cells] == [(cell.source, cell.metadata) for cell in nb.cells]
     assert again.metadata == nb.metadata
     return nb

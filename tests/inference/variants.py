@@ -12,6 +12,7 @@ from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
@@ -20,7 +21,6 @@ from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.temperature import TemperatureConfig
 
 VOCABULARY = 13
 WIDTH = 24
@@ -62,19 +62,21 @@ CONFIGS: dict[str, TransformerConfig] = {
     "thetas": tiny(attention(pattern=WINDOW, rotary=RotaryConfig(theta=10.0)), attention()),
     "partial rope": tiny(attention(rotary=RotaryConfig(fraction=0.5, layout="interleaved"))),
     "alibi": tiny(NOPE, position_bias=AlibiConfig()),
-    "alibi rounded": tiny(NOPE, position_bias=AlibiConfig(rounded=True)),
+    "alibi rounded": tiny(NOPE, position_bias=AlibiConfig(falcon_bf16=True)),
     "alibi window": tiny(replace(NOPE, pattern=WINDOW), NOPE, position_bias=AlibiConfig()),
     "t5 buckets": tiny(replace(NOPE, scale=1.0), position_bias=RelativePositionBiasConfig(8, 16)),
     "learned": tiny(NOPE, embedding=LEARNED),
     "sinusoidal": tiny(NOPE, embedding=EmbeddingConfig(positions="sinusoidal")),
     "relative_position_vectors": tiny(replace(NOPE, relative_position_vectors=RelativePositionVectorsConfig(4))),
     "shaw window": tiny(
-        replace(NOPE, relative_position_vectors=RelativePositionVectorsConfig(4, values=False), pattern=WINDOW)
+        replace(NOPE, relative_position_vectors=RelativePositionVectorsConfig(4, on_values=False), pattern=WINDOW)
     ),
     "soft cap": tiny(attention(soft_cap=2.0), head=HeadConfig(tied=False, soft_cap=3.0)),
     "soft cap window": tiny(attention(soft_cap=2.0, pattern=WINDOW, kv_heads=2), attention(soft_cap=2.0)),
     "qk norm": tiny(attention(qk_norm=QKNormConfig(over="width"))),
-    "temperature": tiny(attention(temperature=TemperatureConfig(4, 0.5), qk_norm=QKNormConfig(after_rotary=True))),
+    "temperature": tiny(
+        attention(temperature=AttentionTemperatureConfig(4, 0.5), qk_norm=QKNormConfig(after_rotary=True))
+    ),
     "parallel": tiny(attention(), block={"branches": "parallel"}),
     "post-norm": tiny(attention(), block={"placement": "post"}, final_norm=None),
 }

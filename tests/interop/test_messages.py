@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lmcourse.errors import CourseError
-from lmcourse.models.config import TransformerConfig, repeat
+from lmcourse.models.config import TransformerConfig, repeat_layers
 from lmcourse.models.interop import FAMILIES, from_hugging_face, to_hugging_face
 from lmcourse.models.interop.convert import family_of
 from lmcourse.models.transformer import Transformer
@@ -105,7 +105,9 @@ def test_a_model_that_a_family_cannot_express(pairs, tmp_path) -> None:
     # Two widths of feed-forward layers: no family has that.
     attention = AttentionConfig(2, rotary=RotaryConfig())
     wide, narrow = (LayerConfig(attention, FeedForwardConfig(width)) for width in (8, 6))
-    config = TransformerConfig(10, 8, repeat([wide, narrow], 2), BlockConfig(NormConfig()), final_norm=NormConfig())
+    config = TransformerConfig(
+        10, 8, repeat_layers([wide, narrow], 2), BlockConfig(NormConfig()), final_norm=NormConfig()
+    )
     assert "no family" in refusal(to_hugging_face, Transformer(config), tmp_path)
     assert "layers" in refusal(to_hugging_face, Transformer(config), tmp_path, family="llama")
 

@@ -13,7 +13,7 @@ from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop import family
 from lmcourse.models.interop.families import FAMILIES
 from lmcourse.models.interop.flat_config import flatten, unflatten
-from lmcourse.models.interop.weight_layouts import Same, Stacked
+from lmcourse.models.interop.weight_layouts import Concatenated, Unchanged
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.block import ParallelBlock
 from lmcourse.nn.norm import Norm
@@ -89,7 +89,7 @@ MISTAKES = [
     ("nemotron", "all turned", lambda f: {"rotary": turned(f, fraction=1.0)}),
     ("falcon-rw", "exact ALiBi", lambda f: {"position_bias": AlibiConfig()}),
     ("falcon-rw", "no ALiBi", lambda f: {"position_bias": None}),
-    ("bloom", "rounded ALiBi", lambda f: {"position_bias": AlibiConfig(rounded=True)}),
+    ("bloom", "rounded ALiBi", lambda f: {"position_bias": AlibiConfig(falcon_bf16=True)}),
     ("bloom", "no norm on the embedding", lambda f: {"embedding_norm": False}),
     ("mpt", "no ALiBi", lambda f: {"position_bias": None}),
     ("cohere-plus", "no norm on q and k", lambda f: {"qk_norm": None}),
@@ -114,7 +114,7 @@ MISTAKES = [
     ("llama4-dense", "window", lambda f: {"local_kind": "window"}),
     ("llama4-dense", "no norm on q and k", lambda f: {"qk_norm": None}),
     ("llama4-dense", "all turned", lambda f: {"rotary_layers": ()}),
-    ("llama4-dense", "another floor", lambda f: {"temperature": replace(f.temperature, floor=9)}),
+    ("llama4-dense", "another floor", lambda f: {"temperature": replace(f.temperature, floor_scale=9)}),
     ("llama4-dense", "half", lambda f: {"rotary": turned(f, layout="half")}),
 ]
 
@@ -207,7 +207,7 @@ def test_buckets_for_both_directions_in_the_decoder_are_seen(pairs) -> None:
 def test_a_square_matrix_that_was_not_transposed_is_seen(pairs) -> None:
     """GPT-2 stores in × out: a square one fits either way."""
     pair, right, ours = pairs("gpt2"), FAMILIES["gpt2"], "blocks.*.attention.out"
-    wrong = replace(right, weights={**right.weights, ours: Same(right.weights[ours].name)})
+    wrong = replace(right, weights={**right.weights, ours: Unchanged(right.weights[ours].name)})
     assert difference(translated(wrong, pair), BY_NAME["gpt2"], pair) > TOLERANCE
 
 
@@ -229,7 +229,7 @@ def test_a_wrong_order_of_fused_heads_is_seen(name, pairs) -> None:
     pair, sample = pairs(name), BY_NAME[name]
     right = FAMILIES[sample.model_type]
     fused = right.weights["blocks.*.attention.qkv"]
-    wrong = replace(right, weights={**right.weights, "blocks.*.attention.qkv": Same(fused.name)})
+    wrong = replace(right, weights={**right.weights, "blocks.*.attention.qkv": Unchanged(fused.name)})
     assert difference(translated(wrong, pair), sample, pair) > TOLERANCE
 
 
@@ -240,7 +240,7 @@ def test_swapped_matrices_are_seen(ours, pairs) -> None:
     first, second, *rest = right.weights[ours].parts
     # Key and value swapped for q, k, v of unequal heights; gate and up otherwise.
     parts = (first, rest[0], second) if rest else (second, first)
-    wrong = replace(right, weights={**right.weights, ours: Stacked(*parts)})
+    wrong = replace(right, weights={**right.weights, ours: Concatenated(*parts)})
     assert difference(translated(wrong, pair), sample, pair) > TOLERANCE
 
 

@@ -50,9 +50,9 @@ def test_an_encoder_with_alibi_reads_backwards_as_well() -> None:
 
 
 def test_rounded_alibi_refuses_a_prefix() -> None:
-    model = Transformer(EVERY["bloom-560m"].with_(position_bias=AlibiConfig(rounded=True)))
+    model = Transformer(EVERY["bloom-560m"].with_(position_bias=AlibiConfig(falcon_bf16=True)))
     with pytest.raises(ValueError, match="rounded ALiBi is for causal attention"):
-        model(tokens(), prefix=torch.tensor([4, 9]))
+        model(tokens(), prefix_lengths=torch.tensor([4, 9]))
 
 
 @torch.no_grad()
@@ -75,11 +75,11 @@ def test_left_padding_changes_no_logit(config: TransformerConfig) -> None:
 @torch.no_grad()
 def test_a_prefix_sees_itself_and_nothing_later(name: str) -> None:
     model, ids, prefix = randomise(Transformer(EVERY[name])), tokens(), torch.tensor([4, 9])
-    before = model(ids, prefix=prefix)
-    inside, behind = model(other(ids, 3), prefix=prefix), model(other(ids, 12), prefix=prefix)
+    before = model(ids, prefix_lengths=prefix)
+    inside, behind = model(other(ids, 3), prefix_lengths=prefix), model(other(ids, 12), prefix_lengths=prefix)
     assert (inside[:, 0] != before[:, 0]).any(-1).all(), "the first token sees the fourth"
     assert torch.equal(behind[:, :12], before[:, :12])
-    assert torch.equal(model(ids, prefix=torch.zeros(2, dtype=torch.long)), model(ids))
+    assert torch.equal(model(ids, prefix_lengths=torch.zeros(2, dtype=torch.long)), model(ids))
 
 
 @DECODER

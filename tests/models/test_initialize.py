@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from lmcourse.models.config import EncoderDecoderConfig, repeat
+from lmcourse.models.config import EncoderDecoderConfig, repeat_layers
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
@@ -48,7 +48,7 @@ def test_an_encoder_and_a_decoder_count_their_own_additions() -> None:
     around = replace(
         decoder.layers[0], attention=replace(decoder.layers[0].attention, pattern=AttentionPattern(causal=False))
     )
-    model = EncoderDecoder(EncoderDecoderConfig(decoder.with_(layers=repeat([around], 5)), decoder))
+    model = EncoderDecoder(EncoderDecoderConfig(decoder.with_(layers=repeat_layers([around], 5)), decoder))
     initialize(model)
     for block in model.encoder.blocks:
         for part in (block.attention.layer.out, block.feed_forward.layer.down):
@@ -96,7 +96,7 @@ def test_fan_in_keeps_the_variance_and_cuts_the_tails() -> None:
 
 def test_tied_weights_stay_tied_and_the_loss_starts_at_ln_v() -> None:
     config = gpt_like(2, 96, 4, vocab_size=300, context=64)
-    model = Transformer(config.with_(layers=repeat(config.layers, 2)))
+    model = Transformer(config.with_(layers=repeat_layers(config.layers, 2)))
     initialize(model)
     assert model.head.linear.weight is model.embedding.tokens.weight
     ids = torch.randint(300, (4, 64))

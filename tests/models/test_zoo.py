@@ -46,11 +46,11 @@ def tolerance(published: int) -> float:
 
 @MODELS
 def test_the_count_is_the_published_one_or_says_why_not(entry: Entry) -> None:
-    if entry.published is None:
+    if entry.published_parameters is None:
         assert entry.note, "nothing proves these sizes: the entry must say where they come from"
         return
-    agrees = abs(entry.parameters - entry.published) <= tolerance(entry.published)
-    assert agrees == (not entry.differs), (entry.parameters, entry.published)
+    agrees = abs(entry.parameters - entry.published_parameters) <= tolerance(entry.published_parameters)
+    assert agrees == (not entry.count_difference), (entry.parameters, entry.published_parameters)
 
 
 @pytest.mark.parametrize(("name", "count"), KNOWN.items())
@@ -153,7 +153,7 @@ def test_ratios_of_the_notes() -> None:
     assert (aspects["bloom-176b"], aspects["t5-v1.1-xxl"], aspects["t5-11b"], aspects["gpt-2-xl"]) == (205, 171, 43, 33)
 
 
-STRETCHES = {
+ROPE_SCALINGS = {
     "llama-3-8b": None,
     "llama-3.1-405b": Llama3RopeScaling(factor=8.0, original_context=8192, low_freq_factor=1.0, high_freq_factor=4.0),
     "llama-3.2-1b": Llama3RopeScaling(factor=32.0, original_context=8192, low_freq_factor=1.0, high_freq_factor=4.0),
@@ -165,11 +165,11 @@ STRETCHES = {
 """As "rope_scaling" has it in Meta's published config.json."""
 
 
-@pytest.mark.parametrize("name", STRETCHES)
+@pytest.mark.parametrize("name", ROPE_SCALINGS)
 def test_later_llamas_scale_their_positions(name: str) -> None:
     entry = find_model(name)
     turned = [layer.attention.rotary for layer in entry.decoder.layers if layer.attention.rotary is not None]
-    assert {rotary.scaling for rotary in turned} == {STRETCHES[name]}
+    assert {rotary.scaling for rotary in turned} == {ROPE_SCALINGS[name]}
     assert "scaling" not in entry.note
 
 
@@ -215,4 +215,4 @@ def test_the_survey_has_a_row_for_every_model() -> None:
     small = [entry for entry in all_models() if len(entry.decoder.layers) <= 12]
     assert [row.name for row in survey(small)] == [entry.name for entry in small]
     for entry in all_models():
-        assert set(entry.really) <= set(survey([find_model("nano")])[0].__dataclass_fields__)
+        assert set(entry.survey_overrides) <= set(survey([find_model("nano")])[0].__dataclass_fields__)

@@ -14,13 +14,13 @@ from torch import Tensor
 from lmcourse.nn.attend import attend_fused, attention_weights, weighted_values
 from lmcourse.nn.attention import Attention, AttentionConfig
 from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
+from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.position_bias import Alibi, AlibiConfig, RelativePositionBias, RelativePositionBiasConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.relative_position_vectors import RelativePositionVectors, RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.temperature import TemperatureConfig
 
 D_MODEL, LENGTH = 48, 13
 BASE = AttentionConfig(heads=6, rotary=RotaryConfig())
@@ -40,7 +40,7 @@ VARIANTS = {
     "QK norm, a scale per head": replace(BASE, kv_heads=2, qk_norm=QKNormConfig(NormConfig("layer"), "heads")),
     "QK norm over the width": replace(BASE, kv_heads=2, qk_norm=QKNormConfig(NormConfig("rms"), "width")),
     "QK norm after RoPE": replace(BASE, qk_norm=QKNormConfig(NormConfig("rms", scale=False), after_rotary=True)),
-    "temperature": replace(BASE, rotary=None, temperature=TemperatureConfig(4, 0.3)),
+    "temperature": replace(BASE, rotary=None, temperature=AttentionTemperatureConfig(4, 0.3)),
     "biases": replace(BASE, bias=True, out_bias=True),
     "scale": replace(BASE, scale=1.0),
 }
@@ -99,7 +99,12 @@ def test_both_forms_agree_on_padded_texts(config: AttentionConfig) -> None:
 
 @pytest.mark.parametrize(
     "bias",
-    [AlibiConfig(), AlibiConfig(rounded=True), RelativePositionBiasConfig(), RelativePositionBiasConfig(causal=False)],
+    [
+        AlibiConfig(),
+        AlibiConfig(falcon_bf16=True),
+        RelativePositionBiasConfig(),
+        RelativePositionBiasConfig(causal=False),
+    ],
 )
 def test_both_forms_agree_with_a_position_bias(bias: AlibiConfig | RelativePositionBiasConfig) -> None:
     torch.manual_seed(3)
@@ -110,9 +115,10 @@ def test_both_forms_agree_with_a_position_bias(bias: AlibiConfig | RelativePosit
 
 
 def test_both_forms_agree_with_a_prefix() -> None:
-    assert_same(BASE, ForwardContext(count(), prefix=torch.tensor([3, 8])))
+    assert_same(BASE, ForwardContext(count(), prefix_lengths=torch.tensor([3, 8])))
     assert_same(
-        replace(BASE, pattern=AttentionPattern("window", 4)), ForwardContext(count(), prefix=torch.tensor([0, LENGTH]))
+        replace(BASE, pattern=AttentionPattern("window", 4)),
+        ForwardContext(count(), prefix_lengths=torch.tensor([0, LENGTH])),
     )
 
 
@@ -168,7 +174,7 @@ def test_shaw_is_the_formula_of_the_paper(values: bool, pattern: AttentionPatter
         replace(
             BASE,
             rotary=None,
-            relative_position_vectors=RelativePositionVectorsConfig(3, values=values),
+            relative_position_vectors=RelativePositionVectorsConfig(3, on_values=values),
             pattern=pattern,
         )
     )
@@ -197,7 +203,7 @@ def test_shaw_is_that_of_transformers() -> None:
         left_max_position_embeddings=3, right_max_position_embeddings=3, attn_implementation="eager",
     )  # fmt: skip
     theirs = wav.modeling_wav2vec2_bert.Wav2Vec2BertSelfAttention(settings).eval()
-    shaw = RelativePositionVectorsConfig(3, values=False)
+    shaw = RelativePositionVectorsConfig(3, on_values=False)
     ours = layer(
         AttentionConfig(
             6, relative_position_vectors=shaw, pattern=AttentionPattern(causal=False), bias=True, out_bias=True
@@ -258,7 +264,7 @@ def test_the_scale_multiplies_the_scores(fused: bool) -> None:
 
 
 def test_temperature_follows_llama_4() -> None:
-    config = replace(BASE, rotary=None, temperature=TemperatureConfig(floor=4, slope=0.1))
+    config = replace(BASE, rotary=None, temperature=AttentionTemperatureConfig(floor_scale=4, slope=0.1))
     sharp, plain = layer(config), layer(replace(config, temperature=None))
     x, positions = text(), count()
     qk, _ = plain.project(x)

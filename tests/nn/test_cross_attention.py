@@ -10,13 +10,13 @@ from torch import Tensor
 
 from lmcourse.nn.attention import Attention, AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.cross_attention import CrossAttention
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.temperature import TemperatureConfig
 
 D_MODEL, LENGTH = 48, 9
 BASE = AttentionConfig(6, kv_heads=2, d_head=10)
@@ -95,7 +95,7 @@ def test_places_within_a_text_mean_nothing_across() -> None:
         pattern=AttentionPattern("window", 2),
         rotary=RotaryConfig(),
         relative_position_vectors=RelativePositionVectorsConfig(3),
-        temperature=TemperatureConfig(2, 0.5),
+        temperature=AttentionTemperatureConfig(2, 0.5),
     )
     attention, plain = CrossAttention(config, D_MODEL), CrossAttention(BASE, D_MODEL)
     randomised(attention)

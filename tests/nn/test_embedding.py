@@ -28,7 +28,7 @@ def test_tokens_alone_are_rows_of_the_matrix() -> None:
 
 
 def test_learned_positions_start_at_the_offset() -> None:
-    embedding = built(EmbeddingConfig("learned", max_positions=7, offset=2))
+    embedding = built(EmbeddingConfig("learned", max_positions=7, position_offset=2))
     assert embedding.positions is not None
     assert embedding.positions.weight.shape == (9, D)
     expected = embedding.tokens.weight[TOKENS] + embedding.positions.weight[AT + 2]
@@ -43,7 +43,7 @@ def test_a_token_that_does_not_exist_is_torchs_to_tell() -> None:
 
 
 def test_the_length_is_known_without_looking() -> None:
-    embedding = built(EmbeddingConfig("learned", max_positions=7, offset=2))
+    embedding = built(EmbeddingConfig("learned", max_positions=7, position_offset=2))
     embedding.check_seq_len(7)
     with pytest.raises(ValueError, match="8 tokens is longer than the 7 positions"):
         embedding.check_seq_len(8)

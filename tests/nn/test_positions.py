@@ -122,7 +122,7 @@ def test_alibi_slopes_and_bias_are_blooms(heads: int) -> None:
 
 @pytest.mark.parametrize("rounded", [False, True])
 def test_alibi_is_a_penalty_on_distance(rounded: bool) -> None:
-    bias = Alibi(AlibiConfig(rounded=rounded), 8, 1)(at(5), at(2, 5))
+    bias = Alibi(AlibiConfig(falcon_bf16=rounded), 8, 1)(at(5), at(2, 5))
     penalty = bias[0, :, 0, 0] - bias[0, :, 0, 1]
     torch.testing.assert_close(penalty, -3 * alibi_slopes(8), atol=0, rtol=0.01)
 

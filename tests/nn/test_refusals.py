@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig, repeat
+from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig, repeat_layers
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
@@ -19,7 +20,6 @@ from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rope_scaling import Llama3RopeScaling, LongRope, Yarn
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.temperature import TemperatureConfig
 
 NORM = NormConfig()
 WIDE = FeedForwardConfig(16)
@@ -63,7 +63,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: RelativePositionBiasConfig(32, 16), "32 buckets up to a distance of 16"),
     (lambda: RelativePositionBiasConfig(9, causal=False), "9 buckets"),
     (lambda: QKNormConfig(over="layer"), "there is no QK-norm over 'layer'"),  # type: ignore[arg-type]
-    (lambda: TemperatureConfig(0, 0.1), "at least 1, not 0"),
+    (lambda: AttentionTemperatureConfig(0, 0.1), "at least 1, not 0"),
     (lambda: AttentionConfig(0), "0 query heads"),
     (lambda: AttentionConfig(6, kv_heads=4), "6 query heads cannot share 4 key heads evenly"),
     (lambda: AttentionConfig(6, kv_heads=0), "cannot share 0 key heads"),
@@ -94,14 +94,14 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: model(
-            layers=repeat([LayerConfig(AttentionConfig(heads), WIDE) for heads in (2, 4)], 2),
+            layers=repeat_layers([LayerConfig(AttentionConfig(heads), WIDE) for heads in (2, 4)], 2),
             position_bias=AlibiConfig(),
         ),
         "layer 1: a position bias is shared",
     ),
     (
         lambda: model(
-            AttentionConfig(2, pattern=AttentionPattern(causal=False)), position_bias=AlibiConfig(rounded=True)
+            AttentionConfig(2, pattern=AttentionPattern(causal=False)), position_bias=AlibiConfig(falcon_bf16=True)
         ),
         "layer 0 sees later tokens: rounded ALiBi is for causal attention",
     ),

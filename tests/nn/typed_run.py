@@ -63,7 +63,7 @@ def every_decoder() -> None:
         model = Transformer(config)
         ids = tokens()
         next_token_loss(model(ids), ids, z_loss=1e-4).backward()
-        model(ids, torch.arange(-3, 18).clamp(min=-1).expand(2, 21), prefix=torch.tensor([2, 5]))
+        model(ids, torch.arange(-3, 18).clamp(min=-1).expand(2, 21), prefix_lengths=torch.tensor([2, 5]))
 
 
 def every_kind_of_attention() -> None:
@@ -71,7 +71,7 @@ def every_kind_of_attention() -> None:
     first = base.layers[0]
     for changes in (
         {"relative_position_vectors": RelativePositionVectorsConfig(4)},
-        {"relative_position_vectors": RelativePositionVectorsConfig(4, values=False)},
+        {"relative_position_vectors": RelativePositionVectorsConfig(4, on_values=False)},
     ):
         attention = AttentionConfig(4, kv_heads=2, dropout=0.1, **changes)
         Transformer(base.with_(layers=(type(first)(attention, first.feed_forward),)))(tokens())

@@ -84,7 +84,7 @@ def test_a_gpu_of_the_table_has_the_dense_peak_of_its_data_sheet(
 ) -> None:
     pretend(monkeypatch, *H200)
     peak = find_peak(torch.device("cuda", 0), precision)
-    assert peak.flops == tflops * 1e12
+    assert peak.flops_per_second == tflops * 1e12
     assert str(peak).startswith(
         f"{tflops} TFLOP/s, the dense {precision} peak of NVIDIA H200 SXM (NVIDIA H200 data sheet"
     )
@@ -93,8 +93,8 @@ def test_a_gpu_of_the_table_has_the_dense_peak_of_its_data_sheet(
 def test_fp32_that_is_multiplied_as_tf32_has_the_peak_of_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, *H200)
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
-    assert find_peak(torch.device("cuda", 0), "fp32").flops == 494.7e12
-    assert find_peak(torch.device("cuda", 0), "bf16").flops == 989.4e12
+    assert find_peak(torch.device("cuda", 0), "fp32").flops_per_second == 494.7e12
+    assert find_peak(torch.device("cuda", 0), "bf16").flops_per_second == 989.4e12
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_cpu_is_measured_in_the_precision_of_the_run(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(mfu_meter, "matmul_rates", rates)
     peak = find_peak(torch.device("cpu"), "bf16")
-    assert (peak.flops, measured) == (7e10, ["bf16"])
+    assert (peak.flops_per_second, measured) == (7e10, ["bf16"])
     assert str(peak).startswith("0.07 TFLOP/s, measured: bf16 product of 1024 × 1024 matrices on ")
 
 

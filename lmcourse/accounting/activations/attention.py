@@ -184,7 +184,7 @@ class _Attention:
         saved.keep(TensorSize(setting.pairs, FLAG))  # ... and masking the mask
         weights = self.weights(q, width if bias is None else max(width, bias.width))
         saved.keep(cast(weights, setting.matmul_bytes), v.spread(setting, q.count))
-        if self.config.relative_position_vectors is not None and self.config.relative_position_vectors.values:
+        if self.config.relative_position_vectors is not None and self.config.relative_position_vectors.on_values:
             self.shaw_product(
                 self.config.relative_position_vectors,
                 self.shaw_sums(self.config.relative_position_vectors, q, weights.width),

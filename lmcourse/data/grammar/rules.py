@@ -1,4 +1,4 @@
-"""A probabilistic grammar that reads its own texts without a doubt, so that their probability and entropy are exact.
+"""An unambiguous probabilistic context-free grammar (PCFG): probability and entropy of its texts are exact.
 
 A text is written with a stack of symbols, at first one. The symbol on top is taken away, one of its rules is drawn, the
 rule's `text` is written, and its symbols `then` go on the stack, the first one on top. The text ends when the stack is
@@ -13,7 +13,7 @@ knows the symbol on top, and at most one of its rules fits what stands there. Th
 
 The entropy of a symbol is that of the choice among its rules plus that of the symbols they lead to,
 
-    H_A = Σ_r p_r (−ln p_r + Σ_{B in r.then} H_B),      that is      H = (I − M)⁻¹ e,
+    H_A = Σ_r p_r (−ln p_r + Σ_{B in r.next_symbols} H_B),      that is      H = (I − M)⁻¹ e,
 
 with M_AB the expected number of Bs in a rule of A, and e_A = −Σ_r p_r ln p_r (Soule, 1974, "Entropies of probabilistic
 grammars"). Expected lengths solve the same equations with the rules' bytes in place of −ln p_r. Nothing is estimated.
@@ -35,18 +35,18 @@ from numpy import ndarray
 
 
 @dataclass(frozen=True)
-class Rule:
-    """One way to write a symbol.
+class Production:
+    """A production of the grammar: one way to rewrite a symbol.
 
     Attributes:
-        probability: of this rule among those of its symbol, more than 0.
+        probability: of this production among those of its symbol, more than 0.
         text: what it writes.
-        then: the symbols that must be written after it, in this order.
+        next_symbols: the symbols that must be written after it, in this order.
     """
 
     probability: float
     text: str
-    then: tuple[str, ...] = ()
+    next_symbols: tuple[str, ...] = ()
 
 
 class Grammar:
@@ -67,7 +67,7 @@ class Grammar:
             nothing, two rules of a symbol that begin alike, or texts of infinite expected length.
     """
 
-    def __init__(self, rules: Mapping[str, Sequence[Rule]], start: str) -> None:
+    def __init__(self, rules: Mapping[str, Sequence[Production]], start: str) -> None:
         self.rules = {symbol: tuple(choices) for symbol, choices in rules.items()}
         self.start = start
         _check(self.rules, start)
@@ -85,10 +85,10 @@ class Grammar:
             symbol = stack.pop()
             rule = self.rules[symbol][bisect(self._cumulative[symbol], source.random())]
             written.append(rule.text)
-            stack.extend(reversed(rule.then))
+            stack.extend(reversed(rule.next_symbols))
         return "".join(written)
 
-    def parse(self, text: str) -> Iterator[Rule]:
+    def parse(self, text: str) -> Iterator[Production]:
         """The rules that wrote the text, or one text after the other, in the order of the writing.
 
         Raises:
@@ -102,7 +102,7 @@ class Grammar:
                 raise ValueError(f"the text {what}, after {position} characters")
             yield rule
             position += len(rule.text)
-            stack.extend(reversed(rule.then))
+            stack.extend(reversed(rule.next_symbols))
             if not stack and position < len(text):
                 stack.append(self.start)
 
@@ -114,7 +114,7 @@ class Grammar:
         """
         return math.fsum(math.log(rule.probability) for rule in self.parse(text))
 
-    def expected(self, value: Callable[[Rule], float]) -> float:
+    def expected(self, value: Callable[[Production], float]) -> float:
         """The mean over texts of the sum of a value over the rules that wrote the text.
 
         That is the value expected where a symbol is rewritten, times how often the symbol is: row `start` of (I − M)⁻¹.
@@ -148,13 +148,13 @@ class Grammar:
         children = np.zeros((len(place), len(place)))
         for symbol, choices in self.rules.items():
             for rule in choices:
-                for child in rule.then:
+                for child in rule.next_symbols:
                     children[place[symbol], place[child]] += rule.probability
         return children
 
 
-def _check(rules: Mapping[str, tuple[Rule, ...]], start: str) -> None:
-    used = {start, *(child for choices in rules.values() for rule in choices for child in rule.then)}
+def _check(rules: Mapping[str, tuple[Production, ...]], start: str) -> None:
+    used = {start, *(child for choices in rules.values() for rule in choices for child in rule.next_symbols)}
     if missing := sorted(symbol for symbol in used if not rules.get(symbol)):
         raise ValueError(f"there is no rule for {', '.join(missing)}")
     for symbol, choices in rules.items():

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from lmcourse.data.grammar.rules import Grammar, Rule
+from lmcourse.data.grammar.rules import Grammar, Production
 from lmcourse.data.grammar.words import HEROES, TOPICS
 
 NUMBERS = {"one": "s", "many": ""}
@@ -35,15 +35,16 @@ NESTED_SUM_PROBABILITY = 0.5
 @cache
 def story_grammar() -> Grammar:
     """The grammar of the stories. A symbol's name is a part of the text and what must be remembered there."""
-    rules: dict[str, list[Rule]] = {
+    rules: dict[str, list[Production]] = {
         "story": _heroes(1.0),
-        "next": [Rule(STORY_END_PROBABILITY, "\n"), *_heroes(1 - STORY_END_PROBABILITY)],
-        "stop": [Rule(1.0, ".")],
-        "close": [Rule(1.0, ")")],
+        "next": [Production(STORY_END_PROBABILITY, "\n"), *_heroes(1 - STORY_END_PROBABILITY)],
+        "stop": [Production(1.0, ".")],
+        "close": [Production(1.0, ")")],
     }
     for hero in HEROES:
         rules[f"opening {hero}"] = [
-            Rule(1 / len(TOPICS), f" is {topic.place}.", (f"body {hero} {name}",)) for name, topic in TOPICS.items()
+            Production(1 / len(TOPICS), f" is {topic.place}.", (f"body {hero} {name}",))
+            for name, topic in TOPICS.items()
         ]
         rules |= {f"body {hero} {topic}": list(_body(hero, topic)) for topic in TOPICS}
     for topic in TOPICS:
@@ -58,32 +59,36 @@ def entropy_per_sentence() -> float:
     return grammar.entropy / grammar.expected(lambda rule: rule.text.count("."))
 
 
-def _heroes(probability: float) -> list[Rule]:
-    return [Rule(p * probability, hero, (f"opening {hero}",)) for hero, p in _ranked(HEROES)]
+def _heroes(probability: float) -> list[Production]:
+    return [Production(p * probability, hero, (f"opening {hero}",)) for hero, p in _ranked(HEROES)]
 
 
-def _body(hero: str, topic: str) -> Iterator[Rule]:
+def _body(hero: str, topic: str) -> Iterator[Production]:
     """The end of the paragraph, or one sentence and the rest of it."""
     rest = f"body {hero} {topic}"
-    yield Rule(PARAGRAPH_END_PROBABILITY, f" So {hero} goes home.\n", ("next",))
+    yield Production(PARAGRAPH_END_PROBABILITY, f" So {hero} goes home.\n", ("next",))
     for value in range(10):
-        yield Rule(SUM_PROBABILITY / 10, f" Now {value} is ", (f"sum {value}", "stop", rest))
+        yield Production(SUM_PROBABILITY / 10, f" Now {value} is ", (f"sum {value}", "stop", rest))
     for number in NUMBERS:
         then = (f"noun {topic} {number}", f"verb {topic} {number}", "stop", rest)
-        yield Rule((1 - PARAGRAPH_END_PROBABILITY - SUM_PROBABILITY) / len(NUMBERS), f" {number.capitalize()}", then)
+        yield Production(
+            (1 - PARAGRAPH_END_PROBABILITY - SUM_PROBABILITY) / len(NUMBERS), f" {number.capitalize()}", then
+        )
 
 
-def _sentence(topic: str) -> dict[str, list[Rule]]:
+def _sentence(topic: str) -> dict[str, list[Production]]:
     words = TOPICS[topic]
-    rules: dict[str, list[Rule]] = {
-        f"object {topic}": [Rule(1 / len(NUMBERS), f" {number}", (f"noun {topic} {number}",)) for number in NUMBERS]
+    rules: dict[str, list[Production]] = {
+        f"object {topic}": [
+            Production(1 / len(NUMBERS), f" {number}", (f"noun {topic} {number}",)) for number in NUMBERS
+        ]
     }
     for number, ending in NUMBERS.items():
         plural = "" if ending else "s"
-        rules[f"noun {topic} {number}"] = [Rule(p, f" {noun}{plural}") for noun, p in _ranked(words.nouns)]
-        acts = [Rule(p, f" {verb}{ending}") for verb, p in _ranked(words.intransitive_verbs)]
-        meets = [Rule(p, f" {verb}{ending}") for verb, p in _ranked(words.transitive_verbs)]
-        meets_whom = [Rule(rule.probability, rule.text, (f"object {topic}",)) for rule in meets]
+        rules[f"noun {topic} {number}"] = [Production(p, f" {noun}{plural}") for noun, p in _ranked(words.nouns)]
+        acts = [Production(p, f" {verb}{ending}") for verb, p in _ranked(words.intransitive_verbs)]
+        meets = [Production(p, f" {verb}{ending}") for verb, p in _ranked(words.transitive_verbs)]
+        meets_whom = [Production(rule.probability, rule.text, (f"object {topic}",)) for rule in meets]
         rules[f"verb {topic} {number}"] = _scaled((1 - RELATIVE_CLAUSE_PROBABILITY) / 2, acts + meets_whom) + _clause(
             topic, number, "verb"
         )
@@ -94,10 +99,10 @@ def _sentence(topic: str) -> dict[str, list[Rule]]:
     return rules
 
 
-def _clause(topic: str, number: str, waiting: str) -> list[Rule]:
+def _clause(topic: str, number: str, waiting: str) -> list[Production]:
     """A relative clause: its noun and verb come first, then the verb that waited for them."""
     return [
-        Rule(
+        Production(
             RELATIVE_CLAUSE_PROBABILITY / len(NUMBERS),
             f" that {inner}",
             (f"noun {topic} {inner}", f"meets {topic} {inner}", f"{waiting} {topic} {number}"),
@@ -106,11 +111,11 @@ def _clause(topic: str, number: str, waiting: str) -> list[Rule]:
     ]
 
 
-def _sum(value: int) -> Iterator[Rule]:
+def _sum(value: int) -> Iterator[Production]:
     """The number itself, or a bracket with a part of it and a sum for what remains."""
-    yield Rule(1 - NESTED_SUM_PROBABILITY if value else 1.0, str(value))
+    yield Production(1 - NESTED_SUM_PROBABILITY if value else 1.0, str(value))
     for part in range(1, value + 1):
-        yield Rule(NESTED_SUM_PROBABILITY / value, f"({part} + ", (f"sum {value - part}", "close"))
+        yield Production(NESTED_SUM_PROBABILITY / value, f"({part} + ", (f"sum {value - part}", "close"))
 
 
 def _ranked(words: Sequence[str]) -> list[tuple[str, float]]:
@@ -118,5 +123,5 @@ def _ranked(words: Sequence[str]) -> list[tuple[str, float]]:
     return [(word, 1 / rank / total) for rank, word in enumerate(words, start=1)]
 
 
-def _scaled(factor: float, rules: list[Rule]) -> list[Rule]:
-    return [Rule(factor * rule.probability, rule.text, rule.then) for rule in rules]
+def _scaled(factor: float, rules: list[Production]) -> list[Production]:
+    return [Production(factor * rule.probability, rule.text, rule.next_symbols) for rule in rules]

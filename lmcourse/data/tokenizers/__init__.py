@@ -1,4 +1,4 @@
-"""Three ways to cut text into tokens: `bytes`, `characters`, and byte pairs, plain (`bpe`) and fast (`fast_bpe`).
+"""Tokenizers: `bytes`, `characters`, and byte pairs, plain (`bpe`) and fast (`fast_bpe`).
 
 `load` makes a tokenizer again from what `to_json` gave.
 """

@@ -1,4 +1,4 @@
-"""Byte pair encoding, plainly: merge the commonest pair of neighbours into a new token, again and again.
+"""Byte pair encoding (BPE) in plain Python: merge the commonest pair of neighbours into a new token, again and again.
 
 Sennrich, Haddow and Birch (2016) merge characters inside words; beginning with bytes instead (Radford et al., 2019)
 makes every text readable, in 256 tokens at worst. Tokens 0 to 255 are the bytes, token 256 + i is what merge i made.
@@ -24,7 +24,7 @@ MIN_PAIR_COUNT = 2
 
 
 class BPETokenizer:
-    """Byte pair encoding with a list of merges.
+    """Byte-level BPE tokenizer with a list of merges.
 
     Args:
         merges: pairs of tokens, in the order in which they were learned; merge i makes token 256 + i.

@@ -1,4 +1,4 @@
-"""The tokenizer that needs no training: a token is a byte of the text's UTF-8."""
+"""Byte tokenizer, which needs no training: a token is a byte of the text's UTF-8."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class ByteTokenizer:
         return b"".join(look_up(BYTES, tokens)).decode(errors="replace")
 
     def to_json(self) -> dict[str, Any]:
-        """Its kind says everything."""
+        """Its `kind` alone: it has no other state."""
         return {"kind": "bytes"}

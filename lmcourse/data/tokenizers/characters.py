@@ -1,4 +1,4 @@
-"""A token for each character that a text has: small vocabularies, long sequences, nothing else can be read."""
+"""Character tokenizer, a token per character of the training text: a small vocabulary, and nothing else can be read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CharacterTokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str]) -> CharacterTokenizer:
-        """For the characters of these texts, in Unicode's order.
+        """A tokenizer for the characters of these texts, in Unicode's order.
 
         Raises:
             ValueError: the texts have none.

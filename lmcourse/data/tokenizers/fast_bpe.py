@@ -28,7 +28,7 @@ Encode = Callable[[str], list[int]]
 
 
 class FastBPETokenizer(BPETokenizer):
-    """Byte pairs at the speed of Rust.
+    """Byte-level BPE tokenizer whose merges run in Rust.
 
     Raises:
         CourseError: neither `tiktoken` nor `tokenizers` is installed (to train, it must be `tokenizers`).

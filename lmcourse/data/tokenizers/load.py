@@ -1,4 +1,4 @@
-"""A tokenizer again, from what its `to_json` gave."""
+"""Load a tokenizer from what its `to_json` gave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all tokenizers share: text to UTF-8, and tokens to what they stand for."""
+"""Helpers of all tokenizers: text to UTF-8, and tokens to their characters or bytes."""
 
 from __future__ import annotations
 

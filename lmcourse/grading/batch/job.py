@@ -1,4 +1,4 @@
-"""One notebook to examine, as a value: what a worker has to know, and nothing that it could look up."""
+"""A grading job as plain data: one notebook, and what a worker needs to examine it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lmcourse.grading.sandbox.filesystem import PACKAGE
 
 @dataclass(frozen=True)
 class ExaminationSettings:
-    """How the notebooks of a run are examined.
+    """Settings of a grading run that hold for all its notebooks.
 
     Attributes:
         isolation: how a notebook is kept apart from the machine.
@@ -37,7 +37,7 @@ class ExaminationSettings:
 
 @dataclass(frozen=True)
 class ExaminationJob:
-    """One notebook.
+    """The job of examining one notebook.
 
     Attributes:
         assignment: the id of its chapter, which names the exercises.

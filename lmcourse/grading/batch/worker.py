@@ -1,4 +1,4 @@
-"""The program that examines one notebook after the other: a line of JSON in, a line of JSON out.
+"""The worker program: examines one notebook after the other, a line of JSON in, a line of JSON out.
 
 It holds references, hidden cases and seeds, and is trusted; the notebooks run in processes of their own, in a sandbox.
 It ends when its standard input does, also in the middle of a notebook, so nothing is left behind by a grader that

@@ -1,4 +1,4 @@
-"""Who examines notebooks: worker processes on this machine, or, in the same way, the workers of a cluster."""
+"""A pool of worker processes that examine notebooks, on this machine or in a Dask cluster."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Pool:
 
 
 def result_from_answer(answer: Mapping[str, Any]) -> ExaminationResult:
-    """What a worker's answer says.
+    """Parse the answer of a worker.
 
     Raises:
         CourseError: it cannot examine notebooks.

@@ -1,4 +1,4 @@
-"""What grading a class tells its teacher: one page to read, and four tables to calculate with.
+"""The teacher's report on a class: one HTML page and four CSV tables.
 
 It reads the results of grading. A `section` holds what is counted of one assignment: `statistics` (scores and
 exercises), `dropoff` (what goes wrong, and where learners get no further) and `flags` (what somebody should look at).

@@ -1,4 +1,4 @@
-"""What goes wrong, at which exercise learners get no further, and so what to explain next."""
+"""Frequent mistakes, the exercises at which learners stop, and advice on what to explain next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_ADVICE = 3
 
 @dataclass(frozen=True)
 class Mistake:
-    """Something that goes wrong in the answers of some learners to one exercise.
+    """A mistake that several answers to one exercise have in common.
 
     Attributes:
         question: the exercise.
@@ -31,7 +31,7 @@ class Mistake:
 
 
 def mistakes_in(question: Question, results: Sequence[SubmissionResult]) -> tuple[Mistake, ...]:
-    """What goes wrong in the answers to one exercise that do not earn all points, the most frequent first."""
+    """Mistakes in the answers to one exercise that do not earn all points, the most frequent first."""
     found: dict[str, list[str]] = {}
     for result in results:
         if status_of(result, question.name) in ("partly", "wrong"):
@@ -44,13 +44,13 @@ def mistakes_in(question: Question, results: Sequence[SubmissionResult]) -> tupl
 
 
 def most_frequent_first(mistakes: Sequence[Mistake]) -> tuple[Mistake, ...]:
-    """By the number of learners; where it is the same, in the order of the notebook and then of the alphabet."""
+    """Sort mistakes by the number of learners; ties by the order of the notebook, then by the alphabet."""
     return tuple(sorted(mistakes, key=lambda one: (-len(one.students), one.question.number, one.sentence)))
 
 
 @dataclass(frozen=True)
 class DropOff:
-    """One exercise, as a place to stop: for somebody who began, the first that they did not solve.
+    """How many learners stopped at one exercise: the first that they did not solve, having begun.
 
     Attributes:
         question: the exercise.
@@ -70,26 +70,26 @@ class DropOff:
 
     @property
     def went_on(self) -> int:
-        """How many of those who stopped here did not give up."""
+        """How many of those who stopped here did not give up (see `gave_up`)."""
         return len(self.stopped) - len(self.gave_up)
 
 
 def first_unsolved(result: SubmissionResult, questions: Sequence[Question]) -> Question | None:
-    """Where somebody stopped; nothing if they solved everything, or answered nothing at all."""
+    """The first exercise that somebody did not solve; None if they solved everything, or answered nothing at all."""
     if not has_begun(result):
         return None
     return next((question for question in questions if status_of(result, question.name) != "solved"), None)
 
 
 def gave_up(result: SubmissionResult, questions: Sequence[Question]) -> bool:
-    """Whether they answered nothing after the place where they stopped. After the last exercise nothing is asked."""
+    """Whether a learner answered nothing after the first unsolved exercise; never, if that is the last one."""
     stop = first_unsolved(result, questions)
     later = [question for question in questions if stop and question.number > stop.number]
     return bool(later) and all(status_of(result, question.name) == "unanswered" for question in later)
 
 
 def dropoffs_in(questions: Sequence[Question], results: Sequence[SubmissionResult]) -> tuple[DropOff, ...]:
-    """Every exercise as a place to stop, in the notebook's order."""
+    """The drop-off at every exercise, in the notebook's order."""
     reached = sum(has_begun(result) for result in results)
     dropoffs = []
     for question in questions:
@@ -111,7 +111,7 @@ def dropoffs_in(questions: Sequence[Question], results: Sequence[SubmissionResul
 
 @dataclass(frozen=True)
 class Advice:
-    """What a teacher can do about one place, with code in `backticks`. Nothing in it was written by a learner.
+    """Advice to a teacher about one exercise, with code in `backticks`. Nothing in it was written by a learner.
 
     Attributes:
         place: how many stop where.

@@ -1,4 +1,4 @@
-"""What somebody should look at: evidence of tampering, and answers that are the same. None of it changes a mark."""
+"""Submissions to review by hand: evidence of tampering, and identical answers. None of it changes a mark."""
 
 from __future__ import annotations
 

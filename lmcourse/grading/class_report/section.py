@@ -1,4 +1,4 @@
-"""Everything that is counted about one assignment."""
+"""The statistics of one assignment, put together for the report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lmcourse.grading.result import SubmissionResult
 
 @dataclass(frozen=True)
 class Section:
-    """One assignment.
+    """The section of the report on one assignment.
 
     Attributes:
         assignment, title: its id, and what a reader calls it.
@@ -64,7 +64,7 @@ def sections_of(results: Sequence[SubmissionResult]) -> list[Section]:
 
 
 def section_of(assignment: str, results: Sequence[SubmissionResult]) -> Section:
-    """What is to be told of these submissions to one assignment."""
+    """The section on these submissions to one assignment."""
     ordered = tuple(sorted(results, key=lambda result: result.student.casefold()))
     graded = [result for result in ordered if is_graded(result)]
     questions = questions_of(assignment, graded)

@@ -1,4 +1,4 @@
-"""How a class did in one assignment: its exercises, the status of each learner in each, and the scores."""
+"""Statistics of one assignment: exercises, the status of each learner in each, and scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def has_begun(result: SubmissionResult) -> bool:
 
 
 def status_of(result: SubmissionResult, exercise: str) -> Status:
-    """All points of an exercise, some, none, or not answered. No report is no answer."""
+    """The status of an exercise: all points, some, none, or not answered. No report is no answer."""
     report = result.reports.get(exercise)
     if report is None or not report.answered:
         return "unanswered"
@@ -64,7 +64,7 @@ def chapter_of(assignment: str) -> Chapter | None:
 
 
 def title_of(assignment: str) -> str:
-    """What a reader calls it: "08 · Attention"."""
+    """The number and title of a chapter: "08 · Attention"."""
     chapter = chapter_of(assignment)
     return f"{chapter.number} · {chapter.title}" if chapter else assignment or "Not recognised"
 
@@ -176,7 +176,7 @@ class FailedCategory:
 
 @dataclass(frozen=True)
 class ExerciseStatistics:
-    """One exercise.
+    """Counts of outcomes, mistakes and failed categories of one exercise.
 
     Attributes:
         question: which.

@@ -1,4 +1,4 @@
-"""A report in its folder: complete, or not at all."""
+"""Write the report into its folder atomically."""
 
 from __future__ import annotations
 

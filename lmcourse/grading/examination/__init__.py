@@ -1,4 +1,4 @@
-"""Grading a class that is not trusted: a notebook answers from a process of its own, which knows nothing of the marks.
+"""Grade untrusted notebooks: each runs in a process of its own, which answers cases and knows nothing of the marks.
 
 `examine` is the way in. Follow a case: `launchers` (who starts the process: a plain one, or a fork server) →
 `notebook_process` (asks, believes nothing) → `channel` (`messages` over a socket, by `encoding` and `decoding`) →

@@ -1,4 +1,4 @@
-"""Messages over a socket whose other end may send anything, or nothing.
+"""Length-limited messages over a socket whose other end is not trusted.
 
 length of the message (4 bytes) | message (see `encoding`)
 """

@@ -1,4 +1,4 @@
-"""The program that runs a notebook and answers for it: the only one that holds a learner's objects.
+"""The process that runs a learner's cells and answers cases on request; only it holds the learner's objects.
 
 It gets requests over the socket that is its standard input, one at a time: to run the text of a cell, or to put a case
 to something that the cells defined. It knows neither what is right nor what a case is for. Nothing that it says is
@@ -28,9 +28,9 @@ import torch
 import lmcourse.exercises
 import lmcourse.notebook
 from lmcourse.exercises.failure import Failure, failure_of
+from lmcourse.exercises.forbidden_names import forbidden_in_source
 from lmcourse.exercises.isolated_state import BoundedBuffer
-from lmcourse.exercises.outcome import Outcome, evaluate
-from lmcourse.exercises.rules import forbidden_in_source
+from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.values import Plain
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.code_cells import compile_cell
@@ -109,7 +109,7 @@ def _evaluate_case(request: dict[str, Any], names: dict[str, Any]) -> Plain:
         return outcome_to_plain(Outcome(failure=not_defined(name)))
     answer = (lambda: names[name]) if request["value"] else names[name]
     case, forbid = case_from_plain(request["case"]), tuple(request["forbid"])
-    outcome = evaluate(answer, case, name=name, seconds=request["seconds"], forbid=forbid)
+    outcome = run_case(answer, case, name=name, seconds=request["seconds"], forbid=forbid)
     if not request["value"]:
         outcome = replace(outcome, forbidden=(*outcome.forbidden, *_forbidden(answer, forbid)))
     try:

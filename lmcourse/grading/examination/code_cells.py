@@ -80,7 +80,7 @@ def _is_python(text: str) -> bool:
 
 
 def why_not_python(source: str) -> str:
-    """What keeps a cell from being read as Python, in one line."""
+    """Why a cell cannot be read as Python, in one line."""
     if len(source) > MAX_CELL_CHARS:
         return f"this cell has more than {MAX_CELL_CHARS:,} characters"
     try:

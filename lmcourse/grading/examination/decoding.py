@@ -1,4 +1,4 @@
-"""Plain values from bytes that anybody may have written.
+"""Decode plain values from bytes of an untrusted sender.
 
 `decode` trusts nothing: whatever the bytes are, it gives a plain value within the limits or raises `ProtocolError`. The
 format is that of `encoding`.

@@ -1,4 +1,4 @@
-"""Plain values as bytes, for a connection whose other end is not trusted: the format, and its writing.
+"""Encode plain values as bytes, for a connection whose other end is not trusted: the format, and its encoder.
 
     length of the JSON (4 bytes) | JSON | the bytes of the tensors, one after the other
 
@@ -49,7 +49,7 @@ class ProtocolError(ValueError):
 
 @dataclass(frozen=True)
 class MessageLimits:
-    """How much a message may hold.
+    """Size limits of a message.
 
     Attributes:
         text: bytes of its JSON.

@@ -1,4 +1,4 @@
-"""Grading a notebook from outside: its process answers, this one knows what is right."""
+"""Grade a notebook from outside: its process runs the code, this one compares outcomes with the reference."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class _Examination:
         try:
             process = self._running_process()
             for index in order:
-                rest = outcomes[index] = process.evaluate(exercise, cases[index])
+                rest = outcomes[index] = process.run_case(exercise, cases[index])
                 if rest.failure and rest.failure.kind == "TimeLimitExceeded":
                     break
         except LostError as error:

@@ -1,4 +1,4 @@
-"""The questions of an exercise and their right answers, worked out once for all submissions of a grading run."""
+"""Cases of an exercise and the reference's outcomes, computed once for all submissions of a grading run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Answer, Exercise, Misconception
-from lmcourse.exercises.outcome import Outcome, evaluate
+from lmcourse.exercises.outcome import Outcome, run_case
 
 REFERENCE_SECONDS = 60.0
 """Time limit of the right answer to a case, which is not in a hurry."""
@@ -32,7 +32,7 @@ class Expectations:
         self._kept: dict[tuple[int, int], Outcome] = {}
 
     def expected(self, case: Case) -> Outcome:
-        """What the reference gives.
+        """The outcome of the reference on a case.
 
         Args:
             case: one of `cases`.
@@ -49,7 +49,7 @@ class Expectations:
         return outcome
 
     def guess(self, wrong: Misconception, case: Case) -> Outcome:
-        """What a known wrong answer gives.
+        """The outcome of a known wrong answer on a case.
 
         Args:
             wrong: one of the exercise's misconceptions.
@@ -60,7 +60,7 @@ class Expectations:
     def _outcome(self, answer: Answer, case: Case, seconds: float) -> Outcome:
         key = (id(answer), id(case))  # both live as long as this object does
         if key not in self._kept:
-            outcome = evaluate(answer, case, name=self.exercise.name, seconds=seconds)
+            outcome = run_case(answer, case, name=self.exercise.name, seconds=seconds)
             if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES:
                 return outcome
             self._kept[key] = outcome

@@ -1,4 +1,4 @@
-"""Who starts the process of a notebook and ends it: what every launcher offers, and the simplest one.
+"""Launchers start and kill a notebook's process: their interface, and the one without a sandbox.
 
 The other launcher is `lmcourse.grading.fork_server.ForkServer`.
 """
@@ -37,7 +37,7 @@ class LaunchedProcess(Protocol):
         """Why the launcher killed it, in half a sentence ("it used more than 2048 MiB of memory"), or nothing."""
 
     def evidence(self) -> list[Evidence]:
-        """What was noticed of it so far; complete once it has been killed."""
+        """Evidence of tampering so far; complete once it has been killed."""
 
 
 class Launcher(Protocol):

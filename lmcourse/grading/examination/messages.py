@@ -1,4 +1,4 @@
-"""Cases, outcomes and what came of cells, as plain values, so that they can be sent.
+"""Convert cases, outcomes and results of cells to and from plain values for sending.
 
 A case goes out without what it is about. What comes back is from somebody who may lie: each field is checked.
 """
@@ -28,7 +28,7 @@ MAX_CELL_PRINTED_CHARS = 4_000_000
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """What came of a cell: what it printed, whether that was too much, and the failure it ended with."""
+    """Result of running a cell: its output, whether that was too much, and the failure it ended with."""
 
     printed: str = ""
     flooded: bool = False
@@ -88,7 +88,7 @@ def outcome_from_plain(value: Plain) -> Outcome:
 
 
 def cell_to_plain(cell: CellOutcome) -> dict[str, Plain]:
-    """What to send of a cell that was run."""
+    """The outcome of a cell as a plain value to send."""
     return {
         "printed": replace_surrogates(cell.printed),
         "flooded": cell.flooded,
@@ -97,7 +97,7 @@ def cell_to_plain(cell: CellOutcome) -> dict[str, Plain]:
 
 
 def cell_from_plain(value: Plain) -> CellOutcome:
-    """What came of a cell, from somebody who is not trusted.
+    """The outcome of a cell, from an untrusted sender.
 
     Raises:
         ProtocolError: the value is none that `cell_to_plain` gives.

@@ -1,4 +1,4 @@
-"""Why a notebook has no answer under an exercise's name, in a sentence that its author can act on."""
+"""Explain why a notebook does not define an exercise's name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_NAMES = 200
 
 
 def not_defined(name: str) -> Failure:
-    """What putting a case to a name that is not there gives."""
+    """The outcome of a case whose exercise's name is not defined."""
     return Failure(("NameError",), f"name '{name}' is not defined")
 
 

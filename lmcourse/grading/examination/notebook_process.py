@@ -1,4 +1,4 @@
-"""A notebook in a process of its own, seen from outside: it is told what to run, and what it says is checked."""
+"""The grader's side of a notebook's process: sends requests with timeouts, and validates the answers."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class NotebookProcess:
         self._process.kill()
 
     def evidence(self) -> list[Evidence]:
-        """What was noticed of it so far; complete once it is closed."""
+        """Evidence of tampering so far; complete once it is closed."""
         return [*self._found, *self._process.evidence()]
 
     def run(self, text: str, number: int) -> CellOutcome:
@@ -126,7 +126,7 @@ class NotebookProcess:
             self._note("flood", f"{where} printed more than {MAX_CELL_PRINTED_CHARS:,} characters.")
         return outcome
 
-    def evaluate(self, exercise: Exercise, case: Case) -> Outcome:
+    def run_case(self, exercise: Exercise, case: Case) -> Outcome:
         """Put a case to the answer. What the case is called, and what is right, is not sent."""
         request = {
             "name": exercise.name,

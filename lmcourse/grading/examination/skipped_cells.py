@@ -15,7 +15,7 @@ import ast
 import builtins
 from collections.abc import Collection, Iterable, Sequence
 
-from lmcourse.exercises.rules import global_names
+from lmcourse.exercises.forbidden_names import global_names
 from lmcourse.grading.examination.code_cells import Cell, bound_names, compile_cell, imported_names
 
 DISPLAY_MODULES = ("lmcourse.notebook", "lmcourse.plots", "lmcourse.widgets", "lmcourse.exercises", "lmcourse.chapters")

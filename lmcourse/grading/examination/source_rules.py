@@ -1,11 +1,11 @@
-"""The rules of an exercise, judged on the text of a notebook that is never run here.
+"""Find forbidden names in the source of a notebook, without running it.
 
 `forbidden_in_source` follows functions to the helpers they use, so it wants functions. It gets stand-ins: each
 statement of the notebook that gives something a name becomes the body of a function of that name, together with the
 imports it uses. That function is compiled, which runs nothing of it, and never called.
 
-A text can hide what it does (`getattr(torch, "soft" + "max")`): that is what the watch is for. A learner who patches
-the watch as well has broken a rule unseen, but still has to give right answers.
+A text can hide what it does (`getattr(torch, "soft" + "max")`): the recorder of calls sees that. A learner who patches
+the recorder as well has broken a rule unseen, but still has to give right answers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import linecache
 from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType
 
-from lmcourse.exercises.rules import computed, forbidden_in_source, global_names
+from lmcourse.exercises.forbidden_names import computed, forbidden_in_source, global_names
 from lmcourse.grading.examination.code_cells import Definition, compile_cell
 
 Import = ast.Import | ast.ImportFrom

@@ -1,4 +1,4 @@
-"""What honest work never mentions: a reading of the cells for a human, who decides what it means.
+"""Static search for code that honest answers never contain; a person decides what it means.
 
 It finds what is written plainly, and nothing that is built from pieces. Whether any of it ran, or would have got
 anywhere, it does not know. It changes no mark.
@@ -64,7 +64,7 @@ Findings = Iterator[tuple[EvidenceKind, str]]
 
 
 def suspicious_code(cells: Sequence[Cell]) -> list[Evidence]:
-    """What was found, each thing once for a cell.
+    """The findings, each once per cell.
 
     Args:
         cells: of the notebook.

@@ -1,4 +1,4 @@
-"""An audit hook in the notebook's own process: it reports over a pipe what honest work does not do.
+"""Install an audit hook (PEP 578) in the notebook's process, which reports suspicious events over a pipe.
 
 Python itself calls it at each of its "audit events" (PEP 578), and it cannot be taken out again. `audit_hook.py` is its
 code; here stand the events that it reports, and how it is put where the notebook's code has no name for it. All
@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from lmcourse.exercises import limits, watch
+from lmcourse.exercises import forbidden_calls, limits
 from lmcourse.exercises.values import Plain
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.sandbox import WORK_DIR, filesystem
@@ -125,7 +125,7 @@ def prepare_audit_hook() -> None:
         writable_folders=tuple(f"{place}/" for place in WRITABLE_FOLDERS),
         readable_files=READABLE_FILES,
         suspicious_modules=SUSPICIOUS_MODULES,
-        tracers=[*_tracers(limits), *_tracers(watch), *_tracers(threading)],
+        tracers=[*_tracers(limits), *_tracers(forbidden_calls), *_tracers(threading)],
         time_limit=limits.TimeLimitExceeded,
         unpatched=list(_unpatched()),
     )

@@ -41,7 +41,7 @@ def configure(
     time_limit: type[BaseException],
     unpatched: Sequence[tuple[str, Mapping[str, Any], Collection[str]]],
 ) -> None:
-    """Set what is usual.
+    """Set what is allowed.
 
     Args:
         readable_folders: beginnings of paths that are nobody's secret, each with a slash at its end.
@@ -86,7 +86,7 @@ def hook(event: str, details: Any) -> None:
         if what:
             report(entry[0], what)
     except BaseException as error:  # at the end of the stack, or from a signal handler
-        if type(error) is not state["time_limit"]:  # which strikes again
+        if type(error) is not state["time_limit"]:  # which is raised again
             missed[event] = True
 
 

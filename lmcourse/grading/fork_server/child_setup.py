@@ -1,4 +1,4 @@
-"""From the fork parent to a notebook's process: two forks, and on the way everything is taken that it must not have.
+"""Fork a sandboxed child: two forks with namespaces, mounts and limits, dropping privileges on the way.
 
     parent ──fork──> init ──fork──> child
                      process 1 of the new namespace      runs the notebook
@@ -41,7 +41,7 @@ SETTABLE_SIGNALS = set(range(1, signal.NSIG)) - {signal.SIGKILL, signal.SIGSTOP,
 
 @dataclass(frozen=True)
 class ChildSetup:
-    """What each child is given.
+    """Settings of every child, and how to fork one.
 
     Args:
         scratch: bytes of each folder in memory.

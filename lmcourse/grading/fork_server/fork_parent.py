@@ -1,4 +1,4 @@
-"""The program that has torch loaded and forks a child when it is told to. It runs in bubblewrap, and only our code.
+"""The program that preloads torch and forks a child on request. It runs in bubblewrap, and runs only our code.
 
 Its standard input is a socket to the grader (see `protocol`). It ends when the grader hangs up.
 """

@@ -1,4 +1,4 @@
-"""A launcher that has torch loaded already: each notebook gets a fork, in a sandbox of its own."""
+"""A launcher with torch preloaded: each notebook gets a forked process in a sandbox of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The system calls of Linux that Python 3.11 has no names for.
+"""Linux system calls that Python 3.11 does not wrap: mount, clone with namespaces, capabilities.
 
 Only our own code makes them; a sandboxed process is refused most.
 """
@@ -30,7 +30,7 @@ _libc = ctypes.PyDLL(None, use_errno=True)  # PyDLL: nothing else of Python may 
 
 
 def fork_into(namespaces: int) -> int:
-    """`os.fork`, but the new process is the first one in namespaces of its own: 0 there, its number here.
+    """fork() into new namespaces (clone(2)), as their first process; returns 0 in the child, its pid in the parent.
 
     unshare(2) would do for all but processes: an ordinary user's fork parent cannot go back to its own afterwards.
 

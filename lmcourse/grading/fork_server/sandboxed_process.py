@@ -1,4 +1,4 @@
-"""A notebook's process as the grader sees it: watched from outside by a thread, and killed."""
+"""A notebook's sandboxed process: monitored by a thread of the grader, and killed."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class SandboxedProcess:
         return self._kill_reason
 
     def evidence(self) -> list[Evidence]:
-        """What was noticed; complete once it has been killed."""
+        """Evidence of tampering; complete once it has been killed."""
         return [*self._found, *self._reports.evidence()]
 
     def _watch(self) -> None:
@@ -170,7 +170,7 @@ class AuditReports:
         self._found.append(CUT_OFF)
 
     def evidence(self) -> list[Evidence]:
-        """What it comes to, each piece once."""
+        """The evidence in these lines, each piece once."""
         return list(distinct_evidence(self._found))
 
 

@@ -1,4 +1,4 @@
-"""The fork parent in its bubblewrap, as the grader holds it: started, spoken to, killed."""
+"""The grader's handle of the fork parent in bubblewrap: start, send requests, kill."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from traitlets import Unicode
 from lmcourse.errors import CourseError
 from lmcourse.grading.cells import new_notebook
 from lmcourse.grading.intake.files import UnreadableError, refuse_links
-from lmcourse.grading.intake.notebook import read_notebook
+from lmcourse.grading.intake.notebook import read_submission
 from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.text import replace_surrogates
 
@@ -36,7 +36,7 @@ class SubmissionExporter(NotebookExporter):
         try:
             if "student" in resources.get("nbgrader", {}):  # nbgrader's own layout: student/assignment/notebook
                 refuse_links(path.parent, path.parent.parent)
-            notebook = read_notebook(path)
+            notebook = read_submission(path)
         except UnreadableError as error:
             notebook = new_notebook()
             resources["problem"] = self.problem or str(error)

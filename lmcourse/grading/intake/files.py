@@ -1,4 +1,4 @@
-"""The files of a submission: which one is the notebook, opened with care; and what must not travel on beside it."""
+"""Find and read a submission's notebook safely, and exclude files that must not be copied."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def escaped_name(name: str) -> str:
 
 
 def notebooks_in(folder: Path) -> list[Path]:
-    """What calls itself a notebook in this folder, whatever it is.
+    """The files in this folder with the suffix of a notebook, whatever they hold.
 
     Raises:
         UnreadableError: the folder cannot be opened.
@@ -100,7 +100,7 @@ def refuse_links(*folders: Path) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """What is in this file. It is opened once; no link is followed, no pipe waited for, no endless file read.
+    """The bytes of a file. It is opened once; no link is followed, no pipe waited for, no endless file read.
 
     Raises:
         UnreadableError: it is a link, a folder, a pipe, a device, too large, or no file that may be read; or it is an

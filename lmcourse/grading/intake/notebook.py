@@ -1,4 +1,4 @@
-"""Reading submissions that may be anything: a notebook, or the reason why there is none.
+"""Read and sanitize a submitted notebook, or say why it is not one.
 
 A file becomes text, the text JSON, and of the JSON only what grading uses becomes a notebook: the cells' texts, their
 attached pictures and nbgrader's marks. Each step has its limit, so that no file takes much time or memory.
@@ -31,14 +31,14 @@ FORMAT_VERSIONS = (2, 3, 4)
 
 SHORTEN_IT = "take out what the answers do not need, and hand it in again."
 
-PICTURES = ("image/png", "image/jpeg")
+IMAGE_MIME_TYPES = ("image/png", "image/jpeg")
 """The only attachments of a text cell, and the only files in an output, that are kept."""
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 
 
-def read_notebook(path: Path) -> NotebookNode:
+def read_submission(path: Path) -> NotebookNode:
     """The notebook in this file, without outputs.
 
     Raises:
@@ -61,7 +61,7 @@ def read_notebook(path: Path) -> NotebookNode:
 
 
 def size_problem(notebook: NotebookNode) -> str:
-    """What is too much of a notebook, as the end of a sentence, or nothing."""
+    """The size limit that a notebook exceeds, as the end of a sentence, or an empty text."""
     if len(notebook.cells) > MAX_CELLS:
         return f"has more than {MAX_CELLS:,} cells: {SHORTEN_IT}"
     if sum(len(cell.source) for cell in notebook.cells) > MAX_SOURCE_CHARS:
@@ -71,7 +71,7 @@ def size_problem(notebook: NotebookNode) -> str:
 
 def is_picture(mime: str, value: Any) -> bool:
     """Whether this is the Base64 of a picture in a format that cannot hold a script."""
-    return mime in PICTURES and isinstance(value, str) and _BASE64.fullmatch(value) is not None
+    return mime in IMAGE_MIME_TYPES and isinstance(value, str) and _BASE64.fullmatch(value) is not None
 
 
 def attached_pictures(attachments: Any) -> dict[str, dict[str, str]]:

@@ -20,7 +20,7 @@ from lmcourse.grading.intake.files import (
     refuse_links,
     why_no_notebook,
 )
-from lmcourse.grading.intake.notebook import read_notebook
+from lmcourse.grading.intake.notebook import read_submission
 
 ME = "me"
 """The student of a notebook that somebody grades for themselves."""
@@ -189,7 +189,7 @@ def _own_notebook(path: Path, known: dict[str, Assignment]) -> Submission:
     if found is not None:
         return _of_file(ME, found, path)
     try:
-        read_notebook(path)
+        read_submission(path)
         problem = f"{escaped_name(path.name)} belongs to no assignment of this course: is it the right file?"
     except UnreadableError as error:
         problem = str(error)
@@ -207,7 +207,7 @@ def _best_match(path: Path, candidates: Sequence[Assignment]) -> Assignment | No
 
 
 def _cell_ids(path: Path) -> list[str]:
-    names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in read_notebook(path).cells]
+    names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in read_submission(path).cells]
     return [name for name in names if isinstance(name, str)]
 
 

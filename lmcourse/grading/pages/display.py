@@ -1,4 +1,4 @@
-"""What a page may show of a learner's notebook: built from what is allowed, not by removing what is bad.
+"""Sanitize a learner's notebook for display: rebuilt from an allowlist of outputs, not by removing bad ones.
 
 Feedback goes to learners, the formgrader runs in an instructor's browser; both show outputs that a learner's
 code chose freely, down to the fields of the notebook's JSON.
@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 from traitlets import Bool
 
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook, new_output
-from lmcourse.grading.intake.notebook import PICTURES, attached_pictures, is_picture
+from lmcourse.grading.intake.notebook import IMAGE_MIME_TYPES, attached_pictures, is_picture
 from lmcourse.grading.pages.html import clean_html
 from lmcourse.grading.reports import read_report
 from lmcourse.report import REPORT_MIME
@@ -94,7 +94,8 @@ class _Page:
         if not clean:
             return None
         about = output.get("metadata")
-        sizes = {mime: _size(about.get(mime)) for mime in PICTURES if mime in clean} if isinstance(about, dict) else {}
+        sized = [mime for mime in IMAGE_MIME_TYPES if mime in clean]
+        sizes = {mime: _size(about.get(mime)) for mime in sized} if isinstance(about, dict) else {}
         number = {"execution_count": None} if kind == "execute_result" else {}
         return new_output(kind, data=clean, metadata=sizes, **number)
 
@@ -107,7 +108,7 @@ class _Page:
                 return plain
             drawn = clean_html(report._repr_html_())
             return {REPORT_MIME: report.to_json(), "text/plain": str(report), "text/html": drawn}
-        clean = plain | {mime: data[mime] for mime in PICTURES if is_picture(mime, data.get(mime))}
+        clean = plain | {mime: data[mime] for mime in IMAGE_MIME_TYPES if is_picture(mime, data.get(mime))}
         for mime in ("text/latex", "text/markdown", "text/html"):
             if isinstance(data.get(mime), str):
                 clean |= self.rich(mime, data[mime]) or {"text/plain": clean.get("text/plain", TOO_LARGE)}

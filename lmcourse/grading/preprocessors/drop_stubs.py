@@ -1,4 +1,4 @@
-"""Where a solution leaves a stub in the student's copy, and where it leaves nothing."""
+"""nbgrader preprocessor: remove the stubs of answers that are values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examining a submission in the middle of nbgrader's autograding, and writing what came of it into its cells."""
+"""nbgrader preprocessor: examine a submission, and write the results into its cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The course's own cells, as they were handed out, whatever a submission made of them.
+"""nbgrader preprocessor: restore the course's own cells as they were handed out.
 
 What a submitted notebook says about itself is a claim; the gradebook is the truth. Learners copy cells,
 delete them, turn them into text and move them about, mostly by accident. Every cell is built anew here: the

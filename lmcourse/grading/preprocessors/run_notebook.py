@@ -1,4 +1,4 @@
-"""Running a submission, so that every notebook comes out at the other end, whatever its code does.
+"""nbgrader preprocessor: run a submission within limits of time and output, whatever its code does.
 
 For notebooks that bring checks of their own, and for `nbgrader validate`: here answers and checks share a process. A
 notebook of the course is graded by `examine_notebook`.

@@ -1,4 +1,4 @@
-"""What counts as a score: a plain number from 0 to the cell's points, and nothing else.
+"""nbgrader preprocessor: a score is a plain number from 0 to the cell's points, and nothing else.
 
 nbgrader alone gives full marks for NaN, a negative number, True, a tensor, any text, or no result at all; it
 stops at a number above the maximum, takes the first result of several, and gives 0 for one warning on stderr.

@@ -1,4 +1,4 @@
-"""The first program inside the sandbox: it drops the privileges that are left, then becomes the learner's program.
+"""The first program inside the sandbox: drops the remaining privileges, then executes the learner's program.
 
 It runs before anything of a learner does, as a file of its own (`python -I -S drop_privileges.py SETTINGS PROGRAM …`),
 and so imports nothing of this package. What it sets, no later program can take back.

@@ -1,4 +1,4 @@
-"""What a sandboxed program can read and write, as arguments of bubblewrap.
+"""Mounts of the sandbox: bubblewrap's arguments for readable and writable paths.
 
 The system, Python, this package without its exercises, and the assignment's data files; all read-only. All else is
 empty and locked, but for folders in memory.

@@ -25,7 +25,7 @@ PROCESS_ISOLATION_WARNING = f"--isolation=process {NOT_PROTECTED}"
 
 
 def choose_isolation(name: str | None = None) -> Isolation:
-    """How submissions are kept apart from the machine that grades them.
+    """Choose how submissions are isolated from the machine that grades them.
 
     Args:
         name: "bubblewrap", which is the default, or "process" (`PROCESS_ISOLATION_WARNING` says what that means).

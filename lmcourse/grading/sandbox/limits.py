@@ -1,4 +1,4 @@
-"""How much of the machine a sandboxed program may use, and how much memory its processes do use."""
+"""Resource limits of a sandbox, and measuring the memory of its processes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def process_tree_memory(process: int) -> int:
 
 
 def forks_exceed(process: int, limit: int) -> bool:
-    """Whether the descendants of a process use more than `limit` bytes, where a fork begins with what it shares.
+    """Whether the descendants of a process use more than `limit` bytes, as proportional set size (PSS).
 
     A page that n processes share is counted as 1/n for each. To find out takes the kernel some milliseconds for each
     process, so it is asked only when the quick sum, in which every page counts as one's own, is too large.

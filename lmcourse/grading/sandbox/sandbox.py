@@ -26,7 +26,7 @@ counts processes by user, so each sandbox takes its own."""
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What a sandboxed program is given.
+    """Settings of a sandbox.
 
     Args:
         data: the assignment's data files and folders; they appear in the working folder, read-only.

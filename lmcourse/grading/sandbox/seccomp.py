@@ -1,4 +1,4 @@
-"""The system calls that a sandboxed program may not make, as a filter that the kernel runs (seccomp).
+"""A seccomp filter (BPF) that denies system calls to a sandboxed program.
 
 Grading needs none of them. Each either opens a part of the kernel that a sandbox is broken through (user
 namespaces, mounts, eBPF, io_uring), reaches into another process, or keeps memory that no limit counts

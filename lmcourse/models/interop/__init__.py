@@ -1,4 +1,4 @@
-"""Other people's weights: Hugging Face's models as ours, and ours as theirs.
+"""Import from and export to Hugging Face: configurations and weights, in both directions.
 
 A family is one description (`families`): what its settings are called (`config_schema`, `flat_config`), and where its
 weights lie (`weight_layouts`). Both directions read the same description. `python -m lmcourse.parity` compares every

@@ -1,4 +1,4 @@
-"""What the entries of a config.json say about a model, in both directions.
+"""Translate between a Hugging Face config.json and a `FlatConfig`, in both directions.
 
 A family is described by a list of entries. Each reads some keys into fields of a `FlatConfig` and writes the same keys
 from them. A key that no entry speaks for, and that is not known to be harmless, is refused: it might change what the
@@ -15,10 +15,10 @@ from lmcourse.errors import CourseError
 from lmcourse.models.interop.flat_config import FlatConfig
 
 ConfigJson = Mapping[str, Any]
-Fields = dict[str, Any]
+FieldValues = dict[str, Any]
 """The fields of a `FlatConfig` read so far, by name."""
 
-HARMLESS = frozenset(
+IGNORABLE_KEYS = frozenset(
     # Names and book-keeping, how weights were first drawn, how a tokenizer or `generate` is set up; heads of other
     # tasks; and settings of old versions that were never read, or repeat another.
     """
@@ -37,14 +37,14 @@ HARMLESS = frozenset(
 
 
 class ConfigEntry(Protocol):
-    """Some keys of a config.json, and the fields that they state."""
+    """Some keys of a config.json, and the fields that they set."""
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys it speaks for."""
         ...
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far.
 
         Raises:
@@ -67,7 +67,7 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True)
 class ConfigKey:
-    """One key that states one field.
+    """One key of config.json that sets one field.
 
     Attributes:
         default: the field's value where the key is absent or null; a function of the fields known so far computes it.
@@ -77,7 +77,7 @@ class ConfigKey:
     key: str
     field: str
     default: Any = REQUIRED
-    read_as: Callable[[Any, Fields], Any] = lambda value, known: value
+    read_as: Callable[[Any, FieldValues], Any] = lambda value, known: value
     write_as: Callable[[Any, FlatConfig], Any] = lambda value, flat: value
 
     @property
@@ -85,7 +85,7 @@ class ConfigKey:
         """The keys that it reads and writes."""
         return (self.key,)
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         value = settings.get(self.key)
         if value is not None:
@@ -102,7 +102,7 @@ class ConfigKey:
 
 @dataclass(frozen=True, init=False)
 class FixedKey:
-    """A key with one value, or few that mean the same; anything else would be another model.
+    """A key with one supported value, or few that mean the same; any other is refused.
 
     Attributes:
         stated: whether the key must be there; otherwise its absence means the first value.
@@ -122,7 +122,7 @@ class FixedKey:
         """The keys that it reads and writes."""
         return (self.key,)
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         value = settings.get(self.key, None if self.stated else self.allowed[0])
         if value not in self.allowed:
@@ -136,14 +136,14 @@ class FixedKey:
 
 @dataclass(frozen=True, init=False)
 class IgnoredKeys:
-    """Keys that mean nothing for the members of the family that are supported."""
+    """Keys without a meaning for the members of the family that are supported."""
 
     keys: tuple[str, ...]
 
     def __init__(self, *keys: str) -> None:
         object.__setattr__(self, "keys", keys)
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         pass
 
@@ -157,10 +157,10 @@ class DerivedField:
     """A field that no key states because it follows from others."""
 
     field: str
-    rule: Callable[[Fields], Any]
+    rule: Callable[[FieldValues], Any]
     keys: tuple[str, ...] = ()
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         known[self.field] = self.rule(known)
 
@@ -171,7 +171,7 @@ class DerivedField:
 
 @dataclass(frozen=True)
 class ConfigSchema:
-    """All entries of a family, and the fields that are the same for all its members."""
+    """A family's config.json: its entries, and the fields that are the same for all members."""
 
     entries: tuple[ConfigEntry, ...]
     constants: Mapping[str, Any] = field(default_factory=dict)
@@ -182,11 +182,11 @@ class ConfigSchema:
         Raises:
             CourseError: a key is missing, unknown, or has a value that is not supported.
         """
-        spoken_for = {key for entry in self.entries for key in entry.keys} | HARMLESS
+        spoken_for = {key for entry in self.entries for key in entry.keys} | IGNORABLE_KEYS
         for key, value in settings.items():
             if key not in spoken_for and value is not None and not key.endswith("_token_id"):
                 raise CourseError(f"{key}={value!r} is not a setting we know; supported: {', '.join(self.named)}")
-        known: Fields = dict(self.constants)
+        known: FieldValues = dict(self.constants)
         for entry in self.entries:
             entry.read(settings, known)
         return FlatConfig(**known)

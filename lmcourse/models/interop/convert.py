@@ -1,4 +1,4 @@
-"""From Hugging Face's models to ours, and back."""
+"""Convert between Hugging Face model folders and ours: `from_hugging_face`, `to_hugging_face`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lmcourse.nn.fp32_buffer import Fp32Buffer
 
 
 def from_hugging_face(model_or_path: nn.Module | str | Path) -> Model:
-    """A published model as one of ours, in evaluation mode, with the weights' own dtype.
+    """Load a Hugging Face model as one of ours, in evaluation mode, with the weights' own dtype.
 
     Args:
         model_or_path: a model of `transformers`, or a folder with config.json and safetensors; for a folder only the

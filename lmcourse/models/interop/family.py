@@ -1,4 +1,4 @@
-"""A family of published models: what its settings are called, and where its weights lie."""
+"""A Hugging Face model family: what its settings are called, and how its weights map to ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Weights = dict[str, Tensor]
 
 
 class ParameterMapping(NamedTuple):
-    """A parameter of ours and the ones of theirs that hold it."""
+    """One parameter of ours, the parameters of theirs that hold it, and how they are laid out."""
 
     ours: str
     theirs: list[str]
@@ -35,7 +35,7 @@ class ParameterMapping(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """One description, read in both directions.
+    """One Hugging Face model family: config schema and weight mapping, for import and export.
 
     Attributes:
         name: "model_type" in config.json.
@@ -43,22 +43,22 @@ class Family:
         schema: what config.json says.
         weights: our modules and where theirs lie; * is the number of a layer. A table may name modules that only some
             members of the family have. ".layer" is left out of our names, so serial and parallel blocks read alike.
-        special: more of the table, for members whose modules have other names there.
+        extra_weights: more of the table, for members whose modules have other names there.
         base_model_prefix: what files of the model without its head leave out of every name.
-        copies: names under which files repeat a tied weight, and what they repeat.
+        tied_copies: names under which files repeat a tied weight, and what they repeat.
         old_names: names of today for those of old files.
-        dropped: a pattern of names in old files that hold no parameters: masks and tables of angles.
+        dropped_pattern: a pattern of names in old files that hold no parameters: masks and tables of angles.
     """
 
     name: str
     architecture: str
     schema: ConfigSchema
     weights: Mapping[str, WeightLayout]
-    special: Callable[[ModelConfig], Mapping[str, WeightLayout]] = lambda config: {}
+    extra_weights: Callable[[ModelConfig], Mapping[str, WeightLayout]] = lambda config: {}
     base_model_prefix: str = "model."
-    copies: Mapping[str, str] = field(default_factory=dict)
+    tied_copies: Mapping[str, str] = field(default_factory=dict)
     old_names: Mapping[str, str] = field(default_factory=dict)
-    dropped: str = r".*\.rotary_emb\.inv_freq"
+    dropped_pattern: str = r".*\.rotary_emb\.inv_freq"
 
     def read(self, settings: Mapping[str, Any]) -> ModelConfig:
         """Our configuration for a config.json.
@@ -124,7 +124,7 @@ class Family:
 
     def mappings(self, model: Model) -> Iterator[ParameterMapping]:
         """Where every parameter of ours lies; a tied one is met once."""
-        table = {**self.weights, **self.special(model.config)}
+        table = {**self.weights, **self.extra_weights(model.config)}
         for name, _ in model.named_parameters():
             path, leaf = name.rsplit(".", 1)
             number = re.search(r"blocks\.(\d+)", path)
@@ -141,11 +141,11 @@ class Family:
         named = {self.old_names.get(name, name): weight for name, weight in theirs.items()}
         if not any(name.startswith(self.base_model_prefix) for name in named):
             named = {
-                name if name in needed or name in self.copies else self.base_model_prefix + name: weight
+                name if name in needed or name in self.tied_copies else self.base_model_prefix + name: weight
                 for name, weight in named.items()
             }
-        named = {name: weight for name, weight in named.items() if not re.fullmatch(self.dropped, name)}
-        for copy, original in self.copies.items():
+        named = {name: weight for name, weight in named.items() if not re.fullmatch(self.dropped_pattern, name)}
+        for copy, original in self.tied_copies.items():
             both = copy in named and original in named
             if both and copy not in needed and torch.equal(named[copy], named[original]):
                 del named[copy]
@@ -163,7 +163,7 @@ def _heads(model: Model, layer: int, *, in_encoder: bool) -> HeadSizes:
 def _alike(config: ModelConfig, built: ModelConfig) -> bool:
     """Whether two configurations are the same model once what goes without saying is said.
 
-    Facts tell of a first layer and of what is local; a configuration whose layers differ otherwise is not their model.
+    A `FlatConfig` tells of the first layer and of local ones; layers that differ otherwise make another model.
     """
     if isinstance(config, EncoderDecoderConfig) or isinstance(built, EncoderDecoderConfig):
         both = isinstance(config, EncoderDecoderConfig) and isinstance(built, EncoderDecoderConfig)

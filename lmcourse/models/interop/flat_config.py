@@ -14,6 +14,7 @@ from typing import Any, Literal
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
+from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.block import BlockConfig, Branches, LayerConfig, Placement
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import Activation, FeedForwardConfig
@@ -21,14 +22,13 @@ from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
-from lmcourse.nn.temperature import TemperatureConfig
 
 ModelConfig = TransformerConfig | EncoderDecoderConfig
 
 
 @dataclass(frozen=True)
 class FlatConfig:
-    """What a published model can vary in. The defaults are Llama's.
+    """The fields that published models vary in, as one flat list. The defaults are Llama's.
 
     Attributes:
         local_layers: per layer, whether its attention is limited to `local_span` tokens: a window or a chunk, as
@@ -78,7 +78,7 @@ class FlatConfig:
     qk_norm: Literal["head", "heads", "width"] | None = None
     qk_norm_scale: bool = True
     qk_norm_after_rotary: bool = False
-    temperature: TemperatureConfig | None = None
+    temperature: AttentionTemperatureConfig | None = None
     # feed-forward
     activation: Activation = "silu"
     gated: bool = True
@@ -99,7 +99,7 @@ class FlatConfig:
 
 
 def unflatten(flat: FlatConfig) -> ModelConfig:
-    """The nested configuration.
+    """The nested configuration of a flat one.
 
     Raises:
         ValueError: fields contradict each other.
@@ -121,7 +121,7 @@ def _transformer(f: FlatConfig, layers: int, *, causal: bool) -> TransformerConf
         embedding=EmbeddingConfig(
             positions="none" if f.max_positions is None else "learned",
             max_positions=f.max_positions,
-            offset=f.position_offset,
+            position_offset=f.position_offset,
             scale=f.embedding_scale,
             width=f.embedding_width,
             norm=norm if f.embedding_norm else None,
@@ -194,7 +194,7 @@ def flatten(config: ModelConfig) -> FlatConfig:
         final_norm=model.final_norm is not None,
         residual_scale=model.block.residual_scale,
         max_positions=model.embedding.max_positions,
-        position_offset=model.embedding.offset,
+        position_offset=model.embedding.position_offset,
         position_bias=model.position_bias,
         rotary=rotary,
         local_rotary=nearby[0] if nearby and nearby[0] != rotary else None,

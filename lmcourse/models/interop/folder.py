@@ -1,4 +1,4 @@
-"""A model on disk: config.json beside one file of weights, or several and an index."""
+"""Read and write a Hugging Face model folder: config.json beside one file of weights, or several and an index."""
 
 from __future__ import annotations
 

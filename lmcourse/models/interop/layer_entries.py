@@ -1,4 +1,4 @@
-"""The two settings that files write in many ways: the rotation, and which layers are local."""
+"""Config entries that files write in many ways: RoPE, and which layers are local (sliding window)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lmcourse.errors import CourseError
-from lmcourse.models.interop.config_schema import ConfigJson, Fields
+from lmcourse.models.interop.config_schema import ConfigJson, FieldValues
 from lmcourse.models.interop.flat_config import FlatConfig
 from lmcourse.models.interop.rope_scalings import read_rope_scaling, write_rope_scaling
 from lmcourse.nn.rotary import RotaryConfig
@@ -37,7 +37,7 @@ class RopeEntry:
         old = [self.theta_key, "rope_scaling", *([self.fraction_key] if self.fraction else [])]
         return ("rope_parameters", *old, *([self.local_key] if self.local_key else []))
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         new = settings.get("rope_parameters") or {}
         old = {**(settings.get("rope_scaling") or {}), "rope_theta": settings.get(self.theta_key) or self.theta}
@@ -102,7 +102,7 @@ class LayerTypesEntry:
         some = (self.span_key, "layer_types" if self.listed else None, self.pattern_key, self.switch_key)
         return tuple(key for key in some if key is not None)
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         if self.switch_key and not settings.get(self.switch_key):
             return

@@ -1,4 +1,4 @@
-"""What a config.json says about scaling RoPE ("rope_type"), in both directions."""
+"""RoPE scaling in config.json ("rope_type"): reading and writing it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_rope_scaling(kind: str, given: Mapping[str, Any], context: int | None) 
 
     Raises:
         CourseError: another kind, or a number is missing. "dynamic" is another: it changes θ with every new token, so
-            keys in a cache would be turned by a θ that queries no longer have.
+            keys in a cache would be rotated by a θ that queries no longer have.
     """
     if kind not in KINDS:
         raise CourseError(f"rope_type={kind!r} is not supported; supported: {', '.join(map(repr, KINDS))}")

@@ -1,4 +1,4 @@
-"""How the same numbers lie in two files: one weight of ours, and the ones of theirs that it is made of.
+"""Weight layouts: how one weight of ours is joined from the weights of a Hugging Face file, and split into them.
 
 All layouts only move numbers, so the same functions carry weights and gradients, in both directions.
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 class HeadSizes(NamedTuple):
-    """The sizes of an attention layer."""
+    """The head counts and head width of an attention layer."""
 
     heads: int
     kv_heads: int
@@ -28,7 +28,7 @@ class HeadSizes(NamedTuple):
 
 
 class WeightLayout(Protocol):
-    """Where a weight of ours lies in their file. Names leave out the last part, "weight" or "bias"."""
+    """How a weight of ours is stored in their file. Names leave out the last part, "weight" or "bias"."""
 
     def names(self, heads: HeadSizes) -> list[str]:
         """Their names; * stands for the number of the layer."""
@@ -44,8 +44,8 @@ class WeightLayout(Protocol):
 
 
 @dataclass(frozen=True)
-class Same:
-    """One weight, stored as ours is."""
+class Unchanged:
+    """One weight, copied unchanged."""
 
     name: str
 
@@ -63,7 +63,7 @@ class Same:
 
 
 @dataclass(frozen=True)
-class Transposed(Same):
+class Transposed(Unchanged):
     """A matrix stored as in × out: the Conv1D of GPT-2. A bias has nothing to transpose."""
 
     def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
@@ -76,7 +76,7 @@ class Transposed(Same):
 
 
 @dataclass(frozen=True)
-class PerHead(Same):
+class PerHead(Unchanged):
     """A scale for each head's features: heads × width, where ours has an axis for the tokens between them."""
 
     def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
@@ -89,7 +89,7 @@ class PerHead(Same):
 
 
 @dataclass(frozen=True)
-class Grouped(Same):
+class FusedGroupedQKV(Unchanged):
     """q, k and v fused group by group: the g query heads that share a key head, then that key, then its value.
 
     With a group of one, (q, k, v) head by head (GPT-NeoX, BLOOM); with a single group, [q | k | v] (Falcon 7B).
@@ -111,8 +111,8 @@ class Grouped(Same):
 
 
 @dataclass(frozen=True, init=False)
-class Stacked:
-    """Several matrices of theirs, one below the other in ours: of equal height, or q, k and v."""
+class Concatenated:
+    """Several matrices of theirs, concatenated along the output features: equal sizes, or q, k and v."""
 
     parts: tuple[str, ...]
 
@@ -135,7 +135,7 @@ class Stacked:
 
 
 @dataclass(frozen=True)
-class OnePerHead:
+class PerHeadModules:
     """A module for each head (StableLM's norms): {head} stands for its number."""
 
     name: str

@@ -6,6 +6,6 @@ left out, and the entry says so. Mixtures of experts are not here, except for th
 
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.find import all_models, find_model
-from lmcourse.models.zoo.survey import Row, survey
+from lmcourse.models.zoo.survey import SurveyRow, survey
 
-__all__ = ["Entry", "Row", "all_models", "find_model", "survey"]
+__all__ = ["Entry", "SurveyRow", "all_models", "find_model", "survey"]

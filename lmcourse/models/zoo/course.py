@@ -1,4 +1,4 @@
-"""The course's own sizes: today's shape, small enough to train where you are."""
+"""The course's own models: LLaMA-style, small enough to train on a laptop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.styles import llama_like
 
-OURS = "this course"
+COURSE_SOURCE = "this course"
 BYTES = 256
 GPT2_PADDED = 50_304
 """GPT-2's 50,257 tokens, rounded up to a multiple of 128: matrix units like round numbers."""
@@ -19,8 +19,14 @@ def modern(layers: int, d_model: int, heads: int, context: int, vocab_size: int 
 
 
 ENTRIES = (
-    Entry("nano", 2025, OURS, modern(2, 64, 4, 128), note="A second on one core shows it learn. Reads bytes."),
-    Entry("micro", 2025, OURS, modern(4, 128, 4, 256), note="Minutes on two cores. Reads bytes."),
-    Entry("mini", 2025, OURS, modern(6, 384, 6, 512), note="The size that the benchmarks use. Reads bytes."),
-    Entry("course-124m", 2025, OURS, modern(12, 768, 12, 1024, GPT2_PADDED), note="GPT-2's size in today's shape."),
+    Entry("nano", 2025, COURSE_SOURCE, modern(2, 64, 4, 128), note="A second on one core shows it learn. Reads bytes."),
+    Entry("micro", 2025, COURSE_SOURCE, modern(4, 128, 4, 256), note="Minutes on two cores. Reads bytes."),
+    Entry("mini", 2025, COURSE_SOURCE, modern(6, 384, 6, 512), note="The size that the benchmarks use. Reads bytes."),
+    Entry(
+        "course-124m",
+        2025,
+        COURSE_SOURCE,
+        modern(12, 768, 12, 1024, GPT2_PADDED),
+        note="GPT-2's size in today's shape.",
+    ),
 )

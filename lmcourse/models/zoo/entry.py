@@ -1,4 +1,4 @@
-"""What the zoo knows of a model, and how to find one."""
+"""The record of one published model: its configuration, source and parameter count."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class Entry:
         year: of its first publication.
         source: the paper, report or configuration file the numbers are from.
         config: its architecture. Dropout is that of pre-training.
-        published: how many parameters it is said to have, with the digits that were published: 175_000_000_000 stands
-            for "175B". None if nobody says.
+        published_parameters: how many parameters it is said to have, with the digits that were published:
+            175_000_000_000 stands for "175B". None if nobody says.
         note: what is not published, or left out here.
-        differs: why our count and the published one disagree, where they do.
-        really: cells of the survey that the configuration cannot express, such as Gopher's positions.
+        count_difference: why our count and the published one disagree, where they do.
+        survey_overrides: cells of the survey that the configuration cannot express, such as Gopher's positions.
     """
 
     name: str
     year: int
     source: str
     config: TransformerConfig | EncoderDecoderConfig
-    published: int | None = None
+    published_parameters: int | None = None
     note: str = ""
-    differs: str = ""
-    really: Mapping[str, str] = field(default_factory=dict)
+    count_difference: str = ""
+    survey_overrides: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def decoder(self) -> TransformerConfig:
@@ -45,7 +45,7 @@ class Entry:
 
     @cached_property
     def parameters(self) -> int:
-        """How many parameters the model has, counted on a model without memory; tied ones count once."""
+        """Number of parameters, counted on a model without memory; tied ones count once."""
         with torch.device("meta"):
             return sum(parameter.numel() for parameter in self.build().parameters())
 

@@ -62,7 +62,7 @@ def opt(layers: int, d_model: int, heads: int, *, narrow: int | None = None) -> 
         heads,
         vocab_size=50_272,
         context=2048,
-        embedding=EmbeddingConfig("learned", max_positions=2048, offset=2, width=narrow, dropout=0.1),
+        embedding=EmbeddingConfig("learned", max_positions=2048, position_offset=2, width=narrow, dropout=0.1),
         block={"placement": "post"} if narrow else None,
         feed_forward={"activation": "relu"},
         dropout=0.1,
@@ -77,7 +77,7 @@ def bloom(layers: int, d_model: int, heads: int) -> TransformerConfig:
 
 
 def neox(layers: int, d_model: int, heads: int, vocab_size: int, activation: str) -> TransformerConfig:
-    """GPT-NeoX and Pythia: parallel with two norms, a quarter of each head turned."""
+    """GPT-NeoX and Pythia: parallel with two norms, RoPE on a quarter of each head."""
     return gpt_like(
         layers,
         d_model,
@@ -148,24 +148,24 @@ MPT_7B = gpt_like(
     out_bias=False,
 ).with_(position_bias=AlibiConfig())
 
-GOPHER = "Rae et al. 2021, Scaling language models, Table 1"
-CHINCHILLA = "Hoffmann et al. 2022, Training compute-optimal large language models, Table 4"
-LAMDA = "Thoppilan et al. 2022, LaMDA: language models for dialog applications, §3"
-PALM = "Chowdhery et al. 2022, PaLM, §2 and Table 1"
-OPT = "Zhang et al. 2022, OPT, Table 1; facebook/opt config.json"
-BLOOM = "Le Scao et al. 2022, BLOOM, Table 3; bigscience/bloom config.json"
-J = "EleutherAI/gpt-j-6b, model card and config.json"
-NEOX = "Black et al. 2022, GPT-NeoX-20B, §2; EleutherAI/gpt-neox-20b config.json"
-PYTHIA = "Biderman et al. 2023, Pythia; EleutherAI/pythia config.json"
-FALCON = "Almazrouei et al. 2023, The Falcon series of open language models; tiiuae/falcon config.json"
-FALCON2 = "Malartic et al. 2024, Falcon2-11B technical report; tiiuae/falcon-11B config.json"
-MPT = "mosaicml/mpt-7b, model card and config.json"
+GOPHER_SOURCE = "Rae et al. 2021, Scaling language models, Table 1"
+CHINCHILLA_SOURCE = "Hoffmann et al. 2022, Training compute-optimal large language models, Table 4"
+LAMDA_SOURCE = "Thoppilan et al. 2022, LaMDA: language models for dialog applications, §3"
+PALM_SOURCE = "Chowdhery et al. 2022, PaLM, §2 and Table 1"
+OPT_SOURCE = "Zhang et al. 2022, OPT, Table 1; facebook/opt config.json"
+BLOOM_SOURCE = "Le Scao et al. 2022, BLOOM, Table 3; bigscience/bloom config.json"
+GPT_J_SOURCE = "EleutherAI/gpt-j-6b, model card and config.json"
+GPT_NEOX_SOURCE = "Black et al. 2022, GPT-NeoX-20B, §2; EleutherAI/gpt-neox-20b config.json"
+PYTHIA_SOURCE = "Biderman et al. 2023, Pythia; EleutherAI/pythia config.json"
+FALCON_SOURCE = "Almazrouei et al. 2023, The Falcon series of open language models; tiiuae/falcon config.json"
+FALCON2_SOURCE = "Malartic et al. 2024, Falcon2-11B technical report; tiiuae/falcon-11B config.json"
+MPT_SOURCE = "mosaicml/mpt-7b, model card and config.json"
 
 GOPHER_NOTE = (
     "Not said: activation, biases and tying, taken from GPT-2, and the norm's eps. "
     "Left out: the relative positions of Transformer-XL (Dai et al., 2019), so our model has none."
 )
-XL = "Transformer-XL's positions have a d × d projection per layer, left out here"
+TRANSFORMER_XL_NOTE = "Transformer-XL's positions have a d × d projection per layer, left out here"
 GOPHER_CELLS = {"position": "Transformer-XL", "activation": "not said", "biases": "not said", "tied": "not said"}
 LAMDA_NOTE = (
     "Not said: norm, biases, tying, and the context. The paper counts 137B without the embedding. "
@@ -178,52 +178,69 @@ ENTRIES = (
     Entry(
         "gpt-j-6b",
         2021,
-        J,
+        GPT_J_SOURCE,
         GPT_J,
         6_053_381_344,
         "The vocab_size of 50,257 is padded to 50,400.",
         "the card counts 2.5M more; the released weights have ours",
     ),
-    Entry("gopher-280b", 2021, GOPHER, gopher(80, 16_384, 128), 280_000_000_000, GOPHER_NOTE, XL, GOPHER_CELLS),
+    Entry(
+        "gopher-280b",
+        2021,
+        GOPHER_SOURCE,
+        gopher(80, 16_384, 128),
+        280_000_000_000,
+        GOPHER_NOTE,
+        TRANSFORMER_XL_NOTE,
+        GOPHER_CELLS,
+    ),
     Entry(
         "chinchilla-70b",
         2022,
-        CHINCHILLA,
+        CHINCHILLA_SOURCE,
         gopher(80, 8192, 64),
         70_000_000_000,
         GOPHER_NOTE + " The vocab_size is said to be close to Gopher's; its size is taken.",
-        XL,
+        TRANSFORMER_XL_NOTE,
         GOPHER_CELLS,
     ),
-    Entry("lamda-137b", 2022, LAMDA, lamda(64, 8192, 128), 137_000_000_000, LAMDA_NOTE, really=LAMDA_CELLS),
-    Entry("palm-8b", 2022, PALM, palm(32, 4096, 16), 8_630_000_000, PALM_NOTE),
-    Entry("palm-62b", 2022, PALM, palm(64, 8192, 32), 62_500_000_000, PALM_NOTE),
-    Entry("palm-540b", 2022, PALM, palm(118, 18_432, 48), 540_350_000_000, PALM_NOTE),
-    Entry("opt-125m", 2022, OPT, opt(12, 768, 12), 125_000_000),
+    Entry(
+        "lamda-137b",
+        2022,
+        LAMDA_SOURCE,
+        lamda(64, 8192, 128),
+        137_000_000_000,
+        LAMDA_NOTE,
+        survey_overrides=LAMDA_CELLS,
+    ),
+    Entry("palm-8b", 2022, PALM_SOURCE, palm(32, 4096, 16), 8_630_000_000, PALM_NOTE),
+    Entry("palm-62b", 2022, PALM_SOURCE, palm(64, 8192, 32), 62_500_000_000, PALM_NOTE),
+    Entry("palm-540b", 2022, PALM_SOURCE, palm(118, 18_432, 48), 540_350_000_000, PALM_NOTE),
+    Entry("opt-125m", 2022, OPT_SOURCE, opt(12, 768, 12), 125_000_000),
     Entry(
         "opt-350m",
         2022,
-        OPT,
+        OPT_SOURCE,
         opt(24, 1024, 16, narrow=512),
         350_000_000,
         "Post-norm, and an embedding of 512: unlike all other sizes.",
         "named after GPT-3's 350M; the narrow embedding saves 26M",
     ),
-    Entry("opt-6.7b", 2022, OPT, opt(32, 4096, 32), 6_700_000_000),
-    Entry("opt-175b", 2022, OPT, opt(96, 12_288, 96), 175_000_000_000),
-    Entry("gpt-neox-20b", 2022, NEOX, neox(44, 6144, 64, 50_432, "gelu_tanh"), 20_554_567_680),
-    Entry("bloom-560m", 2022, BLOOM, bloom(24, 1024, 16), 559_214_592),
-    Entry("bloom-176b", 2022, BLOOM, bloom(70, 14_336, 112), 176_247_271_424),
-    Entry("pythia-160m", 2023, PYTHIA, neox(12, 768, 12, 50_304, "gelu"), 162_322_944),
-    Entry("pythia-6.9b", 2023, PYTHIA, neox(32, 4096, 32, 50_432, "gelu"), 6_857_302_016),
-    Entry("mpt-7b", 2023, MPT, MPT_7B, 6_649_286_656),
-    Entry("falcon-7b", 2023, FALCON, falcon(32, 4544, 71, 1, "parallel"), 7_000_000_000),
-    Entry("falcon-40b", 2023, FALCON, falcon(60, 8192, 128, 8, "parallel_two_norms"), 40_000_000_000),
-    Entry("falcon-180b", 2023, FALCON, falcon(80, 14_848, 232, 8, "parallel_two_norms"), 180_000_000_000),
+    Entry("opt-6.7b", 2022, OPT_SOURCE, opt(32, 4096, 32), 6_700_000_000),
+    Entry("opt-175b", 2022, OPT_SOURCE, opt(96, 12_288, 96), 175_000_000_000),
+    Entry("gpt-neox-20b", 2022, GPT_NEOX_SOURCE, neox(44, 6144, 64, 50_432, "gelu_tanh"), 20_554_567_680),
+    Entry("bloom-560m", 2022, BLOOM_SOURCE, bloom(24, 1024, 16), 559_214_592),
+    Entry("bloom-176b", 2022, BLOOM_SOURCE, bloom(70, 14_336, 112), 176_247_271_424),
+    Entry("pythia-160m", 2023, PYTHIA_SOURCE, neox(12, 768, 12, 50_304, "gelu"), 162_322_944),
+    Entry("pythia-6.9b", 2023, PYTHIA_SOURCE, neox(32, 4096, 32, 50_432, "gelu"), 6_857_302_016),
+    Entry("mpt-7b", 2023, MPT_SOURCE, MPT_7B, 6_649_286_656),
+    Entry("falcon-7b", 2023, FALCON_SOURCE, falcon(32, 4544, 71, 1, "parallel"), 7_000_000_000),
+    Entry("falcon-40b", 2023, FALCON_SOURCE, falcon(60, 8192, 128, 8, "parallel_two_norms"), 40_000_000_000),
+    Entry("falcon-180b", 2023, FALCON_SOURCE, falcon(80, 14_848, 232, 8, "parallel_two_norms"), 180_000_000_000),
     Entry(
         "falcon-2-11b",
         2024,
-        FALCON2,
+        FALCON2_SOURCE,
         falcon(60, 4096, 32, 8, "parallel", context=8192, theta=500_042.0, tied=False),
         11_100_000_000,
     ),

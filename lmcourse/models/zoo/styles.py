@@ -1,4 +1,4 @@
-"""Configurations from the few numbers that papers print.
+"""Helper constructors: GPT-style and LLaMA-style configurations from the few numbers that papers print.
 
 Two habits cover most models: GPT-2's (LayerNorm, biases, GELU, learned positions) and LLaMA's (RMSNorm, no biases,
 SwiGLU, RoPE). What a model does otherwise is an argument.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lmcourse.models.config import TransformerConfig, repeat
+from lmcourse.models.config import TransformerConfig, repeat_layers
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import BlockConfig, LayerConfig
@@ -40,7 +40,7 @@ def gpt_like(
     dropout: float = 0.0,
     **attention: Any,
 ) -> TransformerConfig:
-    """A decoder after GPT-2: learned positions, biases everywhere, GELU, a feed-forward of 4 d.
+    """A GPT-2-style decoder: learned positions, biases everywhere, GELU, a feed-forward of 4 d.
 
     Args:
         layers, d_model, heads, vocab_size, context: the sizes.
@@ -56,7 +56,7 @@ def gpt_like(
     return TransformerConfig(
         vocab_size=vocab_size,
         d_model=d_model,
-        layers=repeat([layer], layers),
+        layers=repeat_layers([layer], layers),
         block=blocks,
         embedding=embedding or EmbeddingConfig("learned", max_positions=context, dropout=dropout),
         head=head or HeadConfig(),
@@ -84,7 +84,7 @@ def llama_like(
     layer_pattern: Sequence[dict[str, Any]] = ({},),
     **attention: Any,
 ) -> TransformerConfig:
-    """A decoder after LLaMA: RMSNorm before each branch, RoPE, SwiGLU, no biases.
+    """A LLaMA-style decoder: RMSNorm before each branch, RoPE, SwiGLU, no biases.
 
     Args:
         layers, d_model, heads, d_ff, vocab_size, context: the sizes.
@@ -94,14 +94,14 @@ def llama_like(
         block, feed_forward, embedding, head, attention: fields that differ; embedding and head as a whole.
         layer_pattern: per layer of a repeating group, the fields of attention that differ in it.
     """
-    turned = RotaryConfig(theta, **(rotary or {}))
-    common = replace(AttentionConfig(heads, rotary=turned), **attention)
+    rope = RotaryConfig(theta, **(rotary or {}))
+    common = replace(AttentionConfig(heads, rotary=rope), **attention)
     wide = replace(FeedForwardConfig(d_ff), **(feed_forward or {}))
     blocks = replace(BlockConfig(norm), **(block or {}))
     return TransformerConfig(
         vocab_size=vocab_size,
         d_model=d_model,
-        layers=repeat([LayerConfig(replace(common, **changes), wide) for changes in layer_pattern], layers),
+        layers=repeat_layers([LayerConfig(replace(common, **changes), wide) for changes in layer_pattern], layers),
         block=blocks,
         embedding=embedding or EmbeddingConfig(),
         head=head or HeadConfig(tied=tied),

@@ -1,4 +1,4 @@
-"""The table of architectures: who chose what. Every cell is read off a configuration."""
+"""The table of architectures of all models. Every cell is read off a configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.position_bias import AlibiConfig
 
-GATED = {
+GATED_NAMES = {
     "relu": "ReGLU",
     "gelu": "GeGLU",
     "gelu_tanh": "GeGLU",
@@ -19,7 +19,7 @@ GATED = {
     "sigmoid": "GLU",
     "identity": "LiGLU",
 }
-PLAIN = {
+UNGATED_NAMES = {
     "relu": "ReLU",
     "gelu": "GELU",
     "gelu_tanh": "GELU",
@@ -33,8 +33,8 @@ PLAIN = {
 
 
 @dataclass(frozen=True)
-class Row:
-    """One model in the table; of an encoder–decoder, its decoder.
+class SurveyRow:
+    """One row of the table: a model, or an encoder–decoder's decoder.
 
     Attributes:
         name, year, parameters: which model; parameters are counted.
@@ -76,15 +76,15 @@ class Row:
     dropout: float
 
 
-def survey(entries: Iterable[Entry]) -> list[Row]:
+def survey(entries: Iterable[Entry]) -> list[SurveyRow]:
     """The table's rows. Counting parameters takes a few milliseconds a layer."""
     return [_row(entry) for entry in entries]
 
 
-def _row(entry: Entry) -> Row:
+def _row(entry: Entry) -> SurveyRow:
     config = entry.decoder
     attention, feed_forward = config.layers[0].attention, config.layers[0].feed_forward
-    row = Row(
+    row = SurveyRow(
         name=entry.name,
         year=entry.year,
         parameters=entry.parameters,
@@ -106,7 +106,7 @@ def _row(entry: Entry) -> Row:
         biases=biases(attention, feed_forward),
         dropout=config.block.dropout,
     )
-    return replace(row, **entry.really)  # type: ignore[arg-type]  # the keys are those of text columns
+    return replace(row, **entry.survey_overrides)  # type: ignore[arg-type]  # the keys are those of text columns
 
 
 def position(config: TransformerConfig) -> str:
@@ -134,8 +134,8 @@ def attention_kind(config: TransformerConfig) -> str:
 
 def activation(feed_forward: FeedForwardConfig) -> str:
     """The feed-forward layer's non-linearity."""
-    plain = PLAIN[feed_forward.activation]
-    return GATED.get(feed_forward.activation, f"gated {plain}") if feed_forward.gated else plain
+    plain = UNGATED_NAMES[feed_forward.activation]
+    return GATED_NAMES.get(feed_forward.activation, f"gated {plain}") if feed_forward.gated else plain
 
 
 def biases(attention: AttentionConfig, feed_forward: FeedForwardConfig) -> str:

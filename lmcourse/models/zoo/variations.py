@@ -121,7 +121,7 @@ def command(
 
 
 def nemotron4(layers: int, d_model: int, heads: int) -> TransformerConfig:
-    """Nemotron-4: squared ReLU without a gate, LayerNorm with 1 + w, half of each head turned."""
+    """Nemotron-4: squared ReLU without a gate, LayerNorm with 1 + w, RoPE on half of each head."""
     return llama_like(
         layers,
         d_model,
@@ -137,7 +137,7 @@ def nemotron4(layers: int, d_model: int, heads: int) -> TransformerConfig:
 
 
 def early_phi(layers: int, d_model: int, heads: int, fraction: float) -> TransformerConfig:
-    """Phi-1.5 and Phi-2: parallel, biases everywhere, part of each head turned."""
+    """Phi-1.5 and Phi-2: parallel, biases everywhere, RoPE on part of each head."""
     return gpt_like(
         layers,
         d_model,
@@ -162,63 +162,69 @@ STABLELM_3B = llama_like(
 PER_HEAD = QKNormConfig(LAYER_NORM_NO_BIAS, over="heads")
 COMMAND_A_LAYERS = window(4096, 4, rotary=None)
 
-GEMMA1 = "Gemma Team 2024, Gemma, Table 1; google/gemma config.json"
-GEMMA2 = "Gemma Team 2024, Gemma 2, Table 1; google/gemma-2 config.json"
-GEMMA3 = "Gemma Team 2025, Gemma 3 technical report, Table 1; google/gemma-3 config.json"
-OLMO1 = "Groeneveld et al. 2024, OLMo, Table 1; allenai/OLMo config.json"
-OLMO2 = "OLMo Team 2025, 2 OLMo 2 Furious, Table 3; allenai/OLMo-2 config.json"
-R = "CohereForAI/c4ai-command-r-v01, model card and config.json"
-R_PLUS = "CohereForAI/c4ai-command-r-plus, model card and config.json"
-A = "Cohere 2025, Command A, §2; CohereForAI/c4ai-command-a-03-2025 config.json"
-R7B = "CohereForAI/c4ai-command-r7b-12-2024, model card and config.json"
-NEMOTRON_15B = "Parmar et al. 2024, Nemotron-4 15B technical report, Table 1"
-NEMOTRON_340B = "Adler et al. 2024, Nemotron-4 340B technical report, Table 1; nvidia/Nemotron-4-340B config"
-PHI1 = "microsoft/phi-1_5, model card and config.json"
-PHI2 = "microsoft/phi-2, model card and config.json"
-PHI3 = "Abdin et al. 2024, Phi-3 technical report; microsoft/Phi-3-mini-4k-instruct config.json"
-PHI4 = "Abdin et al. 2024, Phi-4 technical report; microsoft/phi-4 config.json"
-PHI4_MINI = "Microsoft 2025, Phi-4-Mini technical report; microsoft/Phi-4-mini-instruct config.json"
-STABLE = "stabilityai/stablelm-3b-4e1t, model card and config.json"
+GEMMA1_SOURCE = "Gemma Team 2024, Gemma, Table 1; google/gemma config.json"
+GEMMA2_SOURCE = "Gemma Team 2024, Gemma 2, Table 1; google/gemma-2 config.json"
+GEMMA3_SOURCE = "Gemma Team 2025, Gemma 3 technical report, Table 1; google/gemma-3 config.json"
+OLMO1_SOURCE = "Groeneveld et al. 2024, OLMo, Table 1; allenai/OLMo config.json"
+OLMO2_SOURCE = "OLMo Team 2025, 2 OLMo 2 Furious, Table 3; allenai/OLMo-2 config.json"
+COMMAND_R_SOURCE = "CohereForAI/c4ai-command-r-v01, model card and config.json"
+COMMAND_R_PLUS_SOURCE = "CohereForAI/c4ai-command-r-plus, model card and config.json"
+COMMAND_A_SOURCE = "Cohere 2025, Command A, §2; CohereForAI/c4ai-command-a-03-2025 config.json"
+COMMAND_R7B_SOURCE = "CohereForAI/c4ai-command-r7b-12-2024, model card and config.json"
+NEMOTRON_15B_SOURCE = "Parmar et al. 2024, Nemotron-4 15B technical report, Table 1"
+NEMOTRON_340B_SOURCE = "Adler et al. 2024, Nemotron-4 340B technical report, Table 1; nvidia/Nemotron-4-340B config"
+PHI1_SOURCE = "microsoft/phi-1_5, model card and config.json"
+PHI2_SOURCE = "microsoft/phi-2, model card and config.json"
+PHI3_SOURCE = "Abdin et al. 2024, Phi-3 technical report; microsoft/Phi-3-mini-4k-instruct config.json"
+PHI4_SOURCE = "Abdin et al. 2024, Phi-4 technical report; microsoft/phi-4 config.json"
+PHI4_MINI_SOURCE = "Microsoft 2025, Phi-4-Mini technical report; microsoft/Phi-4-mini-instruct config.json"
+STABLELM_SOURCE = "stabilityai/stablelm-3b-4e1t, model card and config.json"
 
-TEXT_ONLY = "The text model; the picture encoder of 417M is left out."
+TEXT_ONLY_NOTE = "The text model; the picture encoder of 417M is left out."
 NEMOTRON_NOTE = "eps and the half of each head that RoPE turns are from the released code; the report says RoPE only."
-LONG_ROPE = "Left out: RoPE's factors for contexts beyond 4,096."
+LONG_ROPE_NOTE = "Left out: RoPE's factors for contexts beyond 4,096."
 
 ENTRIES = (
-    Entry("gemma-2b", 2024, GEMMA1, gemma1(18, 2048, 8, 1, 16_384), 2_506_172_416),
-    Entry("gemma-7b", 2024, GEMMA1, gemma1(28, 3072, 16, 16, 24_576), 8_537_680_896),
-    Entry("gemma-2-2b", 2024, GEMMA2, gemma2(26, 2304, 8, 4, 9216), 2_614_341_888),
-    Entry("gemma-2-9b", 2024, GEMMA2, gemma2(42, 3584, 16, 8, 14_336), 9_241_705_984),
-    Entry("gemma-2-27b", 2024, GEMMA2, gemma2(46, 4608, 32, 16, 36_864, d_head=128, scale=144**-0.5), 27_227_128_320),
-    Entry("gemma-3-1b", 2025, GEMMA3, gemma3(26, 1152, 4, 1, 6912, wide=False), 999_885_952),
-    Entry("gemma-3-4b", 2025, GEMMA3, gemma3(34, 2560, 8, 4, 10_240), 3_884_000_000, TEXT_ONLY),
-    Entry("gemma-3-12b", 2025, GEMMA3, gemma3(48, 3840, 16, 8, 15_360), 11_771_000_000, TEXT_ONLY),
+    Entry("gemma-2b", 2024, GEMMA1_SOURCE, gemma1(18, 2048, 8, 1, 16_384), 2_506_172_416),
+    Entry("gemma-7b", 2024, GEMMA1_SOURCE, gemma1(28, 3072, 16, 16, 24_576), 8_537_680_896),
+    Entry("gemma-2-2b", 2024, GEMMA2_SOURCE, gemma2(26, 2304, 8, 4, 9216), 2_614_341_888),
+    Entry("gemma-2-9b", 2024, GEMMA2_SOURCE, gemma2(42, 3584, 16, 8, 14_336), 9_241_705_984),
+    Entry(
+        "gemma-2-27b",
+        2024,
+        GEMMA2_SOURCE,
+        gemma2(46, 4608, 32, 16, 36_864, d_head=128, scale=144**-0.5),
+        27_227_128_320,
+    ),
+    Entry("gemma-3-1b", 2025, GEMMA3_SOURCE, gemma3(26, 1152, 4, 1, 6912, wide=False), 999_885_952),
+    Entry("gemma-3-4b", 2025, GEMMA3_SOURCE, gemma3(34, 2560, 8, 4, 10_240), 3_884_000_000, TEXT_ONLY_NOTE),
+    Entry("gemma-3-12b", 2025, GEMMA3_SOURCE, gemma3(48, 3840, 16, 8, 15_360), 11_771_000_000, TEXT_ONLY_NOTE),
     Entry(
         "gemma-3-27b",
         2025,
-        GEMMA3,
+        GEMMA3_SOURCE,
         gemma3(62, 5376, 32, 16, 21_504, d_head=128, scale=168**-0.5),
         27_016_000_000,
-        TEXT_ONLY,
+        TEXT_ONLY_NOTE,
     ),
-    Entry("olmo-1b", 2024, OLMO1, olmo1(16, 2048, 16, 8192, tied=True), 1_176_764_416),
-    Entry("olmo-7b", 2024, OLMO1, olmo1(32, 4096, 32, 11_008, tied=False), 6_888_095_744),
-    Entry("olmo-2-1b", 2025, OLMO2, olmo2(16, 2048, 16, 8192), 1_484_916_736),
-    Entry("olmo-2-7b", 2024, OLMO2, olmo2(32, 4096, 32, 11_008), 7_298_617_344),
-    Entry("olmo-2-13b", 2024, OLMO2, olmo2(40, 5120, 40, 13_824), 13_716_198_400),
-    Entry("olmo-2-32b", 2025, OLMO2, olmo2(64, 5120, 40, 27_648, 8), 32_234_279_936),
-    Entry("command-r", 2024, R, command(40, 8192, 64, 22_528, 0.0625, theta=8e6), 34_980_831_232),
+    Entry("olmo-1b", 2024, OLMO1_SOURCE, olmo1(16, 2048, 16, 8192, tied=True), 1_176_764_416),
+    Entry("olmo-7b", 2024, OLMO1_SOURCE, olmo1(32, 4096, 32, 11_008, tied=False), 6_888_095_744),
+    Entry("olmo-2-1b", 2025, OLMO2_SOURCE, olmo2(16, 2048, 16, 8192), 1_484_916_736),
+    Entry("olmo-2-7b", 2024, OLMO2_SOURCE, olmo2(32, 4096, 32, 11_008), 7_298_617_344),
+    Entry("olmo-2-13b", 2024, OLMO2_SOURCE, olmo2(40, 5120, 40, 13_824), 13_716_198_400),
+    Entry("olmo-2-32b", 2025, OLMO2_SOURCE, olmo2(64, 5120, 40, 27_648, 8), 32_234_279_936),
+    Entry("command-r", 2024, COMMAND_R_SOURCE, command(40, 8192, 64, 22_528, 0.0625, theta=8e6), 34_980_831_232),
     Entry(
         "command-r-plus",
         2024,
-        R_PLUS,
+        COMMAND_R_PLUS_SOURCE,
         command(64, 12_288, 96, 33_792, 0.8333333333333334, theta=75e6, kv_heads=8, qk_norm=PER_HEAD),
         103_810_674_688,
     ),
     Entry(
         "command-r7b",
         2024,
-        R7B,
+        COMMAND_R7B_SOURCE,
         command(32, 4096, 32, 14_336, 0.25, theta=50_000.0, kv_heads=8, layer_pattern=COMMAND_A_LAYERS),
         8_000_000_000,
         "The name counts 7B without the embedding.",
@@ -226,17 +232,17 @@ ENTRIES = (
     Entry(
         "command-a",
         2025,
-        A,
+        COMMAND_A_SOURCE,
         command(64, 12_288, 96, 36_864, 0.25, 262_144, theta=50_000.0, kv_heads=8, layer_pattern=COMMAND_A_LAYERS),
         111_000_000_000,
         "The context is given as 256k.",
     ),
-    Entry("nemotron-4-15b", 2024, NEMOTRON_15B, nemotron4(32, 6144, 48), 15_700_000_000, NEMOTRON_NOTE),
-    Entry("nemotron-4-340b", 2024, NEMOTRON_340B, nemotron4(96, 18_432, 96), 341_000_000_000, NEMOTRON_NOTE),
-    Entry("phi-1.5", 2023, PHI1, early_phi(24, 2048, 32, 0.5), 1_418_270_720),
-    Entry("phi-2", 2023, PHI2, early_phi(32, 2560, 32, 0.4), 2_779_683_840),
-    Entry("phi-3-mini", 2024, PHI3, PHI_3_MINI, 3_821_079_552),
-    Entry("phi-4", 2024, PHI4, PHI_4, 14_659_507_200),
-    Entry("phi-4-mini", 2025, PHI4_MINI, PHI_4_MINI, 3_836_021_760, LONG_ROPE),
-    Entry("stablelm-3b", 2023, STABLE, STABLELM_3B, 2_795_443_200),
+    Entry("nemotron-4-15b", 2024, NEMOTRON_15B_SOURCE, nemotron4(32, 6144, 48), 15_700_000_000, NEMOTRON_NOTE),
+    Entry("nemotron-4-340b", 2024, NEMOTRON_340B_SOURCE, nemotron4(96, 18_432, 96), 341_000_000_000, NEMOTRON_NOTE),
+    Entry("phi-1.5", 2023, PHI1_SOURCE, early_phi(24, 2048, 32, 0.5), 1_418_270_720),
+    Entry("phi-2", 2023, PHI2_SOURCE, early_phi(32, 2560, 32, 0.4), 2_779_683_840),
+    Entry("phi-3-mini", 2024, PHI3_SOURCE, PHI_3_MINI, 3_821_079_552),
+    Entry("phi-4", 2024, PHI4_SOURCE, PHI_4, 14_659_507_200),
+    Entry("phi-4-mini", 2025, PHI4_MINI_SOURCE, PHI_4_MINI, 3_836_021_760, LONG_ROPE_NOTE),
+    Entry("stablelm-3b", 2023, STABLELM_SOURCE, STABLELM_3B, 2_795_443_200),
 )

@@ -1,4 +1,4 @@
-"""How far a run is and how it goes: a bar in a terminal, a line now and then where there is none.
+"""Progress of a run: a bar in a terminal, a line every few seconds elsewhere.
 
 ━━━━━━━━━━━━━━━━━━━━╸━━━━━━━━━━━━━━━━━━━   1,200/2,000 steps, 0:00:21 left
 smoothed loss 2.134 · validation 2.201 · 5,130 tokens/s · MFU 41.2%

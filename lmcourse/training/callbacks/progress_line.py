@@ -11,14 +11,14 @@ STEPS = 20
 
 
 class ProgressLine:
-    """Keeps in mind what a record does not say: the losses before, and the last validation loss."""
+    """Running state of the progress text: recent losses and the last validation loss."""
 
     def __init__(self) -> None:
         self._losses: deque[float] = deque(maxlen=STEPS)
         self._validation: float | None = None
 
     def update(self, record: Record) -> None:
-        """Take a step into account."""
+        """Update with the record of a step."""
         self._losses.append(record["loss"])
         self._validation = record.get("validation_loss", self._validation)
 

@@ -78,7 +78,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(arguments: Sequence[str], program: str) -> argparse.Namespace:
-    """What was typed; `given` has the settings among it, by name.
+    """Parse the command line; `given` holds the settings by name.
 
     Raises:
         CourseError: a flag that is unknown or has a wrong value.

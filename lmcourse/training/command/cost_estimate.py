@@ -1,4 +1,4 @@
-"""What a run would cost, by arithmetic: nothing is built, trained or written.
+"""Estimate the cost of a training run by arithmetic: nothing is built, trained or written.
 
 Only two things are done for real: the corpus is cut into tokens in memory, because the size of the vocabulary and of an
 epoch follow from it; and where no data sheet is known, the speed of a matrix product is measured.
@@ -36,7 +36,7 @@ RECIPES = {"fp32": "fp32", "bf16": "autocast", "fp16": "autocast"}
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """What a run would cost.
+    """Estimated cost of a training run.
 
     Attributes:
         vocab_size: how many tokens the tokenizer has.
@@ -65,7 +65,7 @@ class CostEstimate:
 
     @property
     def epochs(self) -> float:
-        """How many times the text is read."""
+        """Passes over the training text."""
         return self.tokens / self.corpus_tokens
 
     def to_json(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def estimate_cost(run: RunConfig) -> CostEstimate:
         devices=devices,
         peak=peak,
         mfu=mfu,
-        seconds=None if peak is None else steps * flops / (mfu * peak.flops * devices),
+        seconds=None if peak is None else steps * flops / (mfu * peak.flops_per_second * devices),
     )
 
 

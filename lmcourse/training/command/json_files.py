@@ -1,4 +1,4 @@
-"""Small JSON files that are there as a whole or not at all."""
+"""Small JSON files, written atomically."""
 
 from __future__ import annotations
 

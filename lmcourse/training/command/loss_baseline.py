@@ -1,4 +1,4 @@
-"""What a validation loss is worth: nats per byte, which does not depend on the tokenizer, and the best there can be."""
+"""Reference for a validation loss: nats per byte, independent of the tokenizer, and the text's entropy if known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lmcourse.training.command.training_data import DOCUMENT_END
 
 @dataclass(frozen=True)
 class LossBaseline:
-    """What losses on a text are compared with.
+    """Baseline for losses on a text.
 
     Attributes:
         bytes_per_token: of the text as it was cut.

@@ -86,7 +86,7 @@ def _train(run: RunConfig, options: Namespace) -> int:
 
 
 def callbacks(run: RunConfig, options: Namespace, console: Console) -> list[ProgressBar | TensorBoard]:
-    """What is called after every step. The bar also shows what the course logs, from INFO on."""
+    """The callbacks of a run. The bar also shows what the course logs, from INFO on."""
     logging.getLogger("lmcourse").setLevel(logging.INFO)
     made: list[ProgressBar | TensorBoard] = [ProgressBar(run.training, console=console)]
     if options.tensorboard:

@@ -1,4 +1,4 @@
-"""From what somebody says to a run: a settings file, the command line, and what follows from the rest."""
+"""Resolve the settings of a run: defaults, a settings file, the command line, and derived values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training run as a person chooses it: which model, which text, how it is trained."""
+"""Configuration of a training run: model preset, corpus, tokenizer, training settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUM_BYTE_TOKENS = 256
 
 @dataclass(frozen=True)
 class RunConfig:
-    """All that is needed to make a run again.
+    """Everything needed to reproduce a run.
 
     Attributes:
         preset: a decoder of the zoo; its vocabulary and context become those of the run.

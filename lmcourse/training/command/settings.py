@@ -19,12 +19,12 @@ from lmcourse.training.parallelism import Parallelism
 SettingsTable = Literal["run", "training", "parallel"]
 """Where a setting belongs: the three dataclasses, and the tables of a settings file."""
 
-NOUNS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
 @dataclass(frozen=True)
 class RunSetting:
-    """One choice.
+    """Name, type, default and allowed values of one run setting.
 
     Attributes:
         name: of all settings no other has it.
@@ -81,7 +81,7 @@ class RunSetting:
         return value
 
     def _refuse(self, value: Any) -> ValueError:
-        wanted = f"one of {', '.join(self.choices)}" if self.choices else NOUNS[self.kind]
+        wanted = f"one of {', '.join(self.choices)}" if self.choices else TYPE_NAMES[self.kind]
         return ValueError(f"{self.name} must be {wanted}{' or none' if self.optional else ''}, not {value!r}")
 
 

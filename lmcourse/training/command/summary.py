@@ -1,4 +1,4 @@
-"""What a person reads about a run: its costs before, and how it ended."""
+"""Summaries printed for a person: estimated costs before a run, results after it."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def _time(found: CostEstimate) -> str:
     each = f" by each of {found.devices} devices" if found.devices > 1 else ""
     return (
         f"About {found.seconds / 60:,.1f} minutes if {found.mfu:.0%} of the peak is reached{each}: "
-        f"{found.peak.flops / 1e9:,.0f} GFLOP/s, {escape(found.peak.source)}. Evaluations come on top."
+        f"{found.peak.flops_per_second / 1e9:,.0f} GFLOP/s, {escape(found.peak.source)}. Evaluations come on top."
     )
 
 
 def end(result: RunResult, folder: Path) -> str:
-    """How a sitting ended, and what can be done next; after Ctrl-C in one line."""
+    """How a session ended, and how to continue the run; after Ctrl-C in one line."""
     spent = timedelta(seconds=round(result.seconds))
     done = f"{END_MESSAGES[result.reason]}: step {result.step:,}, {result.tokens:,} tokens, {spent}."
     again = f"Go on: lmcourse train --resume --out {folder}"

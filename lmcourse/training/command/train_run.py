@@ -1,4 +1,4 @@
-"""A run from its settings to a trained model: text, model and trainer, put together."""
+"""Train a model from the settings of a run: data, model and trainer, put together."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a sitting ended.
+    """Result of one training session.
 
     Attributes:
         step: the last one that was done.
         tokens: that were learned from.
-        seconds: of all sittings.
+        seconds: of all sessions.
         reason: what ended it; "interrupted" after Ctrl-C.
         best_loss, best_step: the lowest validation loss, in nats per token, and where it was; None if nothing was
             evaluated.

@@ -22,7 +22,7 @@ from lmcourse.training.metrics import read_metrics
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What a run made.
+    """Model, tokenizer and checkpoint of a run.
 
     Attributes:
         run: its settings.

@@ -1,4 +1,4 @@
-"""The text of a run: from a corpus to a tokenizer and two token files in the run's folder.
+"""Prepare a run's data: from a corpus to a tokenizer and two token files in the run's folder.
 
 tokenizer.json       as `load_tokenizer` takes it
 train.tokens         the text to learn
@@ -35,7 +35,7 @@ DOCUMENT_END = "\n\n"
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a run reads; `validation` is None if nothing is held out."""
+    """Training and validation tokens of a run; `validation` is None if nothing is held out."""
 
     tokenizer: Tokenizer
     training: Tokens
@@ -74,7 +74,7 @@ class TokenizedDocuments(Iterable[list[int]]):
             yield tokens
 
     def count(self) -> int:
-        """How many tokens there are together."""
+        """The total number of tokens."""
         return sum(map(len, self))
 
 
@@ -125,7 +125,7 @@ def prepare_data(run: RunConfig, folder: Path) -> None:
 
 
 def open_data(run: RunConfig, folder: Path) -> TrainingData:
-    """What `prepare_data` made.
+    """Open the data that `prepare_data` wrote.
 
     Raises:
         CourseError: a file is missing or damaged.

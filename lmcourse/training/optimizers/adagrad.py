@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-from lmcourse.training.optimizers.rule import Group, Rule, with_decay
+from lmcourse.training.optimizers.base import BaseOptimizer, Group, with_decay
 
 
-class AdaGrad(Rule):
+class AdaGrad(BaseOptimizer):
     """Divide by the root of the sum of all squared gradients so far (Duchi et al., 2011, figure 1, diagonal form).
 
         g ← ∇f(w) + λ w

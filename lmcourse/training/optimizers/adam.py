@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-from lmcourse.training.optimizers.rule import Group, Rule, with_decay
+from lmcourse.training.optimizers.base import BaseOptimizer, Group, with_decay
 
 
-class Adam(Rule):
+class Adam(BaseOptimizer):
     """Running means of the gradient and of its square set direction and size of the step (Kingma and Ba, 2015).
 
         g ← ∇f(w) + λ w
@@ -49,12 +49,12 @@ class Adam(Rule):
 
     @staticmethod
     def check(group: Group) -> None:
-        """As in `Rule`, and the settings of this rule.
+        """As in `BaseOptimizer`, and the settings of this optimizer.
 
         Raises:
             ValueError: one is out of range.
         """
-        Rule.check(group)
+        BaseOptimizer.check(group)
         if not all(0 <= beta < 1 for beta in group["betas"]):
             raise ValueError(f"betas must be at least 0 and below 1, not {group['betas']}")
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
 from lmcourse.training.optimizers.adam import Adam
-from lmcourse.training.optimizers.rule import Group
+from lmcourse.training.optimizers.base import Group
 
 
 class AdamW(Adam):

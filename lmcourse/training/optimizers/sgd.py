@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-from lmcourse.training.optimizers.rule import Group, Rule, with_decay
+from lmcourse.training.optimizers.base import BaseOptimizer, Group, with_decay
 
 
-class SGD(Rule):
+class SGD(BaseOptimizer):
     """A step against the gradient (Robbins and Monro, 1951), which momentum makes long where gradients agree.
 
         g ← ∇f(w) + λ w
@@ -51,12 +51,12 @@ class SGD(Rule):
 
     @staticmethod
     def check(group: Group) -> None:
-        """As in `Rule`, and the settings of this rule.
+        """As in `BaseOptimizer`, and the settings of this optimizer.
 
         Raises:
             ValueError: one is out of range.
         """
-        Rule.check(group)
+        BaseOptimizer.check(group)
         if not 0 <= group["momentum"] < 1:
             raise ValueError(f"momentum must be at least 0 and below 1, not {group['momentum']}")
         if group["nesterov"] and not group["momentum"]:

@@ -10,7 +10,7 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.checks import check_divisible
 from lmcourse.training.parallel.data_parallel import wrap_data_parallel
-from lmcourse.training.parallel.pipeline_parallel import Pipeline, Stage
+from lmcourse.training.parallel.pipeline_parallel import ModelStage, Pipeline
 from lmcourse.training.parallel.split_linear import find_fused, unfuse
 from lmcourse.training.parallel.tensor_parallel import apply_plan
 
@@ -32,12 +32,12 @@ def parallelize(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> t
     if parallel.pipeline_parallel > 1:
         assert isinstance(model, Transformer)
         sequence_shards = parallel.tensor_parallel if parallel.sequence_parallel else 1
-        part = Stage(model, mesh.get_local_rank("pipeline_parallel"), parallel.pipeline_parallel, sequence_shards)
+        part = ModelStage(model, mesh.get_local_rank("pipeline_parallel"), parallel.pipeline_parallel, sequence_shards)
     if parallel.fsdp * parallel.tensor_parallel > 1:
         unfuse(part, find_fused(part))
     if parallel.tensor_parallel > 1:
         apply_plan(part, mesh["tensor_parallel"], sequence=parallel.sequence_parallel)
     call = wrap_data_parallel(part, mesh)
-    if isinstance(part, Stage):
+    if isinstance(part, ModelStage):
         call = Pipeline(part, call, config, mesh)
     return part, call

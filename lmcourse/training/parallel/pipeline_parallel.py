@@ -29,7 +29,7 @@ from lmcourse.training.step import accumulate_gradients, mean_loss
 SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 
 
-class Stage(nn.Module):
+class ModelStage(nn.Module):
     """Some of a model's blocks, with the embedding in the first stage and the head in the last.
 
     Parameters have the names that they have in the model. If the head is tied to the embedding, the first and the last
@@ -102,7 +102,7 @@ class Pipeline(nn.Module):
         mesh: of all processes.
     """
 
-    def __init__(self, stage: Stage, call: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> None:
+    def __init__(self, stage: ModelStage, call: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> None:
         super().__init__()
         self.stage, self.call, self.group = stage, call, mesh.get_group("pipeline_parallel")
         self.device = next(stage.parameters()).device

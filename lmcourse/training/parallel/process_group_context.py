@@ -1,4 +1,4 @@
-"""What a training step asks of the other processes: collectives on the device mesh."""
+"""Collective operations of a training step on the device mesh."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lmcourse.training.distributed_context import DistributedContext
 from lmcourse.training.parallel.gradients import group_by_mesh, group_by_shard_count, reduce_partial_grad
 from lmcourse.training.parallel.mesh import make_mesh
 from lmcourse.training.parallel.parallelize import parallelize
-from lmcourse.training.parallel.pipeline_parallel import Stage
+from lmcourse.training.parallel.pipeline_parallel import ModelStage
 from lmcourse.training.parallelism import Parallelism
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class ProcessGroupContext(DistributedContext):
             if self.is_main:
                 raise
             raise SystemExit(2) from None  # all have the same to say
-        self._tied_weight = part.tied_weight if isinstance(part, Stage) and part.last else None
+        self._tied_weight = part.tied_weight if isinstance(part, ModelStage) and part.last else None
         return part, call
 
     def group_by_mesh(self, parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:

@@ -15,7 +15,7 @@ from lmcourse.chapters.autograd.exercises.engines import Engine
 from lmcourse.chapters.autograd.exercises.sweep import Graph, backward_sweep
 from lmcourse.exercises import check_exercise
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.outcome import evaluate
+from lmcourse.exercises.outcome import run_case
 
 BY_NAME = {exercise.name: exercise for exercise in EXERCISES}
 
@@ -27,7 +27,7 @@ def asked(name: str, seed: int = 3) -> list[Case]:
 
 def right(name: str, case: Case) -> Any:
     """What the reference answers."""
-    outcome = evaluate(BY_NAME[name].reference, case, name=name)
+    outcome = run_case(BY_NAME[name].reference, case, name=name)
     assert outcome.failure is None
     return outcome.value
 
@@ -76,7 +76,7 @@ def test_nodes_come_in_an_order_that_does_not_help() -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_torch_and_the_courses_engine_agree_on_every_script(seed: int) -> None:
     for case in asked("Value", seed):
-        ours, theirs = evaluate(autograd.Value, case, name="Value").value, right("Value", case)
+        ours, theirs = run_case(autograd.Value, case, name="Value").value, right("Value", case)
         assert [number is None for number in ours] == [number is None for number in theirs]  # what backward() returns
         numbers = [number for number in theirs if number is not None]
         assert [n for n in ours if n is not None] == pytest.approx(numbers, rel=1e-9, abs=1e-12), case.script

@@ -60,7 +60,7 @@ if os.fork() == 0:
         + """
 from lmcourse.exercises.registry import all_exercises
 from lmcourse.grading.examination.messages import case_from_plain, outcome_to_plain
-from lmcourse.exercises.outcome import evaluate
+from lmcourse.exercises.outcome import run_case
 channel, first = channels[0], True
 known = all_exercises()
 while True:
@@ -73,7 +73,7 @@ while True:
     result = done
     if "case" in request:
         exercise = known[request["name"]]
-        result = outcome_to_plain(evaluate(exercise.reference, case_from_plain(request["case"]), name=exercise.name))
+        result = outcome_to_plain(run_case(exercise.reference, case_from_plain(request["case"]), name=exercise.name))
     channel.send({"nonce": request["nonce"], "result": result})
 """,
         *ANSWER,

@@ -155,7 +155,7 @@ def test_a_run_that_was_killed_before_it_began_can_be_begun_again(corpus: Path, 
     assert train(run(corpus, held_out=0.4), tmp_path).step == 4
 
 
-# A sitting
+# A session
 
 
 def test_a_run_is_made_of_its_seed(corpus: Path, tmp_path: Path) -> None:

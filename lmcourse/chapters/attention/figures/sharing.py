@@ -16,7 +16,7 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 from lmcourse.units import GIB
 
 MODEL = "llama-3-8b"
@@ -44,7 +44,7 @@ def shared_keys(kv_heads: int = 8, context: int = 8192, batch: int = 1) -> Figur
     group = 32 // kv_heads
     name = {32: "MHA", 1: "MQA"}.get(kv_heads, "GQA")
     shares = {1: "each has its own", 32: "all share it"}.get(group, f"{group} share each")
-    heads = new_canvas(figure, f"{name}: {_counted(kv_heads, 'key head')} for 32 query heads, {shares}")
+    heads = new_drawing_axes(figure, f"{name}: {_counted(kv_heads, 'key head')} for 32 query heads, {shares}")
     heads.set_subplotspec(places[0, :])
     _draw_heads(heads, kv_heads)
     weights = new_axes(figure, "Attention weights of a layer", "million parameters")

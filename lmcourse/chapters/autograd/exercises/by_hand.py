@@ -9,7 +9,7 @@ import torch
 from lmcourse.chapters.autograd.exercises.inputs import grads_of
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.rules import NO_AUTOGRAD
+from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 
 Grads = dict[str, float]
 

@@ -11,8 +11,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from lmcourse.chapters.autograd.exercises.inputs import grads_of, tracked
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise, value_exercise
+from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 from lmcourse.exercises.inputs import normal
-from lmcourse.exercises.rules import NO_AUTOGRAD
 
 # backward_matmul -------------------------------------------------------------------------------------------------
 

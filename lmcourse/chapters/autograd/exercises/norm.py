@@ -11,8 +11,8 @@ from torch import Tensor
 from lmcourse.chapters.autograd.exercises.inputs import grads_of, tracked
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 from lmcourse.exercises.inputs import normal64
-from lmcourse.exercises.rules import NO_AUTOGRAD
 
 Grads = dict[str, Tensor]
 

@@ -9,7 +9,7 @@ from random import Random
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.rules import NO_AUTOGRAD
+from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 
 Grads = dict[str, float]
 Graph = dict[str, dict[str, float]]

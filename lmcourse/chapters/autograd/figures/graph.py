@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
 from lmcourse.autograd import Edge, Graph, Step, example, steps_of
-from lmcourse.plots.style import GREY, PALETTE, describe, new_canvas, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_drawing_axes, new_figure
 
 KIND_COLOURS = {"input": "#DCEBF7", "parameter": "#FBE6C2", "compute": "#F4F5F6"}
 PHASES = {"start": "before the forward pass", "forward": "forward", "seed": "backward", "backward": "backward"}
@@ -67,7 +67,7 @@ def graph_step(graph: Graph | str = "linear regression", step: int = 0) -> Figur
 def _canvas(graph: Graph, title: str) -> tuple[Figure, Axes]:
     height = _ROW * max(len(layer) for layer in graph.layers)
     figure = new_figure(_WIDTH, height + 1.15 + 0.3 * _has_skip_edges(graph))
-    axes = new_canvas(figure, title)
+    axes = new_drawing_axes(figure, title)
     axes.set_xlim(0, _WIDTH)
     axes.set_ylim(-height / 2 - 0.35, height / 2 + 0.3 * _has_skip_edges(graph))
     present = [kind for kind in KIND_COLOURS if any(node.kind == kind for node in graph.nodes)]

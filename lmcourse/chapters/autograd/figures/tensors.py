@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 AXIS_COLOURS = {"B": PALETTE["blue"], "D": PALETTE["vermilion"], "K": PALETTE["green"]}
 
@@ -30,7 +30,7 @@ def three_matmuls(B: int = 6, D: int = 4, K: int = 3) -> Figure:
         raise ValueError(f"sizes are at least 1, not {sizes}")
     figure = new_figure(8.0, 5.0)
     each = 2 * B * D * K
-    axes = new_canvas(figure, f"Three products over the same three axes: 2·B·D·K = {each:,} FLOPs each")
+    axes = new_drawing_axes(figure, f"Three products over the same three axes: 2·B·D·K = {each:,} FLOPs each")
     scale = _MAX_SIDE / max(sizes.values())
     for row, (name, matrices) in enumerate(_PRODUCTS.items()):
         y = -row * _PITCH

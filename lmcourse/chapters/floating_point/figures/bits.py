@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from lmcourse.numerics import FloatFormat, Kind, decode, fields, find_format
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 FIELD_COLOURS = {"sign": PALETTE["vermilion"], "exponent": PALETTE["blue"], "fraction": PALETTE["green"]}
 
@@ -68,7 +68,7 @@ def bit_pattern(code: int = 0x3C00, format: FloatFormat | str = "fp16") -> Figur
     chosen = find_format(format)
     sign, exponent, mantissa, kind = fields(code, chosen)
     figure = new_figure(8.0, 2.6)
-    axes = new_canvas(figure, f"{chosen.name}: code {hexadecimal(code, chosen)}, {kind}")
+    axes = new_drawing_axes(figure, f"{chosen.name}: code {hexadecimal(code, chosen)}, {kind}")
     box = min(_MAX_BOX, 7.6 / chosen.bits)
     width = box * chosen.bits
     for bit in range(chosen.bits):

@@ -14,7 +14,7 @@ from lmcourse.accounting.cluster import Cluster
 from lmcourse.accounting.formats import Format
 from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.zoo import find_model
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 MAX_SEQ_LEN = 4096
 """Tokens in a text of the calculator, or as many as the model can read: attention's share depends on it."""
@@ -81,7 +81,7 @@ def training_budget(
     machine, cost = run.cluster.accelerator, run.gpu_hours * dollars_per_gpu_hour
     figure = new_figure(8.0, 4.0)
     places = figure.add_gridspec(1, 2, width_ratios=[1.08, 1])
-    steps = new_canvas(figure, f"{model} on {amount(tokens_in_billions * 1e9)} tokens")
+    steps = new_drawing_axes(figure, f"{model} on {amount(tokens_in_billions * 1e9)} tokens")
     steps.set_subplotspec(places[0])
     _write_steps(steps, run, cost)
     curve = new_axes(figure, "More GPUs, fewer days", "GPUs", "days")

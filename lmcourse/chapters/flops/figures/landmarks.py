@@ -31,7 +31,7 @@ class Landmark:
     def flops(self) -> float:
         """6 · N · D with the published N."""
         entry = find_model(self.name)
-        return float(six_n_d(entry.published or entry.parameters, round(self.tokens)))
+        return float(six_n_d(entry.published_parameters or entry.parameters, round(self.tokens)))
 
 
 LANDMARKS = (

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
-from lmcourse.plots.style import PALETTE, describe, new_axes, new_canvas, new_figure
+from lmcourse.plots.style import PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 MAX_CUBE_EDGE = 8
 """Cubes along an edge that can still be told apart."""
@@ -33,7 +33,7 @@ def matmul_cube(m: int = 3, k: int = 4, n: int = 5) -> Figure:
         raise ValueError(f"each size lies between 1 and {MAX_CUBE_EDGE}, not {m}, {k}, {n}")
     figure = new_figure(8.0, 4.2)
     flops = 2 * m * k * n
-    axes = new_canvas(figure, f"{m} × {k} times {k} × {n}: {m * k * n} cubes, {flops} FLOPs")
+    axes = new_drawing_axes(figure, f"{m} × {k} times {k} × {n}: {m * k * n} cubes, {flops} FLOPs")
     for row in range(m):
         for column in range(n):
             _square(axes, (column, -row, 0), (1, 0, 0), (0, -1, 0), _ONE if (row, column) == (0, n - 1) else _C)

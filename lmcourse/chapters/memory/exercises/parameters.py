@@ -8,7 +8,7 @@ from typing import Any
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.models.config import TransformerConfig, repeat
+from lmcourse.models.config import TransformerConfig, repeat_layers
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
@@ -38,7 +38,7 @@ def _count(config: Sizes) -> int:
     model = TransformerConfig(
         config["vocab_size"],
         config["d_model"],
-        repeat([layer], config["layers"]),
+        repeat_layers([layer], config["layers"]),
         BlockConfig(norm),
         EmbeddingConfig("learned", max_positions=positions) if positions else EmbeddingConfig(),
         HeadConfig(tied=config["tied"]),

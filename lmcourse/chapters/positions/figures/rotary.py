@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lmcourse.chapters.positions.figures.waves import frequency
 from lmcourse.nn.rope_scaling import Llama3RopeScaling
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 _WE, _KNOW = 90.0, 35.0
 """Where the two words point before any rotation, in degrees."""
@@ -43,7 +43,7 @@ def rotating_pair(words_before: int = 2, words_between: int = 0, turned: str = "
     between = (angles["we"] - angles["know"]) % 360
     inner = math.cos(math.radians(between))
     figure = new_figure(8.0, 4.4)
-    axes = new_canvas(figure, f"“{_sentence(words_before, words_between)}”: inner product {inner:+.3f}")
+    axes = new_drawing_axes(figure, f"“{_sentence(words_before, words_between)}”: inner product {inner:+.3f}")
     axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor="#C8CCD0", linewidth=1))
     for word, start, colour in (("we", _WE, "blue"), ("know", _KNOW, "vermilion")):
         _arrow(axes, start, f"{word}, not turned", PALETTE[colour], faint=True)
@@ -71,7 +71,7 @@ def pair_layouts(d: int = 8) -> Figure:
     if d % 2 or not 2 <= d <= 16:
         raise ValueError(f"the picture is for an even width up to 16, not {d}")
     figure = new_figure(8.0, 3.2)
-    axes = new_canvas(figure, f"Two layouts of the same {d // 2} pairs, d = {d}")
+    axes = new_drawing_axes(figure, f"Two layouts of the same {d // 2} pairs, d = {d}")
     half = d // 2
     rows = {
         "interleaved": [feature // 2 for feature in range(d)],
@@ -99,7 +99,7 @@ def rotation_clocks(position: int = 12, d: int = 16, base: float = 10_000.0) -> 
     """The d/2 pairs of a head as clocks at one position: each hand has turned by position · base^(−2i/d)."""
     figure = new_figure(8.0, 2.6)
     pairs = d // 2
-    axes = new_canvas(figure, f"Position {position}: the {pairs} clocks of a head with d = {d}")
+    axes = new_drawing_axes(figure, f"Position {position}: the {pairs} clocks of a head with d = {d}")
     alt_parts = []
     for pair in range(pairs):
         angle = position * frequency(pair, d, base)

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 from lmcourse.exercises.inputs import normal, normal64
-from lmcourse.exercises.rules import NO_AUTOGRAD
 
 
 def _capped(logits: Tensor, cap: float) -> list[Tensor]:

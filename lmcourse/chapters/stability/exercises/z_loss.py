@@ -11,8 +11,8 @@ from torch import Tensor
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise, value_exercise
+from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 from lmcourse.exercises.inputs import normal, normal64
-from lmcourse.exercises.rules import NO_AUTOGRAD
 
 # z_loss ----------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_canvas, new_figure
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 OVERFLOW_RISKS: tuple[tuple[str, str, str], ...] = (
     ("softmax of attention", "exp, ÷ Z", "subtract the maximum; QK-norm, or a cap"),
@@ -29,7 +29,7 @@ _NUM_HIGHLIGHTED = 2
 def overflow_risks() -> Figure:
     """A map of the places where numbers can get out of hand, the two softmaxes marked as the hottest."""
     figure = new_figure(8.0, 4.4)
-    axes = new_canvas(figure, "Where numbers get out of hand")
+    axes = new_drawing_axes(figure, "Where numbers get out of hand")
     axes.set_xlim(0, 100)
     axes.set_ylim(len(OVERFLOW_RISKS), -0.6)
     for x, head in ((1, "where"), (33, "what it does"), (65, "what makes it safe")):

@@ -1,4 +1,4 @@
-"""All families that can be translated."""
+"""All supported Hugging Face model families."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lmcourse.models.interop.families.smollm3_llama4 import LLAMA4, SMOLLM3
 from lmcourse.models.interop.families.t5 import T5
 from lmcourse.models.interop.family import Family
 
-LIST = (
+_ALL = (
     *(LLAMA, MISTRAL, QWEN2, QWEN3, OLMO, OLMO2, GRANITE, SMOLLM3, LLAMA4),
     *(GEMMA, GEMMA2, GEMMA3, COHERE, COHERE2, STABLELM, NEMOTRON, PHI),
     *(GPT2, GPTJ, NEOX, BLOOM, MPT, FALCON, OPT, T5),
 )
-FAMILIES: dict[str, Family] = {family.name: family for family in LIST}
+FAMILIES: dict[str, Family] = {family.name: family for family in _ALL}
 """By "model_type", in the order in which `to_hugging_face` tries them."""

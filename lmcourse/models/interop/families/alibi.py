@@ -12,7 +12,7 @@ from lmcourse.models.interop.config_schema import (
     ConfigKey,
     ConfigSchema,
     DerivedField,
-    Fields,
+    FieldValues,
     FixedKey,
     IgnoredKeys,
 )
@@ -31,20 +31,20 @@ from lmcourse.models.interop.families.common import (
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.flat_config import FlatConfig, ModelConfig, flatten
 from lmcourse.models.interop.layer_entries import RopeEntry
-from lmcourse.models.interop.weight_layouts import Grouped, Same, WeightLayout
+from lmcourse.models.interop.weight_layouts import FusedGroupedQKV, Unchanged, WeightLayout
 from lmcourse.nn.position_bias import AlibiConfig
 
 BLOCK = "transformer.h.*."
 BLOOM_WEIGHTS: Mapping[str, WeightLayout] = {
-    "embedding.tokens": Same("transformer.word_embeddings"),
-    "blocks.*.attention.input_norm": Same(BLOCK + "input_layernorm"),
-    "blocks.*.attention.qkv": Grouped(BLOCK + "self_attention.query_key_value"),
-    "blocks.*.attention.out": Same(BLOCK + "self_attention.dense"),
-    "blocks.*.feed_forward.input_norm": Same(BLOCK + "post_attention_layernorm"),
-    "blocks.*.feed_forward.up": Same(BLOCK + "mlp.dense_h_to_4h"),
-    "blocks.*.feed_forward.down": Same(BLOCK + "mlp.dense_4h_to_h"),
-    "norm": Same("transformer.ln_f"),
-    "head.linear": Same("lm_head"),
+    "embedding.tokens": Unchanged("transformer.word_embeddings"),
+    "blocks.*.attention.input_norm": Unchanged(BLOCK + "input_layernorm"),
+    "blocks.*.attention.qkv": FusedGroupedQKV(BLOCK + "self_attention.query_key_value"),
+    "blocks.*.attention.out": Unchanged(BLOCK + "self_attention.dense"),
+    "blocks.*.feed_forward.input_norm": Unchanged(BLOCK + "post_attention_layernorm"),
+    "blocks.*.feed_forward.up": Unchanged(BLOCK + "mlp.dense_h_to_4h"),
+    "blocks.*.feed_forward.down": Unchanged(BLOCK + "mlp.dense_4h_to_h"),
+    "norm": Unchanged("transformer.ln_f"),
+    "head.linear": Unchanged("lm_head"),
 }
 """Falcon's code grew out of BLOOM's, and so did its names."""
 BLOOM_COPIES = {"lm_head.weight": "transformer.word_embeddings.weight"}
@@ -77,9 +77,9 @@ BLOOM = Family(
             "ff_bias": True,
         },
     ),
-    {**BLOOM_WEIGHTS, "embedding.norm": Same("transformer.word_embeddings_layernorm")},
+    {**BLOOM_WEIGHTS, "embedding.norm": Unchanged("transformer.word_embeddings_layernorm")},
     base_model_prefix="transformer.",
-    copies=BLOOM_COPIES,
+    tied_copies=BLOOM_COPIES,
 )
 
 
@@ -89,7 +89,7 @@ class MptAttentionEntry:
 
     keys: tuple[str, ...] = ("attn_config",)
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         given = settings.get("attn_config") or {}
         fixed = {"attn_type": "multihead_attention", "alibi": True, "alibi_bias_max": 8, "prefix_lm": False}
@@ -126,24 +126,24 @@ MPT = Family(
         {"norm": "layer", "position_bias": AlibiConfig(), "activation": "gelu", "gated": False},
     ),
     {
-        "embedding.tokens": Same("transformer.wte"),
-        "blocks.*.attention.input_norm": Same("transformer.blocks.*.norm_1"),
-        "blocks.*.attention.qkv": Same("transformer.blocks.*.attn.Wqkv"),
-        "blocks.*.attention.out": Same("transformer.blocks.*.attn.out_proj"),
-        "blocks.*.feed_forward.input_norm": Same("transformer.blocks.*.norm_2"),
-        "blocks.*.feed_forward.up": Same("transformer.blocks.*.ffn.up_proj"),
-        "blocks.*.feed_forward.down": Same("transformer.blocks.*.ffn.down_proj"),
-        "norm": Same("transformer.norm_f"),
-        "head.linear": Same("lm_head"),
+        "embedding.tokens": Unchanged("transformer.wte"),
+        "blocks.*.attention.input_norm": Unchanged("transformer.blocks.*.norm_1"),
+        "blocks.*.attention.qkv": Unchanged("transformer.blocks.*.attn.Wqkv"),
+        "blocks.*.attention.out": Unchanged("transformer.blocks.*.attn.out_proj"),
+        "blocks.*.feed_forward.input_norm": Unchanged("transformer.blocks.*.norm_2"),
+        "blocks.*.feed_forward.up": Unchanged("transformer.blocks.*.ffn.up_proj"),
+        "blocks.*.feed_forward.down": Unchanged("transformer.blocks.*.ffn.down_proj"),
+        "norm": Unchanged("transformer.norm_f"),
+        "head.linear": Unchanged("lm_head"),
     },
     base_model_prefix="transformer.",
-    copies={"lm_head.weight": "transformer.wte.weight"},
+    tied_copies={"lm_head.weight": "transformer.wte.weight"},
 )
 
 
 @dataclass(frozen=True)
 class FalconEntry:
-    """Three switches and two numbers for what is two flat: how many key heads, and how the branches lie."""
+    """Falcon's five keys for two flat fields: the number of key heads, and serial or parallel branches."""
 
     keys: tuple[str, ...] = (
         "new_decoder_architecture",
@@ -153,7 +153,7 @@ class FalconEntry:
         "num_ln_in_parallel_attn",
     )
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         heads = known["heads"]
         new = settings.get("new_decoder_architecture", False)
@@ -179,10 +179,10 @@ class FalconEntry:
 
 
 def _two_norms(config: ModelConfig) -> Mapping[str, WeightLayout]:
-    """The norms' other names, where attention and feed-forward each have one."""
+    """Weight names of the norms where attention and feed-forward each have one."""
     if flatten(config).branches != "parallel_two_norms":
         return {}
-    return {"blocks.*.norm": Same(BLOCK + "ln_attn"), "blocks.*.norm_feed_forward": Same(BLOCK + "ln_mlp")}
+    return {"blocks.*.norm": Unchanged(BLOCK + "ln_attn"), "blocks.*.norm_feed_forward": Unchanged(BLOCK + "ln_mlp")}
 
 
 FALCON = Family(
@@ -209,15 +209,15 @@ FALCON = Family(
                 "alibi",
                 "position_bias",
                 None,
-                lambda used, known: AlibiConfig(rounded=True) if used else None,
+                lambda used, known: AlibiConfig(falcon_bf16=True) if used else None,
                 lambda bias, flat: bias is not None,
             ),
             DerivedField("rotary", lambda known: None if known["position_bias"] else known["rotary"]),
         ),
         {"norm": "layer", "norm_bias": True, "gated": False},
     ),
-    {**BLOOM_WEIGHTS, "blocks.*.norm": Same(BLOCK + "input_layernorm")},
-    special=_two_norms,
+    {**BLOOM_WEIGHTS, "blocks.*.norm": Unchanged(BLOCK + "input_layernorm")},
+    extra_weights=_two_norms,
     base_model_prefix="transformer.",
-    copies=BLOOM_COPIES,
+    tied_copies=BLOOM_COPIES,
 )

@@ -1,4 +1,4 @@
-"""ConfigJson and names that many families share."""
+"""Config entries and weight names that many families share."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmcourse.errors import CourseError
-from lmcourse.models.interop.config_schema import REQUIRED, ConfigEntry, ConfigKey, DerivedField, Fields
+from lmcourse.models.interop.config_schema import REQUIRED, ConfigEntry, ConfigKey, DerivedField, FieldValues
 from lmcourse.models.interop.flat_config import FlatConfig
-from lmcourse.models.interop.weight_layouts import Same, Stacked, WeightLayout
+from lmcourse.models.interop.weight_layouts import Concatenated, Unchanged, WeightLayout
 from lmcourse.nn.feed_forward import Activation
 
 ACTIVATIONS: dict[str, Activation] = {
@@ -26,7 +26,7 @@ ACTIVATIONS: dict[str, Activation] = {
 def activation(key: str, default: Activation, tanh: str = "gelu_pytorch_tanh") -> ConfigKey:
     """The setting for the feed-forward layer's activation; `tanh` is what the family calls GELU with tanh."""
 
-    def ours(value: str, known: Fields) -> Activation:
+    def ours(value: str, known: FieldValues) -> Activation:
         if value not in ACTIVATIONS:
             raise CourseError(f"{key}={value!r} is not supported; supported: {', '.join(map(repr, ACTIVATIONS))}")
         return ACTIVATIONS[value]
@@ -54,12 +54,12 @@ def same_as(name: str) -> Any:
     return lambda known: known[name]
 
 
-def per_head(known: Fields) -> int:
-    """A default: the width shared out evenly."""
+def per_head(known: FieldValues) -> int:
+    """A default: d_head = d_model / heads."""
     return int(known["d_model"] // known["heads"])
 
 
-def four_widths(known: Fields) -> int:
+def four_widths(known: FieldValues) -> int:
     """A default: the feed-forward layer is four times as wide as the model."""
     return int(4 * known["d_model"])
 
@@ -97,21 +97,21 @@ LLAMA_SETTINGS: tuple[ConfigEntry, ...] = (
 """What the many descendants of Llama have in common."""
 
 LLAMA_ATTENTION: Mapping[str, WeightLayout] = {
-    "embedding.tokens": Same("model.embed_tokens"),
-    "blocks.*.attention.qkv": Stacked(*(f"model.layers.*.self_attn.{x}_proj" for x in "qkv")),
-    "blocks.*.attention.out": Same("model.layers.*.self_attn.o_proj"),
-    "blocks.*.attention.qk_transform.norm_q": Same("model.layers.*.self_attn.q_norm"),
-    "blocks.*.attention.qk_transform.norm_k": Same("model.layers.*.self_attn.k_norm"),
-    "norm": Same("model.norm"),
-    "head.linear": Same("lm_head"),
+    "embedding.tokens": Unchanged("model.embed_tokens"),
+    "blocks.*.attention.qkv": Concatenated(*(f"model.layers.*.self_attn.{x}_proj" for x in "qkv")),
+    "blocks.*.attention.out": Unchanged("model.layers.*.self_attn.o_proj"),
+    "blocks.*.attention.qk_transform.norm_q": Unchanged("model.layers.*.self_attn.q_norm"),
+    "blocks.*.attention.qk_transform.norm_k": Unchanged("model.layers.*.self_attn.k_norm"),
+    "norm": Unchanged("model.norm"),
+    "head.linear": Unchanged("lm_head"),
 }
 LLAMA_MLP: Mapping[str, WeightLayout] = {
-    "blocks.*.feed_forward.gate_up": Stacked("model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj"),
-    "blocks.*.feed_forward.down": Same("model.layers.*.mlp.down_proj"),
+    "blocks.*.feed_forward.gate_up": Concatenated("model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj"),
+    "blocks.*.feed_forward.down": Unchanged("model.layers.*.mlp.down_proj"),
 }
 PRE_NORMS: Mapping[str, WeightLayout] = {
-    "blocks.*.attention.input_norm": Same("model.layers.*.input_layernorm"),
-    "blocks.*.feed_forward.input_norm": Same("model.layers.*.post_attention_layernorm"),
+    "blocks.*.attention.input_norm": Unchanged("model.layers.*.input_layernorm"),
+    "blocks.*.feed_forward.input_norm": Unchanged("model.layers.*.post_attention_layernorm"),
 }
 LLAMA_WEIGHTS: Mapping[str, WeightLayout] = {**LLAMA_ATTENTION, **LLAMA_MLP, **PRE_NORMS}
 TIED_HEAD = {"lm_head.weight": "model.embed_tokens.weight"}

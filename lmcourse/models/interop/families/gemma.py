@@ -17,7 +17,7 @@ from lmcourse.models.interop.families.common import (
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.flat_config import FlatConfig
 from lmcourse.models.interop.layer_entries import LayerTypesEntry, RopeEntry
-from lmcourse.models.interop.weight_layouts import Same
+from lmcourse.models.interop.weight_layouts import Unchanged
 
 
 def _scalar(scale: float | None, flat: FlatConfig) -> int | float:
@@ -39,10 +39,10 @@ QUERY_SCALE = ConfigKey("query_pre_attn_scalar", "scale", 256**-0.5, lambda d, k
 DOUBLE_NORMS = {
     **LLAMA_ATTENTION,
     **LLAMA_MLP,
-    "blocks.*.attention.input_norm": Same("model.layers.*.input_layernorm"),
-    "blocks.*.attention.output_norm": Same("model.layers.*.post_attention_layernorm"),
-    "blocks.*.feed_forward.input_norm": Same("model.layers.*.pre_feedforward_layernorm"),
-    "blocks.*.feed_forward.output_norm": Same("model.layers.*.post_feedforward_layernorm"),
+    "blocks.*.attention.input_norm": Unchanged("model.layers.*.input_layernorm"),
+    "blocks.*.attention.output_norm": Unchanged("model.layers.*.post_attention_layernorm"),
+    "blocks.*.feed_forward.input_norm": Unchanged("model.layers.*.pre_feedforward_layernorm"),
+    "blocks.*.feed_forward.output_norm": Unchanged("model.layers.*.post_feedforward_layernorm"),
 }
 
 GEMMA = Family(
@@ -58,7 +58,7 @@ GEMMA = Family(
         {"unit_offset": True},
     ),
     LLAMA_WEIGHTS,
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 GEMMA2 = Family(
@@ -78,7 +78,7 @@ GEMMA2 = Family(
         {"unit_offset": True, "placement": "double"},
     ),
     DOUBLE_NORMS,
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 GEMMA3 = Family(
@@ -97,5 +97,5 @@ GEMMA3 = Family(
         {"unit_offset": True, "placement": "double", "qk_norm": "head"},
     ),
     DOUBLE_NORMS,
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )

@@ -18,7 +18,7 @@ from lmcourse.models.interop.families.common import (
 from lmcourse.models.interop.families.layer_norm import parallel_switch
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.layer_entries import RopeEntry
-from lmcourse.models.interop.weight_layouts import Grouped, Same, Stacked, Transposed
+from lmcourse.models.interop.weight_layouts import Concatenated, FusedGroupedQKV, Transposed, Unchanged
 from lmcourse.nn.rotary import RotaryConfig
 
 DROPOUTS = (
@@ -52,20 +52,20 @@ GPT2 = Family(
         {**BIASED, "bias": True, "out_bias": True},
     ),
     {
-        "embedding.tokens": Same("transformer.wte"),
-        "embedding.positions": Same("transformer.wpe"),
-        "blocks.*.attention.input_norm": Same("transformer.h.*.ln_1"),
+        "embedding.tokens": Unchanged("transformer.wte"),
+        "embedding.positions": Unchanged("transformer.wpe"),
+        "blocks.*.attention.input_norm": Unchanged("transformer.h.*.ln_1"),
         "blocks.*.attention.qkv": Transposed("transformer.h.*.attn.c_attn"),
         "blocks.*.attention.out": Transposed("transformer.h.*.attn.c_proj"),
-        "blocks.*.feed_forward.input_norm": Same("transformer.h.*.ln_2"),
+        "blocks.*.feed_forward.input_norm": Unchanged("transformer.h.*.ln_2"),
         "blocks.*.feed_forward.up": Transposed("transformer.h.*.mlp.c_fc"),
         "blocks.*.feed_forward.down": Transposed("transformer.h.*.mlp.c_proj"),
-        "norm": Same("transformer.ln_f"),
-        "head.linear": Same("lm_head"),
+        "norm": Unchanged("transformer.ln_f"),
+        "head.linear": Unchanged("lm_head"),
     },
     base_model_prefix="transformer.",
-    copies={"lm_head.weight": "transformer.wte.weight"},
-    dropped=r".*\.attn\.(masked_)?bias",
+    tied_copies={"lm_head.weight": "transformer.wte.weight"},
+    dropped_pattern=r".*\.attn\.(masked_)?bias",
 )
 
 GPTJ = Family(
@@ -86,17 +86,17 @@ GPTJ = Family(
         {**BIASED, "branches": "parallel", "head_bias": True},
     ),
     {
-        "embedding.tokens": Same("transformer.wte"),
-        "blocks.*.norm": Same("transformer.h.*.ln_1"),
-        "blocks.*.attention.qkv": Stacked(*(f"transformer.h.*.attn.{x}_proj" for x in "qkv")),
-        "blocks.*.attention.out": Same("transformer.h.*.attn.out_proj"),
-        "blocks.*.feed_forward.up": Same("transformer.h.*.mlp.fc_in"),
-        "blocks.*.feed_forward.down": Same("transformer.h.*.mlp.fc_out"),
-        "norm": Same("transformer.ln_f"),
-        "head.linear": Same("lm_head"),
+        "embedding.tokens": Unchanged("transformer.wte"),
+        "blocks.*.norm": Unchanged("transformer.h.*.ln_1"),
+        "blocks.*.attention.qkv": Concatenated(*(f"transformer.h.*.attn.{x}_proj" for x in "qkv")),
+        "blocks.*.attention.out": Unchanged("transformer.h.*.attn.out_proj"),
+        "blocks.*.feed_forward.up": Unchanged("transformer.h.*.mlp.fc_in"),
+        "blocks.*.feed_forward.down": Unchanged("transformer.h.*.mlp.fc_out"),
+        "norm": Unchanged("transformer.ln_f"),
+        "head.linear": Unchanged("lm_head"),
     },
     base_model_prefix="transformer.",
-    dropped=r".*\.attn\.(bias|masked_bias|embed_positions)",
+    dropped_pattern=r".*\.attn\.(bias|masked_bias|embed_positions)",
 )
 
 NEOX = Family(
@@ -122,20 +122,20 @@ NEOX = Family(
         BIASED,
     ),
     {
-        "embedding.tokens": Same("gpt_neox.embed_in"),
-        "blocks.*.norm": Same("gpt_neox.layers.*.input_layernorm"),
-        "blocks.*.norm_feed_forward": Same("gpt_neox.layers.*.post_attention_layernorm"),
-        "blocks.*.attention.input_norm": Same("gpt_neox.layers.*.input_layernorm"),
-        "blocks.*.feed_forward.input_norm": Same("gpt_neox.layers.*.post_attention_layernorm"),
-        "blocks.*.attention.qkv": Grouped("gpt_neox.layers.*.attention.query_key_value"),
-        "blocks.*.attention.out": Same("gpt_neox.layers.*.attention.dense"),
-        "blocks.*.feed_forward.up": Same("gpt_neox.layers.*.mlp.dense_h_to_4h"),
-        "blocks.*.feed_forward.down": Same("gpt_neox.layers.*.mlp.dense_4h_to_h"),
-        "norm": Same("gpt_neox.final_layer_norm"),
-        "head.linear": Same("lm_head"),
+        "embedding.tokens": Unchanged("gpt_neox.embed_in"),
+        "blocks.*.norm": Unchanged("gpt_neox.layers.*.input_layernorm"),
+        "blocks.*.norm_feed_forward": Unchanged("gpt_neox.layers.*.post_attention_layernorm"),
+        "blocks.*.attention.input_norm": Unchanged("gpt_neox.layers.*.input_layernorm"),
+        "blocks.*.feed_forward.input_norm": Unchanged("gpt_neox.layers.*.post_attention_layernorm"),
+        "blocks.*.attention.qkv": FusedGroupedQKV("gpt_neox.layers.*.attention.query_key_value"),
+        "blocks.*.attention.out": Unchanged("gpt_neox.layers.*.attention.dense"),
+        "blocks.*.feed_forward.up": Unchanged("gpt_neox.layers.*.mlp.dense_h_to_4h"),
+        "blocks.*.feed_forward.down": Unchanged("gpt_neox.layers.*.mlp.dense_4h_to_h"),
+        "norm": Unchanged("gpt_neox.final_layer_norm"),
+        "head.linear": Unchanged("lm_head"),
     },
     base_model_prefix="gpt_neox.",
-    copies={"lm_head.weight": "gpt_neox.embed_in.weight"},
+    tied_copies={"lm_head.weight": "gpt_neox.embed_in.weight"},
     old_names={"embed_out.weight": "lm_head.weight"},
-    dropped=r".*\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)",
+    dropped_pattern=r".*\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmcourse.models.interop.config_schema import ConfigKey, ConfigSchema, DerivedField, Fields, FixedKey
+from lmcourse.models.interop.config_schema import ConfigKey, ConfigSchema, DerivedField, FieldValues, FixedKey
 from lmcourse.models.interop.families.common import (
     ATTENTION_BIAS,
     ATTENTION_DROPOUT,
@@ -27,9 +27,9 @@ from lmcourse.models.interop.families.common import (
 from lmcourse.models.interop.families.smollm3_llama4 import unless_all
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.layer_entries import LayerTypesEntry, RopeEntry
-from lmcourse.models.interop.weight_layouts import OnePerHead, PerHead, Same
+from lmcourse.models.interop.weight_layouts import PerHead, PerHeadModules, Unchanged
 
-ONE_NORM = {"blocks.*.norm": Same("model.layers.*.input_layernorm")}
+ONE_NORM = {"blocks.*.norm": Unchanged("model.layers.*.input_layernorm")}
 
 
 def qk_norm_of_heads(key: str) -> ConfigKey:
@@ -59,11 +59,11 @@ COHERE = Family(
         "blocks.*.attention.qk_transform.norm_q": PerHead("model.layers.*.self_attn.q_norm"),
         "blocks.*.attention.qk_transform.norm_k": PerHead("model.layers.*.self_attn.k_norm"),
     },
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 
-def _local_ones(known: Fields) -> tuple[bool, ...]:
+def _local_ones(known: FieldValues) -> tuple[bool, ...]:
     return unless_all(known.get("local_layers") or (False,) * known["layers"])
 
 
@@ -80,14 +80,14 @@ COHERE2 = Family(
         {"norm": "layer", "branches": "parallel"},
     ),
     {**LLAMA_ATTENTION, **LLAMA_MLP, **ONE_NORM},
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 
 def parallel_switch(branches: str) -> ConfigKey:
     """A switch between serial and parallel branches."""
 
-    def read(parallel: bool, known: Fields) -> Any:
+    def read(parallel: bool, known: FieldValues) -> Any:
         return branches if parallel else "serial"
 
     return ConfigKey("use_parallel_residual", "branches", "serial", read, lambda b, flat: b != "serial")
@@ -118,14 +118,14 @@ STABLELM = Family(
     {
         **LLAMA_WEIGHTS,
         **ONE_NORM,
-        "blocks.*.attention.qk_transform.norm_q": OnePerHead(
+        "blocks.*.attention.qk_transform.norm_q": PerHeadModules(
             "model.layers.*.self_attn.q_layernorm.norms.{head}", "queries"
         ),
-        "blocks.*.attention.qk_transform.norm_k": OnePerHead(
+        "blocks.*.attention.qk_transform.norm_k": PerHeadModules(
             "model.layers.*.self_attn.k_layernorm.norms.{head}", "keys"
         ),
     },
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 NEMOTRON = Family(
@@ -146,10 +146,10 @@ NEMOTRON = Family(
     {
         **LLAMA_ATTENTION,
         **PRE_NORMS,
-        "blocks.*.feed_forward.up": Same("model.layers.*.mlp.up_proj"),
-        "blocks.*.feed_forward.down": Same("model.layers.*.mlp.down_proj"),
+        "blocks.*.feed_forward.up": Unchanged("model.layers.*.mlp.up_proj"),
+        "blocks.*.feed_forward.down": Unchanged("model.layers.*.mlp.down_proj"),
     },
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 PHI = Family(
@@ -185,9 +185,9 @@ PHI = Family(
     {
         **LLAMA_ATTENTION,
         **ONE_NORM,
-        "blocks.*.attention.out": Same("model.layers.*.self_attn.dense"),
-        "blocks.*.feed_forward.up": Same("model.layers.*.mlp.fc1"),
-        "blocks.*.feed_forward.down": Same("model.layers.*.mlp.fc2"),
-        "norm": Same("model.final_layernorm"),
+        "blocks.*.attention.out": Unchanged("model.layers.*.self_attn.dense"),
+        "blocks.*.feed_forward.up": Unchanged("model.layers.*.mlp.fc1"),
+        "blocks.*.feed_forward.down": Unchanged("model.layers.*.mlp.fc2"),
+        "norm": Unchanged("model.final_layernorm"),
     },
 )

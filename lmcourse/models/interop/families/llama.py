@@ -16,14 +16,14 @@ from lmcourse.models.interop.families.common import (
 )
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.layer_entries import LayerTypesEntry, RopeEntry
-from lmcourse.models.interop.weight_layouts import Same
+from lmcourse.models.interop.weight_layouts import Unchanged
 
 LLAMA = Family(
     "llama",
     "LlamaForCausalLM",
     ConfigSchema((*LLAMA_SETTINGS, *ATTENTION_BIAS, MLP_BIAS, eps("rms_norm_eps", 1e-6), RopeEntry(), tied(False))),
     LLAMA_WEIGHTS,
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 MISTRAL = Family(
@@ -33,7 +33,7 @@ MISTRAL = Family(
         (*LLAMA_SETTINGS, eps("rms_norm_eps", 1e-6), RopeEntry(), tied(False), LayerTypesEntry(every=0, listed=False))
     ),
     LLAMA_WEIGHTS,
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 SWITCHED_WINDOW = LayerTypesEntry(switch_key="use_sliding_window")
@@ -46,7 +46,7 @@ QWEN2 = Family(
         {"bias": True, "out_bias": False},
     ),
     LLAMA_WEIGHTS,
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 QWEN3 = Family(
@@ -57,7 +57,7 @@ QWEN3 = Family(
         {"qk_norm": "head"},
     ),
     LLAMA_WEIGHTS,
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 OLMO = Family(
@@ -68,7 +68,7 @@ OLMO = Family(
         {"norm": "layer", "norm_scale": False, "eps": 1e-5},
     ),
     LLAMA_WEIGHTS,
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 OLMO2 = Family(
@@ -88,12 +88,12 @@ OLMO2 = Family(
     {
         **LLAMA_ATTENTION,
         **LLAMA_MLP,
-        "blocks.*.attention.qk_transform.norm_q.norm": Same("model.layers.*.self_attn.q_norm"),
-        "blocks.*.attention.qk_transform.norm_k.norm": Same("model.layers.*.self_attn.k_norm"),
-        "blocks.*.attention.output_norm": Same("model.layers.*.post_attention_layernorm"),
-        "blocks.*.feed_forward.output_norm": Same("model.layers.*.post_feedforward_layernorm"),
+        "blocks.*.attention.qk_transform.norm_q.norm": Unchanged("model.layers.*.self_attn.q_norm"),
+        "blocks.*.attention.qk_transform.norm_k.norm": Unchanged("model.layers.*.self_attn.k_norm"),
+        "blocks.*.attention.output_norm": Unchanged("model.layers.*.post_attention_layernorm"),
+        "blocks.*.feed_forward.output_norm": Unchanged("model.layers.*.post_feedforward_layernorm"),
     },
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 GRANITE = Family(
@@ -114,5 +114,5 @@ GRANITE = Family(
         )
     ),
     LLAMA_WEIGHTS,
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )

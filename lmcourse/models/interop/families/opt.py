@@ -1,4 +1,4 @@
-"""OPT, and its 350M member: norms after the sum, and an embedding narrower than the model."""
+"""OPT, and its 350M member: post-norm, and an embedding narrower than the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lmcourse.models.interop.families.common import (
     tied,
 )
 from lmcourse.models.interop.family import Family
-from lmcourse.models.interop.weight_layouts import Same, Stacked
+from lmcourse.models.interop.weight_layouts import Concatenated, Unchanged
 
 LAYER = "model.decoder.layers.*."
 
@@ -61,20 +61,20 @@ OPT = Family(
         {"norm": "layer", "eps": 1e-5, "gated": False, "position_offset": 2},
     ),
     {
-        "embedding.tokens": Same("model.decoder.embed_tokens"),
-        "embedding.positions": Same("model.decoder.embed_positions"),
-        "embedding.project": Same("model.decoder.project_in"),
-        "blocks.*.attention.input_norm": Same(LAYER + "self_attn_layer_norm"),
-        "blocks.*.attention.post_norm": Same(LAYER + "self_attn_layer_norm"),
-        "blocks.*.attention.qkv": Stacked(*(f"{LAYER}self_attn.{x}_proj" for x in "qkv")),
-        "blocks.*.attention.out": Same(LAYER + "self_attn.out_proj"),
-        "blocks.*.feed_forward.input_norm": Same(LAYER + "final_layer_norm"),
-        "blocks.*.feed_forward.post_norm": Same(LAYER + "final_layer_norm"),
-        "blocks.*.feed_forward.up": Same(LAYER + "fc1"),
-        "blocks.*.feed_forward.down": Same(LAYER + "fc2"),
-        "norm": Same("model.decoder.final_layer_norm"),
-        "head.project": Same("model.decoder.project_out"),
-        "head.linear": Same("lm_head"),
+        "embedding.tokens": Unchanged("model.decoder.embed_tokens"),
+        "embedding.positions": Unchanged("model.decoder.embed_positions"),
+        "embedding.project": Unchanged("model.decoder.project_in"),
+        "blocks.*.attention.input_norm": Unchanged(LAYER + "self_attn_layer_norm"),
+        "blocks.*.attention.post_norm": Unchanged(LAYER + "self_attn_layer_norm"),
+        "blocks.*.attention.qkv": Concatenated(*(f"{LAYER}self_attn.{x}_proj" for x in "qkv")),
+        "blocks.*.attention.out": Unchanged(LAYER + "self_attn.out_proj"),
+        "blocks.*.feed_forward.input_norm": Unchanged(LAYER + "final_layer_norm"),
+        "blocks.*.feed_forward.post_norm": Unchanged(LAYER + "final_layer_norm"),
+        "blocks.*.feed_forward.up": Unchanged(LAYER + "fc1"),
+        "blocks.*.feed_forward.down": Unchanged(LAYER + "fc2"),
+        "norm": Unchanged("model.decoder.final_layer_norm"),
+        "head.project": Unchanged("model.decoder.project_out"),
+        "head.linear": Unchanged("lm_head"),
     },
-    copies={"lm_head.weight": "model.decoder.embed_tokens.weight"},
+    tied_copies={"lm_head.weight": "model.decoder.embed_tokens.weight"},
 )

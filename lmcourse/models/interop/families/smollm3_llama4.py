@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from lmcourse.models.interop.config_schema import ConfigJson, ConfigKey, ConfigSchema, Fields, FixedKey, IgnoredKeys
+from lmcourse.models.interop.config_schema import (
+    ConfigJson,
+    ConfigKey,
+    ConfigSchema,
+    FieldValues,
+    FixedKey,
+    IgnoredKeys,
+)
 from lmcourse.models.interop.families.common import (
     ATTENTION_BIAS,
     ATTENTION_DROPOUT,
@@ -28,8 +35,8 @@ from lmcourse.models.interop.families.llama import SWITCHED_WINDOW
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.flat_config import FlatConfig
 from lmcourse.models.interop.layer_entries import LayerTypesEntry, RopeEntry
-from lmcourse.models.interop.weight_layouts import Same, Stacked
-from lmcourse.nn.temperature import TemperatureConfig
+from lmcourse.models.interop.weight_layouts import Concatenated, Unchanged
+from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 
 
 def unless_all(rotary_layers: Iterable[Any]) -> tuple[bool, ...]:
@@ -38,7 +45,7 @@ def unless_all(rotary_layers: Iterable[Any]) -> tuple[bool, ...]:
     return () if all(flags) else flags
 
 
-def _every_fourth_not(known: Fields) -> tuple[bool, ...]:
+def _every_fourth_not(known: FieldValues) -> tuple[bool, ...]:
     return unless_all((index + 1) % 4 for index in range(known["layers"]))
 
 
@@ -67,21 +74,21 @@ SMOLLM3 = Family(
         )
     ),
     LLAMA_WEIGHTS,
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )
 
 
 @dataclass(frozen=True)
-class TemperatureEntry:
-    """Llama 4's sharper attention at far positions, on the layers that do not rotate."""
+class AttentionTemperatureEntry:
+    """Llama 4's attention temperature, on the layers that do not rotate."""
 
     keys: tuple[str, ...] = ("attn_temperature_tuning", "floor_scale", "attn_scale")
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         if settings.get("attn_temperature_tuning", True):
-            floor, slope = settings.get("floor_scale", 8192), settings.get("attn_scale", 0.1)
-            known["temperature"] = TemperatureConfig(int(floor), float(slope))
+            floor_scale, slope = settings.get("floor_scale", 8192), settings.get("attn_scale", 0.1)
+            known["temperature"] = AttentionTemperatureConfig(int(floor_scale), float(slope))
 
     def write(self, flat: FlatConfig) -> dict[str, Any]:
         """The keys' values for a model."""
@@ -89,7 +96,7 @@ class TemperatureEntry:
         return (
             {"attn_temperature_tuning": False}
             if told is None
-            else {"attn_temperature_tuning": True, "floor_scale": told.floor, "attn_scale": told.slope}
+            else {"attn_temperature_tuning": True, "floor_scale": told.floor_scale, "attn_scale": told.slope}
         )
 
 
@@ -121,7 +128,7 @@ LLAMA4 = Family(
             tied(False),
             ROTARY_LAYERS,
             LayerTypesEntry("attention_chunk_size", every=4, local_name="chunked_attention"),
-            TemperatureEntry(),
+            AttentionTemperatureEntry(),
             ConfigKey(
                 "use_qk_norm",
                 "qk_norm",
@@ -137,10 +144,10 @@ LLAMA4 = Family(
     {
         **LLAMA_ATTENTION,
         **PRE_NORMS,
-        "blocks.*.feed_forward.gate_up": Stacked(
+        "blocks.*.feed_forward.gate_up": Concatenated(
             "model.layers.*.feed_forward.gate_proj", "model.layers.*.feed_forward.up_proj"
         ),
-        "blocks.*.feed_forward.down": Same("model.layers.*.feed_forward.down_proj"),
+        "blocks.*.feed_forward.down": Unchanged("model.layers.*.feed_forward.down_proj"),
     },
-    copies=TIED_HEAD,
+    tied_copies=TIED_HEAD,
 )

@@ -10,21 +10,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmcourse.errors import CourseError
-from lmcourse.models.interop.config_schema import ConfigJson, ConfigKey, ConfigSchema, DerivedField, Fields, IgnoredKeys
+from lmcourse.models.interop.config_schema import (
+    ConfigJson,
+    ConfigKey,
+    ConfigSchema,
+    DerivedField,
+    FieldValues,
+    IgnoredKeys,
+)
 from lmcourse.models.interop.families.common import ACTIVATIONS, eps, same_as
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.flat_config import FlatConfig
-from lmcourse.models.interop.weight_layouts import Same, Stacked, WeightLayout
+from lmcourse.models.interop.weight_layouts import Concatenated, Unchanged, WeightLayout
 from lmcourse.nn.position_bias import RelativePositionBiasConfig
 
 
 @dataclass(frozen=True)
 class RelativePositionBiasEntry:
-    """The learned bias by ranges of distances."""
+    """T5's relative position bias: number of buckets and largest distance."""
 
     keys: tuple[str, ...] = ("relative_attention_num_buckets", "relative_attention_max_distance")
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         buckets, max_distance = (settings.get(key, value) for key, value in zip(self.keys, (32, 128), strict=True))
         known["position_bias"] = RelativePositionBiasConfig(buckets, max_distance)
@@ -45,7 +52,7 @@ class FeedForwardEntry:
 
     keys: tuple[str, ...] = ("feed_forward_proj",)
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         word = settings.get("feed_forward_proj", "relu")
         gated, name = word.startswith("gated-"), word.removeprefix("gated-")
@@ -65,7 +72,7 @@ class OutputEntry:
 
     keys: tuple[str, ...] = ("tie_word_embeddings", "scale_decoder_outputs")
 
-    def read(self, settings: ConfigJson, known: Fields) -> None:
+    def read(self, settings: ConfigJson, known: FieldValues) -> None:
         """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
         known["tied"] = all(settings.get(key, True) for key in self.keys)
         known["logit_scale"] = known["d_model"] ** -0.5 if known["tied"] else 1.0
@@ -79,15 +86,15 @@ def _stack(ours: str, theirs: str, feed_forward: int) -> dict[str, WeightLayout]
     block = f"{theirs}block.*.layer."
     dense = f"{block}{feed_forward}.DenseReluDense."
     return {
-        ours + "position_bias.table": Same(f"{theirs}block.0.layer.0.SelfAttention.relative_attention_bias"),
-        ours + "blocks.*.attention.input_norm": Same(f"{block}0.layer_norm"),
-        ours + "blocks.*.attention.qkv": Stacked(*(f"{block}0.SelfAttention.{x}" for x in "qkv")),
-        ours + "blocks.*.attention.out": Same(f"{block}0.SelfAttention.o"),
-        ours + "blocks.*.feed_forward.input_norm": Same(f"{block}{feed_forward}.layer_norm"),
-        ours + "blocks.*.feed_forward.up": Same(f"{dense}wi"),
-        ours + "blocks.*.feed_forward.gate_up": Stacked(f"{dense}wi_0", f"{dense}wi_1"),
-        ours + "blocks.*.feed_forward.down": Same(f"{dense}wo"),
-        ours + "norm": Same(f"{theirs}final_layer_norm"),
+        ours + "position_bias.table": Unchanged(f"{theirs}block.0.layer.0.SelfAttention.relative_attention_bias"),
+        ours + "blocks.*.attention.input_norm": Unchanged(f"{block}0.layer_norm"),
+        ours + "blocks.*.attention.qkv": Concatenated(*(f"{block}0.SelfAttention.{x}" for x in "qkv")),
+        ours + "blocks.*.attention.out": Unchanged(f"{block}0.SelfAttention.o"),
+        ours + "blocks.*.feed_forward.input_norm": Unchanged(f"{block}{feed_forward}.layer_norm"),
+        ours + "blocks.*.feed_forward.up": Unchanged(f"{dense}wi"),
+        ours + "blocks.*.feed_forward.gate_up": Concatenated(f"{dense}wi_0", f"{dense}wi_1"),
+        ours + "blocks.*.feed_forward.down": Unchanged(f"{dense}wo"),
+        ours + "norm": Unchanged(f"{theirs}final_layer_norm"),
     }
 
 
@@ -117,18 +124,18 @@ T5 = Family(
         {"scale": 1.0},
     ),
     {
-        "encoder.embedding.tokens": Same("shared"),
+        "encoder.embedding.tokens": Unchanged("shared"),
         **_stack("encoder.", "encoder.", 1),
         **_stack("", "decoder.", 2),
-        "blocks.*.cross.input_norm": Same("decoder.block.*.layer.1.layer_norm"),
-        "blocks.*.cross.q": Same("decoder.block.*.layer.1.EncDecAttention.q"),
-        "blocks.*.cross.kv": Stacked(*(f"decoder.block.*.layer.1.EncDecAttention.{x}" for x in "kv")),
-        "blocks.*.cross.out": Same("decoder.block.*.layer.1.EncDecAttention.o"),
-        "head.linear": Same("lm_head"),
+        "blocks.*.cross.input_norm": Unchanged("decoder.block.*.layer.1.layer_norm"),
+        "blocks.*.cross.q": Unchanged("decoder.block.*.layer.1.EncDecAttention.q"),
+        "blocks.*.cross.kv": Concatenated(*(f"decoder.block.*.layer.1.EncDecAttention.{x}" for x in "kv")),
+        "blocks.*.cross.out": Unchanged("decoder.block.*.layer.1.EncDecAttention.o"),
+        "head.linear": Unchanged("lm_head"),
     },
     base_model_prefix="",
-    copies=dict.fromkeys(
+    tied_copies=dict.fromkeys(
         ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"), "shared.weight"
     ),
-    dropped=r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
+    dropped_pattern=r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
 )

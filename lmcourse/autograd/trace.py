@@ -12,7 +12,7 @@ Phase: TypeAlias = Literal["start", "forward", "seed", "backward"]
 
 @dataclass(frozen=True)
 class Step:
-    """What is known after one step, and what the step did.
+    """State of all values and gradients after one step of the two passes, and what the step did.
 
     Attributes:
         phase: "start": only the leaves have values; "forward": a node was computed; "seed": the gradient of the end

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from lmcourse import numerics
 from lmcourse.exercises import check_exercise
-from lmcourse.exercises.outcome import evaluate
-from lmcourse.exercises.rules import forbidden_in_source, matches
+from lmcourse.exercises.forbidden_names import forbidden_in_source, matches
+from lmcourse.exercises.outcome import run_case
 from tests.exercises.toy import Counter, doubling
 
 FORBID = ("torch.softmax", ".softmax", "math.frexp", "struct", "lmcourse")
@@ -106,7 +106,7 @@ def test_the_source_gives_it_away(answer: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("answer", AT_RUN_TIME, ids=lambda f: f.__name__)
 def test_the_call_gives_it_away(answer: Callable[..., Any]) -> None:
     case = doubling().cases[0]
-    assert evaluate(answer, case, forbid=FORBID).forbidden
+    assert run_case(answer, case, forbid=FORBID).forbidden
 
 
 def innocent(x: Tensor) -> Any:
@@ -118,7 +118,7 @@ def innocent(x: Tensor) -> Any:
 
 def test_the_innocent_are_left_alone() -> None:
     assert forbidden_in_source(innocent, FORBID) == []
-    assert evaluate(innocent, doubling().cases[0], forbid=FORBID).forbidden == ()
+    assert run_case(innocent, doubling().cases[0], forbid=FORBID).forbidden == ()
 
 
 def test_a_class_is_read_method_by_method() -> None:

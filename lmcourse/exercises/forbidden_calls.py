@@ -1,4 +1,4 @@
-"""The forbidden calls that an answer really makes, however it reaches them."""
+"""Record the forbidden calls that an answer makes at run time, however it reaches them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from torch.overrides import TorchFunctionMode, resolve_name
 
-from lmcourse.exercises.origin import in_library, is_machinery
-from lmcourse.exercises.rules import Names, full_name, matches
+from lmcourse.exercises.forbidden_names import Names, full_name, matches
+from lmcourse.exercises.origin import in_library, is_framework
 
 
 @lru_cache(maxsize=4096)
@@ -21,8 +21,8 @@ def dotted_name(function: Callable[..., Any]) -> str:
     return resolve_name(function) or f"torch.{getattr(function, '__name__', '')}"
 
 
-class Watch(TorchFunctionMode):
-    """Notes every forbidden call made inside a `with` block.
+class ForbiddenCallRecorder(TorchFunctionMode):
+    """Records every forbidden call made inside a `with` block.
 
     Torch functions are seen by a torch function mode, which sees the outermost of nested calls only; everything else
     by Python's profiling hook, which looks at calls that the learner's own code makes. So what a library does inside
@@ -38,7 +38,7 @@ class Watch(TorchFunctionMode):
         self.seen: list[str] = []
         self._known: dict[str, bool] = {}
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ForbiddenCallRecorder:
         self._profile, self._profile_of_threads = sys.getprofile(), threading.getprofile()
         if self.forbid:
             super().__enter__()  # type: ignore[no-untyped-call]
@@ -70,7 +70,7 @@ class Watch(TorchFunctionMode):
         """Whether this is a library's function and a learner's code called it."""
         if frame.f_back is None or in_library(frame.f_back.f_code.co_filename):
             return False
-        return in_library(frame.f_code.co_filename) and not is_machinery(frame)
+        return in_library(frame.f_code.co_filename) and not is_framework(frame)
 
     def _note(self, name: str) -> None:
         ruled_out = self._known.get(name)

@@ -1,9 +1,9 @@
-"""What an answer must do without, enforced twice.
+"""Names that an answer may not use: matching them, and finding them in its source.
 
 An exercise may rule out a function (`forbid=["torch.softmax", ".softmax"]`) or a whole module (`forbid=["struct"]`).
-`forbidden_in_source` reads the learner's code, through aliases, imports and helpers; `watch.Watch` sees the calls that
-are really made. Either alone has holes: a branch that no case takes calls nothing, and `getattr(torch, "soft" + "max")`
-reads as nothing.
+`forbidden_in_source` reads the learner's code, through aliases, imports and helpers; `ForbiddenCallRecorder` (in
+`forbidden_calls`) sees the calls that are really made. Either alone has holes: a branch that no case takes calls
+nothing, and `getattr(torch, "soft" + "max")` reads as nothing.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _names_used(item: FunctionType | type) -> Iterator[str]:
 
 
 def _definitions(code: CodeType) -> list[Definition]:
-    """Where a function is defined; in a console that keeps no source nowhere, and the watch has to do."""
+    """Where a function is defined; in a console that keeps no source nowhere, and the recorder of calls has to do."""
     tree = _parsed("".join(linecache.getlines(code.co_filename)))
     return [
         node

@@ -1,4 +1,4 @@
-"""What all optimisers share: go through the parameters, and change each by a rule."""
+"""Base class of the optimizers: loops over the parameters and updates each by a subclass's rule."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Group = dict[str, Any]
 """Parameters that share their settings: {"params": [...], "lr": ..., ...}."""
 
 
-class Rule(Optimizer):
-    """An optimiser that treats parameters one by one. A subclass says how in `update`, and what it accepts in `check`.
+class BaseOptimizer(Optimizer):
+    """Base of optimizers that update parameters one by one: subclasses define `update`, and `check` their settings.
 
     Parameters without a gradient are left as they are, and so is their state.
 
@@ -30,13 +30,13 @@ class Rule(Optimizer):
         Args:
             w: the parameter.
             gradient: of the loss with respect to it; not to be changed.
-            state: what the rule remembers about this parameter; empty at first, saved by `state_dict`.
+            state: the optimizer's state of this parameter; empty at first, saved by `state_dict`.
             group: the settings.
         """
 
     @staticmethod
     def check(group: Group) -> None:
-        """Refuse settings that make no sense.
+        """Validate settings.
 
         Raises:
             ValueError: one is out of range.

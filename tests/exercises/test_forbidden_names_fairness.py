@@ -1,4 +1,4 @@
-"""The innocent who look guilty, and the guilty who look innocent."""
+"""Forbidden names: answers that only look forbidden pass, and hidden uses are found."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from lmcourse.exercises import case, check_exercise
-from lmcourse.exercises.outcome import evaluate
-from lmcourse.exercises.rules import forbidden_in_source
+from lmcourse.exercises.forbidden_names import forbidden_in_source
+from lmcourse.exercises.outcome import run_case
 from tests.exercises.toy import doubling
 
 VECTOR = case("a vector", torch.tensor([1.0, 2.0]))
@@ -21,7 +21,7 @@ VECTOR = case("a vector", torch.tensor([1.0, 2.0]))
 
 def verdicts(answer: Callable[..., Any], *forbid: str) -> tuple[list[str], list[str]]:
     """What the source gives away, and what the run does."""
-    outcome = evaluate(answer, VECTOR, forbid=forbid)
+    outcome = run_case(answer, VECTOR, forbid=forbid)
     assert outcome.failure is None, outcome.failure
     return forbidden_in_source(answer, forbid), list(outcome.forbidden)
 
@@ -189,7 +189,7 @@ class SoftOfOnesOwn:
 
 def test_a_method_of_ones_own_may_have_any_name() -> None:
     assert forbidden_in_source(SoftOfOnesOwn, (".softmax",)) == []
-    assert evaluate(lambda x: SoftOfOnesOwn()(x), VECTOR, forbid=(".softmax",)).forbidden == ()
+    assert run_case(lambda x: SoftOfOnesOwn()(x), VECTOR, forbid=(".softmax",)).forbidden == ()
 
 
 def test_a_class_that_derives_from_what_is_forbidden() -> None:
@@ -222,5 +222,5 @@ def test_what_nobody_can_read_is_seen_when_it_runs(code: str, rule: str) -> None
 
 
 def test_the_watch_ends_with_the_case() -> None:
-    evaluate(lambda x: x, VECTOR, forbid=("torch",))
+    run_case(lambda x: x, VECTOR, forbid=("torch",))
     assert torch.overrides._get_current_function_mode() is None
