@@ -1,4 +1,4 @@
-"""What a piece of hardware can do, as four kinds of numbers."""
+"""The specification of an accelerator: peak FLOP/s, memory, bandwidth, link and power."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ class Accelerator:
         return self.peaks[precision]
 
     def ridge(self, precision: Format) -> float:
-        """FLOPs per byte from which on its arithmetic limits it, not its memory."""
+        """The ridge point: FLOPs per byte above which arithmetic limits it, not memory bandwidth."""
         return self.peak(precision) / self.bandwidth

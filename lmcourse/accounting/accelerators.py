@@ -56,7 +56,7 @@ def find_accelerator(name: str) -> Accelerator:
 
 
 def all_accelerators() -> list[Accelerator]:
-    """Every one, maker by maker, the oldest first."""
+    """Every accelerator of the table, maker by maker, the oldest first."""
     return list(_ACCELERATORS.values())
 
 

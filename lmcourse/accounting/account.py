@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.activations.model import ActivationCheckpointing
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.fleet import Fleet
+from lmcourse.accounting.cluster import Cluster
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.latency import Limit, Operation, forward_operations, roofline_mfu, roofline_seconds
 from lmcourse.accounting.memory import inference_memory, largest_batch, largest_inference_batch, training_memory
@@ -22,8 +22,8 @@ from lmcourse.models.config import TransformerConfig
 
 
 @dataclass(frozen=True)
-class Job:
-    """What is to be accounted for.
+class Workload:
+    """What is to be costed: model, batch, sequence length, precision recipe, device layout.
 
     Attributes:
         config: the model.
@@ -48,8 +48,8 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Account:
-    """What a job costs on any hardware. Memory is in bytes on each device.
+class ModelCost:
+    """Hardware-independent costs: parameters, FLOPs, memory and KV cache. Memory is in bytes on each device.
 
     Attributes:
         parameters: by part.
@@ -82,7 +82,7 @@ class RooflineTiming:
 
 @dataclass(frozen=True)
 class Performance:
-    """What a job costs on one kind of accelerator.
+    """Hardware-dependent limits: largest batches, best MFU, prefill and decode times.
 
     Attributes:
         largest_training_batch, largest_inference_batch: of a replica; 0 if not even one text fits, None if the model or
@@ -116,77 +116,87 @@ class TrainingRun:
     energy: float | None
 
 
-def account(job: Job) -> Account:
-    """What a job costs on any hardware.
+def account(workload: Workload) -> ModelCost:
+    """Count what a workload costs on any hardware.
 
     Raises:
         ValueError: a size that cannot be.
     """
-    config, batch, seq_len, recipe = job.config, job.batch, job.seq_len, job.recipe
+    config, batch, seq_len, recipe = workload.config, workload.batch, workload.seq_len, workload.recipe
     training = cache = inference = None
     if recipe.trains:
         training = training_memory(
-            config, batch, seq_len, recipe, activation_checkpointing=job.activation_checkpointing, layout=job.layout
+            config,
+            batch,
+            seq_len,
+            recipe,
+            activation_checkpointing=workload.activation_checkpointing,
+            layout=workload.layout,
         )
-    if job.writes:
-        cache = cache_bytes(config, batch, seq_len, precision=recipe.product)
-        inference = inference_memory(config, batch, seq_len, precision=recipe.product, layout=job.layout)
-    return Account(
+    if workload.writes:
+        cache = cache_bytes(config, batch, seq_len, precision=recipe.matmul_precision)
+        inference = inference_memory(config, batch, seq_len, precision=recipe.matmul_precision, layout=workload.layout)
+    return ModelCost(
         count_parameters(config),
         matmul_parameters(config),
-        training_flops(config, batch, seq_len, recompute=job.activation_checkpointing),
+        training_flops(config, batch, seq_len, recompute=workload.activation_checkpointing),
         training,
         cache,
         inference,
     )
 
 
-def perform(job: Job, accelerator: Accelerator) -> Performance:
-    """What a job costs on this hardware.
+def estimate_performance(workload: Workload, accelerator: Accelerator) -> Performance:
+    """Estimate what a workload can reach on this hardware.
 
     Raises:
         ValueError: the accelerator cannot compute in the recipe's format.
     """
-    config, precision, room = job.config, job.recipe.product, accelerator.memory
-    best = roofline_mfu(config, job.batch, job.seq_len, accelerator, precision)
+    config, precision, room = workload.config, workload.recipe.matmul_precision, accelerator.memory
+    best = roofline_mfu(config, workload.batch, workload.seq_len, accelerator, precision)
     train = write = prefill = decode = None
-    if job.recipe.trains:
+    if workload.recipe.trains:
         train = largest_batch(
             config,
-            job.seq_len,
-            job.recipe,
+            workload.seq_len,
+            workload.recipe,
             room,
-            activation_checkpointing=job.activation_checkpointing,
-            layout=job.layout,
+            activation_checkpointing=workload.activation_checkpointing,
+            layout=workload.layout,
         )
-    if job.writes:
-        write = largest_inference_batch(config, job.seq_len, room, precision=precision, layout=job.layout)
+    if workload.writes:
+        write = largest_inference_batch(config, workload.seq_len, room, precision=precision, layout=workload.layout)
         prefill = _time(
-            job, accelerator, forward_operations(config, job.batch, job.seq_len, precision=precision), job.seq_len
+            workload,
+            accelerator,
+            forward_operations(config, workload.batch, workload.seq_len, precision=precision),
+            workload.seq_len,
         )
-        step = forward_operations(config, job.batch, 1, past=job.seq_len, precision=precision)
-        decode = _time(job, accelerator, step, 1)
+        step = forward_operations(config, workload.batch, 1, past=workload.seq_len, precision=precision)
+        decode = _time(workload, accelerator, step, 1)
     return Performance(train, write, best, prefill, decode)
 
 
-def _time(job: Job, accelerator: Accelerator, operations: dict[str, Operation], seq_len: int) -> RooflineTiming:
+def _time(
+    workload: Workload, accelerator: Accelerator, operations: dict[str, Operation], seq_len: int
+) -> RooflineTiming:
     """Roofline time of a pass: every group divided by the tensor-parallel size, plus the time of its all-reduces."""
-    precision, tensor = job.recipe.product, job.layout.tensor
+    precision, tensor = workload.recipe.matmul_precision, workload.layout.tensor
     seconds = roofline_seconds(operations, accelerator, precision) * (1 / tensor)
     if tensor > 1 and accelerator.link is not None:
-        sent = tensor_parallel_traffic(job.config, job.batch, seq_len, tensor, precision=precision)["forward"]
+        sent = tensor_parallel_traffic(workload.config, workload.batch, seq_len, tensor, precision=precision)["forward"]
         seconds += Breakdown({"network": sent / (accelerator.link / 2)})
     return RooflineTiming(seconds, {group: work.limit(accelerator, precision) for group, work in operations.items()})
 
 
-def train(job: Job, accelerator: Accelerator, tokens: int, mfu: float) -> TrainingRun:
-    """A whole training run, at a given MFU.
+def estimate_training_run(workload: Workload, accelerator: Accelerator, tokens: int, mfu: float) -> TrainingRun:
+    """Estimate a whole training run at a given MFU.
 
     Raises:
         ValueError: MFU is not between 0 and 1, or the accelerator cannot compute in the recipe's format.
     """
-    fleet = Fleet(accelerator, job.layout.devices, mfu, job.recipe.product)
-    per_text = training_flops(job.config, 1, job.seq_len).model.total
-    flops = per_text * tokens // job.seq_len
-    energy = None if accelerator.power is None else fleet.energy(flops)
-    return TrainingRun(tokens, flops, fleet.days(flops), fleet.device_hours(flops), energy)
+    cluster = Cluster(accelerator, workload.layout.devices, mfu, workload.recipe.matmul_precision)
+    per_text = training_flops(workload.config, 1, workload.seq_len).model.total
+    flops = per_text * tokens // workload.seq_len
+    energy = None if accelerator.power is None else cluster.energy(flops)
+    return TrainingRun(tokens, flops, cluster.days(flops), cluster.device_hours(flops), energy)

@@ -1,4 +1,4 @@
-"""Formulas for activation memory, and how far each is from the exact count.
+"""Published formulas for activation memory, and how far each is from the exact count.
 
 They are for one block: LayerNorm, as many key heads as query heads, a plain feed-forward of width E·d, dropout after
 attention's weights and after both branches, nothing fused. Numbers take p bytes, dropout's masks one.
@@ -56,10 +56,10 @@ def korthikanti(
     return tokens * sum(sizes)
 
 
-def by_layer_kind(
+def activation_bytes_by_layer_kind(
     config: TransformerConfig, batch: int, seq_len: int, *, width: int = 2, tensor: int = 1
 ) -> Breakdown[float]:
-    """The same for numbers of any width p, part by part: together 2·B·L·S·D·(p(E + 4) + 1) + A·B·L·S²·(2p + 1).
+    """Activation bytes by kind of layer, at p bytes per number: together 2·B·L·S·D·(p(E + 4) + 1) + A·B·L·S²·(2p + 1).
 
     - "attention" B·L·S·((5p + 1)·D + (2p + 1)·A·S): its input, q, k, v and the last product's input; a mask of its
       output; scores, weights after dropout, and a mask of those.
@@ -85,8 +85,8 @@ def by_layer_kind(
     return Breakdown({"attention": attention, "feed-forward": feed_forward, "norms": norms})
 
 
-def numbers_kept(config: TransformerConfig, batch: int, seq_len: int, *, norm_inputs: bool = True) -> int:
-    """How many numbers are kept, without dropout: L·(16·B·S·D + 2·A·B·S²) at E = 4.
+def saved_elements(config: TransformerConfig, batch: int, seq_len: int, *, norm_inputs: bool = True) -> int:
+    """How many numbers are saved for the backward pass, without dropout: L·(16·B·S·D + 2·A·B·S²) at E = 4.
 
     The other count in use, 14·s·h + 2·s²·a, leaves out the inputs of the two LayerNorms: set `norm_inputs` to False.
     """
@@ -104,7 +104,7 @@ def break_even_batch(config: TransformerConfig, seq_len: int) -> float:
     It adds 2 bytes to each of the 12·D² parameters of a block and takes p from 4 to 2.
     """
     parameters = sum(4 * config.d_model**2 + 2 * config.d_model * layer.feed_forward.width for layer in config.layers)
-    fp32, mixed = (by_layer_kind(config, 1, seq_len, width=width).total for width in (4, 2))
+    fp32, mixed = (activation_bytes_by_layer_kind(config, 1, seq_len, width=width).total for width in (4, 2))
     return (BYTES_MIXED - BYTES_FP32) * parameters / (fp32 - mixed)
 
 
@@ -119,8 +119,8 @@ def rule_errors(config: TransformerConfig, batch: int, seq_len: int) -> dict[str
     )
     rules = {
         "Korthikanti et al., 34 + 5as/h": korthikanti(config, batch, seq_len),
-        "by kind of layer": by_layer_kind(config, batch, seq_len).total,
-        "16 and 2as/h numbers": 2 * numbers_kept(config, batch, seq_len),
-        "14 and 2as/h numbers": 2 * numbers_kept(config, batch, seq_len, norm_inputs=False),
+        "by kind of layer": activation_bytes_by_layer_kind(config, batch, seq_len).total,
+        "16 and 2as/h numbers": 2 * saved_elements(config, batch, seq_len),
+        "14 and 2as/h numbers": 2 * saved_elements(config, batch, seq_len, norm_inputs=False),
     }
     return {name: size / exact - 1 for name, size in rules.items()}

@@ -11,7 +11,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True)
 class Breakdown(Generic[Number]):
-    """Named parts of a whole: of parameters, FLOPs, bytes or seconds.
+    """A total with named components: of parameters, FLOPs, bytes or seconds.
 
     Attributes:
         parts: from a part's name to its size, in the order in which they are printed.

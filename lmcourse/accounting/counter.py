@@ -1,4 +1,4 @@
-"""FLOPs as torch counts them, made to count everything.
+"""FLOPs as torch's `FlopCounterMode` counts them, fused attention included.
 
 `torch.utils.flop_counter.FlopCounterMode` adds up the matrix products that are dispatched. It has one hole: PyTorch's
 fused attention for CPUs is an operator that it does not know and passes over without a word. So what is counted here is

@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.matrices import Matrix, attention_matrices, entry_matrices, head_matrices, layer_matrices
+from lmcourse.accounting.matrices import (
+    LinearShape,
+    attention_matrices,
+    embedding_projection_matrices,
+    head_matrices,
+    layer_matrices,
+)
 from lmcourse.accounting.pairs import Pairs, count_pairs
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.nn.attention import AttentionConfig
@@ -92,7 +98,7 @@ def _check(
 def _body(config: TransformerConfig, work: _Work) -> Breakdown[int]:
     """A decoder or encoder without its head."""
     d_model, tokens = config.d_model, work.tokens
-    count = _products("embedding projection", entry_matrices(config), tokens)
+    count = _products("embedding projection", embedding_projection_matrices(config), tokens)
     for layer, times in Counter(config.layers).items():
         q, k, v, out, *feed_forward = layer_matrices(layer, d_model)
         pairs = work.batch * count_pairs(layer.attention.pattern, work.seq_len, work.past, work.pairs)
@@ -128,7 +134,7 @@ def _head(config: TransformerConfig, work: _Work, logits: Logits) -> Breakdown[i
     return _products("head projection", projection, tokens) + _products("head", [head], tokens)
 
 
-def _products(part: str, matrices: list[Matrix], tokens: int) -> Breakdown[int]:
+def _products(part: str, matrices: list[LinearShape], tokens: int) -> Breakdown[int]:
     """FLOPs of every token times every matrix, by part; no entry for a part without matrices."""
     return Breakdown({part: sum(2 * tokens * matrix.weights for matrix in matrices)} if matrices else {})
 

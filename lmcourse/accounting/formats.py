@@ -1,4 +1,4 @@
-"""How many bytes a number takes."""
+"""Number formats: bytes per number, and torch's dtypes."""
 
 from __future__ import annotations
 

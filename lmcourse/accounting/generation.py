@@ -1,4 +1,4 @@
-"""What it takes to write a text, token by token, with a KV cache and without."""
+"""FLOPs of generating a text token by token, with a KV cache and without."""
 
 from __future__ import annotations
 

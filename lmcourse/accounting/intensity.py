@@ -11,7 +11,7 @@ from lmcourse.accounting.formats import BYTES, Format
 
 
 def matmul_intensity(tokens: int, inputs: int, outputs: int, precision: Format = "bf16") -> float:
-    """Of a product of tokens × inputs with inputs × outputs, everything read or written once.
+    """FLOPs per byte of a product of tokens × inputs with inputs × outputs, everything read or written once.
 
     For a square matrix of width D and n tokens it is (2/p) · n·D/(2n + D) at p bytes per number: about 2n/p for few
     tokens, as in decoding, and at most D/p for many, as in training.
@@ -21,13 +21,13 @@ def matmul_intensity(tokens: int, inputs: int, outputs: int, precision: Format =
 
 
 def elementwise_intensity(operations: float, precision: Format = "bf16") -> float:
-    """Of so many operations on each number, which is read and written: C/(2p). Always limited by memory, so it pays to
-    do several at once (fusion)."""
+    """FLOPs per byte of C operations on each number, which is read and written: C/(2p). Always limited by memory, so it
+    pays to do several at once (fusion)."""
     return operations / (2 * BYTES[precision])
 
 
 def decode_attention_intensity(sharing: int, precision: Format = "bf16") -> float:
-    """Of one query per text with the keys and values in the cache: 2 · sharing / p, whatever the batch and length.
+    """FLOPs per byte of attention in decoding, one query per text on the cache: 2 · sharing / p, whatever the batch.
 
     A key is read once for all the query heads that share it (`sharing` = heads / kv_heads); each multiplies it, and
     its value, once.
@@ -35,7 +35,7 @@ def decode_attention_intensity(sharing: int, precision: Format = "bf16") -> floa
     return 2 * sharing / BYTES[precision]
 
 
-def saturating_tokens(width: int, accelerator: Accelerator, precision: Format = "bf16") -> float:
+def compute_bound_tokens(width: int, accelerator: Accelerator, precision: Format = "bf16") -> float:
     """From how many tokens on arithmetic limits the product with a square matrix; infinity if it never does.
 
     (2/p) · n·D/(2n + D) = λ, so n = λ·p·D/(2·(D − λ·p)) with λ the accelerator's ridge.

@@ -1,4 +1,4 @@
-"""How many bytes the KV cache takes, from the configuration alone.
+"""Bytes of the KV cache, from the configuration alone.
 
 2 (key and value) · kv_heads · d_head · tokens · bytes per number, in every layer. A layer with a window or chunk of w
 tokens keeps the last w only. Query heads do not appear: sharing key heads (MQA: Shazeer, 2019; GQA: Ainslie et al.,
@@ -64,7 +64,7 @@ def bytes_per_token(config: TransformerConfig, *, precision: Format = "bf16") ->
     return sum(_layer_bytes(layer, config.d_model, precision) for layer in config.layers)
 
 
-def batch_beyond_weights(config: TransformerConfig, seq_len: int, *, precision: Format = "bf16") -> int:
+def batch_where_cache_exceeds_weights(config: TransformerConfig, seq_len: int, *, precision: Format = "bf16") -> int:
     """The smallest batch whose cache takes more bytes than the weights, both in the same format.
 
     With 12 · d² parameters per layer and a key head per query head it needs 6 · d tokens in all texts together.

@@ -19,8 +19,8 @@ from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.flops import Logits, forward_flops
 from lmcourse.accounting.formats import BYTES, Format
-from lmcourse.accounting.matrices import Matrix, entry_matrices, head_matrices, layer_matrices
-from lmcourse.accounting.pairs import Pairs, given_keys
+from lmcourse.accounting.matrices import LinearShape, embedding_projection_matrices, head_matrices, layer_matrices
+from lmcourse.accounting.pairs import Pairs, num_key_slots
 from lmcourse.models.config import TransformerConfig
 from lmcourse.nn.block import LayerConfig
 
@@ -54,7 +54,7 @@ class Operation:
 
     @property
     def intensity(self) -> float:
-        """FLOPs per byte."""
+        """Arithmetic intensity: FLOPs per byte."""
         return self.flops / self.moved
 
     def seconds(self, accelerator: Accelerator, precision: Format) -> float:
@@ -95,13 +95,13 @@ def forward_operations(
         flops[GROUPS[part]] += count
     tokens, outputs = batch * seq_len, batch * seq_len if logits == "all" else batch
     moved = _layers_moved(config, batch, seq_len, past)
-    moved["ends"] += sum(_product([matrix], tokens) for matrix in entry_matrices(config))
+    moved["ends"] += sum(_product([matrix], tokens) for matrix in embedding_projection_matrices(config))
     moved["ends"] += sum(_product([matrix], outputs) for matrix in head_matrices(config))
     return {group: Operation(flops[group], int(numbers * BYTES[precision])) for group, numbers in moved.items()}
 
 
 def roofline_seconds(operations: dict[str, Operation], accelerator: Accelerator, precision: Format) -> Breakdown[float]:
-    """Seconds of each group, which run one after the other."""
+    """Least seconds of each group; the groups run one after the other."""
     return Breakdown({group: work.seconds(accelerator, precision) for group, work in operations.items()})
 
 
@@ -131,7 +131,7 @@ def _layer_moved(config: TransformerConfig, layer: LayerConfig, batch: int, seq_
     that it is given once per key head."""
     tokens, attention = batch * seq_len, layer.attention
     q, k, v, out, *up, down = layer_matrices(layer, config.d_model)
-    heads = tokens * attention.heads + batch * given_keys(attention.pattern, seq_len, past) * attention.key_heads
+    heads = tokens * attention.heads + batch * num_key_slots(attention.pattern, seq_len, past) * attention.key_heads
     return {
         "projections": _product([q, k, v], tokens) + _product([out], tokens),
         "attention": 2 * attention.head_width(config.d_model) * heads,
@@ -147,7 +147,7 @@ def _elementwise(config: TransformerConfig, layer: LayerConfig) -> int:
     return config.d_model * (2 * norms + 2 * 3) + layer.feed_forward.width * (3 if layer.feed_forward.gated else 2)
 
 
-def _product(matrices: list[Matrix], tokens: int) -> int:
+def _product(matrices: list[LinearShape], tokens: int) -> int:
     """Numbers that a product reads and writes; matrices with the same input are multiplied in one."""
     outputs = sum(matrix.outputs for matrix in matrices)
     return tokens * (matrices[0].inputs + outputs) + sum(matrix.parameters for matrix in matrices)

@@ -20,7 +20,7 @@ from lmcourse.accounting.formats import DTYPES, Format
 from lmcourse.accounting.timing import Stopwatch, time_it
 from lmcourse.errors import CourseError
 
-FORMATS: Mapping[str, tuple[Format, ...]] = {
+MEASURED_FORMATS: Mapping[str, tuple[Format, ...]] = {
     "cpu": ("fp64", "fp32", "bf16"),
     "mps": ("fp32", "bf16", "fp16"),
     "cuda": ("fp32", "tf32", "bf16", "fp16"),
@@ -54,7 +54,7 @@ def measure_machine(quick: bool = False, *, device: torch.device | str | None = 
         title=title,
         peaks={
             precision: max(matmul_rates(precision, sizes, device=where, seconds=seconds).values())
-            for precision in FORMATS[where.type]
+            for precision in MEASURED_FORMATS[where.type]
             if has_units(precision, where)
         },
         bandwidth=copy_bandwidth(COPY_BYTES[where.type] // (4 if quick else 1), device=where, seconds=seconds),

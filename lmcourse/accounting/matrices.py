@@ -17,7 +17,7 @@ from lmcourse.nn.feed_forward import FeedForwardConfig
 
 
 @dataclass(frozen=True)
-class Matrix:
+class LinearShape:
     """The shape of a linear layer.
 
     Attributes:
@@ -33,64 +33,64 @@ class Matrix:
 
     @property
     def weights(self) -> int:
-        """Its entries, without the bias."""
+        """Number of weights, without the bias."""
         return self.inputs * self.outputs
 
     @property
     def parameters(self) -> int:
-        """Its entries and its bias."""
+        """Number of weights and biases."""
         return self.weights + self.bias * self.outputs
 
 
-def add_up(matrices: Iterable[Matrix], size: Callable[[Matrix], int]) -> Breakdown[int]:
-    """A size of every matrix, added up by part."""
+def add_up(matrices: Iterable[LinearShape], size: Callable[[LinearShape], int]) -> Breakdown[int]:
+    """Sum `size` of every linear layer by part of the model."""
     sizes: dict[str, int] = {}
     for matrix in matrices:
         sizes[matrix.part] = sizes.get(matrix.part, 0) + size(matrix)
     return Breakdown(sizes)
 
 
-def attention_matrices(config: AttentionConfig, d_model: int, name: str = "attention") -> list[Matrix]:
+def attention_matrices(config: AttentionConfig, d_model: int, name: str = "attention") -> list[LinearShape]:
     """The projections q, k, v and out. With fewer key heads than query heads, k and v are narrower."""
     width = config.head_width(d_model)
     queries, keys = config.heads * width, config.key_heads * width
     return [
-        Matrix(f"{name} q", d_model, queries, config.bias),
-        Matrix(f"{name} k", d_model, keys, config.bias),
-        Matrix(f"{name} v", d_model, keys, config.bias),
-        Matrix(f"{name} out", queries, d_model, config.out_bias),
+        LinearShape(f"{name} q", d_model, queries, config.bias),
+        LinearShape(f"{name} k", d_model, keys, config.bias),
+        LinearShape(f"{name} v", d_model, keys, config.bias),
+        LinearShape(f"{name} out", queries, d_model, config.out_bias),
     ]
 
 
-def feed_forward_matrices(config: FeedForwardConfig, d_model: int) -> list[Matrix]:
+def feed_forward_matrices(config: FeedForwardConfig, d_model: int) -> list[LinearShape]:
     """The projections up and down, and gate where there is one."""
-    up = Matrix("feed-forward", d_model, config.width, config.bias)
-    down = Matrix("feed-forward", config.width, d_model, config.bias)
+    up = LinearShape("feed-forward", d_model, config.width, config.bias)
+    down = LinearShape("feed-forward", config.width, d_model, config.bias)
     return [up, up, down] if config.gated else [up, down]
 
 
-def layer_matrices(layer: LayerConfig, d_model: int) -> list[Matrix]:
+def layer_matrices(layer: LayerConfig, d_model: int) -> list[LinearShape]:
     """Those of one layer, without cross-attention."""
     return attention_matrices(layer.attention, d_model) + feed_forward_matrices(layer.feed_forward, d_model)
 
 
-def entry_matrices(config: TransformerConfig) -> list[Matrix]:
-    """Between token vectors that are narrower than the model and the first layer; usually none. The embedding itself is
-    looked up, not multiplied with."""
+def embedding_projection_matrices(config: TransformerConfig) -> list[LinearShape]:
+    """The projection from an embedding narrower than the model to d_model; usually none. The embedding itself is looked
+    up, not multiplied with."""
     width = config.embedding.width
     if width is None or width == config.d_model:
         return []
-    return [Matrix("embedding projection", width, config.d_model)]
+    return [LinearShape("embedding projection", width, config.d_model)]
 
 
-def head_matrices(config: TransformerConfig) -> list[Matrix]:
+def head_matrices(config: TransformerConfig) -> list[LinearShape]:
     """Those from the last layer to the logits. A tied head takes the same product as an untied one."""
     width = config.embedding.width or config.d_model
-    head = Matrix("head", width, config.vocab_size, config.head.bias)
-    return [head] if width == config.d_model else [Matrix("head projection", config.d_model, width), head]
+    head = LinearShape("head", width, config.vocab_size, config.head.bias)
+    return [head] if width == config.d_model else [LinearShape("head projection", config.d_model, width), head]
 
 
-def model_matrices(config: TransformerConfig) -> list[Matrix]:
-    """Those of a whole decoder or encoder, in the order in which a token meets them."""
+def model_matrices(config: TransformerConfig) -> list[LinearShape]:
+    """All linear layers of a decoder or encoder, in forward order."""
     layers = [matrix for layer in config.layers for matrix in layer_matrices(layer, config.d_model)]
-    return entry_matrices(config) + layers + head_matrices(config)
+    return embedding_projection_matrices(config) + layers + head_matrices(config)

@@ -1,4 +1,4 @@
-"""How much of a peak is used: MFU, HFU and the share of the bandwidth.
+"""Model FLOPs utilisation (MFU) and hardware FLOPs utilisation (HFU).
 
 Model FLOPs utilisation (Chowdhery et al., 2022, appendix B) counts what a training step has to compute; hardware FLOPs
 utilisation also what is computed a second time to save memory. A share above 1 is impossible, so it is an error here:

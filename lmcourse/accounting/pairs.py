@@ -1,4 +1,4 @@
-"""How many pairs of a query and a key attention works on: what it is given, and what it may use.
+"""Number of (query, key) pairs in attention: all that a kernel is given, or those that the mask lets through.
 
 Attention's FLOPs are 4 · d_head per head and pair. Which pairs to count is the one choice in all of FLOP counting:
 
@@ -29,11 +29,11 @@ def count_pairs(pattern: AttentionPattern, seq_len: int, past: int = 0, pairs: P
         pairs: "all" that attention is given, or the "visible" ones.
     """
     if pairs == "all":
-        return seq_len * given_keys(pattern, seq_len, past)
-    return sum(seen_keys(pattern, query, past + seq_len) for query in range(past, past + seq_len))
+        return seq_len * num_key_slots(pattern, seq_len, past)
+    return sum(num_visible_keys(pattern, query, past + seq_len) for query in range(past, past + seq_len))
 
 
-def given_keys(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int:
+def num_key_slots(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int:
     """How many keys attention is given for `seq_len` new tokens.
 
     Without a past, the new ones. With one, what `lmcourse.inference.cache` returns: every token, but of a layer with a
@@ -47,7 +47,7 @@ def given_keys(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int:
     return past % pattern.span + 1 if pattern.kind == "chunk" else min(past + 1, pattern.span)
 
 
-def seen_keys(pattern: AttentionPattern, query: int, seq_len: int) -> int:
+def num_visible_keys(pattern: AttentionPattern, query: int, seq_len: int) -> int:
     """How many keys the query at a position sees in a text of `seq_len` tokens: itself, earlier ones, and, if attention
     is not causal, later ones."""
     return _back(pattern, query) + (0 if pattern.causal else _ahead(pattern, query, seq_len))

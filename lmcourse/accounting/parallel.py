@@ -23,9 +23,9 @@ from lmcourse.accounting.formats import BYTES, Format
 from lmcourse.accounting.recipes import Recipe
 from lmcourse.models.config import TransformerConfig
 
-Stage = Literal[0, 1, 2, 3]
+ZeroStage = Literal[0, 1, 2, 3]
 
-SHARDED_FROM: dict[str, Stage] = {
+FIRST_ZERO_STAGE: dict[str, ZeroStage] = {
     "weights": 3,
     "gradients": 2,
     "master weights": 1,
@@ -46,7 +46,7 @@ class Layout:
     data: int = 1
     tensor: int = 1
     pipeline: int = 1
-    zero: Stage = 0
+    zero: ZeroStage = 0
 
     def __post_init__(self) -> None:
         if min(self.data, self.tensor, self.pipeline) < 1:
@@ -71,7 +71,7 @@ def state_memory(parameters: int, recipe: Recipe, layout: Layout) -> Breakdown[i
     devices = layout.tensor * layout.pipeline
 
     def shares(part: str) -> int:
-        return devices * layout.data if layout.zero >= SHARDED_FROM[part] else devices
+        return devices * layout.data if layout.zero >= FIRST_ZERO_STAGE[part] else devices
 
     return Breakdown({part: ceil(size / shares(part)) for part, size in recipe.memory(parameters)})
 
@@ -87,13 +87,13 @@ def reduce_scatter_bytes(size: int, devices: int) -> float:
 
 
 def all_reduce_bytes(size: int, devices: int) -> float:
-    """Every device has all and gets the sum of all, as a reduce-scatter and an all-gather: 2(n − 1)/n · size, nearly
-    the same however many they are (Patarasuk and Yuan, 2009)."""
+    """Bytes that each of n devices sends in a ring all-reduce, a reduce-scatter and an all-gather: 2(n − 1)/n · size,
+    nearly the same for any n (Patarasuk and Yuan, 2009)."""
     return reduce_scatter_bytes(size, devices) + all_gather_bytes(size, devices)
 
 
 def naive_all_reduce_bytes(size: int, devices: int) -> int:
-    """The same through one chief: what it receives from, and sends to, each of the others."""
+    """Bytes that the root of a naive all-reduce receives from, and sends to, the n − 1 others: 2(n − 1) · size."""
     return 2 * (devices - 1) * size
 
 
@@ -138,6 +138,6 @@ def tensor_parallel_traffic(
     return Breakdown({"forward": once, "backward": once, **again})
 
 
-def bubble(stages: int, micro_batches: int) -> float:
-    """The share of a pipeline's time in which a stage waits: (p − 1)/(m + p − 1) (Huang et al., 2019, §2.3)."""
+def pipeline_bubble_fraction(stages: int, micro_batches: int) -> float:
+    """The fraction of a pipeline's time in which a stage is idle: (p − 1)/(m + p − 1) (Huang et al., 2019, §2.3)."""
     return (stages - 1) / (micro_batches + stages - 1)

@@ -1,4 +1,4 @@
-"""How many parameters a model has, from its configuration alone.
+"""Parameter counts of a model by part, from its configuration alone.
 
 Nothing is built: every formula here multiplies numbers that stand in the configuration. Tests compare each part with
 the tensors of the model itself, for every model of the zoo.
@@ -12,7 +12,7 @@ from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.matrices import (
     add_up,
     attention_matrices,
-    entry_matrices,
+    embedding_projection_matrices,
     head_matrices,
     layer_matrices,
     model_matrices,
@@ -71,7 +71,7 @@ def _without_ends(config: TransformerConfig, *, cross: bool = False) -> Breakdow
     """All parameters except the token embedding and the head."""
     rows = config.embedding.max_positions + config.embedding.position_offset if config.embedding.max_positions else 0
     places = {"positions": rows * config.d_model, "position bias": _position_bias(config)}
-    count = add_up(entry_matrices(config), lambda matrix: matrix.parameters) + _present(places)
+    count = add_up(embedding_projection_matrices(config), lambda matrix: matrix.parameters) + _present(places)
     for layer, times in Counter(config.layers).items():
         count += layer_parameters(layer, config.block, config.d_model, cross=cross) * times
     outer = [norm for norm in (config.embedding.norm, config.final_norm) if norm is not None]

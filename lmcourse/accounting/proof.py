@@ -31,45 +31,47 @@ WIDTH = 108
 
 
 @dataclass(frozen=True)
-class Proof:
+class CountCheck:
     """Predicted parameters, FLOPs and bytes of a model, and those that torch counts.
 
     Attributes:
         name: the model's.
-        parameters, built: predicted, and of the model built on the meta device.
-        flops, counted: of forward and backward on BATCH × SEQ_LEN tokens through one layer of each kind and the head.
-        saved, kept: bytes that autograd keeps of the same forward pass in fp32, and of its loss; None for an
-            encoder–decoder, which `predict_saved_bytes` leaves out.
+        predicted_parameters, measured_parameters: by formula, and of the model built on the meta device.
+        predicted_flops, measured_flops: of forward and backward on BATCH × SEQ_LEN tokens through one layer of each
+            kind and the head.
+        predicted_saved_bytes, measured_saved_bytes: what autograd saves of the same forward pass in fp32, and of its
+            loss; None for an encoder–decoder, which `predict_saved_bytes` leaves out.
     """
 
     name: str
-    parameters: int
-    built: int
-    flops: int
-    counted: int
-    saved: int | None
-    kept: int | None
+    predicted_parameters: int
+    measured_parameters: int
+    predicted_flops: int
+    measured_flops: int
+    predicted_saved_bytes: int | None
+    measured_saved_bytes: int | None
 
     @property
     def agrees(self) -> bool:
         """Whether every prediction equals its count."""
-        return (self.parameters, self.flops, self.saved) == (self.built, self.counted, self.kept)
+        predicted = (self.predicted_parameters, self.predicted_flops, self.predicted_saved_bytes)
+        return predicted == (self.measured_parameters, self.measured_flops, self.measured_saved_bytes)
 
 
-def prove(entry: Entry) -> Proof:
+def check_counts(entry: Entry) -> CountCheck:
     """Predict parameters, FLOPs and saved bytes of a model of the zoo, and count them with torch."""
     config = _one_of_each(entry.config)
     source = SEQ_LEN if isinstance(config, EncoderDecoderConfig) else None
     predicted = training_flops(config, BATCH, SEQ_LEN, source=source)
     counted = counted_flops(config, BATCH, SEQ_LEN, source=source, backward=True)
     parameters = count_parameters(entry.config).total
-    saved, kept = None, None
+    saved, measured = None, None
     if isinstance(config, TransformerConfig):
-        saved, kept = predict_saved_bytes(config, BATCH, SEQ_LEN).total, kept_bytes(config)
-    return Proof(entry.name, parameters, entry.parameters, predicted.model.total, counted.total, saved, kept)
+        saved, measured = predict_saved_bytes(config, BATCH, SEQ_LEN).total, measure_saved_bytes(config)
+    return CountCheck(entry.name, parameters, entry.parameters, predicted.model.total, counted.total, saved, measured)
 
 
-def kept_bytes(config: TransformerConfig) -> int:
+def measure_saved_bytes(config: TransformerConfig) -> int:
     """Bytes that autograd keeps of a pass of BATCH × SEQ_LEN tokens, by torch's hooks. The tensors are fake, without
     memory, so that the largest models fit."""
     with FakeTensorMode():
@@ -78,7 +80,7 @@ def kept_bytes(config: TransformerConfig) -> int:
         return saved_tensors(lambda: next_token_loss(model(tokens), targets), model, without=[tokens, targets]).total
 
 
-def proof_table(proofs: Sequence[Proof]) -> Table:
+def check_table(checks: Sequence[CountCheck]) -> Table:
     """A rich table of predictions and their differences from the counts."""
     tokens = f"{BATCH} × {SEQ_LEN} tokens"
     step = f"FLOPs of forward and backward, and bytes kept in between: {tokens}, each kind of layer once."
@@ -86,9 +88,13 @@ def proof_table(proofs: Sequence[Proof]) -> Table:
     table.add_column("model", no_wrap=True)
     for column in ("parameters", "off by", "FLOPs", "off by", "bytes kept", "off by"):
         table.add_column(column, justify="right", no_wrap=True)
-    for proof in proofs:
-        pairs = ((proof.parameters, proof.built), (proof.flops, proof.counted), (proof.saved, proof.kept))
-        table.add_row(proof.name, *(cell for pair in pairs for cell in _cells(*pair)))
+    for check in checks:
+        pairs = (
+            (check.predicted_parameters, check.measured_parameters),
+            (check.predicted_flops, check.measured_flops),
+            (check.predicted_saved_bytes, check.measured_saved_bytes),
+        )
+        table.add_row(check.name, *(cell for pair in pairs for cell in _cells(*pair)))
     return table
 
 
@@ -109,6 +115,6 @@ def _one_of_each(config: TransformerConfig | EncoderDecoderConfig) -> Transforme
 
 if __name__ == "__main__":
     progress = track(all_models(), "Counting", transient=True, console=Console(stderr=True))
-    proofs = [prove(entry) for entry in progress]
-    Console(width=max(WIDTH, Console().width)).print(proof_table(proofs))
-    sys.exit(not all(proof.agrees for proof in proofs))
+    checks = [check_counts(entry) for entry in progress]
+    Console(width=max(WIDTH, Console().width)).print(check_table(checks))
+    sys.exit(not all(check.agrees for check in checks))

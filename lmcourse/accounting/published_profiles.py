@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Share(NamedTuple):
-    """What a kind of operation takes of a whole: per cent of the FLOPs, per cent of the time."""
+    """A kind of operation's percentage of the FLOPs and of the time."""
 
     flops: float
     time: float

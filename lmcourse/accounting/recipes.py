@@ -20,17 +20,18 @@ STEP_COUNTER = 4
 
 @dataclass(frozen=True)
 class Recipe:
-    """Bytes per parameter.
+    """A mixed-precision recipe: bytes per parameter, and the precision of matrix products.
 
     Attributes:
         name: on the command line.
-        title: what it is.
-        weights: those that the forward pass reads, in bytes per parameter, as the next three.
-        gradients, master, moments: 0 where there are none.
-        stored: the format of the weights that the forward pass reads.
-        product: the format in which matrices are multiplied.
+        title: a description.
+        weights: bytes per parameter of the weights that the forward pass reads.
+        gradients, master, moments: bytes per parameter of gradients, fp32 master weights and the optimiser's moments;
+            0 where there are none.
+        weight_precision: the format of the weights that the forward pass reads.
+        matmul_precision: the format in which matrices are multiplied.
         source: of the numbers.
-        counter: bytes that the optimiser keeps per tensor of parameters, whatever its size.
+        step_counter_bytes: bytes that the optimiser keeps per tensor of parameters, whatever its size.
     """
 
     name: str
@@ -39,10 +40,10 @@ class Recipe:
     gradients: float
     master: float
     moments: float
-    stored: Format
-    product: Format
+    weight_precision: Format
+    matmul_precision: Format
     source: str
-    counter: int = STEP_COUNTER
+    step_counter_bytes: int = STEP_COUNTER
 
     @property
     def per_parameter(self) -> float:
@@ -51,13 +52,13 @@ class Recipe:
 
     @property
     def autocast(self) -> bool:
-        """Whether products are computed in another format than the weights are stored in."""
-        return self.stored != self.product
+        """Whether matrix products are computed in another precision than the weights have (torch.autocast)."""
+        return self.weight_precision != self.matmul_precision
 
     @property
     def dtype(self) -> torch.dtype:
         """The torch dtype of the weights that the forward pass reads."""
-        return DTYPES[self.stored]
+        return DTYPES[self.weight_precision]
 
     @property
     def trains(self) -> bool:
@@ -65,7 +66,7 @@ class Recipe:
         return self.gradients > 0
 
     def memory(self, parameters: int, tensors: int = 0) -> Breakdown[int]:
-        """Bytes of a model.
+        """Bytes of weights, gradients and optimiser state of a model.
 
         Args:
             parameters: how many numbers it learns.
@@ -78,7 +79,7 @@ class Recipe:
             "optimiser moments": self.moments,
         }
         parts = {part: ceil(size * parameters) for part, size in sizes.items() if size}
-        counters = self.counter * tensors
+        counters = self.step_counter_bytes * tensors
         return Breakdown(parts | ({"step counters": counters} if counters else {}))
 
 
@@ -86,7 +87,7 @@ FP32, BF16 = BYTES["fp32"], BYTES["bf16"]
 MOMENTS = 2 * FP32
 """Adam's running means of the gradient and of its square (Kingma and Ba, 2015, algorithm 1)."""
 
-BLOCK = 2048
+QUANTIZATION_BLOCK_SIZE = 2048
 """Numbers that share a scale in 8-bit Adam (Dettmers et al., 2022, §2.1)."""
 
 ADAM, ZERO = "Kingma and Ba, 2015", "Rajbhandari et al., 2020, §3.1"
@@ -97,21 +98,32 @@ _RECIPES = (
     Recipe("mixed-fp32-gradients", "the same, gradients in fp32", BF16, FP32, FP32, MOMENTS, "bf16", "bf16", ZERO),
     Recipe("autocast", "AdamW in fp32, products in bf16", FP32, FP32, 0, MOMENTS, "fp32", "bf16", "torch.amp"),
     Recipe("bf16", "AdamW, all in bf16", BF16, BF16, 0, 2 * BF16, "bf16", "bf16", "torch.optim.AdamW"),
-    Recipe("sgd", "SGD in fp32", FP32, FP32, 0, 0, "fp32", "fp32", "torch.optim.SGD", counter=0),
-    Recipe("momentum", "SGD with momentum in fp32", FP32, FP32, 0, FP32, "fp32", "fp32", "torch.optim.SGD", counter=0),
+    Recipe("sgd", "SGD in fp32", FP32, FP32, 0, 0, "fp32", "fp32", "torch.optim.SGD", step_counter_bytes=0),
+    Recipe(
+        "momentum",
+        "SGD with momentum in fp32",
+        FP32,
+        FP32,
+        0,
+        FP32,
+        "fp32",
+        "fp32",
+        "torch.optim.SGD",
+        step_counter_bytes=0,
+    ),
     Recipe(
         "adam-8bit",
         "AdamW in fp32 with moments in 8 bits",
         FP32,
         FP32,
         0,
-        2 * (BYTES["int8"] + FP32 / BLOCK),
+        2 * (BYTES["int8"] + FP32 / QUANTIZATION_BLOCK_SIZE),
         "fp32",
         "fp32",
         "Dettmers et al., 2022",
-        counter=0,
+        step_counter_bytes=0,
     ),
-    Recipe("inference", "bf16 weights only", BF16, 0, 0, 0, "bf16", "bf16", "no training", counter=0),
+    Recipe("inference", "bf16 weights only", BF16, 0, 0, 0, "bf16", "bf16", "no training", step_counter_bytes=0),
 )
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _RECIPES}

@@ -1,4 +1,7 @@
-"""Which accelerator of the table a GPU is, from what its driver says. Never a guess: variants differ by a third."""
+"""Recognise a GPU in the table of accelerators by its driver's name and memory.
+
+Never a guess: variants differ by a third.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from lmcourse import device as hardware
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.accelerators import find_accelerator
 
-NAMES = {
+DRIVER_NAMES = {
     "V100-PCIE-16GB": "v100-pcie-16gb",
     "V100-PCIE-32GB": "v100-pcie-32gb",
     "V100-SXM2-16GB": "v100-sxm-16gb",
@@ -43,11 +46,11 @@ NAMES = {
 }
 """What drivers call them, without the maker: "NVIDIA H100 PCIe", and "Tesla T4" in former days."""
 
-USABLE = (0.88, 1.02)
+MEMORY_RATIO_RANGE = (0.88, 1.02)
 """A driver's memory as a share of what is sold: error correction takes up to an eighth of GDDR."""
 
-FULL_POWER = 0.99
-SLICE = " MIG "
+MIN_POWER_RATIO = 0.99
+MIG_MARKER = " MIG "
 
 
 def recognise(name: str, *, memory: int | None = None) -> Accelerator | None:
@@ -60,11 +63,11 @@ def recognise(name: str, *, memory: int | None = None) -> Accelerator | None:
         name: as `torch.cuda.get_device_name` or `nvidia-smi` print it.
         memory: bytes that the driver says it has. One with much more or less is another variant, or a virtual part.
     """
-    known = NAMES.get(re.sub(r"^(NVIDIA|Tesla|AMD) ", "", name.strip()))
+    known = DRIVER_NAMES.get(re.sub(r"^(NVIDIA|Tesla|AMD) ", "", name.strip()))
     if known is None:
         return None
     found = find_accelerator(known)
-    usual = memory is None or USABLE[0] <= memory / found.memory <= USABLE[1]
+    usual = memory is None or MEMORY_RATIO_RANGE[0] <= memory / found.memory <= MEMORY_RATIO_RANGE[1]
     return found if usual else None
 
 
@@ -76,13 +79,13 @@ def caveats(name: str, found: Accelerator | None, *, power_limit: float | None =
         found: what it answered.
         power_limit: watts that the GPU may draw.
     """
-    if SLICE in name:
+    if MIG_MARKER in name:
         return (f"{name} is a slice of a GPU (MIG): the peak of the whole does not hold for it; measure it.",)
     if found is None:
         return (
             f"{name} is not in the table of accelerators, or not with this memory. Its peak is unknown; measure it.",
         )
-    if power_limit is not None and found.power is not None and power_limit < FULL_POWER * found.power:
+    if power_limit is not None and found.power is not None and power_limit < MIN_POWER_RATIO * found.power:
         return (f"{found.title} may draw {power_limit:g} W here, not {found.power:g} W: its peak may not be reached.",)
     return ()
 

@@ -90,7 +90,7 @@ def attention_share(config: TransformerConfig, seq_len: int, *, pairs: Pairs = "
 
 @dataclass(frozen=True)
 class RuleError:
-    """A rule beside the exact count of the same thing.
+    """FLOPs by a rule of thumb, and by the exact count.
 
     Attributes:
         rule: its name.

@@ -1,4 +1,4 @@
-"""What autograd keeps of a forward pass for the backward pass: every storage once, and which module keeps it."""
+"""Measure what autograd saves for the backward pass: every storage once, and the module that saved it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmcourse.accounting.breakdown import Breakdown
 
 @dataclass(frozen=True)
 class SavedTensor:
-    """A storage that autograd keeps.
+    """One storage that autograd saves for the backward pass.
 
     Attributes:
         module: the innermost module that was running when it was kept first, such as "blocks.0.attention.layer.qkv";
@@ -36,13 +36,13 @@ class SavedTensor:
 
 @dataclass(frozen=True)
 class SavedTensors:
-    """All that autograd keeps; `print` shows who keeps what."""
+    """All storages that autograd saves; `print` lists them with their modules."""
 
     tensors: tuple[SavedTensor, ...]
 
     @property
     def total(self) -> int:
-        """Bytes."""
+        """Bytes of all storages."""
         return sum(tensor.size for tensor in self.tensors)
 
     def by(self, part: Callable[[str], str] = str) -> Breakdown[int]:

@@ -1,8 +1,8 @@
-"""How long something takes, measured so that the number means something.
+"""Reliable timing: warm-up, device synchronisation, medians and quartiles, interleaved comparison.
 
 Warm up first: the first runs compile, allocate and fill caches. Wait for the device: a GPU returns before it is done.
 Repeat, and tell the median with the quartiles: a mean follows every disturbance. Hold the garbage collector off.
-To compare, take turns (`compare`): then a busy neighbour slows all of them.
+To compare, take turns (`time_interleaved`): then a busy neighbour slows all of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 
 Work = Callable[[], object]
 Stopwatch = Callable[[Work], float]
-"""Does the work and says how many seconds it took."""
+"""Runs a function once and returns the seconds it took."""
 
 CACHES = 256 * 2**20
 """Bytes: more than the last cache of a GPU or most processors holds."""
@@ -26,7 +26,7 @@ CACHES = 256 * 2**20
 
 @dataclass(frozen=True)
 class Timing:
-    """How long each run took, in seconds."""
+    """Seconds of each timed run."""
 
     seconds: tuple[float, ...]
 
@@ -64,7 +64,7 @@ def time_it(
     before: Work | None = None,
     stopwatch: Stopwatch | None = None,
 ) -> Timing:
-    """Time a function.
+    """Time repeated runs of one function.
 
     Args:
         function: what to run.
@@ -78,7 +78,7 @@ def time_it(
     Raises:
         ValueError: no run would count.
     """
-    timings = compare(
+    timings = time_interleaved(
         {"": function},
         warmup=warmup,
         repeats=repeats,
@@ -90,7 +90,7 @@ def time_it(
     return timings[""]
 
 
-def compare(
+def time_interleaved(
     functions: Mapping[str, Work],
     *,
     warmup: int = 3,
@@ -115,7 +115,7 @@ def compare(
     """
     if repeats < 1 or warmup < 0:
         raise ValueError(f"{warmup} runs to warm up and {repeats} that count: at least 0 and 1 are needed")
-    watch = stopwatch or stopwatch_for(device)
+    watch = stopwatch or make_stopwatch(device)
     taken: dict[str, list[float]] = {name: [] for name in functions}
     spent, rounds = 0.0, 0
     with _gc_disabled():
@@ -133,8 +133,8 @@ def compare(
     return {name: Timing(tuple(times)) for name, times in taken.items()}
 
 
-def stopwatch_for(device: torch.device | str, clock: Callable[[], float] = time.perf_counter) -> Stopwatch:
-    """How one run is timed on a device: between two events in the stream of a CUDA GPU, else by a clock, before and
+def make_stopwatch(device: torch.device | str, clock: Callable[[], float] = time.perf_counter) -> Stopwatch:
+    """The timer of one run on a device: between two events in the stream of a CUDA GPU, else by a clock, before and
     after which the device has nothing left to do."""
     if torch.device(device).type == "cuda":
         return lambda function: _seconds_between_events(function, device)
@@ -150,7 +150,7 @@ def stopwatch_for(device: torch.device | str, clock: Callable[[], float] = time.
 
 
 def synchronise(device: torch.device | str) -> None:
-    """Wait until a device has done all it was given. A CPU is never behind; a GPU answers before it is done."""
+    """Wait until a device has done all launched work. Calls on a GPU return before the work is done, on a CPU after."""
     kind = torch.device(device).type
     if kind == "cuda":
         torch.cuda.synchronize(device)
@@ -159,7 +159,7 @@ def synchronise(device: torch.device | str) -> None:
 
 
 def cache_flusher(device: torch.device | str, size: int = CACHES) -> Work:
-    """A function that writes so many bytes, so that the next one finds nothing of its own in a cache."""
+    """A function that overwrites the device's caches by writing `size` bytes."""
     buffer = torch.empty(size, dtype=torch.uint8, device=device)
     return buffer.zero_
 

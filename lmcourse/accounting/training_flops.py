@@ -19,11 +19,11 @@ OUTSIDE_BLOCKS = ("embedding projection", "cross-attention k, v", "head projecti
 
 @dataclass(frozen=True)
 class TrainingFlops:
-    """FLOPs of a step, by part.
+    """FLOPs of a training step, by part of the model.
 
     Attributes:
-        forward, backward: what has to be done in any case.
-        recomputed: what is done a second time to save memory.
+        forward, backward: model FLOPs.
+        recomputed: FLOPs done a second time to save memory.
     """
 
     forward: Breakdown[int]
@@ -32,7 +32,7 @@ class TrainingFlops:
 
     @property
     def model(self) -> Breakdown[int]:
-        """Model FLOPs, which MFU is about (Chowdhery et al., 2022, appendix B)."""
+        """Model FLOPs, the numerator of MFU (Chowdhery et al., 2022, appendix B)."""
         return self.forward + self.backward
 
     @property

@@ -1,1 +1,1 @@
-"""Predicted beside measured, on this machine: `bench` a model, `steps` its two kinds of work, `speedups` of a step."""
+"""Predicted and measured speed on this machine: of a model, of training and decoding steps, of optimizations."""

@@ -17,13 +17,13 @@ from lmcourse import device as hardware
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.activations import predict_saved_bytes
 from lmcourse.accounting.formats import BYTES, DTYPES, Format
-from lmcourse.accounting.machine import FORMATS, has_units, measure_machine
+from lmcourse.accounting.machine import MEASURED_FORMATS, has_units, measure_machine
 from lmcourse.accounting.mfu import mfu
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recognise import present_gpu
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.accounting.timing import Stopwatch, time_it
-from lmcourse.bench.steps import WARMUP, Work, decoding_work, training_work
+from lmcourse.bench.steps import WARMUP, StepMeasurement, measure_decoding_step, measure_training_step
 from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
@@ -41,7 +41,7 @@ class Bench:
 
     Attributes:
         machine: peaks and bandwidth as measured.
-        whole: the accelerator's entry in the table; None for a CPU, or if it was not recognised.
+        known_accelerator: the accelerator's entry in the table; None for a CPU, or if it was not recognised.
         notes: warnings about the accelerator, such as a lowered power limit, to print.
         model, batch, seq_len, precision: the name of the model, sequences per batch, tokens of each, number format.
         training, decoding: a step with AdamW, and one new token for each sequence of the batch.
@@ -52,14 +52,14 @@ class Bench:
     """
 
     machine: Accelerator
-    whole: Accelerator | None
+    known_accelerator: Accelerator | None
     notes: tuple[str, ...]
     model: str
     batch: int
     seq_len: int
     precision: Format
-    training: Work
-    decoding: Work
+    training: StepMeasurement
+    decoding: StepMeasurement
     saved_predicted: int
     saved_counted: int
     mfu: float
@@ -87,7 +87,7 @@ def bench(
     machine: Accelerator | None = None,
     stopwatch: Stopwatch | None = None,
 ) -> Bench:
-    """Measure this machine, and a model on it.
+    """Measure this machine, then a training step and a decoding step of a model on it.
 
     Args:
         model: of the zoo; by default a small one on a CPU, GPT-2's size on a GPU.
@@ -113,12 +113,12 @@ def bench(
     tokens = torch.randint(config.vocab_size, (batch, seq_len), device=where)
     watch = partial(time_it, warmup=WARMUP, repeats=steps, device=where, stopwatch=stopwatch)
     saved = saved_tensors(lambda: next_token_loss(network(tokens), tokens), network, without=[tokens]).total
-    training = training_work(network, tokens, known, precision, watch)
-    decoding = decoding_work(network, tokens, known, precision, watch, steps)
-    whole, notes = present_gpu(where) if where.type == "cuda" else (None, ())
+    training = measure_training_step(network, tokens, known, precision, watch)
+    decoding = measure_decoding_step(network, tokens, known, precision, watch, steps)
+    known_accelerator, notes = present_gpu(where) if where.type == "cuda" else (None, ())
     return Bench(
         machine=known,
-        whole=whole,
+        known_accelerator=known_accelerator,
         notes=notes,
         model=entry.name,
         batch=batch,
@@ -131,12 +131,12 @@ def bench(
         mfu=_mfu(training, known, precision),
         bandwidth_share=decoding.moved / decoding.measured.median / known.bandwidth,
         peak_shares={}
-        if whole is None
-        else {n: known.peaks[n] / whole.peaks[n] for n in known.peaks if n in whole.peaks},
+        if known_accelerator is None
+        else {n: known.peaks[n] / known_accelerator.peaks[n] for n in known.peaks if n in known_accelerator.peaks},
     )
 
 
-def _mfu(work: Work, machine: Accelerator, precision: Format) -> float:
+def _mfu(work: StepMeasurement, machine: Accelerator, precision: Format) -> float:
     try:
         return mfu(work.flops, work.measured.median, machine, precision)
     except ValueError as error:
@@ -160,7 +160,7 @@ def _check(entry: Entry, batch: int, seq_len: int, steps: int) -> TransformerCon
 
 
 def _check_format(device: torch.device, precision: Format | None) -> Format:
-    usable = [name for name in FORMATS[device.type] if name in DTYPES and has_units(name, device)]
+    usable = [name for name in MEASURED_FORMATS[device.type] if name in DTYPES and has_units(name, device)]
     if precision is None:
         return "bf16" if device.type == "cuda" and "bf16" in usable else "fp32"
     if precision not in usable:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from lmcourse.accounting.timing import Stopwatch, compare
+from lmcourse.accounting.timing import Stopwatch, time_interleaved
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
@@ -42,7 +42,7 @@ class StepSetup:
     compiled: bool = False
 
 
-Change = Callable[[StepSetup], StepSetup]
+Optimization = Callable[[StepSetup], StepSetup]
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class Speedup:
         return self.after > self.before
 
 
-def changes(batch: int, device: torch.device | str) -> dict[str, Change]:
-    """The changes by name, in the order in which they are tried. On a CPU without torch.compile, which takes 40 s."""
-    steps: dict[str, Change] = {
+def optimizations(batch: int, device: torch.device | str) -> dict[str, Optimization]:
+    """The optimizations by name, in the order of trial. On a CPU without torch.compile, which takes 40 s."""
+    steps: dict[str, Optimization] = {
         f"{batch} texts at once": lambda setup: replace(setup, batch=batch),
         "fused optimiser": lambda setup: replace(setup, fused_optimizer=True),
         "fused attention": lambda setup: replace(setup, fused_attention=True),
@@ -100,13 +100,13 @@ def measure_speedups(
         config: a decoder.
         seq_len: tokens of each sequence.
         batch: sequences per step, after the first change; the baseline has one.
-        device, warmup, repeats, stopwatch: as in `lmcourse.accounting.timing.compare`.
+        device, warmup, repeats, stopwatch: as in `lmcourse.accounting.timing.time_interleaved`.
     """
     best, speedups = StepSetup(), []
-    for name, change in changes(batch, device).items():
+    for name, change in optimizations(batch, device).items():
         tried = change(best)
-        steps = {setup: training_step(config, setup, seq_len, device) for setup in (best, tried)}
-        timings = compare(
+        steps = {setup: make_training_step(config, setup, seq_len, device) for setup in (best, tried)}
+        timings = time_interleaved(
             {"before": steps[best], "after": steps[tried]},
             warmup=warmup,
             repeats=repeats,
@@ -120,7 +120,7 @@ def measure_speedups(
     return speedups
 
 
-def training_step(
+def make_training_step(
     config: TransformerConfig, setup: StepSetup, seq_len: int, device: torch.device | str = "cpu"
 ) -> Callable[[], Tensor]:
     """A function that does one training step on random tokens (a fixed seed) and returns the loss before the update."""

@@ -30,13 +30,13 @@ ADAM_TRAFFIC = 7
 
 
 @dataclass(frozen=True)
-class Work:
-    """A step that was predicted and measured.
+class StepMeasurement:
+    """Predicted and measured time of one training or decoding step.
 
     Attributes:
-        tokens: that it processes.
-        flops: its model FLOPs, all pairs of tokens counted.
-        moved: bytes that it must read and write.
+        tokens: processed per step.
+        flops: model FLOPs, all pairs of tokens counted.
+        moved: bytes that the step must read and write.
         predicted: seconds by the roofline.
         measured: seconds of each run.
     """
@@ -49,12 +49,15 @@ class Work:
 
     @property
     def tokens_per_second(self) -> float:
-        """Of the median run."""
+        """Tokens per second of the median run."""
         return self.tokens / self.measured.median
 
     @property
     def share(self) -> float:
-        """Of the speed that the roofline allows. Above 1 if data was in a cache, which is faster than memory."""
+        """Share of the speed that the roofline allows: predicted / measured.
+
+        Above 1 if data was in a cache, which is faster than memory.
+        """
         return self.predicted / self.measured.median
 
 
@@ -68,14 +71,14 @@ def predict_training(
     return moved, 3 * roofline_seconds(operations, machine, precision).total + update / machine.bandwidth
 
 
-def training_work(
+def measure_training_step(
     network: Transformer,
     tokens: Int[Tensor, "b s"],
     machine: Accelerator,
     precision: Format,
     watch: Watch,
-) -> Work:
-    """Forward, loss, backward and AdamW on a batch, predicted and measured."""
+) -> StepMeasurement:
+    """Predict and measure a training step: forward, loss, backward and AdamW on one batch."""
     batch, seq_len = tokens.shape
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, fused=True)
 
@@ -86,18 +89,18 @@ def training_work(
 
     moved, seconds = predict_training(network.config, batch, seq_len, machine, precision)
     flops = training_flops(network.config, batch, seq_len).model.total
-    return Work(batch * seq_len, flops, moved, seconds, watch(step))
+    return StepMeasurement(batch * seq_len, flops, moved, seconds, watch(step))
 
 
-def decoding_work(
+def measure_decoding_step(
     network: Transformer,
     tokens: Int[Tensor, "b s"],
     machine: Accelerator,
     precision: Format,
     watch: Watch,
     steps: int,
-) -> Work:
-    """One more token for each text of a batch, predicted and measured.
+) -> StepMeasurement:
+    """Predict and measure a decoding step: one more token for each text of a batch.
 
     A prompt is read first, so that with all steps the texts get as long as `tokens`. The prediction is for the cache of
     the middle step.
@@ -109,7 +112,7 @@ def decoding_work(
     measured = watch(lambda: session.next_logits(tokens[:, :1]))
     past = prompt + WARMUP + steps // 2
     operations = forward_operations(network.config, batch, 1, past=past, precision=precision)
-    return Work(
+    return StepMeasurement(
         tokens=batch,
         flops=forward_flops(network.config, batch, 1, past=past).total,
         moved=sum(operation.moved for operation in operations.values()),

@@ -8,7 +8,15 @@ from typing import Any
 
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.account import Account, Job, Performance, TrainingRun, account, perform, train
+from lmcourse.accounting.account import (
+    ModelCost,
+    Performance,
+    TrainingRun,
+    Workload,
+    account,
+    estimate_performance,
+    estimate_training_run,
+)
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import find_recipe
@@ -22,22 +30,22 @@ class Budget:
     """Options of `lmcourse account`, and the costs: no performance without an accelerator, no run without tokens."""
 
     model: str
-    job: Job
+    workload: Workload
     mfu: float
-    account: Account
+    account: ModelCost
     accelerator: Accelerator | None = None
     performance: Performance | None = None
     run: TrainingRun | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Whole numbers for bytes and FLOPs, seconds with fractions."""
-        job, layout = self.job, self.job.layout
+        workload, layout = self.workload, self.workload.layout
         return {
             "model": self.model,
-            "batch": job.batch,
-            "seq_len": job.seq_len,
-            "recipe": job.recipe.name,
-            "activation_checkpointing": job.activation_checkpointing,
+            "batch": workload.batch,
+            "seq_len": workload.seq_len,
+            "recipe": workload.recipe.name,
+            "activation_checkpointing": workload.activation_checkpointing,
             "layout": _plain(layout) | {"devices": layout.devices},
             "account": _plain(self.account),
             "accelerator": None if self.accelerator is None else self.accelerator.name,
@@ -61,7 +69,7 @@ def make_budget(options: Namespace) -> Budget:
         raise CourseError("How long --tokens take depends on the hardware: add --gpu.")
     accelerator = None if options.gpu is None else find_accelerator(options.gpu)
     try:
-        job = Job(
+        workload = Workload(
             entry.config,
             options.batch,
             options.seq_len or entry.config.context or 2048,
@@ -69,7 +77,7 @@ def make_budget(options: Namespace) -> Budget:
             "blocks" if options.activation_checkpointing == "blocks" else "nothing",
             _layout(options),
         )
-        budget = Budget(entry.name, job, options.mfu, account(job), accelerator)
+        budget = Budget(entry.name, workload, options.mfu, account(workload), accelerator)
         return budget if accelerator is None else _with_hardware(budget, accelerator, options.tokens)
     except ValueError as error:
         text = str(error)
@@ -87,13 +95,13 @@ def _layout(options: Namespace) -> Layout:
 
 
 def _with_hardware(budget: Budget, accelerator: Accelerator, tokens: float | None) -> Budget:
-    job, performance = budget.job, perform(budget.job, accelerator)
+    workload, performance = budget.workload, estimate_performance(budget.workload, accelerator)
     run = None
     if tokens is not None:
-        if not job.recipe.trains or tokens < 1:
+        if not workload.recipe.trains or tokens < 1:
             raise ValueError("a training run needs a recipe to train with and at least one token")
-        run = train(job, accelerator, int(tokens), budget.mfu)
-    return Budget(budget.model, job, budget.mfu, budget.account, accelerator, performance, run)
+        run = estimate_training_run(workload, accelerator, int(tokens), budget.mfu)
+    return Budget(budget.model, workload, budget.mfu, budget.account, accelerator, performance, run)
 
 
 def _plain(value: Any) -> Any:

@@ -22,34 +22,37 @@ def budget(found: Budget) -> list[RenderableType]:
 
 
 def _tables(found: Budget) -> Iterable[RenderableType]:
-    job, count = found.job, found.account
+    workload, count = found.workload, found.account
     yield _heading(found)
     yield _parameters(count.parameters, count.matmul_parameters)
     yield _flops(found)
     performance = found.performance
     if count.training is not None:
         most = None if performance is None else performance.largest_training_batch
-        yield _memory(f"to train ({job.recipe.title})", count.training, found, most)
+        yield _memory(f"to train ({workload.recipe.title})", count.training, found, most)
     if count.inference is not None:
         most = None if performance is None else performance.largest_inference_batch
-        yield _memory(f"to write texts of {job.seq_len:,} tokens", count.inference, found, most)
+        yield _memory(f"to write texts of {workload.seq_len:,} tokens", count.inference, found, most)
     if count.cache is not None:
-        yield _cache(count.cache, job.batch)
+        yield _cache(count.cache, workload.batch)
     if performance is not None:
         for title, one in (("prefill", performance.prefill), ("one more token each", performance.decode)):
             if one is not None:
-                yield _seconds(title, one, job.batch)
+                yield _seconds(title, one, workload.batch)
         yield f"The roofline allows an MFU of {performance.best_mfu:.2f} in training; real runs reach 0.3 to 0.6."
     if found.run is not None:
         yield _run(found)
 
 
 def _heading(found: Budget) -> str:
-    job, layout = found.job, found.job.layout
-    lines = [f"[bold]{escape(found.model)}[/]  batch {job.batch:,} × {job.seq_len:,} tokens, recipe {job.recipe.name}"]
-    if job.config.context is not None and job.seq_len > job.config.context:
-        lines.append(f"the texts are longer than the {job.config.context:,} tokens that it was made for")
-    if job.activation_checkpointing == "blocks":
+    workload, layout = found.workload, found.workload.layout
+    lines = [
+        f"[bold]{escape(found.model)}[/]  batch {workload.batch:,} × {workload.seq_len:,} tokens, "
+        f"recipe {workload.recipe.name}"
+    ]
+    if workload.config.context is not None and workload.seq_len > workload.config.context:
+        lines.append(f"the texts are longer than the {workload.config.context:,} tokens that it was made for")
+    if workload.activation_checkpointing == "blocks":
         lines.append("blocks are recomputed in the backward pass")
     if found.accelerator is not None:
         lines.append(f"{layout.devices:,} × {escape(found.accelerator.title)}")
@@ -77,7 +80,7 @@ def _flops(found: Budget) -> Table:
     table.add_section()
     all_again = si(flops.recomputed.total) if flops.recomputed.parts else ""
     table.add_row("total", si(flops.forward.total), si(flops.backward.total), all_again)
-    tokens = found.job.batch * found.job.seq_len
+    tokens = found.workload.batch * found.workload.seq_len
     table.add_row("per token", si(flops.forward.total / tokens), si(flops.backward.total / tokens), "")
     return table
 

@@ -16,7 +16,7 @@ from torch import nn
 
 from lmcourse import device as hardware
 from lmcourse.accounting.formats import Format
-from lmcourse.accounting.machine import FORMATS, QUICK_SECONDS, SIZES, matmul_rates
+from lmcourse.accounting.machine import MEASURED_FORMATS, QUICK_SECONDS, SIZES, matmul_rates
 from lmcourse.accounting.recognise import present_gpu
 from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.config import TransformerConfig
@@ -131,7 +131,7 @@ def _listed(device: torch.device, precision: Precision) -> Peak:
 
 def _measured(device: torch.device, precision: Precision) -> Peak:
     """By torch's own product of square matrices."""
-    if precision not in FORMATS[device.type]:
+    if precision not in MEASURED_FORMATS[device.type]:
         raise ValueError(f"{precision} is not measured on a {device.type} device")
     rates = matmul_rates(precision, SIZES[device.type][:2], device=device, seconds=QUICK_SECONDS)
     width, best = max(rates.items(), key=lambda item: item[1])

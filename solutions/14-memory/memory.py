@@ -27,13 +27,18 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
-from lmcourse.accounting.activation_rules import break_even_batch, by_layer_kind, korthikanti, rule_errors
-from lmcourse.accounting.cases.memory import activation_cases, state_cases
+from lmcourse.accounting.activation_rules import (
+    activation_bytes_by_layer_kind,
+    break_even_batch,
+    korthikanti,
+    rule_errors,
+)
 from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.saved import saved_tensors
+from lmcourse.accounting.worked_examples.memory import activation_examples, state_examples
 from lmcourse.chapters.memory import figures
 from lmcourse.models.zoo import find_model
 from lmcourse.notebook import check, explore, hint, predict, start
@@ -702,8 +707,8 @@ explore(figures.memory_gpt3, batch=Log(1, 64), devices=[1, 2, 4, 8, 16, 32])
 
 # %%
 print(f"{'':<47} {'the notes':>15}   computed")
-for found in (*state_cases(), *activation_cases()):
-    print(f"{found.name:<47} {found.notes:>15}   {found}")
+for found in (*state_examples(), *activation_examples()):
+    print(f"{found.name:<47} {found.published:>15}   {found}")
 
 # %% [markdown]
 # ## 13 · Your own budget
@@ -840,7 +845,7 @@ assert round(18 * N / 8 / GIB) == 366 and round((9 * blocks / 8 + 9 * (N - block
 assert f"{break_even_batch(find_model('gpt-neox-20b').decoder, 2048):.2f}" == "0.61"
 assert f"{break_even_batch(gpt3, 2048):.1f}" == "1.5"
 assert f"{4 * 8192 * 128_256 / GIB:.1f}" == "3.9" and (16 + 4) / 4 / 4 == 1.25 and 0.25 / 1.25 == 0.2
-assert by_layer_kind(gpt3, 1, 2048, width=2).total == korthikanti(gpt3, 1, 2048)
+assert activation_bytes_by_layer_kind(gpt3, 1, 2048, width=2).total == korthikanti(gpt3, 1, 2048)
 
 
 def on_each(model: str, devices: int, length: int = 8192, precision: str = "mixed-fp32-gradients", **rest: str) -> int:

@@ -26,13 +26,13 @@ import torch
 
 from lmcourse.accounting import flops as count
 from lmcourse.accounting.accelerators import all_accelerators, find_accelerator
-from lmcourse.accounting.cases import training_cases
+from lmcourse.accounting.cluster import Cluster
 from lmcourse.accounting.counter import count_flops, counted_flops
-from lmcourse.accounting.fleet import Fleet
 from lmcourse.accounting.mfu import throughput_mfu
 from lmcourse.accounting.parameters import count_parameters, matmul_parameters
 from lmcourse.accounting.rules import kaplan_forward, palm_training, six_n_d
 from lmcourse.accounting.training_flops import training_flops
+from lmcourse.accounting.worked_examples import training_examples
 from lmcourse.chapters.flops import figures
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import all_models, find_model
@@ -626,8 +626,8 @@ explore(
 # $\text{days} \cdot 86{,}400 \cdot \text{GPUs} \cdot \text{peak} \cdot \text{MFU} / 6N$ tokens.
 
 # %%
-fleet = Fleet(find_accelerator("h100"), devices=64, mfu=0.4)
-tokens = fleet.tokens(days=30, flops_per_token=6 * 1e9)
+cluster = Cluster(find_accelerator("h100"), devices=64, mfu=0.4)
+tokens = cluster.tokens(days=30, flops_per_token=6 * 1e9)
 print(f"a month of 64 H100s at MFU 0.4 takes a model of 1B parameters through {tokens / 1e12:.1f} trillion tokens")
 
 # %% [markdown]
@@ -641,8 +641,8 @@ explore(figures.training_landmarks, accelerator=["a100-sxm-80gb", "h100-sxm", "b
 # of the notes, computed again. The last one is section 10's:
 
 # %%
-for case in training_cases():
-    print(f"{case.name:42}  notes: {case.notes:15}  computed: {case}")
+for example in training_examples():
+    print(f"{example.name:42}  notes: {example.published:15}  computed: {example}")
 
 # %% [markdown]
 # ## 9 · Writing a text
@@ -889,11 +889,11 @@ assert f"{table['mask'] / (table['qkv'] + table['project'] + table['feed-forward
 assert [6 * width for width in (768, 4096, 12_288)] == [4608, 24_576, 73_728]
 step = training_flops(find_model("gpt-3").decoder, 1, 2048, recompute="blocks")
 assert 1.33 < step.hardware.total / step.model.total < 8 / 6
-days = Fleet(h100, 1024, 0.5).days(six_n_d(70 * 10**9, 15 * 10**12))
+days = Cluster(h100, 1024, 0.5).days(six_n_d(70 * 10**9, 15 * 10**12))
 assert round(days) == 144 and round(days / 2 * 0.5 / 0.4) == 90
 hours = 6 * count_parameters(find_model("llama-7b").config).total * 1e12 / 312e12 / 3600
 assert round(hours / 82_432, 2) == 0.44
-gpt_days = {case.name: case.value for case in training_cases()}
+gpt_days = {example.name: example.computed for example in training_examples()}
 assert [round(gpt_days[f"GPT-3 on {chip} at MFU 0.4"], -2) for chip in ("A100", "H100")] == [29_100, 9200]
 T, d = 2048, 4096
 assert round(4 * d * T * (T + 1) / 2 / (24 * d**2 * T + 4 * d * T * (T + 1) / 2) * 100) == 4

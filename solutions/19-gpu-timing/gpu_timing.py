@@ -27,13 +27,13 @@ import torch
 from lmcourse.accounting import machine, timing
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.formats import BYTES, DTYPES
-from lmcourse.accounting.intensity import decode_attention_intensity, matmul_intensity, saturating_tokens
+from lmcourse.accounting.intensity import compute_bound_tokens, decode_attention_intensity, matmul_intensity
 from lmcourse.accounting.latency import forward_operations
 from lmcourse.accounting.mfu import throughput_mfu
 from lmcourse.accounting.recognise import present_gpu, recognise
-from lmcourse.accounting.simulated import SimulatedDevice
+from lmcourse.accounting.simulated_device import SimulatedDevice
 from lmcourse.accounting.training_flops import training_flops
-from lmcourse.bench.speedups import StepSetup, measure_speedups, training_step
+from lmcourse.bench.speedups import StepSetup, make_training_step, measure_speedups
 from lmcourse.chapters.gpu_timing import figures
 from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
 from lmcourse.device import best_device, cpu_name
@@ -583,7 +583,7 @@ for width in widths:
     config = modern(2, width, 4, length)
     for batch in batches:
         fast = StepSetup(batch, fused_optimizer=True, fused_attention=True, bf16=number == "bf16")
-        step = training_step(config, fast, length, device)
+        step = make_training_step(config, fast, length, device)
         taken = timing.time_it(step, warmup=1, repeats=3, device=device).median
         shares[width, batch] = training_flops(config, batch, length).model.total / taken / peak
 figures.utilisation_by_batch(shares, title=f"{title}: MFU of training steps, texts of {length}")
@@ -689,8 +689,8 @@ assert round(7e9 * 2 / 32e9, 1) == 0.4 and round(7e9 * 2 / h100.bandwidth * 1000
 assert round(156 * 8192 / (8192 - 312)) == 162 and f"{((9.0 + 4 * 4.0) / 5 + 0.01) / 4.01:.2f}" == "1.25"
 assert [round(matmul_intensity(n, 8192, 8192), 1) for n in (200, 2048)] == [190.7, 1365.3]
 assert round(matmul_intensity(2**22, 12_288, 12_288)) == 6135
-assert math.isinf(saturating_tokens(512, h100)) and 512 / 2 == 256
-assert [round(saturating_tokens(8192, chip)) for chip in (a100_80, a100_40)] == [159, 211]
+assert math.isinf(compute_bound_tokens(512, h100)) and 512 / 2 == 256
+assert [round(compute_bound_tokens(8192, chip)) for chip in (a100_80, a100_40)] == [159, 211]
 assert round(100 / 74.5, 2) == 1.34 and round(0.52 * 989.4 / 756, 2) == 0.68 and round(300 / 260, 2) == 1.15
 assert [5 / 4, 20 / 4, round(1 / 6, 3)] == [1.25, 5.0, 0.167] and 312 / 78 == 4
 assert round(h100.peak("bf16") / find_accelerator("h100-pcie").peak("bf16"), 1) == 1.3

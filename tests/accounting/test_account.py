@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.account import Job, account, perform, train
-from lmcourse.accounting.fleet import Fleet
+from lmcourse.accounting.account import Workload, account, estimate_performance, estimate_training_run
+from lmcourse.accounting.cluster import Cluster
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.latency import forward_operations, roofline_seconds
 from lmcourse.accounting.memory import training_memory
@@ -39,7 +39,7 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 
 def test_account_is_the_sum_of_its_modules() -> None:
-    found = account(Job(LLAMA, 2, 4096, MIXED, "blocks"))
+    found = account(Workload(LLAMA, 2, 4096, MIXED, "blocks"))
     assert found.parameters.total == 8_030_261_248
     assert found.flops == training_flops(LLAMA, 2, 4096, recompute="blocks")
     assert found.training == training_memory(LLAMA, 2, 4096, MIXED, activation_checkpointing="blocks")
@@ -48,24 +48,26 @@ def test_account_is_the_sum_of_its_modules() -> None:
 
 def test_texts_are_written_in_the_format_of_the_products() -> None:
     for name, width in (("fp32", 4), ("autocast", 2)):
-        found = account(Job(LLAMA, 1, 128, find_recipe(name)))
+        found = account(Workload(LLAMA, 1, 128, find_recipe(name)))
         assert found.inference is not None
         assert found.inference.parts == {"weights": width * 8_030_261_248, "KV cache": width * 128 * 65_536}
 
 
 def test_an_encoder_writes_nothing_and_inference_trains_nothing() -> None:
     bert = decoder("bert-base")
-    found = account(Job(bert, 2, 128, MIXED))
+    found = account(Workload(bert, 2, 128, MIXED))
     assert (found.cache, found.inference) == (None, None)
-    performance = perform(Job(bert, 2, 128, MIXED), H100)
+    performance = estimate_performance(Workload(bert, 2, 128, MIXED), H100)
     assert (performance.prefill, performance.decode, performance.largest_inference_batch) == (None, None, None)
-    served = Job(LLAMA, 1, 128, find_recipe("inference"))
+    served = Workload(LLAMA, 1, 128, find_recipe("inference"))
     assert account(served).training is None
-    assert perform(served, H100).largest_training_batch is None
+    assert estimate_performance(served, H100).largest_training_batch is None
 
 
 def test_tensor_parallelism_divides_time_and_adds_the_network() -> None:
-    one, eight = (perform(Job(LLAMA, 1, 512, MIXED, layout=Layout(tensor=t)), H100).prefill for t in (1, 8))
+    one, eight = (
+        estimate_performance(Workload(LLAMA, 1, 512, MIXED, layout=Layout(tensor=t)), H100).prefill for t in (1, 8)
+    )
     assert one is not None
     assert eight is not None
     network = 32 * 2 * all_reduce_bytes(512 * 4096 * 2, 8) / 450e9
@@ -75,7 +77,7 @@ def test_tensor_parallelism_divides_time_and_adds_the_network() -> None:
 
 
 def test_decoding_reads_the_whole_text() -> None:
-    performance = perform(Job(LLAMA, 3, 5000, MIXED), H100)
+    performance = estimate_performance(Workload(LLAMA, 3, 5000, MIXED), H100)
     assert performance.decode is not None
     step = forward_operations(LLAMA, 3, 1, past=5000)
     assert performance.decode.seconds == roofline_seconds(step, H100, "bf16")
@@ -83,10 +85,12 @@ def test_decoding_reads_the_whole_text() -> None:
 
 
 def test_a_run() -> None:
-    run = train(Job(LLAMA, 4, 8192, MIXED, layout=Layout(data=128, tensor=8)), H100, 15 * 10**12, 0.4)
+    run = estimate_training_run(
+        Workload(LLAMA, 4, 8192, MIXED, layout=Layout(data=128, tensor=8)), H100, 15 * 10**12, 0.4
+    )
     per_token = training_flops(LLAMA, 4, 8192).model.total / (4 * 8192)
     assert run.flops == pytest.approx(per_token * 15e12)
-    assert run.days == Fleet(H100, 1024, 0.4).days(run.flops)
+    assert run.days == Cluster(H100, 1024, 0.4).days(run.flops)
     assert run.device_hours == pytest.approx(run.days * 24 * 1024)
 
 
@@ -207,7 +211,7 @@ def test_our_numbers_beside_other_calculators(course: Path) -> None:
         f"| 354.0 GiB | {fused['activations'] / 2**30:.1f} GiB |",
         f"In the form to read, ours is {readable['activations'] / 2**30:.1f} |",
         f"| 34.0 GiB | {again['activations'] / 2**30:.1f} GiB |",
-        f"| 8,030,261,248 | {account(Job(LLAMA, 1, 8192, recipe)).parameters.total:,} |",
+        f"| 8,030,261,248 | {account(Workload(LLAMA, 1, 8192, recipe)).parameters.total:,} |",
         f"| 32.0 GiB | {fused['activations'] / 2**30:.1f} GiB |",
         f"0.1 of inputs | {fused['logits'] / 2**30:.1f} GiB |",
     ]

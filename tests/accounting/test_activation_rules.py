@@ -10,11 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lmcourse.accounting.activation_rules import (
+    activation_bytes_by_layer_kind,
     break_even_batch,
-    by_layer_kind,
     korthikanti,
-    numbers_kept,
     rule_errors,
+    saved_elements,
 )
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.models.config import TransformerConfig, repeat_layers
@@ -24,7 +24,7 @@ from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.units import GIB
-from tests.accounting.kept import kept_by_block
+from tests.accounting.saved_by_autograd import saved_by_block
 
 GPT3 = find_model("gpt-3").config
 assert isinstance(GPT3, TransformerConfig)
@@ -68,7 +68,7 @@ def test_a_block_that_is_as_the_formulas_assume(dtype: torch.dtype, width: int, 
     model = MaskedBlock(D, A).to(dtype)
     x = torch.randn(B, S, D, dtype=dtype, requires_grad=True)
     statistics = 2 * 2 * B * S * width
-    assert by_layer_kind(gpt(1, D, A), B, S, width=width).total == formula
+    assert activation_bytes_by_layer_kind(gpt(1, D, A), B, S, width=width).total == formula
     assert saved_tensors(lambda: model(x), model).total == formula + statistics
 
 
@@ -77,24 +77,24 @@ def test_a_block_that_is_as_the_formulas_assume(dtype: torch.dtype, width: int, 
 def test_the_parts_add_up(width: int, expansion: int) -> None:
     (B, S, D, A, L), p, E = (3, 20, 48, 6, 5), width, expansion
     config = gpt(L, D, A, E)
-    parts = by_layer_kind(config, B, S, width=p)
+    parts = activation_bytes_by_layer_kind(config, B, S, width=p)
     assert parts["attention"] == B * L * S * ((5 * p + 1) * D + (2 * p + 1) * A * S)
     assert parts["feed-forward"] == (2 * E * p + p + 1) * B * L * S * D
     assert parts["norms"] == 2 * p * B * L * S * D
     for T in (1, 2, 4):
         total = 2 * B * L * S * D * (p * (2 + (E + 2) / T) + 1) + A * B * L * S**2 * (2 * p + 1) / T
-        assert by_layer_kind(config, B, S, width=p, tensor=T).total == pytest.approx(total, rel=1e-15)
+        assert activation_bytes_by_layer_kind(config, B, S, width=p, tensor=T).total == pytest.approx(total, rel=1e-15)
 
 
 def test_with_numbers_of_four_bytes_the_scores_take_nine() -> None:
     (B, S, D, A) = 3, 20, 48, 6
-    assert by_layer_kind(gpt(1, D, A), B, S, width=4).total == B * S * (66 * D + 9 * A * S)
+    assert activation_bytes_by_layer_kind(gpt(1, D, A), B, S, width=4).total == B * S * (66 * D + 9 * A * S)
 
 
 @pytest.mark.parametrize("tensor", [1, 2, 8])
 def test_both_forms_of_the_rule_agree(tensor: int) -> None:
     config = gpt(5, 48, 6)
-    ours = by_layer_kind(config, 3, 20, tensor=tensor).total
+    ours = activation_bytes_by_layer_kind(config, 3, 20, tensor=tensor).total
     assert korthikanti(config, 3, 20, tensor=tensor) == pytest.approx(ours, rel=1e-15)
 
 
@@ -123,8 +123,8 @@ def test_selective_recomputation_saves_what_is_published() -> None:
 
 
 def test_gpt3_takes_as_much_for_scores_as_for_the_rest_at_870_tokens() -> None:
-    assert by_layer_kind(GPT3, 1, 0).total == 0
-    per_token = by_layer_kind(GPT3, 1, 1).total - 5 * 96 * 96
+    assert activation_bytes_by_layer_kind(GPT3, 1, 0).total == 0
+    per_token = activation_bytes_by_layer_kind(GPT3, 1, 1).total - 5 * 96 * 96
     assert per_token == 40_108_032
     assert round(per_token / GIB, 4) == 0.0374
     assert round(per_token / (5 * 96 * 96)) == 870
@@ -140,11 +140,11 @@ def test_gpt3_on_eight_devices() -> None:
 def test_sixteen_numbers_or_fourteen() -> None:
     (B, S, D, A, L) = 3, 20, 48, 6, 5
     config = gpt(L, D, A)
-    assert numbers_kept(config, B, S) == L * (16 * B * S * D + 2 * A * B * S**2)
-    assert numbers_kept(config, B, S, norm_inputs=False) == L * B * (14 * S * D + 2 * S**2 * A)
+    assert saved_elements(config, B, S) == L * (16 * B * S * D + 2 * A * B * S**2)
+    assert saved_elements(config, B, S, norm_inputs=False) == L * B * (14 * S * D + 2 * S**2 * A)
     # Each number 2 bytes and the masks 1: attention's weights, and both outputs.
     masks = L * B * S * (A * S + 2 * D)
-    assert 2 * numbers_kept(config, B, S) + masks == by_layer_kind(config, B, S).total
+    assert 2 * saved_elements(config, B, S) + masks == activation_bytes_by_layer_kind(config, B, S).total
 
 
 def test_from_which_batch_on_mixed_precision_takes_less() -> None:
@@ -158,11 +158,11 @@ def test_from_which_batch_on_mixed_precision_takes_less() -> None:
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_how_far_rules_are_from_what_is_kept(dropout: float) -> None:
     config = gpt(2, 64, 4, dropout=dropout)
-    exact = 2 * kept_by_block(config, 2, 48, torch.bfloat16, "readable").total
+    exact = 2 * saved_by_block(config, 2, 48, torch.bfloat16, "readable").total
     sizes = [
         korthikanti(config, 2, 48),
-        by_layer_kind(config, 2, 48).total,
-        2 * numbers_kept(config, 2, 48),
-        2 * numbers_kept(config, 2, 48, norm_inputs=False),
+        activation_bytes_by_layer_kind(config, 2, 48).total,
+        2 * saved_elements(config, 2, 48),
+        2 * saved_elements(config, 2, 48, norm_inputs=False),
     ]
     assert list(rule_errors(config, 2, 48).values()) == [size / exact - 1 for size in sizes]

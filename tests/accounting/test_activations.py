@@ -25,8 +25,15 @@ from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
-from tests.accounting.kept import build, kept_by_block, kept_by_model, one_thread, part_of, recompute_blocks
 from tests.accounting.random_models import LONGEST, transformers
+from tests.accounting.saved_by_autograd import (
+    build,
+    one_thread,
+    part_of,
+    recompute_blocks,
+    saved_by_block,
+    saved_by_model,
+)
 from tests.models.tiny import SPARSE, architectures
 
 BATCH, LENGTH, D, HEADS = 3, 7, 24, 4
@@ -98,7 +105,7 @@ def one_block(
 
 def assert_block(config: TransformerConfig, form: str = "fused", batch: int = BATCH, **precision: Any) -> None:
     predicted = predict_block_bytes(config, batch, LENGTH, attention=form, **precision)
-    assert_same(predicted.parts, kept_by_block(config, batch, LENGTH, form=form, **precision), **precision)
+    assert_same(predicted.parts, saved_by_block(config, batch, LENGTH, form=form, **precision), **precision)
 
 
 def assert_same(predicted: Any, kept: SavedTensors, autocast: bool = False, **_: Any) -> None:
@@ -171,13 +178,13 @@ TINY = architectures() | SPARSE
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_every_architecture_of_the_zoo_with_its_ends_and_loss(name: str) -> None:
     predicted = predict_saved_bytes(TINY[name], 2, 21)
-    assert_same(predicted.parts, kept_by_model(TINY[name], 2, 21))
+    assert_same(predicted.parts, saved_by_model(TINY[name], 2, 21))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ["gpt-2", "opt-350m", "gemma-2-9b", "falcon-7b", "llama-4-scout-dense"])
 def test_whole_models_in_every_precision(name: str, precision: str) -> None:
-    kept = kept_by_model(TINY[name], 2, 21, **PRECISIONS[precision])
+    kept = saved_by_model(TINY[name], 2, 21, **PRECISIONS[precision])
     assert_same(predict_saved_bytes(TINY[name], 2, 21, **PRECISIONS[precision]).parts, kept, **PRECISIONS[precision])
 
 
@@ -185,7 +192,7 @@ def test_whole_models_in_every_precision(name: str, precision: str) -> None:
 @pytest.mark.parametrize("name", ["gpt-2", "bert-base", "llama-3-8b", "gemma-3-4b"])
 def test_checkpoints_keep_the_inputs_of_blocks(name: str, precision: str) -> None:
     config = TINY[name]
-    kept = kept_by_model(config, 2, 21, recompute=True, **PRECISIONS[precision])
+    kept = saved_by_model(config, 2, 21, recompute=True, **PRECISIONS[precision])
     predicted = predict_saved_bytes(config, 2, 21, activation_checkpointing="blocks", **PRECISIONS[precision])
     assert predicted.total == kept.total
     width = 2 if precision == "bf16" else 4
@@ -221,7 +228,7 @@ def varied(draw: st.DrawFn) -> TransformerConfig:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 def test_random_models(config: TransformerConfig, batch: int, seq_len: int, form: Any, autocast: bool) -> None:
     assume(all(layer.attention.head_width(config.d_model) > 1 for layer in config.layers))
-    kept = kept_by_model(config, batch, seq_len, form=form, autocast=autocast)
+    kept = saved_by_model(config, batch, seq_len, form=form, autocast=autocast)
     predicted = predict_saved_bytes(config, batch, seq_len, attention=form, autocast=autocast)
     assert_same(predicted.parts, kept, autocast)
     assert list(predicted.parts) == [part for part in PARTS if part in predicted.parts]
@@ -260,7 +267,7 @@ def test_a_learned_bias_is_not_recomputed_with_its_blocks() -> None:
     )
     config = config.with_(layers=layers)
     predicted = predict_saved_bytes(config, BATCH, LENGTH, activation_checkpointing="blocks")
-    assert predicted.total == kept_by_model(config, BATCH, LENGTH, recompute=True).total
+    assert predicted.total == saved_by_model(config, BATCH, LENGTH, recompute=True).total
     model, tokens = build(config), torch.randint(53, (2, LENGTH))
     next_token_loss(model(tokens), tokens).backward()
     plain = [parameter.grad for parameter in model.parameters()]

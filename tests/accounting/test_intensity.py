@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from lmcourse.accounting.intensity import (
+    compute_bound_tokens,
     decode_attention_intensity,
     elementwise_intensity,
     matmul_intensity,
-    saturating_tokens,
 )
 from lmcourse.accounting.latency import forward_operations
 from lmcourse.models.zoo.find import find_model
@@ -35,15 +35,15 @@ def test_training_saturates_at_half_the_width() -> None:
     ("accelerator", "tokens"), [(A100_OF_THE_NOTES, 162), (A100_40, 205), (V100_OF_THE_NOTES, 122)]
 )
 def test_batch_that_saturates(accelerator: object, tokens: int) -> None:
-    assert round(saturating_tokens(8192, accelerator)) == tokens  # type: ignore[arg-type]
+    assert round(compute_bound_tokens(8192, accelerator)) == tokens  # type: ignore[arg-type]
 
 
 def test_at_the_saturating_batch_intensity_is_the_ridge() -> None:
     for width in (50, 8192):
-        tokens = saturating_tokens(width, ROUND)
+        tokens = compute_bound_tokens(width, ROUND)
         assert matmul_intensity(1000 * width, width, width) > ROUND.ridge("bf16")
         assert 2 / 2 * tokens * width / (2 * tokens + width) == pytest.approx(ROUND.ridge("bf16"))
-    assert saturating_tokens(20, ROUND) == float("inf")
+    assert compute_bound_tokens(20, ROUND) == float("inf")
 
 
 def test_elementwise() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmcourse.accounting.formats import DTYPES, Format
-from lmcourse.accounting.kv_cache import batch_beyond_weights, bytes_per_token, cache_bytes
+from lmcourse.accounting.kv_cache import batch_where_cache_exceeds_weights, bytes_per_token, cache_bytes
 from lmcourse.inference.cache import Cache
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
@@ -93,14 +93,14 @@ def test_a_window_stops_growing() -> None:
 def test_cache_exceeds_weights_at_6_d_tokens() -> None:
     """Weights 12 · L · d² · p, cache 2 · p · L · d per token; the embedding is what the rule leaves out."""
     config = llama_like(4, 96, 4, 256, vocab_size=1, context=8)
-    assert batch_beyond_weights(config, 1) == pytest.approx(6 * 96, rel=0.01)
+    assert batch_where_cache_exceeds_weights(config, 1) == pytest.approx(6 * 96, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "mistral-7b", "gpt-3"])
 def test_batch_beyond_weights_is_the_first(name: str) -> None:
     config = decoder(name)
     weights = 2 * find_model(name).parameters
-    batch = batch_beyond_weights(config, 8192)
+    batch = batch_where_cache_exceeds_weights(config, 8192)
     assert cache_bytes(config, batch, 8192).total > weights
     assert batch == 1 or cache_bytes(config, batch - 1, 8192).total <= weights
 

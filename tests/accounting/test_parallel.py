@@ -9,12 +9,12 @@ import pytest
 from lmcourse.accounting.activation_rules import korthikanti
 from lmcourse.accounting.parallel import (
     Layout,
-    Stage,
+    ZeroStage,
     all_gather_bytes,
     all_reduce_bytes,
-    bubble,
     data_parallel_traffic,
     naive_all_reduce_bytes,
+    pipeline_bubble_fraction,
     reduce_scatter_bytes,
     state_memory,
     tensor_parallel_traffic,
@@ -32,7 +32,7 @@ def decoder(name: str) -> TransformerConfig:
 
 
 @pytest.mark.parametrize(("stage", "gigabytes"), [(0, 120), (1, 31.4), (2, 16.6), (3, 1.9)])
-def test_zero_as_published(stage: Stage, gigabytes: float) -> None:
+def test_zero_as_published(stage: ZeroStage, gigabytes: float) -> None:
     """Rajbhandari et al. (2020), figure 1: 7.5 billion parameters on 64 devices."""
     memory = state_memory(7_500_000_000, MIXED, Layout(data=64, zero=stage))
     assert round(memory.total / 1e9, 1) == gigabytes
@@ -110,7 +110,7 @@ def test_a_ring_hardly_grows_and_a_chief_does(devices: int, ring: float, chief: 
 
 
 @pytest.mark.parametrize(("stage", "times"), [(0, 2), (1, 2), (2, 2), (3, 3)])
-def test_zero_sends_2_or_3_times_the_parameters(stage: Stage, times: int) -> None:
+def test_zero_sends_2_or_3_times_the_parameters(stage: ZeroStage, times: int) -> None:
     """Rajbhandari et al. (2020), §7.2, in numbers of 2 bytes each; n − 1 of n parts really travel."""
     sent = data_parallel_traffic(1000, MIXED, Layout(data=10, zero=stage)).total
     assert sent == pytest.approx(times * 2 * 1000 * 9 / 10)
@@ -131,7 +131,7 @@ def test_bubble() -> None:
     """Counted on a schedule of p stages and m micro-batches: each works m of m + p − 1 ticks."""
     for stages, micro in ((1, 4), (4, 1), (4, 12)):
         ticks = max(stage + batch for stage in range(stages) for batch in range(micro)) + 1
-        assert bubble(stages, micro) == pytest.approx((ticks - micro) / ticks)
+        assert pipeline_bubble_fraction(stages, micro) == pytest.approx((ticks - micro) / ticks)
 
 
 def test_refusals() -> None:

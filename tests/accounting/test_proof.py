@@ -10,29 +10,33 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from lmcourse.accounting.proof import proof_table, prove
+from lmcourse.accounting.proof import check_counts, check_table
 from lmcourse.models.zoo import find as zoo
 from lmcourse.models.zoo.find import find_model
 
-PROVED = [prove(find_model(name)) for name in ("nano", "t5-small", "gemma-3-1b")]
+CHECKED = [check_counts(find_model(name)) for name in ("nano", "t5-small", "gemma-3-1b")]
 
 
 def test_nothing_differs() -> None:
-    assert all(proof.agrees for proof in PROVED)
-    assert [proof.name for proof in PROVED] == ["nano", "t5-small", "gemma-3-1b"]
+    assert all(check.agrees for check in CHECKED)
+    assert [check.name for check in CHECKED] == ["nano", "t5-small", "gemma-3-1b"]
 
 
-@pytest.mark.parametrize("wrong", ["parameters", "built", "flops", "counted", "saved", "kept"])
+@pytest.mark.parametrize(
+    "wrong", [f"{how}_{what}" for how in ("predicted", "measured") for what in ("parameters", "flops", "saved_bytes")]
+)
 def test_one_number_off_is_a_disagreement(wrong: str) -> None:
-    assert not replace(PROVED[0], **{wrong: getattr(PROVED[0], wrong) + 1}).agrees
+    assert not replace(CHECKED[0], **{wrong: getattr(CHECKED[0], wrong) + 1}).agrees
 
 
 def test_the_table_shows_differences() -> None:
     page = Console(file=io.StringIO(), width=120, record=True)
-    page.print(proof_table([*PROVED, replace(PROVED[0], name="broken", counted=PROVED[0].flops + 1234)]))
+    page.print(
+        check_table([*CHECKED, replace(CHECKED[0], name="broken", measured_flops=CHECKED[0].predicted_flops + 1234)])
+    )
     rows = {line.split()[0]: line.split()[1:] for line in page.export_text().splitlines() if line.strip()}
-    assert rows["t5-small"] == ["60,506,624", "0", f"{PROVED[1].flops:,}", "0", "–", "–"]
-    assert rows["nano"][4:] == [f"{PROVED[0].saved:,}", "0"]
+    assert rows["t5-small"] == ["60,506,624", "0", f"{CHECKED[1].predicted_flops:,}", "0", "–", "–"]
+    assert rows["nano"][4:] == [f"{CHECKED[0].predicted_saved_bytes:,}", "0"]
     assert rows["broken"][3] == "-1,234"
 
 

@@ -7,7 +7,7 @@ import torch
 
 from lmcourse import device
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.recognise import NAMES, caveats, recognise
+from lmcourse.accounting.recognise import DRIVER_NAMES, caveats, recognise
 from lmcourse.units import GIB
 
 SEEN = [
@@ -85,7 +85,7 @@ def test_other_memory_is_another_variant_or_a_part(name: str, gib: float) -> Non
 
 
 def test_every_name_in_the_table_was_seen() -> None:
-    assert {known for _, _, known in SEEN} == set(NAMES.values())
+    assert {known for _, _, known in SEEN} == set(DRIVER_NAMES.values())
 
 
 def test_a_lower_limit_of_power_is_told() -> None:

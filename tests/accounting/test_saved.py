@@ -14,7 +14,7 @@ from lmcourse.accounting.saved import SavedTensors, saved_tensors
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
-from tests.accounting.kept import one_thread
+from tests.accounting.saved_by_autograd import one_thread
 from tests.models.tiny import architectures, tokens
 
 MODELS = architectures()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from lmcourse.accounting.timing import Timing, cache_flusher, compare, stopwatch_for, time_it
+from lmcourse.accounting.timing import Timing, cache_flusher, make_stopwatch, time_interleaved, time_it
 
 
 class Clock:
@@ -37,18 +37,18 @@ def clock() -> Clock:
 
 
 def test_a_run_takes_what_the_clock_says(clock: Clock) -> None:
-    watch = stopwatch_for("cpu", clock)
+    watch = make_stopwatch("cpu", clock)
     assert watch(clock.work(2.5)) == 2.5
 
 
 def test_runs_to_warm_up_do_not_count(clock: Clock) -> None:
     function = clock.work(100.0, 50.0, 1.0, 2.0, 3.0)
-    timing = time_it(function, warmup=2, repeats=3, stopwatch=stopwatch_for("cpu", clock))
+    timing = time_it(function, warmup=2, repeats=3, stopwatch=make_stopwatch("cpu", clock))
     assert timing.seconds == (1.0, 2.0, 3.0)
 
 
 def test_it_goes_on_until_enough_seconds_are_measured(clock: Clock) -> None:
-    watch = stopwatch_for("cpu", clock)
+    watch = make_stopwatch("cpu", clock)
     assert time_it(clock.work(1.0), repeats=2, seconds=4.5, stopwatch=watch).count == 5
     assert time_it(clock.work(1.0), repeats=7, seconds=4.5, stopwatch=watch).count == 7
 
@@ -56,7 +56,7 @@ def test_it_goes_on_until_enough_seconds_are_measured(clock: Clock) -> None:
 def test_rounds_go_forth_and_back() -> None:
     order: list[str] = []
     functions = {name: lambda name=name: order.append(name) for name in "abc"}
-    timings = compare(functions, warmup=1, repeats=3)
+    timings = time_interleaved(functions, warmup=1, repeats=3)
     assert "".join(order) == "abc" + "abc" + "cba" + "abc"
     assert list(timings) == ["a", "b", "c"]
     assert {timing.count for timing in timings.values()} == {3}
@@ -64,12 +64,12 @@ def test_rounds_go_forth_and_back() -> None:
 
 def test_all_functions_share_the_seconds(clock: Clock) -> None:
     functions = {"a": clock.work(1.0), "b": clock.work(3.0)}
-    timings = compare(functions, repeats=1, seconds=8.0, stopwatch=stopwatch_for("cpu", clock))
+    timings = time_interleaved(functions, repeats=1, seconds=8.0, stopwatch=make_stopwatch("cpu", clock))
     assert timings == {"a": Timing((1.0, 1.0)), "b": Timing((3.0, 3.0))}
 
 
 def test_what_comes_before_is_not_timed(clock: Clock) -> None:
-    timing = time_it(clock.work(1.0), repeats=2, before=clock.work(10.0), stopwatch=stopwatch_for("cpu", clock))
+    timing = time_it(clock.work(1.0), repeats=2, before=clock.work(10.0), stopwatch=make_stopwatch("cpu", clock))
     assert timing.seconds == (1.0, 1.0)
     assert clock.now == 3 + 2 * 11
 
@@ -118,7 +118,7 @@ def test_no_run_at_all(warmup: int, repeats: int) -> None:
 
 
 def test_nothing_to_compare() -> None:
-    assert compare({}) == {}
+    assert time_interleaved({}) == {}
 
 
 def test_a_flusher_writes() -> None:
@@ -132,5 +132,5 @@ def test_a_gpu_is_waited_for() -> None:
     """A product of 8192 × 8192 matrices takes milliseconds; starting it takes microseconds."""
     left = torch.randn(8192, 8192, device="cuda")
     one, ten = lambda: left @ left, lambda: [left @ left for _ in range(10)]
-    timings = compare({"one": one, "ten": ten}, repeats=5, device="cuda")
+    timings = time_interleaved({"one": one, "ten": ten}, repeats=5, device="cuda")
     assert timings["ten"].median > 5 * timings["one"].median

@@ -141,7 +141,7 @@ def test_json_is_one_document(found: Bench) -> None:
     assert document["training"]["measured"] == [HALF] * 3
     assert document["training"]["quartiles"] == [HALF, HALF]
     assert document["decoding"]["tokens_per_second"] == 4.0
-    assert document["whole"] is None
+    assert document["known_accelerator"] is None
 
 
 def test_the_table_fits_80_columns_and_says_what_a_cache_does(found: Bench) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 import torch
 
-from lmcourse.bench.speedups import StepSetup, changes, measure_speedups, training_step
+from lmcourse.bench.speedups import StepSetup, make_training_step, measure_speedups, optimizations
 from lmcourse.models.zoo.course import modern
 
 CONFIG = modern(1, 32, 2, 32)
@@ -17,13 +17,16 @@ CONFIG = modern(1, 32, 2, 32)
     "setup", [StepSetup(3, fused_optimizer=True), StepSetup(3, fused_attention=True), StepSetup(3, True, True)], ids=str
 )
 def test_fused_kernels_compute_the_same_steps(setup: StepSetup) -> None:
-    plain, fused = training_step(CONFIG, StepSetup(3), 16), training_step(CONFIG, setup, 16)
+    plain, fused = make_training_step(CONFIG, StepSetup(3), 16), make_training_step(CONFIG, setup, 16)
     for _ in range(3):
         torch.testing.assert_close(plain(), fused())
 
 
 def test_bf16_rounds_and_learns_all_the_same() -> None:
-    plain, rounded = training_step(CONFIG, StepSetup(3), 16), training_step(CONFIG, StepSetup(3, bf16=True), 16)
+    plain, rounded = (
+        make_training_step(CONFIG, StepSetup(3), 16),
+        make_training_step(CONFIG, StepSetup(3, bf16=True), 16),
+    )
     first, other = plain(), rounded()
     assert first != other, "autocast did nothing"
     torch.testing.assert_close(first, other, rtol=2**-7, atol=0)
@@ -33,7 +36,7 @@ def test_bf16_rounds_and_learns_all_the_same() -> None:
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_each_change_is_one_change(device: str) -> None:
     setup = StepSetup()
-    for change in changes(8, device).values():
+    for change in optimizations(8, device).values():
         before, setup = setup, change(setup)
         differing = [name for name, value in asdict(setup).items() if value != asdict(before)[name]]
         assert len(differing) == 1
@@ -44,7 +47,7 @@ def test_the_random_numbers_of_others_stay_as_they_were() -> None:
     torch.manual_seed(3)
     expected = torch.rand(3)
     torch.manual_seed(3)
-    training_step(CONFIG, StepSetup(), 8)
+    make_training_step(CONFIG, StepSetup(), 8)
     assert torch.equal(torch.rand(3), expected)
 
 

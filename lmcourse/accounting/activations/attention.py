@@ -6,8 +6,15 @@ The QK transform is what happens to queries and keys between the two: QK norm, r
 from __future__ import annotations
 
 from lmcourse.accounting.activations.heads import Heads
-from lmcourse.accounting.activations.layers import STATISTIC, cast, dropout, linear, norm, weight_copy
-from lmcourse.accounting.activations.ledger import ActivationSettings, Ledger, TensorSize
+from lmcourse.accounting.activations.layers import (
+    STATISTIC,
+    cast,
+    record_dropout,
+    record_linear,
+    record_norm,
+    record_weight_copy,
+)
+from lmcourse.accounting.activations.saved_tensor_list import ActivationSettings, SavedTensorList, TensorSize
 from lmcourse.models.config import TransformerConfig
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
@@ -20,42 +27,46 @@ INDEX, FLAG = 8, 1
 """Bytes of an int64 and of a bool."""
 
 
-def attention(
-    ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, config: AttentionConfig, x: TensorSize
+def record_attention(
+    saved: SavedTensorList,
+    setting: ActivationSettings,
+    model: TransformerConfig,
+    config: AttentionConfig,
+    x: TensorSize,
 ) -> TensorSize:
     """Record what the attention layer keeps; returns its output, as wide as its normalised input `x`."""
     d = config.head_width(model.d_model)
-    rules = _Attention(ledger, setting, model, config)
-    with ledger.part("qkv"):
-        qkv = linear(ledger, setting, x, model.d_model, (config.heads + 2 * config.key_heads) * d)
-    with ledger.part("qk transform"):
+    rules = _Attention(saved, setting, model, config)
+    with saved.part("qkv"):
+        qkv = record_linear(saved, setting, x, model.d_model, (config.heads + 2 * config.key_heads) * d)
+    with saved.part("qk transform"):
         q, k = rules.qk_transform(Heads(qkv, config.heads + config.key_heads, d))
     v = Heads(qkv, config.key_heads, d)
     if config.rotary is not None and (config.qk_norm is None or config.qk_norm.after_rotary):
-        v = v.new(setting, v.storage.width, by_head=True)  # on its own, so that nothing else of the product is kept
-    with ledger.part("attention"):
+        v = v.new(setting, v.storage.width, head_major=True)  # on its own, so that nothing else of the product is kept
+    with saved.part("attention"):
         mixed = rules.attend(q, k, v)
-    with ledger.part("attention out"):
-        return linear(ledger, setting, mixed.merged(setting), config.heads * d, model.d_model)
+    with saved.part("attention out"):
+        return record_linear(saved, setting, mixed.merged(setting), config.heads * d, model.d_model)
 
 
-def learned_bias(ledger: Ledger, setting: ActivationSettings, pattern: AttentionPattern) -> None:
+def record_learned_bias(saved: SavedTensorList, setting: ActivationSettings, pattern: AttentionPattern) -> None:
     """A learned position bias keeps the bucket of each pair, once for all layers with the same pattern."""
 
     def keep_buckets() -> bool:
-        ledger.keep(TensorSize(setting.pairs, INDEX))
+        saved.keep(TensorSize(setting.pairs, INDEX))
         return True
 
-    ledger.shared(pattern, keep_buckets)
+    saved.shared(pattern, keep_buckets)
 
 
 class _Attention:
-    """What each operation of one attention layer keeps, recorded in the ledger; most methods return the output."""
+    """What each operation of one attention layer keeps, recorded in `saved`; most methods return the output."""
 
     def __init__(
-        self, ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, config: AttentionConfig
+        self, saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, config: AttentionConfig
     ) -> None:
-        self.ledger, self.setting, self.model, self.config = ledger, setting, model, config
+        self.saved, self.setting, self.model, self.config = saved, setting, model, config
 
     def qk_transform(self, both: Heads) -> tuple[Heads, Heads]:
         """Queries and keys with QK norm, rotary positions and temperature. Rotating makes one storage for both."""
@@ -63,14 +74,14 @@ class _Attention:
         if config.qk_norm is not None and not config.qk_norm.after_rotary:
             for part in self.split(both):
                 self.normalize(config.qk_norm, part)
-            both = both.new(setting, both.storage.width, by_head=True)  # joined again, which copies
+            both = both.new(setting, both.storage.width, head_major=True)  # joined again, which copies
         if config.rotary is not None:
             both = self.rotate(config.rotary, both)
         q, k = self.split(both)
         if config.qk_norm is not None and config.qk_norm.after_rotary:
             q, k = self.normalize(config.qk_norm, q), self.normalize(config.qk_norm, k)
         if config.temperature is not None:
-            self.ledger.keep(TensorSize(setting.tokens, STATISTIC))
+            self.saved.keep(TensorSize(setting.tokens, STATISTIC))
             q = q.new(setting, q.storage.width)
         return q, k
 
@@ -82,11 +93,11 @@ class _Attention:
         """QK norm: over each head, or over all heads at once."""
         tokens, features = self.setting.tokens, x.count * x.d
         if config.over == "width":
-            y = norm(self.ledger, self.setting, config.norm, x.merged(self.setting), tokens, features)
+            y = record_norm(self.saved, self.setting, config.norm, x.merged(self.setting), tokens, features)
             return Heads(y, x.count, x.d)
         scales = features if config.over == "heads" else None
-        y = norm(self.ledger, self.setting, config.norm, x.storage, tokens * x.count, x.d, scales)
-        return Heads(y, x.count, x.d, by_head=True, alone=True)
+        y = record_norm(self.saved, self.setting, config.norm, x.storage, tokens * x.count, x.d, scales)
+        return Heads(y, x.count, x.d, head_major=True, owns_storage=True)
 
     def rotate(self, config: RotaryConfig, x: Heads) -> Heads:
         """x ⊙ cos + partner ⊙ sin keeps the two tables, in fp32, once for all layers; x only if they were learned."""
@@ -97,15 +108,15 @@ class _Attention:
                 self.setting.seq_len * width, STATISTIC
             )
 
-        self.ledger.keep(*self.ledger.shared((config, width), tables))
+        self.saved.keep(*self.saved.shared((config, width), tables))
         partial = width < x.d  # joining the rotated features and the others writes head by head
-        return x.new(self.setting, x.storage.width, by_head=x.by_head or partial)
+        return x.new(self.setting, x.storage.width, head_major=x.head_major or partial)
 
     def attend(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """Scores, softmax and mixing of values, in the form that torch runs: readable, fused, or unfused."""
         learned = isinstance(self.model.position_bias, RelativePositionBiasConfig)
         if (
-            self.setting.readable
+            self.setting.materialized_attention
             or self.config.soft_cap is not None
             or self.config.relative_position_vectors is not None
         ):
@@ -118,8 +129,8 @@ class _Attention:
         if self.model.position_bias is None:
             return None
         if isinstance(self.model.position_bias, RelativePositionBiasConfig):
-            learned_bias(self.ledger, self.setting, self.config.pattern)
-            return TensorSize(self.setting.pairs * self.config.heads, self.setting.stored)
+            record_learned_bias(self.saved, self.setting, self.config.pattern)
+            return TensorSize(self.setting.pairs * self.config.heads, self.setting.param_bytes)
         return TensorSize(self.setting.pairs * self.config.heads, STATISTIC)
 
     def mask(self, width: int) -> TensorSize | None:
@@ -129,17 +140,17 @@ class _Attention:
             causal = self.config.pattern.is_causal_within(self.setting.seq_len)
             return None if causal else TensorSize(self.setting.pairs, width)
         if isinstance(self.model.position_bias, RelativePositionBiasConfig):
-            self.ledger.keep(TensorSize(self.setting.pairs, FLAG))  # filling in where nothing is seen keeps the mask
+            self.saved.keep(TensorSize(self.setting.pairs, FLAG))  # filling in where nothing is seen keeps the mask
         return TensorSize(bias.numbers, width if self.setting.autocast else bias.width)
 
     def flash(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """The fused kernel keeps its inputs, its output, and a normaliser per query: the weights are computed anew."""
         mask = self.mask(q.storage.width)
         if mask is not None:
-            self.ledger.keep(mask)
+            self.saved.keep(mask)
         normalisers = TensorSize(self.setting.tokens * q.count, max(q.storage.width, STATISTIC))
         mixed = q.new(self.setting, q.storage.width)
-        self.ledger.keep(q.storage, k.storage, v.storage, normalisers, mixed.storage)
+        self.saved.keep(q.storage, k.storage, v.storage, normalisers, mixed.storage)
         return mixed
 
     def unfused(self, q: Heads, k: Heads, v: Heads) -> Heads:
@@ -148,42 +159,42 @@ class _Attention:
         setting, width = self.setting, max(q.storage.width, STATISTIC)
         shared = q.count != k.count
         self.mask(width)  # is added, and a sum keeps nothing
-        k, v = (q.new(setting, x.storage.width, by_head=True) if shared else x for x in (k, v))  # repeated
-        self.ledger.keep(k.new(setting, width).stacked(setting), q.new(setting, width).stacked(setting))
+        k, v = (q.new(setting, x.storage.width, head_major=True) if shared else x for x in (k, v))  # repeated
+        self.saved.keep(k.new(setting, width).stacked(setting), q.new(setting, width).stacked(setting))
         weights = self.weights(q, width)
         values = v if v.storage.width == width else v.new(setting, width)
-        self.ledger.keep(values.stacked(setting), weights)
-        return q.new(setting, q.storage.width, by_head=True)
+        self.saved.keep(values.stacked(setting), weights)
+        return q.new(setting, q.storage.width, head_major=True)
 
     def weights(self, q: Heads, width: int) -> TensorSize:
         """Softmax keeps its output, dropout its noise. Returns the weights that multiply the values."""
         weights = TensorSize(self.setting.pairs * q.count, width)
-        self.ledger.keep(weights)
-        return dropout(self.ledger, weights, self.config.dropout)
+        self.saved.keep(weights)
+        return record_dropout(self.saved, weights, self.config.dropout)
 
     def readable(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """Attention written out: scores, soft cap, mask, softmax and dropout, and the product with the values."""
-        ledger, setting, width = self.ledger, self.setting, q.storage.width
+        saved, setting, width = self.saved, self.setting, q.storage.width
         bias = self.bias()
         if self.config.relative_position_vectors is not None:
             self.shaw_scores(self.config.relative_position_vectors, q)
-        ledger.keep(q.stacked(setting), k.spread(setting, q.count))
+        saved.keep(q.stacked(setting), k.spread(setting, q.count))
         if self.config.soft_cap is not None:
-            ledger.keep(TensorSize(setting.pairs * q.count, width))  # tanh keeps its output
-        ledger.keep(TensorSize(setting.pairs, FLAG))  # ... and masking the mask
+            saved.keep(TensorSize(setting.pairs * q.count, width))  # tanh keeps its output
+        saved.keep(TensorSize(setting.pairs, FLAG))  # ... and masking the mask
         weights = self.weights(q, width if bias is None else max(width, bias.width))
-        ledger.keep(cast(weights, setting.products), v.spread(setting, q.count))
+        saved.keep(cast(weights, setting.matmul_bytes), v.spread(setting, q.count))
         if self.config.relative_position_vectors is not None and self.config.relative_position_vectors.on_values:
             self.shaw_product(
                 self.config.relative_position_vectors,
                 self.shaw_sums(self.config.relative_position_vectors, q, weights.width),
             )
-        return q.new(setting, width, by_head=True)
+        return q.new(setting, width, head_major=True)
 
     def shaw_scores(self, config: RelativePositionVectorsConfig, q: Heads) -> None:
         """q·a for every relative position vector a (Shaw et al., 2018); taking one per pair keeps all and the index."""
         self.shaw_product(config, q.flat(self.setting))
-        self.ledger.keep(self.shaw_sums(config, q, q.storage.width), TensorSize(self.setting.pairs, INDEX))
+        self.saved.keep(self.shaw_sums(config, q, q.storage.width), TensorSize(self.setting.pairs, INDEX))
 
     def shaw_sums(self, config: RelativePositionVectorsConfig, q: Heads, width: int) -> TensorSize:
         """A tensor with a number per query and relative position vector."""
@@ -191,7 +202,7 @@ class _Attention:
 
     def shaw_product(self, config: RelativePositionVectorsConfig, factor: TensorSize) -> None:
         """A matrix product with the relative position vectors: keeps its other factor."""
-        self.ledger.keep(cast(factor, self.setting.products))
-        weight_copy(
-            self.ledger, self.setting, (2 * config.max_distance + 1) * self.config.head_width(self.model.d_model)
+        self.saved.keep(cast(factor, self.setting.matmul_bytes))
+        record_weight_copy(
+            self.saved, self.setting, (2 * config.max_distance + 1) * self.config.head_width(self.model.d_model)
         )

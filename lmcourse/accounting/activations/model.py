@@ -1,4 +1,4 @@
-"""What blocks and whole models keep, by arithmetic from the configuration."""
+"""Predicted bytes that autograd saves of blocks and whole models, from the configuration."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ from typing import Literal
 
 import torch
 
-from lmcourse.accounting.activations.attention import INDEX, attention, learned_bias
-from lmcourse.accounting.activations.layers import STATISTIC, dropout, feed_forward, linear, norm
-from lmcourse.accounting.activations.ledger import ActivationSettings, Ledger, TensorSize
+from lmcourse.accounting.activations.attention import INDEX, record_attention, record_learned_bias
+from lmcourse.accounting.activations.layers import (
+    STATISTIC,
+    record_dropout,
+    record_feed_forward,
+    record_linear,
+    record_norm,
+)
+from lmcourse.accounting.activations.saved_tensor_list import ActivationSettings, SavedTensorList, TensorSize
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.models.config import TransformerConfig
 from lmcourse.nn.block import LayerConfig
@@ -50,25 +56,25 @@ def predict_saved_bytes(
     """
     check_choice("activation_checkpointing", activation_checkpointing, ActivationCheckpointing)
     setting = _setting(config, batch, seq_len, dtype, attention, autocast)
-    ledger = Ledger()
+    saved = SavedTensorList()
     if isinstance(config.position_bias, RelativePositionBiasConfig):
-        with ledger.part("attention"):
+        with saved.part("attention"):
             for pattern in dict.fromkeys(layer.attention.pattern for layer in config.layers):
-                learned_bias(ledger, setting, pattern)
-    with ledger.part("embedding"):
-        x = _embedding(ledger, setting, config)
+                record_learned_bias(saved, setting, pattern)
+    with saved.part("embedding"):
+        x = _embedding(saved, setting, config)
     for layer in config.layers:
         if activation_checkpointing == "blocks":
-            with ledger.part("blocks"):
-                ledger.keep(x)
+            with saved.part("blocks"):
+                saved.keep(x)
             x = TensorSize(x.numbers, x.width)
         else:
-            x = _block(ledger, setting, config, layer, x)
-    with ledger.part("norms"):
-        x = _norm(ledger, setting, config.final_norm, x, config.d_model)
-    with ledger.part("head and loss"):
-        _head_and_loss(ledger, setting, config, x)
-    return ledger.sizes()
+            x = _block(saved, setting, config, layer, x)
+    with saved.part("norms"):
+        x = _norm(saved, setting, config.final_norm, x, config.d_model)
+    with saved.part("head and loss"):
+        _head_and_loss(saved, setting, config, x)
+    return saved.sizes()
 
 
 def predict_block_bytes(
@@ -81,17 +87,17 @@ def predict_block_bytes(
     attention: Form = "fused",
     autocast: bool = False,
 ) -> Breakdown[int]:
-    """The same for one block on its own, with its input and what it shares with other blocks.
+    """Bytes that autograd saves of one block, with its input and what it shares with other blocks.
 
     Raises:
         ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of what is no fp32, or
             a word that is no choice.
     """
     setting = _setting(config, batch, seq_len, dtype, attention, autocast)
-    ledger = Ledger()
-    x = TensorSize(setting.tokens * config.d_model, setting.stored)
-    _block(ledger, setting, config, config.layers[layer], x)
-    return ledger.sizes()
+    saved = SavedTensorList()
+    x = TensorSize(setting.tokens * config.d_model, setting.param_bytes)
+    _block(saved, setting, config, config.layers[layer], x)
+    return saved.sizes()
 
 
 def _setting(
@@ -104,33 +110,36 @@ def _setting(
         raise ValueError("predictions are for heads of at least 2 features: of 1, more views need no copy")
     if autocast and dtype != torch.float32:
         raise ValueError(f"autocast is for parameters in fp32, not {dtype}")
-    stored = dtype.itemsize
+    param_bytes = dtype.itemsize
     return ActivationSettings(
-        batch, seq_len, stored, torch.bfloat16.itemsize if autocast else stored, attention == "readable"
+        batch, seq_len, param_bytes, torch.bfloat16.itemsize if autocast else param_bytes, attention == "readable"
     )
 
 
-def _embedding(ledger: Ledger, setting: ActivationSettings, config: TransformerConfig) -> TensorSize:
+def _embedding(saved: SavedTensorList, setting: ActivationSettings, config: TransformerConfig) -> TensorSize:
     """A look-up keeps its indices: tokens are the batch's own, positions are made here. Sums keep nothing."""
     embedding, d = config.embedding, config.d_model
     width = embedding.width or d
-    x = TensorSize(setting.tokens * width, setting.stored)
+    x = TensorSize(setting.tokens * width, setting.param_bytes)
     if width != d:
-        x = linear(ledger, setting, x, width, d)
+        x = record_linear(saved, setting, x, width, d)
     if embedding.positions == "learned":
-        ledger.keep(TensorSize(setting.seq_len, INDEX))  # the same for every text
-        x = TensorSize(x.numbers, setting.stored)  # autocast projects in bf16, positions are in fp32, and so is the sum
-    return dropout(ledger, _norm(ledger, setting, embedding.norm, x, d), embedding.dropout)
+        saved.keep(TensorSize(setting.seq_len, INDEX))  # the same for every text
+        # Autocast projects in bf16, positions are in fp32, and so is the sum.
+        x = TensorSize(x.numbers, setting.param_bytes)
+    return record_dropout(saved, _norm(saved, setting, embedding.norm, x, d), embedding.dropout)
 
 
-def _norm(ledger: Ledger, setting: ActivationSettings, config: NormConfig | None, x: TensorSize, d: int) -> TensorSize:
-    return x if config is None else norm(ledger, setting, config, x, setting.tokens, d)
+def _norm(
+    saved: SavedTensorList, setting: ActivationSettings, config: NormConfig | None, x: TensorSize, d: int
+) -> TensorSize:
+    return x if config is None else record_norm(saved, setting, config, x, setting.tokens, d)
 
 
 def _block(
-    ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, layer: LayerConfig, x: TensorSize
+    saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, layer: LayerConfig, x: TensorSize
 ) -> TensorSize:
-    block = _Block(ledger, setting, model, layer)
+    block = _Block(saved, setting, model, layer)
     return block.serial(x) if model.block.branches == "serial" else block.parallel(x)
 
 
@@ -138,24 +147,24 @@ class _Block:
     """The order of norms, branches and residual sums in a block, and what each keeps."""
 
     def __init__(
-        self, ledger: Ledger, setting: ActivationSettings, model: TransformerConfig, layer: LayerConfig
+        self, saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, layer: LayerConfig
     ) -> None:
-        self.ledger, self.setting, self.model, self.layer = ledger, setting, model, layer
+        self.saved, self.setting, self.model, self.layer = saved, setting, model, layer
 
     def norm(self, x: TensorSize) -> TensorSize:
-        with self.ledger.part("norms"):
-            return _norm(self.ledger, self.setting, self.model.block.norm, x, self.model.d_model)
+        with self.saved.part("norms"):
+            return _norm(self.saved, self.setting, self.model.block.norm, x, self.model.d_model)
 
     def attention(self, x: TensorSize) -> TensorSize:
-        return attention(self.ledger, self.setting, self.model, self.layer.attention, x)
+        return record_attention(self.saved, self.setting, self.model, self.layer.attention, x)
 
     def feed_forward(self, x: TensorSize) -> TensorSize:
-        with self.ledger.part("feed-forward"):
-            return feed_forward(self.ledger, self.setting, self.layer.feed_forward, x, self.model.d_model)
+        with self.saved.part("feed-forward"):
+            return record_feed_forward(self.saved, self.setting, self.layer.feed_forward, x, self.model.d_model)
 
     def dropout(self, x: TensorSize) -> TensorSize:
-        with self.ledger.part("residual"):
-            return dropout(self.ledger, x, self.model.block.dropout)
+        with self.saved.part("residual"):
+            return record_dropout(self.saved, x, self.model.block.dropout)
 
     def serial(self, x: TensorSize) -> TensorSize:
         """Attention, then feed-forward. A sum keeps nothing."""
@@ -176,12 +185,14 @@ class _Block:
         return TensorSize(x.numbers, max(x.width, added.width))
 
 
-def _head_and_loss(ledger: Ledger, setting: ActivationSettings, config: TransformerConfig, x: TensorSize) -> None:
+def _head_and_loss(
+    saved: SavedTensorList, setting: ActivationSettings, config: TransformerConfig, x: TensorSize
+) -> None:
     """Cross-entropy keeps the log-probabilities of all tokens, in fp32, and two scalars: it divides by a count."""
     width = config.embedding.width or config.d_model
     if width != config.d_model:
-        x = linear(ledger, setting, x, config.d_model, width)
-    logits = linear(ledger, setting, x, width, config.vocab_size)
+        x = record_linear(saved, setting, x, config.d_model, width)
+    logits = record_linear(saved, setting, x, width, config.vocab_size)
     if config.head.soft_cap is not None:
-        ledger.keep(TensorSize(logits.numbers, logits.width))
-    ledger.keep(TensorSize(logits.numbers, STATISTIC), TensorSize(1, STATISTIC), TensorSize(1, INDEX))
+        saved.keep(TensorSize(logits.numbers, logits.width))
+    saved.keep(TensorSize(logits.numbers, STATISTIC), TensorSize(1, STATISTIC), TensorSize(1, INDEX))

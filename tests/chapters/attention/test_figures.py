@@ -21,7 +21,7 @@ from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.chapters.attention import figures
 from lmcourse.chapters.attention.exercises.costs import attention_flops_bytes
 from lmcourse.chapters.attention.exercises.reach import receptive_field
-from lmcourse.chapters.attention.figures.costs import D_MODEL, kept_bytes, layer_cost
+from lmcourse.chapters.attention.figures.costs import D_MODEL, layer_cost, saved_bytes
 from lmcourse.chapters.attention.figures.look import PRESETS, SENTENCE, STORY, head_patterns
 from lmcourse.chapters.attention.figures.masks import MASK_DESCRIPTIONS, mask_matrix, receptive_positions
 from lmcourse.chapters.attention.figures.scale import largest_weight
@@ -158,7 +158,7 @@ def test_a_circle_stands_where_work_and_traffic_put_it() -> None:
         assert circle.get_ydata()[0] == pytest.approx(flops / moved * machine.bandwidth / 1e12)
 
 
-def saved_bytes(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> int:
+def measured_saved_bytes(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> int:
     """What autograd keeps of an attention over 256 tokens with 4 heads of 128, each storage once."""
     kept: dict[int, int] = {}
 
@@ -178,8 +178,8 @@ def test_bytes_kept_for_backward_are_what_autograd_keeps() -> None:
     def written_out(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return ((q @ k.mT) * 128**-0.5).softmax(dim=-1) @ v
 
-    assert saved_bytes(written_out) == kept_bytes(256, 4, fused=False)
-    assert saved_bytes(F.scaled_dot_product_attention) == kept_bytes(256, 4, fused=True)
+    assert measured_saved_bytes(written_out) == saved_bytes(256, 4, fused=False)
+    assert measured_saved_bytes(F.scaled_dot_product_attention) == saved_bytes(256, 4, fused=True)
 
 
 def test_the_cache_is_that_of_the_published_configuration() -> None:

@@ -17,7 +17,7 @@ from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.latency import Operation
 from lmcourse.accounting.mfu import mfu
 from lmcourse.accounting.recognise import recognise
-from lmcourse.accounting.simulated import SimulatedDevice
+from lmcourse.accounting.simulated_device import SimulatedDevice
 from lmcourse.chapters.gpu_timing.exercises import EXERCISES
 from lmcourse.chapters.gpu_timing.exercises.amdahl import free_norms
 from lmcourse.chapters.gpu_timing.exercises.elementwise import chain_intensity
@@ -163,4 +163,4 @@ def test_no_compared_cell_depends_on_the_machine() -> None:
         elif "exercise" not in cell.options:
             written = {node.id for node in names if isinstance(node.ctx, ast.Store)}
             assert not (read - written) & measured, cell.text
-            assert not read & {"best_device", "present_gpu", "measure_speedups", "training_step", "machine"}
+            assert not read & {"best_device", "present_gpu", "measure_speedups", "make_training_step", "machine"}

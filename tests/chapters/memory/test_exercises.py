@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-from lmcourse.accounting.activation_rules import by_layer_kind
+from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind
 from lmcourse.accounting.block_tensors import tensors_saved_by_block
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.chapters.memory import exercises
@@ -125,7 +125,7 @@ def test_a_real_gated_layer_keeps_four_hidden_tensors(dtype: torch.dtype, p: int
 @pytest.mark.parametrize("p", [2, 4])
 def test_the_tensors_of_a_block_add_up_to_the_accounts_parts(p: int) -> None:
     config = find_model("gpt-3").decoder
-    parts = by_layer_kind(config, 3, 100, width=p)
+    parts = activation_bytes_by_layer_kind(config, 3, 100, width=p)
     for part in ("norms", "attention", "feed-forward"):
         kept = [tensor.size for tensor in tensors_saved_by_block(3, 100, 12_288, 96, 49_152, p) if tensor.part == part]
         assert 96 * sum(kept) == parts[part]

@@ -111,9 +111,9 @@ def score_matrix_bytes(length: int = 8192, heads: int = 32) -> Figure:
     lengths = 2.0 ** np.arange(8, 18)
     curves = {"with the matrix of weights": False, "fused: the matrix is never written": True}
     for (name, fused), colour in zip(curves.items(), (PALETTE["vermilion"], PALETTE["blue"]), strict=True):
-        sizes = [kept_bytes(place, heads, fused=fused) / GIB for place in lengths]
+        sizes = [saved_bytes(place, heads, fused=fused) / GIB for place in lengths]
         axes.plot(lengths, sizes, color=colour, linewidth=2, label=name)
-        axes.plot(length, kept_bytes(length, heads, fused=fused) / GIB, "o", color=colour, markersize=8)
+        axes.plot(length, saved_bytes(length, heads, fused=fused) / GIB, "o", color=colour, markersize=8)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(lengths[::2], [f"{int(place):,}" for place in lengths[::2]])
@@ -121,7 +121,7 @@ def score_matrix_bytes(length: int = 8192, heads: int = 32) -> Figure:
     axes.text(lengths[0], 95, "an 80 GB card", fontsize=9, color=GREY)
     axes.set_ylim(1e-3, 3e3)
     axes.legend(frameon=False, fontsize=9, loc="lower right")
-    full, tiled = (kept_bytes(length, heads, fused=fused) / GIB for fused in (False, True))
+    full, tiled = (saved_bytes(length, heads, fused=fused) / GIB for fused in (False, True))
     caption = (
         f"At {length:,} tokens and {heads} heads: {full:.3g} GiB with the matrix, {tiled:.3g} GiB without. Twice the "
         "text is four times the matrix, but only twice of everything else."
@@ -130,7 +130,7 @@ def score_matrix_bytes(length: int = 8192, heads: int = 32) -> Figure:
     return describe(figure, caption=caption, alt=alt)
 
 
-def kept_bytes(length: float, heads: int, *, fused: bool, width: int = 128) -> float:
+def saved_bytes(length: float, heads: int, *, fused: bool, width: int = 128) -> float:
     """Queries, keys, values and, fused, the result and a number per row; else the weights."""
     if fused:
         return heads * length * (4 * width * 2 + 4)

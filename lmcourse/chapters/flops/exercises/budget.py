@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.fleet import Fleet
+from lmcourse.accounting.cluster import Cluster
 from lmcourse.accounting.rules import six_n_d
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
@@ -21,7 +21,7 @@ DAY = 86_400
 
 
 def _days() -> float:
-    return Fleet(find_accelerator("h100-sxm"), GPUS, MFU).days(six_n_d(PARAMETERS, TOKENS))
+    return Cluster(find_accelerator("h100-sxm"), GPUS, MFU).days(six_n_d(PARAMETERS, TOKENS))
 
 
 def _wrong_days(

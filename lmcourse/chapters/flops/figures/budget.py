@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.fleet import Fleet
+from lmcourse.accounting.cluster import Cluster
 from lmcourse.accounting.formats import Format
 from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.zoo import find_model
@@ -29,21 +29,21 @@ class PlannedRun:
 
     Attributes:
         flops: model FLOPs of all tokens, scores and values included.
-        fleet: what they are computed on.
+        cluster: what they are computed on.
     """
 
     flops: float
-    fleet: Fleet
+    cluster: Cluster
 
     @property
     def days(self) -> float:
-        """How long the fleet computes."""
-        return self.fleet.days(self.flops)
+        """How long the cluster computes."""
+        return self.cluster.days(self.flops)
 
     @property
     def gpu_hours(self) -> float:
         """The same on one device, in hours."""
-        return self.fleet.device_hours(self.flops)
+        return self.cluster.device_hours(self.flops)
 
 
 def best_format(accelerator: Accelerator) -> Format:
@@ -55,7 +55,7 @@ def plan_run(model: str, accelerator: str, gpus: int, tokens: float, mfu: float)
     """The run of a model of the zoo, all pairs of its texts counted."""
     machine, length = find_accelerator(accelerator), sequence_length(model)
     per_text = training_flops(find_model(model).decoder, 1, length).model.total
-    return PlannedRun(per_text / length * tokens, Fleet(machine, gpus, mfu, best_format(machine)))
+    return PlannedRun(per_text / length * tokens, Cluster(machine, gpus, mfu, best_format(machine)))
 
 
 def sequence_length(model: str) -> int:
@@ -73,12 +73,12 @@ def training_budget(
 ) -> Figure:
     """Days and cost of a training run, step by step, and the days with more GPUs or fewer.
 
-    ValueError for a number of tokens or a price that is not positive, and as in `Fleet`.
+    ValueError for a number of tokens or a price that is not positive, and as in `Cluster`.
     """
     if tokens_in_billions <= 0 or dollars_per_gpu_hour <= 0:
         raise ValueError("tokens and price must be positive")
     run = plan_run(model, accelerator, gpus, tokens_in_billions * 1e9, mfu)
-    machine, cost = run.fleet.accelerator, run.gpu_hours * dollars_per_gpu_hour
+    machine, cost = run.cluster.accelerator, run.gpu_hours * dollars_per_gpu_hour
     figure = new_figure(8.0, 4.0)
     places = figure.add_gridspec(1, 2, width_ratios=[1.08, 1])
     steps = new_drawing_axes(figure, f"{model} on {amount(tokens_in_billions * 1e9)} tokens")
@@ -100,18 +100,18 @@ def training_budget(
 
 def _write_steps(axes: Axes, run: PlannedRun, cost: float) -> None:
     """The recipe, a line per step."""
-    fleet = run.fleet
-    peak = fleet.accelerator.peak(fleet.precision)
+    cluster = run.cluster
+    peak = cluster.accelerator.peak(cluster.precision)
     lines = [
         ("FLOPs of all tokens", f"{run.flops:.3g}"),
-        (f"dense {fleet.precision} peak, one", f"{peak / 1e12:,.4g} TFLOP/s"),
-        (f"of it model FLOPs (MFU {fleet.mfu:.2f})", f"{peak * fleet.mfu / 1e12:,.4g} TFLOP/s"),
-        (f"all {fleet.devices:,}, in one day", f"{fleet.rate * 86_400:.3g}"),
+        (f"dense {cluster.precision} peak, one", f"{peak / 1e12:,.4g} TFLOP/s"),
+        (f"of it model FLOPs (MFU {cluster.mfu:.2f})", f"{peak * cluster.mfu / 1e12:,.4g} TFLOP/s"),
+        (f"all {cluster.devices:,}, in one day", f"{cluster.rate * 86_400:.3g}"),
         ("days", f"{run.days:,.4g}"),
         ("GPU-hours", amount(run.gpu_hours)),
         ("cost", f"${amount(cost)}"),
     ]
-    axes.text(0.0, 0.97, fleet.accelerator.title.split(",")[0], fontsize=10, color=GREY, transform=axes.transAxes)
+    axes.text(0.0, 0.97, cluster.accelerator.title.split(",")[0], fontsize=10, color=GREY, transform=axes.transAxes)
     for place, (what, number) in enumerate(lines):
         strong = what in ("days", "cost")
         style = {"fontsize": 11 if strong else 10, "fontweight": "bold" if strong else "normal"}
@@ -121,15 +121,15 @@ def _write_steps(axes: Axes, run: PlannedRun, cost: float) -> None:
 
 
 def _draw_days(axes: Axes, run: PlannedRun) -> None:
-    fleet = run.fleet
+    cluster = run.cluster
     counts = 2.0 ** np.arange(0, 17.1, 0.5)
-    alone = run.days * fleet.devices * fleet.mfu
+    alone = run.days * cluster.devices * cluster.mfu
     low, high = _TYPICAL_MFU
     axes.fill_between(
         counts, alone / counts / high, alone / counts / low, color=PALETTE["sky"], alpha=0.35, linewidth=0
     )
-    axes.plot(counts, alone / counts / fleet.mfu, color=PALETTE["blue"], linewidth=2)
-    axes.plot([fleet.devices], [run.days], "o", color=PALETTE["vermilion"], markersize=9, zorder=3)
+    axes.plot(counts, alone / counts / cluster.mfu, color=PALETTE["blue"], linewidth=2)
+    axes.plot([cluster.devices], [run.days], "o", color=PALETTE["vermilion"], markersize=9, zorder=3)
     for days, name in ((1, "a day"), (30, "a month"), (365, "a year")):
         axes.axhline(days, color=GREY, linestyle=":", linewidth=1)
         axes.text(1.15, days * 1.12, name, fontsize=8.5, color=GREY)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.fleet import Fleet
+from lmcourse.accounting.cluster import Cluster
 from lmcourse.accounting.rules import six_n_d
 from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
@@ -55,12 +55,12 @@ GPT_4 = 2e25
 
 
 def training_landmarks(accelerator: str = "h100-sxm", gpus: int = 1024, mfu: float = 0.4) -> Figure:
-    """Training FLOPs of published models by 6·N·D, and the days that a fleet would need for each.
+    """Training FLOPs of published models by 6·N·D, and the days that a cluster would need for each.
 
-    ValueError as in `Fleet`.
+    ValueError as in `Cluster`.
     """
     machine = find_accelerator(accelerator)
-    fleet = Fleet(machine, gpus, mfu, "bf16" if "bf16" in machine.peaks else "fp16")
+    cluster = Cluster(machine, gpus, mfu, "bf16" if "bf16" in machine.peaks else "fp16")
     points = sorted(((mark.flops, f"{mark.name} ({mark.year})") for mark in LANDMARKS), reverse=True)
     points = sorted([*points, (GPT_4, "GPT-4 (2023), a guess")], reverse=True)
     figure = new_figure(8.0, 4.6)
@@ -69,7 +69,7 @@ def training_landmarks(accelerator: str = "h100-sxm", gpus: int = 1024, mfu: flo
         guess = name.endswith("guess")
         axes.plot([1e22, flops], [place, place], color=GREY, linewidth=1)
         axes.plot([flops], [place], "D" if guess else "o", color=PALETTE["orange" if guess else "blue"], markersize=8)
-        days = fleet.days(flops)
+        days = cluster.days(flops)
         axes.text(flops * 1.25, place, f"{flops:.3g}   {_whole(days)} days", va="center", fontsize=9)
     axes.set_yticks(range(len(points)), [name for _, name in points])
     axes.set_ylim(len(points) - 0.4, -0.7)
@@ -80,7 +80,7 @@ def training_landmarks(accelerator: str = "h100-sxm", gpus: int = 1024, mfu: flo
         f"6·N·D, and the days on {gpus:,} × {machine.title} at MFU {mfu:g}. From GPT-3 to Llama 3.1 "
         "405B it is four years and a factor of 120."
     )
-    summary = "; ".join(f"{name} {flops:.3g} FLOPs, {_whole(fleet.days(flops))} days" for flops, name in points)
+    summary = "; ".join(f"{name} {flops:.3g} FLOPs, {_whole(cluster.days(flops))} days" for flops, name in points)
     return describe(figure, caption=caption, alt=f"Training compute and days on {gpus} {machine.title}: {summary}")
 
 

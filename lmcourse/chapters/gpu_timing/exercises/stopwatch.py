@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable
 from random import Random
 
-from lmcourse.accounting.timing import stopwatch_for
+from lmcourse.accounting.timing import make_stopwatch
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 
@@ -17,7 +17,7 @@ Work = Callable[[], object]
 Clock = Callable[[], float]
 
 SCRIPT = """\
-from lmcourse.accounting.simulated import SimulatedDevice
+from lmcourse.accounting.simulated_device import SimulatedDevice
 device = SimulatedDevice({seconds}, launch={launch}{room})
 time_it(device.run, device.synchronise, device.clock, warmup={warmup}, repeats={repeats})
 device.runs
@@ -43,7 +43,7 @@ def _by_the_course(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, 
         synchronise()
 
     synchronise()
-    watch = stopwatch_for("cpu", clock)
+    watch = make_stopwatch("cpu", clock)
     return statistics.median([watch(run_to_the_end) for _ in range(repeats)])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmcourse.accounting.accelerator import Accelerator
-from lmcourse.accounting.intensity import saturating_tokens
+from lmcourse.accounting.intensity import compute_bound_tokens
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import value_exercise
 
@@ -13,7 +13,7 @@ WIDTH, RIDGE, TEXT = 8192, 156, 2048
 
 def _tokens(ridge: float = RIDGE, width: int = WIDTH) -> float:
     chip = Accelerator("chip", "a chip", {"bf16": ridge}, 1.0, 1, None, None, ())
-    return saturating_tokens(width, chip)
+    return compute_bound_tokens(width, chip)
 
 
 def _rounded(value: float) -> float:

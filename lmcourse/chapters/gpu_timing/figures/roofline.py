@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.formats import BYTES
-from lmcourse.accounting.intensity import matmul_intensity, saturating_tokens
+from lmcourse.accounting.intensity import compute_bound_tokens, matmul_intensity
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 COLOURS = [PALETTE[name] for name in ("vermilion", "orange", "green", "blue", "purple", "sky", "black")]
@@ -98,7 +98,7 @@ def product_intensity(tokens: int = 512, width: int = 8192) -> Figure:
     alt_parts = []
     for name, short in RIDGE_ACCELERATORS.items():
         chip = find_accelerator(name)
-        ridge, enough = chip.ridge("bf16"), saturating_tokens(width, chip)
+        ridge, enough = chip.ridge("bf16"), compute_bound_tokens(width, chip)
         axes.axhline(ridge, color=GREY, linestyle=":", linewidth=1.2)
         axes.text(1.2, ridge * 1.08, f"{short}: ridge {ridge:.0f}", fontsize=9, color=GREY)
         alt_parts.append(f"{short} from {enough:.0f} tokens on" if enough < float("inf") else f"{short} never")

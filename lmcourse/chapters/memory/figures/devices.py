@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.activation_rules import korthikanti
-from lmcourse.accounting.cases.case import gpt_3, gpt_3_parameters
 from lmcourse.accounting.parallel import Layout, state_memory
 from lmcourse.accounting.recipes import find_recipe
+from lmcourse.accounting.worked_examples.worked_example import gpt_3, gpt_3_parameters
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 from lmcourse.units import GIB
 

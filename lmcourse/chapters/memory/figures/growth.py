@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from lmcourse.accounting.activation_rules import break_even_batch, by_layer_kind
+from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind, break_even_batch
 from lmcourse.accounting.rules import kaplan_parameters
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
@@ -32,7 +32,7 @@ def _bytes_per_number(number: str) -> int:
 def _lines_and_squares(config: TransformerConfig, length: int, p: int) -> tuple[float, float]:
     """Bytes of one text in tensors with a number per token and feature, and in those with one per pair of tokens."""
     squares = sum((2 * p + 1) * layer.attention.heads * length**2 for layer in config.layers)
-    return by_layer_kind(config, 1, length, width=p).total - squares, float(squares)
+    return activation_bytes_by_layer_kind(config, 1, length, width=p).total - squares, float(squares)
 
 
 def memory_growth(model: str = "gpt-3", number: str = "16 bits") -> Figure:
@@ -100,10 +100,10 @@ def memory_break_even(model: str = "gpt-neox-20b", length: int = 2048) -> Figure
         ("fp32: 16 bytes per parameter", 16, 4, PALETTE["vermilion"], "-"),
         ("mixed: 18 bytes per parameter", 18, 2, PALETTE["blue"], "--"),
     ):
-        text = by_layer_kind(config, 1, length, width=width).total
+        text = activation_bytes_by_layer_kind(config, 1, length, width=width).total
         sizes = [(states * parameters + batch * text) / GIB for batch in batches]
         axes.plot(batches, sizes, color=colour, linestyle=dashes, linewidth=2.5, label=label)
-    meeting = (16 * parameters + crossing * by_layer_kind(config, 1, length, width=4).total) / GIB
+    meeting = (16 * parameters + crossing * activation_bytes_by_layer_kind(config, 1, length, width=4).total) / GIB
     axes.plot([crossing], [meeting], "o", color=PALETTE["black"], markersize=9, zorder=3)
     axes.set_xlim(0, last)
     axes.set_ylim(bottom=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.accounting.cases import AGREE, Case, all_cases
+from lmcourse.accounting.worked_examples import AGREE, WorkedExample, all_examples
 
 RIGHT = {
     "70B on 15T tokens, 1024 H100 at MFU 0.5": "143.9",
@@ -58,25 +58,25 @@ def with_the_digits_of(value: float, wanted: str) -> str:
     return f"{value:.{decimals}{'e' if exponent else 'f'}}"
 
 
-@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
-def test_value(case: Case) -> None:
-    assert with_the_digits_of(case.value, RIGHT[case.name]) == RIGHT[case.name]
+@pytest.mark.parametrize("example", all_examples(), ids=lambda example: example.name)
+def test_value(example: WorkedExample) -> None:
+    assert with_the_digits_of(example.computed, RIGHT[example.name]) == RIGHT[example.name]
 
 
 def test_all_of_them() -> None:
-    names = [case.name for case in all_cases()]
+    names = [example.name for example in all_examples()]
     assert names == list(RIGHT)
 
 
 def test_where_they_agree_the_notes_say_the_same() -> None:
-    for case in all_cases():
-        if case.why == AGREE:
-            said = case.notes.split()[0].replace(",", "")
-            assert float(f"{case.value:.3g}") == pytest.approx(float(said), rel=7e-3), case.name
+    for example in all_examples():
+        if example.explanation == AGREE:
+            said = example.published.split()[0].replace(",", "")
+            assert float(f"{example.computed:.3g}") == pytest.approx(float(said), rel=7e-3), example.name
 
 
 def test_it_is_printed(course: Path) -> None:
-    command = [sys.executable, "-m", "lmcourse.accounting.cases"]
+    command = [sys.executable, "-m", "lmcourse.accounting.worked_examples"]
     printed = subprocess.run(command, capture_output=True, text=True, cwd=course, timeout=120, check=True)
     assert "143.9 days" in printed.stdout
     assert printed.stderr == ""

@@ -1,4 +1,4 @@
-"""Tensors by their sizes alone, and a ledger of those that autograd keeps."""
+"""Tensors by their sizes alone, and the list of those that autograd saves for the backward pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTS = (
     "head and loss",
     "weight copies",
 )
-"""What a prediction is divided into. What two parts keep is counted for the first."""
+"""The parts of a prediction. A tensor that two parts save counts for the first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +51,17 @@ class ActivationSettings:
 
     Attributes:
         batch, seq_len: of the tokens.
-        stored: bytes per parameter.
-        products: bytes per number in what matrix products read and write; differs from `stored` under autocast.
-        readable: whether attention takes the form to read where it could take the fused one.
+        param_bytes: bytes per parameter.
+        matmul_bytes: bytes per number that matrix products read and write; differs from `param_bytes` under autocast.
+        materialized_attention: whether attention takes the readable form, which materializes its scores, where it could
+            take the fused one.
     """
 
     batch: int
     seq_len: int
-    stored: int
-    products: int
-    readable: bool
+    param_bytes: int
+    matmul_bytes: int
+    materialized_attention: bool
 
     @property
     def tokens(self) -> int:
@@ -75,10 +76,10 @@ class ActivationSettings:
     @property
     def autocast(self) -> bool:
         """Whether matrix products cast the stored parameters to another format."""
-        return self.stored != self.products
+        return self.param_bytes != self.matmul_bytes
 
 
-class Ledger:
+class SavedTensorList:
     """The tensors that autograd keeps, each counted once, and bytes by part."""
 
     def __init__(self) -> None:
@@ -111,5 +112,5 @@ class Ledger:
         return found
 
     def sizes(self) -> Breakdown[int]:
-        """Bytes by part; parts that keep nothing are left out."""
+        """Saved bytes by part; parts that save nothing are left out."""
         return Breakdown({part: size for part, size in self._sizes.items() if size})

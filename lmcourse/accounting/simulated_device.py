@@ -48,5 +48,5 @@ class SimulatedDevice:
         self._now = max([self._now, *self._done[-1:]])
 
     def clock(self) -> float:
-        """Seconds since the start, as the CPU sees them."""
+        """Simulated seconds of the CPU since the start."""
         return self._now

@@ -1,4 +1,4 @@
-"""The table of all cases."""
+"""Print the table of all worked examples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lmcourse.accounting.cases import all_cases
+from lmcourse.accounting.worked_examples import all_examples
 
 
 def table() -> Table:
@@ -14,8 +14,8 @@ def table() -> Table:
     rows = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for title in ("case", "the notes", "computed", "why they differ"):
         rows.add_column(title)
-    for case in all_cases():
-        rows.add_row(case.name, case.notes, str(case), case.why)
+    for example in all_examples():
+        rows.add_row(example.name, example.published, str(example), example.explanation)
     return rows
 
 

@@ -66,7 +66,7 @@ def recompute_blocks(model: Transformer) -> None:
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
 
 
-def kept_by_model(
+def saved_by_model(
     config: TransformerConfig,
     batch: int,
     seq_len: int,
@@ -85,7 +85,7 @@ def kept_by_model(
         return saved_tensors(lambda: next_token_loss(model(tokens), targets), model, without=[tokens, targets])
 
 
-def kept_by_block(
+def saved_by_block(
     config: TransformerConfig,
     batch: int,
     seq_len: int,

@@ -1,4 +1,4 @@
-"""Days, GPU-hours and energy of a training run."""
+"""Days, device-hours and energy of a training run on a cluster of equal accelerators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JOULES_PER_KWH = 3_600_000
 
 
 @dataclass(frozen=True)
-class Fleet:
+class Cluster:
     """Accelerators of one kind that train one model.
 
     Attributes:
@@ -30,7 +30,7 @@ class Fleet:
 
     def __post_init__(self) -> None:
         if self.devices < 1:
-            raise ValueError(f"a fleet has at least one device, not {self.devices}")
+            raise ValueError(f"a cluster has at least one device, not {self.devices}")
         if not 0 < self.mfu <= 1:
             raise ValueError(f"MFU is a share of the peak, above 0 and at most 1, not {self.mfu}")
 
@@ -44,7 +44,7 @@ class Fleet:
         return flops / self.rate / DAY
 
     def device_hours(self, flops: float) -> float:
-        """The same in hours of one device: what is paid for. It does not depend on how many there are."""
+        """Hours of one device that so many model FLOPs take: what is paid for, however many devices there are."""
         return flops / self.rate * self.devices / HOUR
 
     def tokens(self, days: float, flops_per_token: float) -> float:

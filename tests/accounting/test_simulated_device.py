@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lmcourse.accounting.simulated import SimulatedDevice
-from lmcourse.accounting.timing import stopwatch_for
+from lmcourse.accounting.simulated_device import SimulatedDevice
+from lmcourse.accounting.timing import make_stopwatch
 
 
 def test_the_cpu_is_held_up_by_the_launch_only_and_waits_when_told() -> None:
@@ -44,7 +44,7 @@ def test_the_packages_stopwatch_finds_the_time_of_a_run() -> None:
         device.run()
         device.synchronise()
 
-    assert stopwatch_for("cpu", device.clock)(run_to_the_end) == 4.25
+    assert make_stopwatch("cpu", device.clock)(run_to_the_end) == 4.25
 
 
 def test_nothing_to_do_costs_no_time() -> None:
