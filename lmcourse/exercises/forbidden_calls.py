@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import FrameType
 from typing import Any
 
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, resolve_name
 
 from lmcourse.exercises.forbidden_names import Names, full_name, matches
 from lmcourse.exercises.origin import in_library, is_framework
@@ -41,6 +41,7 @@ class ForbiddenCallRecorder(TorchFunctionMode):
     def __enter__(self) -> ForbiddenCallRecorder:
         self._profile, self._profile_of_threads = sys.getprofile(), threading.getprofile()
         if self.forbid:
+            self._modes_before = _count_modes()
             super().__enter__()  # type: ignore[no-untyped-call]
             threading.setprofile(self._on_call)
             sys.setprofile(self._on_call)
@@ -50,7 +51,10 @@ class ForbiddenCallRecorder(TorchFunctionMode):
         if self.forbid:
             sys.setprofile(self._profile)
             threading.setprofile(self._profile_of_threads)
-            super().__exit__(*error)  # type: ignore[no-untyped-call]
+            # torch takes a mode off its stack while the mode handles a call. A time limit that interrupts just there
+            # leaves it off, and there is nothing to take off any more.
+            if _count_modes() > self._modes_before:
+                super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -78,3 +82,7 @@ class ForbiddenCallRecorder(TorchFunctionMode):
             ruled_out = self._known[name] = matches(name, self.forbid)
         if ruled_out and name not in self.seen:
             self.seen.append(name)
+
+
+def _count_modes() -> int:
+    return len(_get_current_function_mode_stack())  # type: ignore[no-untyped-call]

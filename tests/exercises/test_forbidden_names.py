@@ -11,10 +11,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.overrides import BaseTorchFunctionMode, _get_current_function_mode_stack, _pop_mode
 
 from lmcourse import numerics
 from lmcourse.exercises import check_exercise
+from lmcourse.exercises.forbidden_calls import ForbiddenCallRecorder
 from lmcourse.exercises.forbidden_names import forbidden_in_source, matches
+from lmcourse.exercises.limits import TimeLimitExceeded
 from lmcourse.exercises.outcome import run_case
 from tests.exercises.toy import Counter, doubling
 
@@ -168,3 +171,20 @@ def test_the_reference_is_forbidden_even_then() -> None:
 )
 def test_what_a_rule_covers(name: str, covered: bool) -> None:
     assert matches(name, FORBID) is covered
+
+
+def interrupted_within_torch() -> None:
+    _pop_mode()  # as torch does before it calls a mode, and undoes behind
+    raise TimeLimitExceeded
+
+
+def test_a_time_limit_that_interrupts_while_torch_holds_the_mode_back_leaves_torch_as_it_was() -> None:
+    with BaseTorchFunctionMode():  # type: ignore[no-untyped-call]
+        before = _get_current_function_mode_stack()
+        with pytest.raises(TimeLimitExceeded), ForbiddenCallRecorder(("torch.sum",)):
+            interrupted_within_torch()
+        assert _get_current_function_mode_stack() == before
+        with ForbiddenCallRecorder(("torch.sum",)) as recorder:
+            torch.sum(torch.zeros(2))
+        assert _get_current_function_mode_stack() == before
+    assert recorder.seen == ["torch.sum"]
