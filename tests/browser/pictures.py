@@ -38,7 +38,7 @@ def main() -> int:
         notebook.run("stable_softmax")
         notebook.run("check_stable_softmax")
         save(notebook, "exercise", top="stable_softmax")
-        save(notebook, "explorer", top=cell_saying(notebook, "plots.number_line"))
+        save(notebook, "explorer", top=cell_saying(notebook, "figures.number_line"))
     return 0
 
 
