@@ -93,19 +93,20 @@ def build(options: Namespace) -> int:
 
 
 def matrix(options: Namespace) -> int:
-    """Submit every known wrong answer, every printed solution and every stub."""
+    """Submit every known wrong answer, every right one, every stub, and every mutant of a solution."""
     root, chapters = find_root(options.course), _chapters(options.chapters)
-    from lmcourse import authoring
-    from lmcourse.exercises.matrix import prove
+    from lmcourse.proof.answers import answer_cells, only
+    from lmcourse.proof.prove import SEEDS, prove
 
     with quiet(options):
-        proof = prove(chapters, *authoring.answers(chapters, root))
+        cells = answer_cells(chapters, root)
+        proof = prove(only(options.exercise, cells) if options.exercise else cells, options.seeds or SEEDS)
     if options.json:
         print_json(proof.to_json())
     else:
         from lmcourse.cli import tables
 
-        tables.show(tables.matrix(proof), tables.verdict(proof))
+        tables.show(tables.matrix(proof), tables.survivors(proof), tables.verdict(proof))
     return 0 if proof.proved else 1
 
 

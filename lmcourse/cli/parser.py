@@ -72,9 +72,16 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
 
     grading.add_grade(add("grade", grading.grade, "Grade notebooks, hidden checks included", grading.EPILOG))
 
-    proof = "Exit 1 unless each loses points and is named, solutions earn everything and stubs nothing."
-    matrix = add("matrix", commands.matrix, "Prove the checks: submit every known wrong answer", proof)
+    proof = (
+        "Exit 1 unless each wrong answer loses points and is named, each right one earns everything, each mutant of a "
+        "solution loses points, and stubs earn nothing."
+    )
+    matrix = add(
+        "matrix", commands.matrix, "Prove the checks: submit every wrong and right answer that is known", proof
+    )
     matrix.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
+    matrix.add_argument("--exercise", metavar="NAME", help="this exercise only")
+    matrix.add_argument("--seeds", type=int, metavar="N", help="seeds for the wrong answers; 3 by default")
 
 
 def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:

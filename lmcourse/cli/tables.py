@@ -16,7 +16,7 @@ from lmcourse.units import MIB
 
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
-    from lmcourse.exercises.matrix import Matrix, MisconceptionResult
+    from lmcourse.proof.matrix import Matrix, MisconceptionResult
     from lmcourse.grading.result import SubmissionResult
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
@@ -110,7 +110,20 @@ def matrix(proof: Matrix) -> RenderableType:
 def _caught(row: MisconceptionResult) -> str:
     if not row.killed:
         return "[red]✗ keeps its points[/]"
+    if row.lucky:
+        return f"[red]✗ {row.least_points:g} under another seed[/]"
     return "[green]✓[/]" if row.named else "[red]✗ not named[/]"
+
+
+def survivors(proof: Matrix) -> RenderableType:
+    """The mutants that keep all points, and the right answers that do not get them."""
+    kept = [f"[red]✗ keeps all points[/] {escape(f'{one.exercise}: {one.change}')}" for one in proof.survivors]
+    lost = [
+        f"[red]✗ loses points[/] {escape(f'{one.exercise}, {one.variant}: {one.lost}')}"
+        for one in proof.variants
+        if one.lost
+    ]
+    return "\n".join(["", *kept, *lost])
 
 
 def verdict(proof: Matrix) -> str:
@@ -119,6 +132,9 @@ def verdict(proof: Matrix) -> str:
     lines = [
         f"{count['exercises']} exercises, {count['misconceptions']} wrong answers: "
         f"{count['killed']} lose points, {count['named']} are named.",
+        f"{count['mutants']} mutants: {count['mutants_killed']} lose points, {count['equivalent']} are right too.",
+        f"{count['variants']} right answers in other styles: {count['variants_full']} earn everything.",
+        _all_or("What is said of mutants is so", "Said of mutants that are none or lose points", proof.untrue),
         _all_or("Every printed solution earns everything", "Solutions that do not", proof.not_full),
         _all_or("Every untouched stub earns nothing", "Stubs that earn points", proof.not_zero),
     ]

@@ -35,9 +35,22 @@ class Misconception:
     answer: Answer
 
 
+@dataclass(frozen=True)
+class Variant:
+    """A right answer in another style than the printed one.
+
+    Attributes:
+        name: a few words for tables: "with loops".
+        answer: the answer itself; for a value, the expression that a learner would type.
+    """
+
+    name: str
+    answer: Answer | str
+
+
 @dataclass(eq=False)
 class Exercise:
-    """An exercise: its reference answer, test cases, hints and known misconceptions.
+    """An exercise: its reference answer, test cases, hints, known misconceptions and right variants.
 
     Args:
         name: the name of the learner's function, class or variable; also the nbgrader id of its cell.
@@ -72,6 +85,8 @@ class Exercise:
     seconds: float = 10.0
     value: bool = False
     misconceptions: list[Misconception] = field(default_factory=list, init=False)
+    variants: list[Variant] = field(default_factory=list, init=False)
+    equivalent_mutants: dict[str, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         if self.points < 1 or self.difficulty not in DIFFICULTY or not self.cases:
@@ -90,6 +105,28 @@ class Exercise:
     def wrong_value(self, value: Any, sentence: str) -> None:
         """A wrong value that people really give, for an exercise whose answer is a value."""
         self.misconceptions.append(Misconception(str(value), sentence, lambda: value))
+
+    def variant(self, answer: Answer) -> Answer:
+        """Decorate a right answer in another style: it must earn everything.
+
+        It is submitted as the text that stands here, as if a learner had typed it, with the imports above it that it
+        uses; so it calls nothing else of its module, and keeps the exercise's rules.
+        """
+        self.variants.append(Variant(answer.__name__.strip("_").replace("_", " "), answer))
+        return answer
+
+    def right_value(self, *expressions: str) -> None:
+        """Other ways to write the right value of an exercise whose answer is a value: "np.float64(21.5)"."""
+        self.variants += [Variant(expression, expression) for expression in expressions]
+
+    def equivalent_mutant(self, change: str, reason: str) -> None:
+        """Say of a mutant of the printed solution why it is right too.
+
+        Args:
+            change: as `lmcourse matrix` prints it: "n // 2 → n / 2".
+            reason: why no case can tell it from the solution.
+        """
+        self.equivalent_mutants[change] = reason
 
     @property
     def rules(self) -> tuple[str, ...]:

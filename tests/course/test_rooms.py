@@ -30,6 +30,7 @@ FLOORS = (
     ("notebook", "progress"),
     ("grading",),
     ("authoring",),
+    ("proof",),
     ("doctor", "welcome"),
     ("lab",),
     ("cli",),

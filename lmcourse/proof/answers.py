@@ -1,0 +1,100 @@
+"""The cells for answers of a notebook: the printed solution, the student's stub, and any other text in their place."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from lmcourse.authoring.problems import read_sources
+from lmcourse.authoring.regions import student_text
+from lmcourse.authoring.source import Source
+from lmcourse.course import Chapter
+from lmcourse.errors import CourseError
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.registry import exercises_of
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class AnswerCell:
+    """The cell for an answer.
+
+    Attributes:
+        exercise: what it answers.
+        solution: its text as printed.
+        stub: its text as a student receives it.
+        names: what the imports and the printed answers above it define.
+    """
+
+    exercise: Exercise
+    solution: str
+    stub: str
+    names: Mapping[str, Any]
+
+    def run(self, text: str) -> Callable[..., Any]:
+        """The answer that a text defines when it stands in this cell.
+
+        A value comes as a function of nothing, as `check_exercise` takes it.
+
+        Raises:
+            Exception: whatever the text raises.
+        """
+        names = {**self.names}
+        exec(_compiled(text, f"<{self.exercise.name} {next(_numbers)}>"), names)
+        answer = names[self.exercise.name]
+        return (lambda: answer) if self.exercise.value else answer
+
+
+def answer_cells(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, list[AnswerCell]]:
+    """The cells for the answers of these chapters, in their order.
+
+    Raises:
+        CourseError: the sources have mistakes.
+    """
+    return {chapter: _cells(chapter, source) for chapter, source in read_sources(chapters, root).items()}
+
+
+def only(name: str, cells: dict[Chapter, list[AnswerCell]]) -> dict[Chapter, list[AnswerCell]]:
+    """The cell for the answer to one exercise.
+
+    Raises:
+        CourseError: it is in none of these chapters.
+    """
+    found = {chapter: [cell for cell in of if cell.exercise.name == name] for chapter, of in cells.items()}
+    if not any(found.values()):
+        raise CourseError(f"There is no exercise called {name!r} in {', '.join(chapter.id for chapter in cells)}.")
+    return found
+
+
+def _cells(chapter: Chapter, source: Source) -> list[AnswerCell]:
+    exercises = {exercise.name: exercise for exercise in exercises_of(chapter)}
+    names: dict[str, Any] = {"__name__": "__main__"}
+    found = []
+    for cell in source.cells:
+        if cell.kind != "code":
+            continue
+        if cell.exercise is None:
+            exec(imports(cell.text), names)
+            continue
+        found.append(AnswerCell(exercises[cell.exercise], cell.text, student_text(cell.text), {**names}))
+        exec(_compiled(cell.text, f"<solution of {cell.exercise}>"), names)
+    return found
+
+
+def _compiled(text: str, name: str) -> CodeType:
+    """Code whose source `inspect` can find, as it can in a notebook: the rules of an exercise read it."""
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    return compile(text, name, "exec")
+
+
+def imports(text: str) -> str:
+    """The import statements of a cell."""
+    kinds = (ast.Import, ast.ImportFrom)
+    return "\n".join(ast.unparse(statement) for statement in ast.parse(text).body if isinstance(statement, kinds))

@@ -1,0 +1,216 @@
+"""Submit every wrong answer, right answer, stub and mutant of an exercise.
+
+Every misconception is submitted as if a learner had written it: it must lose points in the grade and be named by its
+own sentence. Printed solutions and variants must earn everything. Every mutant of a solution must lose points. All of
+that must hold whatever hidden cases the grader's seed chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from lmcourse.course import Chapter
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.checking import REFERENCE_SECONDS, check_exercise, try_cases
+from lmcourse.exercises.exercise import Misconception
+from lmcourse.exercises.judge import judge
+from lmcourse.exercises.outcome import Outcome, run_case
+from lmcourse.exercises.trial import verdict
+from lmcourse.exercises.values import same, to_plain
+from lmcourse.proof.answers import AnswerCell
+from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
+from lmcourse.proof.mutants import mutants
+from lmcourse.proof.variants import variant_text
+from lmcourse.report import Report
+
+SEEDS = 3
+"""Seeds of the hidden cases under which misconceptions are submitted, unless more are asked for."""
+
+RIGHT_ANSWER_SEEDS = 20
+"""Seeds under which printed solutions and variants are: these are fewer, so they can have more of them."""
+
+MUTANT_SECONDS = 2.0
+"""The time limit of a mutant on one case: many of them loop for ever."""
+
+
+def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], seeds: int = SEEDS) -> Matrix:
+    """Submit everything that is known of the exercises in these cells.
+
+    Args:
+        cells: by chapter; see `answers.answer_cells`.
+        seeds: how many seeds misconceptions are submitted under.
+    """
+    proofs = [(chapter, _Proof(cell, seeds)) for chapter, found in cells.items() for cell in found]
+    return Matrix(
+        exercises=len(proofs),
+        rows=tuple(row for chapter, proof in proofs for row in proof.misconceptions(chapter)),
+        variants=tuple(row for _, proof in proofs for row in proof.variants()),
+        mutants=tuple(row for _, proof in proofs for row in proof.mutants()),
+        not_full=tuple(proof.exercise.name for _, proof in proofs if proof.solution_loses()),
+        not_zero=tuple(proof.exercise.name for _, proof in proofs if proof.stub_earns()),
+        untrue=tuple(line for _, proof in proofs for line in proof.untrue()),
+    )
+
+
+class _Proof:
+    """The proof of one exercise.
+
+    Each answer runs once on each case, however many seeds have the case and however many others it is compared with.
+    """
+
+    def __init__(self, cell: AnswerCell, seeds: int) -> None:
+        self.cell = cell
+        self.exercise = cell.exercise
+        self.seeds = range(seeds)
+        self._hidden: dict[int, list[Case]] = {}
+        self._outcomes: dict[tuple[str, int], Outcome] = {}
+        self._mutants: list[MutantResult] | None = None
+
+    def misconceptions(self, chapter: Chapter) -> list[MisconceptionResult]:
+        """What became of the known wrong answers."""
+        return [self._misconception(chapter, wrong) for wrong in self.exercise.misconceptions]
+
+    def variants(self) -> list[VariantResult]:
+        """What became of the right answers in other styles."""
+        texts = [(variant.name, variant_text(self.exercise, variant)) for variant in self.exercise.variants]
+        return [VariantResult(self.exercise.name, name, self._lost(text)) for name, text in texts]
+
+    def mutants(self) -> list[MutantResult]:
+        """What became of the mutants of the printed solution."""
+        if self._mutants is None:
+            reasons = self.exercise.equivalent_mutants
+            self._mutants = [
+                MutantResult(
+                    self.exercise.name, mutant.change, self._killed(mutant.text), reasons.get(mutant.change, "")
+                )
+                for mutant in mutants(self.cell.solution)
+            ]
+        return self._mutants
+
+    def untrue(self) -> list[str]:
+        """What is said of mutants without being so."""
+        alive = {mutant.change for mutant in self.mutants() if not mutant.killed}
+        return [f"{self.exercise.name}: {change}" for change in self.exercise.equivalent_mutants if change not in alive]
+
+    def solution_loses(self) -> bool:
+        """Whether the printed solution does not earn everything."""
+        return bool(self._lost(self.cell.solution))
+
+    def stub_earns(self) -> bool:
+        """Whether the untouched stub earns points."""
+        stub = self.cell.run(self.cell.stub)
+        return any(check_exercise(self.exercise, stub, hidden=hidden).points for hidden in (False, True))
+
+    def _misconception(self, chapter: Chapter, wrong: Misconception) -> MisconceptionResult:
+        graded = [self._graded(lambda case: self._given(wrong, case), seed) for seed in self.seeds]
+        public = self._graded(lambda case: self._given(wrong, case), None)
+        return MisconceptionResult(
+            chapter.id,
+            self.exercise.name,
+            wrong.name,
+            self.exercise.points,
+            public.points,
+            max(report.points for report in graded),
+            min(report.points for report in graded),
+            public.diagnosis == wrong.sentence,
+            all(report.diagnosis == wrong.sentence for report in graded),
+        )
+
+    def _lost(self, text: str) -> str:
+        """Why a right answer does not earn everything, or an empty text.
+
+        Rules are about code and not about inputs: looking whether they are kept takes longest, and once is enough.
+        """
+        try:
+            answer = self.cell.run(text)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        for hidden in (False, True):
+            report = check_exercise(self.exercise, answer, hidden=hidden)
+            if report.points < self.exercise.points:
+                return report.diagnosis or _failing(report)
+        outcomes: dict[int, Outcome] = {}
+
+        def given(case: Case) -> Outcome:
+            if id(case) not in outcomes:
+                outcomes[id(case)] = self._run(answer, case)
+            return outcomes[id(case)]
+
+        for seed in range(RIGHT_ANSWER_SEEDS):
+            report = self._graded(given, seed)
+            if report.points < self.exercise.points:
+                return f"seed {seed}: {_failing(report)}"
+        return ""
+
+    def _killed(self, text: str) -> bool:
+        """Whether an answer fails on a case that is there under every seed."""
+        try:
+            answer = self.cell.run(text)
+        except Exception:
+            return True
+        for case in chain(self.exercise.cases, self._fixed_cases()):
+            seconds = min(MUTANT_SECONDS, self.exercise.seconds)
+            outcome = run_case(answer, case, name=self.exercise.name, seconds=seconds)
+            if verdict(self.exercise, self._expected(case), outcome):
+                return True
+        return False
+
+    def _graded(self, answer: Callable[[Case], Outcome], seed: int | None) -> Report:
+        """The report of a grade under a seed; without one, of a check in the notebook."""
+        cases = [(case, False) for case in self.exercise.cases]
+        if seed is not None:
+            cases += [(case, True) for case in self._cases(seed)]
+        trials = try_cases(cases, answer, self._expected)
+        return judge(self.exercise, trials, hidden=seed is not None, guess=self._given)
+
+    def _cases(self, seed: int) -> list[Case]:
+        """The hidden cases of a seed. One that the first seed has in the same place is the same object."""
+        if seed not in self._hidden:
+            cases = self.exercise.hidden(seed)
+            if seed:
+                first = self._cases(0)
+                cases = [_same_object(case, *first[n : n + 1]) for n, case in enumerate(cases)]
+            self._hidden[seed] = cases
+        return self._hidden[seed]
+
+    def _fixed_cases(self) -> list[Case]:
+        """The hidden cases that are there under every seed."""
+        others = [{id(case) for case in self._cases(seed)} for seed in (1, 2)]
+        return [case for case in self._cases(0) if all(id(case) in other for other in others)]
+
+    def _expected(self, case: Case) -> Outcome:
+        """The outcome of the reference on a case."""
+        return self._once(
+            "",
+            case,
+            lambda: run_case(self.exercise.reference, case, name=self.exercise.name, seconds=REFERENCE_SECONDS),
+        )
+
+    def _given(self, wrong: Misconception, case: Case) -> Outcome:
+        """The outcome of a misconception on a case."""
+        return self._once(wrong.name, case, lambda: self._run(wrong.answer, case))
+
+    def _run(self, answer: Callable[..., Any], case: Case) -> Outcome:
+        return run_case(answer, case, name=self.exercise.name, seconds=self.exercise.seconds)
+
+    def _once(self, answer: str, case: Case, run: Callable[[], Outcome]) -> Outcome:
+        key = (answer, id(case))  # the cases live as long as this object
+        if key not in self._outcomes:
+            self._outcomes[key] = run()
+        return self._outcomes[key]
+
+
+def _same_object(case: Case, *others: Case) -> Case:
+    """The first of the others that is equal to a case, or the case itself."""
+    return next((other for other in others if _is_same(case, other)), case)
+
+
+def _is_same(case: Case, other: Case) -> bool:
+    inputs = [to_plain([each.args, each.kwargs]) for each in (case, other)]
+    return (case.name, case.script) == (other.name, other.script) and same(*inputs)
+
+
+def _failing(report: Report) -> str:
+    return "; ".join(f"{case.name}: {case.message}" for case in report.cases if not case.passed)
