@@ -96,11 +96,11 @@ def matrix(options: Namespace) -> int:
     """Submit every known wrong answer, every right one, every stub, and every mutant of a solution."""
     root, chapters = find_root(options.course), _chapters(options.chapters)
     from lmcourse.proof.answers import answer_cells, only
-    from lmcourse.proof.prove import SEEDS, prove
+    from lmcourse.proof.prove import prove
 
     with quiet(options):
         cells = answer_cells(chapters, root)
-        proof = prove(only(options.exercise, cells) if options.exercise else cells, options.seeds or SEEDS)
+        proof = prove(only(options.exercise, cells) if options.exercise else cells)
     if options.json:
         print_json(proof.to_json())
     else:

@@ -81,7 +81,6 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     )
     matrix.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
     matrix.add_argument("--exercise", metavar="NAME", help="this exercise only")
-    matrix.add_argument("--seeds", type=int, metavar="N", help="seeds for the wrong answers; 3 by default")
 
 
 def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:

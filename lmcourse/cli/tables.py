@@ -16,8 +16,8 @@ from lmcourse.units import MIB
 
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
-    from lmcourse.proof.matrix import Matrix, MisconceptionResult
     from lmcourse.grading.result import SubmissionResult
+    from lmcourse.proof.matrix import Matrix, MisconceptionResult
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
 
@@ -134,6 +134,7 @@ def verdict(proof: Matrix) -> str:
         f"{count['killed']} lose points, {count['named']} are named.",
         f"{count['mutants']} mutants: {count['mutants_killed']} lose points, {count['equivalent']} are right too.",
         f"{count['variants']} right answers in other styles: {count['variants_full']} earn everything.",
+        _all_or("Every two wrong answers differ in public", "No public case tells apart", proof.confused),
         _all_or("What is said of mutants is so", "Said of mutants that are none or lose points", proof.untrue),
         _all_or("Every printed solution earns everything", "Solutions that do not", proof.not_full),
         _all_or("Every untouched stub earns nothing", "Stubs that earn points", proof.not_zero),

@@ -73,6 +73,8 @@ def _mismatch_line(expected: Plain, received: Plain, reveal: bool) -> str:
 
 
 def _number_difference(expected: float, received: Plain, tolerance: Tolerance | None, reveal: bool) -> str | None:
+    if isinstance(received, Tensor) and received.ndim == 0:
+        received, tolerance = received.item(), tolerance or _of_dtype(received.dtype)
     if isinstance(received, Tensor):
         advice = ": `.item()` takes the number out" if received.numel() == 1 else ""
         return f"expected a Python number, yours is {type_phrase(received)}{advice}"
@@ -134,7 +136,7 @@ def _tensor_difference(expected: Tensor, received: Tensor, tolerance: Tolerance 
     if expected.shape != received.shape:
         swapped = _swapped(tuple(expected.shape), tuple(received.shape))
         return f"expected shape {tuple(expected.shape)}, yours is {tuple(received.shape)}{swapped}"
-    if expected.dtype != received.dtype:
+    if expected.dtype != received.dtype and not (_is_integer(expected) and _is_integer(received)):
         return f"expected dtype {_short(expected.dtype)}, yours is {_short(received.dtype)}"
     if expected.device != received.device:
         return f"expected on {expected.device}, yours is on {received.device}"
@@ -164,13 +166,21 @@ def _widened(tensor: Tensor) -> Tensor:
 def _wrong_mask(expected: Tensor, received: Tensor, tolerance: Tolerance | None) -> Tensor:
     if not expected.is_floating_point() and not expected.is_complex():
         return expected != received
-    if tolerance is None:
-        tolerance = Tolerance(*DTYPE_TOLERANCE.get(expected.dtype, (0.0, 0.0)))
+    tolerance = tolerance or _of_dtype(expected.dtype) or EXACT
     a, b = _widened(expected), _widened(received)
     close = torch.isclose(b, a, rtol=tolerance.relative, atol=tolerance.absolute, equal_nan=True)
     if tolerance == EXACT and not expected.is_complex():
         close &= (torch.signbit(a) == torch.signbit(b)) | a.isnan()
     return ~close
+
+
+def _of_dtype(dtype: torch.dtype) -> Tolerance | None:
+    return Tolerance(*DTYPE_TOLERANCE[dtype]) if dtype in DTYPE_TOLERANCE else None
+
+
+def _is_integer(tensor: Tensor) -> bool:
+    """Whether it holds integers, of whatever width: nobody is asked for one."""
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
 def _first_and_largest(expected: Tensor, received: Tensor, wrong: Tensor) -> str:

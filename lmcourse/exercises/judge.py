@@ -87,7 +87,7 @@ def _misconception(
     """
 
     def agrees(wrong: Misconception, trial: Trial) -> bool:
-        return _agree(exercise, guess(wrong, trial.case), trial.outcome)
+        return agree(exercise, guess(wrong, trial.case), trial.outcome)
 
     candidates = [wrong for wrong in exercise.misconceptions if all(agrees(wrong, trial) for trial in failing)]
     if len(candidates) < 2:
@@ -95,7 +95,8 @@ def _misconception(
     return max(candidates, key=lambda wrong: sum(agrees(wrong, trial) for trial in trials))
 
 
-def _agree(exercise: Exercise, guess: Outcome, outcome: Outcome) -> bool:
+def agree(exercise: Exercise, guess: Outcome, outcome: Outcome) -> bool:
+    """Whether an outcome is what a known wrong answer gives."""
     if outcome.changed or guess.changed:
         return bool(outcome.changed) and outcome.changed == guess.changed
     if outcome.failure and outcome.failure.kind == "NotImplementedError":

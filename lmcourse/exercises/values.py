@@ -7,6 +7,8 @@ can be copied, compared, printed and sent to another process without trusting wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ class NotPlainError(TypeError):
 def to_plain(value: object) -> Plain:
     """A copy of `value` that shares no memory with it, detached from any autograd graph.
 
-    NumPy arrays become tensors, tuples become lists, sets become sorted lists.
+    NumPy arrays become tensors, tuples become lists, sets become sorted lists, fractions and decimals numbers.
 
     Raises:
         NotPlainError: the value holds something that is not plain data.
@@ -54,6 +56,10 @@ def _copy(value: object, tensor: Callable[[Tensor], Tensor]) -> Plain:
         return value
     if isinstance(value, Tensor):
         return tensor(value)
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else float(value)
+    if isinstance(value, Decimal):
+        return float(value)
     if isinstance(value, np.generic):
         return _copy(value.item(), tensor)
     if isinstance(value, np.ndarray):

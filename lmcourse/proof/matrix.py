@@ -89,6 +89,7 @@ class Matrix:
         not_full: exercises whose printed solution does not earn all points.
         not_zero: exercises whose untouched stub earns points.
         untrue: what was said of mutants that are no mutants, or are not equivalent: "ulp: x → y".
+        confused: pairs of misconceptions that no public case tells apart: "ulp: doubled = halved".
     """
 
     exercises: int
@@ -98,6 +99,7 @@ class Matrix:
     not_full: tuple[str, ...] = ()
     not_zero: tuple[str, ...] = ()
     untrue: tuple[str, ...] = ()
+    confused: tuple[str, ...] = ()
 
     @property
     def survivors(self) -> list[MutantResult]:
@@ -109,7 +111,7 @@ class Matrix:
         """Whether every wrong answer loses points and is named, whatever the seed, and every right one earns them."""
         wrong = all(row.killed and row.named and not row.lucky for row in self.rows)
         right = not any(variant.lost for variant in self.variants) and not self.not_full
-        return wrong and right and not self.survivors and not self.not_zero and not self.untrue
+        return wrong and right and not (self.survivors or self.not_zero or self.untrue or self.confused)
 
     def to_json(self) -> dict[str, Any]:
         """The results as plain data."""
@@ -130,4 +132,5 @@ class Matrix:
             "variants_not_full": [asdict(variant) for variant in self.variants if variant.lost],
             "survivors": [asdict(mutant) for mutant in self.survivors],
             "untrue": list(self.untrue),
+            "confused": list(self.confused),
         }

@@ -8,14 +8,14 @@ that must hold whatever hidden cases the grader's seed chooses.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, combinations
 from typing import Any
 
 from lmcourse.course import Chapter
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import REFERENCE_SECONDS, check_exercise, try_cases
 from lmcourse.exercises.exercise import Misconception
-from lmcourse.exercises.judge import judge
+from lmcourse.exercises.judge import agree, judge
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import verdict
 from lmcourse.exercises.values import same, to_plain
@@ -25,24 +25,20 @@ from lmcourse.proof.mutants import mutants
 from lmcourse.proof.variants import variant_text
 from lmcourse.report import Report
 
-SEEDS = 3
-"""Seeds of the hidden cases under which misconceptions are submitted, unless more are asked for."""
-
-RIGHT_ANSWER_SEEDS = 20
-"""Seeds under which printed solutions and variants are: these are fewer, so they can have more of them."""
+SEEDS = range(20)
+"""Seeds of the hidden cases under which answers are submitted."""
 
 MUTANT_SECONDS = 2.0
 """The time limit of a mutant on one case: many of them loop for ever."""
 
 
-def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], seeds: int = SEEDS) -> Matrix:
+def prove(cells: Mapping[Chapter, Sequence[AnswerCell]]) -> Matrix:
     """Submit everything that is known of the exercises in these cells.
 
     Args:
         cells: by chapter; see `answers.answer_cells`.
-        seeds: how many seeds misconceptions are submitted under.
     """
-    proofs = [(chapter, _Proof(cell, seeds)) for chapter, found in cells.items() for cell in found]
+    proofs = [(chapter, _Proof(cell)) for chapter, found in cells.items() for cell in found]
     return Matrix(
         exercises=len(proofs),
         rows=tuple(row for chapter, proof in proofs for row in proof.misconceptions(chapter)),
@@ -51,6 +47,7 @@ def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], seeds: int = SEEDS) -> 
         not_full=tuple(proof.exercise.name for _, proof in proofs if proof.solution_loses()),
         not_zero=tuple(proof.exercise.name for _, proof in proofs if proof.stub_earns()),
         untrue=tuple(line for _, proof in proofs for line in proof.untrue()),
+        confused=tuple(line for _, proof in proofs for line in proof.confused()),
     )
 
 
@@ -60,10 +57,9 @@ class _Proof:
     Each answer runs once on each case, however many seeds have the case and however many others it is compared with.
     """
 
-    def __init__(self, cell: AnswerCell, seeds: int) -> None:
+    def __init__(self, cell: AnswerCell) -> None:
         self.cell = cell
         self.exercise = cell.exercise
-        self.seeds = range(seeds)
         self._hidden: dict[int, list[Case]] = {}
         self._outcomes: dict[tuple[str, int], Outcome] = {}
         self._mutants: list[MutantResult] | None = None
@@ -71,6 +67,16 @@ class _Proof:
     def misconceptions(self, chapter: Chapter) -> list[MisconceptionResult]:
         """What became of the known wrong answers."""
         return [self._misconception(chapter, wrong) for wrong in self.exercise.misconceptions]
+
+    def confused(self) -> list[str]:
+        """The pairs of known wrong answers that no public case tells apart."""
+        return [
+            f"{self.exercise.name}: {one.name} = {other.name}"
+            for one, other in combinations(self.exercise.misconceptions, 2)
+            if all(
+                agree(self.exercise, self._given(one, case), self._given(other, case)) for case in self.exercise.cases
+            )
+        ]
 
     def variants(self) -> list[VariantResult]:
         """What became of the right answers in other styles."""
@@ -104,7 +110,7 @@ class _Proof:
         return any(check_exercise(self.exercise, stub, hidden=hidden).points for hidden in (False, True))
 
     def _misconception(self, chapter: Chapter, wrong: Misconception) -> MisconceptionResult:
-        graded = [self._graded(lambda case: self._given(wrong, case), seed) for seed in self.seeds]
+        graded = [self._graded(lambda case: self._given(wrong, case), seed) for seed in SEEDS]
         public = self._graded(lambda case: self._given(wrong, case), None)
         return MisconceptionResult(
             chapter.id,
@@ -138,7 +144,7 @@ class _Proof:
                 outcomes[id(case)] = self._run(answer, case)
             return outcomes[id(case)]
 
-        for seed in range(RIGHT_ANSWER_SEEDS):
+        for seed in SEEDS:
             report = self._graded(given, seed)
             if report.points < self.exercise.points:
                 return f"seed {seed}: {_failing(report)}"

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.authoring import answers, build, check_built
+from lmcourse.authoring import build, check_built
 from lmcourse.authoring.problems import find_problems
 from lmcourse.errors import CourseError
+from lmcourse.proof.answers import answer_cells
 from tests.authoring.tiny import SOURCE, TINY, line_of, source_of, write_source
 
 EXERCISE = '# %% exercise="double"'
@@ -153,7 +154,7 @@ def test_each_mistake_is_told_with_its_file_and_line(mistake: str, tmp_path: Pat
         assert fitting[0].line == line_of(text, where), str(fitting[0])
 
 
-@pytest.mark.parametrize("use", [build, check_built, answers])
+@pytest.mark.parametrize("use", [build, check_built, answer_cells])
 def test_all_mistakes_of_all_sources_are_told_together(use: Callable[..., object], tmp_path: Path) -> None:
     another = type(TINY)("99-another", TINY.title, TINY.minutes, TINY.part)
     third = type(TINY)("97-unwritten", TINY.title, TINY.minutes, TINY.part)

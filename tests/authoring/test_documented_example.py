@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from lmcourse import chapters, course
-from lmcourse.authoring import answers
 from lmcourse.authoring.document import document, dumps
 from lmcourse.authoring.problems import find_problems
 from lmcourse.authoring.release import release
 from lmcourse.authoring.source import OPTIONS, read_source
 from lmcourse.course import Chapter
 from lmcourse.exercises.checking import check_exercise
-from lmcourse.exercises.matrix import prove
 from lmcourse.exercises.registry import all_exercises, exercises_of
+from lmcourse.proof.answers import answer_cells
+from lmcourse.proof.prove import prove
 from tests.authoring.tiny import write_source
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "authoring.md").read_text(encoding="utf-8")
@@ -69,7 +69,7 @@ def test_it_has_no_mistake_and_is_released(tmp_path: Path) -> None:
 
 def test_it_is_proved(tmp_path: Path) -> None:
     write_source(tmp_path, SOURCE, EXAMPLE)
-    proof = prove([EXAMPLE], *answers([EXAMPLE], tmp_path))
+    proof = prove(answer_cells([EXAMPLE], tmp_path))
     assert proof.proved, proof.to_json()
     assert all(len(exercise.misconceptions) >= 3 for exercise in exercises_of(EXAMPLE))
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ from lmcourse.authoring import Built
 from lmcourse.cli import main
 from lmcourse.course import CHAPTERS, available_chapters
 from lmcourse.errors import CourseError
-from lmcourse.exercises import matrix
-from lmcourse.exercises.matrix import Matrix, MisconceptionResult
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading import grader
 from lmcourse.grading.result import SubmissionResult
+from lmcourse.proof import answers, prove
+from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
 
 COMMANDS = ["lab", "doctor", "list", "status", "build", "grade", "matrix", "account", "bench", "train", "generate"]
 HEAVY = ["torch", "nbgrader", "nbformat", "IPython", "rich", "matplotlib", "jupyterlab"]
@@ -233,24 +234,30 @@ def test_grade_prints_points_and_reasons(capsys: pytest.CaptureFixture[str], mon
 
 
 def row(public: float, hidden: float, named: bool) -> MisconceptionResult:
-    return MisconceptionResult("01-floating-point", "ulp", "half a gap", 3, public, hidden, named, named)
+    return MisconceptionResult("01-floating-point", "ulp", "half a gap", 3, public, hidden, hidden, named, named)
 
 
 @pytest.mark.parametrize(
     ("proof", "status", "told"),
     [
-        (Matrix(1, (row(0, 0, True),), (), ()), 0, "1 lose points, 1 are named"),
-        (Matrix(1, (row(3, 3, True),), (), ()), 1, "keeps its points"),
-        (Matrix(1, (row(0, 0, False),), (), ()), 1, "not named"),
-        (Matrix(1, (row(0, 0, True),), ("ulp",), ()), 1, "Solutions that do not: ulp"),
-        (Matrix(1, (row(0, 0, True),), (), ("ulp",)), 1, "Stubs that earn points: ulp"),
+        (Matrix(1, (row(0, 0, True),)), 0, "1 lose points, 1 are named"),
+        (Matrix(1, (row(3, 3, True),)), 1, "keeps its points"),
+        (Matrix(1, (row(0, 0, False),)), 1, "not named"),
+        (Matrix(1, (replace(row(0, 2, True), least_points=1.5),)), 1, "1.5 under another seed"),
+        (Matrix(1, (), variants=(VariantResult("ulp", "with [b]", "seed 3"),)), 1, "ulp, with [b]: seed 3"),
+        (Matrix(1, (), mutants=(MutantResult("ulp", "x → y[b]", False),)), 1, "ulp: x → y[b]"),
+        (Matrix(1, (), mutants=(MutantResult("ulp", "x → y", False, "why"),)), 0, "0 lose points, 1 are right too"),
+        (Matrix(1, (), untrue=("ulp: x → y",)), 1, "Said of mutants that are none or lose points: ulp: x → y"),
+        (Matrix(1, (), confused=("ulp: a = b",)), 1, "No public case tells apart: ulp: a = b"),
+        (Matrix(1, (), not_full=("ulp",)), 1, "Solutions that do not: ulp"),
+        (Matrix(1, (), not_zero=("ulp",)), 1, "Stubs that earn points: ulp"),
     ],
 )
 def test_matrix_fails_unless_all_is_proved(
     proof: Matrix, status: int, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authoring, "answers", lambda chapters, root: ({}, {}))
-    monkeypatch.setattr(matrix, "prove", lambda chapters, solutions, stubs: proof)
+    monkeypatch.setattr(answers, "answer_cells", lambda chapters, root: {})
+    monkeypatch.setattr(prove, "prove", lambda cells: proof)
     assert main(["matrix", "01"]) == status
     assert told in capsys.readouterr().out
 

@@ -49,6 +49,30 @@ def test_every_misconception_is_named(chapter: Chapter) -> None:
 
 
 @EACH
+def test_no_mark_depends_on_the_seed(chapter: Chapter) -> None:
+    assert [row for row in proof(chapter)["rows"] if row["lucky"]] == []
+
+
+@EACH
+def test_a_public_case_tells_every_two_misconceptions_apart(chapter: Chapter) -> None:
+    assert proof(chapter)["confused"] == []
+
+
+@EACH
+def test_every_mutant_of_a_solution_loses_points_or_is_right_too(chapter: Chapter) -> None:
+    found = proof(chapter)
+    assert found["survivors"] == found["untrue"] == []
+    assert found["mutants"] == found["mutants_killed"] + found["equivalent"]
+
+
+@EACH
+def test_right_answers_in_other_styles_earn_everything(chapter: Chapter) -> None:
+    found = proof(chapter)
+    assert found["variants_not_full"] == []
+    assert [each.name for each in exercises_of(chapter) if len(each.variants) < 3] == []
+
+
+@EACH
 def test_printed_solutions_earn_everything_and_stubs_nothing(chapter: Chapter) -> None:
     assert proof(chapter)["solutions_full"]
     assert proof(chapter)["stubs_zero"]

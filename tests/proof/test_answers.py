@@ -7,28 +7,45 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.authoring import answers
-from lmcourse.authoring.answers import imports
-from lmcourse.exercises.matrix import prove
+from lmcourse.course import Chapter
+from lmcourse.errors import CourseError
+from lmcourse.proof.answers import AnswerCell, answer_cells, imports, only
+from lmcourse.proof.matrix import Matrix
+from lmcourse.proof.prove import prove
 from tests.authoring.tiny import SOURCE, TINY, write_source
+
+
+def cells(root: Path) -> dict[Chapter, list[AnswerCell]]:
+    return answer_cells([TINY], root)
+
+
+def proof(root: Path) -> Matrix:
+    return prove(cells(root))
 
 
 def test_solutions_are_right_and_stubs_are_not(tmp_path: Path) -> None:
     write_source(tmp_path)
-    solutions, stubs = answers([TINY], tmp_path)
-    assert list(solutions) == list(stubs) == ["double", "half"]
-    assert (solutions["double"](3), solutions["half"](), stubs["half"]()) == (6, 0.5, None)
+    double, half = cells(tmp_path)[TINY]
+    assert [cell.exercise.name for cell in (double, half)] == ["double", "half"]
+    assert (double.run(double.solution)(3), half.run(half.solution)(), half.run(half.stub)()) == (6, 0.5, None)
     with pytest.raises(NotImplementedError):
-        stubs["double"](3)
-    assert prove([TINY], solutions, stubs).proved
+        double.run(double.stub)(3)
+    assert proof(tmp_path).not_full == proof(tmp_path).not_zero == ()
 
 
 def test_each_has_the_source_that_it_was_made_of(tmp_path: Path) -> None:
     """The rules of an exercise read it: a solution that is read as its stub would break no rule."""
     write_source(tmp_path)
-    solutions, stubs = answers([TINY], tmp_path)
-    assert "return x + x" in inspect.getsource(solutions["double"])
-    assert "raise NotImplementedError" in inspect.getsource(stubs["double"])
+    [double, _] = cells(tmp_path)[TINY]
+    assert "return x + x" in inspect.getsource(double.run(double.solution))
+    assert "raise NotImplementedError" in inspect.getsource(double.run(double.stub))
+
+
+def test_one_exercise_can_be_picked_out(tmp_path: Path) -> None:
+    write_source(tmp_path)
+    assert [cell.exercise.name for cell in only("half", cells(tmp_path))[TINY]] == ["half"]
+    with pytest.raises(CourseError, match="no exercise called 'third'"):
+        only("third", cells(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +62,7 @@ def test_a_solution_that_is_wrong_or_breaks_a_rule_is_not_full(
     solution: str, not_full: tuple[str, ...], tmp_path: Path
 ) -> None:
     write_source(tmp_path, SOURCE.replace("return x + x", solution))
-    assert prove([TINY], *answers([TINY], tmp_path)).not_full == not_full
+    assert proof(tmp_path).not_full == not_full
 
 
 @pytest.mark.parametrize(
@@ -57,7 +74,7 @@ def test_a_solution_that_is_wrong_or_breaks_a_rule_is_not_full(
 )
 def test_a_stub_that_gives_the_answer_away_is_not_zero(old: str, new: str, name: str, tmp_path: Path) -> None:
     write_source(tmp_path, SOURCE.replace(old, new, 1))
-    assert prove([TINY], *answers([TINY], tmp_path)).not_zero == (name,)
+    assert proof(tmp_path).not_zero == (name,)
 
 
 def test_imports_are_taken_from_the_top_of_a_cell() -> None:

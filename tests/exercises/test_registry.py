@@ -1,0 +1,48 @@
+"""Exercises are found by name and by chapter; predictions say whether and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lmcourse.course import Chapter, available_chapters
+from lmcourse.errors import CourseError
+from lmcourse.exercises import registry
+from lmcourse.exercises.prediction import predict
+from lmcourse.exercises.registry import exercises_of, find_exercise
+from tests.exercises.toy import doubling
+
+
+def test_exercises_are_found_by_name_and_chapter() -> None:
+    chapter = available_chapters()[0]
+    assert find_exercise("ulp") in exercises_of(chapter)
+    assert exercises_of(Chapter("98-planned", "Planned", 1, "0")) == ()
+    with pytest.raises(CourseError, match="Did you mean `ulp`"):
+        find_exercise("ulq")
+
+
+def test_two_exercises_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "exercises_of", lambda chapter: (doubling(), doubling()))
+    with pytest.raises(CourseError, match="Two exercises are called 'double'"):
+        registry.all_exercises.__wrapped__()
+
+
+@pytest.mark.parametrize("changes", [{"points": 0}, {"difficulty": 4}, {"cases": []}])
+def test_an_exercise_without_sense_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="double: an exercise has points"):
+        doubling(**changes)
+
+
+def test_a_prediction_says_whether_and_why() -> None:
+    question = predict("numbers_per_binade")
+    wrong = next(button for button in question.buttons if button.description == "256")
+    wrong.click()
+    assert "It is 128." in question.verdict.value
+    assert "twice the length" in question.verdict.value
+    assert all(button.disabled for button in question.buttons)
+    again = predict("numbers_per_binade")
+    next(button for button in again.buttons if button.description == "128").click()
+    assert "Yes." in again.verdict.value
+    with pytest.raises(CourseError, match="no prediction called"):
+        predict("nothing")
