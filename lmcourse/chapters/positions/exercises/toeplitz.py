@@ -13,7 +13,7 @@ from lmcourse.chapters.positions.exercises.alibi import alibi_bias
 from lmcourse.chapters.positions.exercises.buckets import t5_bucket
 from lmcourse.chapters.positions.exercises.rotary import rope
 from lmcourse.chapters.positions.exercises.shaw import shaw_scores
-from lmcourse.chapters.positions.exercises.waves import sinusoidal
+from lmcourse.chapters.positions.exercises.sines import sinusoidal
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
