@@ -10,12 +10,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Remembers the most numbers that a tensor has room for. A view has no room of its own."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.numbers = 0
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.numbers: int = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
@@ -27,6 +27,7 @@ class _Watch(TorchDispatchMode):
 
 def largest_tensor(function: Callable[..., Any], *args: Any) -> int:
     """How many numbers the largest tensor holds that torch makes while `function(*args)` runs."""
-    with _Watch() as watch:
+    watch = _Watch()
+    with watch:
         function(*args)
     return watch.numbers

@@ -628,7 +628,7 @@ print(f"x_mᵀ W_q  R_(n−m) W_k x_n, slip   {(x_m @ w_q) @ turn(w_k @ x_n, n -
 #
 # Turn `x`, whose last two axes are tokens and features, to the given positions. Neighbouring features $2i$ and $2i + 1$
 # are a pair. Compute in float32, whatever comes in, and give back the dtype of `x`. For an odd width raise
-# `ValueError`.
+# `ValueError`. Write it yourself, without `transformers`; so in the next exercise.
 
 
 # %% exercise="rope"

@@ -178,9 +178,7 @@ def borders_first(offset: Tensor, bidirectional: bool, buckets: int = 32, max_di
 
 
 @t5_bucket.variant
-def as_the_authors_wrote_it(
-    offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128
-) -> Tensor:
+def as_the_authors_wrote_it(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     result = torch.zeros_like(offset)
     if bidirectional:
         buckets //= 2

@@ -124,7 +124,8 @@ def softmax_of_a_mask(x: Tensor) -> Tensor:
     length = x.shape[1]
     scores = torch.zeros(length, length, dtype=x.dtype).masked_fill(torch.ones(length, length).triu(1) > 0, -torch.inf)
     received = torch.einsum("ij,bjd->bid", scores.softmax(-1), x)
-    return x.shape[2] / received.norm(dim=-1) ** 2
+    signal: Tensor = x.shape[2] / received.square().sum(dim=-1)
+    return signal
 
 
 @nope_position_signal.variant

@@ -159,7 +159,8 @@ def one_hot(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     which = torch.clip(place[None, :] - place[:, None], -reach, reach) + reach
     chosen = F.one_hot(which, len(vectors)).to(q.dtype)
     scaled = q / q.shape[-1] ** 0.5
-    return scaled @ k.mT + torch.einsum("hir,ijr->hij", scaled @ vectors.T, chosen)
+    scores: Tensor = scaled @ k.mT + torch.einsum("hir,ijr->hij", scaled @ vectors.T, chosen)
+    return scores
 
 
 @shaw_scores.variant

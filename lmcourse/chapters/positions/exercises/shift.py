@@ -137,7 +137,8 @@ def one_step_many_times(k: int, d: int) -> Tensor:
         step[i : i + 2, i : i + 2] = torch.tensor([[cos, sin], [-sin, cos]])
     if k < 0:
         step = step.T
-    return torch.linalg.matrix_power(step, abs(k)).float()
+    steps: Tensor = torch.linalg.matrix_power(step, abs(k))
+    return steps.float()
 
 
 @shift_matrix.variant
