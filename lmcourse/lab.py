@@ -18,8 +18,8 @@ from lmcourse.root import find_root
 from lmcourse.welcome import write_welcome
 
 JUPYTER = Path(__file__).parent / "jupyter"
-"""What we add to JupyterLab: defaults for its settings (no question about news on the first start, code that is not cut at
-the right), and an extension that gives figures and controls what a screen reader says."""
+"""What we add to JupyterLab: defaults for its settings (no question about news on the first start, lines of code that are
+wrapped), and an extension that gives figures and controls what a screen reader says."""
 
 
 def main(args: Sequence[str] = ()) -> int:
