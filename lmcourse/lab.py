@@ -18,7 +18,7 @@ from lmcourse.root import find_root
 from lmcourse.welcome import write_welcome
 
 JUPYTER = Path(__file__).parent / "jupyter"
-"""What we add to JupyterLab: defaults for its settings (no question about news on the first start, lines of code that are
+"""What we add to JupyterLab: defaults for its settings (no question about news on the first start, long lines of code
 wrapped), and an extension that gives figures and controls what a screen reader says."""
 
 
