@@ -23,8 +23,8 @@ SYSTEM_PATHS = (
     *("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/bin", "/usr/local/lib"),
     *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"),
 )
-"""Programs and shared libraries. Of /etc only where they are found: no users, no host names, no passwords. Of /usr nothing
-that people share: nbgrader's exchange, with everybody's submissions, is in /usr/local/share unless it is told otherwise."""
+"""Programs and shared libraries. Of /etc only where they are found: no users, no host names, no passwords. Of /usr
+nothing that people share: nbgrader's exchange, with everybody's submissions, is in /usr/local/share by default."""
 
 PYTHON_PATHS = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg")
 """What a Python is made of, in its folder. What else lies there may be anything: an exchange below `share`, for one."""
