@@ -187,8 +187,8 @@ predict("who_saves_whom")
 #
 # ### Exercise 1 · Find the spikes  (3 points · 8 min · ●●)
 #
-# Return the indices of all spikes in `norms`. A norm is a spike if it is *more* than `factor` times the median of the last `window` finite norms before it (spikes among them count too), and if there were at least `fewest` of those. Whatever is infinite or NaN
-# is a spike at any time, and does not count as a norm afterwards.
+# Return the indices of all spikes in `norms`. A norm is a spike if it is *more* than `factor` times the median of the last `window` finite norms before it (spikes among them count too), and if there were at least `fewest` of those. (`fewest` is never larger than `window`.) Whatever is infinite or NaN
+# is a spike at any time, and does not count as a norm afterwards. Indices count from 0 and come in ascending order.
 
 
 # %% exercise="spike_detector"
@@ -230,7 +230,7 @@ explore(figures.gradient_spikes, factor=(1.5, 20.0, 0.5), clip=Log(0.1, 10.0))
 #
 # ### Exercise 2 · Clip  (3 points · 7 min · ●●)
 #
-# Return the clipped gradients and the norm *before* clipping. Leave the inputs as they are. If the norm is infinite or NaN, raise `ValueError`: there is no direction to keep.
+# Return the clipped gradients and the norm *before* clipping. Leave the inputs as they are. If the norm is infinite or NaN, raise `ValueError`: there is no direction to keep. (By hand: not with `torch.nn.utils`.)
 
 
 # %% exercise="clip_by_global_norm"
@@ -240,7 +240,7 @@ def clip_by_global_norm(gradients: list[Tensor], max_norm: float) -> tuple[list[
     norm = math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
     if not math.isfinite(norm):
         raise ValueError(f"the norm of the gradient is {norm}")
-    factor = min(1.0, max_norm / norm) if norm else 1.0
+    factor = max_norm / max(norm, max_norm)  # which bears a norm of 0
     return [factor * gradient for gradient in gradients], norm
     ### END SOLUTION
 
@@ -333,8 +333,8 @@ def z_loss(logits: Float[Tensor, "n v"], targets: Int[Tensor, " n"], alpha: floa
     """The mean of −log P + α (log Z)², and its gradient (n, v)."""
     ### BEGIN SOLUTION
     n = len(targets)
-    log_z = logits.logsumexp(dim=-1, keepdim=True)
-    right = logits.gather(-1, targets[:, None])
+    log_z = logits.logsumexp(dim=1, keepdim=True)
+    right = logits.gather(1, targets[:, None])
     loss = (log_z - right + alpha * log_z.square()).mean()
     gradient = (logits - log_z).exp() * (1 + 2 * alpha * log_z)
     gradient[torch.arange(n), targets] -= 1
@@ -358,9 +358,9 @@ check(z_loss, hidden=True)
 # %% exercise="log_z_after"
 log_z_after = None  # a number in place of None
 ### BEGIN SOLUTION
-_logits = torch.tensor([[5.0, 4.0, 3.0]], dtype=torch.float64)
+_logits = torch.tensor([[5.0, 4.0, 3.0]])
 _, _gradient = z_loss(_logits, torch.tensor([0]), 0.1)
-log_z_after = (_logits - 0.5 * _gradient).logsumexp(dim=-1).item()
+log_z_after = (_logits - 0.5 * _gradient).logsumexp(dim=1).item()
 ### END SOLUTION
 
 # %% check="log_z_after"
