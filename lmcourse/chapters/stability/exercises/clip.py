@@ -147,7 +147,7 @@ def as_one_long_vector(gradients: list[Tensor], max_norm: float) -> Clipped:
 
 
 @clip_by_global_norm.variant
-def with_the_epsilon_of_torch(gradients: list[Tensor], max_norm: float) -> Clipped:
+def with_the_epsilon_of_torch(gradients: list[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
     norm = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]).square().sum().sqrt()
     if not torch.isfinite(norm):
         raise ValueError("there is no direction to keep")
