@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from random import Random
 from statistics import fmean, median, median_high, median_low
+from typing import Any
 
 import numpy as np
 
@@ -173,7 +174,7 @@ def upper_of_two(norms: list[float], factor: float, window: int, fewest: int) ->
 def with_numpy(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     values = np.array(norms)
     finite = np.isfinite(values)
-    spikes = set(np.flatnonzero(~finite))
+    spikes: set[Any] = set(np.flatnonzero(~finite))
     for step in np.flatnonzero(finite):
         before = values[:step][finite[:step]]
         if len(before) >= fewest and values[step] > factor * np.median(before[-window:]):
