@@ -325,7 +325,7 @@ predict("ten_on_top")
 #
 # ### Exercise 3 · z-loss and its gradient  (4 points · 10 min · ●●●)
 #
-# `logits` is `(n, v)`, `targets` is `(n,)`. Return the mean of $L$ over the $n$ tokens, and its gradient with respect to the logits, by hand: autograd is not allowed. It must bear logits of 200.
+# `logits` is `(n, v)`, `targets` is `(n,)`. Return the mean of $L$ over the $n$ tokens, and its gradient with respect to the logits, both in the dtype of the logits. Find the gradient by hand: autograd is not allowed, the functions of `torch` and `F` are. It must bear logits of 200.
 
 
 # %% exercise="z_loss"
@@ -389,7 +389,7 @@ predict("doubled_weights")
 #
 # ### Exercise 5 · QK-norm  (3 points · 8 min · ●●)
 #
-# Return the scores `(b, h, s, t)` in the dtype of `q`: RMSNorm on queries and keys, each with its scale, then the scaled product. Queries of 300 in fp16 are among the cases. Do the norm by hand.
+# Return the scores `(b, h, s, t)` in the dtype of `q`: RMSNorm on queries and keys, each with its scale, then the scaled product. Queries of 300 in fp16 are among the cases. Do the norm by hand: torch's `rms_norm`, `layer_norm` and `normalize`, and the modules made of them, are not allowed.
 
 
 # %% exercise="qk_norm"
@@ -520,7 +520,7 @@ explore(figures.soft_cap_curve, cap=[10.0, 30.0, 50.0], logit=(-150.0, 150.0, 5.
 # %% [markdown]
 # ### Exercise 8 · Soft cap and slope  (3 points · 6 min · ●●)
 #
-# Return the capped logits and the slope at each of them, by hand. Raise `ValueError` for a cap that is not positive.
+# Return the capped logits, and the slope at each of them without autograd. Raise `ValueError` for a cap that is not positive.
 
 
 # %% exercise="soft_cap"
@@ -683,7 +683,7 @@ explore(figures.loss_scale_history, start=Log(1.0, 2.0**30, 2), interval=(10, 30
 # ### Exercise 9 · A loss scaler  (4 points · 10 min · ●●●)
 #
 # Write a class with an attribute `scale` and a method `unscale`, which is called once per step with the fp16 gradients of the *scaled* loss. If all are finite it returns them in float32, divided by the scale they were made with; if not, it returns `None`: the update is left out. Either way it then
-# adapts `scale` as above, and after doubling or an overflow it counts from 0.
+# adapts `scale` as above, and after doubling or an overflow it counts from 0. (Torch's own scaler, in `torch.amp`, is not allowed.)
 
 
 # %% exercise="LossScaler"
