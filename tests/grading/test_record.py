@@ -18,6 +18,7 @@ from nbformat.v4 import new_code_cell
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.cells import METADATA_KEY
+from lmcourse.grading.grader import GradingOptions
 from lmcourse.grading.record import record
 from lmcourse.grading.result import SubmissionResult
 from tests.grading.real_course import RealCourse
@@ -44,7 +45,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> GradedOnce:
     (course.root / "submitted" / "dan" / course.chapter.id).mkdir(parents=True)
     course.submit("fay [2]", course.solved())
     (course.submit("eve", course.partly(SOME[0])).parent / "timestamp.txt").write_text("2026-03-01 12:00:00 UTC")
-    ran = course.grade()
+    ran = course.grade("--workers", "1")
     assert ran.returncode == 0, ran.stderr
     course.first = {one["student"]: one for one in json.loads(ran.stdout)}
     return course
@@ -116,8 +117,8 @@ def test_what_was_handed_in_anew_is_graded_anew_and_nothing_else(course: GradedO
 
 
 def again(course: RealCourse, **how: bool) -> list[SubmissionResult]:
-    """Grade in this process, which is quicker."""
-    return record([course.root / "submitted"], course=course.root, **how)
+    """Grade in this process and with one worker, which is quicker for a few."""
+    return record([course.root / "submitted"], course=course.root, options=GradingOptions(workers=1), **how)
 
 
 def slow(course: RealCourse, seconds: float) -> NotebookNode:
@@ -158,7 +159,7 @@ def test_a_run_that_is_killed_is_finished_by_the_next_one(tmp_path: Path) -> Non
     while processes_in(tmp_path):  # the workers notice, and end with what they were at
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    ran = course.grade()
+    ran = course.grade("--workers", "1")
     assert ran.returncode == 0, ran.stderr
     assert course.marks() == {f"student{number}": course.expected(SOME) for number in range(4)}
     assert {name: files(course.graded(name).parent) for name in done} == before
