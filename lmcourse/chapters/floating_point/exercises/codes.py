@@ -35,6 +35,9 @@ def _fixed_codes() -> list[Case]:
     cases += [case("infinity and NaN", code, 4, 3) for code in (0x78, 0x7E)]
     cases += [case("formats nobody has built", code, 2, 1) for code in (0b0001, 0b1010, 0b1101, 0b0111)]
     cases += [case("formats nobody has built", code, 2, 2, has_infinity=False) for code in (0b01100, 0b11111)]
+    cases += [
+        case("formats nobody has built", code, 6, 3, has_infinity=False) for code in (0b0_011111_111, 0b1_111111_111)
+    ]
     cases += [case("formats nobody has built", 0b1_000000_001, 6, 3), case("formats nobody has built", 1, 3, 4)]
     too_large = [case("codes that do not fit", code, 5, 10) for code in (2**16, 2**16 + 0x3C00, 2**17)]
     return [*cases, *too_large, case("codes that do not fit", -1, 4, 3), case("codes that do not fit", 256, 4, 3)]
@@ -182,7 +185,7 @@ def any_code_accepted(bits: int, exponent_bits: int, mantissa_bits: int, has_inf
 
 
 @decode_bits.variant
-def from_its_digits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+def from_its_digits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> Any:
     digits = f"{bits:0{1 + exponent_bits + mantissa_bits}b}"
     if bits < 0 or len(digits) > 1 + exponent_bits + mantissa_bits:
         raise ValueError("too many bits")
@@ -236,7 +239,7 @@ def bit_by_bit(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: 
 
 
 @decode_bits.variant
-def as_an_integer_times_a_power(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+def as_an_integer_times_a_power(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> Any:
     if bits >> 1 + exponent_bits + mantissa_bits:  # a negative integer stays one, however far it is shifted
         raise ValueError("does not fit")
     top = 1 << exponent_bits + mantissa_bits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 import numpy as np
 import torch
@@ -152,7 +153,7 @@ def relative_error(a: Tensor, b: Tensor, accumulator: str) -> float:
 
 
 @dot_product_error.variant
-def with_numpy(a: Tensor, b: Tensor, accumulator: str) -> np.float64:
+def with_numpy(a: Tensor, b: Tensor, accumulator: str) -> Any:
     products = a.numpy().astype(accumulator) * b.numpy().astype(accumulator)
     total = np.cumsum(products, dtype=accumulator)[-1:].astype(np.float64).sum()
     return np.abs(total - np.dot(a.double().numpy(), b.double().numpy()))

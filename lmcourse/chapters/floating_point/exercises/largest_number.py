@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
 from lmcourse.exercises.cases import Case, case
@@ -107,7 +108,7 @@ def as_whole_numbers(exponent_bits: int, mantissa_bits: int, has_infinity: bool 
 
 
 @max_finite.variant
-def one_gap_below_the_power(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+def one_gap_below_the_power(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> Any:
     exponent = 2 ** (exponent_bits - 1) - 1
     if not has_infinity:
         exponent += 1

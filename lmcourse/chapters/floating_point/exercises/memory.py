@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
 import numpy as np
 import torch
@@ -95,7 +96,7 @@ def by_the_digits_of_the_name(shape: list[int], dtype: str) -> float:
 
 
 @tensor_bytes.variant
-def axis_by_axis(shape: list[int], dtype: str) -> int:
+def axis_by_axis(shape: list[int], dtype: str) -> Any:
     if shape:
         return shape[-1] * axis_by_axis(shape[:-1], dtype)
     return torch.zeros((), dtype=getattr(torch, dtype)).element_size()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 from lmcourse import numerics
 from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
@@ -161,7 +162,7 @@ def by_adding_and_taking_away(x: float, exponent_bits: int, mantissa_bits: int) 
 
 
 @round_to.variant
-def between_its_neighbours(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+def between_its_neighbours(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
     if math.copysign(1, x) < 0:
         return -between_its_neighbours(-x, exponent_bits, mantissa_bits)
     bias = (1 << exponent_bits - 1) - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
 import numpy as np
 import torch
@@ -167,7 +168,7 @@ def with_a_logarithm(logits: Tensor) -> Tensor:
 
 
 @stable_softmax.variant
-def row_by_row(logits: Tensor) -> Tensor:
+def row_by_row(logits: Tensor) -> Any:
     if logits.dim() > 1:
         return torch.stack([row_by_row(row) for row in logits])
     total = torch.zeros((), dtype=logits.dtype)

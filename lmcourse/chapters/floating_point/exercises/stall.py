@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
 from lmcourse import numerics
 from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
@@ -13,7 +14,8 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _stall_cases(random: Random) -> list[Case]:
-    exact = [numerics.round_to(random.uniform(0.51, 0.99) * 2.0 ** random.randint(-7, -1), ieee(5, 10)) for _ in "12"]
+    fractions = [random.uniform(0.51, 0.69), random.uniform(0.72, 0.99)]
+    exact = [numerics.round_to(fraction * 2.0 ** random.randint(-7, -1), ieee(5, 10)) for fraction in fractions]
     powers = [2.0 ** (sign * random.randint(2, 8)) for sign in (1, -1)]
     return [
         case("powers of two", 0.5, *widths("fp16")),
@@ -126,13 +128,13 @@ def by_doubling(increment: float, exponent_bits: int, mantissa_bits: int) -> flo
 
 
 @stall_point.variant
-def as_an_integer(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+def as_an_integer(increment: float, exponent_bits: int, mantissa_bits: int) -> Any:
     numerator, denominator = increment.as_integer_ratio()
     return (1 << (numerator - 1).bit_length()) * 2 ** (mantissa_bits + 1) / denominator
 
 
 @stall_point.variant
-def by_halving(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+def by_halving(increment: float, exponent_bits: int, mantissa_bits: int) -> Any:
     if increment > 1:
         return 2 * by_halving(increment / 2, exponent_bits, mantissa_bits)
     if increment <= 0.5:
