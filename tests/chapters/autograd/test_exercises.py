@@ -12,7 +12,8 @@ from lmcourse import autograd
 from lmcourse.accounting.counter import count_flops
 from lmcourse.chapters.autograd.exercises import EXERCISES
 from lmcourse.chapters.autograd.exercises.engines import Engine
-from lmcourse.chapters.autograd.exercises.sweep import Graph, backward_sweep
+from lmcourse.chapters.autograd.exercises.graphs import Graph
+from lmcourse.chapters.autograd.exercises.sweep import backward_sweep
 from lmcourse.exercises import check_exercise
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.outcome import run_case
