@@ -428,7 +428,7 @@ def numeric_gradient(f, x: Tensor, step: float = 1e-5) -> Tensor:
     """The gradient of f at x by central differences, one element at a time."""
     ### BEGIN SOLUTION
     point = x.double().flatten()
-    slopes = torch.zeros_like(point)
+    slopes = torch.empty_like(point)
     for i in range(len(point)):
         above, below = point.clone(), point.clone()
         above[i] += step
@@ -759,7 +759,7 @@ def layernorm_backward(
     normed = centred / s
     g = dy * gain
     dx = (g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)) / s
-    d_gain = einsum(dy, normed, "... d, ... d -> d")
+    d_gain = einsum(dy * normed, "... d -> d")
     d_bias = einsum(dy, "... d -> d")
     return {"x": dx, "gain": d_gain, "bias": d_bias}
     ### END SOLUTION
@@ -812,16 +812,15 @@ predict("kept_for_backward")
 def saved_bytes(forward, parameters: list[Tensor]) -> int:
     """The bytes that autograd keeps of a forward pass, beside the parameters."""
     ### BEGIN SOLUTION
-    sizes, alive = {}, []
+    sizes = {}
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         sizes[storage.data_ptr()] = storage.nbytes()
-        alive.append(tensor)  # so that its address is not used for another one
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        alive.append(forward())
+        forward()
     known = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     return sum(size for address, size in sizes.items() if address not in known)
     ### END SOLUTION
