@@ -26,7 +26,7 @@ import torch
 
 from lmcourse.accounting import machine, timing
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.formats import BYTES, DTYPES
+from lmcourse.accounting.formats import BYTES_PER_NUMBER, DTYPES
 from lmcourse.accounting.intensity import compute_bound_tokens, decode_attention_intensity, matmul_intensity
 from lmcourse.accounting.latency import forward_operations
 from lmcourse.accounting.mfu import throughput_mfu
@@ -339,7 +339,7 @@ check(roofline, hidden=True)
 # hundreds of megabytes pass between two uses of a matrix.
 
 # %% tags=["nbval-ignore-output", "because it shows a roofline measured on this machine"]
-dtype, size = DTYPES[number], BYTES[number]
+dtype, size = DTYPES[number], BYTES_PER_NUMBER[number]
 flush = timing.cache_flusher(device)
 
 
