@@ -14,6 +14,7 @@ from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
 from lmcourse.grading.examination.code_cells import cells_of, why_not_python
 from lmcourse.grading.examination.expectations import expectations
+from lmcourse.grading.examination.graded_text import in_our_words, without_results
 from lmcourse.grading.examination.launchers import Launcher
 from lmcourse.grading.examination.missing_answers import is_missing, why_missing
 from lmcourse.grading.examination.notebook_process import LostError, NotebookProcess, Timeouts
@@ -34,7 +35,8 @@ def examine(
 ) -> ExaminationResult:
     """Grade a notebook that is not trusted.
 
-    For honest work the reports are those of `check_exercise(hidden=True)`.
+    For honest work the reports are those of `check_exercise(hidden=True)`, but for the results of the learner's code,
+    which they do not show (see `graded_text`).
 
     Args:
         sources: the code cells of the notebook, in order.
@@ -102,12 +104,14 @@ class _Examination:
         """The report on one exercise. Raises CourseError."""
         expected = expectations(exercise, self.seed)
         outcomes, lost = self._outcomes(exercise, [case for case, _ in expected.cases])
+        outcomes = [in_our_words(outcome, exercise.rules) for outcome in outcomes]
         trials = [
             Trial(case, hidden, outcome, expected.expected(case))
             for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
         forbidden = self.source.forbidden(exercise.name, exercise.rules)
         report = judge(exercise, trials, hidden=True, forbidden=forbidden, guess=expected.guess)
+        report = without_results(report, trials, value=exercise.value)
         return replace(report, diagnosis=reason) if (reason := lost or self._reason(report, outcomes)) else report
 
     def _reason(self, report: Report, outcomes: Sequence[Outcome]) -> str:
