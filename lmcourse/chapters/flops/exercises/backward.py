@@ -134,7 +134,8 @@ def first_layer_and_the_rest(batch: int, widths: list[int], input_grad: bool = F
     first, second, *rest = widths
     if not rest:
         return (4 if input_grad else 2) * batch * first * second
-    return backward_flops(batch, widths[:2], input_grad) + backward_flops(batch, widths[1:], True)
+    back = [first_layer_and_the_rest(batch, widths[:2], input_grad), first_layer_and_the_rest(batch, widths[1:], True)]
+    return sum(back)
 
 
 @backward_flops.variant

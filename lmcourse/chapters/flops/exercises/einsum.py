@@ -27,8 +27,8 @@ def _einsum(pattern: str, first: list[int], second: list[int]) -> int:
         raise ValueError("an axis has two sizes")
     if not (left.keys() | right.keys()) - set(result.split()):
         return 0
-    ones = (torch.ones(shape, dtype=torch.float64) for shape in (first, second))
-    return 2 * int(einops.einsum(*ones, f"{inputs}->"))
+    one, other = (torch.ones(shape, dtype=torch.float64) for shape in (first, second))
+    return 2 * int(einops.einsum(one, other, f"{inputs}->"))
 
 
 def _einsum_cases(random: Random) -> list[Case]:

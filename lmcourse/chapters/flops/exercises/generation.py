@@ -180,6 +180,5 @@ def in_closed_form(prompt: int, new: int, layers: int, d_model: int, vocab_size:
 def arrays_of_passes(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> float:
     keys = np.arange(prompt, prompt + new, dtype=np.float64)
     queries = np.where((keys > prompt) & cache, 1.0, keys)
-    return float(
-        layers * (24 * queries * d_model**2 + 4 * queries * keys * d_model).sum() + new * 2.0 * d_model * vocab_size
-    )
+    layer = (24 * queries * d_model**2 + 4 * queries * keys * d_model).sum()
+    return float(layers * layer) + new * 2.0 * d_model * vocab_size
