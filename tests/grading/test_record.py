@@ -46,7 +46,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> GradedOnce:
     for name in ("fay [2]", "me", course.chapter.id):
         course.submit(name, course.solved())
     (course.submit("eve", course.partly(SOME[0])).parent / "timestamp.txt").write_text("2026-03-01 12:00:00 UTC")
-    ran = course.grade()
+    ran = course.grade("--workers", "1")
     assert ran.returncode == 0, ran.stderr
     course.first = {one["student"]: one for one in json.loads(ran.stdout)}
     return course
@@ -126,8 +126,9 @@ def seed_of(course: RealCourse, student: str) -> int:
 
 
 def again(course: RealCourse, **how: Any) -> list[SubmissionResult]:
-    """Grade in this process, which is quicker."""
-    return record([course.root / "submitted"], course=course.root, **how)
+    """Grade in this process and with one worker, which is quicker for a few."""
+    options = how.pop("options", GradingOptions(workers=1))
+    return record([course.root / "submitted"], course=course.root, options=options, **how)
 
 
 def slow(course: RealCourse, seconds: float) -> NotebookNode:
@@ -168,7 +169,7 @@ def test_a_run_that_is_killed_is_finished_by_the_next_one(tmp_path: Path) -> Non
     while processes_in(tmp_path):  # the workers notice, and end with what they were at
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    ran = course.grade()
+    ran = course.grade("--workers", "1")
     assert ran.returncode == 0, ran.stderr
     assert course.marks() == {f"student{number}": course.expected(SOME) for number in range(4)}
     assert {name: files(course.graded(name).parent) for name in done} == before
@@ -186,7 +187,7 @@ def test_a_forced_run_that_is_stopped_leaves_no_second_seed(course: GradedOnce) 
 
     before = {student: seed_of(course, student) for student in ("ada", "bob 2", "eve")}
     with pytest.raises(KeyboardInterrupt):
-        again(course, force=True, options=GradingOptions(on_progress=stop))
+        again(course, force=True, options=GradingOptions(workers=1, on_progress=stop))
     assert len({seed_of(course, student) for student in before}) == 2
     again(course)
     after = {seed_of(course, student) for student in before}
