@@ -41,5 +41,6 @@ def runs_answers(frame: FrameType) -> bool:
 
 
 FRAMEWORK_MODULES = {
-    f"lmcourse.exercises.{module}" for module in ("checking", "limits", "outcome", "isolated_state", "forbidden_calls")
+    f"lmcourse.exercises.{module}"
+    for module in ("allocations", "checking", "limits", "outcome", "isolated_state", "forbidden_calls")
 }
