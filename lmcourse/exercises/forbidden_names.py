@@ -21,7 +21,7 @@ from typing import Any
 from torch.overrides import resolve_name
 
 Names = tuple[str, ...]
-NO_AUTOGRAD = (".backward", ".requires_grad_", "torch.autograd", "torch.func", "torch.nn")
+NO_AUTOGRAD = (".backward", ".requires_grad_", "torch.autograd", "torch.func")
 """For exercises that ask for a gradient by hand."""
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
