@@ -9,8 +9,8 @@ PREDICTIONS = (
         "loss with respect to all of them cost?",
         options=("about 2 units", "about 96 units, one for each layer", "175 billion units"),
         answer="about 2 units",
-        because="One backward pass gives them all, and costs about two forward passes. How many parameters there are does "
-        "not matter. Section 6 counts.",
+        because="One backward pass gives them all, and costs about two forward passes. How many parameters there are "
+        "does not matter. Section 6 counts.",
     ),
     Prediction(
         "which_grads",
@@ -53,7 +53,7 @@ PREDICTIONS = (
     ),
     Prediction(
         "backward_over_forward",
-        "Without φ the backward pass of y = zW takes the FLOPs of two forward passes, for dW and dz. With φ, z' = φ(zW), "
+        "Without φ the backward pass of y = zW takes the FLOPs of two forward passes, for dW and dz. With z' = φ(zW), "
         "and φ' in both sums: about how many forward passes?",
         options=("2", "2.5", "3", "4"),
         answer="2",

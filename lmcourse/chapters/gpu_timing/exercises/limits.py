@@ -40,7 +40,7 @@ def _cases(random: Random) -> list[Case]:
         case("more than half of both", 768.0, 72.0, 8.0, **toy),
         case("more than half of both", 640.0, 112.0, 8.0, **toy),
         case("copies and the like", 0.0, 96.0, 8.0, **toy),
-        case("large products", 768.0, 0.0, 8.0, **toy),
+        case("large products", 768.0, 8.0, 8.0, **toy),
         case("cannot be", 1025.0, 32.0, 8.0, **toy),
         case("cannot be", 256.0, 129.0, 8.0, **toy),
         case("cannot be", 2048.0, 256.0, 8.0, **toy),
@@ -61,7 +61,7 @@ bound_by = Exercise(
     reference=_limit,
     cases=[
         case("80 % of the peak", 800.0, 20.0, 10.0, peak=100.0, bandwidth=10.0),
-        case("90 % of the bandwidth", 50.0, 90.0, 10.0, peak=100.0, bandwidth=10.0),
+        case("90 % of the bandwidth", 300.0, 90.0, 10.0, peak=100.0, bandwidth=10.0),
         case("60 % of one, 90 % of the other", 600.0, 90.0, 10.0, peak=100.0, bandwidth=10.0),
         case("5 % of one, 2 % of the other", 50.0, 2.0, 10.0, peak=100.0, bandwidth=10.0),
         case("40 % of each", 420.0, 40.0, 10.0, peak=100.0, bandwidth=10.0),

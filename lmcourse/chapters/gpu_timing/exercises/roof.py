@@ -35,7 +35,6 @@ def _cases(random: Random) -> list[Case]:
 
     return [
         case("a copy", [[0.0, 2048.0]], 256.0, 64.0),
-        case("nothing moves", [[1024.0, 0.0]], 256.0, 64.0),
         case("at the ridge", [[1024.0, 256.0], [512.0, 128.0]], 256.0, 64.0),
         case("no kernels", [], 256.0, 64.0),
         case("both kinds", [[1024.0, 64.0], [256.0, 512.0], [768.0, 128.0]], 256.0, 64.0),
