@@ -73,33 +73,43 @@ def check_exercise(
     cases = [(case, False) for case in exercise.cases]
     cases += [(case, True) for case in exercise.hidden(seed)] if hidden else []
 
-    def given(case: Case) -> Outcome:
-        return run_case(answer, case, name=exercise.name, seconds=exercise.seconds, forbid=rules)
+    def given(case: Case, seconds: float) -> Outcome:
+        return run_case(answer, case, name=exercise.name, seconds=seconds, forbid=rules)
 
     def expected(case: Case) -> Outcome:
         return run_case(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS)
 
-    trials = try_cases(cases, given, expected)
+    trials = try_cases(cases, given, expected, exercise.seconds)
     return judge(exercise, trials, hidden=hidden, forbidden=forbidden_in_source(answer, rules))
 
 
 def try_cases(
-    cases: Sequence[tuple[Case, bool]], answer: Callable[[Case], Outcome], reference: Callable[[Case], Outcome]
+    cases: Sequence[tuple[Case, bool]],
+    answer: Callable[[Case, float], Outcome],
+    reference: Callable[[Case], Outcome],
+    seconds: float,
 ) -> list[Trial]:
     """Put every case to an answer and to the reference.
 
-    After the first case that runs out of time the others count as out of time too, unrun.
-
     Args:
         cases: each with whether it is hidden.
-        answer: what a learner's answer gives on a case.
+        answer: what a learner's answer gives on a case within this many seconds.
         reference: what the right one gives.
+        seconds: the time limit of a case.
     """
     trials: list[Trial] = []
-    late: Outcome | None = None
+    late = 0
     for case, hidden in cases:
-        outcome = late or answer(case)
-        if outcome.failure and outcome.failure.kind == "TimeLimitExceeded":
-            late = outcome
+        outcome = answer(case, case_seconds(seconds, late))
+        late += outcome.timed_out
         trials.append(Trial(case, hidden, outcome, reference(case)))
     return trials
+
+
+def case_seconds(seconds: float, late: int) -> float:
+    """The time limit of the next case when so many have run out of time.
+
+    Half as much after each, down to a sixteenth: one slow case costs nothing but itself, and an endless loop is not
+    waited for over and over.
+    """
+    return seconds / (1 << min(late, 4))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from time import monotonic
 
 from lmcourse.exercises.cases import Case
+from lmcourse.exercises.checking import case_seconds
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome
@@ -113,15 +114,14 @@ class _Examination:
     def _reason(self, report: Report, outcomes: Sequence[Outcome]) -> str:
         """What a report on an answer that is not there, or that a broken-off run may have cost, has to say."""
         missing = is_missing(report.exercise, outcomes)
-        if self.ended and (missing or not (report.passed or report.diagnosis)):
+        if self.ended and (missing or not report.passed):
             return self.ended
         return why_missing(report.exercise, self.sources, self.runs, self.cells, self.names) if missing else ""
 
     def _outcomes(self, exercise: Exercise, cases: Sequence[Case]) -> tuple[list[Outcome], str]:
         """What came of each case, and the reason if the process was lost on the way.
 
-        The cases are put in an order that depends on the seed, so that nothing tells public from hidden ones. After
-        the first that runs out of time the others count as out of time too, unrun.
+        The cases are put in an order that depends on the seed, so that nothing tells public from hidden ones.
         """
         outcomes: dict[int, Outcome] = {}
         rest = Outcome()
@@ -130,9 +130,9 @@ class _Examination:
         try:
             process = self._running_process()
             for index in order:
-                rest = outcomes[index] = process.run_case(exercise, cases[index])
-                if rest.failure and rest.failure.kind == "TimeLimitExceeded":
-                    break
+                late = sum(outcome.timed_out for outcome in outcomes.values())
+                seconds = case_seconds(exercise.seconds, late)
+                outcomes[index] = process.run_case(exercise, cases[index], seconds)
         except LostError as error:
             self.close()
             rest = Outcome(failure=error.failure)

@@ -126,17 +126,23 @@ class NotebookProcess:
             self._note("flood", f"{where} printed more than {MAX_CELL_PRINTED_CHARS:,} characters.")
         return outcome
 
-    def run_case(self, exercise: Exercise, case: Case) -> Outcome:
-        """Put a case to the answer. What the case is called, and what is right, is not sent."""
+    def run_case(self, exercise: Exercise, case: Case, seconds: float) -> Outcome:
+        """Put a case to the answer. What the case is called, and what is right, is not sent.
+
+        Args:
+            exercise: what is answered.
+            case: the inputs.
+            seconds: the time limit.
+        """
         request = {
             "name": exercise.name,
             "value": exercise.value,
             "case": case_to_plain(case),
-            "seconds": exercise.seconds,
+            "seconds": seconds,
             "forbid": list(exercise.rules),
         }
         where = f"`{exercise.name}`"
-        return self._parse(outcome_from_plain, self._ask(request, exercise.seconds + self.timeouts.grace, where), where)
+        return self._parse(outcome_from_plain, self._ask(request, seconds + self.timeouts.grace, where), where)
 
     def _ask(self, request: dict[str, Plain], seconds: float, where: str) -> Plain:
         """Send a request and wait for its answer, in time and with its number; anything else ends the process."""
