@@ -2,17 +2,21 @@
 
 `solutions/` is the reference: each cell runs, and its output must be the one that is stored.
 
-`notebooks/` is handed out without outputs, so nothing is compared there. What is proved is that every cell
-runs; only an exercise may raise, in the cell for its answer or the check under it, and only what a stub raises.
+`notebooks/` is handed out without outputs, so nothing is compared there. What is proved is that every cell runs with
+the stubs in place, so the cells that no stub reaches are left to the solution; only an exercise may raise, in the cell
+for its answer or the check under it, and only what a stub raises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.nbval.release import code_of, shown_by_the_solution
 
 HERE = Path(__file__).parent
 
@@ -20,6 +24,19 @@ collect_ignore = ["notebooks/welcome.ipynb"]  # written by `lmcourse lab`, from 
 
 UNSOLVED = ("NotImplementedError", "AssertionError", "NameError")
 """What the cells of an open exercise raise: the stub, its check, a name that nobody has defined."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
+    """Leave out the cells of the release that do there what the solution shows."""
+    left_out = []
+    cells = [item for item in items if hasattr(item, "cell") and item.path.is_relative_to(HERE / "notebooks")]
+    for path, found in groupby(cells, lambda item: item.path):
+        solution = HERE / "solutions" / path.relative_to(HERE / "notebooks")
+        if solution.exists():
+            numbers = shown_by_the_solution(code_of(path), code_of(solution))
+            left_out += [item for item in found if item.cell_num in numbers]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(wrapper=True)

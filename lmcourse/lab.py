@@ -17,8 +17,9 @@ from lmcourse.errors import CourseError
 from lmcourse.root import find_root
 from lmcourse.welcome import write_welcome
 
-SETTINGS = Path(__file__).parent / "jupyter"
-"""Our defaults for JupyterLab's settings: no question about news on the first start."""
+JUPYTER = Path(__file__).parent / "jupyter"
+"""What we add to JupyterLab: defaults for its settings (no question about news on the first start, long lines of code
+wrapped), and an extension that gives figures and controls what a screen reader says."""
 
 
 def main(args: Sequence[str] = ()) -> int:
@@ -87,10 +88,9 @@ def jupyter_arguments(
 
 
 def environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Environment variables added for JupyterLab: our settings, and `lmcourse` in its terminals."""
-    settings = [str(SETTINGS), *filter(None, [env.get("JUPYTER_CONFIG_PATH")])]
-    programs = [str(Path(sys.executable).parent), *filter(None, [env.get("PATH")])]
-    return {"JUPYTER_CONFIG_PATH": os.pathsep.join(settings), "PATH": os.pathsep.join(programs)}
+    """Environment variables added for JupyterLab: our settings and extension, and `lmcourse` in its terminals."""
+    ours = {"JUPYTER_CONFIG_PATH": JUPYTER, "JUPYTER_PATH": JUPYTER, "PATH": Path(sys.executable).parent}
+    return {name: os.pathsep.join([str(first), *filter(None, [env.get(name)])]) for name, first in ours.items()}
 
 
 def has_display(env: Mapping[str, str], platform: str) -> bool:

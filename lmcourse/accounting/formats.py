@@ -8,7 +8,7 @@ import torch
 
 Format = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"]
 
-BYTES: dict[Format, float] = {
+BYTES_PER_NUMBER: dict[Format, float] = {
     "fp64": 8,
     "fp32": 4,
     "tf32": 4,

@@ -7,7 +7,7 @@ of a whole model.
 from __future__ import annotations
 
 from lmcourse.accounting.accelerator import Accelerator
-from lmcourse.accounting.formats import BYTES, Format
+from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 
 
 def matmul_intensity(tokens: int, inputs: int, outputs: int, precision: Format = "bf16") -> float:
@@ -17,13 +17,13 @@ def matmul_intensity(tokens: int, inputs: int, outputs: int, precision: Format =
     tokens, as in decoding, and at most D/p for many, as in training.
     """
     moved = tokens * inputs + inputs * outputs + tokens * outputs
-    return 2 * tokens * inputs * outputs / (BYTES[precision] * moved)
+    return 2 * tokens * inputs * outputs / (BYTES_PER_NUMBER[precision] * moved)
 
 
 def elementwise_intensity(operations: float, precision: Format = "bf16") -> float:
     """FLOPs per byte of C operations on each number, which is read and written: C/(2p). Always limited by memory, so it
     pays to do several at once (fusion)."""
-    return operations / (2 * BYTES[precision])
+    return operations / (2 * BYTES_PER_NUMBER[precision])
 
 
 def decode_attention_intensity(sharing: int, precision: Format = "bf16") -> float:
@@ -32,7 +32,7 @@ def decode_attention_intensity(sharing: int, precision: Format = "bf16") -> floa
     A key is read once for all the query heads that share it (`sharing` = heads / kv_heads); each multiplies it, and
     its value, once.
     """
-    return 2 * sharing / BYTES[precision]
+    return 2 * sharing / BYTES_PER_NUMBER[precision]
 
 
 def compute_bound_tokens(width: int, accelerator: Accelerator, precision: Format = "bf16") -> float:
@@ -40,5 +40,5 @@ def compute_bound_tokens(width: int, accelerator: Accelerator, precision: Format
 
     (2/p) · n·D/(2n + D) = λ, so n = λ·p·D/(2·(D − λ·p)) with λ the accelerator's ridge.
     """
-    bound = accelerator.ridge(precision) * BYTES[precision]
+    bound = accelerator.ridge(precision) * BYTES_PER_NUMBER[precision]
     return bound * width / (2 * (width - bound)) if width > bound else float("inf")

@@ -11,7 +11,7 @@ from collections import Counter
 from math import ceil
 
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.formats import BYTES, Format
+from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
@@ -69,14 +69,14 @@ def batch_where_cache_exceeds_weights(config: TransformerConfig, seq_len: int, *
 
     With 12 · d² parameters per layer and a key head per query head it needs 6 · d tokens in all texts together.
     """
-    weights = ceil(BYTES[precision] * count_parameters(config).total)
+    weights = ceil(BYTES_PER_NUMBER[precision] * count_parameters(config).total)
     return weights // cache_bytes(config, 1, seq_len, precision=precision).total + 1
 
 
 def _layer_bytes(layer: LayerConfig, d_model: int, precision: Format) -> int:
     """A token's key and value in one layer."""
     attention = layer.attention
-    return int(2 * attention.key_heads * attention.head_width(d_model) * BYTES[precision])
+    return int(2 * attention.key_heads * attention.head_width(d_model) * BYTES_PER_NUMBER[precision])
 
 
 def _kind(pattern: AttentionPattern) -> str:

@@ -18,7 +18,7 @@ from typing import Literal
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.flops import Logits, forward_flops
-from lmcourse.accounting.formats import BYTES, Format
+from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.matrices import LinearShape, embedding_projection_matrices, head_matrices, layer_matrices
 from lmcourse.accounting.pairs import Pairs, num_key_slots
 from lmcourse.models.config import TransformerConfig
@@ -97,7 +97,9 @@ def forward_operations(
     moved = _layers_moved(config, batch, seq_len, past)
     moved["ends"] += sum(_product([matrix], tokens) for matrix in embedding_projection_matrices(config))
     moved["ends"] += sum(_product([matrix], outputs) for matrix in head_matrices(config))
-    return {group: Operation(flops[group], int(numbers * BYTES[precision])) for group, numbers in moved.items()}
+    return {
+        group: Operation(flops[group], int(numbers * BYTES_PER_NUMBER[precision])) for group, numbers in moved.items()
+    }
 
 
 def roofline_seconds(operations: dict[str, Operation], accelerator: Accelerator, precision: Format) -> Breakdown[float]:

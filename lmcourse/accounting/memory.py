@@ -13,7 +13,7 @@ from math import ceil
 from lmcourse.accounting.activations import predict_block_bytes, predict_saved_bytes
 from lmcourse.accounting.activations.model import ActivationCheckpointing, Form
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.formats import BYTES, Format
+from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.parallel import ONE_DEVICE, Layout, state_memory
 from lmcourse.accounting.parameters import count_parameters
@@ -83,7 +83,7 @@ def inference_memory(
     Raises:
         ValueError: as in `cache_bytes`.
     """
-    weights = BYTES[precision] * count_parameters(config).total / (layout.tensor * layout.pipeline)
+    weights = BYTES_PER_NUMBER[precision] * count_parameters(config).total / (layout.tensor * layout.pipeline)
     heads = min(layout.tensor, *(layer.attention.key_heads for layer in config.layers))
     cache = cache_bytes(config, batch, seq_len, precision=precision).total / (heads * layout.pipeline)
     return Breakdown({"weights": ceil(weights), "KV cache": ceil(cache)})

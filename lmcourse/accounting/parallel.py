@@ -19,7 +19,7 @@ from math import ceil
 from typing import Literal
 
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.formats import BYTES, Format
+from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.recipes import Recipe
 from lmcourse.models.config import TransformerConfig
 
@@ -132,7 +132,7 @@ def tensor_parallel_traffic(
     was kept (Korthikanti et al., 2022, §4.2.2).
     """
     branches = len(config.layers) * (2 if config.block.branches == "serial" else 1)
-    size = int(batch * seq_len * config.d_model * BYTES[precision])
+    size = int(batch * seq_len * config.d_model * BYTES_PER_NUMBER[precision])
     once = branches * all_reduce_bytes(size, tensor)
     again = {"backward, inputs again": branches * all_gather_bytes(size, tensor)} if sequence_parallel else {}
     return Breakdown({"forward": once, "backward": once, **again})

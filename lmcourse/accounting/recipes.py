@@ -12,7 +12,7 @@ from math import ceil
 import torch
 
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.formats import BYTES, DTYPES, Format
+from lmcourse.accounting.formats import BYTES_PER_NUMBER, DTYPES, Format
 
 STEP_COUNTER = 4
 """torch's Adam counts its steps in fp32, once per tensor of parameters."""
@@ -83,7 +83,7 @@ class Recipe:
         return Breakdown(parts | ({"step counters": counters} if counters else {}))
 
 
-FP32, BF16 = BYTES["fp32"], BYTES["bf16"]
+FP32, BF16 = BYTES_PER_NUMBER["fp32"], BYTES_PER_NUMBER["bf16"]
 MOMENTS = 2 * FP32
 """Adam's running means of the gradient and of its square (Kingma and Ba, 2015, algorithm 1)."""
 
@@ -117,7 +117,7 @@ _RECIPES = (
         FP32,
         FP32,
         0,
-        2 * (BYTES["int8"] + FP32 / QUANTIZATION_BLOCK_SIZE),
+        2 * (BYTES_PER_NUMBER["int8"] + FP32 / QUANTIZATION_BLOCK_SIZE),
         "fp32",
         "fp32",
         "Dettmers et al., 2022",

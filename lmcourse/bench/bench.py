@@ -16,7 +16,7 @@ import torch
 from lmcourse import device as hardware
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.activations import predict_saved_bytes
-from lmcourse.accounting.formats import BYTES, DTYPES, Format
+from lmcourse.accounting.formats import BYTES_PER_NUMBER, DTYPES, Format
 from lmcourse.accounting.machine import MEASURED_FORMATS, has_units, measure_machine
 from lmcourse.accounting.mfu import mfu
 from lmcourse.accounting.parameters import count_parameters
@@ -169,7 +169,7 @@ def _check_format(device: torch.device, precision: Format | None) -> Format:
 
 
 def _check_memory(entry: Entry, machine: Accelerator, precision: Format) -> None:
-    needed = TRAINING_TENSORS * BYTES[precision] * count_parameters(entry.config).total
+    needed = TRAINING_TENSORS * BYTES_PER_NUMBER[precision] * count_parameters(entry.config).total
     if needed > machine.memory:
         raise CourseError(
             f"Training {entry.name} takes {hardware.gib(int(needed))} for weights, gradients and moments; "

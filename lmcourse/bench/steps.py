@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.flops import forward_flops
-from lmcourse.accounting.formats import BYTES, Format
+from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.latency import forward_operations, roofline_seconds
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.timing import Timing
@@ -66,7 +66,7 @@ def predict_training(
 ) -> tuple[int, float]:
     """Bytes moved and seconds of a training step: the forward pass three times, and AdamW at the memory bandwidth."""
     operations = forward_operations(config, batch, seq_len, precision=precision, logits="all")
-    update = int(ADAM_TRAFFIC * BYTES[precision] * count_parameters(config).total)
+    update = int(ADAM_TRAFFIC * BYTES_PER_NUMBER[precision] * count_parameters(config).total)
     moved = 3 * sum(operation.moved for operation in operations.values()) + update
     return moved, 3 * roofline_seconds(operations, machine, precision).total + update / machine.bandwidth
 

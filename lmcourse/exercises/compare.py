@@ -62,6 +62,8 @@ def difference(
         return _dict_difference(expected, received, tolerance, reveal)
     if type(expected) in (int, float):
         return _number_difference(expected, received, tolerance, reveal)
+    if isinstance(expected, bool) and isinstance(received, Tensor) and received.ndim == 0:
+        received = received.item() if received.dtype == torch.bool else received
     if type(expected) is type(received) and expected == received:
         return None
     return _mismatch_line(expected, received, reveal)

@@ -36,5 +36,6 @@ def is_framework(frame: FrameType) -> bool:
 
 
 FRAMEWORK_MODULES = {
-    f"lmcourse.exercises.{module}" for module in ("checking", "limits", "outcome", "isolated_state", "forbidden_calls")
+    f"lmcourse.exercises.{module}"
+    for module in ("allocations", "checking", "limits", "outcome", "isolated_state", "forbidden_calls")
 }

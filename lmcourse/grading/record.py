@@ -24,12 +24,10 @@ from lmcourse.grading.config import configure
 from lmcourse.grading.environment import SEED, run_seed
 from lmcourse.grading.grader import GradingOptions, grade_all
 from lmcourse.grading.intake.submissions import (
-    ME,
     Assignment,
     Submission,
     assignments,
     find_submissions,
-    student_id_problem,
 )
 from lmcourse.grading.result import SubmissionResult, submission_result
 from lmcourse.grading.workspace import NbgraderWorkspace, read_graded
@@ -63,19 +61,18 @@ def record(
     """
     course, options = course.resolve(), options or GradingOptions()
     submissions = find_submissions(paths, assignments(course))
-    if any(each.student == ME for each in submissions):
+    if any(each.own for each in submissions):
         raise CourseError("--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself.")
     results: dict[Submission, SubmissionResult] = {}
     with _work_folder(course) as folder:
         for assignment in dict.fromkeys(each.assignment for each in submissions):
             mine = [each for each in submissions if each.assignment == assignment]
-            usable = [each for each in mine if assignment and not student_id_problem(each.student)]
-            if assignment and usable:
+            if assignment:
                 recorder = AssignmentRecorder(assignment, nbgrader_configuration(course, db), folder / assignment.id)
-                results |= recorder.record(usable, options, force=force)
-            for each in mine:
-                why = student_id_problem(each.student) or each.problem
-                results.setdefault(each, SubmissionResult(each.student, "", 0.0, 0.0, reason=why))
+                results |= recorder.record(mine, options, force=force)
+            else:
+                nothing = [SubmissionResult(each.student, "", 0.0, 0.0, reason=each.problem) for each in mine]
+                results |= zip(mine, nothing, strict=True)
     return [results[each] for each in submissions]
 
 

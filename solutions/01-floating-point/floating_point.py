@@ -129,7 +129,8 @@ figures.BitExplorer("fp16", -2.5)
 # $$(-1)^s \cdot 1.f \cdot 2^{e - \text{bias}} \qquad\text{or, if } e = 0, \qquad (-1)^s \cdot 0.f \cdot 2^{1 - \text{bias}}$$
 #
 # With `has_infinity` (IEEE) an exponent of all ones means `math.inf` or `math.nan`; without it (E4M3) only all ones everywhere is
-# NaN. Keep the sign of zero: `-0.0` is not `0.0` here. Raise `ValueError` for a code that does not fit in the bits.
+# NaN. Keep the sign of zero: `-0.0` is not `0.0` here. Raise `ValueError` for a code that does not fit in the bits, negative
+# ones among them. Nothing may reread the bits for you: no `struct`, no `.view`.
 
 # %% exercise="decode_bits"
 def decode_bits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
@@ -198,8 +199,8 @@ explore(figures.range_precision_map, highlight=["bf16", "fp16", "fp32", "fp64", 
 # %% [markdown]
 # ### Exercise 3 · The largest number  (2 points · 5 min · ●●)
 #
-# From the two widths alone: what is the largest finite number of a format? Mind the exponent that is reserved (or, without
-# infinity, is not).
+# From the two widths alone (without `finfo`): what is the largest finite number of a format? Mind the exponent that is reserved
+# (or, without infinity, is not).
 
 # %% exercise="max_finite"
 def max_finite(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
@@ -283,7 +284,7 @@ explore(figures.number_line, format=["e4m3", "e5m2", "fp16"], high=Log(0.0625, 6
 # ### Exercise 5 · The gap at x  (3 points · 7 min · ●●)
 #
 # Return the gap from $|x|$ to the next larger number, in an IEEE format with these widths. At zero and among the subnormals it is
-# the subnormal step.
+# the subnormal step. (`ulp`, `nextafter`, `spacing` and `finfo` of a library are what you are building here: do without.)
 
 # %% exercise="ulp"
 def ulp(x: float, exponent_bits: int, mantissa_bits: int) -> float:
@@ -336,8 +337,8 @@ for steps in (1, 3):
 #
 # ### Exercise 6 · Round  (3 points · 8 min · ●●●)
 #
-# Round `x` to the nearest number of an IEEE format with these widths, ties to even. Subnormals count, overflow gives infinity,
-# and the sign is kept, also that of zero. You may use your `ulp`.
+# Round the finite `x` to the nearest number of an IEEE format with these widths, ties to even. Subnormals count, overflow gives
+# infinity, and the sign is kept, also that of zero. You may use your `ulp`, but no cast: dtypes below float64 round for you.
 
 # %% exercise="round_to"
 def round_to(x: float, exponent_bits: int, mantissa_bits: int) -> float:
@@ -346,8 +347,8 @@ def round_to(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     lowest = 2 - 2 ** (exponent_bits - 1)
     step = 2.0 ** (max(math.frexp(x)[1] - 1, lowest) - mantissa_bits)
     result = round(abs(x) / step) * step
-    largest = (2 - 2.0**-mantissa_bits) * 2.0 ** (2 ** (exponent_bits - 1) - 1)
-    return math.copysign(result if result <= largest else math.inf, x)
+    too_large = 2.0 ** (2 ** (exponent_bits - 1))  # the first power of two that does not exist
+    return math.copysign(result if result < too_large else math.inf, x)
     ### END SOLUTION
 
 
@@ -385,14 +386,14 @@ explore(figures.gradient_histogram, scale=Log(1.0, 65536.0), format=["fp16", "bf
 # ### Exercise 7 · Lost to underflow  (2 points · 4 min · ●●)
 #
 # Return the share (0 to 1) of the *nonzero* values in `gradients` that become zero when rounded to an IEEE format with these widths. A tie
-# at half the smallest subnormal goes to even, that is, to zero.
+# at half the smallest subnormal goes to even, that is, to zero. (At least one value is nonzero.)
 
 # %% exercise="lost_to_underflow"
 def lost_to_underflow(gradients: Tensor, exponent_bits: int, mantissa_bits: int) -> float:
     """The share of nonzero gradients that round to zero."""
     ### BEGIN SOLUTION
     smallest = 2.0 ** (2 - 2 ** (exponent_bits - 1) - mantissa_bits)
-    nonzero = gradients[gradients != 0].double().abs()
+    nonzero = gradients[gradients != 0].abs()
     return (nonzero <= smallest / 2).double().mean().item()
     ### END SOLUTION
 
@@ -475,10 +476,11 @@ def dot_product_error(a: Tensor, b: Tensor, accumulator: str) -> float:
     ### BEGIN SOLUTION
     dtype = getattr(torch, accumulator)
     total = torch.zeros((), dtype=dtype)
-    for product in a.to(dtype) * b.to(dtype):
+    x, y = torch.stack([a, b]).to(dtype)
+    for product in x * y:
         total = total + product
-    exact = (a.double() * b.double()).sum()
-    return (total.double() - exact).abs().item()
+    exact = torch.dot(a.double(), b.double())
+    return abs(total.item() - exact.item())
     ### END SOLUTION
 
 
@@ -588,16 +590,15 @@ explore(figures.softmax_overflow, format=["fp16", "bf16", "fp32"], logit=(-30.0,
 # %% [markdown]
 # ### Exercise 12 · A softmax that cannot blow up  (3 points · 6 min · ●●)
 #
-# Softmax over the last axis, in the dtype of the input, for logits of any size. Do it yourself: torch's own softmax is not
-# allowed here.
+# Softmax over the last axis, in the dtype of the input, for logits of any size. Some may be $-\infty$, though never a whole row:
+# a masked logit, whose probability is 0. Do it yourself, without a library's `softmax` or `logsumexp`.
 
 # %% exercise="stable_softmax"
 def stable_softmax(logits: Tensor) -> Tensor:
     """Softmax over the last axis that never overflows; same shape and dtype as the logits."""
     ### BEGIN SOLUTION
-    shifted = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    weights = (shifted - shifted.amax(dim=-1, keepdim=True)).exp()
-    return (weights / weights.sum(dim=-1, keepdim=True)).to(logits.dtype)
+    weights = (logits - logits.amax(dim=-1, keepdim=True)).exp()
+    return weights / weights.sum(dim=-1, keepdim=True)
     ### END SOLUTION
 
 

@@ -227,7 +227,8 @@ explore(figures.two_paths, x=(-2.0, 2.0, 0.1))
 # $\partial\,\text{node}/\partial\,\text{parent}$; a leaf has an empty dictionary. **The nodes are listed in no particular order.** Return the gradient
 # of `end` with respect to every node of the graph; it is 0 for a node that `end` does not depend on.
 #
-# A function that calls itself would stop at Python's recursion limit. Use a loop.
+# A function that calls itself would stop at Python's recursion limit, and one that follows each path by itself would not stop at all: forty fan-outs
+# in a row are a trillion paths. Use a loop that visits every edge once, and neither `graphlib` nor autograd.
 
 # %% exercise="backward_sweep"
 def backward_sweep(graph: dict[str, dict[str, float]], end: str) -> dict[str, float]:
@@ -276,8 +277,9 @@ check(backward_sweep, hidden=True)
 # ### Exercise 3 · Value  (5 points · 18 min · ●●●)
 #
 # Write the engine. The frame is there, and so are the operations that follow from others. `other` may be a `Value` or a number; the
-# exponent of `**` is a number. Gradients are 0 until `backward` is called, and are those of all nodes the end depends on, afterwards. A
-# chain of 10,000 nodes must work.
+# exponent of `**` is a number. Gradients are 0 until `backward` is called; afterwards every node that the end depends on has its own, and a
+# node beside, which the end does not depend on, still has 0. (`backward` is called once in a graph.) A chain of 10,000 nodes must work, and so must a
+# graph in which a trillion paths lead to the end. Use `math`, not `torch` or `graphlib`.
 
 # %% exercise="Value"
 class Value:
@@ -334,8 +336,8 @@ class Value:
                 stack += [(node, True), *((parent, False) for parent in node.parents)]
         self.grad = 1.0
         for node in reversed(order):
-            for parent, local in zip(node.parents, node.locals, strict=True):
-                parent.grad += local * node.grad
+            for number, parent in enumerate(node.parents):
+                parent.grad += node.locals[number] * node.grad
         ### END SOLUTION
 
     # What follows from the above.
@@ -343,16 +345,16 @@ class Value:
         return self * -1
 
     def __sub__(self, other: "Value | float") -> "Value":
-        return self + as_value(other) * -1
+        return self + -other
 
     def __truediv__(self, other: "Value | float") -> "Value":
-        return self * as_value(other) ** -1
+        return self * other**-1
 
     def __rsub__(self, other: float) -> "Value":
-        return as_value(other) - self
+        return -self + other
 
     def __rtruediv__(self, other: float) -> "Value":
-        return as_value(other) / self
+        return self**-1 * other
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -426,7 +428,7 @@ def numeric_gradient(f, x: Tensor, step: float = 1e-5) -> Tensor:
     """The gradient of f at x by central differences, one element at a time."""
     ### BEGIN SOLUTION
     point = x.double().flatten()
-    slopes = torch.zeros_like(point)
+    slopes = torch.empty_like(point)
     for i in range(len(point)):
         above, below = point.clone(), point.clone()
         above[i] += step
@@ -757,7 +759,7 @@ def layernorm_backward(
     normed = centred / s
     g = dy * gain
     dx = (g - g.mean(-1, keepdim=True) - normed * (g * normed).mean(-1, keepdim=True)) / s
-    d_gain = einsum(dy, normed, "... d, ... d -> d")
+    d_gain = einsum(dy * normed, "... d -> d")
     d_bias = einsum(dy, "... d -> d")
     return {"x": dx, "gain": d_gain, "bias": d_bias}
     ### END SOLUTION
@@ -810,16 +812,15 @@ predict("kept_for_backward")
 def saved_bytes(forward, parameters: list[Tensor]) -> int:
     """The bytes that autograd keeps of a forward pass, beside the parameters."""
     ### BEGIN SOLUTION
-    sizes, alive = {}, []
+    sizes = {}
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         sizes[storage.data_ptr()] = storage.nbytes()
-        alive.append(tensor)  # so that its address is not used for another one
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        alive.append(forward())
+        forward()
     known = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     return sum(size for address, size in sizes.items() if address not in known)
     ### END SOLUTION

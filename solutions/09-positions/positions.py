@@ -391,7 +391,7 @@ predict("far_away")
 #
 # ### Exercise 5 · T5's buckets  (3 points · 10 min · ●●●)
 #
-# Return the bucket of each offset, key minus query: the past is negative. Integers of the same shape come out (int64).
+# Return the bucket of each offset, key minus query: the past is negative. Integers of the same shape come out.
 
 
 # %% exercise="t5_bucket"
@@ -403,9 +403,9 @@ def t5_bucket(
     side = buckets // 2 if bidirectional else buckets
     distance = offset.abs() if bidirectional else (-offset).clamp(min=0)
     exact = side // 2
-    share = torch.log(distance.clamp(min=1) / exact) / math.log(max_distance / exact)
-    far = (exact + share * (side - exact)).long().clamp(max=side - 1)
-    bucket = torch.where(distance < exact, distance, far)
+    share = torch.log(distance.clamp(min=exact) / exact) / math.log(max_distance / exact)
+    steps = (share * (side - exact)).long()  # none for a distance below exact
+    bucket = (distance.clamp(max=exact) + steps).clamp(max=side - 1)
     return bucket + side * (offset > 0) if bidirectional else bucket
     ### END SOLUTION
 
@@ -490,8 +490,8 @@ def alibi_slopes(heads: int) -> Float[Tensor, " heads"]:
     ### BEGIN SOLUTION
     power = 2 ** math.floor(math.log2(heads))
     own = 2.0 ** (-8 / power * torch.arange(1, power + 1))
-    finer = 2.0 ** (-4 / power * torch.arange(1, 2 * power + 1))
-    return torch.cat([own, finer[::2][: heads - power]])
+    borrowed = 2.0 ** (-4 / power * (2 * torch.arange(heads - power) + 1))
+    return torch.cat([own, borrowed])
     ### END SOLUTION
 
 
@@ -508,7 +508,7 @@ check(alibi_slopes, hidden=True)
 # ### Exercise 7 · The bias  (2 points · 6 min · ●●)
 #
 # Return what is added to the scores: $m_h\,(j - i)$ for keys that are not ahead of the query, $-\infty$ for those that
-# are. With more queries than keys raise `ValueError`.
+# are, in the dtype of the slopes. With more queries than keys raise `ValueError`.
 
 
 # %% exercise="alibi_bias"
@@ -628,7 +628,7 @@ print(f"x_mᵀ W_q  R_(n−m) W_k x_n, slip   {(x_m @ w_q) @ turn(w_k @ x_n, n -
 #
 # Turn `x`, whose last two axes are tokens and features, to the given positions. Neighbouring features $2i$ and $2i + 1$
 # are a pair. Compute in float32, whatever comes in, and give back the dtype of `x`. For an odd width raise
-# `ValueError`.
+# `ValueError`. Write it yourself, without `transformers`; so in the next exercise.
 
 
 # %% exercise="rope"
@@ -784,7 +784,7 @@ def is_relative(scores: Float[Tensor, "*batch s t"], tolerance: float = 1e-4) ->
     """Whether the scores are a function of the offset key − query alone."""
     ### BEGIN SOLUTION
     rows, columns = scores.shape[-2:]
-    for offset in range(1 - rows, columns):
+    for offset in range(2 - rows, columns - 1):  # the two in the corners are single scores
         diagonal = scores.diagonal(offset, -2, -1)
         spread = diagonal.amax(dim=-1) - diagonal.amin(dim=-1)  # NaN where all is −∞, and NaN > tolerance is False
         if (spread > tolerance).any():
@@ -856,7 +856,7 @@ predict("no_positions")
 def nope_position_signal(x: Float[Tensor, "b s d"]) -> Float[Tensor, "b s"]:
     """1 / mean square of uniform causal attention: about 1, 2, 3, … for noise."""
     ### BEGIN SOLUTION
-    count = torch.arange(1, x.shape[1] + 1, dtype=x.dtype)
+    count = torch.arange(1, x.shape[1] + 1)
     average = x.cumsum(dim=1) / count[:, None]
     return 1 / average.square().mean(dim=-1)
     ### END SOLUTION

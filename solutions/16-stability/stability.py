@@ -187,8 +187,8 @@ predict("who_saves_whom")
 #
 # ### Exercise 1 · Find the spikes  (3 points · 8 min · ●●)
 #
-# Return the indices of all spikes in `norms`. A norm is a spike if it is *more* than `factor` times the median of the last `window` finite norms before it (spikes among them count too), and if there were at least `fewest` of those. Whatever is infinite or NaN
-# is a spike at any time, and does not count as a norm afterwards.
+# Return the indices of all spikes in `norms`. A norm is a spike if it is *more* than `factor` times the median of the last `window` finite norms before it (spikes among them count too), and if there were at least `fewest` of those. (`fewest` is never larger than `window`.) Whatever is infinite or NaN
+# is a spike at any time, and does not count as a norm afterwards. Indices count from 0 and come in ascending order.
 
 
 # %% exercise="spike_detector"
@@ -230,7 +230,7 @@ explore(figures.gradient_spikes, factor=(1.5, 20.0, 0.5), clip=Log(0.1, 10.0))
 #
 # ### Exercise 2 · Clip  (3 points · 7 min · ●●)
 #
-# Return the clipped gradients and the norm *before* clipping. Leave the inputs as they are. If the norm is infinite or NaN, raise `ValueError`: there is no direction to keep.
+# Return the clipped gradients and the norm *before* clipping. Leave the inputs as they are. If the norm is infinite or NaN, raise `ValueError`: there is no direction to keep. (By hand: not with `torch.nn.utils`.)
 
 
 # %% exercise="clip_by_global_norm"
@@ -240,7 +240,7 @@ def clip_by_global_norm(gradients: list[Tensor], max_norm: float) -> tuple[list[
     norm = math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
     if not math.isfinite(norm):
         raise ValueError(f"the norm of the gradient is {norm}")
-    factor = min(1.0, max_norm / norm) if norm else 1.0
+    factor = max_norm / max(norm, max_norm)  # which bears a norm of 0
     return [factor * gradient for gradient in gradients], norm
     ### END SOLUTION
 
@@ -325,7 +325,7 @@ predict("ten_on_top")
 #
 # ### Exercise 3 · z-loss and its gradient  (4 points · 10 min · ●●●)
 #
-# `logits` is `(n, v)`, `targets` is `(n,)`. Return the mean of $L$ over the $n$ tokens, and its gradient with respect to the logits, by hand: autograd is not allowed. It must bear logits of 200.
+# `logits` is `(n, v)`, `targets` is `(n,)`. Return the mean of $L$ over the $n$ tokens, and its gradient with respect to the logits, both in the dtype of the logits. Find the gradient by hand: autograd is not allowed, the functions of `torch` and `F` are. It must bear logits of 200.
 
 
 # %% exercise="z_loss"
@@ -333,8 +333,8 @@ def z_loss(logits: Float[Tensor, "n v"], targets: Int[Tensor, " n"], alpha: floa
     """The mean of −log P + α (log Z)², and its gradient (n, v)."""
     ### BEGIN SOLUTION
     n = len(targets)
-    log_z = logits.logsumexp(dim=-1, keepdim=True)
-    right = logits.gather(-1, targets[:, None])
+    log_z = logits.logsumexp(dim=1, keepdim=True)
+    right = logits.gather(1, targets[:, None])
     loss = (log_z - right + alpha * log_z.square()).mean()
     gradient = (logits - log_z).exp() * (1 + 2 * alpha * log_z)
     gradient[torch.arange(n), targets] -= 1
@@ -358,9 +358,9 @@ check(z_loss, hidden=True)
 # %% exercise="log_z_after"
 log_z_after = None  # a number in place of None
 ### BEGIN SOLUTION
-_logits = torch.tensor([[5.0, 4.0, 3.0]], dtype=torch.float64)
+_logits = torch.tensor([[5.0, 4.0, 3.0]])
 _, _gradient = z_loss(_logits, torch.tensor([0]), 0.1)
-log_z_after = (_logits - 0.5 * _gradient).logsumexp(dim=-1).item()
+log_z_after = (_logits - 0.5 * _gradient).logsumexp(dim=1).item()
 ### END SOLUTION
 
 # %% check="log_z_after"
@@ -389,7 +389,7 @@ predict("doubled_weights")
 #
 # ### Exercise 5 · QK-norm  (3 points · 8 min · ●●)
 #
-# Return the scores `(b, h, s, t)` in the dtype of `q`: RMSNorm on queries and keys, each with its scale, then the scaled product. Queries of 300 in fp16 are among the cases. Do the norm by hand.
+# Return the scores `(b, h, s, t)` in the dtype of `q`: RMSNorm on queries and keys, each with its scale, then the scaled product. Queries of 300 in fp16 are among the cases. Do the norm by hand: torch's `rms_norm`, `layer_norm` and `normalize`, and the modules made of them, are not allowed.
 
 
 # %% exercise="qk_norm"
@@ -520,7 +520,7 @@ explore(figures.soft_cap_curve, cap=[10.0, 30.0, 50.0], logit=(-150.0, 150.0, 5.
 # %% [markdown]
 # ### Exercise 8 · Soft cap and slope  (3 points · 6 min · ●●)
 #
-# Return the capped logits and the slope at each of them, by hand. Raise `ValueError` for a cap that is not positive.
+# Return the capped logits, and the slope at each of them without autograd. Raise `ValueError` for a cap that is not positive.
 
 
 # %% exercise="soft_cap"
@@ -683,7 +683,7 @@ explore(figures.loss_scale_history, start=Log(1.0, 2.0**30, 2), interval=(10, 30
 # ### Exercise 9 · A loss scaler  (4 points · 10 min · ●●●)
 #
 # Write a class with an attribute `scale` and a method `unscale`, which is called once per step with the fp16 gradients of the *scaled* loss. If all are finite it returns them in float32, divided by the scale they were made with; if not, it returns `None`: the update is left out. Either way it then
-# adapts `scale` as above, and after doubling or an overflow it counts from 0.
+# adapts `scale` as above, and after doubling or an overflow it counts from 0. (Torch's own scaler, in `torch.amp`, is not allowed.)
 
 
 # %% exercise="LossScaler"

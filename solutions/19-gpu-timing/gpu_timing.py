@@ -26,7 +26,7 @@ import torch
 
 from lmcourse.accounting import machine, timing
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.formats import BYTES, DTYPES
+from lmcourse.accounting.formats import BYTES_PER_NUMBER, DTYPES
 from lmcourse.accounting.intensity import compute_bound_tokens, decode_attention_intensity, matmul_intensity
 from lmcourse.accounting.latency import forward_operations
 from lmcourse.accounting.mfu import throughput_mfu
@@ -180,10 +180,7 @@ print(f"512 × 512 in fp32: {product.median * 1e6:,.0f} µs ({low * 1e6:,.0f} to
 def matmul_peak(seconds: dict[int, list[float]]) -> float:
     """The best rate of all runs, in FLOP/s."""
     ### BEGIN SOLUTION
-    rates = [2 * width**3 / min(runs) for width, runs in seconds.items() if runs]
-    if not rates:
-        raise ValueError("nothing was measured")
-    return max(rates)
+    return max(2 * width**3 / run for width, runs in seconds.items() for run in runs)  # of nothing: ValueError
     ### END SOLUTION
 
 
@@ -207,10 +204,7 @@ check(matmul_peak, hidden=True)
 def copy_bandwidth(seconds: dict[int, list[float]], cache: int) -> float:
     """Bytes per second to and from memory, at best."""
     ### BEGIN SOLUTION
-    rates = [2 * size / min(runs) for size, runs in seconds.items() if size > cache]
-    if not rates:
-        raise ValueError("no copy was larger than the cache")
-    return max(rates)
+    return max(2 * size / run for size, runs in seconds.items() if size > cache for run in runs)  # of nothing: ValueError
     ### END SOLUTION
 
 
@@ -272,10 +266,10 @@ for name in ("v100-sxm", "v100s", "a100-40gb", "a100-80gb", "h100"):
 def ridge_point(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
     """FLOPs per byte from which on arithmetic limits: 10.0 for 1 TFLOP/s and 100 GB/s."""
     ### BEGIN SOLUTION
-    units = {"GB/s": 1e9, "TB/s": 1e12, "GiB/s": 2**30, "TiB/s": 2**40}
+    units = {"GB/s": 10**9, "TB/s": 10**12, "GiB/s": 2**30, "TiB/s": 2**40}
     if unit not in units:
         raise ValueError(f"{unit} is not one of {', '.join(units)}")
-    peak = tflops * 1e12 / (2 if sparse else 1)
+    peak = tflops * 10**12 / (2 if sparse else 1)
     return peak / (bandwidth * units[unit])
     ### END SOLUTION
 
@@ -339,7 +333,7 @@ check(roofline, hidden=True)
 # hundreds of megabytes pass between two uses of a matrix.
 
 # %% tags=["nbval-ignore-output", "because it shows a roofline measured on this machine"]
-dtype, size = DTYPES[number], BYTES[number]
+dtype, size = DTYPES[number], BYTES_PER_NUMBER[number]
 flush = timing.cache_flusher(device)
 
 
@@ -393,12 +387,12 @@ for n in (1, 200, 2048, 4_000_000):
 #
 # ### Exercise 6 · Enough tokens  (2 points · 5 min · ●●)
 #
-# An A100 with 312 TFLOP/s and 2.0 TB/s has a ridge of 156 FLOPs per byte. From how many tokens on does arithmetic limit a product with an $8192 \times 8192$ matrix in bf16? (Any precision; within half a per cent counts.)
+# An A100 with 312 TFLOP/s and 2.0 TB/s has a ridge of 156 FLOPs per byte. A product with an $8192 \times 8192$ matrix in bf16 is limited by memory if few tokens pass. What is the first whole number of tokens with which arithmetic limits it?
 
 # %% exercise="enough_tokens"
-enough_tokens = None  # a number or formula in place of None
+enough_tokens = None  # a whole number in place of None
 ### BEGIN SOLUTION
-enough_tokens = 156 * 8192 / (8192 - 2 * 156)
+enough_tokens = 163  # the first beyond 156 · 8192/(8192 − 2 · 156) = 162.2
 ### END SOLUTION
 
 # %% check="enough_tokens"

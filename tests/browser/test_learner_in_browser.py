@@ -94,6 +94,54 @@ def test_every_figure_says_what_it_shows(notebook: Notebook) -> None:
     assert all(texts), texts
 
 
+def test_every_control_says_its_name_and_its_value(notebook: Notebook) -> None:
+    """What a screen reader reads: of a slider in equal ratios the number itself, not its logarithm."""
+    told = 0
+    for slider in notebook.panel.locator(".widget-slider").all():
+        shown = [slider.locator(part).text_content() for part in (".widget-label", ".widget-readout")]
+        handle = slider.locator(".noUi-handle")
+        assert [handle.get_attribute(name) for name in ("aria-label", "aria-valuetext")] == shown
+        told += all(shown)
+    assert told >= 5
+    groups = notebook.panel.locator(".widget-toggle-buttons").all()
+    assert groups
+    for group in groups:
+        assert group.get_attribute("aria-label") == group.locator(".widget-label").text_content()
+        pressed = [button.get_attribute("aria-pressed") for button in group.locator("button").all()]
+        assert sorted(pressed) == [*["false"] * (len(pressed) - 1), "true"]
+
+
+def test_a_figure_without_controls_says_what_it_shows_too(notebook: Notebook) -> None:
+    """JupyterLab itself drops the alt text of a picture that is no widget's."""
+    notebook.run_script(
+        "await app.commands.execute('notebook:insert-cell-below');"
+        "panel.content.activeCell.model.sharedModel.setSource(argument);"
+        "await app.commands.execute('notebook:run-cell');",
+        "figures.number_line()",
+    )
+    picture = notebook.panel.locator(".jp-RenderedImage img[alt]")
+    picture.wait_for()
+    assert str(picture.get_attribute("alt")).startswith("Number line of")
+    notebook.run_script("await app.commands.execute('notebook:delete-cell');")
+
+
+def test_figures_are_dark_in_a_dark_theme(notebook: Notebook) -> None:
+    def filters() -> set[str]:
+        pictures = notebook.panel.locator(".jp-OutputArea img").all()
+        return {picture.evaluate("element => getComputedStyle(element).filter") for picture in pictures}
+
+    assert filters() == {"none"}
+    notebook.run_script("await app.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'});")
+    assert filters() == {"invert(0.9) hue-rotate(180deg)"}
+    notebook.run_script("await app.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'});")
+
+
+def test_long_lines_of_code_are_not_cut(notebook: Notebook) -> None:
+    editors = notebook.panel.locator(".jp-CodeCell .cm-scroller").all()
+    assert len(editors) >= 20
+    assert all(editor.evaluate("element => element.scrollWidth <= element.clientWidth") for editor in editors)
+
+
 def test_each_control_of_each_widget_changes_the_picture(notebook: Notebook) -> None:
     moved = 0
     for cell_id in with_widgets(notebook):

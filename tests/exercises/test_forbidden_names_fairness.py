@@ -52,6 +52,14 @@ def attribute_named_like_a_helper(x: Tensor) -> int:
     return TABLE.norm
 
 
+def softmax(x: Tensor) -> Tensor:
+    return x.exp() / x.exp().sum()
+
+
+def helper_named_like_a_function(x: Tensor) -> Tensor:
+    return softmax(x)
+
+
 def annotations(x: nn.Module) -> nn.Module:
     y: nn.Module = x
     return y
@@ -81,6 +89,7 @@ def raises_inside(x: Tensor) -> float:
         (variable_named_like_a_function, ["builtins.sum"]),
         (parameter_named_like_a_function, ["builtins.max", ".max"]),
         (attribute_named_like_a_helper, [".softmax"]),
+        (helper_named_like_a_function, [".softmax"]),
         (annotations, ["torch", ".Module"]),
         (shows_a_tensor, [".max", ".abs", ".tolist", ".item", "torch.Tensor.max"]),
         (imports_a_submodule, ["torch.utils.data.DataLoader", "torch.nn"]),

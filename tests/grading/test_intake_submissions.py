@@ -135,10 +135,35 @@ def test_a_name_that_cannot_be_printed_is_no_student_s(school: Path, known: dict
     assert "cannot be printed" in other.problem
 
 
-@pytest.mark.parametrize("name", ["-rf", "o'brien", 'quo"te', "two words", "*[x]?", "b" * 255, "élève", "a,b", "{x}"])
-def test_a_name_that_can_be_printed_is(school: Path, known: dict[str, Assignment], name: str) -> None:
+@pytest.mark.parametrize("name", ["b", "two words", "b" * 128, "élève", "a,b", "{x}", "_b", "b.c-d+e@f", "赵敏", "b;c"])
+def test_a_plain_name_is(school: Path, known: dict[str, Assignment], name: str) -> None:
     path = hand_in(school / name / ASSIGNMENT)
     assert found(school, known)[name].notebook == path
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        *((name, "is no plain name") for name in ("<img src=x onerror=alert()>", "a&b", "o'brien", 'quo"te', "*[x]?")),
+        *((name, "is no plain name") for name in ("=1+1", "+1", "-rf", "@sum", ".x", "__x", " a", "a ")),
+        ("me", "means something else here"),
+        (ASSIGNMENT, "means something else here"),
+        ("b" * 129, "more than 128 characters"),
+    ],
+)
+def test_another_name_is_refused_for_that_student_alone(
+    school: Path, known: dict[str, Assignment], name: str, told: str
+) -> None:
+    hand_in(school / name / ASSIGNMENT)
+    (other,) = [each for student, each in found(school, known).items() if student != "alice"]
+    assert (other.assignment, other.own) == (None, False)
+    assert told in other.problem
+
+
+def test_folders_that_a_computer_adds_are_nobody_s(school: Path, known: dict[str, Assignment]) -> None:
+    for name in (".git", "__MACOSX/alice", ".ipynb_checkpoints"):
+        (school / name).mkdir(parents=True)
+    assert list(found(school, known)) == ["alice"]
 
 
 def test_links_to_somebody_else_s_work(school: Path, known: dict[str, Assignment]) -> None:

@@ -6,6 +6,7 @@ import ast
 import errno
 import importlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -231,3 +232,21 @@ def test_exercises_are_hidden_however_a_chapter_is_written(place: str, tmp_path:
     assert (read.stdout, read.returncode) == ("", 1)
     write = subprocess.run([*sandbox, "/usr/bin/touch", room / "mine.py"], capture_output=True, text=True, check=False)
     assert "Read-only" in write.stderr
+
+
+@pytest.mark.parametrize("where", ["/usr/local/share/nbgrader/exchange", f"{sys.prefix}/share/nbgrader/exchange"])
+def test_the_exchange_is_not_there(where: str) -> None:
+    """Where nbgrader's default is, and where somebody without other rights would put it."""
+    root = Path(where)
+    theirs = root / "lmcourse" / "inbound" / "ada+08-attention" / "attention.ipynb"
+    new = next(folder for folder in [*reversed(theirs.parents), theirs] if not folder.exists())
+    try:
+        theirs.parent.mkdir(parents=True, exist_ok=True)
+        theirs.write_text("what ada handed in")
+    except OSError:
+        pytest.skip(f"this user may not write to {root}")
+    try:
+        assert got_outside(reading(theirs)).startswith("DONE")
+        assert got(reading(theirs)) == ABSENT
+    finally:
+        shutil.rmtree(new)

@@ -33,9 +33,10 @@ def test_opens_the_notebooks_on_the_welcome_page() -> None:
 
 def test_our_settings_and_our_programs_come_first_and_replace_nothing() -> None:
     made = lab.environment({"PATH": "/usr/bin", "JUPYTER_CONFIG_PATH": "/mine"})
-    assert made["JUPYTER_CONFIG_PATH"].split(os.pathsep) == [str(lab.SETTINGS), "/mine"]
+    assert made["JUPYTER_CONFIG_PATH"].split(os.pathsep) == [str(lab.JUPYTER), "/mine"]
+    assert made["JUPYTER_PATH"] == str(lab.JUPYTER)
     assert made["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/usr/bin"]
-    assert (lab.SETTINGS / "labconfig" / "default_setting_overrides.json").is_file()
+    assert (lab.JUPYTER / "labconfig" / "default_setting_overrides.json").is_file()
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -27,6 +27,12 @@ ME = "me"
 
 TIMESTAMP = "timestamp.txt"
 """The file beside a notebook in which nbgrader's exchange says when it came."""
+
+NO_CHARACTERS = "<>\"'&*?["
+"""What no student's id may have in it: it would be HTML, or a pattern of names to nbgrader."""
+
+NO_BEGINNINGS = ("=", "+", "-", "@", ".", "__")
+"""What none may begin with: it would be a formula, an option, a hidden folder or one that macOS adds to an archive."""
 
 MAX_STUDENT_ID_CHARS = 128
 """Characters of a student's id in nbgrader's gradebook."""
@@ -56,6 +62,7 @@ class Submission:
         problem: why there is no notebook.
         digest: of the file, for whoever wants to know later whether it has changed.
         timestamp: when it came, as nbgrader's `timestamp.txt` says it.
+        own: whether somebody grades it for themselves; then the student is `ME`.
     """
 
     student: str
@@ -64,6 +71,7 @@ class Submission:
     problem: str = ""
     digest: str = ""
     timestamp: str = ""
+    own: bool = False
 
 
 def assignments(course: Path) -> dict[str, Assignment]:
@@ -92,40 +100,53 @@ def find_submissions(paths: Sequence[Path], known: dict[str, Assignment]) -> lis
     return [submission for path in paths for submission in _submissions_in(path, known)]
 
 
-def student_id_problem(student: str) -> str:
-    """Why the name of a folder cannot be a student's id in the gradebook, or nothing."""
+def student_id_problem(student: str, known: Collection[str] = ()) -> str:
+    """Why the name of a folder cannot be a student's id, or nothing.
+
+    An id is shown in formgrader's pages, in tables that a spreadsheet opens and on command lines, which take some
+    characters for something else.
+
+    Args:
+        student: the name of the folder.
+        known: the ids of the assignments.
+    """
     shown = escaped_name(student)
-    try:
-        student.encode()
-    except UnicodeEncodeError:
-        return f"The folder {shown} has a name that is not UTF-8: rename it."
     if len(student) > MAX_STUDENT_ID_CHARS:
         return f"The folder {shown} has a name of more than {MAX_STUDENT_ID_CHARS} characters: rename it."
-    if not student.isprintable() or student != student.strip() or set(student) & set("*?["):
+    if not student.isprintable():
+        return f"The name of the folder {shown} cannot be printed: give it the student's id as its name."
+    if student == ME or student in known:
+        return f"The folder {shown} has a name that means something else here: give it the student's id as its name."
+    if student != student.strip() or student.startswith(NO_BEGINNINGS) or set(student) & set(NO_CHARACTERS):
         return (
-            f"nbgrader cannot find the folder {shown}, for a *, ?, [, a line break or a space at an end of "
-            "its name: rename it."
+            f"The name of the folder {shown} is no plain name: rename it, without {' '.join(NO_CHARACTERS)}, spaces at "
+            f"an end, and {' '.join(NO_BEGINNINGS)} at the beginning."
         )
     return ""
 
 
 def _submissions_in(path: Path, known: dict[str, Assignment]) -> list[Submission]:
     if path.is_file():
-        return [_own_notebook(path, known)]
+        return [_own(_own_notebook(path, known))]
     if not path.is_dir():
         raise CourseError(f"There is no file or folder {path}.")
     if path.resolve().name in known:
-        found = [_in_assignment_folder(ME, known[path.resolve().name], path)]
+        found = [_own(_in_assignment_folder(ME, known[path.resolve().name], path))]
     else:
-        folders = _folders(path)
-        own = [folder for folder in folders if folder.name in known]
-        found = [_in_assignment_folder(ME, known[folder.name], folder) for folder in own]
-        for student in folders:
-            if student not in own:
-                found += _of_student(student, known, alone=bool(own))
+        students = _folders_of_students(path, known)
+        folders = [folder for folder in _folders(path) if folder not in students]
+        own = [] if students else [folder for folder in folders if folder.name in known]
+        found = [_own(_in_assignment_folder(ME, known[folder.name], folder)) for folder in own]
+        for folder in sorted({*folders, *students}):
+            if folder not in own:
+                found += _of_student(folder, known, alone=bool(own))
     if not found:
         raise CourseError(f"There are no submissions under {path}: expected student/assignment/notebook.ipynb.")
     return found
+
+
+def _own(submission: Submission) -> Submission:
+    return replace(submission, own=True)
 
 
 def _folders(path: Path) -> list[Path]:
@@ -133,6 +154,14 @@ def _folders(path: Path) -> list[Path]:
         return folders_in(path)
     except UnreadableError as error:
         raise CourseError(str(error)) from error
+
+
+def _folders_of_students(path: Path, known: Collection[str]) -> set[Path]:
+    """The folders that hold one of an assignment, whatever they are called: hidden ones and odd ones too."""
+    try:
+        return {place.parent for name in known for place in path.glob(f"*/{name}/")}
+    except OSError as error:
+        raise CourseError(f"The folder {escaped_name(path.name)} cannot be read ({error.strerror}).") from error
 
 
 def _of_student(folder: Path, known: dict[str, Assignment], *, alone: bool) -> Iterator[Submission]:
@@ -144,8 +173,7 @@ def _of_student(folder: Path, known: dict[str, Assignment], *, alone: bool) -> I
     except UnreadableError as error:
         yield Submission(student, None, problem=str(error))
         return
-    if not folder.name.isprintable():
-        problem = f"The name of the folder {student} cannot be printed: give it the student's id as its name."
+    if problem := student_id_problem(folder.name, known):
         yield Submission(student, None, problem=problem)
         return
     for place in places:

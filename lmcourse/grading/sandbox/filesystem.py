@@ -19,8 +19,15 @@ PACKAGE = Path(lmcourse.__file__).resolve().parent
 WORK_DIR = "/submission"
 """The working folder inside: in memory, empty but for the data files, gone at the end."""
 
-SYSTEM_PATHS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
-"""Programs and shared libraries. Of /etc only where they are found: no users, no host names, no passwords."""
+SYSTEM_PATHS = (
+    *("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/bin", "/usr/local/lib"),
+    *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"),
+)
+"""Programs and shared libraries. Of /etc only where they are found: no users, no host names, no passwords. Of /usr
+nothing that people share: nbgrader's exchange, with everybody's submissions, is in /usr/local/share by default."""
+
+PYTHON_PATHS = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg")
+"""What a Python is made of, in its folder. What else lies there may be anything: an exchange below `share`, for one."""
 
 VISIBLE_IN_CHAPTERS = ("__init__.py", "*/__init__.py", "*/figures", "*/figures.py")
 """What of `lmcourse/chapters` a sandboxed program may read."""
@@ -35,14 +42,15 @@ def mounts(more: Iterable[str]) -> Iterator[str]:
     Raises:
         CourseError: the course lies where submissions have to read.
     """
-    shown = python_folders()
+    shown = [part for folder in python_folders() for part in _parts(folder)]
     # bubblewrap would make the folders above a mount for their owner only.
-    for folder in sorted({above for path in (*shown, Path(WORK_DIR)) for above in path.parents} | {Path("/etc")}):
+    for folder in sorted(
+        {above for path in (*shown, *map(Path, SYSTEM_PATHS), Path(WORK_DIR)) for above in path.parents}
+    ):
         yield from ("--perms", "0755", "--dir", str(folder))
     yield from system_mounts()
     yield from ("--proc", "/proc", "--dev", "/dev")
-    for path in shown:
-        yield from ("--ro-bind", str(path), str(path))
+    yield from _as_they_are(shown)
     yield from chapter_mounts()
     yield from more
     yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK_DIR)
@@ -55,7 +63,12 @@ def tmpfs(place: str, size: int) -> tuple[str, ...]:
 
 def system_mounts() -> Iterator[str]:
     """bubblewrap's arguments for the system; today /bin and /lib are mostly links into /usr."""
-    for path in map(Path, SYSTEM_PATHS):
+    yield from _as_they_are(map(Path, SYSTEM_PATHS))
+
+
+def _as_they_are(paths: Iterable[Path]) -> Iterator[str]:
+    """bubblewrap's arguments for these files, folders and links, if they exist."""
+    for path in paths:
         if path.is_symlink():
             yield from ("--symlink", str(path.readlink()), str(path))
         elif path.exists():
@@ -83,6 +96,11 @@ def python_folders(
             "Move the course's folder elsewhere."
         )
     return tuple(folder for folder in _outermost([*folders, package]) if folder != Path("/usr"))
+
+
+def _parts(folder: Path) -> list[Path]:
+    """What is shown of one of `python_folders`: all of our package, and of a Python what it is made of."""
+    return [folder] if folder == PACKAGE else [folder / name for name in PYTHON_PATHS if (folder / name).exists()]
 
 
 def chapter_mounts(package: Path = PACKAGE) -> Iterator[str]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from lmcourse.chapters.autograd.exercises.inputs import grads_of, tracked
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
-from lmcourse.exercises.inputs import normal64
+from lmcourse.exercises.inputs import normal
 
 Grads = dict[str, Tensor]
 
@@ -18,23 +21,28 @@ _FIXED = Random(1)
 
 
 def _batch(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    w1, w2 = tracked(w1, w2)
-    y_hat = (x @ w1.T).sigmoid() @ w2.T
-    loss = ((y_hat - y) ** 2).sum() / 2 / len(x)
-    return dict(zip(("y_hat", "w1", "w2"), grads_of(loss, y_hat, w1, w2), strict=True))
+    """In float64, rounded at the end."""
+    wide1, wide2 = tracked(w1.double(), w2.double())
+    y_hat = (x.double() @ wide1.T).sigmoid() @ wide2.T
+    grads = grads_of(((y_hat - y.double()) ** 2).sum() / 2 / len(x), y_hat, wide1, wide2)
+    return {name: grad.to(x.dtype) for name, grad in zip(("y_hat", "w1", "w2"), grads, strict=True)}
 
 
-def _batches(name: str, random: Random, b: int, d: int, p: int, q: int) -> Case:
-    return case(name, *(normal64(random, *shape) for shape in ((b, d), (p, d), (q, p), (b, q))))
+def _batches(name: str, random: Random, b: int, d: int, p: int, q: int, dtype: torch.dtype = torch.float64) -> Case:
+    return case(name, *(normal(random, *shape, dtype=dtype) for shape in ((b, d), (p, d), (q, p), (b, q))))
 
 
 def _hidden_batches(random: Random) -> list[Case]:
-    d, p, q = (random.randint(2, 5) for _ in range(3))
+    fixed = Random(7)
     return [
-        _batches("other sizes", random, random.randint(2, 9), d, p, q),
-        _batches("other sizes", random, random.randint(2, 9), q, d, p),
-        _batches("a batch of one", random, 1, d, p, q),
-        _batches("one output", random, 4, d, p, 1),
+        _batches("other sizes", fixed, 6, 2, 4, 3),
+        _batches("as many of each", fixed, 3, 3, 3, 3),
+        _batches("a batch of one", fixed, 1, 1, 1, 1),
+        _batches("single precision", fixed, 5, 4, 3, 2, dtype=torch.float32),
+        _batches("other sizes", random, 7, 3, 5, 4),
+        _batches("other sizes", random, 2, 5, 3, 2),
+        _batches("a batch of one", random, 1, 4, 2, 3),
+        _batches("one output", random, 4, 3, 2, 1),
     ]
 
 
@@ -57,6 +65,37 @@ backward_batch = Exercise(
     ],
     forbid=NO_AUTOGRAD,
 )
+
+
+@backward_batch.variant
+def one_example_after_the_other(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> dict[str, Tensor]:
+    rows, dw1, dw2 = [], 0 * w1, 0 * w2
+    for number in range(len(x)):
+        z = 1 / (1 + torch.exp(-(w1 @ x[number])))
+        row = (w2 @ z - y[number]) / len(x)
+        dw2 = dw2 + row[:, None] * z
+        dw1 = dw1 + torch.outer(row @ w2 * z * (1 - z), x[number])
+        rows.append(row)
+    return {"w2": dw2, "w1": dw1, "y_hat": torch.stack(rows)}
+
+
+@backward_batch.variant
+def examples_as_columns(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> dict[str, Tensor]:
+    z = torch.nn.functional.sigmoid(w1 @ x.T)
+    delta = w2 @ z - y.T
+    mean = 1 / x.shape[0]
+    dw1 = (w2.T @ delta * (z - z**2)) @ x * mean
+    return dict(zip(["y_hat", "w1", "w2"], [mean * delta.T, dw1, delta @ z.T * mean], strict=True))
+
+
+@backward_batch.variant
+def in_numpy(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> dict[str, np.ndarray[Any, Any]]:
+    data, first, second, target = (tensor.numpy().astype("float64") for tensor in (x, w1, w2, y))
+    z = np.reciprocal(1 + np.exp(-data @ first.T))
+    delta = (z @ second.T - target) / len(data)
+    slope = delta @ second * z * (1 - z)
+    grads = {"y_hat": delta, "w1": np.einsum("bp,bd->pd", slope, data), "w2": np.einsum("bq,bp->qp", delta, z)}
+    return {name: grad.astype(x.numpy().dtype) for name, grad in grads.items()}
 
 
 @backward_batch.misconception(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from random import Random
 
 import torch
@@ -27,8 +28,12 @@ def _points(random: Random) -> list[Case]:
     def number() -> float:
         return round(random.uniform(-5, 5), 2)
 
-    cases = [case("other points and lines", number(), number(), number(), number()) for _ in range(4)]
-    return [*cases, case("a perfect prediction", 2.0, 1.0 + 2 * (slope := number()), 1.0, slope)]
+    return [
+        case("a perfect prediction", 2.0, 15.0, 1.0, 7.0),
+        case("other points and lines", -4.0, -3.0, -1.5, -0.25),
+        case("other points and lines", 100.0, 3.0, -1.0, 25.0),
+        *(case("other points and lines", number(), number(), number(), number()) for _ in range(2)),
+    ]
 
 
 linear_regression_grads = Exercise(
@@ -51,6 +56,35 @@ linear_regression_grads = Exercise(
     ],
     forbid=NO_AUTOGRAD,
 )
+
+
+@linear_regression_grads.variant
+def one_formula_each(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
+    w1_grad = 2 * x * x * w1 + 2 * x * (w0 - y)
+    return {"w1": w1_grad, **dict.fromkeys(["w0", "u", "y_hat", "z"], 2 * (w0 + w1 * x - y))}
+
+
+@linear_regression_grads.variant
+def local_derivatives_in_a_loop(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
+    grads = {"L": 1.0}
+    path = [("z", "L", 2 * (w0 - y + x * w1)), ("y_hat", "z", 1), ("u", "y_hat", 1), ("w0", "y_hat", 1), ("w1", "u", x)]
+    for node, child, local in path:
+        grads[node] = grads.get(node, 0) + local * grads[child]
+    del grads["L"]
+    return grads
+
+
+@linear_regression_grads.variant
+def exact_fractions(x: float, y: float, w0: float, w1: float) -> dict[str, Fraction]:
+    error = Fraction(w0) + Fraction(w1) * Fraction(x) - Fraction(y)
+    return {name: 2 * error * (Fraction(x) if name == "w1" else 1) for name in ("z", "y_hat", "u", "w0", "w1")}
+
+
+@linear_regression_grads.variant
+def zero_dimensional_tensors(x: float, y: float, w0: float, w1: float) -> dict[str, torch.Tensor]:
+    numbers = torch.tensor([x, y, w0, w1], dtype=torch.float64)
+    z = 2 * (numbers * torch.tensor([w1, -1, 1, 0], dtype=torch.float64)).sum()
+    return {"z": z, "y_hat": z.clone(), "u": z.clone(), "w0": z.clone(), "w1": z * numbers[0]}
 
 
 def _wrong_grads(z: float, *, slope: float = 2.0, u: float = 1.0, w1: float) -> Grads:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,10 +19,11 @@ from lmcourse.exercises.inputs import normal, normal64
 Function = Callable[[Tensor], Tensor]
 
 CUBES = "f = lambda x: (x ** 3).sum()"
+ROWS = "f = lambda x: (x @ x.T)[0, 1] ** 3 / 100"
 MIXED = "f = lambda x: (x.flatten()[0] * x.flatten().tanh()).sum() + (x ** 4).mean()"
 
 
-def _both_sides(f: Function, x: Tensor, step: float) -> tuple[Tensor, Tensor, Tensor]:
+def _both_sides(f: Function, x: Tensor, step: float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
     """f at x and with every element nudged up and down, in float64."""
     points = x.double().flatten()
     nudges = step * torch.eye(len(points), dtype=torch.float64)
@@ -28,18 +31,23 @@ def _both_sides(f: Function, x: Tensor, step: float) -> tuple[Tensor, Tensor, Te
     return torch.stack(above), torch.stack(below), f(x.double())
 
 
-def _central(f: Function, x: Tensor, step: float) -> Tensor:
+def _central(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     above, below, _ = _both_sides(f, x, step)
     return ((above - below) / (2 * step)).reshape(x.shape).to(x.dtype)
 
 
-def _ask(name: str, function: str, x: Tensor, step: float) -> Case:
+def _ask(name: str, function: str, x: Tensor, step: float = 1e-5) -> Case:
     return script(name, f"{function}\nnumeric_gradient(f, x, step)", x=x, step=step)
 
 
 def _functions(random: Random) -> list[Case]:
     fine = 10.0 ** random.randint(-5, -4)
+    near_zero = torch.tensor([4e-6, -3.0], dtype=torch.float64)
     return [
+        script("the step by default", "f = lambda x: x.abs().sum()\nnumeric_gradient(f, x)", x=near_zero),
+        _ask("other shapes", ROWS, normal64(Random(7), 2, 3), 0.02),
+        _ask("other shapes", "f = lambda x: x[0, 0, 1] * x[1, 0, 0] ** 2", normal64(Random(7), 2, 1, 2), 0.1),
+        _ask("one of one", "f = lambda x: x[0] ** 3", torch.tensor([-2.0], dtype=torch.float64), 0.25),
         _ask("other functions", MIXED, normal64(random, 4), 1e-3),
         _ask("other functions", "f = lambda x: x.exp().sum() * x.sum()", normal64(random, 3), 0.05),
         _ask("other shapes", CUBES, normal64(random, 2, 3), 0.01),
@@ -56,12 +64,13 @@ numeric_gradient = Exercise(
     minutes=8,
     difficulty=2,
     reference=_central,
-    tolerance=Tolerance(1e-6, 1e-8),
+    # One unit in the last place of a float32; and float64's rounding of f, over a step of 1e-5.
+    tolerance=Tolerance(2.0**-23, 1e-8),
     cases=[
         _ask("x³ at 2, a large step", CUBES, torch.tensor([2.0], dtype=torch.float64), 0.1),
         _ask("three numbers", CUBES, torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64), 0.01),
         _ask("elements that act together", MIXED, torch.tensor([0.5, 1.0, -1.0], dtype=torch.float64), 1e-3),
-        _ask("a matrix", CUBES, torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64), 0.01),
+        _ask("a matrix", ROWS, torch.tensor([[1.0, 2.0, 0.0], [3.0, -1.0, 0.5]], dtype=torch.float64), 0.1),
         _ask("float32 in, float32 out", CUBES, torch.tensor([0.7, 1.3]), 1e-5),
     ],
     hidden_cases=_functions,
@@ -75,23 +84,55 @@ numeric_gradient = Exercise(
 )
 
 
+@numeric_gradient.variant
+def with_an_identity_matrix(f: Any, x: torch.Tensor, step: float = 1e-5) -> torch.Tensor:
+    nudges = step * torch.eye(x.numel(), dtype=torch.float64).reshape(-1, *x.shape)
+    slopes = [(f(x.double() + nudge) - f(x.double() - nudge)) / step / 2 for nudge in nudges]
+    return torch.stack(slopes).reshape(x.shape).to(x.dtype)
+
+
+@numeric_gradient.variant
+def nudged_and_put_back(f: Any, x: torch.Tensor, step: float = 1e-5) -> torch.Tensor:
+    wide = x.detach().clone().to(torch.float64)
+    flat, result = wide.view(-1), torch.empty_like(x)
+    for number, before in enumerate(flat.tolist()):
+        values = []
+        for sign in (1, -1):
+            flat[number] = before + sign * step
+            values.append(f(wide).item())
+        flat[number] = before
+        result.view(-1)[number] = (values[0] - values[1]) / (2 * step)
+    return result
+
+
+@numeric_gradient.variant
+def by_index_in_numpy(f: Any, x: torch.Tensor, step: float = 1e-5) -> np.ndarray[Any, Any]:
+    point = x.numpy().astype(np.float64)
+    slopes = np.zeros_like(point)
+    for place in np.ndindex(*point.shape):
+        nudge = np.zeros_like(point)
+        nudge[place] = step
+        slopes[place] = 0.5 / step * (float(f(torch.tensor(point + nudge))) - float(f(torch.tensor(point - nudge))))
+    return slopes.astype(x.numpy().dtype)
+
+
 @numeric_gradient.misconception(
     "You take f(x + h) − f(x). That one-sided difference is off by a multiple of h; the central one by h² only."
 )
-def forward_difference(f: Function, x: Tensor, step: float) -> Tensor:
+def forward_difference(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     above, _, here = _both_sides(f, x, step)
     return ((above - here) / step).reshape(x.shape).to(x.dtype)
 
 
 @numeric_gradient.misconception("From x − h to x + h it is two steps: divide by 2h.")
-def divided_by_one_step(f: Function, x: Tensor, step: float) -> Tensor:
+def divided_by_one_step(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     return 2 * _central(f, x, step)
 
 
 @numeric_gradient.misconception(
     "You nudge all elements at once, so every entry is the sum of all derivatives. One element at a time."
 )
-def all_at_once(f: Function, x: Tensor, step: float) -> Tensor:
+def all_at_once(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     points = x.double()
     return ((f(points + step) - f(points - step)) / (2 * step) * torch.ones_like(points)).to(x.dtype)
 
@@ -99,7 +140,7 @@ def all_at_once(f: Function, x: Tensor, step: float) -> Tensor:
 @numeric_gradient.misconception(
     "You do not put a nudged element back before you go on to the next, so later derivatives are taken elsewhere."
 )
-def nudges_stay(f: Function, x: Tensor, step: float) -> Tensor:
+def nudges_stay(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     points = x.double().flatten()
     slopes = []
     for i in range(len(points)):
@@ -116,17 +157,17 @@ def nudges_stay(f: Function, x: Tensor, step: float) -> Tensor:
     "You compute in float32. f(x + h) and f(x − h) agree in nearly all of their seven digits, so their difference is "
     "mostly noise: go to float64 first."
 )
-def in_single_precision(f: Function, x: Tensor, step: float) -> Tensor:
+def in_single_precision(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     nudges = step * torch.eye(x.numel(), dtype=x.dtype)
     above, below = (torch.stack([f(x + sign * n.reshape(x.shape)) for n in nudges]) for sign in (1, -1))
     return ((above - below) / (2 * step)).reshape(x.shape)
 
 
 @numeric_gradient.misconception("The gradient has the shape of x; yours is flat.")
-def flat(f: Function, x: Tensor, step: float) -> Tensor:
+def flat(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     return _central(f, x, step).flatten()
 
 
 @numeric_gradient.misconception("You return float64 whatever came in: compute in it, but give back the dtype of x.")
-def stays_double(f: Function, x: Tensor, step: float) -> Tensor:
+def stays_double(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     return _central(f, x.double(), step)

@@ -3,54 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from random import Random
 
 from lmcourse.chapters.autograd.exercises.engines import Engine, TorchValue
-from lmcourse.exercises.cases import Case, script
+from lmcourse.chapters.autograd.exercises.programs import BESIDE, CHAIN, DETOUR, other_programs
+from lmcourse.chapters.autograd.exercises.right_engines import RIGHT_ENGINES
+from lmcourse.exercises.cases import script
 from lmcourse.exercises.exercise import Exercise
-
-DETOUR = "u = x * 2\nv = u.tanh()\nw = v * 3\nL = u + w\nL.backward()\nL.data\nu.grad\nx.grad"
-ALL = "x = Value({x})\ny = ((x ** 3).tanh() + x.exp() * x.relu()) / (2 - x * 0.1)\ny.backward()\ny.data\nx.grad"
-CHAIN = "x = Value(0.5)\ny = x\nfor _ in range({n}):\n    y = y * {factor} + x\ny.backward()\ny.data\nx.grad"
-
-
-def _random_program(random: Random, length: int) -> str:
-    """A script of `length` operations on three leaves; every node may be used again. Values stay moderate."""
-    names = ["a", "b", "c"]
-    lines = [f"{name} = Value({round(random.uniform(-2, 2), 2)})" for name in names]
-    for number in range(length):
-        left, right = random.choice(names), random.choice(names)
-        lines.append(
-            f"n{number} = "
-            + random.choice(
-                [
-                    f"{left} + {right}",
-                    f"{left} * {right} * 0.5",
-                    f"{left} - {right}",
-                    f"({left} + {right}).tanh()",
-                    f"({left} * 0.5).tanh().exp()",
-                    f"({left}.tanh() + 2) ** {random.choice([-1, 2, 0.5, 3])}",
-                    f"({left} + {round(random.uniform(-1, 1), 2)}).relu()",
-                    f"{left}.tanh() / ({right} ** 2 + 1)",
-                ]
-            )
-        )
-        names.append(f"n{number}")
-    lines.append(f"L = {' + '.join(names)}")
-    return "\n".join([*lines, "L.backward()", "L.data", "a.grad", "b.grad", "c.grad", "n0.grad"])
-
-
-def _programs(random: Random) -> list[Case]:
-    x, y = round(random.uniform(0.2, 2), 2), round(random.uniform(0.2, 2), 2)
-    return [
-        *(script("random graphs", _random_program(random, length)) for length in (4, 8, 12, 16)),
-        script("all operations", ALL.format(x=x)),
-        script("short ways and detours", f"x = Value({y})\n{DETOUR}"),
-        script("long chains", CHAIN.format(n=1_000, factor=round(random.uniform(0.9, 0.99), 3))),
-        script("nodes beside the loss", f"x = Value({x})\nu = x * 5\nL = x * 3\nL.backward()\nu.grad\nx.grad"),
-        script("relu at zero", f"x = Value(0.0)\nL = x.relu() + x * {y}\nL.backward()\nx.grad"),
-    ]
-
 
 Value = Exercise(
     "Value",
@@ -68,9 +26,10 @@ Value = Exercise(
         script("a chain of three", "x = Value(2.0)\ny = x * 3\nL = y * y\nL.backward()\ny.grad\nx.grad"),
         script("used twice by one node", "a = Value(3.0)\nc = a * a + (a + a)\nc.backward()\na.grad"),
         script("a short way and a detour", f"x = Value(0.25)\n{DETOUR}"),
+        script("a node beside the end", BESIDE.format(x=0.5)),
         script("a chain of 10,000 nodes, no recursion", CHAIN.format(n=5_000, factor=0.95)),
     ],
-    hidden_cases=_programs,
+    hidden_cases=other_programs,
     hints=[
         "Each operation knows its local derivatives while it runs: a + b has 1 and 1, a * b has b.data and a.data. "
         "Store them next to the parents.",
@@ -84,11 +43,49 @@ Value = Exercise(
 )
 
 
+Value.equivalent_mutant(
+    "return Value(max(self.data, 0.0), (self,), (float(self.data > 0),)) → "
+    "return Value(max(0.0, self.data), (self,), (float(self.data > 0),))",
+    "They differ for NaN alone, of which nothing is said.",
+)
+Value.equivalent_mutant("return self * -1 → return self / -1", "Dividing by −1 is multiplying by −1.")
+Value.equivalent_mutant(
+    "for node in reversed(order): → for node in list(reversed(order))[:-1]:",
+    "The last node of the order is a leaf, which hands nothing on.",
+)
+
+
+for right_engine in RIGHT_ENGINES:
+    Value.variant(right_engine)
+
+
 @Value.misconception(
     "A node that is used twice keeps only one of its gradients: use += where you write a parent's grad."
 )
 class Overwrites(Engine):
     collected = staticmethod(lambda before, arriving, local: arriving * local)
+
+
+@Value.misconception(
+    "A node that is also used beside the end never becomes ready: you count that use, and nobody takes it off again. "
+    "Count in `backward`, among the nodes that lead to the end."
+)
+class CountsAllUses(Engine):
+    def node(self, data: float, *edges: tuple[Engine, float]) -> Engine:
+        for parent, _ in edges:
+            parent.uses += 1
+        return super().node(data, *edges)
+
+    def order(self) -> list[Engine]:
+        order: list[Engine] = []
+        ready: list[Engine] = [self]
+        while ready:
+            order.append(ready.pop())
+            for parent, _ in order[-1].edges:
+                parent.uses -= 1
+                if parent.uses == 0:
+                    ready.append(parent)
+        return order
 
 
 @Value.misconception("You add the local derivative alone. Multiply it by the gradient of the node it comes from.")

@@ -76,7 +76,7 @@ class Engine:
     """A right engine, in pieces: each wrong one replaces a piece."""
 
     def __init__(self, data: float, edges: tuple[Edge, ...] = ()) -> None:
-        self.data, self.grad, self.edges = float(data), 0.0, edges
+        self.data, self.grad, self.edges, self.uses = float(data), 0.0, edges, 0
 
     def node(self, data: float, *edges: Edge) -> Engine:
         return type(self)(data, edges)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,25 +35,44 @@ def _network(name: str, random: Random, b: int, d: int, p: int, q: int, dtype: t
     )
 
 
+TWICE = "f = lambda: (lambda h: (h.tanh() * h).sum())(x @ w)\nsaved_bytes(f, [w])"
+VIEWS = "f = lambda: (lambda h: (h.T @ h).exp().sum())(x @ w)\nsaved_bytes(f, [w])"
+PART = "f = lambda: (x[1:] @ w).sum()\nsaved_bytes(f, [w])"
+TURNED = "f = lambda: ((x @ w).sigmoid() @ v.T).sum()\nsaved_bytes(f, [w, v])"
+ONE_BLOCK = """\
+block = w.detach()
+first, second = block[1:3].requires_grad_(), block[3:].requires_grad_()
+f = lambda: ((x @ first.T).sigmoid() @ second).sum()
+saved_bytes(f, [second, first])
+"""
+
+
 def _passes(random: Random) -> list[Case]:
+    fixed = Random(7)
+    x, w, v = normal64(fixed, 4, 3), *(_weights(fixed, *shape, dtype=torch.float64) for shape in ((3, 2), (5, 2)))
+    asking = normal64(fixed, 4, 3).requires_grad_()
+    ids = torch.tensor([0, 2, 2, 1])
     b, d, p = (random.randint(2, 9) for _ in range(3))
-    x, w = normal64(random, b, d), _weights(random, d, p, dtype=torch.float64)
-    twice = "f = lambda: (lambda h: (h.tanh() * h).sum())(x @ w)\nsaved_bytes(f, [w])"
-    views = "f = lambda: (lambda h: (h.T @ h).exp().sum())(x @ w)\nsaved_bytes(f, [w])"
-    part = "f = lambda: (x[1:] @ w).sum()\nsaved_bytes(f, [w])"
     return [
-        _network("other sizes", random, b, d, p, 3),
-        _network("other precisions", random, b, d, p, 2, dtype=torch.float64),
-        _network("other precisions", random, b, d, p, 2, dtype=torch.bfloat16),
-        script("tensors that are used twice", twice, x=x, w=w),
-        script("views", views, x=x, w=w),
-        script("views", part, x=x, w=w),
+        script("parameters in one block", ONE_BLOCK, x=x, w=_weights(fixed, 5, 3, dtype=torch.float64)),
+        script("parameters in one block", TURNED, x=x, w=w, v=v),
+        script(
+            "an input that asks for a gradient", "f = lambda: (x @ w).exp().sum()\nsaved_bytes(f, [w])", x=asking, w=w
+        ),
+        script("what else is kept", "f = lambda: (x @ w).exp().sum()\nsaved_bytes(f, [])", x=asking, w=w),
+        script("what else is kept", "f = lambda: w[i].tanh().sum()\nsaved_bytes(f, [w])", i=ids, w=w),
+        script("tensors that are used twice", TWICE, x=x, w=w),
+        script("views", VIEWS, x=x, w=w),
+        script("views", PART, x=x, w=w),
         script("nothing to keep", "f = lambda: (w + w).sum()\nsaved_bytes(f, [w])", w=w),
+        _network("other precisions", fixed, 3, 4, 2, 2, dtype=torch.float64),
+        _network("other precisions", fixed, 3, 4, 2, 2, dtype=torch.bfloat16),
+        _network("other sizes", random, b, d, p, 3),
     ]
 
 
 _FIXED = Random(6)
-_X, _W = normal(_FIXED, 4, 3, dtype=torch.float32), _weights(_FIXED, 3, 2)
+_X, _W, _V = normal(_FIXED, 4, 3, dtype=torch.float32), _weights(_FIXED, 3, 2), _weights(_FIXED, 5, 2)
 
 saved_bytes = Exercise(
     "saved_bytes",
@@ -64,6 +85,7 @@ saved_bytes = Exercise(
         script("a sigmoid keeps its result", "f = lambda: (x @ w).sigmoid().sum()\nsaved_bytes(f, [w])", x=_X, w=_W),
         script("one tensor for two", "f = lambda: ((x @ w) + (x @ w)).exp().sum()\nsaved_bytes(f, [w])", x=_X, w=_W),
         script("two views of x", "f = lambda: (x[:2] @ w + x[2:] @ w).sum()\nsaved_bytes(f, [w])", x=_X, w=_W),
+        script("a view of a parameter", TURNED, x=_X, w=_W, v=_V),
         _network("two layers", _FIXED, 4, 3, 5, 2),
     ],
     hidden_cases=_passes,
@@ -72,10 +94,67 @@ saved_bytes = Exercise(
         "autograd keeps. Let pack note the tensor and return it.",
         "Two saved tensors may be views of the same memory. tensor.untyped_storage() has data_ptr(), which tells "
         "memories apart, and nbytes().",
-        "Keep a dict from data_ptr() to nbytes(), and hold on to the tensors, so that no address is used a second "
-        "time. Leave out the addresses of the parameters.",
+        "Keep a dict from data_ptr() to nbytes(), and leave out the addresses of the parameters' own storages.",
     ],
 )
+
+
+@saved_bytes.variant
+def a_list_without_repetitions(forward: Any, parameters: list[Tensor]) -> int:
+    kept: list[Tensor] = []
+
+    def note(tensor: Tensor) -> int:
+        kept.append(tensor)
+        return len(kept) - 1
+
+    with torch.autograd.graph.saved_tensors_hooks(note, kept.__getitem__):
+        result = forward()
+    total, known = 0, [parameter.untyped_storage()._cdata for parameter in parameters]
+    for tensor in kept:
+        if tensor.untyped_storage()._cdata not in known:
+            known.append(tensor.untyped_storage()._cdata)
+            total += tensor.untyped_storage().size()
+    assert result is not None
+    return total
+
+
+@saved_bytes.variant
+def through_the_graph(forward: Any, parameters: list[Tensor]) -> int:
+    """What the nodes of the graph say that they hold."""
+    nodes, seen, sizes = [forward().grad_fn], set(), {}
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        nodes += [parent for parent, _ in node.next_functions]
+        for name in dir(node):
+            if name.startswith("_saved_"):
+                saved = getattr(node, name)
+                for each in saved if isinstance(saved, list | tuple) else [saved]:
+                    if isinstance(each, Tensor):
+                        sizes[each.untyped_storage().data_ptr()] = len(each.untyped_storage())
+    for parameter in parameters:
+        sizes.pop(parameter.untyped_storage().data_ptr(), None)
+    return sum(sizes.values())
+
+
+@saved_bytes.variant
+def a_class_that_is_both_hooks(forward: Any, parameters: list[Tensor]) -> np.int64:
+    class Keeper(dict[int, int]):
+        def pack(self, tensor: Tensor) -> Tensor:
+            memory = tensor.detach().untyped_storage()
+            self.setdefault(memory.data_ptr(), memory.nbytes())
+            return tensor
+
+        def unpack(self, tensor: Tensor) -> Tensor:
+            return tensor
+
+    keeper = Keeper()
+    with torch.autograd.graph.saved_tensors_hooks(keeper.pack, keeper.unpack):
+        forward().backward()
+    own = {parameter.detach().untyped_storage().data_ptr() for parameter in parameters}
+    return np.sum([size for address, size in keeper.items() if address not in own], dtype=np.int64)
 
 
 def _kept(forward: Forward) -> list[Tensor]:
@@ -108,6 +187,16 @@ def counted_twice(forward: Forward, parameters: list[Tensor]) -> int:
 )
 def with_parameters(forward: Forward, parameters: list[Tensor]) -> int:
     return sum({storage_id(t): t.untyped_storage().nbytes() for t in _kept(forward)}.values())
+
+
+@saved_bytes.misconception(
+    "You leave out the parameters as Python objects. A view of one, such as w.T, is another object and the same "
+    "memory: compare storages."
+)
+def parameters_by_identity(forward: Forward, parameters: list[Tensor]) -> int:
+    own = set(map(id, parameters))
+    kept = [tensor for tensor in _kept(forward) if id(tensor) not in own]
+    return sum({storage_id(t): t.untyped_storage().nbytes() for t in kept}.values())
 
 
 @saved_bytes.misconception("You count numbers, not bytes: a float32 takes 4.")

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from graphlib import TopologicalSorter
-from itertools import pairwise
-from random import Random
 
-from lmcourse.exercises.cases import Case, case
+import numpy as np
+
+from lmcourse.chapters.autograd.exercises.graphs import DETOUR, DIAMOND, Graph, chain, other_graphs
+from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 
 Grads = dict[str, float]
-Graph = dict[str, dict[str, float]]
-
-DIAMOND: Graph = {"x": {}, "y": {"x": 4}, "u": {"y": 3}, "v": {"y": 8}, "L": {"u": 1, "v": 1}}
-DETOUR: Graph = {"L": {"a": 2, "b": 3}, "a": {"x": 5}, "b": {"a": 7}, "x": {}}
-"""a is one step from the end, and two steps by way of b: who goes on from it at the first visit goes too early."""
 
 
 def _sweep_in_order(graph: Graph, end: str, order: list[str]) -> Grads:
@@ -31,40 +27,6 @@ def _sorted_by_the_library(graph: Graph, end: str) -> Grads:
     return _sweep_in_order(graph, end, [*TopologicalSorter(graph).static_order()][::-1])
 
 
-def _chain(length: int) -> Graph:
-    names = [f"n{i}" for i in range(length)]
-    return {names[0]: {}} | {name: {before: 1.0001} for before, name in pairwise(names)}
-
-
-def _shuffled(graph: Graph, random: Random) -> Graph:
-    return {name: graph[name] for name in random.sample(list(graph), len(graph))}
-
-
-def _random_graph(random: Random, size: int) -> Graph:
-    graph: Graph = {}
-    for i in range(size):
-        parents = random.sample(list(graph), min(i, random.randint(1, 3)))
-        graph[f"n{i}"] = {parent: round(random.uniform(-2, 2), 2) for parent in parents}
-    return graph
-
-
-def _graphs(random: Random) -> list[Case]:
-    others = [_shuffled(_random_graph(random, size), random) for size in (6, 9, 15)]
-    cases = [case("other graphs", graph, f"n{len(graph) - 1}") for graph in others]
-    beside = _random_graph(random, 8)
-    ladder: Graph = {"n0": {}}
-    for i in range(1, 13):
-        ladder |= {f"a{i}": {f"n{i - 1}": random.uniform(0.5, 1)}, f"b{i}": {f"n{i - 1}": random.uniform(0.5, 1)}}
-        ladder[f"n{i}"] = {f"a{i}": 1.0, f"b{i}": -0.5}
-    return [
-        *cases,
-        case("an end in the middle", _shuffled(beside, random), "n4"),
-        case("many paths", _shuffled(ladder, random), "n12"),
-        case("long chains", _shuffled(_chain(3500), random), "n3499"),
-        case("a single node", {"x": {}}, "x"),
-    ]
-
-
 backward_sweep = Exercise(
     "backward_sweep",
     points=3,
@@ -75,10 +37,10 @@ backward_sweep = Exercise(
         case("a chain of three", {"x": {}, "y": {"x": 6.0}, "L": {"y": 2.0}}, "L"),
         case("one node, two paths", DIAMOND, "L"),
         case("a short way and a detour", DETOUR, "L"),
-        case("a node that does not lead to L", {"x": {}, "other": {"x": 5.0}, "L": {"x": 3.0}}, "L"),
-        case("a chain of 4,000, no recursion", _chain(4000), "n3999"),
+        case("`other` does not lead to L", {"x": {}, "y": {"x": 2.0}, "other": {"y": 5.0}, "L": {"y": 3.0}}, "L"),
+        case("a chain of 4,000, no recursion", chain(4000), "n3999"),
     ],
-    hidden_cases=_graphs,
+    hidden_cases=other_graphs,
     hints=[
         "All gradients start at 0, that of the end at 1. A node may hand its gradient on once it is complete: when "
         "every node that uses it has handed on its own.",
@@ -89,6 +51,89 @@ backward_sweep = Exercise(
     ],
     forbid=["graphlib", *NO_AUTOGRAD],
 )
+
+
+@backward_sweep.variant
+def depth_first_without_recursion(graph: dict[str, dict[str, float]], end: str) -> dict[str, float]:
+    order, done, stack = [], set(), [(end, iter(graph[end]))]
+    while stack:
+        node, parents = stack[-1]
+        parent = next((each for each in parents if each not in done), None)
+        if parent is not None:
+            stack.append((parent, iter(graph[parent])))
+        else:
+            stack.pop()
+            if node not in done:
+                done.add(node)
+                order.append(node)
+    grads: dict[str, float] = dict.fromkeys(graph, 0)
+    grads[end] = 1
+    while order:
+        node = order.pop()
+        for parent, local in graph[node].items():
+            grads[parent] = grads[parent] + local * grads[node]
+    return grads
+
+
+@backward_sweep.variant
+def counts_among_those_that_lead_to_the_end(graph: dict[str, dict[str, float]], end: str) -> dict[str, float]:
+    used_by: dict[str, int] = {}
+    seen, waiting = {end}, [end]
+    while waiting:
+        for parent in graph[waiting.pop()]:
+            used_by[parent] = used_by.get(parent, 0) + 1
+            if parent not in seen:
+                seen.add(parent)
+                waiting.append(parent)
+    grads: dict[str, float] = {node: np.float64(node == end) for node in graph}
+    ready = deque([end])
+    while ready:
+        node = ready.popleft()
+        for parent in graph[node]:
+            grads[parent] += graph[node][parent] * grads[node]
+            used_by[parent] -= 1
+            if not used_by[parent]:
+                ready.append(parent)
+    return grads
+
+
+@backward_sweep.variant
+def each_node_asks_its_children(graph: dict[str, dict[str, float]], end: str) -> dict[str, float]:
+    children: dict[str, list[str]] = {node: [] for node in graph}
+    for node, parents in graph.items():
+        for parent in parents:
+            children[parent].append(node)
+    known: dict[str, float] = {}
+    for start in graph:
+        asked = [start]
+        while asked:
+            missing = [child for child in children[asked[-1]] if child not in known]
+            if missing:
+                asked += missing
+            else:
+                node = asked.pop()
+                known[node] = (node == end) + sum(graph[child][node] * known[child] for child in children[node])
+    return known
+
+
+@backward_sweep.variant
+def distances_of_the_longest_paths(graph: dict[str, dict[str, float]], end: str) -> dict[str, float]:
+    uses = dict.fromkeys(graph, 0)
+    for parents in graph.values():
+        for parent in parents:
+            uses[parent] += 1
+    level = [node for node in graph if not uses[node]]
+    grads = {node: 1.0 if node == end else 0.0 for node in graph}
+    while level:
+        after = []
+        for node in level:
+            for parent, local in graph[node].items():
+                grads[parent] += local * grads[node]
+                uses[parent] -= 1
+                if uses[parent] == 0:
+                    after.append(parent)
+        level = after
+    return grads
 
 
 def _first_visits(graph: Graph, end: str) -> list[str]:
@@ -138,6 +183,24 @@ def in_the_order_given(graph: Graph, end: str) -> Grads:
     return _sweep_in_order(graph, end, [*graph][::-1])
 
 
+@backward_sweep.misconception(
+    "You count every use of a node, also by nodes that do not lead to the end, but only the end starts. So what they "
+    "use waits for them for ever: count among the nodes that lead to the end, or let the others hand on their 0."
+)
+def waits_for_nodes_beside(graph: Graph, end: str) -> Grads:
+    grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
+    uses = Counter(parent for parents in graph.values() for parent in parents)
+    ready = [end]
+    while ready:
+        node = ready.pop()
+        for parent, local in graph[node].items():
+            grads[parent] += grads[node] * local
+            uses[parent] -= 1
+            if uses[parent] == 0:
+                ready.append(parent)
+    return grads
+
+
 @backward_sweep.misconception("Along a path derivatives are multiplied; you add them.")
 def sums_along_a_path(graph: Graph, end: str) -> Grads:
     grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
@@ -160,7 +223,7 @@ def only_what_leads_to_the_end(graph: Graph, end: str) -> Grads:
 )
 def last_step_only(graph: Graph, end: str) -> Grads:
     grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
-    for node in set(_first_visits(graph, end)):
+    for node in _first_visits(graph, end):
         for parent, local in graph[node].items():
             grads[parent] += local
     return grads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import torch
@@ -11,26 +12,31 @@ from lmcourse.chapters.autograd.exercises.inputs import grads_of, tracked
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
-from lmcourse.exercises.inputs import normal64
+from lmcourse.exercises.inputs import normal
 
 
 def _single(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
-    w1, w2 = tracked(w1, w2)
-    return grads_of(((w2 @ (w1 @ x).sigmoid() - y) ** 2).sum() / 2, w1, w2)
+    """In float64, rounded at the end."""
+    wide1, wide2 = tracked(w1.double(), w2.double())
+    loss = ((wide2 @ (wide1 @ x.double()).sigmoid() - y.double()) ** 2).sum() / 2
+    return [grad.to(x.dtype) for grad in grads_of(loss, wide1, wide2)]
 
 
-def _example(name: str, random: Random, d: int, p: int, q: int) -> Case:
-    return case(name, *(normal64(random, *shape) for shape in ((d,), (p, d), (q, p), (q,))))
+def _example(name: str, random: Random, d: int, p: int, q: int, dtype: torch.dtype = torch.float64) -> Case:
+    return case(name, *(normal(random, *shape, dtype=dtype) for shape in ((d,), (p, d), (q, p), (q,))))
 
 
 def _examples(random: Random) -> list[Case]:
-    d, p, q = (random.randint(2, 6) for _ in range(3))
+    fixed = Random(7)
     return [
-        _example("other sizes", random, d, p, q),
-        _example("other sizes", random, q, d, p),
+        _example("other sizes", fixed, 5, 2, 3),
+        _example("other sizes", fixed, 1, 1, 1),
+        _example("one hidden unit", fixed, 3, 1, 2),
+        _example("single precision", fixed, 4, 3, 2, dtype=torch.float32),
+        _example("other sizes", random, 2, 6, 4),
         _example("square weights", random, 3, 3, 3),
-        _example("one output", random, d, p, 1),
-        _example("one input", random, 1, p, q),
+        _example("one output", random, 4, 5, 1),
+        _example("one input", random, 1, 4, 3),
     ]
 
 
@@ -56,6 +62,34 @@ backward_two_layer = Exercise(
     ],
     forbid=NO_AUTOGRAD,
 )
+
+
+@backward_two_layer.variant
+def loops_over_numbers(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    d, p, q = len(x), len(w1), len(w2)
+    h = [sum(float(w1[j, i]) * float(x[i]) for i in range(d)) for j in range(p)]
+    z = [1 / (1 + math.exp(-number)) for number in h]
+    error = [sum(float(w2[k, j]) * z[j] for j in range(p)) - float(y[k]) for k in range(q)]
+    dw2 = [[error[k] * z[j] for j in range(p)] for k in range(q)]
+    dh = [sum(error[k] * float(w2[k, j]) for k in range(q)) * z[j] * (1 - z[j]) for j in range(p)]
+    dw1 = [[dh[j] * float(x[i]) for i in range(d)] for j in range(p)]
+    return [torch.tensor(dw1, dtype=x.dtype), torch.tensor(dw2, dtype=x.dtype)]
+
+
+@backward_two_layer.variant
+def columns_as_matrices(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    h = torch.nn.functional.linear(x[None], w1)
+    z = torch.nn.functional.sigmoid(h)
+    delta = torch.sub(torch.mm(z, w2.T), y)
+    return ((delta @ w2) * torch.exp(-h) * z**2).T @ x[None], delta.T @ z
+
+
+@backward_two_layer.variant
+def einsum_and_tanh(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    t = torch.tanh(torch.einsum("pd,d->p", w1, x) / 2)
+    error = torch.einsum("qp,p->q", w2, 0.5 + t / 2) - y
+    dw1 = torch.einsum("q,qp,p,d->pd", error, w2, (1 - t * t) / 4, x)
+    return [dw1, torch.einsum("q,p->qp", error, (1 + t) / 2)]
 
 
 def _wrong_single(

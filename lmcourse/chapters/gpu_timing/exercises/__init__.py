@@ -1,9 +1,10 @@
 """The exercises and predictions of notebook 19, in the notebook's order."""
 
 from lmcourse.chapters.gpu_timing.exercises.amdahl import free_norms
+from lmcourse.chapters.gpu_timing.exercises.copies import copy_bandwidth
 from lmcourse.chapters.gpu_timing.exercises.elementwise import chain_intensity
 from lmcourse.chapters.gpu_timing.exercises.limits import bound_by
-from lmcourse.chapters.gpu_timing.exercises.peaks import copy_bandwidth, matmul_peak
+from lmcourse.chapters.gpu_timing.exercises.peaks import matmul_peak
 from lmcourse.chapters.gpu_timing.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.gpu_timing.exercises.ridge import ridge_point
 from lmcourse.chapters.gpu_timing.exercises.roof import roofline

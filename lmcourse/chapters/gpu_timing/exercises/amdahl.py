@@ -18,11 +18,15 @@ free_norms = value_exercise(
     minutes=4,
     difficulty=1,
     reference=_speedup,
-    tolerance=Tolerance(0.005),
+    tolerance=Tolerance(0.002),  # two decimals
     hints=[
         "If normalisation took no time, which share of the time would be left?",
         "The speed-up is the old time divided by the new one: 1/(1 − share of the time).",
     ],
+)
+free_norms.right_value("1.34", "100 / 74.5", "1 + 0.255 / 0.745", "sum(0.255**n for n in range(40))")
+free_norms.wrong_value(
+    0.342, "That is how much is gained: 1.342 times as fast is 34 % faster. Asked is how many times."
 )
 free_norms.wrong_value(1.002, "You took the share of the FLOPs, 0.17 %. What counts is the share of the time.")
 free_norms.wrong_value(1.255, "You add the share. Time falls to 74.5 %: divide the old time by the new.")

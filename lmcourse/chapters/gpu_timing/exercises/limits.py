@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import torch
+
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
@@ -28,7 +30,18 @@ def _cases(random: Random) -> list[Case]:
     def share(low: float, high: float) -> float:
         return random.uniform(low, high)
 
+    toy = {"peak": 128.0, "bandwidth": 16.0}
     return [
+        case("on the boundary", 512.0, 16.0, 8.0, **toy),
+        case("on the boundary", 64.0, 64.0, 8.0, **toy),
+        case("on the boundary", 1024.0, 32.0, 8.0, **toy),
+        case("on the boundary", 128.0, 128.0, 8.0, **toy),
+        case("nearly half of both", 511.0, 63.0, 8.0, **toy),
+        case("copies and the like", 0.0, 96.0, 8.0, **toy),
+        case("large products", 768.0, 0.0, 8.0, **toy),
+        case("cannot be", 1025.0, 32.0, 8.0, **toy),
+        case("cannot be", 256.0, 129.0, 8.0, **toy),
+        case("cannot be", 2048.0, 256.0, 8.0, **toy),
         *(case("large products", *kernel(share(0.6, 0.95), share(0.01, 0.4))) for _ in range(2)),
         *(case("copies and the like", *kernel(share(0.01, 0.4), share(0.6, 0.95))) for _ in range(2)),
         *(case("tiny kernels", *kernel(share(0.01, 0.2), share(0.01, 0.2))) for _ in range(2)),
@@ -59,6 +72,37 @@ bound_by = Exercise(
         "A share above 1 cannot be. Raise ValueError before you name anything.",
     ],
 )
+
+
+@bound_by.variant
+def seconds_that_each_would_take(flops: float, moved: float, seconds: float, peak: float, bandwidth: float) -> str:
+    computing, moving = flops / peak, moved / bandwidth
+    if computing > seconds or moving > seconds:
+        raise ValueError("too fast")
+    if max(computing, moving) * 2 < seconds:
+        return "neither"
+    return "memory" if moving > computing else "arithmetic"
+
+
+@bound_by.variant
+def by_the_ridge(flops: float, moved: float, seconds: float, peak: float, bandwidth: float) -> str:
+    arithmetic = flops * bandwidth >= moved * peak
+    share = flops / peak / seconds if arithmetic else moved / bandwidth / seconds
+    if 0.5 <= share <= 1:
+        return "arithmetic" if arithmetic else "memory"
+    if share <= 1:
+        return "neither"
+    raise ValueError(f"{share:.1%}")
+
+
+@bound_by.variant
+def sorted_in_single_precision(flops: float, moved: float, seconds: float, peak: float, bandwidth: float) -> str:
+    rates = torch.tensor([flops / seconds, moved / seconds]) / torch.tensor([peak, bandwidth])
+    share, place = rates.max(dim=0)
+    if share.item() > 1.0:
+        raise ValueError(share)
+    names = ["arithmetic", "memory"]
+    return names[int(place)] if not share.item() < 0.5 else "neither"
 
 
 def _shares(flops: float, moved: float, seconds: float, peak: float, bandwidth: float) -> tuple[float, float]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from random import Random
 
+import numpy as np
+
 from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 UNITS = {"GB/s": 10**9, "TB/s": 10**12, "GiB/s": 2**30, "TiB/s": 2**40}
@@ -24,12 +28,15 @@ def _cases(random: Random) -> list[Case]:
         return round(random.uniform(50, 3000), 1)
 
     return [
+        case("powers of two", 128.0, 512, unit="GiB/s"),
+        case("powers of two", 256.0, 0.5, unit="TiB/s", sparse=True),
+        case("terabytes", 100.0, 2, unit="TB/s"),
+        *(case("unknown units", 312.0, 600.0, unit=unit) for unit in ("gb/s", "TB", "PB/s", "MB/s", "")),
         *(case("other chips", tflops(), random.randint(300, 9000)) for _ in range(3)),
         case("sparse peaks", tflops(), random.randint(300, 9000), sparse=True),
         *(case("terabytes", tflops(), round(random.uniform(0.3, 9), 2), unit="TB/s") for _ in range(2)),
         case("powers of two", tflops(), round(random.uniform(0.3, 9), 2), unit="TiB/s"),
         case("powers of two", tflops(), random.randint(300, 9000), unit="GiB/s", sparse=True),
-        *(case("unknown units", tflops(), random.randint(300, 9000), unit=unit) for unit in ("Gbit/s", "gb")),
     ]
 
 
@@ -46,6 +53,7 @@ ridge_point = Exercise(
         case("H100, from the sparse figure", 1978.9, 3.35, unit="TB/s", sparse=True),
         case("gigabits", 312.0, 600.0, unit="Gbit/s"),
     ],
+    tolerance=Tolerance(1e-6),  # float32 is enough
     hidden_cases=_cases,
     hints=[
         "Bring both to plain units first: FLOP/s and bytes/s. A tera is 10¹², a giga 10⁹.",
@@ -53,6 +61,40 @@ ridge_point = Exercise(
         "Peak divided by bandwidth; half the peak if it is the sparse one. An unknown unit is a ValueError.",
     ],
 )
+
+
+@ridge_point.variant
+def one_branch_for_each_unit(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
+    if unit == "GB/s":
+        giga = bandwidth
+    elif unit == "TB/s":
+        giga = 1000 * bandwidth
+    elif unit == "GiB/s":
+        giga = bandwidth * 1.073741824
+    elif unit == "TiB/s":
+        giga = bandwidth * 1024**4 / 1000**3
+    else:
+        raise ValueError(unit)
+    ridge = tflops * 1000 / giga
+    return ridge / 2 if sparse else ridge
+
+
+@ridge_point.variant
+def the_unit_taken_apart(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> np.float32:
+    found = re.fullmatch(r"([GT])(i?)B/s", unit)
+    if found is None:
+        raise ValueError(f"what is {unit}?")
+    power = {"G": 3, "T": 4}[found[1]]
+    return np.float32(tflops * (0.5 if sparse else 1.0)) / np.float32(
+        bandwidth * (1024 if found[2] else 1000) ** power / 1e12
+    )
+
+
+@ridge_point.variant
+def exactly(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> Fraction:
+    names = ["GB/s", "TB/s", "GiB/s", "TiB/s"]
+    worth = [10**9, 10**12, 2**30, 2**40][names.index(unit)]
+    return Fraction(tflops) / (1 + sparse) * 10**12 / worth / Fraction(bandwidth)
 
 
 @ridge_point.misconception(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
+import torch
+
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.latency import Operation
 from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 Kernels = list[list[float]]
@@ -20,18 +23,24 @@ def _by_the_course(kernels: Kernels, peak: float, bandwidth: float) -> float:
 
 
 def _cases(random: Random) -> list[Case]:
-    def kernels(count: int) -> Kernels:
-        return [[float(random.randint(10**9, 10**12)), float(random.randint(10**7, 10**9))] for _ in range(count)]
+    def kernels(pattern: str) -> list[object]:
+        """One kernel for each letter: arithmetic or memory takes about ten times as long as the other."""
+        peak, bandwidth = random.uniform(1e14, 3e14), random.uniform(5e11, 9e11)
+        works = []
+        for letter in pattern:
+            long, short = random.uniform(2e-3, 4e-3), random.uniform(2e-4, 4e-4)
+            computing, moving = (long, short) if letter == "a" else (short, long)
+            works.append([float(round(computing * peak)), float(round(moving * bandwidth))])
+        return [works, peak, bandwidth]
 
-    def chip() -> list[float]:
-        return [random.uniform(1e14, 3e14), random.uniform(5e11, 9e11)]
-
-    mixed = [[9e12, 1e7], [1e8, 8e9]]
     return [
-        *(case("other kernels", kernels(count), *chip()) for count in (3, 5, 8)),
-        *(case("both kinds", mixed, *chip()) for _ in range(2)),
-        case("a copy", [[0.0, float(random.randint(10**8, 10**9))]], *chip()),
-        case("no kernels", [], *chip()),
+        case("a copy", [[0.0, 2048.0]], 256.0, 64.0),
+        case("nothing moves", [[1024.0, 0.0]], 256.0, 64.0),
+        case("at the ridge", [[1024.0, 256.0], [512.0, 128.0]], 256.0, 64.0),
+        case("no kernels", [], 256.0, 64.0),
+        case("both kinds", [[1024.0, 64.0], [256.0, 512.0], [768.0, 128.0]], 256.0, 64.0),
+        *(case("other kernels", *kernels(pattern)) for pattern in ("a", "m", "aam", "mmama")),
+        case("both kinds", *kernels("am")),
     ]
 
 
@@ -47,12 +56,48 @@ roofline = Exercise(
         case("one of each", [[1000.0, 20.0], [100.0, 50.0]], peak=100.0, bandwidth=10.0),
         case("a copy computes nothing", [[0.0, 40.0]], peak=100.0, bandwidth=10.0),
     ],
+    tolerance=Tolerance(1e-6),  # float32 is enough
     hidden_cases=_cases,
     hints=[
         "Computing takes flops/peak, moving takes moved/bandwidth. Both go on at the same time within a kernel.",
         "So a kernel takes the longer of the two: max, not the sum.",
         "Kernels run one after the other. Take the max for each, and then add up.",
     ],
+)
+
+
+@roofline.variant
+def loop_with_a_branch(kernels: list[list[float]], peak: float, bandwidth: float) -> float:
+    ridge, seconds = peak / bandwidth, 0.0
+    for flops, moved in kernels:
+        if flops > ridge * moved:
+            seconds += flops / peak
+        else:
+            seconds += moved / bandwidth
+    return seconds
+
+
+@roofline.variant
+def the_first_and_the_rest(kernels: list[list[float]], peak: float, bandwidth: float) -> float:
+    if not kernels:
+        return 0
+    (flops, moved), *rest = kernels
+    rate = min(peak, flops / moved * bandwidth) if moved else peak
+    first = flops / rate if rate else moved / bandwidth
+    others: float = the_first_and_the_rest(rest, peak, bandwidth)
+    return first + others
+
+
+@roofline.variant
+def columns_of_a_tensor(kernels: list[list[float]], peak: float, bandwidth: float) -> torch.Tensor:
+    work = torch.tensor(kernels).reshape(-1, 2)
+    return (work / torch.tensor([peak, bandwidth])).amax(dim=1).sum()
+
+
+roofline.equivalent_mutant(
+    "return sum((max(flops / peak, moved / bandwidth) for flops, moved in kernels)) → "
+    "return sum((max(moved / bandwidth, flops / peak) for flops, moved in kernels))",
+    "The longer of two times is the same in either order.",
 )
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.intensity import compute_bound_tokens
-from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import value_exercise
 
-WIDTH, RIDGE, TEXT = 8192, 156, 2048
-"""Of the matrix; FLOPs per byte of an A100 80 GB with 2 TB/s; tokens of a text."""
+WIDTH, RIDGE = 8192, 156
+"""Of the matrix; FLOPs per byte of an A100 80 GB with 2 TB/s."""
 
 
-def _tokens(ridge: float = RIDGE, width: int = WIDTH) -> float:
+def _equal(ridge: float = RIDGE, width: int = WIDTH) -> float:
+    """The number of tokens at which arithmetic and memory take equally long."""
     chip = Accelerator("chip", "a chip", {"bf16": ridge}, 1.0, 1, None, None, ())
     return compute_bound_tokens(width, chip)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.4g}")
 
 
 enough_tokens = value_exercise(
@@ -25,31 +23,39 @@ enough_tokens = value_exercise(
     points=2,
     minutes=5,
     difficulty=2,
-    reference=_tokens,
-    tolerance=Tolerance(0.005),
+    reference=lambda: math.floor(_equal()) + 1,
     hints=[
         "Set the intensity of the product, nD/(2n + D) in bf16, equal to the ridge, and solve for n.",
-        "n·D = λ·(2n + D), so n·(D − 2λ) = λ·D.",
+        "n·D = λ·(2n + D), so n·(D − 2λ) = λ·D. Tokens are counted in whole numbers: the first beyond that.",
     ],
 )
+enough_tokens.right_value(
+    "163.0",
+    "math.ceil(156 * 8192 / (8192 - 2 * 156))",
+    "int(1 / (1 / 156 - 2 / 8192)) + 1",
+    "next(n for n in range(1, 8192) if n * 8192 / (2 * n + 8192) >= 156)",
+    "sum(n * 8192 < 156 * (2 * n + 8192) for n in range(8192))",
+)
+for exact in (_equal(), 162.178, 162.18, 162.2):
+    enough_tokens.wrong_value(
+        exact, "There both take equally long. What is the first whole number of tokens with which arithmetic limits?"
+    )
+enough_tokens.wrong_value(162, "With 162 tokens there are 155.8 FLOPs per byte, a little less than the ridge.")
 enough_tokens.wrong_value(
-    _rounded(_tokens(2 * RIDGE)),
+    math.ceil(_equal(2 * RIDGE)),
     "That is twice the ridge: the slip (1/p) for (2/p), the sparse peak, or fp32's four bytes at bf16's peak.",
 )
 enough_tokens.wrong_value(
     RIDGE, "That is the ridge itself: right if only the weights had to be moved. Activations move, too."
 )
 enough_tokens.wrong_value(
-    _rounded(RIDGE * WIDTH / (WIDTH - RIDGE)), "You count the input or the output. Both move: 2n in nD/(2n + D)."
+    math.ceil(RIDGE * WIDTH / (WIDTH - RIDGE)), "You count the input or the output. Both move: 2n in nD/(2n + D)."
 )
 enough_tokens.wrong_value(
-    _rounded(RIDGE * WIDTH / (WIDTH + 2 * RIDGE)), "A sign: n·D = λ·(2n + D) gives n·(D − 2λ) = λ·D, with a minus."
+    math.ceil(RIDGE * WIDTH / (WIDTH + 2 * RIDGE)), "A sign: n·D = λ·(2n + D) gives n·(D − 2λ) = λ·D, with a minus."
 )
 enough_tokens.wrong_value(
-    _rounded(_tokens(RIDGE) / TEXT), "That is in texts of 2048 tokens. The question is about tokens."
-)
-enough_tokens.wrong_value(
-    _rounded(_tokens(312 / 2 * 1e12 / 2**40)), "You took 2 TB/s for 2 TiB/s. The ridge of 156 is given: use it."
+    math.ceil(_equal(312 / 2 * 1e12 / 2**40)), "You took 2 TB/s for 2 TiB/s. The ridge of 156 is given: use it."
 )
 enough_tokens.wrong_value(
     WIDTH // 2, "That is D/2, the highest intensity that this product can have, in FLOPs per byte."

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.formats import BYTES
+from lmcourse.accounting.formats import BYTES_PER_NUMBER
 from lmcourse.accounting.intensity import compute_bound_tokens, matmul_intensity
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
@@ -91,7 +91,7 @@ def product_intensity(tokens: int = 512, width: int = 8192) -> Figure:
     figure = new_figure(8.0, 4.2)
     axes = new_axes(figure, f"Intensity of x · W, W of {width} × {width}", "tokens", "FLOPs per byte")
     many = np.geomspace(1, 2**20, 200)
-    limit = width / BYTES["bf16"]
+    limit = width / BYTES_PER_NUMBER["bf16"]
     axes.plot(many, [matmul_intensity(n, width, width) for n in many], color=PALETTE["blue"], linewidth=2.5)
     axes.plot(many, many, color=PALETTE["orange"], linestyle="--", linewidth=1.3, label="“O(BS)”: one per token")
     axes.axhline(limit, color=PALETTE["green"], linestyle="--", linewidth=1.3, label=f"D/p = {limit:g}")

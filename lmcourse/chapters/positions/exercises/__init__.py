@@ -8,9 +8,10 @@ from lmcourse.chapters.positions.exercises.rotary import rope
 from lmcourse.chapters.positions.exercises.rotary_half import rope_half
 from lmcourse.chapters.positions.exercises.shaw import shaw_scores
 from lmcourse.chapters.positions.exercises.shift import shift_matrix
+from lmcourse.chapters.positions.exercises.sines import sinusoidal
 from lmcourse.chapters.positions.exercises.slopes import alibi_slopes
 from lmcourse.chapters.positions.exercises.toeplitz import is_relative
-from lmcourse.chapters.positions.exercises.waves import sinusoidal, wavelength
+from lmcourse.chapters.positions.exercises.wavelengths import wavelength
 
 EXERCISES = (
     sinusoidal,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from random import Random
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,11 +30,17 @@ def _bias(slopes: Tensor, queries: int, keys: int) -> Tensor:
 def _bias_cases(random: Random) -> list[Case]:
     slopes = torch.tensor([random.uniform(0.01, 1.0) for _ in range(random.randint(3, 6))])
     keys = random.randint(5, 9)
+    three = torch.tensor([0.7, 0.1, 1 / 256])
     return [
+        case("other shapes", three[:1], 1, 1),
+        case("other shapes", three, 5, 5),
+        case("one query at the end", three, 1, 6),
+        case("some queries at the end", three, 3, 7),
+        case("other precisions", three.double(), 2, 4),
+        case("bad input", three, 2, 1),
         case("other shapes", slopes, keys, keys),
         case("one query at the end", slopes, 1, keys),
         case("some queries at the end", slopes[:2], random.randint(2, 4), keys),
-        case("other precisions", slopes.double(), keys, keys),
         case("bad input", slopes, keys + random.randint(1, 3), keys),
     ]
 
@@ -58,7 +65,6 @@ alibi_bias = Exercise(
         "offset = key − query, with query[:, None]: it is 0 on the diagonal of a square, negative for the past.",
         "slopes[:, None, None] * offset is the bias. Where offset > 0, .masked_fill(offset > 0, -math.inf).",
     ],
-    forbid=["torch.nn", "transformers"],
 )
 
 
@@ -102,3 +108,43 @@ def by_position_of_the_key(slopes: Tensor, queries: int, keys: int) -> Tensor:
 @alibi_bias.misconception("More queries than tokens cannot be: raise ValueError.")
 def too_many_queries(slopes: Tensor, queries: int, keys: int) -> Tensor:
     return _penalties(slopes, queries, keys)
+
+
+@alibi_bias.variant
+def number_by_number(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    if keys < queries:
+        raise ValueError("too many queries")
+    bias = torch.full((len(slopes), queries, keys), float("-inf"), dtype=slopes.dtype)
+    for head, slope in enumerate(slopes.tolist()):
+        for row in range(queries):
+            last = keys - queries + row
+            for key in range(last + 1):
+                bias[head, row, key] = -slope * (last - key)
+    return bias
+
+
+@alibi_bias.variant
+def the_last_rows_of_a_square(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    if queries > keys:
+        raise ValueError("too many queries")
+    place = torch.arange(keys, dtype=slopes.dtype)
+    future = torch.full((keys, keys), -torch.inf, dtype=slopes.dtype).triu(1)
+    square = torch.einsum("h,ij->hij", slopes, (place - place[:, None]).tril()) + future
+    return square[:, keys - queries :]
+
+
+@alibi_bias.variant
+def infinite_first(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    if queries > keys:
+        raise ValueError("too many queries")
+    back = torch.arange(keys - queries, keys).view(-1, 1) - torch.arange(keys).view(1, -1)
+    return -slopes.view(-1, 1, 1) * torch.where(back < 0, math.inf, back)
+
+
+@alibi_bias.variant
+def by_numpy(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    if queries > keys:
+        raise ValueError("too many queries")
+    i, j = np.ogrid[keys - queries : keys, 0:keys]
+    bias = np.where(j > i, -np.inf, np.multiply.outer(slopes.double().numpy(), j - i))
+    return torch.tensor(bias, dtype=slopes.dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import math
 from random import Random
 
 import torch
@@ -33,10 +35,11 @@ def _t5(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: in
 
 
 def _is_clear(distance: int, exact: int, count: int, max_distance: int) -> bool:
-    """Whether no rounding of a logarithm can move this distance to the bucket beside its own."""
+    """Whether no rounding of a logarithm can move this distance over the border of a bucket."""
     if distance <= exact or distance > max_distance:
         return True
-    return _far(distance, exact, count, max_distance) == _far(distance - 1, exact, count, max_distance)
+    steps = math.log(distance / exact) / math.log(max_distance / exact) * (count - exact)
+    return abs(steps - round(steps)) > 1e-4
 
 
 def _clear(random: Random, bidirectional: bool, buckets: int, max_distance: int, size: int = 40) -> Tensor:
@@ -48,8 +51,15 @@ def _clear(random: Random, bidirectional: bool, buckets: int, max_distance: int,
 
 
 def _t5_cases(random: Random) -> list[Case]:
+    borders = torch.tensor([8, 9, 11, 12, 15, 17, 22, 23, 31, 33, 90, 91, 112, 113, 127, 129, 10_000])
+    both = torch.cat([borders, -borders])
     a_table = torch.arange(12) - torch.arange(12)[:, None] + random.randint(-3, 3)
     return [
+        case("borders of buckets, causal", both, False),
+        case("borders of buckets, both ways", both, True),
+        case("other numbers of buckets", both, False, 8, 20),
+        case("other numbers of buckets", both, True, 16, 100),
+        case("a table of offsets", torch.arange(-15, 15).reshape(2, 5, 3), True),
         case("other offsets, causal", _clear(random, False, 32, 128), False),
         case("other offsets, both ways", _clear(random, True, 32, 128), True),
         case("other numbers of buckets", _clear(random, False, 16, 100), False, 16, 100),
@@ -80,7 +90,6 @@ t5_bucket = Exercise(
         "Beyond: n/2 + floor(log(distance / (n/2)) / log(max_distance / (n/2)) · (n − n/2)), and at most n − 1.",
         "torch.where(near, distance, far) takes both; clamp the distance to at least 1 before the logarithm.",
     ],
-    forbid=["torch.nn"],
 )
 
 
@@ -138,3 +147,59 @@ def beyond_the_last(offset: Tensor, bidirectional: bool, buckets: int = 32, max_
 )
 def ratio_from_one(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="ratio")
+
+
+@t5_bucket.variant
+def number_by_number(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    found = []
+    for each in offset.flatten().tolist():
+        first, side, distance = 0, buckets, max(0, -each)
+        if bidirectional:
+            side, distance = buckets // 2, abs(each)
+            first = side if each > 0 else 0
+        near = side // 2
+        if distance >= near:
+            way = math.log(distance / near) / math.log(max_distance / near)
+            distance = min(side - 1, near + math.floor(way * (side - near)))
+        found.append(first + distance)
+    return torch.tensor(found).view(offset.shape)
+
+
+@t5_bucket.variant
+def borders_first(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    side = buckets // 2 if bidirectional else buckets
+    half = side // 2
+    ratio = (max_distance / half) ** (1 / (side - half))
+    borders = [*range(1, half + 1), *(half * ratio**step for step in range(1, side - half))]
+    sizes = (offset.abs() if bidirectional else torch.relu(-offset)).reshape(-1).tolist()
+    result = torch.tensor([bisect.bisect_right(borders, size) for size in sizes], dtype=torch.int32)
+    result = result.reshape(offset.shape)
+    return torch.where(offset > 0, result + side, result) if bidirectional else result
+
+
+@t5_bucket.variant
+def as_the_authors_wrote_it(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    result = torch.zeros_like(offset)
+    if bidirectional:
+        buckets //= 2
+        result += (offset > 0).long() * buckets
+        offset = torch.abs(offset)
+    else:
+        offset = -torch.min(offset, torch.zeros_like(offset))
+    half = buckets // 2
+    large = half + (torch.log(offset.float() / half) / math.log(max_distance / half) * (buckets - half)).long()
+    large = torch.min(large, torch.full_like(large, buckets - 1))
+    return result + torch.where(offset < half, offset, large)
+
+
+@t5_bucket.variant
+def each_side_as_a_decoder(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    if bidirectional:
+        side = buckets // 2
+        future = each_side_as_a_decoder(-offset.clamp(min=0), False, side, max_distance) + side
+        past = each_side_as_a_decoder(offset, False, side, max_distance)
+        return torch.where(offset > 0, future, past)
+    half = buckets // 2
+    distance = offset.double().clamp(max=0).neg()
+    steps = torch.log2(distance.clamp(min=half) / half) / math.log2(max_distance / half) * (buckets - half)
+    return (distance.clamp(max=half) + steps.floor()).clamp(max=buckets - 1).long()

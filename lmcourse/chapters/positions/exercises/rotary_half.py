@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lmcourse.chapters.positions.exercises.inputs import angles
-from lmcourse.chapters.positions.exercises.rotary import TOLERANCE, evens_first, turned_pairs
+from lmcourse.chapters.positions.exercises.rotary import TOLERANCE, clear_bf16, evens_first, turned_pairs
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -20,19 +22,31 @@ def _rope_half(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tenso
     return turned_pairs(neighbours, positions)[..., order]
 
 
+def _clear_halves(random: Random, width: int, positions: Tensor) -> Tensor:
+    return clear_bf16(random, width, positions)[:, evens_first(width)]
+
+
 def _half_cases(random: Random) -> list[Case]:
+    seen, mixed, far = Random(7), torch.tensor([5, 0, 33, 5]), torch.tensor([1001, 257, 2003])
     near = torch.tensor([random.randint(0, 60) for _ in range(4)])
     return [
+        case("other shapes", normal(seen, 2, 3, 4, 8), mixed),
+        case("other shapes", normal(seen, 3, 4, 6), mixed),
+        case("other shapes", normal(seen, 4, 2), mixed),
+        case("far into the text", normal(seen, 2, 4), torch.tensor([5000, 4999])),
+        case("interleaved features", normal(seen, 2, 4, 10), mixed, interleaved=True),
+        case("other precisions", normal(seen, 4, 8).double(), mixed, interleaved=True),
+        case("bf16, far into the text", _clear_halves(seen, 4, far), far),
+        case("bf16, far into the text", clear_bf16(seen, 8, far), far, interleaved=True),
         case("other shapes", normal(random, 2, 3, 4, 8), near),
         case("other shapes", normal(random, 4, 2 * random.randint(5, 9)), near),
         case("interleaved features", normal(random, 2, 4, 2 * random.randint(4, 8)), near, interleaved=True),
-        case("other precisions", normal(random, 4, 8).double(), near, interleaved=True),
-        case("bf16, far into the text", normal(random, 2, 4, 8).bfloat16(), near + random.randint(300, 1500)),
     ]
 
 
 _COUNT = torch.arange(6.0)[None]
 _WIDE = normal(Random(5), 2, 8)
+_FAR = torch.tensor([1001])
 
 rope_half = Exercise(
     "rope_half",
@@ -47,6 +61,7 @@ rope_half = Exercise(
         case("one step", _COUNT, torch.tensor([1])),
         case("two tokens, d = 8", _WIDE, torch.tensor([3, 4])),
         case("the same, interleaved", _WIDE, torch.tensor([3, 4]), interleaved=True),
+        case("bf16 at position 1001", _clear_halves(Random(3), 4, _FAR), _FAR),
     ],
     hidden_cases=_half_cases,
     hints=[
@@ -56,7 +71,7 @@ rope_half = Exercise(
         "Interleaved features come as a₀ b₀ a₁ b₁ …. You want a₀ a₁ … b₀ b₁ …: "
         "torch.cat([x[..., ::2], x[..., 1::2]], dim=-1), before the rotation.",
     ],
-    forbid=["torch.nn", "transformers"],
+    forbid=["transformers"],
 )
 
 
@@ -101,3 +116,60 @@ def brought_back(x: Tensor, positions: Tensor, interleaved: bool = False) -> Ten
 def no_minus(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     forward, backward = _rope_half(x, positions, interleaved), _rope_half(x, -positions, interleaved)
     return torch.where(torch.arange(x.shape[-1]) < x.shape[-1] // 2, backward, forward)
+
+
+@rope_half.misconception(
+    "Your angles, cosines or products are in bf16, which cannot count past 256. Compute in float32, cast at the end."
+)
+def all_in_bf16(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    x = x[..., evens_first(x.shape[-1])] if interleaved else x
+    speed = angles(torch.tensor(1), x.shape[-1]).to(x.dtype)
+    angle = positions.to(x.dtype)[:, None] * speed
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1)
+
+
+@rope_half.variant
+def as_in_llama(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    d = x.shape[-1]
+    wide = x.float()
+    if interleaved:
+        wide = wide.reshape(*x.shape[:-1], d // 2, 2).transpose(-1, -2).flatten(-2)
+    angle = torch.outer(positions.float(), 1.0 / 10_000 ** (torch.arange(0, d, 2).float() / d))
+    angle = torch.cat((angle, angle), dim=-1)
+    swapped = torch.cat((-wide[..., d // 2 :], wide[..., : d // 2]), dim=-1)
+    return (wide * angle.cos() + swapped * angle.sin()).to(x.dtype)
+
+
+@rope_half.variant
+def complex_numbers(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    half = x.shape[-1] // 2
+    speed = torch.exp(-math.log(10_000) * torch.arange(half) / half)
+    wide = x.float()
+    parts = (wide[..., ::2], wide[..., 1::2]) if interleaved else (wide[..., :half], wide[..., half:])
+    points = torch.complex(*(part.contiguous() for part in parts)) * torch.exp(1j * positions[:, None] * speed)
+    return torch.cat([points.real, points.imag], dim=-1).to(x.dtype)
+
+
+@rope_half.variant
+def feature_by_feature(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    d = x.shape[-1]
+    result = x.clone()
+    for i in range(d // 2):
+        first, second = (2 * i, 2 * i + 1) if interleaved else (i, i + d // 2)
+        angle = positions.double() * 10_000 ** (-2 * i / d)
+        a, b = x[..., first].double(), x[..., second].double()
+        result[..., i] = (a * angle.cos() - b * angle.sin()).to(x.dtype)
+        result[..., i + d // 2] = (b * angle.cos() + a * angle.sin()).to(x.dtype)
+    return result
+
+
+@rope_half.variant
+def by_way_of_numpy(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    array = x.double().numpy()
+    if interleaved:
+        array = np.concatenate([array[..., 0::2], array[..., 1::2]], axis=-1)
+    a, b = np.split(array, 2, axis=-1)
+    angle = np.outer(positions, 10_000.0 ** (-np.arange(a.shape[-1]) / a.shape[-1]))
+    size, phase = np.hypot(a, b), np.arctan2(b, a) + angle
+    return torch.tensor(np.concatenate([size * np.cos(phase), size * np.sin(phase)], axis=-1)).to(x.dtype)

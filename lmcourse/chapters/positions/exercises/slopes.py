@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -26,10 +29,12 @@ def _slopes(heads: int) -> Tensor:
 
 def _slope_cases(random: Random) -> list[Case]:
     return [
+        *(case("other powers of two", heads) for heads in (2, 16, 64)),
+        *(case("few heads", heads) for heads in (3, 5, 7)),
+        *(case("other numbers", heads) for heads in (20, 112)),
         case("other powers of two", 2 ** random.choice([1, 5, 6, 7])),
         case("other numbers", random.randint(17, 31)),
         case("other numbers", random.randint(33, 120)),
-        case("few heads", random.choice([3, 5, 7])),
     ]
 
 
@@ -39,6 +44,8 @@ alibi_slopes = Exercise(
     minutes=7,
     difficulty=2,
     reference=_slopes,
+    # A hundred products in fp32, one after the other, are off by a hundred roundings.
+    tolerance=Tolerance(1e-5),
     cases=[
         case("eight heads", 8),
         case("one head", 1),
@@ -52,7 +59,6 @@ alibi_slopes = Exercise(
         "Otherwise find the largest power of two below: 2 ** math.floor(math.log2(heads)). Its slopes come first.",
         "What is missing comes from the series for twice as many heads: its first, third, fifth … slope.",
     ],
-    forbid=["torch.nn", "transformers"],
 )
 
 
@@ -110,3 +116,45 @@ def always_halved(heads: int) -> Tensor:
 @alibi_slopes.misconception("You sort the slopes. The borrowed ones are appended: weights were trained in that order.")
 def sorted_slopes(heads: int) -> Tensor:
     return _slopes(heads).sort(descending=True).values
+
+
+@alibi_slopes.variant
+def as_the_authors_wrote_it(heads: int) -> Tensor:
+    def power_of_two(n: int) -> list[float]:
+        start = 2.0 ** (-(2.0 ** -(math.log2(n) - 3)))
+        return [start * start**i for i in range(n)]
+
+    def slopes(n: int) -> list[float]:
+        if math.log2(n).is_integer():
+            return power_of_two(n)
+        closest = 2 ** math.floor(math.log2(n))
+        return power_of_two(closest) + slopes(2 * closest)[0::2][: n - closest]
+
+    return torch.tensor(slopes(heads))
+
+
+@alibi_slopes.variant
+def head_by_head(heads: int) -> Tensor:
+    power = 1
+    while 2 * power <= heads:
+        power *= 2
+    slopes = torch.empty(heads)
+    for head in range(heads):
+        exponent = -8 * (head + 1) / power if head < power else -8 * (2 * (head - power) + 1) / (2 * power)
+        slopes[head] = 2**exponent
+    return slopes
+
+
+@alibi_slopes.variant
+def running_product(heads: int) -> Tensor:
+    power = 1 << (heads.bit_length() - 1)
+    series = torch.full((power,), 2.0 ** (-8 / power)).cumprod(0)
+    finer = torch.full((2 * power,), 2.0 ** (-4 / power)).cumprod(0)
+    return torch.cat([series, finer[0::2]])[:heads]
+
+
+@alibi_slopes.variant
+def by_numpy_in_doubles(heads: int) -> Tensor:
+    power = 2 ** int(np.floor(np.log2(heads)))
+    steps = np.concatenate([np.arange(2, 2 * power + 1, 2), np.arange(1, 2 * power, 2)])[:heads]
+    return torch.from_numpy(np.exp2(-4 * steps / power)).float()

@@ -6,14 +6,20 @@ import math
 from collections import defaultdict
 from random import Random
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.positions.exercises.alibi import alibi_bias
-from lmcourse.chapters.positions.exercises.buckets import t5_bucket
-from lmcourse.chapters.positions.exercises.rotary import rope
-from lmcourse.chapters.positions.exercises.shaw import shaw_scores
-from lmcourse.chapters.positions.exercises.waves import sinusoidal
+from lmcourse.chapters.positions.exercises.schemes import (
+    added_scores,
+    alibi_scores,
+    only_key_scores,
+    rotated_scores,
+    shaw_scores,
+    t5_scores,
+    wave_table,
+)
+from lmcourse.chapters.positions.exercises.toeplitz_cases import but, drift, fixed_cases
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -31,76 +37,28 @@ def _is_relative(scores: Tensor, tolerance: float = 1e-4) -> bool:
     return True
 
 
-def _vectors(random: Random, d: int) -> tuple[Tensor, Tensor]:
-    """One query and one key, the same at every position."""
-    return normal(random, 1, d), normal(random, 1, d)
-
-
-def _added(random: Random, table: Tensor) -> Tensor:
-    """Scores when a row of the table is added to the token at its position."""
-    q, k = _vectors(random, table.shape[1])
-    return (q + table) @ (k + table).T
-
-
-def _rotated(random: Random, length: int, d: int, first: int = 0) -> Tensor:
-    q, k = _vectors(random, d)
-    positions = torch.arange(first, first + length)
-    result: Tensor = rope.reference(q.expand(length, d), positions) @ rope.reference(k.expand(length, d), positions).T
-    return result
-
-
-def _shaw(random: Random, length: int, d: int, clip: int) -> Tensor:
-    q, k = (each.expand(2, length, d) for each in _vectors(random, d))
-    result: Tensor = shaw_scores.reference(q, k, normal(random, 2 * clip + 1, d))
-    return result
-
-
-def _alibi(length: int, slopes: Tensor) -> Tensor:
-    result: Tensor = alibi_bias.reference(slopes, length, length)
-    return result
-
-
-def _t5(random: Random, length: int, bidirectional: bool) -> Tensor:
-    offset = torch.arange(length) - torch.arange(length)[:, None]
-    result: Tensor = normal(random, 32)[t5_bucket.reference(offset, bidirectional)]
-    return result
-
-
-def _waves(length: int, d: int) -> Tensor:
-    result: Tensor = sinusoidal.reference(torch.arange(length), d)
-    return result
-
-
-def _only_key(random: Random, length: int) -> Tensor:
-    return normal(random, 1, length).expand(length, length)
-
-
-def _drift(length: int, step: float) -> Tensor:
-    return torch.arange(length)[:, None] * step + torch.zeros(length)
-
-
 def _relative_cases(random: Random) -> list[Case]:
     length = random.randint(5, 8)
-    masked = _added(random, _waves(length, 8)).masked_fill(torch.ones(length, length).triu(1).bool(), -math.inf)
-    noisy = _rotated(random, length, 8) + 1e-6 * normal(random, length, length)
+    masked = added_scores(random, wave_table(length, 8)).masked_fill(torch.ones(length, length).triu(1) > 0, -math.inf)
     return [
-        case("relative schemes", _shaw(random, length, 4, 2)),
-        case("relative schemes", _rotated(random, length, 16, first=random.randint(0, 99))),
-        case("relative schemes", _t5(random, length, bidirectional=False)),
-        case("absolute schemes", _added(random, normal(random, length, 6))),
-        case("absolute schemes", _only_key(random, length)),
+        *fixed_cases(),
+        case("relative schemes", shaw_scores(random, length, 4, 2)),
+        case("relative schemes", rotated_scores(random, length, 16, first=random.randint(0, 99))),
+        case("relative schemes", t5_scores(random, length, bidirectional=False)),
+        case("absolute schemes", added_scores(random, normal(random, length, 6))),
+        case("absolute schemes", only_key_scores(random, length)),
         case("masks", masked),
-        case("masks", _alibi(length, torch.tensor([0.5, 0.125]))),
-        case("rounding", noisy),
-        case("more keys than queries", _rotated(random, length, 8)[2:4]),
-        case("other tolerances", _drift(length, random.uniform(0.01, 0.012)), 0.1),
+        case("masks", alibi_scores(length, torch.tensor([0.5, 0.125]))),
+        case("rounding", rotated_scores(random, length, 8) + 1e-6 * normal(random, length, length)),
     ]
 
 
 _SEEN = Random(4)
 _HANKEL = torch.arange(4.0)[:, None] + torch.arange(4.0)
-_ONE_SIDED = torch.stack([torch.ones(4, 4), _only_key(_SEEN, 4)])
+_ONE_SIDED = torch.stack([torch.ones(4, 4), only_key_scores(_SEEN, 4)])
 _OUTER = torch.tensor([[2.0, 1.0, 5.0], [3.0, 2.0, 4.0], [1.0, 0.0, 2.0]])
+_SMALL = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [4.0, 3.0, 0.0]])
+_OPPOSITE = torch.stack([but(_SMALL, 2, 1, 5.0), but(_SMALL, 2, 1, 1.0)])
 
 is_relative = Exercise(
     "is_relative",
@@ -109,18 +67,22 @@ is_relative = Exercise(
     difficulty=2,
     reference=_is_relative,
     cases=[
-        case("RoPE", _rotated(_SEEN, 5, 8)),
-        case("sinusoidal, added", _added(_SEEN, _waves(5, 8))),
-        case("learned, added", _added(_SEEN, normal(_SEEN, 5, 4))),
-        case("Shaw's vectors", _shaw(_SEEN, 6, 4, 2)),
-        case("T5's encoder", _t5(_SEEN, 6, bidirectional=True)),
-        case("ALiBi with its mask", _alibi(5, torch.tensor([0.5, 0.25]))),
+        case("RoPE", rotated_scores(_SEEN, 5, 8)),
+        case("sinusoidal, added", added_scores(_SEEN, wave_table(5, 8))),
+        case("learned, added", added_scores(_SEEN, normal(_SEEN, 5, 4))),
+        case("Shaw's vectors", shaw_scores(_SEEN, 6, 4, 2)),
+        case("T5's encoder", t5_scores(_SEEN, 6, bidirectional=True)),
+        case("ALiBi with its mask", alibi_scores(5, torch.tensor([0.5, 0.25]))),
         case("ALiBi without a mask, both ways", -0.5 * (torch.arange(4.0)[:, None] - torch.arange(4.0)).abs()),
-        case("only the key's position counts", _only_key(_SEEN, 4)),
+        case("only the key's position counts", only_key_scores(_SEEN, 4)),
         case("only the sum of both positions counts", _HANKEL),
         case("a constant main diagonal, and nothing else", _OUTER),
         case("one head is relative, the other is not", _ONE_SIDED),
-        case("a slow drift, 0.00006 a token", _drift(5, 6e-5)),
+        case("two heads, one too high where the other is too low", _OPPOSITE),
+        case("a slow drift, 0.00006 a token", drift(5, 6e-5)),
+        case("a wrong score in the future", but(_SMALL, 0, 1, 9.0)),
+        case("a wrong score in the past", but(_SMALL, 1, 0, 9.0)),
+        case("a hidden key beside visible ones", but(_SMALL, 1, 0, -math.inf)),
     ],
     hidden_cases=_relative_cases,
     hints=[
@@ -129,19 +91,18 @@ is_relative = Exercise(
         "the tolerance: .amax(-1) - .amin(-1).",
         "−∞ minus −∞ is NaN, and NaN > tolerance is False. So ask whether any spread is greater, and say no.",
     ],
-    forbid=["torch.nn"],
 )
 
 
-def _spreads(scores: Tensor) -> list[Tensor]:
+def _diagonals(scores: Tensor) -> list[Tensor]:
     rows, columns = scores.shape[-2:]
-    diagonals = [scores.diagonal(offset, -2, -1) for offset in range(1 - rows, columns)]
-    return [diagonal.amax(-1) - diagonal.amin(-1) for diagonal in diagonals]
+    return [scores.diagonal(offset, -2, -1) for offset in range(1 - rows, columns)]
 
 
 @is_relative.misconception("You ask for symmetry. Past and future may differ: a relative score may be lopsided.")
 def symmetric(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    square = scores[..., : scores.shape[-2]]
+    size = min(scores.shape[-2:])
+    square = scores[..., :size, :size]
     return not ((square - square.transpose(-1, -2)).abs() > tolerance).any().item()
 
 
@@ -163,7 +124,8 @@ def anti_diagonals(scores: Tensor, tolerance: float = 1e-4) -> bool:
 
 @is_relative.misconception("A mask is relative too. −∞ minus −∞ is NaN, and a comparison with NaN is False.")
 def stumbles_over_masks(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    return all(bool((spread <= tolerance).all()) for spread in _spreads(scores))
+    spreads = (diagonal.amax(-1) - diagonal.amin(-1) for diagonal in _diagonals(scores))
+    return all(bool((spread <= tolerance).all()) for spread in spreads)
 
 
 @is_relative.misconception("You ask for equality to the last bit. Rounding alone breaks that: use the tolerance.")
@@ -181,3 +143,84 @@ def neighbours_only(scores: Tensor, tolerance: float = 1e-4) -> bool:
 @is_relative.misconception("You look at the first head only. All matrices of the batch have to pass.")
 def first_matrix(scores: Tensor, tolerance: float = 1e-4) -> bool:
     return _is_relative(scores.reshape(-1, *scores.shape[-2:])[0], tolerance)
+
+
+@is_relative.misconception("You look at the past only. Offsets ahead of the query have diagonals, too.")
+def past_only(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    return _is_relative(scores.tril(), tolerance)
+
+
+@is_relative.misconception("You look at the future only. Offsets back from the query have diagonals, too.")
+def future_only(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    return _is_relative(scores.triu(), tolerance)
+
+
+@is_relative.misconception("You average over the heads, and their mistakes cancel. Every matrix has to pass.")
+def heads_averaged(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    return _is_relative(scores.reshape(-1, *scores.shape[-2:]).mean(dim=0), tolerance)
+
+
+@is_relative.misconception(
+    "You leave out what is −∞. A diagonal of nothing else is constant, but −∞ beside a number is not."
+)
+def infinities_skipped(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    lowest, highest = scores.nan_to_num(neginf=math.inf), scores
+    pairs = zip(_diagonals(highest), _diagonals(lowest), strict=True)
+    return not any(bool((high.amax(-1) - low.amin(-1) > tolerance).any()) for high, low in pairs)
+
+
+@is_relative.misconception("You compare with the first entry only. The largest and the smallest are farther apart.")
+def compared_with_the_first(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    return not any(bool(((diagonal - diagonal[..., :1]).abs() > tolerance).any()) for diagonal in _diagonals(scores))
+
+
+@is_relative.variant
+def all_pairs_of_a_diagonal(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    for steps in range(1, min(scores.shape[-2:])):
+        apart = (scores[..., steps:, steps:] - scores[..., :-steps, :-steps]).abs()
+        if bool((apart > tolerance).any()):
+            return False
+    return True
+
+
+@is_relative.variant
+def number_by_number(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    if scores.ndim > 2:
+        return all(number_by_number(matrix, tolerance) for matrix in scores)
+    rows = scores.tolist()
+    lowest: dict[int, float] = {}
+    highest: dict[int, float] = {}
+    for i, row in enumerate(rows):
+        for j, score in enumerate(row):
+            lowest[j - i] = min(score, lowest.get(j - i, score))
+            highest[j - i] = max(score, highest.get(j - i, score))
+    return all(highest[k] == lowest[k] or highest[k] - lowest[k] <= tolerance for k in lowest)
+
+
+@is_relative.variant
+def selected_by_offset(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    offset = torch.arange(scores.shape[-1]) - torch.arange(scores.shape[-2]).unsqueeze(1)
+    good = torch.tensor(True)
+    for each in range(1 - scores.shape[-2], scores.shape[-1]):
+        group = scores[..., offset == each].double()
+        spread = group.max(dim=-1).values - group.min(dim=-1).values
+        good = good & (spread.nan_to_num(nan=0.0) <= tolerance).all()
+    return good.item() is True
+
+
+@is_relative.variant
+def diagonals_by_numpy(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    array = scores.numpy()
+    for offset in range(-array.shape[-2] + 1, array.shape[-1]):
+        diagonal = np.diagonal(array, offset, -2, -1)
+        top, bottom = diagonal.max(axis=-1), diagonal.min(axis=-1)
+        if not np.all((top == bottom) | (top - bottom <= tolerance)):
+            return False
+    return True
+
+
+for _loop in ("range(1 - rows, columns - 1)", "range(2 - rows, columns - 0)"):
+    is_relative.equivalent_mutant(
+        f"for offset in range(2 - rows, columns - 1): → for offset in {_loop}:",
+        "A diagonal of one score is constant: whether the corners are looked at makes no difference.",
+    )

@@ -53,3 +53,9 @@ norms_per_block.wrong_value(
 norms_per_block.wrong_value(
     _counts(gpt_2=1, llama_7b=1), "A block has two branches, and pre-norm puts a norm before each of them."
 )
+norms_per_block.right_value(
+    "dict(zip(['gpt-2', 'llama-7b', 'gemma-2-9b', 'olmo-2-7b', 'gemma-3-4b'], [2, 2, 4, 4, 6]))",
+    "{'gemma-3-4b': 2 + 2 + 2, 'olmo-2-7b': 2 + 2, 'gemma-2-9b': 2 * 2, 'llama-7b': 2.0, 'gpt-2': 2}",
+    "{name: torch.tensor(2 * n) for name, n in "
+    "{'gpt-2': 1, 'llama-7b': 1, 'gemma-2-9b': 2, 'olmo-2-7b': 2, 'gemma-3-4b': 3}.items()}",
+)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from random import Random
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.inputs import normal64
 
 
 def _largest(gamma_q: Tensor, gamma_k: Tensor) -> float:
@@ -21,13 +22,23 @@ def _largest(gamma_q: Tensor, gamma_k: Tensor) -> float:
     return d * float(norm) / math.sqrt(d)
 
 
-def _bounds(random: Random) -> list[Case]:
-    def scales(d: int) -> tuple[Tensor, Tensor]:
-        return normal64(random, d), 1 + normal64(random, d) / 2
+def _planted(name: str, random: Random, d: int) -> Case:
+    """Random scales. The largest product is negative, and neither scale is the largest of its vector there."""
+    gamma_q, gamma_k = ([random.choice([-1, 1]) * random.uniform(0.2, 1) for _ in range(d)] for _ in range(2))
+    first, second, third = random.sample(range(d), 3)
+    gamma_q[first], gamma_k[first] = 2.0, -2.0
+    gamma_q[second], gamma_k[second] = 3.0, 1.2
+    gamma_q[third], gamma_k[third] = -0.9, -4.0
+    return case(name, *(torch.tensor(gamma, dtype=torch.float64) for gamma in (gamma_q, gamma_k)))
 
+
+def _bounds(random: Random) -> list[Case]:
     return [
-        *(case("other widths", *scales(d)) for d in (2, 5, 33, 128)),
-        *(case("negative scales", -scales(d)[0].abs(), scales(d)[1].abs() + 0.1) for d in (3, 6)),
+        case("a head of one feature", torch.tensor([2.0]), torch.tensor([-3.0])),
+        case("two features", torch.tensor([0.5, -1.0]), torch.tensor([4.0, -1.0])),
+        case("negative scales", torch.tensor([-1.0, -2.0, -3.0]), torch.tensor([2.0, 2.0, 1.0])),
+        case("scales of zero", torch.zeros(4), torch.ones(4)),
+        *(_planted("other widths", random, d) for d in (3, 5, 33, 128)),
     ]
 
 
@@ -49,7 +60,7 @@ max_logit_bound = Exercise(
         "The score is Σ γ_q[i] γ_k[i] x[i] y[i] / √d. Where would you put all the length to make it large?",
         "All of it on the feature with the largest |γ_q γ_k|: √d · max |γ_q γ_k|.",
     ],
-    tolerance=Tolerance(1e-6),
+    tolerance=Tolerance(5e-7),  # a product and a root in float32
 )
 
 
@@ -86,3 +97,33 @@ def signed(gamma_q: Tensor, gamma_k: Tensor) -> float:
 )
 def evenly_spread(gamma_q: Tensor, gamma_k: Tensor) -> float:
     return ((gamma_q * gamma_k).abs().sum() / math.sqrt(len(gamma_q))).item()
+
+
+@max_logit_bound.variant
+def loop_over_features(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    largest = 0.0
+    for one, other in zip(gamma_q.tolist(), gamma_k.tolist(), strict=True):
+        largest = max(largest, one * other, -one * other)
+    return math.sqrt(len(gamma_q)) * largest
+
+
+@max_logit_bound.variant
+def with_numpy(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    largest: float = np.abs(gamma_q.numpy() * gamma_k.numpy()).max()
+    return math.sqrt(gamma_q.numel()) * largest
+
+
+@max_logit_bound.variant
+def all_length_on_one_feature(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    d = gamma_q.shape[0]
+    scores = []
+    for feature, sign in itertools.product(range(d), (-1, 1)):
+        x = torch.zeros(d, dtype=gamma_q.dtype)
+        x[feature] = math.sqrt(d)
+        scores.append((x * gamma_q) @ (sign * x * gamma_k) / math.sqrt(d))
+    return max(scores).item()
+
+
+@max_logit_bound.variant
+def as_a_tensor(gamma_q: Tensor, gamma_k: Tensor) -> Tensor:
+    return gamma_q.mul(gamma_k).square().max().sqrt() * math.sqrt(len(gamma_q))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from random import Random
 
@@ -12,9 +13,7 @@ from torch import Tensor
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.inputs import normal64
-
-# qk_norm ---------------------------------------------------------------------------------------------------------
+from lmcourse.exercises.inputs import integers, normal
 
 
 def _scores(q: Tensor, k: Tensor) -> Tensor:
@@ -29,25 +28,32 @@ def _by_torch(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float
 
 
 def _ask(name: str, random: Random, b: int, h: int, s: int, t: int, d: int, size: float = 1.0) -> Case:
-    q, k = (
-        size * normal64(random, b, h, s, d),
-        size * normal64(random, b, h, t, d),
-    )
-    return case(name, q, k, 1 + normal64(random, d) / 4, 1 + normal64(random, d) / 4)
+    q, k = normal(random, b, h, s, d, scale=size), normal(random, b, h, t, d, scale=size)
+    return case(name, q, k, 1 + normal(random, d) / 4, 1 + normal(random, d) / 4)
 
 
-def _as(dtype: torch.dtype, asked: Case) -> Case:
-    return case(asked.name, *(part.to(dtype) for part in asked.args))
+def _signs(name: str, random: Random, b: int, h: int, s: int, t: int, size: float) -> Case:
+    """Four features of one size in fp16: normalised they are ±1, and nothing rounds on the way, in 16 bits or in 32."""
+    q, k = (size * (2 * integers(random, b, h, rows, 4, low=0) - 1).half() for rows in (s, t))
+    return case(name, q, k, torch.full((4,), 2.0).half(), torch.tensor([1.0, 2.0, 0.5, 4.0]).half())
 
 
 def _hidden(random: Random) -> list[Case]:
+    fixed = Random(5)
+    zero = torch.zeros(1, 1, 1, 3)
     return [
-        _ask("other shapes", random, 1, 3, 4, 5, 6),
-        _ask("other shapes", random, 2, 1, 2, 3, 16),
-        _ask("large queries and keys", random, 1, 2, 3, 3, 4, 100.0),
+        case("a query of zeros", zero, torch.ones(1, 1, 2, 3), torch.ones(3), torch.ones(3)),
+        case(
+            "one feature", torch.tensor([[[[-2.0]]]]), torch.tensor([[[[3.0], [-5.0]]]]), torch.ones(1), torch.ones(1)
+        ),
+        case("another ε", *_ask("", fixed, 1, 1, 2, 3, 4).args, eps=0.5),
+        _signs("half precision", fixed, 1, 2, 3, 2, 500.0),
+        _signs("half precision", fixed, 1, 1, 2, 2, 1.0),
+        _ask("other shapes", fixed, 2, 3, 4, 4, 4),
         _ask("tiny queries and keys", random, 1, 1, 3, 3, 8, 1e-3),
-        _as(torch.float16, _ask("half precision", random, 1, 1, 2, 3, 8, 400.0)),
-        _as(torch.float32, _ask("single precision", random, 1, 2, 3, 2, 4)),
+        _ask("large queries and keys", random, 1, 2, 3, 3, 4, 100.0),
+        _ask("other shapes", random, 1, 3, 4, 5, 6),
+        _ask("other shapes", random, 2, 1, 3, 2, 16),
     ]
 
 
@@ -65,7 +71,7 @@ qk_norm = Exercise(
         case("with scales", *_PAIR, torch.tensor([2.0, 0.5]), torch.tensor([1.0, 3.0])),
         _ask("two heads", _FIXED, 1, 2, 3, 4, 6),
         _ask("vectors so small that ε counts", _FIXED, 1, 1, 2, 2, 4, 1e-3),
-        _as(torch.float16, _ask("queries of 300 in fp16", _FIXED, 1, 1, 2, 2, 4, 300.0)),
+        _signs("queries of 300 in fp16", _FIXED, 1, 1, 2, 2, 300.0),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -73,8 +79,8 @@ qk_norm = Exercise(
         "Normalise q and k on their own, each over its last axis, and multiply by its gamma.",
         "Only then the scores: q̂ @ k̂.transpose(-1, -2) / √d. In 16 bits, square in float32: 300² is infinite in fp16.",
     ],
-    forbid=[".rms_norm", ".layer_norm", ".normalize"],
-    tolerance=Tolerance(5e-3, 5e-3),
+    forbid=[".rms_norm", ".layer_norm", ".normalize", ".RMSNorm", ".LayerNorm"],
+    tolerance=Tolerance(2e-6, 1e-5),  # products of up to 16 features in float32
 )
 
 
@@ -144,3 +150,54 @@ def squares_in_half(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps:
         return x / (x.square().mean(dim=-1, keepdim=True) + eps).sqrt() * gamma
 
     return _scores(in_place(q, gamma_q).double(), in_place(k, gamma_k).double()).to(q.dtype)
+
+
+@qk_norm.misconception(
+    "You square in float32, but what you return is float32 too. The scores are asked for in the dtype of q."
+)
+def stays_in_float32(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    return _by_torch(q, k, gamma_q, gamma_k, eps).float()
+
+
+@qk_norm.variant
+def with_einsum_and_a_length(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    d = q.size(-1)
+    q_hat, k_hat = (
+        gamma * x.float() / torch.sqrt(torch.linalg.vector_norm(x.float(), dim=-1, keepdim=True) ** 2 / d + eps)
+        for x, gamma in ((q, gamma_q), (k, gamma_k))
+    )
+    return (torch.einsum("bhsd,bhtd->bhst", q_hat, k_hat) / math.sqrt(d)).type_as(q)
+
+
+@qk_norm.variant
+def norms_as_llama_has_them(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
+        wide = x.to(torch.float32)
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
+        return weight * wide.to(x.dtype)
+
+    return torch.matmul(rms_norm(q, gamma_q), rms_norm(k, gamma_k).transpose(2, 3)) / math.sqrt(q.shape[-1])
+
+
+@qk_norm.variant
+def in_half_precision_after_scaling(
+    q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6
+) -> Tensor:
+    def norm(x: Tensor, gamma: Tensor) -> Tensor:
+        largest = x.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)
+        small = x / largest  # squares that cannot overflow
+        return gamma * small / ((small * small).mean(-1, keepdim=True) + eps / largest / largest).sqrt()
+
+    return norm(q, gamma_q) @ norm(k, gamma_k).mT / math.sqrt(q.shape[-1])
+
+
+@qk_norm.variant
+def with_loops_in_double_precision(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    b, h, s, d = q.shape
+    scores = torch.empty(b, h, s, k.shape[2], dtype=q.dtype)
+    for batch, head, row, column in itertools.product(range(b), range(h), range(s), range(k.shape[2])):
+        one, other = q[batch, head, row].tolist(), k[batch, head, column].tolist()
+        product = sum(x * y * g * f for x, y, g, f in zip(one, other, gamma_q.tolist(), gamma_k.tolist(), strict=True))
+        squares = [sum(x * x for x in vector) / d + eps for vector in (one, other)]
+        scores[batch, head, row, column] = product / math.sqrt(squares[0] * squares[1] * d)
+    return scores

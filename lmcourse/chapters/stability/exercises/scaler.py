@@ -51,25 +51,45 @@ def _half(*numbers: float) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float16)
 
 
-def _walk(name: str, random: Random, scale: float, interval: int, steps: int) -> Case:
-    """Steps of which some overflow; what is asked for is every result and every scale."""
-    overflows = [random.random() < 0.3 for _ in range(steps)]
-    overflows[random.randrange(steps)] = True
-    told = "\n".join(f"s.unscale([{'bad' if bad else 'good'}])\ns.scale" for bad in overflows)
-    good = _half(random.uniform(1, 60), -random.uniform(1, 60))
+def _walk(random: Random, scale: float, interval: int) -> Case:
+    """Steps of which some overflow: every result and every scale is asked for.
+
+    The first ones grow the scale, go on counting, overflow just before it would grow again, and count anew.
+    """
+    first = [False] * (2 * interval - 1) + [True] + [False] * interval
+    steps = first + [random.random() < 0.3 for _ in range(8)]
+    told = "\n".join(f"s.unscale([{'bad' if bad else 'good'}])\ns.scale" for bad in steps)
+    good = _half(random.randint(1, 60), -random.randint(1, 60))  # which fp16 could divide as well
     lines = f"s = LossScaler({scale}, interval={interval})\n{told}"
-    return script(name, lines, good=good, bad=_half(1.0, random.choice([torch.inf, -torch.inf, torch.nan])))
+    return script("other runs", lines, good=good, bad=_half(1.0, random.choice([torch.inf, -torch.inf])))
+
+
+def _bad_tensor(place: int, bad: float) -> Case:
+    """Three tensors, one of them with a number that is none."""
+    names = ["good", "good", "good"]
+    names[place] = "bad"
+    lines = f"{WAYS}s.unscale([{', '.join(names)}])\ns.scale"
+    return script("one bad tensor of three", lines, good=_half(2.0, 3.0), bad=_half(1.0, bad, 1.0))
+
+
+DEFAULTS = "s = LossScaler()\nfor _ in range(1999):\n    s.unscale([g])\ns.scale\ns.unscale([g])\ns.scale"
+TWO_SCALERS = (
+    "a = LossScaler(8.0, interval=2)\nb = LossScaler(4.0, interval=3)\n"
+    "a.unscale([g])\nb.unscale([g])\na.scale\na.unscale([g])\nb.unscale([g])\n(a.scale, b.scale)"
+)
 
 
 def _hidden(random: Random) -> list[Case]:
-    calm = "\n".join(["s.unscale([good])"] * 7)
-    tiny = _half(random.randint(1, 9) * 6e-8)
-    broken = "p = s.unscale([good, bad])\np\ns.scale"
+    calm = "\n".join(["s.unscale([g])\ns.scale"] * 3)
     return [
-        *(_walk("other runs", random, 2.0 ** random.randint(4, 14), random.randint(2, 4), 12) for _ in range(3)),
-        script("steps without overflow", f"s = LossScaler(8.0, interval=3)\n{calm}\ns.scale", good=_half(3.0)),
-        script("gradients near the bottom of fp16", "s = LossScaler(2.0**15)\ns.unscale([g])", g=tiny),
-        script("one bad tensor of two", WAYS + broken, good=_half(2.0), bad=_half(torch.nan, random.random())),
+        *(_bad_tensor(place, bad) for place, bad in enumerate((torch.nan, torch.inf, -torch.inf))),
+        script("several tensors", WAYS + "s.unscale([a, b])", a=_half(2.0, -4.0), b=_half(6.0).reshape(1, 1)),
+        script("the top of fp16", WAYS + "s.unscale([g, g])\ns.scale", g=_half(65504.0, 65504.0)),
+        script("the bottom of fp16", "s = LossScaler(2.0**15)\ns.unscale([g])", g=_half(6e-8, -3e-7)),
+        script("an interval of one", f"s = LossScaler(8.0, interval=1)\n{calm}", g=_half(3.0)),
+        script("two scalers", TWO_SCALERS, g=_half(2.0)),
+        script("2000 steps, as the defaults say", DEFAULTS, g=_half(2.0)),
+        *(_walk(random, 2.0 ** random.randint(4, 14), interval) for interval in (2, 3, 4)),
     ]
 
 
@@ -85,8 +105,8 @@ LossScaler = Exercise(
         script("NaN", WAYS + "s.unscale([g])\ns.scale", g=_half(torch.nan)),
         script("grows after two good steps", WAYS + "s.unscale([g])\ns.scale\ns.unscale([g])\ns.scale", g=_half(4.0)),
         script(
-            "good, bad, good: not two in a row",
-            WAYS + "s.unscale([g])\ns.unscale([bad])\ns.unscale([g])\ns.scale",
+            "good, bad, good, good: two in a row at last",
+            WAYS + "s.unscale([g])\ns.unscale([bad])\ns.unscale([g])\ns.scale\ns.unscale([g])\ns.scale",
             g=_half(4.0),
             bad=_half(torch.inf),
         ),
@@ -97,7 +117,7 @@ LossScaler = Exercise(
         ),
         script("tiny in the end", "s = LossScaler()\ns.unscale([g])", g=_half(0.001)),
         script(
-            "two tensors, one of them bad", WAYS + "s.unscale([g, bad])\ns.scale", g=_half(1.0), bad=_half(-torch.inf)
+            "two tensors, the first one bad", WAYS + "s.unscale([bad, g])\ns.scale", g=_half(1.0), bad=_half(-torch.inf)
         ),
     ],
     hidden_cases=_hidden,
@@ -106,8 +126,8 @@ LossScaler = Exercise(
         "gradient.isfinite().all() must hold for every tensor. If not: halve the scale, count from 0, return None.",
         "If so: divide gradient.float() by the scale *as it was*, count, and at `interval` double it and count from 0.",
     ],
-    forbid=["torch.amp", "torch.cuda"],
-    tolerance=Tolerance(1e-6),
+    forbid=["torch.amp", "torch.cuda.amp"],
+    tolerance=Tolerance(3e-7),  # a division in float32, or a product with a reciprocal
 )
 
 
@@ -150,3 +170,82 @@ class CountsAcrossOverflows(_Reference):
 @LossScaler.misconception("Once grown, it grows at every step. Start counting from 0 after growing.")
 class GrowsAtEveryStep(_Reference):
     counter_stays = True
+
+
+@LossScaler.misconception(
+    "Only the last tensor decides whether there was an overflow. One bad number in any of them spoils the step."
+)
+class LastTensorOnly(_Reference):
+    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
+        result = [gradient.float() / self.scale for gradient in gradients]
+        finite = bool(gradients[-1].isfinite().all())
+        self._update(finite)
+        return result if finite else None
+
+
+@LossScaler.misconception("After growing you divide by the new scale. These gradients were made with the old one.")
+class NewScaleTooEarly(_Reference):
+    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
+        finite = all(bool(gradient.isfinite().all()) for gradient in gradients)
+        self._update(finite)
+        return [gradient.float() / self.scale for gradient in gradients] if finite else None
+
+
+@LossScaler.variant
+class CountsDown:
+    def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
+        self.scale = scale
+        self.interval = self.left = interval
+
+    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
+        if any((~torch.isfinite(gradient)).any() for gradient in gradients):
+            self.scale *= 0.5
+            self.left = self.interval
+            return None
+        scale = self.scale
+        self.left -= 1
+        if not self.left:
+            self.scale, self.left = scale * 2, self.interval
+        return [gradient.to(torch.float32).div(scale) for gradient in gradients]
+
+
+@LossScaler.variant
+class KeepsAHistory:
+    def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
+        self.scale, self.interval = torch.tensor(scale), interval
+        self.good: list[bool] = []
+
+    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
+        found = torch.cat([gradient.flatten().float() for gradient in gradients])
+        if found.isnan().any() or found.abs().max() == float("inf"):
+            self.scale = self.scale / 2
+            self.good = []
+            return None
+        result = [gradient.float() * (1 / self.scale) for gradient in gradients]
+        self.good.append(True)
+        if len(self.good) >= self.interval:
+            self.scale = self.scale * 2
+            self.good.clear()
+        return result
+
+
+@LossScaler.variant
+class OverPlainNumbers:
+    def __init__(self, scale: float = 65536.0, interval: int = 2000) -> None:
+        self.scale = scale
+        self.interval = interval
+        self.steps = 0
+
+    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
+        found = []
+        for gradient in gradients:
+            for number in gradient.reshape(-1).tolist():
+                if not abs(number) <= 65504:
+                    self.scale /= 2
+                    self.steps = 0
+                    return None
+            found.append(torch.tensor(gradient.double().numpy() / self.scale, dtype=torch.float32))
+        self.steps = (self.steps + 1) % self.interval
+        if self.steps == 0:
+            self.scale *= 2
+        return found

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import bisect
 import math
+from collections import deque
+from collections.abc import Callable
 from random import Random
-from statistics import fmean, median
+from statistics import fmean, median, median_high, median_low
+from typing import Any
+
+import numpy as np
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
@@ -28,21 +34,22 @@ def _quiet(random: Random, count: int, level: float = 1.0) -> list[float]:
 
 def _spike_cases(random: Random) -> list[Case]:
     run = _quiet(random, 60, random.uniform(0.5, 3))
-    for step in random.sample(range(10, 60), 5):
+    for step in random.sample(range(10, 50, 2), 4):
         run[step] *= random.uniform(8, 400)
+    run[52], run[53] = 300 * run[52], random.uniform(8, 100) * run[53]
     falling = [round(50 / (1 + step), 3) for step in range(30)] + [random.uniform(9, 12)]
-    broken = _quiet(random, 12)
-    broken[random.randrange(6, 12)] = random.choice([math.inf, math.nan])
     rows = [*_quiet(random, 8), 1000.0, 900.0, 800.0, *_quiet(random, 6), random.uniform(7, 9), *_quiet(random, 2)]
+    early = [100.0 * random.uniform(1, 2), *_quiet(random, 2), 50.0, *_quiet(random, 9), 40.0]
     return [
+        case("infinite or NaN", [1.0, math.nan, 1.0, math.inf, 9.0], 2.0, 10, 3),
+        case("infinite or NaN", [8.0, 8.0, 1.0, math.nan, 1.0, 9.0], 3.0, 4, 2),
+        case("norms of zero", [0.0, 0.0, 0.0, 0.0, 0.001, 0.0], 5.0, 10, 3),
+        case("no norms", [], 5.0, 10, 3),
+        case("a new level", [*[1.0] * 12, *[10.0] * 12], 4.0, 8, 4),
         case("other runs", run, 5.0, 20, 6),
         case("norms that fall", falling, 4.0, 8, 4),
-        case("infinite or NaN", broken, 4.0, 8, 3),
         case("several in a row", rows, 5.0, 10, 4),
-        case("a new level", [*_quiet(random, 12), *_quiet(random, 12, 10.0)], 4.0, 8, 4),
-        case(
-            "early steps", [100.0 * random.uniform(1, 2), *_quiet(random, 2), 50.0, *_quiet(random, 9), 40.0], 5.0, 9, 6
-        ),
+        case("early steps", early, 5.0, 9, 6),
     ]
 
 
@@ -58,8 +65,9 @@ spike_detector = Exercise(
         case("a second one in the shadow of the first", [1.0, 1.0, 1.0, 1.0, 1000.0, 20.0, 1.0], 5.0, 10, 3),
         case("too early to tell", [9.0, 1.0, 30.0, 1.0, 1.0], 5.0, 10, 4),
         case("a window of three", [10.0, 10.0, 10.0, 1.0, 1.0, 1.0, 7.0], 5.0, 3, 3),
+        case("a window of two: halfway between them", [1.0, 3.0, 9.0, 1.0, 3.0, 12.0], 5.0, 2, 2),
         case("exactly five times", [1.0, 1.0, 1.0, 5.0], 5.0, 10, 3),
-        case("infinite", [1.0, math.inf, 1.0, 1.0, 2.0], 1.5, 10, 3),
+        case("infinite", [1.0, math.inf, math.inf, math.inf, 1.0, 1.0, 2.0], 1.5, 10, 3),
     ],
     hidden_cases=_spike_cases,
     hints=[
@@ -67,7 +75,6 @@ spike_detector = Exercise(
         "median(seen[-window:]) once there are `fewest`; then append the norm, spike or not.",
         "math.isfinite first: what is infinite or NaN is a spike at any time, and never enters the list.",
     ],
-    forbid=["lmcourse.training"],
 )
 
 
@@ -77,19 +84,20 @@ def _wrong_spikes(
     window: int,
     fewest: int,
     *,
-    usual: object = median,
-    first: bool = False,
+    usual: Callable[[list[float]], float] = median,
     tie: bool = False,
     keep_spikes: bool = True,
+    keep_broken: bool = False,
 ) -> list[int]:
     """A detector with one mistake switched on."""
     found, seen = [], list[float]()
     for step, norm in enumerate(norms):
         if not math.isfinite(norm):
             found.append(step)
+            if keep_broken:
+                seen.append(norm)
             continue
-        before = [*seen, norm] if first else seen
-        limit = factor * usual(before[-window:]) if len(seen) >= max(fewest, 1) else math.inf  # type: ignore[operator]
+        limit = factor * usual(seen[-window:]) if len(seen) >= max(fewest, 1) else math.inf
         spike = norm >= limit if tie else norm > limit
         if spike:
             found.append(step)
@@ -137,3 +145,67 @@ def spikes_forgotten(norms: list[float], factor: float, window: int, fewest: int
 )
 def not_finite_missed(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return [step for step in _spikes(norms, factor, window, fewest) if math.isfinite(norms[step])]
+
+
+@spike_detector.misconception(
+    "You find the infinite norms, and then keep them among the norms before. There they lift the median to infinity: "
+    "leave them out."
+)
+def not_finite_kept(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, window, fewest, keep_broken=True)
+
+
+@spike_detector.misconception(
+    "Of an even number of norms you take the lower of the two in the middle, as `torch.median` does. The median is "
+    "halfway between them."
+)
+def lower_of_two(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, window, fewest, usual=median_low)
+
+
+@spike_detector.misconception(
+    "Of an even number of norms you take the upper of the two in the middle. The median is halfway between them."
+)
+def upper_of_two(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, window, fewest, usual=median_high)
+
+
+@spike_detector.variant
+def with_numpy(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    values = np.array(norms)
+    finite = np.isfinite(values)
+    spikes: set[Any] = set(np.flatnonzero(~finite))
+    for step in np.flatnonzero(finite):
+        before = values[:step][finite[:step]]
+        if len(before) >= fewest and values[step] > factor * np.median(before[-window:]):
+            spikes.add(step)
+    return sorted(spikes)
+
+
+@spike_detector.variant
+def as_one_test_of_each_step(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    def is_spike(step: int) -> bool:
+        before = [norm for norm in norms[:step] if abs(norm) < float("inf")]
+        if not abs(norms[step]) < float("inf"):
+            return True
+        return len(before) >= fewest and norms[step] > factor * median(before[-window:])
+
+    return [step for step in range(len(norms)) if is_spike(step)]
+
+
+@spike_detector.variant
+def with_a_sorted_window(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    last: deque[float] = deque(maxlen=window)
+    spikes = []
+    for step, norm in enumerate(norms):
+        if math.isinf(norm) or math.isnan(norm):
+            spikes.append(step)
+            continue
+        ordered: list[float] = []
+        for old in last:
+            bisect.insort(ordered, old)
+        half = len(ordered) // 2
+        if len(last) >= fewest and 2 * norm > factor * (ordered[half] + ordered[-half - 1]):
+            spikes.append(step)
+        last.append(norm)
+    return spikes

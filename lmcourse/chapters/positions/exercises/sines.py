@@ -1,10 +1,11 @@
-"""Exercises on sinusoidal positions: the table and its wavelengths."""
+"""The exercise on the table of sinusoidal positions."""
 
 from __future__ import annotations
 
 import math
 from random import Random
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,8 +13,6 @@ from lmcourse.chapters.positions.exercises.inputs import angles
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
-
-# sinusoidal ------------------------------------------------------------------------------------------------------
 
 
 def _pairs(angle: Tensor, sine_first: bool = True) -> Tensor:
@@ -30,6 +29,10 @@ def _sinusoidal_cases(random: Random) -> list[Case]:
     near = torch.tensor([random.randint(0, 40) for _ in range(5)])
     far = torch.tensor([random.randint(500, 1000) for _ in range(3)])
     return [
+        case("other positions", torch.tensor([7, 0, 30, 7, 2]), 6),
+        case("far positions", torch.tensor([1000, 20_000]), 4),
+        case("other widths", torch.tensor([3, 5]), 2),
+        case("bad input", torch.tensor([0, 1]), 1),
         case("other positions", near, 6),
         case("far positions", far, 16),
         case("other widths", near, 2),
@@ -44,7 +47,7 @@ sinusoidal = Exercise(
     minutes=8,
     difficulty=2,
     reference=_sinusoidal,
-    # An fp32 angle of 1000 radians is known to 3e-5, and fp32 frequencies add a few times that.
+    # An fp32 angle of a few hundred radians is known to 3e-5, and fp32 frequencies add a few times that.
     tolerance=Tolerance(0.0, 5e-4),
     cases=[
         case("the first position, d = 4", torch.tensor([0]), 4),
@@ -107,59 +110,55 @@ def odd_widths_accepted(positions: Tensor, d: int) -> Tensor:
     return _sinusoidal(positions, _even(d))[:, :d]
 
 
-# wavelength ------------------------------------------------------------------------------------------------------
+@sinusoidal.variant
+def row_by_row(positions: Tensor, d: int) -> Tensor:
+    if d % 2 != 0:
+        raise ValueError("odd")
+    rows = []
+    for position in positions.tolist():
+        row = []
+        for pair in range(d // 2):
+            angle = position / 10_000 ** (2 * pair / d)
+            row += [math.sin(angle), math.cos(angle)]
+        rows.append(row)
+    return torch.tensor(rows)
 
 
-def _wavelength(pair: int, d: int, base: float = 10_000.0) -> float:
-    return math.tau * math.exp(math.log(base) * 2 * pair / d)
+@sinusoidal.variant
+def every_second_column_by_numpy(positions: Tensor, d: int) -> Tensor:
+    if d % 2:
+        raise ValueError("odd")
+    table = np.zeros((len(positions), d), dtype=np.float32)
+    angle = np.outer(positions.numpy(), np.power(10_000.0, -np.arange(0, d, 2) / d))
+    table[:, 0::2] = np.sin(angle)
+    table[:, 1::2] = np.cos(angle)
+    return torch.from_numpy(table)
 
 
-def _wavelength_cases(random: Random) -> list[Case]:
-    widths = [2 * random.randint(8, 600) for _ in range(3)]
-    cases = [case("other widths and pairs", random.randrange(1, d // 2), d) for d in widths]
-    return [*cases, case("other bases", random.randint(3, 60), 128, base=float(random.randint(20, 900) * 1000))]
+@sinusoidal.variant
+def exponential_of_the_logarithm(positions: Tensor, d: int) -> Tensor:
+    if d & 1:
+        raise ValueError("odd")
+    table = torch.empty(positions.numel(), d)
+    speed = torch.exp(torch.arange(0, d, 2).float() * (-math.log(10_000.0) / d))
+    table[:, 0::2] = torch.sin(positions.float().unsqueeze(1) * speed)
+    table[:, 1::2] = torch.cos(positions.float().unsqueeze(1) * speed)
+    return table
 
 
-wavelength = Exercise(
-    "wavelength",
-    points=1,
-    minutes=3,
-    difficulty=1,
-    reference=_wavelength,
-    cases=[
-        case("the fastest pair", 0, 1024),
-        case("pair 2 of d = 1024", 2, 1024),
-        case("pair 500 of d = 1024", 500, 1024),
-        case("the slowest pair of a head with base 500,000", 63, 128, base=500_000.0),
-    ],
-    hidden_cases=_wavelength_cases,
-    hints=[
-        "The wave repeats when its angle position · ω has grown by one full turn.",
-        "One full turn is 2π, so T = 2π / ω, and 1/ω = base^(2i/d). Use math.pi, not 3.14.",
-    ],
-)
+@sinusoidal.variant
+def complex_numbers(positions: Tensor, d: int) -> Tensor:
+    if d % 2:
+        raise ValueError("odd")
+    speed = 10_000.0 ** (-2 * torch.arange(d // 2, dtype=torch.float64) / d)
+    points = torch.exp(1j * positions[:, None] * speed)
+    return torch.stack([points.imag, points.real], dim=2).reshape(len(positions), d).to(torch.float32)
 
 
-@wavelength.misconception("That is ω, the angle per token. The wavelength is how many tokens make 2π: 2π/ω.")
-def the_frequency(pair: int, d: int, base: float = 10_000.0) -> float:
-    return math.tau / _wavelength(pair, d, base)
-
-
-@wavelength.misconception("That is 1/ω, the tokens in one radian. A full turn is 2π radians.")
-def a_radian(pair: int, d: int, base: float = 10_000.0) -> float:
-    return _wavelength(pair, d, base) / math.tau
-
-
-@wavelength.misconception("You round π to 3.14. That moves the slow wave by dozens of tokens: use math.pi.")
-def rounded_pi(pair: int, d: int, base: float = 10_000.0) -> float:
-    return _wavelength(pair, d, base) * 3.14 / math.pi
-
-
-@wavelength.misconception("Your exponent is i/d. Pair i has the exponent 2i/d.")
-def half_of_the_exponent(pair: int, d: int, base: float = 10_000.0) -> float:
-    return _wavelength(pair, d, math.sqrt(base))
-
-
-@wavelength.misconception("You use 10,000 whatever the base is.")
-def always_ten_thousand(pair: int, d: int, base: float = 10_000.0) -> float:
-    return _wavelength(pair, d)
+@sinusoidal.variant
+def a_cosine_is_a_sine(positions: Tensor, d: int) -> Tensor:
+    if d % 2 == 1:
+        raise ValueError("odd")
+    feature = torch.arange(d, dtype=torch.float64)
+    speed = 10_000 ** (-(feature - feature % 2) / d)
+    return torch.sin(positions.unsqueeze(-1) * speed + feature % 2 * math.pi / 2).float()

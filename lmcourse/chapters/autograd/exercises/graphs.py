@@ -1,0 +1,80 @@
+"""The graphs of the exercise on the backward pass of any graph."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+from lmcourse.exercises.cases import Case, case
+
+Graph = dict[str, dict[str, float]]
+
+DIAMOND: Graph = {"x": {}, "y": {"x": 4}, "u": {"y": 3}, "v": {"y": 8}, "L": {"u": 1, "v": 1}}
+DETOUR: Graph = {"L": {"a": 2, "b": 3}, "a": {"x": 5}, "b": {"a": 7}, "x": {}}
+"""a is one step from the end, and two steps by way of b: who goes on from it at the first visit goes too early."""
+
+
+def chain(length: int) -> Graph:
+    """n0, and each of the others computed from the one before; listed in the order of the computation."""
+    names = [f"n{i}" for i in range(length)]
+    return {names[0]: {}} | {name: {before: 1.0001} for before, name in pairwise(names)}
+
+
+def _shuffled(graph: Graph, random: Random) -> Graph:
+    return {name: graph[name] for name in random.sample(list(graph), len(graph))}
+
+
+def _random_graph(random: Random, size: int) -> Graph:
+    """Of names in no order: n7 may come before n2."""
+    names = random.sample([f"n{i}" for i in range(size)], size)
+    graph: Graph = {}
+    for i, name in enumerate(names):
+        parents = random.sample(names[:i], min(i, random.randint(1, 3)))
+        graph[name] = {parent: _local(random) for parent in parents}
+    return graph
+
+
+def _local(random: Random) -> float:
+    return round(random.choice([-1, 1]) * random.uniform(0.25, 2), 2)
+
+
+def _ladder(rungs: int) -> Graph:
+    """Each rung doubles the paths between the two ends."""
+    graph: Graph = {"n0": {}}
+    for i in range(1, rungs + 1):
+        graph |= {f"a{i}": {f"n{i - 1}": 0.75}, f"b{i}": {f"n{i - 1}": 0.5}, f"n{i}": {f"a{i}": 1.0, f"b{i}": 0.5}}
+    return graph
+
+
+def _others() -> list[Case]:
+    """Graphs of fixed shapes, the last node of each the end, and one with its end in the middle."""
+    random = Random(7)
+    found = []
+    for size in (6, 9, 9, 15):
+        graph = _random_graph(random, size)
+        found.append(case("other graphs", _shuffled(graph, random), [*graph][-1]))
+    middle = _random_graph(random, 9)
+    return [*found, case("an end in the middle", _shuffled(middle, random), [*middle][5])]
+
+
+_OTHERS = _others()
+
+
+def other_graphs(random: Random) -> list[Case]:
+    """The random ones have the shapes of fixed ones, so that no mistake depends on them."""
+    again = [
+        case("other graphs", {node: {p: _local(random) for p in parents} for node, parents in graph.items()}, end)
+        for graph, end in (other.args for other in _OTHERS[1:3])
+    ]
+    return [
+        *_OTHERS,
+        *again,
+        case("other graphs", {"L": {"n": 2.0}, "p": {"x": 3.0}, "x": {}, "n": {"p": 5.0}}, "L"),
+        case("paths that cancel", {"x": {}, "a": {"x": 2.0}, "b": {"x": -2.0}, "L": {"a": 1.0, "b": 1.0}}, "L"),
+        case("paths that cancel", {"L": {"a": 1, "b": -1}, "a": {"c": 2}, "b": {"c": 2}, "c": {"x": 5}, "x": {}}, "a"),
+        case("a single node", {"x": {}}, "x"),
+        case("a single node", {"y": {"x": 3.0}, "x": {}}, "x"),
+        case("long chains", _shuffled(chain(3500), Random(7)), "n3499"),
+        # The last, because who follows each path by itself runs out of time.
+        case("many paths", _shuffled(_ladder(40), Random(7)), "n40"),
+    ]

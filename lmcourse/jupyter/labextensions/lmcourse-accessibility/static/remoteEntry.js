@@ -1,0 +1,97 @@
+// A JupyterLab extension, written as the module container that JupyterLab loads, so that nothing has to be compiled.
+//
+// JupyterLab shows a picture without the alt text that its output carries, and ipywidgets' sliders have no name and, where
+// their steps are ratios or a list, tell a screen reader the exponent or the number of the step. This adds what is missing
+// to everything that appears in an output, and turns figures dark in a dark theme.
+
+const STYLE = `
+  body[data-jp-theme-light="false"] .jp-OutputArea .jp-RenderedImage img,
+  body[data-jp-theme-light="false"] .jp-OutputArea .widget-html-content > img {
+    filter: invert(0.9) hue-rotate(180deg);
+  }`;
+
+// The words beside a control of ipywidgets: its label on the left, its value on the right.
+function label(control) {
+  return control.querySelector(".widget-label")?.textContent.trim() ?? "";
+}
+
+function nameSliders(output) {
+  for (const slider of output.querySelectorAll(".widget-slider")) {
+    for (const handle of slider.querySelectorAll(".noUi-handle")) {
+      const value = slider.querySelector(".widget-readout")?.textContent.trim() ?? "";
+      setAttribute(handle, "aria-label", label(slider));
+      setAttribute(handle, "aria-valuetext", value);
+    }
+  }
+}
+
+function nameButtons(output) {
+  for (const group of output.querySelectorAll(".widget-toggle-buttons")) {
+    setAttribute(group, "role", "group");
+    setAttribute(group, "aria-label", label(group));
+    for (const button of group.querySelectorAll("button")) {
+      setAttribute(button, "aria-pressed", String(button.classList.contains("mod-active")));
+    }
+  }
+  for (const button of output.querySelectorAll("button.widget-toggle-button")) {
+    setAttribute(button, "aria-pressed", String(button.classList.contains("mod-active")));
+  }
+}
+
+// The text that stands for a picture where there are no pictures is its description.
+function describePictures(cell) {
+  const area = cell.outputArea;
+  if (!area) {
+    return;
+  }
+  for (let number = 0; number < area.model.length; number++) {
+    const picture = area.widgets[number]?.node.querySelector(".jp-RenderedImage img");
+    const text = area.model.get(number).data["text/plain"];
+    if (picture && text) {
+      setAttribute(picture, "alt", Array.isArray(text) ? text.join("") : String(text));
+    }
+  }
+}
+
+// Writing what is there already would be seen as a change, and so on without end.
+function setAttribute(element, name, value) {
+  if (value && element.getAttribute(name) !== value) {
+    element.setAttribute(name, value);
+  }
+}
+
+function improve(app) {
+  for (const panel of app.shell.widgets("main")) {
+    for (const cell of panel.content?.widgets ?? []) {
+      describePictures(cell);
+      nameSliders(cell.node);
+      nameButtons(cell.node);
+    }
+  }
+}
+
+function activate(app) {
+  const style = document.createElement("style");
+  style.textContent = STYLE;
+  document.head.append(style);
+  let waiting = false;
+  const changed = () => {
+    if (!waiting) {
+      waiting = true;
+      setTimeout(() => {
+        waiting = false;
+        improve(app);
+      }, 100);
+    }
+  };
+  const watched = { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class"] };
+  new MutationObserver(changed).observe(document.body, watched);
+}
+
+const plugin = { id: "lmcourse-accessibility:plugin", autoStart: true, activate };
+
+window._JUPYTERLAB ??= {};
+window._JUPYTERLAB["lmcourse-accessibility"] = {
+  init: () => {},
+  get: () => Promise.resolve(() => ({ __esModule: true, default: plugin })),
+};

@@ -1,0 +1,34 @@
+"""What a function allocates is seen, views are not, and the watch is nothing that an answer has done."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises import Exercise, check_exercise, script
+from lmcourse.exercises.allocations import largest_tensor
+
+
+def test_the_largest_of_several_is_told_in_numbers() -> None:
+    def squares(x: Tensor) -> Tensor:
+        return (x[:, None] * x).sum(dim=0)
+
+    assert largest_tensor(squares, torch.ones(7)) == largest_tensor(squares, torch.ones(7).double()) == 49
+
+
+def test_a_view_has_no_room_of_its_own() -> None:
+    assert largest_tensor(lambda x: x[:, None].expand(7, 100) @ torch.ones(100), torch.ones(7)) == 100
+
+
+def test_a_watched_answer_keeps_the_rule_against_the_package() -> None:
+    lines = "from lmcourse.exercises.allocations import largest_tensor\nlargest_tensor(double, x)"
+    exercise = Exercise(
+        "double",
+        points=1,
+        minutes=1,
+        difficulty=1,
+        reference=lambda x: 2 * x,
+        cases=[script("room", lines, x=torch.ones(3))],
+    )
+    assert check_exercise(exercise, lambda x: x + x).points == 1
+    assert check_exercise(exercise, lambda x: (x[:, None] * torch.ones(3)).sum(1)).points == 0
