@@ -19,6 +19,10 @@ from lmcourse.report import Report
 SEED = "LMCOURSE_SEED"
 """The environment variable by which a grader chooses the hidden cases."""
 
+SECONDS_AFTER_TIMEOUT = 1.0
+"""The time limit of the cases after one that ran out of time: an endless loop ends soon, and an answer that is slow on
+one case loses no other."""
+
 REFERENCE_SECONDS = 60.0
 """The time limit of a reference on one case: it is ours, so only a slow machine could reach it."""
 
@@ -93,23 +97,18 @@ def try_cases(
 
     Args:
         cases: each with whether it is hidden.
-        answer: what a learner's answer gives on a case within this many seconds.
+        answer: what a learner's answer gives on a case within a time limit.
         reference: what the right one gives.
         seconds: the time limit of a case.
     """
     trials: list[Trial] = []
-    late = 0
     for case, hidden in cases:
-        outcome = answer(case, case_seconds(seconds, late))
-        late += outcome.timed_out
+        outcome = answer(case, seconds)
+        seconds = seconds_after(outcome, seconds)
         trials.append(Trial(case, hidden, outcome, reference(case)))
     return trials
 
 
-def case_seconds(seconds: float, late: int) -> float:
-    """The time limit of the next case when so many have run out of time.
-
-    Half as much after each, down to a sixteenth: one slow case costs nothing but itself, and an endless loop is not
-    waited for over and over.
-    """
-    return seconds / (1 << min(late, 4))
+def seconds_after(outcome: Outcome, seconds: float) -> float:
+    """The time limit of the next case: less than that of the last one if its time ran out."""
+    return min(seconds, SECONDS_AFTER_TIMEOUT) if outcome.timed_out else seconds

@@ -73,19 +73,23 @@ def broken_rule(in_source: Sequence[str], used: Sequence[str]) -> str:
     return ""
 
 
-def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
+def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], *, graded: bool = False) -> str:
     """A sentence on a mistake that these outcomes suggest, or an empty text.
 
     Args:
         exercise: what was asked.
         trials: the public trials.
         failing: those that failed.
+        graded: whether this is the run of a grade. Then nothing is said of what came: an answer can return in a public
+            case what it has seen in a hidden one.
     """
     if not failing:
         return ""
     if exercise.value:
-        return values.value_slip(failing[0])
-    return _stopped(trials, failing) or _by_evidence(exercise, trials, failing)
+        return values.nothing_yet(failing[0]) or ("" if graded else values.value_slip(failing[0]))
+    return _stopped(trials, failing) or (
+        "" if graded else _shadowed(failing) or _by_evidence(exercise, trials, failing)
+    )
 
 
 def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
@@ -102,6 +106,11 @@ def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
             return all_of_them
         if found:
             return some.format(names(found))
+    return ""
+
+
+def _shadowed(failing: Sequence[Trial]) -> str:
+    """For answers that use a name which a cell of the notebook took for something else."""
     causes = [trial.outcome.failure.cause for trial in failing if trial.outcome.failure]
     return next(filter(None, causes), "")
 

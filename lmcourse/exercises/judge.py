@@ -56,7 +56,7 @@ def judge(
         max_points=exercise.points,
         hidden=hidden,
         cases=tuple(results),
-        diagnosis=broken or (named.sentence if named else _diagnosis(exercise, trials, failing)),
+        diagnosis=broken or (named.sentence if named else _diagnosis(exercise, trials, failing, graded=hidden)),
         notes=() if hidden else _notes(exercise, [trial.outcome for trial in trials], stuck=bool(failing)),
         to_come=() if hidden else tuple(exercise.categories()),
         answered=not all(_unanswered(trial.outcome, exercise) for trial in trials),
@@ -80,10 +80,10 @@ def _result(exercise: Exercise, trial: Trial) -> CaseResult:
     return CaseResult(trial.case.name, wrong is None, wrong or "", call)
 
 
-def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
+def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], *, graded: bool) -> str:
     """What the public cases suggest: a sentence on a hidden one could give it away."""
     public = [trial for trial in trials if not trial.hidden]
-    return diagnose(exercise, public, [trial for trial in failing if not trial.hidden])
+    return diagnose(exercise, public, [trial for trial in failing if not trial.hidden], graded=graded)
 
 
 def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:

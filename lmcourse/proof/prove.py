@@ -137,7 +137,7 @@ class _Proof:
         for hidden in (False, True):
             report = check_exercise(self.exercise, answer, hidden=hidden)
             if report.points < self.exercise.points:
-                return _failing(report) or report.diagnosis
+                return report.diagnosis or _failing(report)
         outcomes: dict[int, Outcome] = {}
 
         def given(case: Case, seconds: float) -> Outcome:
@@ -196,7 +196,7 @@ class _Proof:
         )
 
     def _given(self, wrong: Misconception, case: Case, seconds: float | None = None) -> Outcome:
-        """The outcome of a misconception on a case."""
+        """The outcome of a misconception on a case, within a time limit; by default the exercise's."""
         return self._once(wrong.name, case, lambda: self._run(wrong.answer, case, seconds or self.exercise.seconds))
 
     def _run(self, answer: Callable[..., Any], case: Case, seconds: float) -> Outcome:

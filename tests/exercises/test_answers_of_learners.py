@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmcourse.exercises import case, check_exercise
+from lmcourse.exercises import check_exercise, checking
 from lmcourse.report import Report
 from tests.exercises.toy import answering, counting, doubling
 
@@ -114,35 +114,33 @@ def test_an_endless_loop_is_stopped(swallow: bool) -> None:
                     raise
 
     report = report_on(double, seconds=0.3)
-    assert "still running when its time was up" in first_message(report)
+    assert "still running after 0.3 s" in first_message(report)
     assert report.points == 0
 
 
-def test_an_endless_loop_has_less_time_in_each_case() -> None:
+def test_an_endless_loop_is_paid_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "SECONDS_AFTER_TIMEOUT", 0.1)
+
     def double(x: Tensor) -> Tensor:
         while True:
             pass
 
-    begin = time.monotonic()
-    report = report_on(double, seconds=1.6, cases=[case("one of many", torch.ones(2)) for _ in range(8)])
-    assert 1.6 * (1 + 1 / 2 + 1 / 4 + 1 / 8 + 4 / 16) <= time.monotonic() - begin < 2 * 1.6 + 2
-    assert not any(result.passed for result in report.cases)
+    report = report_on(double, seconds=0.4)
+    assert ["still running after 0.4 s" in case.message for case in report.cases] == [True, False]
+    assert all("still running after" in case.message for case in report.cases)
 
 
-@pytest.mark.parametrize("slow", [1.0, -3.0])
-def test_one_slow_case_costs_nothing_but_itself(slow: float) -> None:
+def test_what_is_slow_on_one_case_loses_that_one() -> None:
     def double(x: Tensor) -> Tensor:
-        while x[0] == slow:
-            pass
-        return 2 * x
+        if x.numel() == 2:
+            time.sleep(60)
+        return x + x
 
     report = report_on(double, seconds=0.3)
-    assert [result.passed for result in report.cases] == [slow != 1, slow == 1]
-    assert report.diagnosis.startswith(f"“{'two numbers' if slow == 1 else 'a negative one'}” did not come to an end")
+    assert [case.passed for case in report.cases] == [False, True]
 
 
 def test_sleeping_is_stopped_too() -> None:
-
     assert "still running" in first_message(report_on(lambda x: time.sleep(60), seconds=0.3))
 
 

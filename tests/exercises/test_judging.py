@@ -170,6 +170,16 @@ def test_a_factor_of_the_hidden_cases_stays_hidden() -> None:
     assert report.diagnosis == ""
 
 
+def test_no_result_of_a_public_case_is_told_in_a_grade() -> None:
+    """An answer may have seen a hidden case before, and tell of it in a public one."""
+
+    def tells(x: Tensor) -> Tensor:
+        return 2 * x * 31337
+
+    assert "31340" in check_exercise(doubling(), tells).diagnosis
+    assert check_exercise(doubling(), tells, hidden=True).diagnosis == ""
+
+
 def test_a_broken_rule_is_told_before_a_misconception() -> None:
     report = check_exercise(doubling(forbid=["torch.square"]), lambda x: torch.square(x))
     assert "without `torch.square`" in report.diagnosis
