@@ -483,7 +483,12 @@ class Block(nn.Module):
 #
 # Run `block(x)` and return how many bytes autograd keeps, by dtype: `{"torch.float32": ..., "torch.bool": ...}`. Count
 # every storage once and as a whole, under the dtype of the tensor through which it was kept first. Leave out the
-# block's parameters and buffers. The input `x` counts, if it is kept. A block that keeps nothing gives `{}`.
+# block's parameters and buffers, and whatever shows a part of their storage; a copy of them is not theirs, and counts. The
+# input `x` counts, if it is kept. A block that keeps nothing gives `{}`. `saved_tensors` from above is what you build
+# here, so do without it.
+#
+# One warning: an address is given away again as soon as its tensor is gone. Hold on to what the hook hands you until you
+# have counted.
 
 # %% exercise="measured_activations"
 def measured_activations(block: nn.Module, x: Tensor) -> dict[str, int]:
@@ -504,7 +509,7 @@ def measured_activations(block: nn.Module, x: Tensor) -> dict[str, int]:
         if storage.data_ptr() not in seen:
             seen.add(storage.data_ptr())
             sizes[str(tensor.dtype)] += storage.nbytes()
-    return dict(sizes)
+    return sizes
     ### END SOLUTION
 
 
@@ -622,7 +627,7 @@ predict("eight_devices")
 # ### Exercise 9 · One of T devices  (3 points · 8 min · ●●●)
 #
 # $T$ devices share a model of $N$ parameters in mixed precision, with $p = 2$ and $E = 4$. Return a dict with the bytes
-# of `states` and `activations` on each. Raise `ValueError` if the heads cannot be shared evenly.
+# of `states` and `activations` on each, not rounded. Raise `ValueError` if the heads cannot be shared evenly.
 
 # %% exercise="tensor_parallel_bytes"
 def tensor_parallel_bytes(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> dict[str, float]:

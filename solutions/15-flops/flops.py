@@ -152,16 +152,17 @@ print(f"b h s d, b h t d -> b h s t   torch counts {scores.total:,}   2 · 2 · 
 # ### Exercise 2 · Any product  (3 points · 8 min · ●●)
 #
 # `pattern` is written as for einops, with names between spaces: `"b s d, d f -> b s f"`. `first` and `second` are the two shapes. Return
-# the FLOPs. Where nothing is summed there is no matrix product: return 0. Raise `ValueError` if one name has two sizes. (An axis that is
-# summed stands in both tensors; you need not look for others.)
+# the FLOPs. Where nothing is summed there is no matrix product: return 0. Raise `ValueError` if one name has two sizes (1 and 3 are two
+# sizes as well), or a shape more or fewer sizes than names. (An axis that is summed stands in both tensors; you need not look for others.)
 
 # %% exercise="einsum_flops"
 def einsum_flops(pattern: str, first: list[int], second: list[int]) -> int:
     """FLOPs of a product of two tensors: 48 for "m k, k n -> m n", [2, 3], [3, 4]."""
     ### BEGIN SOLUTION
     inputs, result = pattern.split("->")
+    left, right = inputs.split(",")
     sizes: dict[str, int] = {}
-    for axis, size in zip(inputs.replace(",", " ").split(), first + second, strict=True):
+    for axis, size in [*zip(left.split(), first, strict=True), *zip(right.split(), second, strict=True)]:
         if sizes.setdefault(axis, size) != size:
             raise ValueError(f"{axis} is {sizes[axis]} and {size}")
     if set(sizes) == set(result.split()):
