@@ -786,8 +786,8 @@ explore(
 #
 # </details>
 #
-# `lmcourse account --model llama-3-8b --gpu h100 --seq-len 8192` prints such a budget on the command line, with FLOPs and
-# times, which are the subject of the next notebook.
+# `lmcourse account --model llama-3-8b --gpu h100 --seq-len 8192 --recipe mixed-fp32-gradients` prints such a budget on the
+# command line, with FLOPs and times, which are the subject of the next notebook. (Its own "mixed" has 16-bit gradients.)
 #
 # ## Slips
 #
