@@ -19,6 +19,11 @@ from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limi
 from lmcourse.exercises.origin import SCRIPT
 from lmcourse.exercises.values import NotPlainError, Plain, copy_input, same, to_plain
 
+PROFILED = Failure(
+    ("ProfilerError",), "your answer switches on a profiler, which ends the check's own: profile it in another cell"
+)
+"""The failure of an answer whose calls could not be watched."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -62,6 +67,8 @@ def run_case(
         try:
             with time_limit(seconds):
                 value, failure = _run(answer, case, args, kwargs, name or getattr(answer, "__name__", ""))
+                if recorder.was_replaced():
+                    failure = PROFILED
         except TimeLimitExceeded as error:
             line = failure_of(error)
             failure = Failure(("TimeLimitExceeded",), f"still running after {seconds:g} s", line.line, line.number)
