@@ -96,6 +96,11 @@ def ties_away_from_zero(x: float, exponent_bits: int, mantissa_bits: int) -> flo
     return _rounded(x, exponent_bits, mantissa_bits, lambda steps: math.copysign(math.floor(abs(steps) + 0.5), steps))
 
 
+@round_to.misconception("Your ties go towards zero. In IEEE arithmetic a tie goes to the even neighbour, up or down.")
+def ties_towards_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return _rounded(x, exponent_bits, mantissa_bits, lambda steps: math.copysign(math.ceil(abs(steps) - 0.5), steps))
+
+
 @round_to.misconception("You always round down; for negative numbers that is away from zero. Round to the nearest.")
 def floored(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return _rounded(x, exponent_bits, mantissa_bits, math.floor)
