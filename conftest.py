@@ -14,10 +14,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 
-from tests.nbval.release import shown_by_the_solution
+from tests.nbval.release import code_of, shown_by_the_solution
 
 HERE = Path(__file__).parent
 
@@ -38,11 +37,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> No
             left_out += [item for item in found if item.cell_num in numbers]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
-
-
-def code_of(path: Path) -> list[str]:
-    """The code cells of a notebook."""
-    return [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
 
 @pytest.hookimpl(wrapper=True)

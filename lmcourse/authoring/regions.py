@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lmcourse.exercises.stubs import STUB, drop_at_top_level
+from lmcourse.grading.stubs import STUB, drop_at_top_level
 
 SOLUTION = "SOLUTION"
 HIDDEN = "HIDDEN TESTS"

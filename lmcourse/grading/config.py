@@ -36,7 +36,6 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         SaveAutoGrades,
     )
 
-    from lmcourse.exercises.stubs import STUB
     from lmcourse.grading.intake.exporter import IsolatedExporter
     from lmcourse.grading.intake.files import remove_links
     from lmcourse.grading.pages.display import CleanForDisplay
@@ -47,6 +46,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     from lmcourse.grading.preprocessors.restore_cells import RestoreCells
     from lmcourse.grading.preprocessors.run_notebook import RunNotebook
     from lmcourse.grading.preprocessors.strict_scores import StrictScores
+    from lmcourse.grading.stubs import STUB
 
     _find_alembic()
     c.CourseDirectory.root = str(Path(root).resolve())

@@ -3,8 +3,9 @@
 #
 # **90 min · 12 exercises · 28 points**
 #
-# Add 0.01 a thousand times and you expect 10. On the chip that trains a language model you may get 4. Nothing is
-# broken: the machine keeps its promise exactly, and by the end of this notebook you will know what it promised.
+# Add 0.01 a thousand times and you expect 10. On the chip that trains a language model you may get something quite
+# different. Nothing is broken: the machine keeps its promise exactly, and by the end of this notebook you will know what
+# it promised.
 #
 # **You will be able to**
 #
@@ -129,7 +130,8 @@ figures.BitExplorer("fp16", -2.5)
 # $$(-1)^s \cdot 1.f \cdot 2^{e - \text{bias}} \qquad\text{or, if } e = 0, \qquad (-1)^s \cdot 0.f \cdot 2^{1 - \text{bias}}$$
 #
 # With `has_infinity` (IEEE) an exponent of all ones means `math.inf` or `math.nan`; without it (E4M3) only all ones everywhere is
-# NaN. Keep the sign of zero: `-0.0` is not `0.0` here. Raise `ValueError` for a code that does not fit in the bits.
+# NaN. Keep the sign of zero: `-0.0` is not `0.0` here. Raise `ValueError` for a code that does not fit in the bits, negative
+# ones among them. Nothing may reread the bits for you: no `struct`, no `.view`.
 
 # %% exercise="decode_bits"
 def decode_bits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
@@ -198,8 +200,8 @@ explore(figures.range_precision_map, highlight=["bf16", "fp16", "fp32", "fp64", 
 # %% [markdown]
 # ### Exercise 3 · The largest number  (2 points · 5 min · ●●)
 #
-# From the two widths alone: what is the largest finite number of a format? Mind the exponent that is reserved (or, without
-# infinity, is not).
+# From the two widths alone (without `finfo`): what is the largest finite number of a format? Mind the exponent that is reserved
+# (or, without infinity, is not).
 
 # %% exercise="max_finite"
 def max_finite(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
@@ -221,16 +223,15 @@ check(max_finite, hidden=True)
 # %% [markdown]
 # ### Eight bits
 #
-# An fp8 number has 256 codes, few enough to see all at once. Each row below is one sign and exponent, or part of one; look for the
-# NaNs, and for the infinities that only one of the two formats has.
+# An fp8 number has 256 codes, few enough to see all at once. Each row below is 16 of them, one after the other: two exponents of
+# E4M3, or four of E5M2. Look for the NaNs, and for the infinities that only one of the two formats has.
 
 # %%
 explore(figures.code_grid, format=["e4m3", "e5m2"], code=(0, 255))
 
 # %% [markdown]
-# > **Spot the slip.** The same notes say of E4M3: "Because NaN is defined as all bits set to 1, you cannot represent
-# > $1 + 7/8 \times 2^8$." Two slips in one sentence. The sign bit does not matter for NaN: `0x7F` is NaN as much as
-# > `0xFF`. And the number they mean is another one.
+# > **Spot the slip.** The same notes say that E4M3 cannot represent $1 + 7/8 \times 2^8$, because that pattern is NaN. The number they
+# > mean is another one.
 #
 # ### Exercise 4 · The missing number  (1 point · 2 min · ●)
 #
@@ -273,17 +274,23 @@ predict("numbers_per_binade")
 explore(figures.number_line, format=["e4m3", "e5m2", "fp16"], high=Log(0.0625, 64))
 
 # %% [markdown]
-# The gap at $x$ is called the **ulp** of $x$, the *unit in the last place*. With $2^e \le |x| < 2^{e+1}$ it is
+# The gap at $x$ is called the **ulp** of $x$, the *unit in the last place*. In fp16:
 #
-# $$\text{ulp}(x) = 2^{\max(e,\; 1 - \text{bias}) - M}.$$
-#
-# Relative to $x$ it is about the same everywhere: between $2^{-M-1}$ and $2^{-M}$. *Floating* point means just that: the
-# precision travels with the number.
+# | $\lvert x\rvert$, from up to below | gap above it |
+# | --- | --- |
+# | $2^{15} \dots 2^{16}$ | $2^{5} = 32$ |
+# | … | … |
+# | $2 \dots 4$ | $2^{-9}$ |
+# | $1 \dots 2$ | $2^{-10}$ |
+# | $1/2 \dots 1$ | $2^{-11}$ |
+# | … | … |
+# | $2^{-14} \dots 2^{-13}$, the smallest normal numbers | $2^{-24}$ |
+# | $0 \dots 2^{-14}$, subnormal | $2^{-24}$ |
 #
 # ### Exercise 5 · The gap at x  (3 points · 7 min · ●●)
 #
 # Return the gap from $|x|$ to the next larger number, in an IEEE format with these widths. At zero and among the subnormals it is
-# the subnormal step.
+# the subnormal step. (`ulp`, `nextafter`, `spacing` and `finfo` of a library are what you are building here: do without.)
 
 # %% exercise="ulp"
 def ulp(x: float, exponent_bits: int, mantissa_bits: int) -> float:
@@ -302,14 +309,21 @@ check(ulp, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# In a formula, with $2^e \le |x| < 2^{e+1}$:
+#
+# $$\text{ulp}(x) = 2^{\max(e,\; 1 - \text{bias}) - M}.$$
+#
+# Relative to $x$ the gap is about the same for all normal numbers: between $2^{-M-1}$ and $2^{-M}$. *Floating* point means just that:
+# the precision travels with the number.
+#
 # In the figure below every format is a staircase. Read off it: from which magnitude on can bf16 no longer tell $n$ from $n + 1$?
 
 # %%
 explore(figures.spacing)
 
 # %% [markdown]
-# At 256 its gap is 2. A bf16 counter cannot count to 300, and a position index stored in bf16 is wrong from the 257th token
-# on. That has happened to real code: rotary angles computed in bf16 go wrong in long texts (Wang et al., 2024), which is the reason why careful implementations
+# At 256 its gap is 2. A bf16 counter cannot count to 300, and of positions stored in bf16 the number 257 is the first that is wrong:
+# it becomes 256. That has happened to real code: rotary angles computed in bf16 go wrong in long texts (Wang et al., 2024), which is the reason why careful implementations
 # compute positions in fp32 and cast at the end.
 
 # %% [markdown]
@@ -336,8 +350,8 @@ for steps in (1, 3):
 #
 # ### Exercise 6 · Round  (3 points · 8 min · ●●●)
 #
-# Round `x` to the nearest number of an IEEE format with these widths, ties to even. Subnormals count, overflow gives infinity,
-# and the sign is kept, also that of zero. You may use your `ulp`.
+# Round the finite `x` to the nearest number of an IEEE format with these widths, ties to even. Subnormals count, overflow gives
+# infinity, and the sign is kept, also that of zero. You may use your `ulp`, but no cast: dtypes below float64 round for you.
 
 # %% exercise="round_to"
 def round_to(x: float, exponent_bits: int, mantissa_bits: int) -> float:
@@ -346,8 +360,8 @@ def round_to(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     lowest = 2 - 2 ** (exponent_bits - 1)
     step = 2.0 ** (max(math.frexp(x)[1] - 1, lowest) - mantissa_bits)
     result = round(abs(x) / step) * step
-    largest = (2 - 2.0**-mantissa_bits) * 2.0 ** (2 ** (exponent_bits - 1) - 1)
-    return math.copysign(result if result <= largest else math.inf, x)
+    too_large = 2.0 ** (2 ** (exponent_bits - 1))  # the first power of two that does not exist
+    return math.copysign(result if result < too_large else math.inf, x)
     ### END SOLUTION
 
 
@@ -385,14 +399,14 @@ explore(figures.gradient_histogram, scale=Log(1.0, 65536.0), format=["fp16", "bf
 # ### Exercise 7 · Lost to underflow  (2 points · 4 min · ●●)
 #
 # Return the share (0 to 1) of the *nonzero* values in `gradients` that become zero when rounded to an IEEE format with these widths. A tie
-# at half the smallest subnormal goes to even, that is, to zero.
+# at half the smallest subnormal goes to even, that is, to zero. (At least one value is nonzero.)
 
 # %% exercise="lost_to_underflow"
 def lost_to_underflow(gradients: Tensor, exponent_bits: int, mantissa_bits: int) -> float:
     """The share of nonzero gradients that round to zero."""
     ### BEGIN SOLUTION
     smallest = 2.0 ** (2 - 2 ** (exponent_bits - 1) - mantissa_bits)
-    nonzero = gradients[gradients != 0].double().abs()
+    nonzero = gradients[gradients != 0].abs()
     return (nonzero <= smallest / 2).double().mean().item()
     ### END SOLUTION
 
@@ -461,7 +475,7 @@ check(stall_point, hidden=True)
 
 # %% [markdown]
 # A dot product is a running sum, and a matrix product is nothing but dot products, each as long as the model is wide. So tensor cores
-# multiply in 16 (or 8) bits but **accumulate in fp32**. What would it cost not to?
+# multiply in 16 bits but **accumulate in fp32**. What would it cost not to?
 #
 # ### Exercise 9 · Accumulate  (3 points · 6 min · ●●)
 #
@@ -475,10 +489,11 @@ def dot_product_error(a: Tensor, b: Tensor, accumulator: str) -> float:
     ### BEGIN SOLUTION
     dtype = getattr(torch, accumulator)
     total = torch.zeros((), dtype=dtype)
-    for product in a.to(dtype) * b.to(dtype):
+    x, y = torch.stack([a, b]).to(dtype)
+    for product in x * y:
         total = total + product
-    exact = (a.double() * b.double()).sum()
-    return (total.double() - exact).abs().item()
+    exact = torch.dot(a.double(), b.double())
+    return abs(total.item() - exact.item())
     ### END SOLUTION
 
 
@@ -493,11 +508,12 @@ check(dot_product_error, hidden=True)
 #
 # | what | is a running sum of | kept in |
 # | --- | --- | --- |
-# | a dot product | many products | fp32, inside the tensor core |
+# | a dot product | many products | fp32, inside the tensor core; for fp8, Hopper's keeps only about 14 bits (DeepSeek-AI, 2024) |
 # | a weight | all its updates | fp32 "master copy" |
 # | Adam's two averages | all its gradients | fp32 |
 # | a softmax or a norm | a whole row | fp32, then cast back |
-# | activations between layers | nothing | bf16 or fp16; fp8 with scales |
+# | the residual stream | what each layer adds | bf16, as a rule: some hundred terms, not a million |
+# | activations inside a layer | nothing | bf16 or fp16; fp8 with scales |
 #
 # Working this way is called **mixed precision**: cheap formats for the products, fp32 for whatever has to remember. Parameters and
 # optimiser states in 16 bits alone can train, and can also go haywire at step 40,000. Some keep attention in fp32 and the feed-forward layers in
@@ -588,16 +604,15 @@ explore(figures.softmax_overflow, format=["fp16", "bf16", "fp32"], logit=(-30.0,
 # %% [markdown]
 # ### Exercise 12 · A softmax that cannot blow up  (3 points · 6 min · ●●)
 #
-# Softmax over the last axis, in the dtype of the input, for logits of any size. Do it yourself: torch's own softmax is not
-# allowed here.
+# Softmax over the last axis, in the dtype of the input, for logits of any size. Some may be $-\infty$, though never a whole row:
+# a masked logit, whose probability is 0. Do it yourself, without a library's `softmax` or `logsumexp`.
 
 # %% exercise="stable_softmax"
 def stable_softmax(logits: Tensor) -> Tensor:
     """Softmax over the last axis that never overflows; same shape and dtype as the logits."""
     ### BEGIN SOLUTION
-    shifted = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    weights = (shifted - shifted.amax(dim=-1, keepdim=True)).exp()
-    return (weights / weights.sum(dim=-1, keepdim=True)).to(logits.dtype)
+    weights = (logits - logits.amax(dim=-1, keepdim=True)).exp()
+    return weights / weights.sum(dim=-1, keepdim=True)
     ### END SOLUTION
 
 
@@ -646,6 +661,9 @@ check(stable_softmax, hidden=True)
 #
 # </details>
 #
+# > **Slips.** The notes quoted above also say of E4M3 that NaN is "all bits set to 1". The sign bit does not matter: `0x7F` is NaN as much
+# > as `0xFF`. And they call fp8 "only supported by H100 and later", which leaves out the Ada cards.
+#
 # ## Further reading
 #
 # - IEEE 754-2019, *Standard for Floating-Point Arithmetic*, §3 and §4.
@@ -669,6 +687,10 @@ assert numerics.ulp(256.0, formats["bf16"]) == 2 and numerics.round_to(257.0, fo
 assert numerics.round_to(65519.0, formats["fp16"]) == 65504 and numerics.round_to(65520.0, formats["fp16"]) == math.inf
 assert f"{formats['fp16'].min_subnormal:.3g}" == "5.96e-08" and f"{formats['fp16'].min_subnormal / 2:.0e}" == "3e-08"
 assert f"{formats['bf16'].min_subnormal:.2g}" == "9.2e-41"
+exponents = {-20: -24, -14: -24, -1: -11, 0: -10, 1: -9, 15: 5}
+assert {e: math.log2(numerics.ulp(2.0**e, formats["fp16"])) for e in exponents} == exponents
+assert torch.tensor([0x7F, 0xFF], dtype=torch.uint8).view(torch.float8_e4m3fn).isnan().all()
+assert [16 >> formats[name].mantissa_bits for name in ("e4m3", "e5m2")] == [2, 4]
 assert numerics.stall_point(0.01, formats["bf16"]) == 4 and numerics.ulp(4.0, formats["bf16"]) == 1 / 32
 assert round((2**20 / 1e6 - 1) * 100, 1) == 4.9 and round((2**30 / 1e9 - 1) * 100, 1) == 7.4
 limits = [math.log(formats[name].max_finite) for name in ("fp16", "bf16", "fp32", "fp64")]

@@ -227,7 +227,7 @@ for name, near in approximations.items():
 # ### Exercise 2 · GELU  (3 points · 8 min · ●●)
 #
 # The exact GELU of a tensor of any shape, in its own dtype (fp16, bf16, fp32 or fp64). `torch.erf` is allowed; torch's own
-# GELU is not.
+# GELU and its $\Phi$ (`torch.special.ndtr`) are not.
 
 # %% exercise="gelu"
 def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -270,7 +270,8 @@ print("gradient", z.grad)
 # ### Exercise 3 · SiLU  (3 points · 8 min · ●●)
 #
 # $x\,\sigma(\beta x)$ of a tensor of any shape, in its own dtype, with values *and gradients* that are finite wherever the
-# true ones are. Write the sigmoid yourself: torch's is not allowed here.
+# true ones are. Write the sigmoid yourself: torch's (`sigmoid`, `logsigmoid`, `expit`) is not allowed here, and neither are
+# `silu` and `glu`, which have it inside.
 
 # %% exercise="silu"
 def silu(x: Float[Tensor, "*shape"], beta: float = 1.0) -> Float[Tensor, "*shape"]:
@@ -332,7 +333,7 @@ predict("silu_falls")
 # ### Exercise 5 · Where the dip is  (3 points · 8 min · ●●)
 #
 # Return `[x, f(x)]` at the minimum of $x\,\sigma(s x)$ (`kind="silu"`) or $x\,\Phi(s x)$ (`kind="gelu"`), where $s$ is
-# `scale`. Four correct digits are enough. (Search as you like. Is there a way to search once, for $s = 1$, and know the
+# `scale` (above 0). Four correct digits are enough. (Search as you like. Is there a way to search once, for $s = 1$, and know the
 # answer for every $s$?)
 
 # %% exercise="activation_minimum"
@@ -529,7 +530,7 @@ for name, width in (("smaller by a factor of 2/3", 8 / 3 * d), ("smaller by 2/3"
 # ### Exercise 8 · The matched width  (3 points · 7 min · ●●)
 #
 # A plain layer has width `expansion` · `d_model`. Return the smallest width of a gated layer that is a multiple of `multiple`
-# and has at least as many weights. Use whole numbers: no rounding error, please.
+# and has at least as many weights.
 
 # %% exercise="matched_d_ff"
 def matched_d_ff(d_model: int, expansion: int = 4, multiple: int = 1) -> int:

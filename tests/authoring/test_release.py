@@ -15,7 +15,7 @@ from lmcourse.authoring.execute import execute
 from lmcourse.authoring.files import ChapterFiles
 from lmcourse.authoring.release import fingerprint, has_student_work, release
 from lmcourse.errors import CourseError
-from lmcourse.exercises.stubs import STUB
+from lmcourse.grading.stubs import STUB
 from tests.authoring.tiny import SOURCE, TINY, source_of
 
 

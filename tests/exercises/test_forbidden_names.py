@@ -149,7 +149,7 @@ def test_our_own_package_is_forbidden_unless_an_exercise_allows_it() -> None:
 
 
 def test_the_reference_is_forbidden_even_then() -> None:
-    from lmcourse.chapters.floating_point.exercises.sums import _dot
+    from lmcourse.chapters.floating_point.exercises.dot_product import _dot
 
     def double(x: Tensor) -> Tensor:
         _dot(x, x, torch.float32, torch.float32)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -100,11 +102,22 @@ def test_who_does_not_compile_does_not_load_the_compiler() -> None:
 
 @pytest.mark.usefixtures("cpp_compiler")
 def test_the_compiled_step_writes_the_same_text() -> None:
-    model = build(CONFIGS["thetas"])
+    """One layer: each of its kernels costs a run of the C++ compiler."""
+    config = CONFIGS["thetas"]
+    model = build(replace(config, layers=config.layers[:1]))
     step = CompiledStep(model)
     assert generate(model, PROMPTS, STEPS, compiled=step) == generate(model, PROMPTS, STEPS)
-    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+
+
+def test_another_number_of_texts_is_another_program_and_other_lengths_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs are counted before they are translated, so these are run as they are."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    model = build(CONFIGS["thetas"])
+    step = CompiledStep(model)
+    stats = torch._dynamo.utils.counters["stats"]
+    before = stats["unique_graphs"]
+    for prompts, steps, programs in ((PROMPTS, STEPS, 1), ([[1, 2]], 5, 2), (PROMPTS[:1] * 3, 2 * STEPS, 2)):
+        assert generate(model, prompts, steps, compiled=step) == generate(model, prompts, steps)
+        assert stats["unique_graphs"] == before + programs
     assert list(stream(model, [1, 2], 5, compiled=step)) == list(stream(model, [1, 2], 5))
-    assert generate(model, PROMPTS[:1] * 3, 2 * STEPS, compiled=step) == generate(model, PROMPTS[:1] * 3, 2 * STEPS)
-    # Another number of texts is another program; other lengths are not.
-    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == before + 1
+    assert stats["unique_graphs"] == before + 2

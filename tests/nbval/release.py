@@ -10,12 +10,20 @@ import ast
 import builtins
 import dis
 from collections.abc import Sequence
+from pathlib import Path
+
+import nbformat
 
 from lmcourse.exercises.forbidden_names import global_names
 from lmcourse.grading.examination.code_cells import Cell, cells_of, compile_cell, imported_names
 from lmcourse.grading.examination.skipped_cells import DYNAMIC_NAMES, unneeded_cells
 
 _BUILTINS = {*dir(builtins)}
+
+
+def code_of(path: Path) -> list[str]:
+    """The code cells of a notebook."""
+    return [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
 
 def shown_by_the_solution(release: Sequence[str], solution: Sequence[str]) -> set[int]:

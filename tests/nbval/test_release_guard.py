@@ -15,10 +15,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from conftest import code_of
 from lmcourse.course import Chapter, available_chapters
 from lmcourse.exercises.registry import exercises_of
-from tests.nbval.release import shown_by_the_solution
+from tests.nbval.release import code_of, shown_by_the_solution
 
 SOLUTION = {"nbgrader": {"solution": True, "grade": False}}
 CHECK = {"nbgrader": {"solution": False, "grade": True}}

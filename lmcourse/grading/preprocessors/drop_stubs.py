@@ -6,7 +6,7 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from lmcourse.exercises.stubs import drop_at_top_level
+from lmcourse.grading.stubs import drop_at_top_level
 
 
 class DropTopLevelStubs(NbGraderPreprocessor):  # type: ignore[misc]

@@ -5,7 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from random import Random
 
+import numpy as np
+import torch
+from torch import Tensor
+
 from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 Kernels = list[list[int]]
@@ -21,9 +26,15 @@ def _intensity_cases(random: Random) -> list[Case]:
     def kernel() -> list[int]:
         return [random.randint(1, 40), random.randint(1, 3), random.randint(1, 2)]
 
-    cases = [case("one kernel", [kernel()], random.choice([2, 4])) for _ in range(3)]
-    cases += [case("several kernels", [kernel() for _ in range(random.randint(2, 6))], 2) for _ in range(3)]
-    return [*cases, case("double precision", [kernel(), kernel()], 8), case("a copy", [[0, 1, 1]], 4)]
+    unlike = [[50, 1, 1], [1, 3, 2]]
+    return [
+        case("a copy", [[0, 1, 1]], 4),
+        case("several kernels", [[8, 1, 1], [2, 2, 2], [3, 3, 1]], 2),
+        case("double precision", [[7, 2, 1], [0, 1, 3]], 8),
+        case("numbers of one byte", [[5, 1, 2]], 1),
+        *(case("one kernel", [kernel()], bytes_each) for bytes_each in (2, 4)),
+        *(case("several kernels", [*unlike, *(kernel() for _ in range(count))], 2) for count in (0, 1, 4)),
+    ]
 
 
 elementwise_intensity = Exercise(
@@ -44,7 +55,7 @@ elementwise_intensity = Exercise(
         "For one kernel: operations / (numbers read and written × bytes of each).",
         "For several: all operations over all bytes. An average of ratios would be something else.",
     ],
-    forbid=["torch", "numpy"],
+    tolerance=Tolerance(2e-7),  # a division in float32
 )
 
 
@@ -80,3 +91,31 @@ def as_if_fused(kernels: Kernels, bytes_each: int) -> float:
 @elementwise_intensity.misconception("You multiply by 8: these are bits. Intensity is per byte.")
 def per_bit(kernels: Kernels, bytes_each: int) -> float:
     return _intensity(kernels, 8 * bytes_each)
+
+
+@elementwise_intensity.variant
+def in_a_loop(kernels: Kernels, bytes_each: int) -> float:
+    operations = moved = 0
+    for kernel in kernels:
+        operations += kernel[0]
+        moved += (kernel[1] + kernel[2]) * bytes_each
+    return operations / moved
+
+
+@elementwise_intensity.variant
+def with_torch(kernels: Kernels, bytes_each: int) -> Tensor:
+    work, reads, writes = torch.tensor(kernels).sum(dim=0)
+    return torch.div(work, bytes_each * (reads + writes))
+
+
+@elementwise_intensity.variant
+def with_numpy(kernels: Kernels, bytes_each: int) -> float:
+    table = np.asarray(kernels, dtype=np.float32)
+    intensity: float = table[:, 0].sum() / (table[:, 1:].sum() * bytes_each)
+    return intensity
+
+
+@elementwise_intensity.variant
+def as_a_fraction(kernels: Kernels, bytes_each: int) -> Fraction:
+    columns = [*zip(*kernels, strict=True)]
+    return Fraction(sum(columns[0]), sum(columns[1] + columns[2])) / bytes_each

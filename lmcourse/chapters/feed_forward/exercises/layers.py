@@ -4,32 +4,49 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.inputs import normal
+from lmcourse.exercises.inputs import integers, normal64
 
 
 def _ffn(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return F.linear(F.relu(F.linear(x, w1.T, b1)), w2.T, b2)
+    wide = [part.double() for part in (x, w1.T, b1, w2.T, b2)]
+    return F.linear(F.relu(F.linear(wide[0], *wide[1:3])), *wide[3:]).to(x.dtype)
 
 
-def _layer(random: Random, d: int, n: int) -> list[Tensor]:
-    return [normal(random, *shape) for shape in ((d, n), (n,), (n, d), (d,))]
+def _shapes(d: int, n: int) -> tuple[tuple[int, ...], ...]:
+    return (d, n), (n,), (n, d), (d,)
+
+
+def _ask(name: str, random: Random, *shape: int, n: int) -> Case:
+    """In double precision, where the order of the sums does not matter. The first number that comes out is negative."""
+    weights = [normal64(random, *of) for of in _shapes(shape[-1], n)]
+    weights[-1][0] = -1000.0
+    return case(name, 2 * normal64(random, *shape), *weights)
+
+
+def _whole(name: str, random: Random, *shape: int, n: int) -> Case:
+    """In single precision, with small whole numbers: nothing is rounded."""
+    weights = [integers(random, *of, low=-2, high=2) for of in _shapes(shape[-1], n)]
+    return case(name, integers(random, *shape, low=-2, high=2), *weights)
 
 
 def _ffn_cases(random: Random) -> list[Case]:
     d, n = random.randint(2, 6), random.randint(7, 12)
+    fixed = Random(1)
     return [
-        case("other shapes", normal(random, 5, d, scale=2.0), *_layer(random, d, n)),
-        case("other shapes", normal(random, 2, 3, d, scale=2.0), *_layer(random, d, n)),
-        case("other shapes", normal(random, d, scale=2.0), *_layer(random, d, n)),
-        case("narrower than the model", normal(random, 3, n, scale=2.0), *_layer(random, n, d)),
-        case("square matrices", normal(random, 4, d, scale=2.0), *_layer(random, d, d)),
-        case("double precision", *(part.double() for part in [normal(random, 4, d, scale=2.0), *_layer(random, d, n)])),
+        _whole("no token", fixed, 0, 3, n=4),
+        _whole("a single number", fixed, 1, 1, n=1),
+        _ask("other shapes", fixed, 3, n=5),
+        _ask("other shapes", random, 5, d, n=n),
+        _ask("other shapes", random, 2, 3, d, n=n),
+        _ask("narrower than the model", random, 3, n, n=d),
+        _ask("square matrices", random, 4, d, n=d),
     ]
 
 
@@ -50,15 +67,14 @@ ffn = Exercise(
     cases=[
         case("one token, by hand", torch.tensor([[1.0, 2.0]]), *_HAND),
         case("three tokens", torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), *_HAND),
-        case("as wide as the model", normal(_FIXED, 2, 3, scale=2.0), *_layer(_FIXED, 3, 3)),
-        case("two texts of four tokens", normal(_FIXED, 2, 4, 3, scale=2.0), *_layer(_FIXED, 3, 8)),
+        _whole("as wide as the model", _FIXED, 2, 3, n=3),
+        _whole("two texts of four tokens", _FIXED, 2, 4, 3, n=8),
     ],
     hidden_cases=_ffn_cases,
     hints=[
         "Write the shapes beside each step: (…, d) @ (d, n) + (n) is (…, n).",
         "The ReLU sits between the two matrices, behind the first bias: (x @ w1 + b1).clamp(min=0).",
     ],
-    forbid=["torch.nn", "numpy"],
 )
 
 
@@ -97,3 +113,28 @@ def transposed(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Ten
 @ffn.misconception("You add the input at the end. The residual connection belongs to the block around this layer.")
 def residual_inside(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
     return x + _ffn(x, w1, b1, w2, b2)
+
+
+@ffn.variant
+def with_at(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    return (x @ w1 + b1).relu() @ w2 + b2
+
+
+@ffn.variant
+def with_linear(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    return F.linear(F.relu(F.linear(x, w1.t(), b1)), w2.t(), b2)
+
+
+@ffn.variant
+def unit_by_unit(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    out = b2.expand_as(x).clone()
+    for unit in range(len(b1)):
+        z = (x * w1[:, unit]).sum(-1, keepdim=True) + b1[unit]
+        out += torch.where(z > 0, z, torch.zeros_like(z)) * w2[unit]
+    return out
+
+
+@ffn.variant
+def with_numpy(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    hidden = np.maximum(np.tensordot(x.numpy(), w1.numpy(), axes=1) + b1.numpy(), 0)
+    return torch.from_numpy(hidden @ w2.numpy() + b2.numpy())

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from fractions import Fraction
 from random import Random
 
+import numpy as np
 import torch
+from torch import nn
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
@@ -23,10 +27,22 @@ def _matched(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
 
 
 def _matched_cases(random: Random) -> list[Case]:
-    cases = [case("other widths", random.randint(100, 3000)) for _ in range(3)]
-    cases += [case("other expansions", random.randint(100, 3000), expansion=e) for e in (2, 3, 5)]
-    cases += [case("other multiples", random.randint(500, 9000), multiple=2**p) for p in (5, 6, 7)]
-    return [*cases, case("nothing to round", 96 * random.randint(3, 40), multiple=64)]
+    def width(expansion: int = 4, multiple: int = 1) -> int:
+        """One whose exact match lies in the lower half between two multiples: up, down and nearest differ."""
+        while True:
+            d_model = random.randint(100, 9000)
+            if 0 < 2 * (2 * expansion * d_model % (3 * multiple)) < 3 * multiple:
+                return d_model
+
+    return [
+        case("the smallest", 1),
+        case("less than a multiple", 8, multiple=256),
+        case("nothing to round", 192, multiple=64),
+        case("other expansions", 1000, expansion=1),
+        *(case("other widths", width()) for _ in range(2)),
+        *(case("other expansions", width(expansion), expansion=expansion) for expansion in (2, 5)),
+        *(case("other multiples", width(4, multiple), multiple=multiple) for multiple in (32, 64, 128)),
+    ]
 
 
 matched_d_ff = Exercise(
@@ -49,7 +65,6 @@ matched_d_ff = Exercise(
         "w = 2·expansion·d / 3. Round that up to a multiple, in one go.",
         "With whole numbers, ceil(a / b) is -(-a // b). Here a = 2·expansion·d and b = 3·multiple.",
     ],
-    forbid=["torch", "numpy"],
 )
 
 
@@ -90,6 +105,35 @@ def always_eight_thirds(d_model: int, expansion: int = 4, multiple: int = 1) -> 
     return _matched(d_model, 4, multiple)
 
 
+@matched_d_ff.variant
+def rounded_up_by_ceil(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
+    return math.ceil(2 * expansion * d_model / 3 / multiple) * multiple
+
+
+@matched_d_ff.variant
+def first_that_is_enough(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
+    return next(w for w in itertools.count(multiple, multiple) if 3 * w >= 2 * expansion * d_model)
+
+
+@matched_d_ff.variant
+def by_the_remainder(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
+    whole, rest = divmod(2 * expansion * d_model, 3)
+    width = whole + (rest > 0)
+    return width + (-width) % multiple
+
+
+@matched_d_ff.variant
+def with_fractions(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
+    blocks = Fraction(2, 3) * expansion * d_model / multiple
+    return multiple * (blocks.numerator // blocks.denominator + (blocks.denominator > 1))
+
+
+@matched_d_ff.variant
+def with_numpy(d_model: int, expansion: int = 4, multiple: int = 1) -> float:
+    width: float = np.ceil(8 / 3 * d_model * (expansion / 4) / multiple) * multiple
+    return width
+
+
 # ffn_parameters --------------------------------------------------------------------------------------------------
 
 
@@ -101,11 +145,15 @@ def _parameters(d_model: int, d_ff: int, gated: bool = False, bias: bool = False
 
 def _parameter_cases(random: Random) -> list[Case]:
     kinds = [(gated, bias) for gated in (False, True) for bias in (False, True)]
-    sizes = [(random.randint(10, 5000), random.randint(10, 20_000)) for _ in kinds]
-    cases = [
-        case("other sizes", *size, gated=gated, bias=bias) for size, (gated, bias) in zip(sizes, kinds, strict=True)
+    return [
+        case("one by one", 1, 1, gated=True, bias=True),
+        case("narrower than the model", 512, 100, gated=True, bias=True),
+        case("narrower than the model", 512, 100, bias=True),
+        *(
+            case("other sizes", random.randint(10, 5000), random.randint(10, 20_000), gated=gated, bias=bias)
+            for gated, bias in kinds
+        ),
     ]
-    return [*cases, case("narrower than the model", 512, random.randint(8, 400), gated=True, bias=True)]
 
 
 ffn_parameters = Exercise(
@@ -127,7 +175,6 @@ ffn_parameters = Exercise(
         "Up is (d_model, d_ff) and down is (d_ff, d_model). A gate is one more of the first shape.",
         "A bias has as many numbers as its matrix has outputs: d_ff for up and gate, d_model for down.",
     ],
-    forbid=["torch", "numpy"],
 )
 
 
@@ -159,3 +206,28 @@ def eight_d_squared(d_model: int, d_ff: int, gated: bool = False, bias: bool = F
 @ffn_parameters.misconception("That is twice as many: 2·inputs·outputs are the FLOPs of a token, not the parameters.")
 def flops_of_a_token(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
     return 2 * _parameters(d_model, d_ff, gated, bias)
+
+
+@ffn_parameters.variant
+def layer_by_layer(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
+    with torch.device("meta"):
+        layers = [nn.Linear(d_model, d_ff, bias=bias) for _ in range(1 + gated)]
+        layers.append(nn.Linear(d_ff, d_model, bias=bias))
+    return sum(parameter.numel() for layer in layers for parameter in layer.parameters())
+
+
+@ffn_parameters.variant
+def four_formulas(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
+    if gated and bias:
+        return 3 * d_model * d_ff + 2 * d_ff + d_model
+    if gated:
+        return 3 * d_model * d_ff
+    if bias:
+        return 2 * d_model * d_ff + d_ff + d_model
+    return 2 * d_model * d_ff
+
+
+@ffn_parameters.variant
+def matrices_with_a_row_of_ones(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
+    shapes = [(d_model, d_ff)] * (2 if gated else 1) + [(d_ff, d_model)]
+    return sum((rows + int(bias)) * columns for rows, columns in shapes)

@@ -1,73 +1,19 @@
-"""Exercises on what a bit pattern stands for."""
+"""The exercise on what a bit pattern stands for."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from random import Random
 from typing import Any
 
 from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import EXACT
-from lmcourse.exercises.exercise import Exercise, value_exercise
-from lmcourse.numerics import E4M3, FORMATS, decode
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.numerics import FORMATS, decode
 
 SMALL = [name for name in FORMATS if name != "fp64"]
-
-
-# decimal_error ---------------------------------------------------------------------------------------------------
-
-decimal_error = Exercise(
-    "decimal_error",
-    points=1,
-    minutes=3,
-    difficulty=1,
-    reference=lambda digits, exponent: 0.5 * 10.0 ** (exponent - digits + 1),
-    cases=[
-        case("Avogadro's number, four digits", digits=4, exponent=23),
-        case("3.14", digits=3, exponent=0),
-        case("the charge of an electron, 1.602e-19", digits=4, exponent=-19),
-    ],
-    hidden_cases=lambda random: [
-        case("other numbers", digits=random.randint(2, 9), exponent=random.randint(-30, 30)) for _ in range(4)
-    ],
-    hints=[
-        "In 6.022e23 the last digit stands for 0.001e23. How far can the true value be before you would write "
-        "another digit?",
-        "Rounding to the nearest is off by at most half a step of the last digit.",
-        "The step of the last digit is 10 ** (exponent - (digits - 1)).",
-    ],
-)
-
-
-@decimal_error.misconception(
-    "That is a whole step of the last digit, as in the notes. A number rounded to the nearest is off by half a step "
-    "at most."
-)
-def whole_step(digits: int, exponent: int) -> float:
-    return 10.0 ** (exponent - digits + 1)
-
-
-@decimal_error.misconception("That is the error of the significand alone: it still has to be scaled by 10 ** exponent.")
-def without_exponent(digits: int, exponent: int) -> float:
-    return 0.5 * 10.0 ** (1 - digits)
-
-
-@decimal_error.misconception(
-    "You scaled by 10 ** exponent twice: an ε that is measured in the number's own unit already contains it."
-)
-def scaled_twice(digits: int, exponent: int) -> float:
-    return 0.5 * 10.0 ** (2 * exponent - digits + 1)
-
-
-@decimal_error.misconception(
-    "One digit stands before the point, so only digits − 1 follow it: you are ten times too small."
-)
-def digits_after_the_point(digits: int, exponent: int) -> float:
-    return 0.5 * 10.0 ** (exponent - digits)
-
-
-# decode_bits -----------------------------------------------------------------------------------------------------
 
 
 def _decode(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
@@ -79,28 +25,34 @@ def _code_case(name: str, bits: int, format: str) -> Case:
     return case(name, bits, *widths(format), **extra)
 
 
+def _fixed_codes() -> list[Case]:
+    cases = [_code_case("zero and subnormals", code, "fp16") for code in (0x0000, 0x03FF, 0x8200)]
+    cases += [_code_case("zero and subnormals", code, "e4m3") for code in (0x80, 0x07)]
+    cases += [_code_case("the edges of the normal numbers", code, "fp16") for code in (0x0400, 0x7BFF, 0xFBFF)]
+    cases += [_code_case("the edges of the normal numbers", code, "e4m3") for code in (0x78, 0xFE)]
+    cases += [_code_case("infinity and NaN", code, "fp16") for code in (0xFC00, 0x7C01, 0xFFFF)]
+    cases += [_code_case("infinity and NaN", code, "e4m3") for code in (0x7F, 0xFF)]
+    cases += [case("infinity and NaN", code, 4, 3) for code in (0x78, 0x7E)]
+    cases += [case("formats nobody has built", code, 2, 1) for code in (0b0001, 0b1010, 0b1101, 0b0111)]
+    cases += [case("formats nobody has built", code, 2, 2, has_infinity=False) for code in (0b01100, 0b11111)]
+    cases += [
+        case("formats nobody has built", code, 6, 3, has_infinity=False) for code in (0b0_011111_111, 0b1_111111_111)
+    ]
+    cases += [case("formats nobody has built", 0b1_000000_001, 6, 3), case("formats nobody has built", 1, 3, 4)]
+    too_large = [case("codes that do not fit", code, 5, 10) for code in (2**16, 2**16 + 0x3C00, 2**17)]
+    return [*cases, *too_large, case("codes that do not fit", -1, 4, 3), case("codes that do not fit", 256, 4, 3)]
+
+
 def _random_codes(random: Random) -> list[Case]:
-    cases = [
-        _code_case("any code of any format", random.randrange(2 ** FORMATS[name].bits), name)
-        for name in SMALL
-        for _ in range(3)
-    ]
-    cases += [
-        case("formats nobody has built", random.randrange(2**10), 6, 3),
-        case("formats nobody has built", 1, 3, 4),
-    ]
-    cases += [_code_case("subnormals", random.randrange(1, 2 ** widths(name)[1]), name) for name in SMALL]
-    cases += [
-        _code_case("infinity and NaN", 0xFC00, "fp16"),
-        _code_case("infinity and NaN", 0xFC00 | random.randrange(1, 1023), "fp16"),
-        _code_case("infinity and NaN", 0xFF, "e4m3"),
-        _code_case("infinity and NaN", 0x7F, "e4m3"),
-    ]
-    return [
-        *cases,
-        case("codes that do not fit", 2**16 + random.randrange(9), 5, 10),
-        case("codes that do not fit", -1, 4, 3),
-    ]
+    cases = []
+    for name in SMALL:
+        exponent_bits, mantissa_bits = widths(name)
+        minus = 1 << exponent_bits + mantissa_bits
+        exponent = random.randrange(1, 2**exponent_bits - 1) << mantissa_bits
+        fractions = [random.randrange(1, 2**mantissa_bits) for _ in "12"]
+        cases.append(_code_case("any normal number", minus + exponent + fractions[0], name))
+        cases.append(_code_case("any subnormal", fractions[1], name))
+    return cases
 
 
 decode_bits = Exercise(
@@ -121,16 +73,16 @@ decode_bits = Exercise(
         _code_case("E5M2, exponent all ones", 0x7C, "e5m2"),
         _code_case("E4M3, exponent all ones but a number", 0x7E, "e4m3"),
         _code_case("E4M3, not a number", 0xFF, "e4m3"),
+        case("17 bits are too many for fp16", 0x10000, *widths("fp16")),
     ],
-    hidden_cases=_random_codes,
+    hidden_cases=lambda random: [*_fixed_codes(), *_random_codes(random)],
     hints=[
         "Cut the integer with >> and &: the mantissa is the lowest mantissa_bits bits, the exponent field comes next.",
         "The bias is 2 ** (exponent_bits - 1) - 1. Exponent field 0 means no hidden one, and the exponent 1 − bias.",
         "All ones in the exponent: with has_infinity, mantissa 0 is ±inf and all else nan. Without it, only all ones "
-        "in "
-        "the mantissa too is nan, and everything else is an ordinary number.",
+        "in the mantissa too is nan, and everything else is an ordinary number.",
     ],
-    forbid=["struct", "torch", "numpy"],
+    forbid=["struct", "ctypes", "builtins.memoryview", ".view", ".frombuffer"],
 )
 
 
@@ -190,6 +142,13 @@ def sign_ignored(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, signed=False)
 
 
+@decode_bits.misconception(
+    "Your minus zero comes out as 0.0. The integer 0 has no sign, and -1 * 0 is 0; the float -1.0 * 0.0 is -0.0."
+)
+def zero_without_sign(*args: Any, **kwargs: Any) -> float:
+    return _decode(*args, **kwargs) or 0
+
+
 @decode_bits.misconception("An exponent of all ones is read as a number. It is kept for infinity and NaN.")
 def nothing_reserved(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, reserved=False)
@@ -197,8 +156,7 @@ def nothing_reserved(*args: Any, **kwargs: Any) -> float:
 
 @decode_bits.misconception(
     "E4M3 has no infinity: with has_infinity=False an exponent of all ones is an ordinary number unless the mantissa "
-    "is "
-    "all ones as well. That is how E4M3 reaches 448."
+    "is all ones as well. That is how E4M3 reaches 448."
 )
 def e4m3_like_ieee(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
     return _wrong_decode(bits, exponent_bits, mantissa_bits, True)
@@ -219,93 +177,80 @@ def nan_only_when_all_ones(bits: int, exponent_bits: int, mantissa_bits: int, ha
     return _wrong_decode(bits, exponent_bits, mantissa_bits, reserved=False) if math.isnan(value) else value
 
 
-# max_finite ------------------------------------------------------------------------------------------------------
-
-
-def _max_case(name: str, format: str) -> Case:
-    extra = {} if FORMATS[format].has_infinity else {"has_infinity": False}
-    return case(name, *widths(format), **extra)
-
-
-def _other_formats(random: Random) -> list[Case]:
-    shapes = [(random.randint(3, 9), random.randint(2, 20)) for _ in range(4)]
-    cases = [case("other widths", *shape) for shape in shapes]
-    return cases + [case("other widths without infinity", *shape, has_infinity=False) for shape in shapes[:3]]
-
-
-max_finite = Exercise(
-    "max_finite",
-    points=2,
-    minutes=5,
-    difficulty=2,
-    reference=lambda e, m, has_infinity=True: ieee(e, m, has_infinity).max_finite,
-    tolerance=EXACT,
-    cases=[
-        _max_case("fp16", "fp16"),
-        _max_case("bf16", "bf16"),
-        _max_case("fp32", "fp32"),
-        _max_case("E5M2", "e5m2"),
-        _max_case("E4M3", "e4m3"),
-    ],
-    hidden_cases=_other_formats,
-    hints=[
-        "The largest number has the largest exponent that is not reserved and as many ones in the fraction as are "
-        "allowed.",
-        "With infinity the exponent field stops at 2^E − 2, and the fraction may be all ones: 2 − 2^−M.",
-        "Without infinity the field 2^E − 1 is a number too, but all ones in the fraction is NaN: 2 − 2·2^−M is left.",
-    ],
-    forbid=["torch", "numpy"],
+@decode_bits.misconception(
+    "A code that has more bits than the format, or is negative, stands for nothing: raise ValueError."
 )
+def any_code_accepted(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    return _decode(bits % 2 ** (1 + exponent_bits + mantissa_bits), exponent_bits, mantissa_bits, has_infinity)
 
 
-def _wrong_max(field: int, significand: float, exponent_bits: int) -> float:
-    return math.ldexp(significand, field - (2 ** (exponent_bits - 1) - 1))
+@decode_bits.variant
+def from_its_digits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> Any:
+    digits = f"{bits:0{1 + exponent_bits + mantissa_bits}b}"
+    if bits < 0 or len(digits) > 1 + exponent_bits + mantissa_bits:
+        raise ValueError("too many bits")
+    field, fraction = digits[1 : 1 + exponent_bits], digits[1 + exponent_bits :]
+    sign = "-" if digits[0] == "1" else "+"
+    if "0" not in field and (has_infinity or "0" not in fraction):
+        return float("nan" if "1" in fraction or not has_infinity else f"{sign}inf")
+    whole = "0" if "1" not in field else "1"
+    exponent = max(int(field, 2), 1) - 2 ** (exponent_bits - 1) + 1
+    return float(f"{sign}{int(whole + fraction, 2)}") * 2.0 ** (exponent - mantissa_bits)
 
 
-@max_finite.misconception(
-    "You used the exponent of all ones, which IEEE formats keep for infinity and NaN: twice too large."
-)
-def top_exponent_used(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
-    steps = 1 if has_infinity else 2
-    return _wrong_max(2**exponent_bits - 1, 2 - steps * 2.0**-mantissa_bits, exponent_bits)
+@decode_bits.variant
+def with_fractions(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    sign, magnitude = divmod(bits, 1 << exponent_bits + mantissa_bits)
+    if sign not in (0, 1):
+        raise ValueError(bits)
+    field, mantissa = divmod(magnitude, 1 << mantissa_bits)
+    highest = (1 << exponent_bits) - 1
+    if field == highest and has_infinity and mantissa:
+        return math.nan
+    if field == highest and has_infinity:
+        return (math.inf, -math.inf)[sign]
+    if field == highest and mantissa == (1 << mantissa_bits) - 1:
+        return math.nan
+    significand = Fraction(mantissa, 1 << mantissa_bits) + (field > 0)
+    value = significand * Fraction(2) ** (max(field, 1) - (1 << exponent_bits - 1) + 1)
+    return math.copysign(value, -sign or 1)
 
 
-@max_finite.misconception("That is the power of two just above: the significand ends one step below 2, not at 2.")
-def significand_of_two(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
-    return _wrong_max(2**exponent_bits - (2 if has_infinity else 1), 2.0, exponent_bits)
+@decode_bits.variant
+def bit_by_bit(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
+    width = 1 + exponent_bits + mantissa_bits
+    if bits < 0 or bits.bit_length() > width:
+        raise ValueError
+    sign, *rest = [bool(bits & 1 << place) for place in reversed(range(width))]
+    exponent, fraction = rest[:exponent_bits], rest[exponent_bits:]
+    if all(exponent) and has_infinity:
+        return math.nan if any(fraction) else math.inf * (1 - 2 * sign)
+    if all(exponent) and all(fraction):
+        return math.nan
+    value = float(any(exponent))
+    for place, one in enumerate(fraction, 1):
+        value += one / 2**place
+    power = sum(one << place for place, one in enumerate(reversed(exponent))) or 1
+    for _ in range(power, (1 << exponent_bits - 1) - 1):
+        value /= 2
+    for _ in range((1 << exponent_bits - 1) - 1, power):
+        value *= 2
+    return -value if sign else value
 
 
-@max_finite.misconception("That is the largest power of two. The fraction adds nearly as much again.")
-def power_of_two(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
-    return _wrong_max(2**exponent_bits - (2 if has_infinity else 1), 1.0, exponent_bits)
-
-
-@max_finite.misconception(
-    "1.111 × 2^8 = 480 is the one pattern that E4M3 spends on NaN. The largest number is one step below: 448."
-)
-def nan_as_number(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
-    return _wrong_max(2**exponent_bits - (2 if has_infinity else 1), 2 - 2.0**-mantissa_bits, exponent_bits)
-
-
-@max_finite.misconception("Without infinity the exponent of all ones is an ordinary one: E4M3 reaches 448, not 240.")
-def e4m3_stops_early(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
-    return _wrong_max(2**exponent_bits - 2, 2 - 2.0**-mantissa_bits, exponent_bits)
-
-
-# e4m3_missing ----------------------------------------------------------------------------------------------------
-
-e4m3_missing = value_exercise(
-    "e4m3_missing",
-    points=1,
-    minutes=2,
-    difficulty=1,
-    reference=lambda: E4M3.max_finite + 2.0 ** (E4M3.max_exponent - E4M3.mantissa_bits),
-    hints=[
-        "The pattern S.1111.111 would continue the row …, 384, 416, 448 if it were not NaN.",
-        "(1 + 7/8) · 2^8, with the brackets.",
-    ],
-)
-e4m3_missing.wrong_value(225.0, "1 + 7/8 × 2^8 as printed, without the brackets, is 225. The power multiplies 1 + 7/8.")
-e4m3_missing.wrong_value(240.0, "That is (1 + 7/8) · 2^7: the exponent field 1111 means 15 − 7 = 8.")
-e4m3_missing.wrong_value(448.0, "That is (1 + 6/8) · 2^8, the largest number that exists. The next one is missing.")
-e4m3_missing.wrong_value(512.0, "The row goes on in steps of 32, so the next after 448 comes before 512.")
+@decode_bits.variant
+def as_an_integer_times_a_power(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> Any:
+    if bits >> 1 + exponent_bits + mantissa_bits:  # a negative integer stays one, however far it is shifted
+        raise ValueError("does not fit")
+    top = 1 << exponent_bits + mantissa_bits
+    if bits & top:
+        return -as_an_integer_times_a_power(bits ^ top, exponent_bits, mantissa_bits, has_infinity)
+    infinity = top - (1 << mantissa_bits)
+    if has_infinity and bits >= infinity:
+        return math.inf if bits == infinity else math.nan
+    if bits == top - 1:
+        return math.nan
+    if bits < 1 << mantissa_bits:
+        return math.ldexp(bits, 2 - (1 << exponent_bits - 1) - mantissa_bits)
+    steps = bits % (1 << mantissa_bits) + (1 << mantissa_bits)
+    return math.ldexp(steps, (bits >> mantissa_bits) - (1 << exponent_bits - 1) + 1 - mantissa_bits)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
+import numpy as np
 import torch
 
 from lmcourse.exercises.cases import Case, case
@@ -18,12 +20,16 @@ def _bytes(shape: list[int], dtype: str) -> int:
 
 
 def _byte_cases(random: Random) -> list[Case]:
-    shapes = [[random.randint(1, 9) for _ in range(random.randint(1, 4))] for _ in BYTES]
-    cases = [case("every dtype", shape, dtype) for shape, dtype in zip(shapes, BYTES, strict=True)]
+    shape = [random.randint(2, 9) for _ in range(random.randint(3, 5))]
     return [
-        *cases,
+        *(case("every dtype", [3, 5, 2], dtype) for dtype in BYTES),
         case("scalars and empty tensors", [], "float64"),
-        case("scalars and empty tensors", [3, 0], "int64"),
+        case("scalars and empty tensors", [], "bool"),
+        case("scalars and empty tensors", [2, 0, 3], "int64"),
+        case("one axis", [7], "float16"),
+        case("one axis", [7], "bool"),
+        case("axes of one", [1, 6, 1], "float64"),
+        *(case("other shapes", shape, dtype) for dtype in ("float64", "bfloat16", "bool")),
     ]
 
 
@@ -37,7 +43,7 @@ tensor_bytes = Exercise(
         case("a (4, 8) matrix in fp32", [4, 8], "float32"),
         case("the same in bf16", [4, 8], "bfloat16"),
         case("a dropout mask", [4, 8], "bool"),
-        case("one FFN matrix of GPT-3 in fp32", [12288, 49152], "float32"),
+        case("one FFN matrix of GPT-2 in fp32", [768, 3072], "float32"),
         case("a scalar", [], "float32"),
     ],
     hidden_cases=_byte_cases,
@@ -59,7 +65,7 @@ def bool_as_a_bit(shape: list[int], dtype: str) -> int:
     return math.ceil(math.prod(shape) / 8) if dtype == "bool" else _bytes(shape, dtype)
 
 
-@tensor_bytes.misconception("You count four bytes for every dtype. 16-bit floats take two.")
+@tensor_bytes.misconception("Four bytes a number are right for float32, and for none of the other dtypes here.")
 def four_bytes_always(shape: list[int], dtype: str) -> int:
     return 4 * math.prod(shape)
 
@@ -74,12 +80,43 @@ def scalar_is_empty(shape: list[int], dtype: str) -> int:
     return _bytes(shape, dtype) if shape else 0
 
 
+@tensor_bytes.variant
+def asked_of_torch(shape: list[int], dtype: str) -> int:
+    return torch.empty(shape, dtype=getattr(torch, dtype)).nbytes
+
+
+@tensor_bytes.variant
+def by_the_digits_of_the_name(shape: list[int], dtype: str) -> float:
+    bits = 8 if dtype == "bool" or "8" in dtype else 64 if dtype.endswith("64") else 32
+    if dtype.endswith("16"):
+        bits = 16
+    for size in shape:
+        bits = size * bits
+    return bits / 8
+
+
+@tensor_bytes.variant
+def axis_by_axis(shape: list[int], dtype: str) -> Any:
+    if shape:
+        return shape[-1] * axis_by_axis(shape[:-1], dtype)
+    return torch.zeros((), dtype=getattr(torch, dtype)).element_size()
+
+
+@tensor_bytes.variant
+def with_numpy(shape: list[int], dtype: str) -> np.int64:
+    for eight in ("float64", "int64"):
+        if dtype == eight:
+            return np.prod(shape, dtype=np.int64) * 8
+    each = {"float32": 4, "float16": 2, "bfloat16": 2}.get(dtype, 1)
+    return np.prod(shape, dtype=np.int64) * each
+
+
 gpt3_matrix_mib = value_exercise(
     "gpt3_matrix_mib",
     points=1,
     minutes=2,
     difficulty=1,
-    reference=lambda: 12288 * 4 * 12288 * 4 / 2**20,
+    reference=lambda: 12288 * 4 * 12288 * 4 // 2**20,
     hints=["12,288 × 49,152 numbers of 4 bytes.", "One MiB is 2^20 = 1,048,576 bytes."],
 )
 gpt3_matrix_mib.wrong_value(
@@ -90,3 +127,8 @@ gpt3_matrix_mib.wrong_value(1152, "Those are 2 bytes a number. In fp32 each take
 gpt3_matrix_mib.wrong_value(576, "That is a (12288, 12288) matrix. The feed-forward layer is four times wider.")
 gpt3_matrix_mib.wrong_value(2.25, "Those are GiB. How many MiB are in one?")
 gpt3_matrix_mib.wrong_value(2415919104, "Those are bytes. Divide by the bytes in one MiB.")
+gpt3_matrix_mib.wrong_value(2359.296, "You divided by 1024 once and by 1000 once. A MiB is 1024 · 1024 bytes.")
+gpt3_matrix_mib.wrong_value(18432, "Those are mebibits: four bytes a number, not 32.")
+gpt3_matrix_mib.right_value(
+    "2304", "12288 * 49152 * 4 / 1024**2", "2.25 * 1024", "12288 * 49152 >> 18", "torch.tensor(9) * 256"
+)

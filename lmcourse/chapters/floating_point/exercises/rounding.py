@@ -1,12 +1,13 @@
-"""Exercises on the gaps between numbers, on rounding, and on gradients that vanish in a gap."""
+"""The exercise on rounding to the nearest number of a format."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
 from random import Random
-
-import torch
-from torch import Tensor
+from typing import Any
 
 from lmcourse import numerics
 from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
@@ -14,109 +15,33 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import EXACT
 from lmcourse.exercises.exercise import Exercise
 
-# ulp -------------------------------------------------------------------------------------------------------------
 
-
-def _ulp_cases(random: Random) -> list[Case]:
-    cases = [case("any magnitude", random.uniform(1, 2) * 2.0 ** random.randint(-12, 14), 5, 10) for _ in range(4)]
-    cases += [case("negative values", -random.uniform(1, 100), *widths("bf16")) for _ in range(2)]
-    cases += [case("powers of two", 2.0 ** random.randint(-20, 20), *widths("fp32")) for _ in range(2)]
-    cases += [case("zero and subnormals", value, *widths("e5m2")) for value in (0.0, 2.0**-16, -(2.0**-15))]
-    return cases
-
-
-ulp = Exercise(
-    "ulp",
-    points=3,
-    minutes=7,
-    difficulty=2,
-    reference=lambda x, e, m: numerics.ulp(x, ieee(e, m)),
-    tolerance=EXACT,
-    cases=[
-        case("one, in bf16", 1.0, *widths("bf16")),
-        case("just below two", 1.99, *widths("fp16")),
-        case("256, in bf16", 256.0, *widths("bf16")),
-        case("a negative number", -3.0, *widths("fp16")),
-        case("0.1, in fp32", 0.1, *widths("fp32")),
-        case("an fp16 subnormal", 2.0**-20, *widths("fp16")),
-        case("zero", 0.0, *widths("fp16")),
-    ],
-    hidden_cases=_ulp_cases,
-    hints=[
-        "Between 2^e and 2^(e+1) there are 2^M equal steps. Find e first.",
-        "math.frexp(x) gives (f, n) with |x| = f · 2^n and ½ ≤ f < 1, so e = n − 1, exactly.",
-        "e never falls below 1 − bias: subnormals share the step of the smallest normal numbers.",
-    ],
-    forbid=["torch", "numpy", "math.ulp", "math.nextafter"],
-)
-
-
-def _exponent(x: float) -> int:
-    return math.frexp(x)[1] - 1 if x else -1074
-
-
-def _lowest(exponent_bits: int) -> int:
-    return 2 - (1 << exponent_bits - 1)
-
-
-@ulp.misconception("That is the gap at 1, the machine epsilon. The gap doubles with every power of two.")
-def epsilon_everywhere(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0**-mantissa_bits
-
-
-@ulp.misconception(
-    "Your gap grows smoothly with x. Real gaps stay equal from one power of two to the next, then double at once."
-)
-def epsilon_times_x(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return abs(x) * 2.0**-mantissa_bits
-
-
-@ulp.misconception(
-    "Your gap goes on shrinking below the smallest normal number. Subnormals keep one and the same step."
-)
-def no_subnormals(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** (_exponent(x) - mantissa_bits) if x else 0.0
-
-
-@ulp.misconception(
-    "You take the exponent of the nearest power of two. Just below 2 the exponent is still 0: round it down."
-)
-def exponent_rounded(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    exponent = round(math.log2(abs(x))) if x else _lowest(exponent_bits)
-    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
-
-
-@ulp.misconception("That is half a gap: the largest rounding error, not the distance to the next number.")
-def half_a_gap(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** (max(_exponent(x), _lowest(exponent_bits)) - mantissa_bits - 1)
-
-
-@ulp.misconception(
-    "The logarithm of a negative number or of zero does not exist: start from abs(x), and treat what lies below the "
-    "smallest normal number as one."
-)
-def logarithm_of_x(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    return 2.0 ** (math.floor(math.log2(x)) - mantissa_bits)
-
-
-@ulp.misconception("At a power of two you give the gap below it. The next larger number is twice as far.")
-def gap_below(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    exponent = math.ceil(math.log2(abs(x))) - 1 if x else _lowest(exponent_bits)
-    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
-
-
-# round_to --------------------------------------------------------------------------------------------------------
+def _fixed_cases() -> list[Case]:
+    cases = [
+        case("ties", value, *widths("bf16"))
+        for value in (2 + 2.0**-7, -2 - 3 * 2.0**-7, 0.5 + 5 * 2.0**-10, 1 + 2.0**-8 + 2.0**-30)
+    ]
+    cases += [
+        case("below the smallest normal", steps * 2.0**-24, *widths("fp16"))
+        for steps in (1, -0.5, 0.5 + 2.0**-20, 1.5, 2.5, -51, 1023.5)
+    ]
+    cases += [case("the sign of zero", value, *widths("fp16")) for value in (0.0, -0.0, -1e-8, -5e-324)]
+    cases += [case("too large", value, *widths("fp16")) for value in (65520.0, -65520.0, -70000.0, 1e300)]
+    cases += [case("almost too large", value, *widths("fp16")) for value in (65519.99, -65519.99, 65504.0)]
+    cases += [case("almost too large", 61439.9, *widths("e5m2"))]
+    cases += [case("rounds up to a power of two", value, *widths("bf16")) for value in (1.9999, -0.4999)]
+    cases += [case("formats nobody has built", value, 3, 4) for value in (0.1, -0.26, 1.03125, 15.7, 15.75)]
+    cases += [case("formats nobody has built", 1 / 3, 6, 9), case("wide formats", 1 / 3, *widths("fp32"))]
+    return [*cases, case("wide formats", -(2.0**-149) * 2.6, *widths("fp32"))]
 
 
 def _round_cases(random: Random) -> list[Case]:
-    cases = [
-        case("any magnitude", random.gauss(0, 1) * 2.0 ** random.randint(-10, 10), *widths("bf16")) for _ in range(5)
+    steps = [128 + 2 * random.randrange(64) + fraction for fraction in (0.75, 1.75, 0.5, 1.5)]
+    powers = [random.randint(-20, 20) for _ in steps]
+    return _fixed_cases() + [
+        case("any magnitude", sign * step * 2.0**power, *widths("bf16"))
+        for sign, step, power in zip((1, -1, -1, 1), steps, powers, strict=True)
     ]
-    cases += [case("ties", 2.0 + random.choice([1, 3, 5, 7]) * 2.0**-8, *widths("bf16")) for _ in range(3)]
-    cases += [case("below the smallest normal", random.uniform(-1, 1) * 2.0**-14, *widths("fp16")) for _ in range(3)]
-    cases += [case("too large", sign * random.uniform(65520, 1e5), *widths("fp16")) for sign in (1, -1)]
-    cases += [case("almost too large", 65519.0, *widths("fp16")), case("almost too large", 61439.9, *widths("e5m2"))]
-    return [*cases, case("rounds up to a power of two", 1.9999, *widths("bf16"))]
 
 
 round_to = Exercise(
@@ -133,7 +58,7 @@ round_to = Exercise(
         case("a tie, the lower one is even", 1 + 2.0**-8, *widths("bf16")),
         case("a tie, the upper one is even", 1 + 3 * 2.0**-8, *widths("bf16")),
         case("a learning rate, subnormal in fp16", 3e-6, *widths("fp16")),
-        case("too small for fp16", 1e-8, *widths("fp16")),
+        case("too small for bf16", -1e-41, *widths("bf16")),
         case("too large for fp16", 70000.0, *widths("fp16")),
     ],
     hidden_cases=_round_cases,
@@ -142,16 +67,21 @@ round_to = Exercise(
         "Python's round() already goes to the even neighbour on a tie: round(2.5) is 2.",
         "If the result is larger than the largest finite number, it is infinity, with the sign of x (math.copysign).",
     ],
-    forbid=["torch", "numpy"],
+    forbid=[".half", ".float16", ".bfloat16", ".float32", ".astype", ".to", ".type", "struct"],
+)
+round_to.equivalent_mutant(
+    "step = 2.0 ** (max(math.frexp(x)[1] - 1, lowest) - mantissa_bits) → "
+    "step = 2.0 ** (max(lowest, math.frexp(x)[1] - 1) - mantissa_bits)",
+    "The larger of two integers is the same, whichever comes first.",
 )
 
 
-def _rounded(x: float, exponent_bits: int, mantissa_bits: int, how: object) -> float:
+def _rounded(x: float, exponent_bits: int, mantissa_bits: int, how: Callable[[float], float]) -> float:
     """Rounding with another rule for the steps; overflow as it should be."""
-    step = numerics.ulp(min(abs(x), ieee(exponent_bits, mantissa_bits).max_finite), ieee(exponent_bits, mantissa_bits))
-    result = how(x / step) * step  # type: ignore[operator]
-    limit = ieee(exponent_bits, mantissa_bits).max_finite
-    return math.copysign(math.inf if abs(result) > limit else abs(result), x)
+    format = ieee(exponent_bits, mantissa_bits)
+    step = numerics.ulp(min(abs(x), format.max_finite), format)
+    result = how(x / step) * step
+    return math.copysign(math.inf if abs(result) > format.max_finite else abs(result), x)
 
 
 @round_to.misconception("You cut the extra bits off. Rounding goes to the nearest value, up or down.")
@@ -166,6 +96,11 @@ def ties_away_from_zero(x: float, exponent_bits: int, mantissa_bits: int) -> flo
     return _rounded(x, exponent_bits, mantissa_bits, lambda steps: math.copysign(math.floor(abs(steps) + 0.5), steps))
 
 
+@round_to.misconception("Your ties go towards zero. In IEEE arithmetic a tie goes to the even neighbour, up or down.")
+def ties_towards_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return _rounded(x, exponent_bits, mantissa_bits, lambda steps: math.copysign(math.ceil(abs(steps) - 0.5), steps))
+
+
 @round_to.misconception("You always round down; for negative numbers that is away from zero. Round to the nearest.")
 def floored(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return _rounded(x, exponent_bits, mantissa_bits, math.floor)
@@ -173,7 +108,8 @@ def floored(x: float, exponent_bits: int, mantissa_bits: int) -> float:
 
 @round_to.misconception("There is no number that large in this format: beyond the largest finite one comes infinity.")
 def no_overflow(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    step = 2.0 ** (max(_exponent(x), _lowest(exponent_bits)) - mantissa_bits)
+    lowest = ieee(exponent_bits, mantissa_bits).min_exponent
+    step = 2.0 ** (max(math.frexp(x)[1] - 1, lowest) - mantissa_bits)
     return math.copysign(round(x / step) * step, x)
 
 
@@ -188,82 +124,67 @@ def saturated(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     "steps there."
 )
 def flushed_to_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    small = abs(x) < 2.0 ** _lowest(exponent_bits)
+    small = abs(x) < ieee(exponent_bits, mantissa_bits).min_normal
     return math.copysign(0.0, x) if small else numerics.round_to(x, ieee(exponent_bits, mantissa_bits))
 
 
-# lost_to_underflow -----------------------------------------------------------------------------------------------
+@round_to.misconception("A negative number that rounds to zero becomes -0.0: also zero keeps its sign.")
+def zero_without_sign(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return numerics.round_to(x, ieee(exponent_bits, mantissa_bits)) or 0
 
 
-def _lost(gradients: Tensor, exponent_bits: int, mantissa_bits: int) -> float:
-    format = ieee(exponent_bits, mantissa_bits)
-    values = [value for value in gradients.flatten().tolist() if value != 0]
-    return sum(numerics.round_to(value, format) == 0 for value in values) / len(values)
-
-
-def _gradients(random: Random, size: int, spread: float = 4.0) -> Tensor:
-    return torch.tensor([random.gauss(0, 1) * 10.0 ** random.gauss(-7, spread / 4) for _ in range(size)])
-
-
-def _lost_cases(random: Random) -> list[Case]:
-    signs = _gradients(random, 200)
-    some_zero = signs * torch.tensor([random.choice([0.0, 1.0, 1.0]) for _ in range(200)])
-    return [
-        case("gradients of many sizes", signs, *widths("fp16")),
-        case("some exactly zero", some_zero, *widths("fp16")),
-        case("other formats", signs, *widths("e5m2")),
-        case("other formats", signs, *widths("bf16")),
-        case("a matrix", signs.reshape(20, 10), *widths("fp16")),
-    ]
-
-
-_SIX = torch.tensor([1e-3, -2e-6, 7e-8, -4e-8, 2e-8, 0.0])
-
-lost_to_underflow = Exercise(
-    "lost_to_underflow",
-    points=2,
-    minutes=4,
-    difficulty=2,
-    reference=_lost,
-    cases=[
-        case("six gradients in fp16", _SIX, *widths("fp16")),
-        case("the same in bf16", _SIX, *widths("bf16")),
-        case("the same, 1024 times larger", _SIX * 1024, *widths("fp16")),
-    ],
-    hidden_cases=_lost_cases,
-    hints=[
-        "Which numbers round to zero? Those at most half as large as the smallest subnormal.",
-        "The smallest subnormal is 2^(1 − bias − M): 5.96e-8 in fp16.",
-        "Count among the values that are not zero to begin with: those had something to lose.",
-    ],
+@round_to.misconception(
+    "You call everything infinite that is larger than the largest finite number. Round first: what is less than half "
+    "a step above it comes back down."
 )
+def overflow_before_rounding(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    too_large = abs(x) > ieee(exponent_bits, mantissa_bits).max_finite
+    return math.copysign(math.inf, x) if too_large else numerics.round_to(x, ieee(exponent_bits, mantissa_bits))
 
 
-def _share(gradients: Tensor, threshold: float) -> float:
-    values = gradients[gradients != 0].abs()
-    return (values <= threshold).double().mean().item()
+@round_to.variant
+def with_decimals(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    exponent = max(int(x.hex().split("p")[1]), 2 - 2 ** (exponent_bits - 1))
+    step = Decimal(2.0 ** (exponent - mantissa_bits))
+    exact = Context(prec=2000)
+    steps = exact.divide(Decimal(x), step).to_integral_value(ROUND_HALF_EVEN)
+    result = float(exact.multiply(steps, step))
+    return math.copysign(math.inf, x) if abs(result) >= 2.0**2 ** (exponent_bits - 1) else result
 
 
-@lost_to_underflow.misconception(
-    "You count everything below the smallest normal number. Subnormals are coarse but not zero: they are not lost."
-)
-def below_normal(gradients: Tensor, exponent_bits: int, mantissa_bits: int) -> float:
-    return _share(gradients, 2.0 ** _lowest(exponent_bits))
+@round_to.variant
+def by_adding_and_taking_away(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    bias = 2 ** (exponent_bits - 1) - 1
+    size = abs(x)
+    if size >= 2.0 ** (bias + 1):
+        return math.copysign(math.inf, x)
+    power = 2.0 ** (1 - bias)
+    while size >= 2 * power:
+        power *= 2
+    anchor = 2.0**52 * (power / 2**mantissa_bits)  # fp64 has no digits below one gap from here on
+    size = (size + anchor) - anchor
+    return math.copysign(size if size < 2.0 ** (bias + 1) else math.inf, x)
 
 
-@lost_to_underflow.misconception(
-    "A value between half the smallest subnormal and the whole of it is rounded up, not lost."
-)
-def below_subnormal(gradients: Tensor, exponent_bits: int, mantissa_bits: int) -> float:
-    return _share(gradients, 2.0 ** (_lowest(exponent_bits) - mantissa_bits))
+@round_to.variant
+def between_its_neighbours(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
+    if math.copysign(1, x) < 0:
+        return -between_its_neighbours(-x, exponent_bits, mantissa_bits)
+    bias = (1 << exponent_bits - 1) - 1
+    _, exponent = math.frexp(x)
+    gap = Fraction(2) ** (max(exponent - 1, 1 - bias) - mantissa_bits)
+    below = Fraction(x) // gap
+    rest = Fraction(x) - below * gap
+    if rest > gap / 2 or (rest == gap / 2 and below % 2 == 1):
+        below += 1
+    largest = (2 - Fraction(1, 2**mantissa_bits)) * 2**bias
+    return float(below * gap) if below * gap <= largest else math.inf
 
 
-@lost_to_underflow.misconception("You count gradients that were zero from the start: those have nothing to lose.")
-def zeros_counted(gradients: Tensor, exponent_bits: int, mantissa_bits: int) -> float:
-    return (gradients.abs() <= 2.0 ** (_lowest(exponent_bits) - mantissa_bits - 1)).double().mean().item()
-
-
-@lost_to_underflow.misconception("You count every negative gradient as lost: compare its size, not its value.")
-def negative_counted(gradients: Tensor, exponent_bits: int, mantissa_bits: int) -> float:
-    values = gradients[gradients != 0]
-    return (values <= 2.0 ** (_lowest(exponent_bits) - mantissa_bits - 1)).double().mean().item()
+@round_to.variant
+def with_remainder(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = max(math.floor(math.log2(abs(x))), lowest) if x else lowest
+    result = x - math.remainder(x, 2.0 ** (exponent - mantissa_bits))
+    overflow = abs(result) > (2 - 0.5**mantissa_bits) * 2.0 ** (1 - lowest)
+    return math.copysign(math.inf if overflow else result, x)

@@ -1,0 +1,188 @@
+"""The exercise on what a dot product loses in its accumulator."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+
+def _exact(a: Tensor, b: Tensor) -> Fraction:
+    products = (Fraction(x) * Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True))
+    return sum(products, Fraction(0))
+
+
+def _dot(a: Tensor, b: Tensor, product: torch.dtype, total: torch.dtype) -> float:
+    running = torch.zeros((), dtype=total)
+    for x, y in zip(a.to(product), b.to(product), strict=True):
+        running = running + (x * y).to(total)
+    return running.item()
+
+
+def _dot_error(a: Tensor, b: Tensor, accumulator: str) -> float:
+    dtype = getattr(torch, accumulator)
+    return _distance(_dot(a, b, dtype, dtype), _exact(a, b))
+
+
+def _distance(number: float, exact: Fraction) -> float:
+    return float(abs(Fraction(number) - exact)) if math.isfinite(number) else math.inf
+
+
+def _vector(random: Random, size: int) -> Tensor:
+    return torch.tensor([random.uniform(0.1, 1.0) for _ in range(size)]).half()
+
+
+def _half(*numbers: float) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float16)
+
+
+_FIXED = Random(2)
+_A, _B = _vector(_FIXED, 64), _vector(_FIXED, 64)
+_C, _D = _vector(_FIXED, 257), _vector(_FIXED, 257)
+
+
+def _dot_cases(random: Random) -> list[Case]:
+    large = [2.0 ** random.randint(11, 12), *[random.uniform(0.1, 0.45) for _ in range(random.randint(20, 60))]]
+    ones = torch.ones(len(large)).half()
+    return [
+        case("one product, or none", _half(0.1), _half(0.3), "float16"),
+        case("one product, or none", _half(0.1), _half(-0.3), "float32"),
+        case("one product, or none", _half(), _half(), "float16"),
+        case("sums that cancel", torch.cat([_A, -_A]), torch.cat([_B, _B]), "float16"),
+        case("sums that cancel", _half(2048, 1, -2048), _half(1, 1, 1), "float16"),
+        case("too large or too small for fp16", _half(300, 0.1), _half(300, 0.1), "float16"),
+        case("too large or too small for fp16", _half(300, 0.1), _half(300, 0.1), "float32"),
+        case("too large or too small for fp16", _half(1e-4, 1e-4), _half(1e-4, 1e-4), "float16"),
+        case("longer vectors", _C, _D, "float16"),
+        case("longer vectors", _C, -_D, "float16"),
+        case("longer vectors", _C, _D, "float32"),
+        case("longer vectors", -_C, _D, "float32"),
+        case("a large number first", _half(*large), ones, "float16"),
+        case("a large number first", -ones, _half(*large), "float16"),
+    ]
+
+
+dot_product_error = Exercise(
+    "dot_product_error",
+    points=3,
+    minutes=6,
+    difficulty=2,
+    reference=_dot_error,
+    tolerance=Tolerance(1e-12),  # products of fp16 numbers and their sums are exact in float64
+    cases=[
+        case("three numbers, summed in fp16", *(_half(0.1, 0.2, 0.3),) * 2, "float16"),
+        case("a large number first", _half(2048, 1, 1, 1), _half(1, 1, 1, 1), "float16"),
+        case("64 numbers, summed in fp16", _A, _B, "float16"),
+        case("64 numbers, summed in fp32", _A, _B, "float32"),
+        case("64 negative products, summed in fp16", _A, -_B, "float16"),
+    ],
+    hidden_cases=_dot_cases,
+    hints=[
+        "The exact value first: turn both vectors into float64, where these products and sums lose nothing that "
+        "matters.",
+        "Then the slow way: a loop with a running total that is a tensor of the accumulator's dtype.",
+        "getattr(torch, 'float16') is torch.float16. Cast a and b to it before multiplying; a product of two fp16 "
+        "tensors is rounded to fp16 by torch itself.",
+    ],
+)
+dot_product_error.equivalent_mutant(
+    "return abs(total.item() - exact.item()) → return abs(exact.item() - total.item())",
+    "A distance is the same in both directions.",
+)
+dot_product_error.equivalent_mutant(
+    "exact = torch.dot(a.double(), b.double()) → exact = torch.dot(b.double(), a.double())",
+    "A product is the same in both orders.",
+)
+
+
+@dot_product_error.misconception("You sum in full precision and round once at the end. Round after every addition.")
+def rounded_once(a: Tensor, b: Tensor, accumulator: str) -> float:
+    exact = _exact(a, b)
+    return _distance(torch.tensor(float(exact)).to(getattr(torch, accumulator)).item(), exact)
+
+
+@dot_product_error.misconception("Your total is float32 whatever was asked for: the accumulator's dtype is not used.")
+def always_float32(a: Tensor, b: Tensor, accumulator: str) -> float:
+    return _dot_error(a, b, "float32")
+
+
+@dot_product_error.misconception(
+    "The products are rounded to fp16 before they reach a float32 total: cast before you multiply."
+)
+def products_in_half(a: Tensor, b: Tensor, accumulator: str) -> float:
+    return _distance(_dot(a, b, torch.float16, getattr(torch, accumulator)), _exact(a, b))
+
+
+@dot_product_error.misconception(
+    "Your products are exact, and only the sums are rounded. A product of two fp16 numbers is rounded too: multiply "
+    "in the accumulator's dtype."
+)
+def products_exact(a: Tensor, b: Tensor, accumulator: str) -> float:
+    running = torch.zeros((), dtype=getattr(torch, accumulator))
+    for x, y in zip(a.double(), b.double(), strict=True):
+        running = (running.double() + x * y).to(running.dtype)
+    return _distance(running.item(), _exact(a, b))
+
+
+@dot_product_error.misconception("You add the products from the last to the first. Rounded sums depend on the order.")
+def from_the_end(a: Tensor, b: Tensor, accumulator: str) -> float:
+    return _dot_error(a.flip(0), b.flip(0), accumulator)
+
+
+@dot_product_error.misconception("An error has no sign here: take its absolute value.")
+def signed_error(a: Tensor, b: Tensor, accumulator: str) -> float:
+    dtype = getattr(torch, accumulator)
+    return _dot(a, b, dtype, dtype) - float(_exact(a, b))
+
+
+@dot_product_error.misconception(
+    "You divide by the exact value: that is the relative error, and the absolute one is asked for."
+)
+def relative_error(a: Tensor, b: Tensor, accumulator: str) -> float:
+    exact = float(abs(_exact(a, b)))
+    return _dot_error(a, b, accumulator) / exact if exact else math.inf
+
+
+@dot_product_error.variant
+def with_numpy(a: Tensor, b: Tensor, accumulator: str) -> Any:
+    products = a.numpy().astype(accumulator) * b.numpy().astype(accumulator)
+    total = np.cumsum(products, dtype=accumulator)[-1:].astype(np.float64).sum()
+    return np.abs(total - np.dot(a.double().numpy(), b.double().numpy()))
+
+
+@dot_product_error.variant
+def number_by_number(a: Tensor, b: Tensor, accumulator: str) -> float:
+    dtype = torch.float16 if accumulator == "float16" else torch.float32
+    total, exact = 0.0, 0.0
+    for x, y in zip(a.tolist(), b.tolist(), strict=True):
+        product = torch.tensor(x * y).to(dtype).item()
+        total = torch.tensor(total + product, dtype=torch.float64).to(dtype).item()
+        exact += x * y
+    return math.fabs(exact - total)
+
+
+@dot_product_error.variant
+def with_fractions(a: Tensor, b: Tensor, accumulator: str) -> float:
+    exact, total = Fraction(0), torch.tensor(0.0).type(getattr(torch, accumulator))
+    for i in range(a.numel()):
+        exact += Fraction(a[i].item()) * Fraction(b[i].item())
+        total += a[i].type(total.dtype) * b[i].type(total.dtype)
+    return abs(float(exact) - float(total))
+
+
+@dot_product_error.variant
+def in_place(a: Tensor, b: Tensor, accumulator: str) -> Tensor:
+    total = torch.zeros(1, dtype=getattr(torch, accumulator))
+    for x, y in zip(a.to(total), b.to(total), strict=True):
+        total.add_(x.mul(y))
+    exact = math.fsum(x * y for x, y in zip(a.tolist(), b.tolist(), strict=True))
+    return torch.abs(total[0].double() - exact)

@@ -1,0 +1,162 @@
+"""The exercise on the gap from a number to the next."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from lmcourse import numerics
+from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import EXACT
+from lmcourse.exercises.exercise import Exercise
+
+
+def _ulp_cases(random: Random) -> list[Case]:
+    fixed = {
+        "fp16": [-1.5, 0.75, 65504.0, 2.0**-14, 2.0**-14 * (1 - 2.0**-10), -(2.0**-24), -0.0],
+        "fp32": [2.0**-29, -(2.0**-93), 2.0**40, 2.0**-126, 2.0**-127, 3.0 * 2.0**-149],
+        "e5m2": [0.0, 2.0**-16, -(2.0**-15), 57344.0],
+    }
+    cases = [case("edges of the format", value, *widths(name)) for name, values in fixed.items() for value in values]
+    cases += [case("formats nobody has built", value, 3, 4) for value in (0.3, 0.1, -9.0)]
+    signs, powers = (1, -1, 1, -1), [sign * random.randint(2, 12) for sign in (1, 1, -1, -1)]
+    return cases + [
+        case("any magnitude", sign * random.uniform(1.6, 1.99) * 2.0**power, *widths("fp16"))
+        for sign, power in zip(signs, powers, strict=True)
+    ]
+
+
+ulp = Exercise(
+    "ulp",
+    points=3,
+    minutes=7,
+    difficulty=2,
+    reference=lambda x, e, m: numerics.ulp(x, ieee(e, m)),
+    tolerance=EXACT,
+    cases=[
+        case("one, in bf16", 1.0, *widths("bf16")),
+        case("just below two", 1.99, *widths("fp16")),
+        case("256, in bf16", 256.0, *widths("bf16")),
+        case("a negative number", -3.0, *widths("fp16")),
+        case("0.1, in fp32", 0.1, *widths("fp32")),
+        case("an fp16 subnormal", 2.0**-20, *widths("fp16")),
+        case("zero", 0.0, *widths("fp16")),
+    ],
+    hidden_cases=_ulp_cases,
+    hints=[
+        "Between 2^e and 2^(e+1) there are 2^M equal steps. Find e first.",
+        "math.frexp(x) gives (f, n) with |x| = f · 2^n and ½ ≤ f < 1, so e = n − 1, exactly.",
+        "e never falls below 1 − bias: subnormals share the step of the smallest normal numbers.",
+    ],
+    forbid=["math.ulp", ".nextafter", ".spacing", ".finfo"],
+)
+ulp.equivalent_mutant(
+    "return 2.0 ** (max(exponent, lowest) - mantissa_bits) → return 2.0 ** (max(lowest, exponent) - mantissa_bits)",
+    "The larger of two integers is the same, whichever comes first.",
+)
+
+
+def _exponent(x: float) -> int:
+    return math.frexp(x)[1] - 1 if x else -1074
+
+
+def _lowest(exponent_bits: int) -> int:
+    return 2 - (1 << exponent_bits - 1)
+
+
+@ulp.misconception("That is the gap at 1, the machine epsilon. The gap doubles with every power of two.")
+def epsilon_everywhere(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0**-mantissa_bits
+
+
+@ulp.misconception(
+    "Your gap grows smoothly with x. Real gaps stay equal from one power of two to the next, then double at once."
+)
+def epsilon_times_x(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return abs(x) * 2.0**-mantissa_bits
+
+
+@ulp.misconception(
+    "Your gap goes on shrinking below the smallest normal number. Subnormals keep one and the same step."
+)
+def no_subnormals(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0 ** (_exponent(x) - mantissa_bits) if x else 0.0
+
+
+@ulp.misconception(
+    "You take the exponent of the nearest power of two. Just below 2 the exponent is still 0: round it down."
+)
+def exponent_rounded(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    exponent = round(math.log2(abs(x))) if x else _lowest(exponent_bits)
+    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
+
+
+@ulp.misconception("That is half a gap: the largest rounding error, not the distance to the next number.")
+def half_a_gap(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0 ** (max(_exponent(x), _lowest(exponent_bits)) - mantissa_bits - 1)
+
+
+@ulp.misconception(
+    "The logarithm of a negative number or of zero does not exist: start from abs(x), and treat what lies below the "
+    "smallest normal number as one."
+)
+def logarithm_of_x(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0 ** (math.floor(math.log2(x)) - mantissa_bits)
+
+
+@ulp.misconception("At a power of two you give the gap below it. The next larger number is twice as far.")
+def gap_below(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    exponent = math.ceil(math.log2(abs(x))) - 1 if x else _lowest(exponent_bits)
+    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
+
+
+@ulp.misconception(
+    "math.log(x, 2) is a quotient of two rounded logarithms: at 2^-29 it gives −29.000000000000004, and floor makes "
+    "−30 of that. math.log2 and math.frexp are exact at powers of two."
+)
+def quotient_of_logarithms(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    exponent = math.floor(math.log(abs(x), 2)) if x else _lowest(exponent_bits)
+    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
+
+
+@ulp.variant
+def by_walking(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
+    power = 2.0 ** (2 - 2 ** (exponent_bits - 1))
+    while power * 2 <= abs(x):
+        power *= 2
+    return power / 2**mantissa_bits
+
+
+@ulp.variant
+def by_halving(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
+    smallest_normal = 4 / 2**2 ** (exponent_bits - 1)
+    if abs(x) < 2 * smallest_normal:
+        return smallest_normal / 2**mantissa_bits
+    return 2 * by_halving(x / 2, exponent_bits, mantissa_bits)
+
+
+@ulp.variant
+def with_a_logarithm(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    bias = 2 ** (exponent_bits - 1) - 1
+    smallest = 2.0 ** (1 - bias)
+    exponent = 1 - bias if abs(x) <= smallest else math.floor(math.log2(abs(x)))
+    return math.ldexp(1, exponent - mantissa_bits)
+
+
+@ulp.variant
+def with_numpy(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
+    lowest = np.float64(2) ** (2 - 2 ** (exponent_bits - 1))
+    _, exponent = np.frexp(np.maximum(np.abs(x), lowest))
+    return np.ldexp(1.0, exponent - 1 - mantissa_bits)
+
+
+@ulp.variant
+def from_its_hexadecimal_digits(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
+    smallest = 1 - (2 ** (exponent_bits - 1) - 1)
+    _, exponent = x.hex().split("p")
+    return Decimal(2) ** (max(int(exponent) if x else smallest, smallest) - mantissa_bits)

@@ -1,0 +1,142 @@
+"""The exercise on where a running sum stops growing."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+from lmcourse import numerics
+from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import EXACT
+from lmcourse.exercises.exercise import Exercise
+
+
+def _stall_cases(random: Random) -> list[Case]:
+    fractions = [random.uniform(0.51, 0.69), random.uniform(0.72, 0.99)]
+    exact = [numerics.round_to(fraction * 2.0 ** random.randint(-7, -1), ieee(5, 10)) for fraction in fractions]
+    powers = [2.0 ** (sign * random.randint(2, 8)) for sign in (1, -1)]
+    return [
+        case("powers of two", 0.5, *widths("fp16")),
+        case("powers of two", 2.0, *widths("bf16")),
+        case("powers of two", 2.0**-10, *widths("e5m2")),
+        case("just above a power of two", 1.0 + 2.0**-7, *widths("bf16")),
+        case("just below a power of two", 1.0 - 2.0**-8, *widths("bf16")),
+        case("subnormal increments", 2.0**-24, *widths("fp16")),
+        case("subnormal increments", 3 * 2.0**-24, *widths("fp16")),
+        case("other formats", 0.375, *widths("e5m2")),
+        case("other formats", 48.0, 6, 5),
+        case("other formats", 1.0, 8, 9),
+        *(case("other increments", value, 5, 10) for value in exact),
+        *(case("powers of two", value, *widths("bf16")) for value in powers),
+    ]
+
+
+stall_point = Exercise(
+    "stall_point",
+    points=3,
+    minutes=6,
+    difficulty=2,
+    reference=lambda increment, e, m: numerics.stall_point(increment, ieee(e, m)),
+    tolerance=EXACT,
+    cases=[
+        case("0.01 in bf16", numerics.round_to(0.01, ieee(8, 7)), *widths("bf16")),
+        case("0.01 in fp16", numerics.round_to(0.01, ieee(5, 10)), *widths("fp16")),
+        case("counting in bf16", 1.0, *widths("bf16")),
+        case("0.75 in fp16", 0.75, *widths("fp16")),
+    ],
+    hidden_cases=_stall_cases,
+    hints=[
+        "Adding x to s changes nothing when s + x rounds back to s. How small must x be, measured in ulps of s?",
+        "Half an ulp or less: a tie goes back to s, because s is a power of two by then and so it is even.",
+        "You may walk: try s = 1, 2, 4, … (and ½, ¼, …) for the smallest power of two with ulp(s) / 2 ≥ x. "
+        "Or solve for it: 2 ** (ceil(log2(x)) + M + 1).",
+    ],
+)
+
+
+def _power_above(x: float, shift: int) -> float:
+    return 2.0 ** (math.ceil(math.log2(x)) + shift)
+
+
+@stall_point.misconception(
+    "You let the sum stall when the increment is smaller than one ulp. It still moves then: only half an ulp rounds "
+    "away."
+)
+def one_ulp(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return _power_above(increment, mantissa_bits)
+
+
+@stall_point.misconception(
+    "Your sum gets past the point where increment = ulp / 2. That is a tie, and s is even: it stays at s."
+)
+def ties_go_up(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0 ** (math.floor(math.log2(increment)) + mantissa_bits + 2)
+
+
+@stall_point.misconception(
+    "Your sum stops one power of two too early: at the last one where the increment is still more than half a gap."
+)
+def logarithm_rounded_down(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0 ** (math.floor(math.log2(increment)) + mantissa_bits + 1)
+
+
+@stall_point.misconception(
+    "increment / ε is a good guess, but gaps change only at powers of two, and half a gap is already lost."
+)
+def increment_over_epsilon(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return increment * 2.0**mantissa_bits
+
+
+@stall_point.misconception(
+    "2 · increment / ε would be it if gaps grew smoothly. They change only at powers of two, and there the sum stops."
+)
+def twice_over_epsilon(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return increment * 2.0 ** (mantissa_bits + 1)
+
+
+@stall_point.misconception("That is how many additions it takes, not the sum that they reach.")
+def number_of_additions(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    sums = numerics.running_sum(increment, 2 ** (mantissa_bits + 2), ieee(exponent_bits, mantissa_bits))
+    return float(sums.index(sums[-1]) + 1)
+
+
+@stall_point.misconception("That is the largest finite number. The sum stops growing long before it overflows.")
+def at_overflow(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return ieee(exponent_bits, mantissa_bits).max_finite
+
+
+@stall_point.variant
+def by_adding(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    total = 0.0
+    while True:
+        exact = total + increment
+        gap = 2.0 ** (max(math.frexp(exact)[1] - 1, lowest) - mantissa_bits)
+        if round(exact / gap) * gap == total:
+            return total
+        total = round(exact / gap) * gap
+
+
+@stall_point.variant
+def by_doubling(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
+    s = 2.0**-200
+    while increment > s / 2**mantissa_bits / 2:
+        s += s
+    return s
+
+
+@stall_point.variant
+def as_an_integer(increment: float, exponent_bits: int, mantissa_bits: int) -> Any:
+    numerator, denominator = increment.as_integer_ratio()
+    return (1 << (numerator - 1).bit_length()) * 2 ** (mantissa_bits + 1) / denominator
+
+
+@stall_point.variant
+def by_halving(increment: float, exponent_bits: int, mantissa_bits: int) -> Any:
+    if increment > 1:
+        return 2 * by_halving(increment / 2, exponent_bits, mantissa_bits)
+    if increment <= 0.5:
+        return by_halving(2 * increment, exponent_bits, mantissa_bits) / 2
+    return 2.0 ** (1 + mantissa_bits)
