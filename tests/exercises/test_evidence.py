@@ -218,6 +218,7 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         "whose result should be negative",
     ),
     (inputs.results_in_common, evidence(trial(2.0, 1.0), trial(3.0, 2.0), passing=(trial(4.0, 4.0),)), ""),
+    (inputs.results_in_common, evidence(trial(2.0, 1.0), passing=(trial(4.0, 4.0),)), ""),
     (inputs.input_returned, evidence(trial(2 * ROWS, ROWS, 1, ROWS)), "What comes back is input 2"),
     (inputs.input_returned, evidence(trial(2.0, 1.0, 1.0)), ""),  # by chance
     (

@@ -126,7 +126,8 @@ def results_in_common(evidence: Evidence) -> str:
     right = [trial.expected.value for trial in evidence.passing if trial.expected.failure is None]
     if not right or not all(type(value) in (bool, int, float, str) for value in (*wrong, *right)):
         return ""
-    if all(same(value, wrong[0]) for value in wrong) and not any(same(value, wrong[0]) for value in right):
+    telling = len(wrong) > 1 or isinstance(wrong[0], bool | str)  # a single number is its case's own
+    if telling and all(same(value, wrong[0]) for value in wrong) and not any(same(value, wrong[0]) for value in right):
         return f"What fails is what should give {format_value(wrong[0])}; all other results are right."
     for kind, holds in (
         ("NaN", math.isnan),
