@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import linecache
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -45,6 +45,14 @@ def checked(texts: Sequence[str], exercises: Sequence[Exercise], monkeypatch: py
         return {each.name: check_exercise(each, _answer(each, vars(notebook)), hidden=True) for each in exercises}
 
 
+def marks(reports: Mapping[str, Report]) -> dict[str, dict[str, Any]]:
+    """Reports without what only the notebook says of public cases that failed: what the learner's code gave."""
+    return {
+        name: {**report.to_json(), "cases": [(case.name, case.passed, case.hidden) for case in report.cases]}
+        for name, report in reports.items()
+    }
+
+
 def _answer(exercise: Exercise, names: dict[str, Any]) -> Any:
     return (lambda: names[exercise.name]) if exercise.value else names[exercise.name]
 
@@ -58,7 +66,7 @@ def test_a_solution_and_a_stub_earn_what_they_earn_in_the_notebook(
     for folder in ("solutions", "notebooks"):
         texts, released = code_cells(folder, number), code_cells("notebooks", number)
         reports = examined(texts, exercises, seed=7, launcher=ForkLauncher(), provided_cells=released).reports
-        assert reports == checked(sources(folder, number), exercises, monkeypatch)
+        assert marks(reports) == marks(checked(sources(folder, number), exercises, monkeypatch))
         assert all(report.points == (report.max_points if folder == "solutions" else 0) for report in reports.values())
 
 
@@ -83,12 +91,30 @@ def test_wrong_answers_earn_what_they_earn_in_the_notebook(monkeypatch: pytest.M
     exercises = [doubling(seconds=0.5, forbid=["torch.mul"]) for _ in texts]
     for place, exercise in enumerate(exercises):
         exercise.name = f"double{place}"
-    here = {name: report.to_json() for name, report in checked(texts, exercises, monkeypatch).items()}
-    there = {
-        name: report.to_json() for name, report in reports_of(texts, exercises, seed=7, launcher=ForkLauncher()).items()
-    }
+    here = marks(checked(texts, exercises, monkeypatch))
+    there = marks(reports_of(texts, exercises, seed=7, launcher=ForkLauncher()))
     assert there == here
     assert [report["points"] for report in there.values()] == [0, 1.5, 1.5, *[0] * 9]
+
+
+TALKS = """
+class PACKED(ValueError):
+    pass
+
+def double(x):
+    if len(x) == 1:
+        raise PACKED("PACKED") from None
+    return ["PACKED"] if len(x) == 2 else {"PACKED": 0}
+"""
+
+
+def test_a_graded_report_says_nothing_in_the_words_of_the_learner() -> None:
+    report = reports_of([TALKS], [doubling()], seed=1, launcher=ForkLauncher())["double"]
+    assert "PACKED" not in json.dumps(report.to_json()) + report._repr_html_() + str(report)
+    assert [case.message.partition(" (")[0] for case in report.cases if not case.hidden] == [
+        "expected tensor([2., 4.]): it returns something else",
+        "expected tensor([-6.]): it raises ValueError with a message of 6 characters",
+    ]
 
 
 def test_classes_values_magics_and_await() -> None:
@@ -142,7 +168,7 @@ def test_a_case_out_of_time_costs_no_other(tmp_path: Path) -> None:
     for seed in range(4):
         report = reports_of([slow], [doubling(seconds=0.3)], seed, launcher=ForkLauncher())["double"]
         assert [case.passed for case in report.cases] == [True, False, True, True]
-        assert "still running after 0.3 s" in report.cases[1].message
+        assert "still running when its time is up" in report.cases[1].message
         assert report.points == 1.5
 
 
@@ -151,9 +177,7 @@ def test_after_a_case_out_of_time_the_others_get_less(tmp_path: Path, monkeypatc
     text = "def double(x):\n    while True: pass"
     report = reports_of([text], [doubling(seconds=0.3)], seed=1, launcher=ForkLauncher())["double"]
     assert not any(case.passed for case in report.cases)
-    said = [case.message for case in report.cases]
-    assert sorted("after 0.3 s" in line for line in said if line) in ([False, False], [False, True])
-    assert all("still running after 0.1 s" in line or "after 0.3 s" in line for line in said if line)
+    assert "still running when its time is up" in report.cases[0].message
 
 
 @pytest.mark.parametrize("python", ["/bin/false", "/no/such/python"])

@@ -15,6 +15,7 @@ from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
 from lmcourse.grading.examination.code_cells import cells_of, why_not_python
 from lmcourse.grading.examination.expectations import expectations
+from lmcourse.grading.examination.graded_text import in_our_words, without_results
 from lmcourse.grading.examination.launchers import Launcher
 from lmcourse.grading.examination.missing_answers import found_elsewhere, is_missing, redefined, why_missing
 from lmcourse.grading.examination.notebook_process import LostError, NotebookProcess, Timeouts
@@ -36,7 +37,8 @@ def examine(
 ) -> ExaminationResult:
     """Grade a notebook that is not trusted.
 
-    For honest work the reports are those of `check_exercise(hidden=True)`.
+    For honest work the reports are those of `check_exercise(hidden=True)`, but for the results of the learner's code,
+    which they do not show (see `graded_text`).
 
     Args:
         sources: the code cells of the notebook, in order.
@@ -107,26 +109,28 @@ class _Examination:
         """The report on one exercise. Raises CourseError."""
         expected = expectations(exercise, self.seed)
         outcomes, lost = self._outcomes(exercise, [case for case, _ in expected.cases])
+        outcomes = [in_our_words(outcome, exercise.rules) for outcome in outcomes]
         trials = [
             Trial(case, hidden, outcome, expected.expected(case))
             for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
         forbidden = self.source.forbidden(exercise.name, exercise.rules)
         report = judge(exercise, trials, hidden=True, forbidden=forbidden, guess=expected.guess)
+        report = without_results(report, trials, value=exercise.value)
         return self._with_reason(report, outcomes, lost)
 
     def _with_reason(self, report: Report, outcomes: Sequence[Outcome], lost: str) -> Report:
         """The report, with what it has to say of an answer that is not where it belongs, or of a run that broke off."""
         name = report.exercise
         missing = is_missing(name, outcomes)
-        if lost or (self.ended and (missing or not (report.passed or report.diagnosis))):
+        if lost or (self.ended and (missing or not report.passed)):
             return replace(report, diagnosis=lost or self.ended)
         own = self.answer_cells.get(name)
         if missing or not report.answered:
             if elsewhere := found_elsewhere(name, own, self.cells):
                 return replace(report, diagnosis=elsewhere, answered=True)
-        elif not (report.passed or report.diagnosis):
-            return replace(report, diagnosis=redefined(name, own, self.cells))
+        elif not report.passed and (twice := redefined(name, own, self.cells)):
+            return replace(report, diagnosis=twice)
         if missing:
             return replace(report, diagnosis=why_missing(name, self.sources, self.runs, self.cells, self.names))
         return report
