@@ -758,12 +758,13 @@ explore(
     batch=Log(1, 64),
     length=Log(512, 131072),
     recompute_blocks=False,
-    accumulate=False,
+    accumulated=False,
 )
 
 # %% [markdown]
 # At the loss, when all layers have left their activations and the logits come on top. Gradients come while activations go, so
-# their tops do not meet, unless gradients are there already, from an earlier batch of the same step: tick *accumulate*.
+# their tops do not meet, unless gradients are there already, from an earlier batch of the same step: tick *accumulated*. And
+# once blocks are recomputed, hardly anything is left to go: then the top may move to the end, where the gradients are complete.
 #
 # Two last ways need more cards or more time. **Copies** of a model (data parallelism) read different texts, and they need
 # not all keep the same states: **ZeRO** divides the optimiser among them (stage 1), gradients too (2), weights too (3;

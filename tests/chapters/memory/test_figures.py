@@ -53,7 +53,7 @@ EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
     (figures.memory_halving, {"length": 65_536}),
     (figures.memory_tensor_parallel, {"batch": 64, "length": 8192, "sequence_parallel": True}),
     (figures.memory_timeline, {"model": "gpt-2", "batch": 64, "length": 1024, "recompute_blocks": True}),
-    (figures.memory_timeline, {"model": "llama-3.1-405b", "length": 512, "accumulate": True}),
+    (figures.memory_timeline, {"model": "llama-3.1-405b", "length": 512, "accumulated": True}),
 ]
 EVERY = [(draw, {}) for draw in DRAWINGS] + EXTREMES
 
@@ -242,12 +242,12 @@ def test_the_top_of_the_timeline_is_the_budget_of_a_later_batch(recompute: bool)
         find_recipe("mixed-fp32-gradients"),
         activation_checkpointing="blocks" if recompute else "nothing",
     )
-    assert fullest(recompute_blocks=recompute, accumulate=True) == pytest.approx(memory.total)
+    assert fullest(recompute_blocks=recompute, accumulated=True) == pytest.approx(memory.total)
 
 
 def test_the_first_batch_of_a_step_has_no_gradients_at_the_loss() -> None:
     gradients = 4 * count_parameters(find_model("llama-3.2-1b").decoder).total
-    assert fullest(accumulate=True) - fullest() == pytest.approx(gradients)
+    assert fullest(accumulated=True) - fullest() == pytest.approx(gradients)
 
 
 def test_a_budget_tells_what_cannot_be() -> None:
