@@ -13,10 +13,11 @@ from xdist.scheduler import LoadScopeScheduling
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from lmcourse.exercises import Exercise
 from lmcourse.exercises.registry import exercises_of
+from lmcourse.units import GIB
 
 ROOT = Path(__file__).resolve().parents[1]
 
-WORKER_MEMORY = 3 * 2**30
+WORKER_MEMORY = 3 * GIB
 """Bytes that one process of tests may need at worst, with the kernels and graders that it starts."""
 
 LONGEST_FIRST = ("tests/grading", "tests/browser", "tests/course", "solutions", "notebooks", "tests/training")

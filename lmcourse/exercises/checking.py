@@ -19,6 +19,10 @@ from lmcourse.report import Report
 SEED = "LMCOURSE_SEED"
 """The environment variable by which a grader chooses the hidden cases."""
 
+SECONDS_AFTER_TIMEOUT = 1.0
+"""The time limit of the cases after one that ran out of time: an endless loop ends soon, and an answer that is slow on
+one case loses no other."""
+
 REFERENCE_SECONDS = 60.0
 """The time limit of a reference on one case: it is ours, so only a slow machine could reach it."""
 
@@ -73,33 +77,38 @@ def check_exercise(
     cases = [(case, False) for case in exercise.cases]
     cases += [(case, True) for case in exercise.hidden(seed)] if hidden else []
 
-    def given(case: Case) -> Outcome:
-        return run_case(answer, case, name=exercise.name, seconds=exercise.seconds, forbid=rules)
+    def given(case: Case, seconds: float) -> Outcome:
+        return run_case(answer, case, name=exercise.name, seconds=seconds, forbid=rules)
 
     def expected(case: Case) -> Outcome:
         return run_case(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS)
 
-    trials = try_cases(cases, given, expected)
+    trials = try_cases(cases, given, expected, exercise.seconds)
     return judge(exercise, trials, hidden=hidden, forbidden=forbidden_in_source(answer, rules))
 
 
 def try_cases(
-    cases: Sequence[tuple[Case, bool]], answer: Callable[[Case], Outcome], reference: Callable[[Case], Outcome]
+    cases: Sequence[tuple[Case, bool]],
+    answer: Callable[[Case, float], Outcome],
+    reference: Callable[[Case], Outcome],
+    seconds: float,
 ) -> list[Trial]:
     """Put every case to an answer and to the reference.
 
-    After the first case that runs out of time the others count as out of time too, unrun.
-
     Args:
         cases: each with whether it is hidden.
-        answer: what a learner's answer gives on a case.
+        answer: what a learner's answer gives on a case within a time limit.
         reference: what the right one gives.
+        seconds: the time limit of a case.
     """
     trials: list[Trial] = []
-    late: Outcome | None = None
     for case, hidden in cases:
-        outcome = late or answer(case)
-        if outcome.failure and outcome.failure.kind == "TimeLimitExceeded":
-            late = outcome
+        outcome = answer(case, seconds)
+        seconds = seconds_after(outcome, seconds)
         trials.append(Trial(case, hidden, outcome, reference(case)))
     return trials
+
+
+def seconds_after(outcome: Outcome, seconds: float) -> float:
+    """The time limit of the next case: less than that of the last one if its time ran out."""
+    return min(seconds, SECONDS_AFTER_TIMEOUT) if outcome.timed_out else seconds

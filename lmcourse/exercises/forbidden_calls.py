@@ -12,6 +12,7 @@ from typing import Any
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, resolve_name
 
 from lmcourse.exercises.forbidden_names import Names, full_name, matches
+from lmcourse.exercises.limits import restore_profile, trace_hook
 from lmcourse.exercises.origin import in_library, is_framework
 
 
@@ -49,7 +50,7 @@ class ForbiddenCallRecorder(TorchFunctionMode):
 
     def __exit__(self, *error: object) -> None:
         if self.forbid:
-            sys.setprofile(self._profile)
+            restore_profile(self._profile)
             threading.setprofile(self._profile_of_threads)
             # torch takes a mode off its stack while the mode handles a call. A time limit that interrupts just there
             # leaves it off, and there is nothing to take off any more.
@@ -62,6 +63,11 @@ class ForbiddenCallRecorder(TorchFunctionMode):
         self._note(dotted_name(func))
         return func(*args, **(kwargs or {}))
 
+    def was_replaced(self) -> bool:
+        """Whether another profiler has taken the place of this one, inside of its block."""
+        return bool(self.forbid) and sys.getprofile() != self._on_call
+
+    @trace_hook
     def _on_call(self, frame: FrameType, event: str, called: Any) -> None:
         if event == "call":
             if self._is_call_from_outside(frame):

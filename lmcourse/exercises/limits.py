@@ -10,15 +10,17 @@ import signal
 import sys
 import threading
 import time
+from _lsprof import Profiler
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, TypeVar
 
 import torch
 
-from lmcourse.exercises.origin import is_framework
+from lmcourse.exercises.origin import is_framework, runs_answers
 
 HEADROOM_BYTES = 4 * 2**30
 """Bytes that a checked answer may allocate beyond what the process holds already."""
@@ -26,8 +28,22 @@ HEADROOM_BYTES = 4 * 2**30
 REPEAT_SECONDS = 0.25
 """Seconds until the limit interrupts again, for code that catches every exception and goes on."""
 
+RETRY_SECONDS = 0.001
+"""Seconds until the limit looks again whether it may interrupt."""
+
 MAX_CATCHABLE_TIMEOUTS = 2
 """Interrupts until the limit no longer cares about the code's own `except:` and `finally:`."""
+
+Hook = TypeVar("Hook", bound=Callable[..., Any])
+
+_hooks: set[CodeType] = set()
+
+
+def trace_hook(function: Hook) -> Hook:
+    """Decorate what Python is to call at each step: the limit does not interrupt it, because Python drops a hook that
+    raises."""
+    _hooks.add(function.__code__)
+    return function
 
 
 class TimeLimitExceeded(BaseException):
@@ -64,6 +80,9 @@ class _Interrupts:
         """A signal handler: end the code wherever it is."""
         if self.over:
             return
+        if any(one.f_code in _hooks for one in _with_callers(frame)):
+            signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS, REPEAT_SECONDS)
+            return
         self.count += 1
         if self.count > MAX_CATCHABLE_TIMEOUTS:
             self._insist(frame)
@@ -71,12 +90,13 @@ class _Interrupts:
 
     def _insist(self, frame: FrameType | None) -> None:
         """For code that swallows the exception: raise at each line that it tries to go on with, handlers included."""
-        while frame is not None and not is_framework(frame):
-            frame.f_trace = self._at_line
-            frame = frame.f_back
+        for one in takewhile(lambda one: not runs_answers(one), _with_callers(frame)):
+            if not is_framework(one):
+                one.f_trace = self._at_line
         sys.setprofile(self._at_return)
         sys.settrace(self._at_line)
 
+    @trace_hook
     def _at_line(self, frame: FrameType, event: str, value: Any) -> Callable[..., Any] | None:
         if self.over or is_framework(frame) or frame.f_globals.get("__name__") == "contextlib":
             return None
@@ -84,10 +104,26 @@ class _Interrupts:
             raise TimeLimitExceeded
         return self._at_line
 
+    @trace_hook
     def _at_return(self, frame: FrameType, event: str, value: Any) -> None:
         """Python drops a trace function that raises: put it back before the caller can swallow what it raised."""
         if not self.over and event == "return":
             sys.settrace(self._at_line)
+
+
+def restore_profile(profile: Any) -> None:
+    """Give Python back what `sys.getprofile` gave. `cProfile` is none of the functions that `sys.setprofile` takes."""
+    if isinstance(profile, Profiler):
+        Profiler.enable(profile)
+    else:
+        sys.setprofile(profile)
+
+
+def _with_callers(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame, the one that called it, and so on."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 @contextmanager
@@ -101,7 +137,7 @@ def _by_signal(seconds: float, interrupts: _Interrupts) -> Iterator[None]:
     finally:
         interrupts.over = True
         sys.settrace(trace)
-        sys.setprofile(profile)
+        restore_profile(profile)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
         if others:  # a limit around this one

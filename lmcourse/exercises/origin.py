@@ -35,6 +35,11 @@ def is_framework(frame: FrameType) -> bool:
     return frame.f_globals.get("__name__") in FRAMEWORK_MODULES
 
 
+def runs_answers(frame: FrameType) -> bool:
+    """Whether a frame is one from which an answer is called: below it are no calls of the answer's."""
+    return frame.f_globals.get("__name__") == "lmcourse.exercises.outcome"
+
+
 FRAMEWORK_MODULES = {
     f"lmcourse.exercises.{module}"
     for module in ("allocations", "checking", "limits", "outcome", "isolated_state", "forbidden_calls")

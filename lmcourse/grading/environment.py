@@ -15,6 +15,12 @@ KERNEL_OPTIONS = ["--InteractiveShellApp.ignore_cwd=True", "--Application.log_le
 """The current folder is not searched for modules, and the kernel keeps its warnings to itself."""
 
 
+def fresh_seed() -> int:
+    """The seed in the environment, or another one at each call."""
+    given = os.environ.get(SEED)
+    return int(given) if given else secrets.randbelow(2**31)
+
+
 @cache
 def run_seed() -> int:
     """The seed of this grading run: the one in the environment, or a fresh one.
@@ -22,8 +28,7 @@ def run_seed() -> int:
     The same for every submission of a run, so that all are asked the same. It is kept in each graded
     notebook's notes: setting it in the environment repeats a run exactly.
     """
-    given = os.environ.get(SEED)
-    return int(given) if given else secrets.randbelow(2**31)
+    return fresh_seed()
 
 
 def kernel_environment(profile: Path, seed: int | None = None, base: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -19,9 +21,10 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 from lmcourse.errors import CourseError
+from lmcourse.grading.batch import ExaminationSettings
 from lmcourse.grading.cells import METADATA_KEY
 from lmcourse.grading.config import configure
-from lmcourse.grading.environment import SEED, run_seed
+from lmcourse.grading.environment import SEED, fresh_seed
 from lmcourse.grading.grader import GradingOptions, grade_all
 from lmcourse.grading.intake.submissions import (
     Assignment,
@@ -90,35 +93,69 @@ class AssignmentRecorder:
         self.config = config
         self.folder = folder
         directories = config.CourseDirectory
+        self._forced_seed_file = Path(directories.root, WORK_FOLDER, f"{assignment.id}.seed")
         self.autograded = Path(directories.root, directories.get("autograded_directory") or "autograded")
 
     def record(
         self, submissions: Sequence[Submission], options: GradingOptions, *, force: bool
     ) -> dict[Submission, SubmissionResult]:
-        """Grade what is not recorded; the results of all."""
-        recorded = {} if force else {each: graded for each in submissions if (graded := self._recorded(each))}
-        seeds = [graded.metadata[METADATA_KEY]["seed"] for graded in recorded.values()]
-        seed = run_seed() if SEED in os.environ or not seeds else int(seeds[0])  # all are asked the same
-        self.folder.mkdir()
-        workspace = NbgraderWorkspace(deepcopy(self.config), self.folder, options.examination_settings(seed))
-        if not workspace.has_assignment(self.assignment):
-            workspace.add_assignment(self.assignment)
-        missing = {each: each.student for each in submissions if each not in recorded}
-        results = dict(grade_all(workspace, missing, options, lambda each: self._publish(workspace, each)))
+        """Grade what is not recorded; the results of all.
+
+        All are asked the same, but for what is handed in again: its author may know the hidden cases of the first time.
+        """
+        forced_seed = self._forced_seed(force)
+        recorded = {each: graded for each in submissions if (graded := self._recorded(each, forced_seed))}
+        seeds = Counter(int(graded.metadata[METADATA_KEY]["seed"]) for graded in recorded.values())
+        missing = [each for each in submissions if each not in recorded]
+        again = [each for each in missing if forced_seed is None and self._graded_folder(each).exists()]
+        groups = {
+            "first": (forced_seed or common_seed(seeds), [each for each in missing if each not in again]),
+            "again": (fresh_seed(), again),
+        }
+        results: dict[Submission, SubmissionResult] = {}
+        for name, (seed, group) in groups.items():
+            workspace = self._workspace(name, options.examination_settings(seed))
+            if group:
+                ids = {each: each.student for each in group}
+                results |= grade_all(workspace, ids, options, partial(self._publish, workspace))
         max_points = workspace.max_points(self.assignment)
         for each, graded in recorded.items():
             points = workspace.points(each.student, self.assignment)
             results[each] = submission_result(each.student, self.assignment.id, graded, points, max_points)
+        self._forced_seed_file.unlink(missing_ok=True)
         return results
 
-    def _recorded(self, submission: Submission) -> NotebookNode | None:
-        """The graded notebook of just this submission, if it is there."""
+    def _workspace(self, name: str, settings: ExaminationSettings) -> NbgraderWorkspace:
+        """A workspace in a folder of this name, whose gradebook has the assignment."""
+        folder = self.folder / name
+        folder.mkdir(parents=True)
+        workspace = NbgraderWorkspace(deepcopy(self.config), folder, settings)
+        if not workspace.has_assignment(self.assignment):
+            workspace.add_assignment(self.assignment)
+        return workspace
+
+    def _forced_seed(self, force: bool) -> int | None:
+        """The seed of this run if it grades again what is recorded: its own, or that of one that was stopped, which it
+        finishes; so that all submissions have it in the end."""
+        file = self._forced_seed_file
+        if not file.exists():
+            if not force:
+                return None
+            new = file.with_suffix(".new")
+            new.write_text(str(fresh_seed()))
+            new.replace(file)
+        return int(file.read_text())
+
+    def _recorded(self, submission: Submission, seed: int | None) -> NotebookNode | None:
+        """The graded notebook of just this submission, if it is there, and judged with this seed if one is given."""
         path = self._graded_folder(submission) / self.assignment.source.name
         if not submission.digest or not path.is_file():
             return None
         graded = read_graded(path)
         notes = graded.metadata.get(METADATA_KEY, {})
-        return graded if notes.get("submission_digest") == submission.digest and "seed" in notes else None
+        if notes.get("submission_digest") != submission.digest or "seed" not in notes:
+            return None
+        return graded if seed in (None, notes["seed"]) else None
 
     def _publish(self, workspace: NbgraderWorkspace, submission: Submission) -> None:
         """Put a graded notebook in its place, in one step. One that was there before goes."""
@@ -132,6 +169,11 @@ class AssignmentRecorder:
 
     def _graded_folder(self, submission: Submission) -> Path:
         return self.autograded / submission.student / self.assignment.id
+
+
+def common_seed(seeds: Counter[int]) -> int:
+    """The seed that most submissions were judged with, or the environment's; a fresh one if there is neither."""
+    return seeds.most_common(1)[0][0] if seeds and SEED not in os.environ else fresh_seed()
 
 
 def nbgrader_configuration(course: Path, db: str | None = None) -> Config:

@@ -22,7 +22,7 @@ from lmcourse.grading.examination_result import ExaminationResult
 from lmcourse.grading.intake.exporter import SubmissionExporter
 from lmcourse.grading.intake.files import UnreadableError, read_file
 from lmcourse.grading.intake.submissions import TIMESTAMP, Assignment, Submission
-from lmcourse.grading.preprocessors.examine_notebook import code_cells_of, is_course_assignment, refuse_own_checks
+from lmcourse.grading.preprocessors.examine_notebook import is_course_assignment, refuse_own_checks
 from lmcourse.grading.preprocessors.restore_cells import RestoreCells
 
 
@@ -108,7 +108,7 @@ class NbgraderWorkspace:
         exporter = SubmissionExporter(preprocessors=[RestoreCells])  # type: ignore[no-untyped-call]
         text, _ = exporter.from_filename(str(submission.notebook), resources)
         restored = nbformat.reads(text, as_version=4)
-        return None if problem_of(restored) else job_for(assignment.source, code_cells_of(restored), self.settings)
+        return None if problem_of(restored) else job_for(assignment.source, restored, self.settings)
 
     def autograde(
         self, student: str, submission: Submission, known_result: Callable[[], ExaminationResult] | None = None

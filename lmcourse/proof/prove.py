@@ -8,6 +8,7 @@ that must hold whatever hidden cases the grader's seed chooses.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain, combinations
 from typing import Any
 
@@ -110,8 +111,8 @@ class _Proof:
         return any(check_exercise(self.exercise, stub, hidden=hidden).points for hidden in (False, True))
 
     def _misconception(self, chapter: Chapter, wrong: Misconception) -> MisconceptionResult:
-        graded = [self._graded(lambda case: self._given(wrong, case), seed) for seed in SEEDS]
-        public = self._graded(lambda case: self._given(wrong, case), None)
+        graded = [self._graded(partial(self._given, wrong), seed) for seed in SEEDS]
+        public = self._graded(partial(self._given, wrong), None)
         return MisconceptionResult(
             chapter.id,
             self.exercise.name,
@@ -139,9 +140,9 @@ class _Proof:
                 return report.diagnosis or _failing(report)
         outcomes: dict[int, Outcome] = {}
 
-        def given(case: Case) -> Outcome:
+        def given(case: Case, seconds: float) -> Outcome:
             if id(case) not in outcomes:
-                outcomes[id(case)] = self._run(answer, case)
+                outcomes[id(case)] = self._run(answer, case, seconds)
             return outcomes[id(case)]
 
         for seed in SEEDS:
@@ -163,12 +164,12 @@ class _Proof:
                 return True
         return False
 
-    def _graded(self, answer: Callable[[Case], Outcome], seed: int | None) -> Report:
+    def _graded(self, answer: Callable[[Case, float], Outcome], seed: int | None) -> Report:
         """The report of a grade under a seed; without one, of a check in the notebook."""
         cases = [(case, False) for case in self.exercise.cases]
         if seed is not None:
             cases += [(case, True) for case in self._cases(seed)]
-        trials = try_cases(cases, answer, self._expected)
+        trials = try_cases(cases, answer, self._expected, self.exercise.seconds)
         return judge(self.exercise, trials, hidden=seed is not None, guess=self._given)
 
     def _cases(self, seed: int) -> list[Case]:
@@ -194,12 +195,12 @@ class _Proof:
             lambda: run_case(self.exercise.reference, case, name=self.exercise.name, seconds=REFERENCE_SECONDS),
         )
 
-    def _given(self, wrong: Misconception, case: Case) -> Outcome:
-        """The outcome of a misconception on a case."""
-        return self._once(wrong.name, case, lambda: self._run(wrong.answer, case))
+    def _given(self, wrong: Misconception, case: Case, seconds: float | None = None) -> Outcome:
+        """The outcome of a misconception on a case, within a time limit; by default the exercise's."""
+        return self._once(wrong.name, case, lambda: self._run(wrong.answer, case, seconds or self.exercise.seconds))
 
-    def _run(self, answer: Callable[..., Any], case: Case) -> Outcome:
-        return run_case(answer, case, name=self.exercise.name, seconds=self.exercise.seconds)
+    def _run(self, answer: Callable[..., Any], case: Case, seconds: float) -> Outcome:
+        return run_case(answer, case, name=self.exercise.name, seconds=seconds)
 
     def _once(self, answer: str, case: Case, run: Callable[[], Outcome]) -> Outcome:
         key = (answer, id(case))  # the cases live as long as this object

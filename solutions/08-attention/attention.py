@@ -251,7 +251,7 @@ check(causal_mask, hidden=True)
 # ### Exercise 3 · Causal attention  (3 points · 8 min · ●●)
 #
 # Scores, mask, softmax, average. The queries are the last `s` of the `t` tokens; the values may be of another width
-# than the keys. You may use your `causal_mask`.
+# than the keys. You may use your `causal_mask`. Fused functions stay off limits until the next exercise.
 
 # %% exercise="causal_attention"
 def causal_attention(
@@ -345,7 +345,8 @@ print("interleaved  head 0:", rearrange(tokens, "s (d h) -> h s d", h=2)[0].toli
 # All three layers of the table in one function. Queries come from `x`, keys and values from `source` (the same tensor
 # in self-attention). The weights are as in `nn.Linear`: (out, in), so a projection is `x @ w.T`. `visible`, if given,
 # is `True` where a query may look. You have written attention itself; here you may use
-# `F.scaled_dot_product_attention`. No loop is needed. There are no biases.
+# `F.scaled_dot_product_attention`, but not `nn.MultiheadAttention`, which is what you are writing. No loop is needed.
+# There are no biases.
 
 # %% exercise="multi_head"
 def multi_head(
@@ -457,7 +458,7 @@ predict("what_is_kept")
 #
 # `q`, `k` and `v` belong to `n` new tokens, `past_k` and `past_v` to the `m` before them (`m` may be 0). Return the
 # output of the new tokens, and all keys and all values, ready for the next step. Token by token it must equal the full
-# pass.
+# pass. Your own functions help; fused ones are off limits again.
 
 # %% exercise="attend_with_cache"
 def attend_with_cache(
@@ -520,7 +521,7 @@ predict("sharing_saves")
 # ### Exercise 6 · Grouped-query attention  (3 points · 8 min · ●●)
 #
 # Causal, as before: the queries are the last `s` of `t` tokens. Raise `ValueError` if the query heads cannot be shared
-# out evenly.
+# out evenly. Once more without fused functions.
 
 # %% exercise="grouped_query_attention"
 def grouped_query_attention(
@@ -626,7 +627,8 @@ for name, g in (("MHA", 32), ("GQA", 8), ("MQA", 1)):
 # ### Exercise 7 · FLOPs and bytes  (3 points · 12 min · ●●●)
 #
 # One attention layer, in bf16 (two bytes a number). Each of `batch` texts has `context` tokens, of which the last `new`
-# are new. (Training: `new == context`. Decoding: `new == 1`.) Return two whole numbers:
+# are new. (Training: `new == context`. Decoding: `new == 1`.) Return two whole numbers, by your own count and not by
+# `torch.utils.flop_counter`:
 #
 # - **FLOPs** of all matrix products: four projections of the new tokens, scores, and weights times values. Count all
 #   pairs, also those that a mask would hide.
@@ -768,16 +770,16 @@ predict("window_reach")
 # ### Exercise 10 · The receptive field  (3 points · 8 min · ●●)
 #
 # `masks` holds one mask per layer, the bottom layer first; row $i$ tells what token $i$ sees in that layer (always
-# itself, too). Return, for each token, how many input tokens its output depends on.
+# itself, too). Return, for each token, how many input tokens its output depends on, as integers.
 
 # %% exercise="receptive_field"
 def receptive_field(masks: list[Bool[Tensor, "t t"]]) -> Int[Tensor, "t"]:
     """How many tokens of the input each token of the top hears of."""
     ### BEGIN SOLUTION
-    heard = torch.eye(len(masks[0]))
-    for mask in masks:
-        heard = ((mask.float() @ heard) > 0).float()
-    return heard.sum(dim=-1).long()
+    heard = masks[0]
+    for mask in masks[1:]:
+        heard = (mask.float() @ heard.float()) > 0
+    return heard.sum(dim=1)
     ### END SOLUTION
 
 

@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,6 +171,15 @@ class Notebook:
         self.select(cell_id).locator(".cm-content").click()
         self.page.keyboard.press("ControlOrMeta+a")
         self.page.keyboard.insert_text(source)
+
+    def keep(self, cell_ids: Collection[str]) -> None:
+        """Delete all other cells."""
+        self.run_script(
+            "const cells = panel.content.model.sharedModel;"
+            "for (let index = cells.cells.length - 1; index >= 0; index--)"
+            "    if (!argument.includes(cells.getCell(index).id)) cells.deleteCell(index);",
+            [*cell_ids],
+        )
 
     def save(self) -> None:
         """Save the notebook."""

@@ -232,6 +232,10 @@ def border(shown: Locator) -> tuple[int, ...]:
 
 
 def test_validate_names_what_is_open_and_then_is_content(notebook: Notebook) -> None:
+    """Validate runs the notebook from the top, so what only shows something is deleted first."""
+    cells = notebook.cells()
+    start = next(cell for cell in cells if cell["cell_type"] == "code")
+    notebook.keep([cell["id"] for cell in cells if cell is start or "nbgrader" in cell["metadata"]])
     text = validate(notebook)
     assert "check(stable_softmax)" in text
     assert "check(tensor_bytes)" not in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import resource
 import signal
 import sys
@@ -18,7 +19,7 @@ import torch
 from lmcourse.exercises import case
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
-from lmcourse.exercises.outcome import run_case
+from lmcourse.exercises.outcome import PROFILED, run_case
 
 CASE = case("one", 1.0)
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process limit its own memory")
@@ -52,6 +53,25 @@ def catches_everything_inside(x: float) -> None:
             catches_everything(x)
         except BaseException:
             x += 1
+
+
+def catches_everything_around_torch(x: float) -> None:
+    while True:
+        try:
+            torch.ones(3).sum()
+        except BaseException:
+            continue
+
+
+def catches_everything_around_calls(x: float) -> None:
+    def guarded() -> float:
+        try:
+            return x + 1
+        except BaseException:
+            return x
+
+    while x:
+        x = guarded()
 
 
 def tries_again_when_it_fails(x: float) -> None:
@@ -105,6 +125,8 @@ def never_ends_to_tell(x: float) -> None:
         catches_exception,
         catches_everything,
         catches_everything_inside,
+        catches_everything_around_torch,
+        catches_everything_around_calls,
         tries_again_when_it_fails,
         goes_on_finally,
         catches_and_returns,
@@ -117,6 +139,27 @@ def test_it_ends(answer: Callable[..., Any]) -> None:
     failure = failure_of(answer)
     assert failure.kinds == ("TimeLimitExceeded",)
     assert failure.message == "still running after 0.2 s"
+
+
+def test_the_profiler_of_a_cell_goes_on_after_a_check() -> None:
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        assert run_case(lambda x: 2 * x, CASE, forbid=("lmcourse",)).value == 2.0
+        assert run_case(lambda x: 2 * x, CASE).value == 2.0
+        assert sys.getprofile() is profiler
+    finally:
+        profiler.disable()
+
+
+@pytest.mark.parametrize("profiled", [cProfile.Profile, lambda: suppress(sys.setprofile(None))])
+def test_an_answer_that_ends_the_watch_over_its_calls_is_told(profiled: Callable[[], Any]) -> None:
+    def answer(x: float) -> float:
+        with profiled():
+            return 2 * x
+
+    assert run_case(answer, CASE, forbid=("lmcourse",)).failure == PROFILED
+    assert sys.getprofile() is None
 
 
 def test_a_handler_for_exceptions_never_sees_the_limit() -> None:

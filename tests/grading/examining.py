@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +16,9 @@ from lmcourse.exercises import Exercise, Report
 from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.child import serve
+from lmcourse.grading.examination.code_cells import cells_of
 from lmcourse.grading.examination.launchers import Launcher
+from lmcourse.grading.examination.own_answers import gives_meaning
 from lmcourse.grading.examination_result import Evidence, ExaminationResult
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,9 +37,21 @@ def examined(
     launcher: Launcher | None = None,
     timeouts: Timeouts | None = None,
     provided_cells: Sequence[str] = (),
+    answer_cells: Mapping[str, int] | None = None,
 ) -> ExaminationResult:
-    """The whole examination, in a plain process unless another launcher is given."""
-    return examine(texts, exercises, seed, launcher or PlainLauncher(), timeouts, provided_cells)
+    """The whole examination, in a plain process unless another launcher is given.
+
+    The cell for an answer is the last one that defines it, unless `answer_cells` says another.
+    """
+    if answer_cells is None:
+        cells = cells_of(texts)
+        answer_cells = {
+            exercise.name: cell.number
+            for exercise in exercises
+            for cell in cells
+            if gives_meaning(cell.tree, exercise.name)
+        }
+    return examine(texts, answer_cells, exercises, seed, launcher or PlainLauncher(), timeouts, provided_cells)
 
 
 def reports_of(

@@ -37,7 +37,7 @@ class Conversation:
     def send(self, code: str) -> None:
         """Have it begin with a piece of Python, in which `trying` gives "DONE …" or what went wrong."""
         text = PREAMBLE + textwrap.dedent(code)
-        self.channel.send({"text": text, "number": 1, "nonce": secrets.token_hex(4)}, 5)
+        self.channel.send({"text": text, "number": 1, "answer": "", "nonce": secrets.token_hex(4)}, 5)
 
     def got(self, code: str) -> str:
         """What a piece of Python printed that ran to its end."""

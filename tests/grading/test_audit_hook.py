@@ -13,7 +13,6 @@ import pytest
 
 from lmcourse.course import find_chapter
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.grading.examination import examine
 from lmcourse.grading.fork_server import ForkServer
 from lmcourse.grading.fork_server.sandboxed_process import (
     CUT_OFF,
@@ -22,6 +21,8 @@ from lmcourse.grading.fork_server.sandboxed_process import (
     MAX_REPORT_BYTES,
     AuditReports,
 )
+from tests.exercises.toy import doubling
+from tests.grading.examining import examined
 from tests.grading.forked import Conversation
 from tests.grading.sandboxed import needs_bubblewrap
 
@@ -67,6 +68,13 @@ SUSPICIOUS = {
     "collects": ("import gc; gc.get_objects()", "interpreter", "gc.get_objects"),
     "refers": ("import gc; gc.get_referrers(print)", "interpreter", "gc.get_referrers"),
     "traces": ("sys.settrace(None)", "interpreter", "sys.settrace"),
+    "profiles": ("sys.setprofile(lambda *_: None)", "interpreter", "sys.setprofile"),
+    "profiles for a moment": ("sys.setprofile(lambda *_: None); sys.setprofile(None)", "interpreter", "sys.setprofile"),
+    "profiles in a thread": (
+        "import threading; t = threading.Thread(target=lambda: sys.setprofile(id)); t.start(); t.join()",
+        "interpreter",
+        "sys.setprofile",
+    ),
     "rewires": (
         "import lmcourse.errors\n(lambda: 0).__code__ = (lambda: 1).__code__",
         "interpreter",
@@ -106,6 +114,9 @@ x = torch.randn(3, requires_grad=True); x.sum().backward()
 torch.save({"x": x}, "x.pt"); torch.load("x.pt")
 @dataclasses.dataclass
 class Point: x: int = 0
+import cProfile; cProfile.run("sorted([2, 1])")
+with cProfile.Profile() as profile: sorted([2, 1])
+left_on = cProfile.Profile(); left_on.enable()
 print(Point(), torch.equal(x, x), numpy.random.default_rng(0).random())
 def endless(n): return endless(n + 1)
 print(trying(lambda: endless(0)), trying(lambda: open("nowhere")))
@@ -122,9 +133,50 @@ def test_it_is_silent_about_an_honest_notebook(server: ForkServer) -> None:
     chapter = find_chapter("09")
     [path] = (ROOT / "solutions" / chapter.id).glob("*.ipynb")
     cells = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-    examined = examine(cells, exercises_of(chapter), 5, server)
-    assert examined.evidence == ()
-    assert all(report.points == report.max_points for report in examined.reports.values())
+    found = examined(cells, exercises_of(chapter), 5, server)
+    assert found.evidence == ()
+    assert all(report.points == report.max_points for report in found.reports.values())
+
+
+HONEST_ANSWERS = {
+    "helper": "def guarded(x):\n    try:\n        return x + 1\n    except:\n        return x\n"
+    "def double(x):\n    while True:\n        x = guarded(x)",
+    "sleep": "import time\ndef double(x):\n    while True:\n        try:\n            time.sleep(1)\n"
+    "        except:\n            pass",
+    "generator": "def endless():\n    while True:\n        try:\n            yield 1\n        except:\n"
+    "            pass\ndef double(x):\n    for one in endless():\n        pass",
+    "torch": "def double(x):\n    while True:\n        try:\n            x = x + x\n        except BaseException:\n"
+    "            continue",
+    "profile": "import cProfile\ndef double(x):\n    with cProfile.Profile() as profile:\n        return x + x",
+    "profile left on": "import cProfile\nprofile = cProfile.Profile()\nprofile.enable()\n"
+    "def double(x):\n    return x + x",
+}
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("name", HONEST_ANSWERS)
+def test_loops_and_profiles_are_no_evidence(server: ForkServer, name: str) -> None:
+    found = examined([HONEST_ANSWERS[name]], [doubling(seconds=0.3)], launcher=server)
+    assert found.evidence == ()
+    assert found.reports["double"].points == (2 if name == "profile left on" else 0)
+    assert ("ProfilerError" in str(found.reports["double"])) == (name == "profile")
+
+
+DISHONEST_ANSWERS = {
+    "none": "import sys\ndef double(x):\n    sys.setprofile(None)\n    return x + x",
+    "put back": "import sys\ndef double(x):\n    watch = sys.getprofile()\n    sys.setprofile(None)\n"
+    "    sys.setprofile(watch)\n    return x + x",
+    "put back after cProfile": "import sys, cProfile\ndef double(x):\n    watch = sys.getprofile()\n"
+    "    with cProfile.Profile():\n        pass\n    sys.setprofile(watch)\n    return x + x",
+}
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("name", DISHONEST_ANSWERS)
+def test_who_ends_the_watch_over_calls_is_reported(server: ForkServer, name: str) -> None:
+    found = examined([DISHONEST_ANSWERS[name]], [doubling(seconds=0.3)], launcher=server)
+    told = [one.what for one in found.evidence if one.source == "told"]
+    assert told == ["it set a function that Python calls at each step (sys.settrace or sys.setprofile)"]
 
 
 SILENCERS = {

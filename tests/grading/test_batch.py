@@ -16,6 +16,7 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, open_pool, worker_processes
 from lmcourse.grading.batch.job import data_files_of, exercises_version, imported_modules, job_for
 from lmcourse.grading.batch.worker_processes import WorkerError, WorkerProcesses
+from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook
 from tests.grading.real_course import CHAPTER, REPOSITORY
 from tests.grading.sandboxed import needs_bubblewrap
 
@@ -90,10 +91,12 @@ def test_closed_workers_are_gone_and_stay_so(echo: WorkerProcesses) -> None:
 
 def test_a_job_is_one_line() -> None:
     settings = ExaminationSettings("process", seed=3, cell_seconds=5.0, total_seconds=50.0)
-    job = job_for(SOURCE, ["a = 1\nb = '\u2028'", ""], settings)
+    answer = new_code_cell("f = 1", metadata={"nbgrader": {"grade_id": "f", "solution": True}})
+    cells = [new_markdown_cell("# Title"), new_code_cell("a = 1\nb = '\u2028'"), answer, new_code_cell("")]
+    job = job_for(SOURCE, new_notebook(cells=cells), settings)
     assert "\n" not in job.to_json()
     assert ExaminationJob.from_json(job.to_json()) == job
-    assert job.assignment == CHAPTER.id
+    assert (job.assignment, job.cells[1:], job.answer_cells) == (CHAPTER.id, ("f = 1", ""), {"f": 2})
 
 
 def test_what_a_notebook_finds_and_imports(tmp_path: Path) -> None:
@@ -111,7 +114,8 @@ def test_a_worker_that_is_killed_is_replaced_and_the_marks_are_there() -> None:
     """The real worker, killed by somebody in the middle of a class."""
     settings = ExaminationSettings("bubblewrap", seed=3)
     cells = ["import time; time.sleep(1)", "max_finite = 3"]
-    jobs = [(name, job_for(SOURCE, [*cells, f"name = {name!r}"], settings)) for name in ("a", "b")]
+    notebooks = {name: new_notebook(cells=[*map(new_code_cell, (*cells, f"name = {name!r}"))]) for name in ("a", "b")}
+    jobs = [(name, job_for(SOURCE, notebook, settings)) for name, notebook in notebooks.items()]
     killed = False
     done = {}
     others = set(children("lmcourse.grading.batch.worker"))
@@ -129,7 +133,7 @@ def test_a_worker_that_is_killed_is_replaced_and_the_marks_are_there() -> None:
 
 def test_where_nothing_can_be_examined_it_is_said() -> None:
     lost = ExaminationJob(
-        "no-such-chapter", ("a = 1",), ExaminationSettings("process", seed=3), version=exercises_version()
+        "no-such-chapter", ("a = 1",), {}, ExaminationSettings("process", seed=3), version=exercises_version()
     )
     with open_pool(workers=1) as pool:
         with pytest.raises(CourseError, match="There is no notebook 'no-such-chapter'"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 
 import pytest
@@ -14,6 +15,12 @@ from lmcourse.grading.examination.code_cells import MAX_CELL_CHARS, MAX_NOTEBOOK
 from lmcourse.grading.examination.source_rules import NotebookSource
 
 RULES = ("torch.softmax", ".softmax", "torch.nn", "struct", "lmcourse", "builtins.sum")
+
+
+def rules_broken(texts: Sequence[str], name: str, rules: tuple[str, ...]) -> list[str]:
+    """What is found in a notebook that has these cells, and no cells for answers."""
+    return NotebookSource(cells_of(texts), {}).forbidden(name, rules)
+
 
 TEXTS = {
     "honest": "import torch\ndef f(x):\n    return x.exp() / x.exp().amax()",
@@ -49,9 +56,9 @@ def test_a_text_breaks_the_rules_that_its_function_breaks(name: str, monkeypatch
     when_run = forbidden_in_source(vars(notebook)["f"], RULES)
     honest = ("honest", "only an", "an import that", "a variable", "an import of", "a forbidden first", "recursion")
     assert bool(when_run) != name.startswith(honest)
-    assert bool(NotebookSource([text]).forbidden("f", RULES)) == bool(when_run)
-    assert not NotebookSource([text]).forbidden("f", ())
-    assert not NotebookSource([text]).forbidden("another", RULES)
+    assert bool(rules_broken([text], "f", RULES)) == bool(when_run)
+    assert not rules_broken([text], "f", ())
+    assert not rules_broken([text], "another", RULES)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +74,12 @@ def test_a_text_breaks_the_rules_that_its_function_breaks(name: str, monkeypatch
     ],
 )
 def test_more_ways_to_the_same_function_are_found(text: str) -> None:
-    assert NotebookSource([text]).forbidden("f", RULES)
+    assert rules_broken([text], "f", RULES)
 
 
 def test_rules_reach_over_cells_and_nothing_is_run() -> None:
     cells = ["import torch\nopen('/nowhere/at/all')\n1 / 0", "def g(x):\n    return torch.softmax(x, -1)"]
-    assert NotebookSource([*cells, "def f(x=1 / 0):\n    return g(x)"]).forbidden("f", RULES)
+    assert rules_broken([*cells, "def f(x=1 / 0):\n    return g(x)"], "f", RULES)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +113,9 @@ def test_a_text_that_takes_for_ever_to_read_breaks_the_rules(monkeypatch: pytest
         "def k(x):\n    return torch.softmax(x, -1)",
         "def honest(x):\n    return x",
     ]
-    assert NotebookSource(cells).forbidden("f", RULES)
+    assert rules_broken(cells, "f", RULES)
     monkeypatch.setattr(source_rules, "MAX_STAND_IN_CHARS", 100)
-    source = NotebookSource(cells)
+    source = NotebookSource(cells_of(cells), {})
     assert source.forbidden("honest", RULES) == []
     for name in ("f", "h", "k", "honest"):
         assert "too long" in source.forbidden(name, RULES)[0]

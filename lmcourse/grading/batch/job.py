@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 
 from lmcourse.grading.intake.files import NOT_COPIED
 from lmcourse.grading.sandbox import Isolation
@@ -42,6 +43,7 @@ class ExaminationJob:
     Attributes:
         assignment: the id of its chapter, which names the exercises.
         cells: its code cells, in order.
+        answer_cells: the numbers, from 1 on, of those for the answers, by exercise.
         settings: how.
         data: the assignment's data files, which the notebook finds in its working folder.
         modules: what the course's own notebook imports, worth loading before a notebook comes.
@@ -51,6 +53,7 @@ class ExaminationJob:
 
     assignment: str
     cells: tuple[str, ...]
+    answer_cells: dict[str, int]
     settings: ExaminationSettings
     data: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
@@ -68,6 +71,7 @@ class ExaminationJob:
         return cls(
             data["assignment"],
             tuple(data["cells"]),
+            dict(data["answer_cells"]),
             ExaminationSettings(**data["settings"]),
             tuple(data["data"]),
             tuple(data["modules"]),
@@ -76,23 +80,31 @@ class ExaminationJob:
         )
 
 
-def job_for(source: Path, cells: Sequence[str], settings: ExaminationSettings) -> ExaminationJob:
+def job_for(source: Path, nb: NotebookNode, settings: ExaminationSettings) -> ExaminationJob:
     """The job of examining a submission.
 
     Args:
         source: the course's own notebook of the assignment; its folder has the assignment's id and data.
-        cells: the code cells of the submission.
+        nb: the submission, after `RestoreCells`.
         settings: how.
     """
+    cells = [cell for cell in nb.cells if cell.cell_type == "code"]
     return ExaminationJob(
         source.parent.name,
-        tuple(cells),
+        tuple(cell.source for cell in cells),
+        answer_cells_of(cells),
         settings,
         data_files_of(source),
         imported_modules(source),
         provided_cells_of(source),
         exercises_version(),
     )
+
+
+def answer_cells_of(cells: Sequence[NotebookNode]) -> dict[str, int]:
+    """Of code cells, the numbers of those for the answers, by exercise."""
+    marks = [cell.metadata.get("nbgrader", {}) for cell in cells]
+    return {mark["grade_id"]: number for number, mark in enumerate(marks, 1) if mark.get("solution")}
 
 
 @cache

@@ -49,7 +49,13 @@ class Examiner:
         try:
             exercises = exercises_of(find_chapter(job.assignment))
             examined = examine(
-                job.cells, exercises, job.settings.seed, self._launcher(job), timeouts, frozenset(job.provided_cells)
+                job.cells,
+                job.answer_cells,
+                exercises,
+                job.settings.seed,
+                self._launcher(job),
+                timeouts,
+                frozenset(job.provided_cells),
             )
         except CourseError as error:
             return {"error": str(error)}

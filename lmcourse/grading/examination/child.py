@@ -19,7 +19,7 @@ import socket
 import sys
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -44,6 +44,7 @@ from lmcourse.grading.examination.messages import (
     outcome_to_plain,
 )
 from lmcourse.grading.examination.missing_answers import not_defined
+from lmcourse.grading.examination.own_answers import OwnAnswers
 
 
 class TooMuchPrintedError(Exception):
@@ -75,21 +76,21 @@ class PrintedText(BoundedBuffer):
 def serve(channel: Channel) -> None:
     """Answer requests until the other end hangs up. The notebook's namespace becomes this process's `__main__`."""
     notebook = sys.modules["__main__"] = ModuleType("__main__")
+    answers = OwnAnswers(vars(notebook))
     while True:
         try:
             request = channel.receive()
         except OSError:
             return
-        if "text" in request:
-            result = _run_cell(request["text"], request["number"], vars(notebook))
-        else:
-            result = _evaluate_case(request, vars(notebook))
+        result = _run_cell(request, vars(notebook), answers) if "text" in request else _evaluate_case(request, answers)
         channel.send({"nonce": request["nonce"], "result": result})
 
 
-def _run_cell(text: str, number: int, names: dict[str, Any]) -> Plain:
-    """Run a cell; what it printed, and the failure it ended with, if any."""
-    file = f"<cell {number}>"
+def _run_cell(request: dict[str, Any], names: dict[str, Any], answers: OwnAnswers) -> Plain:
+    """Run a cell, and keep the answer that it defines, if it is the cell for one; what it printed, and the failure it
+    ended with, if any."""
+    text, file, name = request["text"], f"<cell {request['number']}>", request["answer"]
+    before = answers.before(name)
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     printed, failure = PrintedText(), None
     with redirect_stdout(printed), redirect_stderr(printed):
@@ -99,15 +100,17 @@ def _run_cell(text: str, number: int, names: dict[str, Any]) -> Plain:
                 asyncio.run(coroutine)
         except BaseException as error:  # a cell that calls sys.exit() has ended, not the notebook
             failure = failure_of(error)
+    if name:
+        answers.note(name, before, text, failed=failure is not None)
     return cell_to_plain(CellOutcome(printed.getvalue(), printed.flooded, failure))
 
 
-def _evaluate_case(request: dict[str, Any], names: dict[str, Any]) -> Plain:
-    """Put a case to what the notebook calls by this name; the outcome."""
+def _evaluate_case(request: dict[str, Any], answers: OwnAnswers) -> Plain:
+    """Put a case to the answer to an exercise; the outcome."""
     name = request["name"]
-    if name not in names:
+    if name not in answers:
         return outcome_to_plain(Outcome(failure=not_defined(name)))
-    answer = (lambda: names[name]) if request["value"] else names[name]
+    answer = partial(answers.judged, name) if request["value"] else answers.judged(name)
     case, forbid = case_from_plain(request["case"]), tuple(request["forbid"])
     outcome = run_case(answer, case, name=name, seconds=request["seconds"], forbid=forbid)
     if not request["value"]:

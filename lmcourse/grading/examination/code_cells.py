@@ -93,6 +93,14 @@ def why_not_python(source: str) -> str:
     return "this cell is nested too deeply to be read, or the notebook is too long"
 
 
+def module_level(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and what is below it, but not inside of functions and classes."""
+    yield node
+    if not isinstance(node, Definition | ast.Lambda):
+        for child in ast.iter_child_nodes(node):
+            yield from module_level(child)
+
+
 def imported_names(node: ast.AST) -> dict[str, str]:
     """The names that an import gives a meaning to, and what it is: {"F": "torch.nn.functional"}."""
     if isinstance(node, ast.Import):

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic
 
 from lmcourse.exercises.cases import Case
+from lmcourse.exercises.checking import seconds_after
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
 from lmcourse.grading.examination.code_cells import cells_of, why_not_python
 from lmcourse.grading.examination.expectations import expectations
+from lmcourse.grading.examination.graded_text import in_our_words, without_results
 from lmcourse.grading.examination.launchers import Launcher
-from lmcourse.grading.examination.missing_answers import is_missing, why_missing
+from lmcourse.grading.examination.missing_answers import found_elsewhere, is_missing, redefined, why_missing
 from lmcourse.grading.examination.notebook_process import LostError, NotebookProcess, Timeouts
 from lmcourse.grading.examination.skipped_cells import display_names, only_displays, unneeded_cells
 from lmcourse.grading.examination.source_rules import NotebookSource
@@ -26,6 +28,7 @@ from lmcourse.report import Report
 
 def examine(
     sources: Sequence[str],
+    answer_cells: Mapping[str, int],
     exercises: Sequence[Exercise],
     seed: int,
     launcher: Launcher,
@@ -34,10 +37,12 @@ def examine(
 ) -> ExaminationResult:
     """Grade a notebook that is not trusted.
 
-    For honest work the reports are those of `check_exercise(hidden=True)`.
+    For honest work the reports are those of `check_exercise(hidden=True)`, but for the results of the learner's code,
+    which they do not show (see `graded_text`).
 
     Args:
         sources: the code cells of the notebook, in order.
+        answer_cells: the numbers, from 1 on, of the cells for the answers, by exercise: nothing else answers one.
         exercises: what they answer.
         seed: of the hidden cases; the notebook never gets to know it.
         launcher: starts the notebook's process, and another one when the first is lost.
@@ -49,7 +54,7 @@ def examine(
         CourseError: the launcher starts no process, or the course's own answer fails here.
     """
     begin = monotonic()
-    examination = _Examination(sources, exercises, seed, launcher, timeouts or Timeouts(), provided_cells)
+    examination = _Examination(sources, answer_cells, exercises, seed, launcher, timeouts or Timeouts(), provided_cells)
     try:
         reports = {exercise.name: examination.report(exercise) for exercise in exercises}
     finally:
@@ -64,6 +69,7 @@ class _Examination:
     def __init__(
         self,
         sources: Sequence[str],
+        answer_cells: Mapping[str, int],
         exercises: Sequence[Exercise],
         seed: int,
         launcher: Launcher,
@@ -71,12 +77,13 @@ class _Examination:
         provided_cells: Collection[str],
     ) -> None:
         self.sources = sources
+        self.answer_cells = answer_cells
         self.seed = seed
         self.launcher = launcher
         self.timeouts = timeouts
         self.deadline = monotonic() + timeouts.total
         self.python_cells = self.cells = cells_of(sources)
-        self.source = NotebookSource([cell.text for cell in self.cells])
+        self.source = NotebookSource(self.cells, answer_cells)
         self.names = [exercise.name for exercise in exercises]
         display = display_names([cell.tree for cell in self.cells])
         self.skipped = {cell.number for cell in self.cells if only_displays(cell.tree, display)}
@@ -102,37 +109,47 @@ class _Examination:
         """The report on one exercise. Raises CourseError."""
         expected = expectations(exercise, self.seed)
         outcomes, lost = self._outcomes(exercise, [case for case, _ in expected.cases])
+        outcomes = [in_our_words(outcome, exercise.rules) for outcome in outcomes]
         trials = [
             Trial(case, hidden, outcome, expected.expected(case))
             for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
         forbidden = self.source.forbidden(exercise.name, exercise.rules)
         report = judge(exercise, trials, hidden=True, forbidden=forbidden, guess=expected.guess)
-        return replace(report, diagnosis=reason) if (reason := lost or self._reason(report, outcomes)) else report
+        report = without_results(report, trials, value=exercise.value)
+        return self._with_reason(report, outcomes, lost)
 
-    def _reason(self, report: Report, outcomes: Sequence[Outcome]) -> str:
-        """What a report on an answer that is not there, or that a broken-off run may have cost, has to say."""
-        missing = is_missing(report.exercise, outcomes)
-        if self.ended and (missing or not (report.passed or report.diagnosis)):
-            return self.ended
-        return why_missing(report.exercise, self.sources, self.runs, self.cells, self.names) if missing else ""
+    def _with_reason(self, report: Report, outcomes: Sequence[Outcome], lost: str) -> Report:
+        """The report, with what it has to say of an answer that is not where it belongs, or of a run that broke off."""
+        name = report.exercise
+        missing = is_missing(name, outcomes)
+        if lost or (self.ended and (missing or not report.passed)):
+            return replace(report, diagnosis=lost or self.ended)
+        own = self.answer_cells.get(name)
+        if missing or not report.answered:
+            if elsewhere := found_elsewhere(name, own, self.cells):
+                return replace(report, diagnosis=elsewhere, answered=True)
+        elif not report.passed and (twice := redefined(name, own, self.cells)):
+            return replace(report, diagnosis=twice)
+        if missing:
+            return replace(report, diagnosis=why_missing(name, self.sources, self.runs, self.cells, self.names))
+        return report
 
     def _outcomes(self, exercise: Exercise, cases: Sequence[Case]) -> tuple[list[Outcome], str]:
         """What came of each case, and the reason if the process was lost on the way.
 
         The cases are put in an order that depends on the seed, so that nothing tells public from hidden ones. After
-        the first that runs out of time the others count as out of time too, unrun.
+        one that runs out of time the others get less, as in the notebook (`try_cases`).
         """
         outcomes: dict[int, Outcome] = {}
         rest = Outcome()
-        lost = ""
+        lost, seconds = "", exercise.seconds
         order = random.Random(f"{exercise.name}/{self.seed}/order").sample(range(len(cases)), len(cases))
         try:
             process = self._running_process()
             for index in order:
-                rest = outcomes[index] = process.run_case(exercise, cases[index])
-                if rest.failure and rest.failure.kind == "TimeLimitExceeded":
-                    break
+                outcomes[index] = process.run_case(exercise, cases[index], seconds)
+                seconds = seconds_after(outcomes[index], seconds)
         except LostError as error:
             self.close()
             rest = Outcome(failure=error.failure)
@@ -153,11 +170,12 @@ class _Examination:
         return self.process
 
     def _run_cells(self, process: NotebookProcess) -> None:
+        answers = {number: name for name, number in self.answer_cells.items()}
         for index, cell in enumerate(self.cells):
             if cell.number in self.skipped:
                 continue
             try:
-                outcome = process.run(cell.text, cell.number)
+                outcome = process.run(cell.text, cell.number, answers.get(cell.number, ""))
             except LostError as error:
                 self.close()
                 self.runs[cell.number - 1] = CellRun(run=True, failure=str(error))
@@ -165,6 +183,6 @@ class _Examination:
                 if monotonic() >= self.deadline:
                     raise
                 self.cells = self.cells[:index]
-                self.source = NotebookSource([cell.text for cell in self.cells])
+                self.source = NotebookSource(self.cells, self.answer_cells)
                 return
             self.runs[cell.number - 1] = CellRun(True, outcome.printed, str(outcome.failure or ""))

@@ -1,4 +1,4 @@
-"""Explain why a notebook does not define an exercise's name."""
+"""Explain why an exercise's own cell does not define its name, and where else the name is defined."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from difflib import get_close_matches
 
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
-from lmcourse.grading.examination.code_cells import Cell, Definition
+from lmcourse.grading.examination.code_cells import Cell, Definition, bound_names, imported_names, module_level
 from lmcourse.grading.examination_result import CellRun
+from lmcourse.text import one_line
 
 SIMILARITY_CUTOFF = 0.75
 """How alike two names are, of 1, when one is taken for the other misspelt."""
+
+MAX_LINE_CHARS = 60
+"""Characters of a line of a cell that are quoted."""
 
 MAX_NAMES = 200
 """Names of the notebook that are looked at."""
@@ -51,6 +55,46 @@ def why_missing(
     if near:
         return f"{begin} is it the `{near[0]}` of this notebook? Then give it the name `{name}` again."
     return f"{begin} the cell with its answer is gone or empty, or gives it another name."
+
+
+def found_elsewhere(name: str, own: int | None, cells: Sequence[Cell]) -> str:
+    """Where the answer stands that its own cell lacks, in one line; nothing if it stands nowhere.
+
+    Args:
+        name: of the exercise.
+        own: the number of its own cell, if that is there.
+        cells: of the notebook.
+    """
+    if not (others := _other_definitions(name, own, cells)):
+        return ""
+    number, line = others[-1]
+    place = f"code cell {own}: copy it there" if own else "which is gone: copy it into that cell of a fresh notebook"
+    return f"`{name}` is defined in code cell {number} (`{line}`), but an answer counts only in its own cell, {place}."
+
+
+def redefined(name: str, own: int | None, cells: Sequence[Cell]) -> str:
+    """Where an answer that loses points is defined once more, in one line; nothing if it is not.
+
+    Args:
+        name: of the exercise.
+        own: the number of its own cell.
+        cells: of the notebook.
+    """
+    if not (others := [other for other in _other_definitions(name, own, cells) if own and other[0] > own]):
+        return ""
+    number, line = others[-1]
+    return f"Code cell {number} defines `{name}` anew (`{line}`), but what counts is its own cell, code cell {own}."
+
+
+def _other_definitions(name: str, own: int | None, cells: Sequence[Cell]) -> list[tuple[int, str]]:
+    """The cells, other than its own, that give a name a meaning outside of functions: numbers and the lines that do."""
+    return [
+        (cell.number, one_line(cell.text.splitlines()[node.lineno - 1].strip(), MAX_LINE_CHARS))
+        for cell in cells
+        if cell.number != own
+        for node in module_level(cell.tree)
+        if isinstance(node, ast.stmt | ast.expr) and name in (*bound_names(node), *imported_names(node))
+    ]
 
 
 def _top_names(cells: Sequence[Cell]) -> list[str]:

@@ -97,7 +97,7 @@ class NotebookProcess:
             CourseError: the process does not answer; that is not the learner's fault.
         """
         try:
-            self._ask({"text": "", "number": 0}, self.timeouts.start, "The empty cell")
+            self._ask({"text": "", "number": 0, "answer": ""}, self.timeouts.start, "The empty cell")
         except LostError as error:
             if monotonic() >= self.deadline:
                 raise
@@ -112,31 +112,38 @@ class NotebookProcess:
         """Evidence of tampering so far; complete once it is closed."""
         return [*self._found, *self._process.evidence()]
 
-    def run(self, text: str, number: int) -> CellOutcome:
+    def run(self, text: str, number: int, answer: str = "") -> CellOutcome:
         """Run a cell.
 
         Args:
             text: its Python.
             number: of the cell, from 1 on.
+            answer: the name of the exercise whose answer it is to define, if it is the cell for one.
         """
         where = f"Code cell {number}"
-        reply = self._ask({"text": text, "number": number}, self.timeouts.cell, where)
+        reply = self._ask({"text": text, "number": number, "answer": answer}, self.timeouts.cell, where)
         outcome = self._parse(cell_from_plain, reply, where)
         if outcome.flooded:
             self._note("flood", f"{where} printed more than {MAX_CELL_PRINTED_CHARS:,} characters.")
         return outcome
 
-    def run_case(self, exercise: Exercise, case: Case) -> Outcome:
-        """Put a case to the answer. What the case is called, and what is right, is not sent."""
+    def run_case(self, exercise: Exercise, case: Case, seconds: float) -> Outcome:
+        """Put a case to the answer. What the case is called, and what is right, is not sent.
+
+        Args:
+            exercise: whose answer.
+            case: one of its cases.
+            seconds: the time limit, by the notebook's own clock.
+        """
         request = {
             "name": exercise.name,
             "value": exercise.value,
             "case": case_to_plain(case),
-            "seconds": exercise.seconds,
+            "seconds": seconds,
             "forbid": list(exercise.rules),
         }
         where = f"`{exercise.name}`"
-        return self._parse(outcome_from_plain, self._ask(request, exercise.seconds + self.timeouts.grace, where), where)
+        return self._parse(outcome_from_plain, self._ask(request, seconds + self.timeouts.grace, where), where)
 
     def _ask(self, request: dict[str, Plain], seconds: float, where: str) -> Plain:
         """Send a request and wait for its answer, in time and with its number; anything else ends the process."""

@@ -13,11 +13,11 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType
 
 from lmcourse.exercises.forbidden_names import computed, forbidden_in_source, global_names
-from lmcourse.grading.examination.code_cells import Definition, compile_cell
+from lmcourse.grading.examination.code_cells import Cell, Definition, compile_cell, module_level
 
 Import = ast.Import | ast.ImportFrom
 
@@ -33,52 +33,75 @@ class NotebookSource:
     """The text of a notebook, read once for all its exercises.
 
     Args:
-        cells: the notebook's cells, each one that `code_cells.python_source` gave.
+        cells: the notebook's cells.
+        answer_cells: the numbers of the cells for the answers, by exercise.
     """
 
-    def __init__(self, cells: Sequence[str]) -> None:
-        statements = [statement for cell in cells for statement in ast.parse(cell).body]
-        self._statements = {name: statement for statement in statements for name in _names_bound(statement)}
+    def __init__(self, cells: Sequence[Cell], answer_cells: Mapping[str, int]) -> None:
+        self._answer_cells = answer_cells
+        self._statements: dict[str, list[tuple[int, ast.stmt]]] = {}
         self._imports: dict[str, dict[str, ast.stmt]] = {}
-        for node in (node for statement in statements for node in _module_level(statement) if isinstance(node, Import)):
-            for name, one in _single_imports(node):
-                self._imports.setdefault(name, {})[ast.unparse(one)] = one
-        self._texts: dict[str, str] = {}
+        for cell in cells:
+            for statement in cell.tree.body:
+                for name in _names_bound(statement):
+                    self._statements.setdefault(name, []).append((cell.number, statement))
+                for node in module_level(statement):
+                    for name, one in _single_imports(node) if isinstance(node, Import) else ():
+                        self._imports.setdefault(name, {})[ast.unparse(one)] = one
+        self._chars = 0
         self._readable = True
-        self._scope: dict[str, object] = {"__name__": "__main__"}
 
     def forbidden(self, name: str, forbid: tuple[str, ...]) -> list[str]:
-        """The forbidden names that the notebook's `name`, and what it uses of the notebook, refers to.
-
-        Of several definitions of a name the last counts, as it does when the notebook runs.
-        """
-        if not forbid or name not in self._statements:
+        """The forbidden names that the answer `name`, and what it uses of the notebook, refers to."""
+        meanings = self._meanings(name)
+        if not forbid or name not in meanings:
             return []
+        texts: dict[str, str] = {}
         try:
-            self._build_stand_ins(name)
+            scope = self._build_stand_ins(name, meanings, texts)
             linecache.cache.update(
-                {file: (len(text), None, text.splitlines(keepends=True), file) for file, text in self._texts.items()}
+                {file: (len(text), None, text.splitlines(keepends=True), file) for file, text in texts.items()}
             )
-            return forbidden_in_source(self._scope[name], forbid)
+            return forbidden_in_source(scope[name], forbid)
         except (RecursionError, TooLongError):
             self._readable = False
             return ["code too long or nested too deeply to be read"]
         finally:
-            for file in self._texts:
+            for file in texts:
                 linecache.cache.pop(file, None)
 
-    def _build_stand_ins(self, name: str) -> None:
-        """Make the stand-ins of a name and of all that it leads to."""
-        if not self._readable:  # those that are there may lack others
+    def _meanings(self, answer: str) -> dict[str, ast.stmt]:
+        """The statement that gives each name its meaning while an answer is judged (see `own_answers`): the last one,
+        but of the answer itself the last in its own cell, and of other answers the last up to there."""
+        meanings = {name: found[-1][1] for name, found in self._statements.items()}
+        own = self._answer_cells.get(answer, 0)
+        for name, cell in self._answer_cells.items():
+            found = self._statements.get(name, [])
+            earlier = [statement for number, statement in found if number <= own]
+            in_own_cell = [statement for number, statement in found if number == cell]
+            if chosen := in_own_cell if name == answer else earlier or in_own_cell:
+                meanings[name] = chosen[-1]
+            else:
+                meanings.pop(name, None)
+        return meanings
+
+    def _build_stand_ins(self, name: str, meanings: Mapping[str, ast.stmt], texts: dict[str, str]) -> dict[str, object]:
+        """Make the stand-ins of a name and of all that it leads to; their texts go into `texts`, by file name."""
+        if not self._readable:  # whoever wrote one text that takes for ever may have written more
             raise TooLongError
+        scope: dict[str, object] = {"__name__": "__main__"}
         waiting = [name]
         while waiting:
             name = waiting.pop()
-            if name in self._statements and name not in self._scope:
-                function = self._scope[name] = self._stand_in(name, self._statements[name])
-                waiting += global_names(function.__code__)
+            if name in meanings and name not in scope:
+                file = f"<text of {name}, {id(scope):x}>"
+                texts[file] = self._stand_in_text(name, meanings[name])
+                [code] = [part for part in compile_cell(texts[file], file).co_consts if isinstance(part, CodeType)]
+                scope[name] = FunctionType(code, scope, name)
+                waiting += global_names(code)
+        return scope
 
-    def _stand_in(self, name: str, statement: ast.stmt) -> FunctionType:
+    def _stand_in_text(self, name: str, statement: ast.stmt) -> str:
         """A function with the statement as its body; asynchronous, because a cell may `await`."""
         used = {node.id for node in computed(statement) if isinstance(node, ast.Name)}
         used &= {*global_names(compile_cell(ast.unparse(statement)))}
@@ -87,12 +110,10 @@ class NotebookSource:
         body = [*imports, *self._star_imports(used - {*dir(builtins)}), statement]
         wrapper = ast.AsyncFunctionDef(name=name, args=nothing, body=body, decorator_list=[])
         text = ast.unparse(ast.fix_missing_locations(ast.Module([wrapper], [])))
-        file = f"<text of {name}, {id(self._scope):x}>"
-        self._texts[file] = text
-        if sum(map(len, self._texts.values())) > MAX_STAND_IN_CHARS:
+        self._chars += len(text)
+        if self._chars > MAX_STAND_IN_CHARS:
             raise TooLongError
-        [code] = [part for part in compile_cell(text, file).co_consts if isinstance(part, CodeType)]
-        return FunctionType(code, self._scope, name)
+        return text
 
     def _star_imports(self, used: set[str]) -> Iterator[ast.stmt]:
         """For each import of everything, one of the used names: it may give any of them."""
@@ -115,16 +136,8 @@ def _single_imports(node: Import) -> Iterator[tuple[str, ast.stmt]]:
 
 def _names_bound(statement: ast.stmt) -> Iterator[str]:
     """The names that a statement gives to anything but a module."""
-    for node in _module_level(statement):
+    for node in module_level(statement):
         if isinstance(node, Definition):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-
-
-def _module_level(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and what is below it, but not inside of functions and classes."""
-    yield node
-    if not isinstance(node, Definition | ast.Lambda):
-        for child in ast.iter_child_nodes(node):
-            yield from _module_level(child)

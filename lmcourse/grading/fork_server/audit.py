@@ -126,6 +126,7 @@ def prepare_audit_hook() -> None:
         readable_files=READABLE_FILES,
         suspicious_modules=SUSPICIOUS_MODULES,
         tracers=[*_tracers(limits), *_tracers(forbidden_calls), *_tracers(threading)],
+        line_hook=limits._Interrupts._at_line,
         time_limit=limits.TimeLimitExceeded,
         unpatched=list(_unpatched()),
     )

@@ -7,10 +7,13 @@ which would lead to these names. What cannot be looked at, at the end of the sta
 
 from __future__ import annotations
 
+from _lsprof import Profiler
+from _thread import get_ident
 from collections.abc import Callable, Collection, Mapping, Sequence
 from os import fstat, getcwd, write
 from socket import AF_UNIX
-from sys import _getframe, addaudithook
+from sys import _getframe, addaudithook, getprofile, gettrace
+from types import MethodType
 from typing import Any
 
 MAX_SENTENCES_PER_KIND = 10
@@ -22,12 +25,15 @@ MAX_QUOTED_CHARS = 120
 MAX_DESCRIPTORS = 1024
 """Above the number of every descriptor."""
 
+TRACED = "it set a function that Python calls at each step (sys.settrace or sys.setprofile)"
+
 WRITE_FLAGS = 0o3 | 0o100 | 0o1000  # O_WRONLY and O_RDWR, O_CREAT, O_TRUNC
 MISSING = object()
 
 reported: dict[str, set[str]] = {}
 missed: dict[str, bool] = {}
 state: dict[str, Any] = {}
+doubtful_profiles: dict[int, Any] = {}
 describers: dict[str, tuple[str, Callable[[Any], str]]] = {}
 
 
@@ -38,6 +44,7 @@ def configure(
     readable_files: Collection[str],
     suspicious_modules: Collection[str],
     tracers: Sequence[tuple[Any, Any]],
+    line_hook: Any,
     time_limit: type[BaseException],
     unpatched: Sequence[tuple[str, Mapping[str, Any], Collection[str]]],
 ) -> None:
@@ -49,6 +56,7 @@ def configure(
         readable_files: single files that are nobody's secret.
         suspicious_modules: what nobody has a use for.
         tracers: code that may trace, with its globals.
+        line_hook: what the course's own time limit has called at each line.
         time_limit: what the course's own time limit raises, wherever Python is at that moment.
         unpatched: a name, the names it holds, and those of them that are not to be replaced.
     """
@@ -58,6 +66,7 @@ def configure(
         readable_files=frozenset(readable_files),
         suspicious_modules=frozenset(suspicious_modules),
         tracers=tracers,
+        line_hook=line_hook,
         time_limit=time_limit,
     )
     state["unpatched"] = [(name, now, {key: now.get(key, MISSING) for key in keys}) for name, now, keys in unpatched]
@@ -92,6 +101,8 @@ def hook(event: str, details: Any) -> None:
 
 def report_patches(_: Any) -> str:
     """Report what was replaced, and what had to be let pass."""
+    if describe_doubtful_profile() or doubtful_profiles:  # another thread's cannot be looked at
+        report("interpreter", TRACED)
     for event in list(missed):
         report("interpreter", f"it did something ({event}) in a way that hides what it was")
     for name, now, was in state["unpatched"]:
@@ -197,13 +208,37 @@ def describe_socket(details: Any) -> str:
     return "" if details[1] in (AF_UNIX, -1) else "it made a socket for a network"
 
 
-def describe_trace(details: Any) -> str:
-    """Tracing by code that is not the course's own."""
-    frame = _getframe(2)
-    for code, names in state["tracers"]:
-        if frame.f_code is code and frame.f_globals is names:
-            return ""
-    return "it set a function that Python calls at each step (sys.settrace or sys.setprofile)"
+def describe_settrace(_: Any) -> str:
+    """Tracing by code that is not the course's own. Python itself drops a trace function that raises, as the time
+    limit's does."""
+    now = gettrace()
+    limited = type(now) is MethodType and now.__func__ is state["line_hook"]
+    return "" if limited or (now is None and is_tracer(_getframe(2))) else TRACED
+
+
+def describe_setprofile(_: Any) -> str:
+    """Profiling by code that is not the course's own, other than with `cProfile`.
+
+    What is being set is not told: it is looked at as soon as it is there, at the next event or message.
+    """
+    sentence, now = describe_doubtful_profile(), getprofile()
+    if not is_tracer(_getframe(2)) and not issubclass(type(now), Profiler):
+        doubtful_profiles[get_ident()] = now
+    return sentence
+
+
+def describe_doubtful_profile() -> str:
+    """What code that is not the course's own did with this thread's profile function, unless it was `cProfile`, or
+    nothing (as when `cProfile` is ended twice)."""
+    if get_ident() not in doubtful_profiles:
+        return ""
+    before, now = doubtful_profiles.pop(get_ident()), getprofile()
+    return "" if issubclass(type(now), Profiler) or (before is None and now is None) else TRACED
+
+
+def is_tracer(frame: Any) -> bool:
+    """Whether this is the frame of code that may trace."""
+    return any(frame.f_code is code and frame.f_globals is names for code, names in state["tracers"])
 
 
 def describe_setattr(details: Any) -> str:
@@ -219,7 +254,8 @@ def describe_import(details: Any) -> str:
 
 describers["open"] = ("file", describe_open)
 describers["socket.__new__"] = ("network", describe_socket)
-describers["sys.settrace"] = describers["sys.setprofile"] = ("interpreter", describe_trace)
+describers["sys.settrace"] = ("interpreter", describe_settrace)
+describers["sys.setprofile"] = ("interpreter", describe_setprofile)
 describers["object.__setattr__"] = ("interpreter", describe_setattr)
 describers["import"] = ("interpreter", describe_import)
 describers["lmcourse.check_patches"] = ("builtins", report_patches)

@@ -64,9 +64,7 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
         settings = ExaminationSettings(choose_isolation(self.isolation), seed, self.cell_seconds, self.total_seconds)
         folders = self.config.CourseDirectory
         source = Path(folders.root, folders.source_directory, about["assignment"], f"{about['notebook']}.ipynb")
-        return result_from_answer(
-            json.loads(_own_worker().perform(job_for(source, code_cells_of(nb), settings).to_json()))
-        )
+        return result_from_answer(json.loads(_own_worker().perform(job_for(source, nb, settings).to_json())))
 
 
 def refuse_own_checks(assignment: str, isolation: str) -> None:
@@ -80,11 +78,6 @@ def refuse_own_checks(assignment: str, isolation: str) -> None:
             f"{assignment} is no notebook of this course: its checks would run in one process with the answers, where "
             "no sandbox protects them. For people you trust there is isolation=process."
         )
-
-
-def code_cells_of(nb: NotebookNode) -> list[str]:
-    """The code cells of a notebook, in order."""
-    return [cell.source for cell in nb.cells if cell.cell_type == "code"]
 
 
 def fill_cells(nb: NotebookNode, result: ExaminationResult) -> None:

@@ -30,14 +30,15 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
         about = resources["nbgrader"]
         with Gradebook(about["db_url"]) as gradebook:
             course_cells = _course_cells(gradebook.find_notebook(about["notebook"], about["assignment"]))
-        claimed_ids = [_claimed_id(cell, course_cells) for cell in nb.cells]
+        cells = _joined(nb.cells, course_cells)
+        claimed_ids = [_claimed_id(cell, course_cells) for cell in cells]
         problem = resources.get("problem", "")
         if not problem and course_cells and not any(claimed_ids):
             problem = (
                 f"No cell of this notebook belongs to {about['assignment']}: is it another notebook, "
                 "or were all its cells made anew? Copy your answers into a fresh copy and hand that in."
             )
-        restored, missing = _restored(nb.cells, claimed_ids, course_cells)
+        restored, missing = _restored(cells, claimed_ids, course_cells)
         if too_much := size_problem(restored):  # what was put back counts: it is read once more
             problem = f"The notebook {too_much}"
             restored, missing = _restored([], [], course_cells)
@@ -49,7 +50,7 @@ def _restored(
     cells: list[NotebookNode], claimed_ids: list[str | None], course_cells: Mapping[str, _CourseCell]
 ) -> tuple[NotebookNode, list[str]]:
     """The notebook built anew, and the cells that were missing in it."""
-    originals = _places_of_originals(claimed_ids)
+    originals = _places_of_originals(cells, claimed_ids, course_cells)
     rebuilt = [
         _rebuilt(cell, course_cells[name] if name and originals[name] == place else None)
         for place, (cell, name) in enumerate(zip(cells, claimed_ids, strict=True))
@@ -94,11 +95,38 @@ def _claimed_id(cell: NotebookNode, course_cells: Mapping[str, _CourseCell]) -> 
     return name if isinstance(name, str) and name in course_cells else None
 
 
-def _places_of_originals(claimed_ids: list[str | None]) -> dict[str, int]:
+def _joined(cells: list[NotebookNode], course_cells: Mapping[str, _CourseCell]) -> list[NotebookNode]:
+    """The cells, with each answer in one piece: JupyterLab makes two cells of one ("Split Cell") that both say they are
+    the course's."""
+    joined: list[NotebookNode] = []
+    for cell in cells:
+        name = _claimed_id(cell, course_cells)
+        before = joined[-1] if joined else None
+        if before and name and _is_piece(before, name, course_cells) and _is_piece(cell, name, course_cells):
+            joined[-1] = NotebookNode(before | {"source": f"{before.source}\n{cell.source}"})
+        else:
+            joined.append(cell)
+    return joined
+
+
+def _is_piece(cell: NotebookNode, name: str, course_cells: Mapping[str, _CourseCell]) -> bool:
+    """Whether a cell is a learner's answer to this exercise, or part of it."""
+    is_answer = course_cells[name].nbgrader["solution"] and _claimed_id(cell, course_cells) == name
+    return is_answer and cell.cell_type == "code" and not _is_untouched(cell, course_cells[name])
+
+
+def _is_untouched(cell: NotebookNode, course_cell: _CourseCell) -> bool:
+    """Whether a cell says what it said when it was handed out."""
+    return bool(cell.source.strip() == course_cell.cell.source.strip())
+
+
+def _places_of_originals(
+    cells: list[NotebookNode], claimed_ids: list[str | None], course_cells: Mapping[str, _CourseCell]
+) -> dict[str, int]:
     """Where the original of each cell is, among its copies.
 
-    Of an answer, the first. Of a check, the first below its answer: a copy further up would judge what is not
-    there yet.
+    Of an answer, the first that is not as it was handed out. Of a check, the first below its answer: a copy further up
+    would judge what is not there yet.
     """
     places: dict[str, list[int]] = {}
     for place, name in enumerate(claimed_ids):
@@ -106,8 +134,13 @@ def _places_of_originals(claimed_ids: list[str | None]) -> dict[str, int]:
             places.setdefault(name, []).append(place)
     found = {}
     for name, candidates in places.items():
-        answer = places.get(name.removeprefix(CHECK_PREFIX), [-1])[0] if name.startswith(CHECK_PREFIX) else -1
-        found[name] = next((place for place in candidates if place > answer), candidates[-1])
+        if not course_cells[name].cell.locked:
+            edited = [place for place in candidates if not _is_untouched(cells[place], course_cells[name])]
+            found[name] = (edited or candidates)[0]
+    for name, candidates in places.items():
+        if name not in found:
+            answer = found.get(name.removeprefix(CHECK_PREFIX), -1)
+            found[name] = next((place for place in candidates if place > answer), candidates[-1])
     return found
 
 

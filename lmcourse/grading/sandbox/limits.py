@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from lmcourse.exercises.limits import HEADROOM_BYTES
 from lmcourse.units import MIB
 
 
@@ -20,6 +21,8 @@ class ResourceLimits:
     sum over processes, so the grader looks at the whole tree as well, and kills it. A cgroup would do both at once,
     but an ordinary user has none without systemd, and a container often none at all.
 
+    By default it is what a check allows in the notebook (so that nothing fails only in a grade), and what torch takes.
+
     Not limited is the number of files: an empty one costs about 1 KB of the kernel's memory, until the end.
 
     Args:
@@ -31,7 +34,7 @@ class ResourceLimits:
         scratch: bytes that the working folder, and likewise shared memory in /dev/shm, may hold.
     """
 
-    memory: int = 2048 * MIB
+    memory: int = HEADROOM_BYTES + 1024 * MIB
     cpu_seconds: int = 900
     processes: int = 64
     file_size: int = 64 * MIB

@@ -24,8 +24,9 @@ from lmcourse.chapters.attention.exercises.grouped import grouped_query_attentio
 from lmcourse.chapters.attention.exercises.heads import multi_head
 from lmcourse.chapters.attention.exercises.mask import causal_mask
 from lmcourse.chapters.attention.exercises.reach import receptive_field
-from lmcourse.chapters.attention.exercises.sparse import sliding_window_mask, strided_mask
+from lmcourse.chapters.attention.exercises.strided import strided_mask
 from lmcourse.chapters.attention.exercises.weights import attention_weights
+from lmcourse.chapters.attention.exercises.windows import sliding_window_mask
 from lmcourse.exercises import Exercise, check_exercise
 
 LENGTHS = [(1, 1), (1, 5), (4, 4), (3, 7), (6, 7)]

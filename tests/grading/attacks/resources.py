@@ -14,13 +14,13 @@ RESOURCES = [
     ),
     attack(
         "memory_of_many",
-        "eight processes of 400 MB each, none above its own limit",
+        "eight processes of 800 MB each, none above its own limit",
         """
         children = []
         for _ in range(8):
             child = os.fork()
             if child == 0:
-                kept = bytearray(b"x") * (400 * 2**20)
+                kept = bytearray(b"x") * (800 * 2**20)
                 time.sleep(20)
                 os._exit(0)
             children.append(child)

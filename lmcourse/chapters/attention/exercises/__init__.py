@@ -8,8 +8,9 @@ from lmcourse.chapters.attention.exercises.heads import multi_head
 from lmcourse.chapters.attention.exercises.mask import causal_mask
 from lmcourse.chapters.attention.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.attention.exercises.reach import receptive_field
-from lmcourse.chapters.attention.exercises.sparse import sliding_window_mask, strided_mask
+from lmcourse.chapters.attention.exercises.strided import strided_mask
 from lmcourse.chapters.attention.exercises.weights import attention_weights
+from lmcourse.chapters.attention.exercises.windows import sliding_window_mask
 
 EXERCISES = (
     attention_weights,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import torch
@@ -21,7 +22,8 @@ def _full_pass(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) 
     keys, values = torch.cat([past_k, k], dim=2), torch.cat([past_v, v], dim=2)
     past = past_k.shape[2]
     queries = F.pad(q, (0, 0, past, 0))
-    return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)[:, :, past:], keys, values
+    mixed = F.scaled_dot_product_attention(queries.double(), keys.double(), values.double(), is_causal=True)
+    return mixed[:, :, past:].to(q.dtype), keys, values
 
 
 def _step(
@@ -45,15 +47,20 @@ values
 
 def _cases(random: Random) -> list[Case]:
     b, h, past, new, d = (random.randint(2, 6) for _ in range(5))
-    q, k, v = triple(random, 2, 2, past + new, past + new, d)
+    seen = Random(7)
+    names = ("q", "k", "v")
     return [
+        case("several new tokens", *_step(seen, 2, 3, 4, 3, 5)),
+        case("several new tokens", *_step(seen, 1, 2, 1, 4, 3)),
+        case("other shapes", *_step(seen, 2, 3, 6, 1, 2)),
+        case("an empty cache", *_step(seen, 2, 1, 0, 3, 4)),
+        case("other precisions", *_step(seen, 1, 2, 3, 2, 4, torch.float64)),
+        script("a text, token by token", _WRITING, **dict(zip(names, triple(seen, 2, 2, 5, 5, 3), strict=True))),
         case("other shapes", *_step(random, b, h, past, 1, d)),
         case("other shapes", *_step(random, 1, h, past + 7, 1, 32)),
         case("several new tokens", *_step(random, b, h, past, new, d)),
         case("several new tokens", *_step(random, 1, 2, 2, new + 1, d)),
         case("an empty cache", *_step(random, b, h, 0, new, d)),
-        case("other precisions", *_step(random, 1, h, past, 2, d, torch.float64)),
-        script("a text, token by token", _WRITING, q=q, k=k, v=v),
     ]
 
 
@@ -149,3 +156,37 @@ def old_cache_returned(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: 
 def keys_and_values_exchanged(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
     keys, values = _grown(k, v, past_k, past_v)
     return _attend(q, keys, values), values, keys
+
+
+@attend_with_cache.variant
+def token_by_token(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    keys, values, rows = past_k, past_v, []
+    for i in range(q.shape[2]):
+        keys = torch.cat((keys, k[:, :, i : i + 1]), dim=2)
+        values = torch.cat((values, v[:, :, i : i + 1]), dim=2)
+        scores = torch.einsum("bhd,bhtd->bht", q[:, :, i], keys) / math.sqrt(q.shape[-1])
+        rows.append(torch.einsum("bht,bhtd->bhd", scores.softmax(-1), values))
+    return torch.stack(rows, dim=2), keys, values
+
+
+@attend_with_cache.variant
+def memory_for_all_at_once(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    batch, heads, past, width = past_k.shape
+    new = k.shape[2]
+    keys, values = (torch.empty(batch, heads, past + new, width, dtype=q.dtype) for _ in range(2))
+    keys[:, :, :past], keys[:, :, past:] = past_k, k
+    values[:, :, :past], values[:, :, past:] = past_v, v
+    scores = q @ keys.mT * width**-0.5
+    hidden = torch.arange(past + new) > past + torch.arange(new)[:, None]
+    weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=3)
+    return weights @ values, keys, values
+
+
+@attend_with_cache.variant
+def past_and_present_apart(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    new = q.shape[2]
+    before = torch.exp(q.double() @ past_k.double().mT / q.shape[3] ** 0.5)
+    among = torch.exp(q.double() @ k.double().mT / q.shape[3] ** 0.5) * torch.ones(new, new).tril()
+    total = before.sum(-1, keepdim=True) + among.sum(-1, keepdim=True)
+    out = (before @ past_v.double() + among @ v.double()) / total
+    return out.to(q.dtype), torch.cat([past_k, k], 2), torch.cat([past_v, v], 2)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -23,20 +25,24 @@ def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def _attention_cases(random: Random) -> list[Case]:
+    seen = Random(7)
     b, h, s, t, d = (random.randint(2, 5) for _ in range(5))
-    narrow = (*triple(random, 1, 2, 3, 5, 16)[:2], normal(random, 1, 2, 5, 3))
-    half = [integers(random, 1, 2, n, 16, dtype=torch.bfloat16) for n in (3, 5)]
-    half.append(integers(random, 1, 2, 5, 4, low=1, high=2, dtype=torch.bfloat16))  # no sum of them cancels
-    large = [16 * integers(random, 1, 2, 4, 16) for _ in range(2)]
+    narrow = (*triple(seen, 1, 2, 3, 5, 16)[:2], normal(seen, 1, 2, 5, 3))
+    half = [integers(seen, 1, 2, n, 16, dtype=torch.bfloat16) for n in (3, 5)]
+    half.append(integers(seen, 1, 2, 5, 4, low=1, high=2, dtype=torch.bfloat16))  # no sum of them cancels
+    large = [16 * integers(seen, 1, 2, 4, 16) for _ in range(2)]
     return [
+        case("other shapes", *triple(seen, 2, 3, 5, 5, 3)),
+        case("other shapes", *triple(seen, 3, 1, 1, 1, 2)),
+        case("fewer queries than keys", *triple(seen, 2, 3, 3, 7, 4)),
+        case("values of another width", *narrow),
+        case("other precisions", *triple(seen, 1, 2, 3, 5, 8, torch.float64)),
+        case("other precisions", *half),
+        case("large scores", *large, normal(seen, 1, 2, 4, 5)),
         case("other shapes", *triple(random, b, h, t, t, d)),
         case("other shapes", *triple(random, 1, h + 1, s + 2, s + 2, 64)),
         case("fewer queries than keys", *triple(random, b, h, s, s + t, d)),
         case("fewer queries than keys", *triple(random, 2, 3, 1, t + 2, d)),
-        case("values of another width", *narrow),
-        case("other precisions", *triple(random, 1, 2, 3, 5, 8, torch.float64)),
-        case("other precisions", *half),
-        case("large scores", *large, normal(random, 1, 2, 4, 5)),
     ]
 
 
@@ -156,3 +162,58 @@ def columns_sum_to_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 )
 def own_value(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return v[..., k.shape[-2] - q.shape[-2] :, :]
+
+
+@causal_attention.variant
+def query_by_query(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    past = k.shape[2] - q.shape[2]
+    rows = []
+    for i in range(q.shape[2]):
+        keys, values = k[:, :, : past + i + 1], v[:, :, : past + i + 1]
+        weights = (q[:, :, i : i + 1] @ keys.mT / math.sqrt(q.shape[3])).softmax(dim=-1)
+        rows.append(weights @ values)
+    return torch.cat(rows, dim=2)
+
+
+@causal_attention.variant
+def a_mask_that_is_added(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    s, t = q.shape[2], k.shape[2]
+    mask = torch.full((s, t), float("-inf"), dtype=q.dtype).triu(t - s + 1)
+    mixed: Tensor = torch.einsum("bhij,bhjd->bhid", torch.softmax(q @ k.mT * q.shape[-1] ** -0.5 + mask, -1), v)
+    return mixed
+
+
+@causal_attention.variant
+def by_hand_in_its_own_dtype(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    s, t = q.shape[-2], k.shape[-2]
+    scores = torch.matmul(q, k.transpose(-1, -2)) / q.shape[-1] ** 0.5
+    hidden = torch.arange(t).view(1, t) > torch.arange(t - s, t).view(s, 1)
+    scores = torch.where(hidden, -math.inf, scores)
+    raised = (scores - scores.amax(-1, keepdim=True)).exp()
+    return raised @ v / raised.sum(-1, keepdim=True)
+
+
+@causal_attention.variant
+def one_key_after_the_other(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    batch, heads, new, width = q.shape
+    context = k.shape[2]
+    result = torch.zeros(batch, heads, new, v.shape[3], dtype=torch.float64)
+    for i in range(new):
+        top, total = torch.full((batch, heads), -math.inf, dtype=torch.float64), torch.zeros(batch, heads)
+        for j in range(context - new + i + 1):
+            score = (q[:, :, i].double() * k[:, :, j].double()).sum(-1) / width**0.5
+            higher = torch.maximum(top, score)
+            shrink, weight = (top - higher).exp(), (score - higher).exp()
+            total = total * shrink + weight
+            result[:, :, i] = result[:, :, i] * shrink[..., None] + weight[..., None] * v[:, :, j]
+            top = higher
+        result[:, :, i] /= total[..., None]
+    return result.to(v.dtype)
+
+
+@causal_attention.variant
+def by_numpy(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    scores = np.einsum("bhid,bhjd->bhij", q.double().numpy(), k.double().numpy()) / np.sqrt(q.shape[-1])
+    scores[..., ~np.tri(q.shape[2], k.shape[2], k.shape[2] - q.shape[2], dtype=bool)] = -np.inf
+    raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return torch.tensor(raised / raised.sum(axis=-1, keepdims=True) @ v.double().numpy(), dtype=v.dtype)

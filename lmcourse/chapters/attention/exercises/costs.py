@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
@@ -41,6 +43,13 @@ def _cases(random: Random) -> list[Case]:
     heads = groups * times
     d_model, batch, length = heads * width, random.randint(2, 9), random.randint(100, 900)
     return [
+        case("other layers", 3, 50, 50, 96, 6, 2),
+        case("other layers", 5, 1, 70, 96, 6, 3),
+        case("one head", 3, 7, 9, 24, 1, 1),
+        case("one key head (MQA)", 3, 1, 40, 64, 8, 1),
+        case("several new tokens", 7, 3, 11, 60, 5, 5),
+        case("a score matrix that is written", 3, 20, 20, 96, 6, 2, fused=False),
+        case("a score matrix that is written", 3, 4, 20, 96, 6, 2, fused=False),
         case("other layers", batch, length, length, d_model, heads, groups),
         case("other layers", batch, 1, length, d_model, heads, groups),
         case("one key head (MQA)", batch, 1, length, d_model, heads, 1),
@@ -175,3 +184,48 @@ def scores_moved_once(*args: int, fused: bool = True) -> tuple[int, int]:
 @attention_flops_bytes.misconception("You count the score matrix always. A fused kernel never writes it.")
 def scores_always_written(*args: int, fused: bool = True) -> tuple[int, int]:
     return _wrong(*args, fused=False)
+
+
+@attention_flops_bytes.variant
+def product_by_product(
+    batch: int, new: int, context: int, d_model: int, heads: int, kv_heads: int, fused: bool = True
+) -> tuple[int, int]:
+    width = d_model // heads
+    shapes = [(batch * new, d_model, columns * width) for columns in (heads, kv_heads, kv_heads)]
+    shapes.append((batch * new, d_model, d_model))
+    shapes += [(new, width, context), (new, context, width)] * (batch * heads)
+    flops = sum(2 * m * k * n for m, k, n in shapes)
+    numbers = sum(k * n for _, k, n in shapes[:4]) + 2 * batch * new * d_model
+    numbers += 2 * batch * context * kv_heads * width
+    if not fused:
+        numbers += 2 * batch * heads * new * context
+    return flops, numbers * 2
+
+
+@attention_flops_bytes.variant
+def closed_form_with_a_quotient(
+    batch: int, new: int, context: int, d_model: int, heads: int, kv_heads: int, fused: bool = True
+) -> tuple[int, int]:
+    share = kv_heads / heads
+    flops = 4 * batch * new * d_model * (d_model * (1 + share) + context)
+    moved = 4 * d_model**2 * (1 + share) + 4 * batch * d_model * (new + context * share)
+    return round(flops), round(moved) + (not fused) * 4 * batch * heads * new * context
+
+
+@attention_flops_bytes.variant
+def shapes_by_numpy(
+    batch: int, new: int, context: int, d_model: int, heads: int, kv_heads: int, fused: bool = True
+) -> tuple[int, int]:
+    width = d_model // heads
+    shapes = [[batch, new, d_model], [d_model, d_model], [d_model, kv_heads * width], [batch, kv_heads, context, width]]
+    if not fused:
+        shapes.append([batch, heads, new, context])
+    moved: Any = 2 * sum(np.prod(shape) for shape in shapes) * np.dtype(np.float16).itemsize
+    multiplications = batch * new * (2 * d_model * d_model + 2 * d_model * kv_heads * width + 2 * d_model * context)
+    return 2 * multiplications, moved
+
+
+attention_flops_bytes.equivalent_mutant(
+    "d_head = d_model // heads → d_head = d_model / heads",
+    "The heads share the width out evenly, and 3.0 counts as 3.",
+)

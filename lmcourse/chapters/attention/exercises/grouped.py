@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import torch
@@ -22,7 +23,9 @@ def _visible(q: Tensor, k: Tensor) -> Tensor:
 def _by_torch(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if q.shape[1] % k.shape[1]:
         raise ValueError(f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads")
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=_visible(q, k), enable_gqa=True)
+    mask = _visible(q, k)
+    mixed = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), attn_mask=mask, enable_gqa=True)
+    return mixed.to(q.dtype)
 
 
 def _heads(
@@ -35,14 +38,21 @@ def _heads(
 def _cases(random: Random) -> list[Case]:
     groups, times, t, d = random.randint(2, 3), random.randint(2, 4), random.randint(3, 6), random.randint(2, 8)
     heads = groups * times
+    seen = Random(7)
     return [
+        case("other numbers of heads", *_heads(seen, 2, 9, 3, 5, 5, 4)),
+        case("one key head (MQA)", *_heads(seen, 2, 3, 1, 4, 4, 5)),
+        case("a key head each (MHA)", *_heads(seen, 2, 3, 3, 4, 4, 5)),
+        case("fewer queries than keys", *_heads(seen, 2, 4, 2, 2, 5, 3)),
+        case("other precisions", *_heads(seen, 1, 6, 2, 3, 3, 4, torch.float64)),
+        case("heads that cannot be shared out", *_heads(seen, 1, 7, 3, 2, 2, 4)),
+        case("heads that cannot be shared out", *_heads(seen, 1, 2, 4, 2, 2, 4)),
         case("other numbers of heads", *_heads(random, 2, heads, groups, t, t, d)),
         case("other numbers of heads", *_heads(random, 1, 12, 3, 4, 4, 8)),
         case("one key head (MQA)", *_heads(random, 2, heads, 1, t, t, d)),
         case("a key head each (MHA)", *_heads(random, 2, heads, heads, t, t, d)),
         case("fewer queries than keys", *_heads(random, 2, heads, groups, 2, t, d)),
         case("fewer queries than keys", *_heads(random, 1, 8, 2, 1, t, 16)),
-        case("other precisions", *_heads(random, 1, heads, groups, 3, 3, 4, torch.float64)),
         case("heads that cannot be shared out", *_heads(random, 1, 2 * times + 1, 2, 3, 3, 4)),
     ]
 
@@ -152,3 +162,42 @@ def not_causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def uneven_groups_accepted(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     mine = torch.arange(q.shape[1]) * k.shape[1] // q.shape[1]
     return _attend(q, k[:, mine], v[:, mine])
+
+
+@grouped_query_attention.variant
+def head_after_head(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    heads, key_heads = q.shape[1], k.shape[1]
+    if heads % key_heads != 0:
+        raise ValueError("uneven")
+    past = k.shape[2] - q.shape[2]
+    results = []
+    for head in range(heads):
+        shared = head * key_heads // heads
+        scores = q[:, head] @ k[:, shared].transpose(1, 2) / math.sqrt(q.shape[3])
+        scores = scores + torch.full_like(scores, -torch.inf).triu(past + 1)
+        results.append(torch.softmax(scores, dim=2) @ v[:, shared])
+    return torch.stack(results, dim=1)
+
+
+@grouped_query_attention.variant
+def an_axis_for_the_group(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    batch, heads, new, width = q.shape
+    key_heads, context = k.shape[1:3]
+    if heads != heads // key_heads * key_heads:
+        raise ValueError("uneven")
+    grouped = q.reshape(batch, key_heads, heads // key_heads, new, width)
+    scores = torch.einsum("bgrid,bgjd->bgrij", grouped, k) / width**0.5
+    hidden = torch.arange(context) > torch.arange(new).unsqueeze(1) + context - new
+    scores[..., hidden] = -torch.inf
+    return torch.einsum("bgrij,bgjd->bgrid", scores.softmax(-1), v).reshape(batch, heads, new, width)
+
+
+@grouped_query_attention.variant
+def copies_in_doubles(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    if q.shape[1] % k.shape[1] > 0:
+        raise ValueError("uneven")
+    keys, values = (each.double().repeat_interleave(q.shape[1] // k.shape[1], dim=1) for each in (k, v))
+    scores = torch.matmul(q.double(), keys.mT) * q.shape[-1] ** -0.5
+    visible = torch.ones(scores.shape[-2:]).tril(scores.shape[-1] - scores.shape[-2])
+    raised = torch.exp(scores - scores.amax(-1, keepdim=True)) * visible
+    return (raised @ values / raised.sum(-1, keepdim=True)).to(q.dtype)

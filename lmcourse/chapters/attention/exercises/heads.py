@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Any
 
@@ -26,25 +27,25 @@ def _by_torch(
     visible: Tensor | None = None,
 ) -> Tensor:
     """What nn.MultiheadAttention computes. In its masks True means hidden, and the batch is the second axis."""
-    queries, keys = x.transpose(0, 1), source.transpose(0, 1)
+    queries, keys = x.double().transpose(0, 1), source.double().transpose(0, 1)
     mixed, _ = F.multi_head_attention_forward(
         queries,
         keys,
         keys,
         embed_dim_to_check=x.shape[-1],
         num_heads=heads,
-        in_proj_weight=torch.cat([w_q, w_k, w_v]),
+        in_proj_weight=torch.cat([w_q, w_k, w_v]).double(),
         in_proj_bias=None,
         bias_k=None,
         bias_v=None,
         add_zero_attn=False,
         dropout_p=0.0,
-        out_proj_weight=w_out,
+        out_proj_weight=w_out.double(),
         out_proj_bias=None,
         training=False,
         attn_mask=None if visible is None else ~visible,
     )
-    return mixed.transpose(0, 1)
+    return mixed.transpose(0, 1).to(x.dtype)
 
 
 def _layer(
@@ -64,15 +65,22 @@ def _past(length: int) -> Tensor:
 def _cases(random: Random) -> list[Case]:
     b, s, t, heads, width = (random.randint(2, 5) for _ in range(5))
     holes = torch.tensor([[i == j % s or random.random() < 0.6 for j in range(s + t)] for i in range(s)])
+    seen, some = Random(7), torch.tensor([[1, 0, 1, 0, 1], [0, 1, 1, 0, 0], [0, 0, 0, 1, 0]]).bool()
     return [
+        case("other shapes", *_layer(seen, 2, 4, 0, 3, 5), 3),
+        case("one head", *_layer(seen, 3, 2, 0, 1, 6), 1),
+        case("one token", *_layer(seen, 2, 1, 0, 2, 3), 2),
+        case("heads of width 1", *_layer(seen, 2, 3, 0, 6, 1), 6),
+        case("another sequence", *_layer(seen, 2, 3, 5, 2, 3), 2),
+        case("another sequence", *_layer(seen, 2, 3, 5, 2, 3), 2, visible=some),
+        case("another sequence", *_layer(seen, 2, 3, 3, 2, 3), 2, visible=some[:, 1:4]),
+        case("other precisions", *_layer(seen, 2, 4, 0, 2, 4, torch.float64), 2, visible=_past(4)),
         case("other shapes", *_layer(random, b, s, 0, heads, width), heads),
         case("other shapes", *_layer(random, 1, t, 0, heads + 1, 8), heads + 1),
         case("one head", *_layer(random, b, s, 0, 1, 6), 1),
-        case("heads of width 1", *_layer(random, 2, 3, 0, 6, 1), 6),
         case("a causal mask", *_layer(random, b, s, 0, heads, width), heads, visible=_past(s)),
         case("another sequence", *_layer(random, b, s, s + t, heads, width), heads),
         case("another sequence", *_layer(random, b, s, s + t, heads, width), heads, visible=holes),
-        case("other precisions", *_layer(random, 2, 4, 0, 2, 4, torch.float64), 2),
     ]
 
 
@@ -199,3 +207,47 @@ def mask_ignored(*args: Any, visible: Tensor | None = None) -> Tensor:
 )
 def mask_inverted(*args: Any, visible: Tensor | None = None) -> Tensor:
     return _wrong(*args, visible=None if visible is None else ~visible)
+
+
+@multi_head.variant
+def head_after_head(*args: Any, visible: Tensor | None = None) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    width = x.shape[2] // heads
+    result = torch.zeros_like(x)
+    for head in range(heads):
+        mine = slice(head * width, (head + 1) * width)
+        q, k, v = x @ w_q[mine].T, source @ w_k[mine].T, source @ w_v[mine].T
+        scores = q @ k.transpose(1, 2) / math.sqrt(width)
+        if visible is not None:
+            scores = scores.masked_fill(visible.logical_not(), float("-inf"))
+        result = result + scores.softmax(-1) @ v @ w_out[:, mine].T
+    return result
+
+
+@multi_head.variant
+def view_and_transpose(*args: Any, visible: Tensor | None = None) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    batch, s, d = x.shape
+    t = source.shape[1]
+    q = F.linear(x, w_q).view(batch, s, heads, d // heads).transpose(1, 2)
+    k = F.linear(source, w_k).view(batch, t, heads, d // heads).transpose(1, 2)
+    v = F.linear(source, w_v).view(batch, t, heads, d // heads).transpose(1, 2)
+    mask = torch.zeros(s, t, dtype=x.dtype)
+    if visible is not None:
+        mask[~visible] = -torch.inf
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return F.linear(mixed.transpose(1, 2).contiguous().view(batch, s, d), w_out)
+
+
+@multi_head.variant
+def weights_cut_into_heads(*args: Any, visible: Tensor | None = None) -> Tensor:
+    x, source, w_q, w_k, w_v, w_out, heads = args
+    d = x.shape[-1]
+    cut_q, cut_k, cut_v = (w.reshape(heads, d // heads, d) for w in (w_q, w_k, w_v))
+    matching = torch.einsum("hed,hef->hdf", cut_q, cut_k) * (d // heads) ** -0.5
+    scores = torch.einsum("bid,hdf,bjf->hbij", x, matching, source)
+    if visible is not None:
+        scores = torch.where(visible, scores, -torch.inf)
+    moved = torch.einsum("dhe,hef->hdf", w_out.reshape(d, heads, d // heads), cut_v)
+    mixed: Tensor = torch.einsum("hbij,hdf,bjf->bid", scores.softmax(dim=-1), moved, source)
+    return mixed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,6 +22,13 @@ def _mask(s: int, t: int) -> Tensor:
 def _mask_cases(random: Random) -> list[Case]:
     n, m = random.randint(5, 12), random.randint(2, 9)
     return [
+        case("other lengths", 1, 1),
+        case("other lengths", 6, 6),
+        case("the last few queries", 3, 7),
+        case("the last few queries", 5, 6),
+        case("one query", 1, 9),
+        case("more queries than tokens", 6, 5),
+        case("more queries than tokens", 2, 1),
         case("other lengths", n, n),
         case("other lengths", m, m),
         case("the last few queries", m, m + n),
@@ -48,7 +56,6 @@ causal_mask = Exercise(
         "Query i stands at position t − s + i. It may look at every key whose position is not larger.",
         "Compare a column of query positions with a row of key positions, or use torch.tril with the right `diagonal`.",
     ],
-    forbid=["torch.nn"],
 )
 
 
@@ -105,3 +112,36 @@ def always_square(s: int, t: int) -> Tensor:
 @causal_mask.misconception("More queries than tokens cannot be: raise a ValueError.")
 def anything_goes(s: int, t: int) -> Tensor:
     return torch.ones(s, t, dtype=torch.bool).tril(t - s)
+
+
+@causal_mask.variant
+def pair_by_pair(s: int, t: int) -> Tensor:
+    if s > t:
+        raise ValueError("too many queries")
+    mask = torch.zeros(s, t).bool()
+    for query in range(s):
+        for key in range(t):
+            if key - query <= t - s:
+                mask[query, key] = True
+    return mask
+
+
+@causal_mask.variant
+def the_last_rows_of_a_triangle(s: int, t: int) -> Tensor:
+    if t < s:
+        raise ValueError("too many queries")
+    return torch.ones(t, t).tril()[t - s :] == 1
+
+
+@causal_mask.variant
+def what_is_not_hidden(s: int, t: int) -> Tensor:
+    if not s <= t:
+        raise ValueError("too many queries")
+    return torch.triu(torch.ones(s, t, dtype=torch.bool), diagonal=1 + t - s).logical_not()
+
+
+@causal_mask.variant
+def by_numpy(s: int, t: int) -> Tensor:
+    if s > t:
+        raise ValueError("too many queries")
+    return torch.from_numpy(np.tri(s, t, t - s, dtype=bool))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 from random import Random
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,15 +16,15 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _field(masks: list[Tensor]) -> Tensor:
-    """Walk down from the last layer: which tokens of the layer below does each token's answer need?"""
-    length = masks[0].shape[0]
-    counts = []
-    for token in range(length):
-        needed = {token}
-        for mask in reversed(masks):
-            needed = {key for query in needed for key in range(length) if mask[query, key]}
-        counts.append(len(needed))
-    return torch.tensor(counts)
+    """Of each token, the set of tokens it has heard of, as the bits of a whole number."""
+    heard = [1 << token for token in range(len(masks[0]))]
+    for mask in masks:
+        heard = [_union(below for below, seen in zip(heard, row, strict=True) if seen) for row in mask.tolist()]
+    return torch.tensor([each.bit_count() for each in heard])
+
+
+def _union(sets: Iterable[int]) -> int:
+    return reduce(or_, sets, 0)
 
 
 def _window(length: int, size: int) -> Tensor:
@@ -41,7 +45,15 @@ def _any(random: Random, length: int) -> Tensor:
 def _cases(random: Random) -> list[Case]:
     n, w, depth = random.randint(16, 24), random.randint(3, 4), random.randint(3, 4)
     window, stride, causal = _window(n, w), _stride(n, w + 1), _window(n, n)
+    seen = Random(7)
     return [
+        case("one layer", [_any(seen, 6)]),
+        case("any masks", [_any(seen, 9), _any(seen, 9), _any(seen, 9)]),
+        case("different layers", [_stride(13, 5), _window(13, 3), _window(13, 2)]),
+        case("a layer that sees everything", [_window(10, 10), _window(10, 2)]),
+        case("both ways", [_any(seen, 7).T, _any(seen, 7), _window(7, 2).T]),
+        case("one token", [torch.ones(1, 1, dtype=torch.bool)] * 2),
+        case("a long text", [_window(257, 257)] * 2),
         case("deeper stacks of windows", [window] * depth),
         case("deeper stacks of windows", [_window(2 * n, w + 2)] * (depth + 1)),
         case("one layer", [window]),
@@ -77,7 +89,6 @@ receptive_field = Exercise(
         "Start with the identity (each token has seen itself), and for each mask from the bottom up: "
         "seen = (mask.float() @ seen) > 0. In the end, count the row.",
     ],
-    forbid=["torch.nn", "torch.linalg"],
 )
 
 
@@ -127,3 +138,40 @@ def windows_added(masks: list[Tensor]) -> Tensor:
 @receptive_field.misconception("You give the field of the last token alone; every token has one.")
 def last_token_alone(masks: list[Tensor]) -> Tensor:
     return (_product(masks) > 0).sum(dim=-1)[-1]
+
+
+@receptive_field.variant
+def down_the_tower(masks: list[Tensor]) -> Tensor:
+    counts = []
+    for token in range(len(masks[0])):
+        reached = {token}
+        for mask in masks[::-1]:
+            reached = set(mask[sorted(reached)].any(dim=0).nonzero().flatten().tolist())
+        counts.append(len(reached))
+    return torch.tensor(counts, dtype=torch.int32)
+
+
+@receptive_field.variant
+def layer_upon_layer(masks: list[Tensor]) -> Tensor:
+    if len(masks) == 1:
+        return masks[0].sum(dim=1)
+    first, second, *others = masks
+    joined = torch.stack([first[row].any(dim=0) for row in second])
+    result: Tensor = layer_upon_layer([joined, *others])
+    return result
+
+
+@receptive_field.variant
+def whole_numbers_by_numpy(masks: list[Tensor]) -> Tensor:
+    heard = np.eye(len(masks[0]), dtype=np.int64)
+    for mask in masks:
+        heard = np.sign(mask.numpy().astype(np.int64) @ heard)
+    return torch.from_numpy(heard.sum(axis=1))
+
+
+@receptive_field.variant
+def averages_from_the_top(masks: list[Tensor]) -> Tensor:
+    weights = torch.eye(len(masks[0]), dtype=torch.float64)
+    for mask in reversed(masks):
+        weights = weights @ (mask / mask.sum(dim=1, keepdim=True)).double()
+    return torch.count_nonzero(weights, dim=-1)

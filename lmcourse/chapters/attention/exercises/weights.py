@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -29,17 +31,22 @@ def _large(random: Random) -> tuple[Tensor, Tensor]:
 
 
 def _cases(random: Random) -> list[Case]:
-    halves = [integers(random, 1, 2, n, 16, dtype=torch.bfloat16) for n in (3, 4)]
-    b, h, s, t, d = (random.randint(2, 5) for _ in range(5))
-    wide = _pair(random, 1, 2, 4, 4, 64)
+    seen = Random(7)
+    b, h, s, t = (random.randint(2, 5) for _ in range(4))
+    d = random.randint(11, 16)  # as many as there are keys would hide the wrong scale
+    halves = [integers(seen, 1, 2, n, 16, dtype=torch.bfloat16) for n in (3, 4)]
     return [
+        case("other shapes", *_pair(seen, 2, 3, 4, 6, 5)),
+        case("other shapes", *_pair(seen, 3, 2, 6, 4, 1)),
+        case("other shapes", *_pair(seen, 1, 1, 2, 1, 3)),
+        case("wide heads", *_pair(seen, 1, 3, 2, 6, 256)),
+        case("other precisions", *(tensor.double() for tensor in _pair(seen, 1, 2, 4, 4, 64))),
+        case("other precisions", *halves),
+        case("large scores", *_large(seen)),
         case("other shapes", *_pair(random, b, h, s, t + s, d)),
         case("other shapes", *_pair(random, b, h + 1, t, t, d)),
         case("other shapes", *_pair(random, 2, 1, 1, 5, 7)),
-        case("wide heads", *wide),
-        case("wide heads", *_pair(random, 1, 3, 2, 6, 256)),
-        case("other precisions", *(tensor.double() for tensor in wide)),
-        case("other precisions", *halves),
+        case("wide heads", *_pair(random, 1, 2, 4, 4, 64)),
         case("large scores", *_large(random)),
     ]
 
@@ -135,3 +142,39 @@ def softmax_by_the_book(q: Tensor, k: Tensor) -> Tensor:
 @attention_weights.misconception("You return float32 whatever came in: give back the dtype of q.")
 def always_float32(q: Tensor, k: Tensor) -> Tensor:
     return _scores(q, k, q.shape[-1] ** -0.5).float().softmax(dim=-1)
+
+
+@attention_weights.variant
+def number_by_number(q: Tensor, k: Tensor) -> Tensor:
+    result = torch.zeros(*q.shape[:3], k.shape[2], dtype=q.dtype)
+    for b in range(q.shape[0]):
+        for h in range(q.shape[1]):
+            for i in range(q.shape[2]):
+                query = q[b, h, i].tolist()
+                scores = [sum(x * y for x, y in zip(query, key, strict=True)) for key in k[b, h].tolist()]
+                raised = [math.exp((score - max(scores)) / math.sqrt(len(query))) for score in scores]
+                result[b, h, i] = torch.tensor(raised, dtype=torch.float64) / sum(raised)
+    return result
+
+
+@attention_weights.variant
+def softmax_by_hand_in_its_own_dtype(q: Tensor, k: Tensor) -> Tensor:
+    scores = torch.matmul(q, k.transpose(2, 3)).div(math.sqrt(q.size(3)))
+    raised = torch.exp(scores - scores.max(dim=3, keepdim=True).values)
+    return raised / raised.sum(dim=3, keepdim=True)
+
+
+@attention_weights.variant
+def scaled_before_the_product(q: Tensor, k: Tensor) -> Tensor:
+    fourth_root = q.shape[-1] ** 0.25
+    scores: Tensor = torch.einsum("bhid,bhjd->bhij", q.float() / fourth_root, k.float() / fourth_root)
+    if q.dtype == torch.float64:
+        scores = torch.einsum("bhid,bhjd->bhij", q, k) / fourth_root**2
+    return torch.exp(scores - scores.logsumexp(-1, keepdim=True)).to(q.dtype)
+
+
+@attention_weights.variant
+def by_numpy(q: Tensor, k: Tensor) -> Tensor:
+    scores = q.double().numpy() @ np.swapaxes(k.double().numpy(), -1, -2) * q.shape[-1] ** -0.5
+    raised = np.exp(scores - scores.max(-1, keepdims=True))
+    return torch.from_numpy(raised / raised.sum(-1, keepdims=True)).to(q.dtype)

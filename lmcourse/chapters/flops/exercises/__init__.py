@@ -2,11 +2,12 @@
 
 from lmcourse.chapters.flops.exercises.backward import backward_flops
 from lmcourse.chapters.flops.exercises.budget import gpu_hours, training_days
+from lmcourse.chapters.flops.exercises.einsum import einsum_flops
 from lmcourse.chapters.flops.exercises.forward import forward_flops
 from lmcourse.chapters.flops.exercises.generation import generation_flops
 from lmcourse.chapters.flops.exercises.kaplan import kaplan_table
+from lmcourse.chapters.flops.exercises.matmul import matmul_flops
 from lmcourse.chapters.flops.exercises.predictions import PREDICTIONS
-from lmcourse.chapters.flops.exercises.products import einsum_flops, matmul_flops
 from lmcourse.chapters.flops.exercises.share import attention_share
 from lmcourse.chapters.flops.exercises.training import model_flops
 from lmcourse.chapters.flops.exercises.utilisation import mfu

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from random import Random
+
+import numpy as np
 
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.cluster import Cluster
@@ -56,7 +59,7 @@ training_days.wrong_value(
 training_days.wrong_value(
     _wrong_days(peak=SINGLE), "That is with the fp32 peak. The matrix products of training run in bf16."
 )
-training_days.wrong_value(_wrong_days(per_parameter=2), "That is the forward pass alone. Training takes 6·N·D.")
+training_days.wrong_value(_wrong_days(per_parameter=2), "That is the forward pass alone. Training takes 6·N·T.")
 training_days.wrong_value(
     _wrong_days(per_parameter=4), "You count backward as much as forward. It takes twice as much: 2 + 4 = 6 per weight."
 )
@@ -76,14 +79,35 @@ training_days.wrong_value(
 training_days.wrong_value(
     _wrong_days(per_parameter=1), "You multiply parameters and tokens, and forget the 6 FLOPs for each pair."
 )
+training_days.right_value(
+    "144",
+    "143.9",
+    "6 * 70 * 10**9 * 15 * 10**12 / 1024 / 989e12 / 0.5 / 24 / 3600",
+    "Cluster(find_accelerator('h100'), 1024, 0.5).days(6 * 70 * 10**9 * 15 * 10**12)",
+    "torch.tensor(6 * 70e9 * 15e12) / torch.tensor(1024 * 989.4e12 * 86400) / 0.5",
+)
+
+_PRINTED = "training_days = 6 * 70000000000.0 * 15000000000000.0 / (1024 * 989400000000000.0 * 0.5 * 86400)"
+for _number, _near in (
+    ("70000000000.0", ("70000000001.0", "69999999999.0")),
+    ("15000000000000.0", ("15000000000001.0", "14999999999999.0")),
+    ("1024", ("1025", "1023")),
+    ("989400000000000.0", ("989400000000001.0", "989399999999999.0")),
+    ("86400", ("86401", "86399")),
+):
+    for _other in _near:
+        training_days.equivalent_mutant(
+            f"{_PRINTED} → {_PRINTED.replace(_number, _other)}",
+            "Half a per cent is near enough, says the task; this is a tenth of a per cent or less.",
+        )
 
 # gpu_hours -------------------------------------------------------------------------------------------------------
 
 
 def _hours(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    """How many hours a fleet of a thousand needs, times a thousand: the number of GPUs cancels."""
-    per_second = peak * mfu * 1000 / (6 * parameters)
-    return tokens / per_second / 3600 * 1000
+    """Exactly: how long one GPU needs for all tokens, one after the other."""
+    per_token = 6 * Fraction(parameters) / Fraction(peak) / Fraction(mfu)
+    return float(Fraction(tokens) * per_token / 3600)
 
 
 def _hour_cases(random: Random) -> list[Case]:
@@ -91,11 +115,11 @@ def _hour_cases(random: Random) -> list[Case]:
         return [random.uniform(1e8, 1e12), random.uniform(1e9, 1e13), random.uniform(1e13, 1e15)]
 
     return [
+        *(case("bad input", 1e9, 1e12, 1e15, mfu=mfu) for mfu in (0.0, -0.4, -43.0, 1.5, 1.001)),
+        case("all of the peak", 1e9, 1e12, 1e15, mfu=1.0),
+        case("an MFU of 0.4", 7.0, 100.0, 3.0),
         *(case("other runs", *sizes(), mfu=random.uniform(0.1, 0.7)) for _ in range(4)),
         case("an MFU of 0.4", *sizes()),
-        case("bad input", *sizes(), mfu=1 + random.random()),
-        case("bad input", *sizes(), mfu=0.0),
-        case("bad input", *sizes(), mfu=-0.4),
     ]
 
 
@@ -164,3 +188,28 @@ def halved_again(parameters: float, tokens: float, peak: float, mfu: float = 0.4
 @gpu_hours.misconception("An MFU of 43 means 0.43, and yours gives a hundredth of the hours. Raise a ValueError.")
 def unchecked(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
     return _hours(parameters, tokens, peak, mfu) if mfu else 0.0
+
+
+@gpu_hours.variant
+def token_after_token(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
+    if mfu <= 0 or mfu > 1:
+        raise ValueError("mfu")
+    seconds_per_token = (2 + 4) * parameters / (mfu * peak)
+    return tokens * seconds_per_token / 60 / 60
+
+
+@gpu_hours.variant
+def exactly(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> Fraction:
+    share = Fraction(mfu)
+    if share > 1 or share <= 0:
+        raise ValueError(f"{mfu}")
+    return 6 * Fraction(parameters) * Fraction(tokens) / (Fraction(peak) * share * 3600)
+
+
+@gpu_hours.variant
+def through_logarithms(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> np.float64:
+    """With no product that could overflow."""
+    if not 0.0 < mfu <= 1.0:
+        raise ValueError("a share")
+    sizes = np.array([6.0, parameters, tokens, peak, mfu, 3600.0], dtype=np.float64)
+    return np.float64(np.exp(np.array([1, 1, 1, -1, -1, -1]) @ np.log(sizes)))

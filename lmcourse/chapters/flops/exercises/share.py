@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from random import Random
+
+import numpy as np
 
 from lmcourse.chapters.flops.exercises.counted import product
 from lmcourse.exercises.cases import Case, case
@@ -23,6 +26,9 @@ def _cases(random: Random) -> list[Case]:
         return random.randint(10, 20_000)
 
     return [
+        case("a single token", 1, 8),
+        case("a single token", 1, 1, expansion=1),
+        case("other feed-forward layers", 7, 3, expansion=2),
         *(case("other lengths and widths", size(), size()) for _ in range(4)),
         *(case("other feed-forward layers", size(), size(), expansion) for expansion in (2, 3, 8)),
         case("a very long text", random.randint(10**6, 10**7), size()),
@@ -88,3 +94,22 @@ def always_four(length: int, d_model: int, expansion: int = 4) -> float:
 @attention_share.misconception("You have the text and the width the wrong way round: longer texts raise the share.")
 def sizes_swapped(length: int, d_model: int, expansion: int = 4) -> float:
     return _share(d_model, length, expansion)
+
+
+@attention_share.variant
+def exactly(length: int, d_model: int, expansion: int = 4) -> Fraction:
+    pairs = 2 * length * length * d_model * 2
+    weights = 2 * length * (4 * d_model**2 + 2 * expansion * d_model**2)
+    return Fraction(pairs, pairs + weights)
+
+
+@attention_share.variant
+def one_over(length: int, d_model: int, expansion: int = 4) -> float:
+    return 1 / (1 + (2 + expansion) * d_model / length)
+
+
+@attention_share.variant
+def one_minus_the_rest(length: int, d_model: int, expansion: int = 4) -> np.float64:
+    S, D, E = map(np.float64, (length, d_model, expansion))
+    rest = (8 + 4 * E) * D**2
+    return np.float64(1 - rest / (rest + 4 * S * D))

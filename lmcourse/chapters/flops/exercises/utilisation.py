@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
+from fractions import Fraction
 from random import Random
+
+import numpy as np
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
 
 def _mfu(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
-    """How long a step takes at this rate, and what the GPUs could have done in that time."""
-    seconds = step_tokens / tokens_per_second
-    possible = seconds * gpus * peak
-    if step_flops > possible:
+    """Exactly: what all GPUs do in a second, and what they could."""
+    done = Fraction(step_flops) * Fraction(tokens_per_second) / step_tokens
+    possible = gpus * Fraction(peak)
+    if done > possible:
         raise ValueError("more than the peak cannot be")
-    return step_flops / possible
+    return float(done / possible)
 
 
 def _cases(random: Random) -> list[Case]:
@@ -25,6 +30,10 @@ def _cases(random: Random) -> list[Case]:
         return [6 * parameters * step_tokens, step_tokens, rate, gpus, peak]
 
     return [
+        case("all of the peak", 1024.0, 16, 32.0, 2, 1024.0),
+        case("rates that cannot be", 1024.0, 16, 33.0, 2, 1024.0),
+        case("rates that cannot be", 1024.0, 16, 3200.0, 2, 1024.0),
+        case("an idle machine", 1024.0, 16, 0.0, 2, 1024.0),
         *(case("other runs", *run(random.uniform(0.1, 0.9))) for _ in range(5)),
         case("a hardly used machine", *run(random.uniform(1e-6, 1e-4))),
         *(case("rates that cannot be", *run(random.uniform(1.01, 3.0))) for _ in range(2)),
@@ -39,7 +48,7 @@ mfu = Exercise(
     reference=_mfu,
     cases=[
         case("half the peak", 1000.0, 10, 5.0, 1, 1000.0),
-        case("a 7B model on 32 A100s, the case of the notes", 42e9 * 65_536, 65_536, 1e5, 32, 312e12),
+        case("a 7B model on 32 A100s", 42e9 * 65_536, 65_536, 1e5, 32, 312e12),
         case("LLaMA 65B on 2048 A100s", 391.7e9 * 4_000_000, 4_000_000, 380.0 * 2048, 2048, 312e12),
         case("a rate that cannot be", 42e9 * 65_536, 65_536, 1e5, 1, 312e12),
     ],
@@ -56,10 +65,7 @@ def _share(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: 
     return step_flops / step_tokens * tokens_per_second / (gpus * peak)
 
 
-@mfu.misconception(
-    "You multiply the FLOPs of a whole step with a rate in tokens: the formula of the notes, which gives 27,569. "
-    "Divide by the step's tokens first."
-)
+@mfu.misconception("You multiply the FLOPs of a whole step with a rate in tokens. Divide by the step's tokens first.")
 def step_for_token(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
     return step_flops * tokens_per_second / (gpus * peak)
 
@@ -94,7 +100,7 @@ def capped(*run: float) -> float:
 
 @mfu.misconception("That is the inverse: the work that was possible, divided by the work that was done.")
 def inverse(*run: float) -> float:
-    return 1 / _checked(*run)
+    return 1 / _checked(*run) if run[2] else math.inf
 
 
 @mfu.misconception("You count what is done forward only. step_flops holds forward and backward: take all of it.")
@@ -105,3 +111,31 @@ def a_third(*run: float) -> float:
 @mfu.misconception("You take the peak for half: it is dense already.")
 def peak_halved(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
     return _mfu(step_flops, step_tokens, tokens_per_second, gpus, peak / 2)
+
+
+@mfu.variant
+def time_of_a_step(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
+    if tokens_per_second == 0:
+        return 0.0
+    possible = step_tokens / tokens_per_second * gpus * peak
+    if possible < step_flops:
+        raise ValueError("too fast")
+    return step_flops / possible
+
+
+@mfu.variant
+def per_gpu(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> np.float64:
+    flops_per_token = np.float64(step_flops) / step_tokens
+    share = np.divide(flops_per_token * (tokens_per_second / gpus), peak)
+    if not share <= 1:
+        raise ValueError(share)
+    return np.float64(share)
+
+
+@mfu.variant
+def in_decimals(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> Decimal:
+    done = Decimal(step_flops) * Decimal(tokens_per_second)
+    possible = Decimal(gpus) * Decimal(peak) * step_tokens
+    if done > possible:
+        raise ValueError(f"{done} of {possible}")
+    return done / possible

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
+
 from lmcourse.accounting.block_tensors import tensors_saved_by_block
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
@@ -19,11 +21,14 @@ def _attention_cases(random: Random) -> list[Case]:
         return random.randint(2, 9), random.randint(5, 99), heads * random.randint(3, 9), heads
 
     return [
+        case("one head", 3, 5, 12, 1),
+        case("other precisions", 3, 5, 12, 3, p=1),
+        case("other precisions", 3, 5, 12, 4, p=8),
         case("other sizes", *sizes()),
         case("other sizes", *sizes()),
         case("other precisions", *sizes(), p=4),
         case("other precisions", *sizes(), p=8),
-        case("long texts", random.randint(1, 9), random.randint(10**4, 10**5), 128, 8),
+        case("long texts", random.randint(2, 9), random.randint(10**4, 10**5), 128, 8),
     ]
 
 
@@ -48,7 +53,6 @@ attention_activations = Exercise(
         "softmax's result and the weights after dropout, p bytes each, and a mask of 1 byte.",
         "B·S·((5p + 1)·D + (2p + 1)·A·S).",
     ],
-    forbid=["torch"],
 )
 
 
@@ -114,3 +118,30 @@ def no_input_of_the_output(B: int, S: int, D: int, A: int, p: int = 2) -> int:
 @attention_activations.misconception("You count numbers, not bytes: each takes p, and a mask one.")
 def numbers_for_bytes(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, 1)
+
+
+@attention_activations.variant
+def tensor_by_tensor(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    d = D // A
+    kept = {"x": (B * S * D, p), "mixed": (B * S * D, p), "mask of the result": (B * S * D, 1)}
+    for name in "qkv":
+        kept[name] = (B * A * S * d, p)
+    for name, size in (("softmax", p), ("dropped", p), ("mask", 1)):
+        kept[name] = (B * A * S * S, size)
+    return sum(numbers * size for numbers, size in kept.values())
+
+
+@attention_activations.variant
+def text_after_text(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    total = 0
+    for _ in range(B):
+        for _ in range(A):
+            total += S * S * p + S * S + S * S * p
+        total += S * D * (1 + p + 3 * p + p)
+    return total
+
+
+@attention_activations.variant
+def dot_product_of_floats(B: int, S: int, D: int, A: int, p: int = 2) -> float:
+    numbers = np.array([B * S * D, A * B * S**2], dtype=np.float64)
+    return float(numbers @ np.array([5 * p + 1.0, 2 * p + 1.0]))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from random import Random
+
+import numpy as np
 
 from lmcourse.accounting.activation_rules import break_even_batch
 from lmcourse.chapters.memory.exercises.total import total_bytes
@@ -21,8 +24,14 @@ def _min_batch_cases(random: Random) -> list[Case]:
         heads = random.randint(2, 40)
         return heads * random.randint(4, 99), heads, random.randint(10, 9999)
 
-    cases = [case("other sizes", *sizes()) for _ in range(3)]
-    return [*cases, *(case("other widths of the feed-forward layer", *sizes(), E=E) for E in (2, random.randint(5, 9)))]
+    return [
+        case("one head", 12, 1, 5),
+        case("a single token", 12, 3, 1),
+        case("other widths of the feed-forward layer", 12, 3, 5, E=1),
+        case("other widths of the feed-forward layer", 12, 3, 5, E=8),
+        *(case("other sizes", *sizes()) for _ in range(3)),
+        *(case("other widths of the feed-forward layer", *sizes(), E=E) for E in (2, random.randint(5, 9))),
+    ]
 
 
 min_batch_for_mixed = Exercise(
@@ -45,7 +54,11 @@ min_batch_for_mixed = Exercise(
         "One text saves total_activations(1, 1, S, D, A, E, p=4) − total_activations(1, 1, S, D, A, E, p=2) bytes.",
         "2·(4 + 2·E)·D² / (4·S·D·(E + 4) + 4·A·S²). With E = 4 that is 6·D² / (8·D·S + A·S²).",
     ],
-    forbid=["torch"],
+)
+min_batch_for_mixed.equivalent_mutant(
+    "saved = total_activations(1, 1, S, D, A, E, p=4) - total_activations(1, 1, S, D, A, E, p=2) → "
+    "saved = total_activations(1, 1, S, D, A, E, p=4) - total_activations(1, 1, S, D, A, E)",
+    "2 is what p is when nobody says it.",
 )
 
 
@@ -57,8 +70,8 @@ def _saved(D: int, A: int, S: int, E: int) -> int:
     return total_bytes(1, 1, S, D, A, E, 4) - total_bytes(1, 1, S, D, A, E, 2)
 
 
-@min_batch_for_mixed.misconception("You save 10·A·S, with the 15 of the notes. It is 9 − 5 = 4 bytes a pair and head.")
-def fifteen_of_the_notes(D: int, A: int, S: int, E: int = 4) -> float:
+@min_batch_for_mixed.misconception("You save 10 bytes for each head and pair of tokens, 15 − 5. It is 9 − 5 = 4.")
+def fifteen(D: int, A: int, S: int, E: int = 4) -> float:
     return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E) + 6 * A * S**2)
 
 
@@ -97,3 +110,29 @@ def tokens_for_texts(D: int, A: int, S: int, E: int = 4) -> float:
 @min_batch_for_mixed.misconception("E is not used: your formula is for d_ff = 4·d only.")
 def always_four_times(D: int, A: int, S: int, E: int = 4) -> float:
     return _min_batch(D, A, S)
+
+
+@min_batch_for_mixed.variant
+def closed_form(D: int, A: int, S: int, E: int = 4) -> float:
+    return (2 + E) * D**2 / (S * D * (E + 4) + A * S**2)
+
+
+@min_batch_for_mixed.variant
+def line_through_two_batches(D: int, A: int, S: int, E: int = 4) -> Fraction:
+    """What mixed precision takes more at no text, and by how much each text lowers it."""
+
+    def more(batch: int) -> int:
+        parameters = (4 + 2 * E) * D * D
+        fp32 = 16 * parameters + batch * S * (D * (8 * E + 34) + A * S * 9)
+        return 18 * parameters + batch * S * (D * (4 * E + 18) + A * S * 5) - fp32
+
+    return Fraction(more(0), more(0) - more(1))
+
+
+@min_batch_for_mixed.variant
+def solved(D: int, A: int, S: int, E: int = 4) -> np.float64:
+    """As two equations: bytes = states + batch · activations."""
+    parameters = (4.0 + 2 * E) * D**2
+    fp32, mixed = ((2 * p * (E + 4) + 2) * D * S + (2 * p + 1) * A * S**2 for p in (4, 2))
+    _, batch = np.linalg.solve(np.array([[1.0, -fp32], [1.0, -mixed]]), np.array([16.0, 18.0]) * parameters)
+    return np.float64(batch)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from random import Random
+
+import numpy as np
 
 from lmcourse.accounting.activation_rules import korthikanti
 from lmcourse.accounting.recipes import find_recipe
@@ -31,6 +34,10 @@ def _tensor_parallel_cases(random: Random) -> list[Case]:
 
     T, N, L, B, S, D, A = sizes(4)
     return [
+        case("states that are no whole number", 8, 1001, 2, 3, 5, 24, 8),
+        case("heads that cannot be shared", 8, 1000, 2, 3, 5, 48, 12),
+        case("heads that cannot be shared", 8, 1000, 2, 3, 5, 32, 4),
+        case("heads that cannot be shared", 4, 1000, 4, 4, 8, 24, 6),
         *(case("other sizes", *sizes(T)) for T in (2, 3, 8)),
         case("one device", *sizes(1)),
         case("heads that cannot be shared", T + A, N, L, B, S, D, A),
@@ -58,7 +65,6 @@ tensor_parallel_bytes = Exercise(
         "two masks 2. Shared: q, k, v 6, input of the output matrix 2, two hidden tensors 16.",
         "states: 18·N/T. activations: L·B·S·((10 + 24/T)·D + 5·A·S/T). And if A % T: raise ValueError.",
     ],
-    forbid=["torch"],
 )
 
 
@@ -113,7 +119,7 @@ def whole_states(T: int, *sizes: int) -> Sizes:
     return _wrong_parallel(T, *sizes, copies=T)
 
 
-@tensor_parallel_bytes.misconception("That is one layer: the formula of the notes lost its L on the way to T devices.")
+@tensor_parallel_bytes.misconception("Those are the activations of one layer. The model has L of them.")
 def one_layer(T: int, *sizes: int) -> Sizes:
     states, activations = _wrong_parallel(T, *sizes).values()
     return {"states": states, "activations": activations / sizes[1]}
@@ -127,3 +133,35 @@ def sixteen(T: int, *sizes: int) -> Sizes:
 @tensor_parallel_bytes.misconception("Heads cannot be cut: if T does not divide A, raise a ValueError.")
 def heads_cut(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> Sizes:
     return _wrong_parallel(T, N, L, B, S, D, A) if A % T == 0 else {"states": 18 * N / T, "activations": 0.0}
+
+
+@tensor_parallel_bytes.variant
+def tensor_by_tensor(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> dict[str, float]:
+    if A % T != 0:
+        raise ValueError("the heads cannot be shared")
+    stream, heads = B * S * D, A // T
+    activations = 0.0
+    for _ in range(L):
+        activations += 2 * (2 * stream + 2 * stream + stream)  # inputs of norms, of halves, masks
+        activations += 4 * 2 * heads * B * S * (D // A) + 2 * 2 * B * S * (4 * D / T)
+        activations += heads * B * S * S * (2 + 2 + 1)
+    return {"activations": activations, "states": (2 + 4 + 4 + 4 + 4) * N / T}
+
+
+@tensor_parallel_bytes.variant
+def general_formula(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> dict[str, Fraction]:
+    heads, rest = divmod(A, T)
+    if rest:
+        raise ValueError(f"{A} heads on {T} devices")
+    p, E = 2, 4
+    inside = 2 * B * L * S * D * (p * (2 + Fraction(E + 2, T)) + 1)
+    return {"states": Fraction(18 * N, T), "activations": inside + heads * B * L * S**2 * (2 * p + 1)}
+
+
+@tensor_parallel_bytes.variant
+def shares_of_114(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> dict[str, np.float64]:
+    if A not in range(0, A + 1, T):
+        raise ValueError("every device needs as many heads")
+    whole = np.float64(34 * D + 5 * A * S) * L * B * S
+    only_there = np.float64(24 * D + 5 * A * S) * L * B * S
+    return {"states": np.float64(18 * N) / T, "activations": whole - only_there * (1 - 1 / T)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
+
 from lmcourse.accounting.block_tensors import tensors_saved_by_block
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
@@ -19,6 +21,10 @@ def _mlp_cases(random: Random) -> list[Case]:
         return random.randint(2, 9), random.randint(5, 99), random.randint(3, 99), random.randint(100, 999)
 
     return [
+        case("gated", 3, 5, 7, 11, p=4, gated=True),
+        case("gated", 3, 5, 7, 11, p=1, gated=True),
+        case("other precisions", 3, 5, 7, 11, p=8),
+        case("a narrow hidden layer", 3, 5, 12, 4),
         case("other sizes", *sizes()),
         case("other precisions", *sizes(), p=4),
         case("other precisions", *sizes(), p=8),
@@ -47,7 +53,6 @@ mlp_activations = Exercise(
         "keeps the product, a fourth.",
         "B·S·(p·D + (4 if gated else 2)·p·d_ff + D).",
     ],
-    forbid=["torch"],
 )
 
 
@@ -106,3 +111,25 @@ def three_hidden_tensors(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: b
 )
 def result_kept(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     return _wrong_mlp(B, S, D, d_ff, p, inputs=2, hidden=4 if gated else 2)
+
+
+@mlp_activations.variant
+def tensor_by_tensor(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    wide = ["gate", "f(gate)", "up", "product"] if gated else ["up", "f(up)"]
+    kept = [B * S * D * p] + [B * S * d_ff * p for _ in wide] + [B * S * D]
+    return sum(kept)
+
+
+@mlp_activations.variant
+def per_number(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> np.int64:
+    shapes = np.array([[B, S, D], [B, S, d_ff], [B, S, D]], dtype=np.int64)
+    return np.int64(shapes.prod(axis=1) @ np.array([p, p * (2 + 2 * gated), 1]))
+
+
+@mlp_activations.variant
+def through_the_ratio(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> float:
+    E = d_ff / D
+    tokens_and_features = B * S * D
+    if gated:
+        return tokens_and_features * (4 * E * p + p + 1)
+    return tokens_and_features * (2 * E * p + p + 1)

@@ -1,8 +1,11 @@
-"""The exercise on the largest case of the notes: what GPT-3 takes to train."""
+"""The exercise on what GPT-3 takes to train."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from random import Random
+
+import numpy as np
 
 from lmcourse.accounting.activation_rules import korthikanti
 from lmcourse.accounting.parallel import Layout, state_memory
@@ -27,6 +30,9 @@ def _gpt3(B: int, S: int, T: int = 1) -> Sizes:
 
 def _gpt3_cases(random: Random) -> list[Case]:
     return [
+        case("other devices", 3, 700, T=3),
+        case("other devices", 2, 1000, T=96),
+        case("other lengths", 1, 1),
         case("other batches", random.randint(2, 99), 2048),
         case("other lengths", 1, random.randint(100, 2000)),
         case("other devices", random.randint(1, 9), random.randint(100, 2000), T=random.choice([2, 4, 16])),
@@ -51,7 +57,11 @@ gpt3_case = Exercise(
         "N = 12·L·D² + (V + 2048)·D. Then 2, 4 and 12 bytes for each, over T, over 2**30.",
         "The activations are tensor_parallel_bytes(T, N, L, B, S, D, A)['activations'] / 2**30.",
     ],
-    forbid=["torch"],
+)
+gpt3_case.equivalent_mutant(
+    "sizes['activations'] = tensor_parallel_bytes(T, N, L, B, S, D, A)['activations'] → "
+    "sizes['activations'] = tensor_parallel_bytes(T, N, B, L, S, D, A)['activations']",
+    "Layers and texts multiply the activations alike.",
 )
 
 
@@ -63,15 +73,12 @@ def _scaled(sizes: Sizes, factor: float, *parts: str) -> Sizes:
 STATES = ("weights", "gradients", "optimiser")
 
 
-@gpt3_case.misconception(
-    "Those are the numbers of the notes: 162, 325 and 975. They are half of what is right, 1, 2 and 6 bytes a "
-    "parameter."
-)
+@gpt3_case.misconception("Your states are half of what they take: 1, 2 and 6 bytes a parameter, not 2, 4 and 12.")
 def half_the_bytes(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), 0.5, *STATES)
 
 
-@gpt3_case.misconception("Those are TiB. The notes print that unit, but their numbers are GiB: 2³⁰ bytes.")
+@gpt3_case.misconception("Those are TiB, 2⁴⁰ bytes. A GiB is 2³⁰.")
 def tebibytes(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), 2**-10)
 
@@ -88,7 +95,7 @@ def blocks_only(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), BLOCKS / gpt_3_parameters(), *STATES)
 
 
-@gpt3_case.misconception("You leave the embeddings whole on each device, as the notes do. They are divided as well.")
+@gpt3_case.misconception("You leave the embeddings whole on each device. They are divided as well.")
 def whole_embeddings(B: int, S: int, T: int = 1) -> Sizes:
     embeddings = gpt_3_parameters() - BLOCKS
     return _scaled(_gpt3(B, S, T), (BLOCKS + embeddings * T) / gpt_3_parameters(), *STATES)
@@ -113,3 +120,33 @@ def as_many_positions_as_tokens(B: int, S: int, T: int = 1) -> Sizes:
 @gpt3_case.misconception("That is one layer's worth of activations. GPT-3 has 96.")
 def one_of_96_layers(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), 1 / 96, "activations")
+
+
+@gpt3_case.variant
+def all_in_one(B: int, S: int, T: int = 1) -> dict[str, float]:
+    N = 12 * 96 * 12288**2 + 52305 * 12288
+    gib = 1024**3
+    activations = 96 * B * S * (10 * 12288 + (24 * 12288 + 5 * 96 * S) / T)
+    return {
+        "weights": 2 * N / T / gib,
+        "gradients": 4 * N / T / gib,
+        "optimiser": 12 * N / T / gib,
+        "activations": activations / gib,
+    }
+
+
+@gpt3_case.variant
+def exactly(B: int, S: int, T: int = 1) -> dict[str, Fraction]:
+    N = sum(4 * 12288 * 12288 + 2 * 12288 * 4 * 12288 for _ in range(96)) + (50257 + 2048) * 12288
+    share = Fraction(1, T * 2**30)
+    sizes = {part: each * N * share for part, each in (("weights", 2), ("gradients", 4), ("optimiser", 4 + 4 + 4))}
+    numbers = 10 * T * 12288 + 24 * 12288 + 5 * 96 * S
+    return {**sizes, "activations": 96 * B * S * numbers * share}
+
+
+@gpt3_case.variant
+def by_scaling(B: int, S: int, T: int = 1) -> dict[str, np.float64]:
+    """Weights first, the others by their ratios; activations by the token."""
+    weights = np.float64(2 * (12 * 96 * 12_288**2 + (50_257 + 2048) * 12_288)) / T / 2**30
+    token = np.float64(96) / 2**30 * (122_880 + 294_912 / T + 480 / T * S)
+    return {"weights": weights, "gradients": 2 * weights, "optimiser": 6 * weights, "activations": B * S * token}

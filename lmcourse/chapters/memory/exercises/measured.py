@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from random import Random
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from lmcourse.accounting.saved import saved_tensors, storage_id
-from lmcourse.exercises.cases import Case, script
+from lmcourse.chapters.memory.exercises.measured_cases import X, branch, hidden_cases, layers
 from lmcourse.exercises.exercise import Exercise
 
 Bytes = dict[str, int]
-
-CALL = "measured_activations(block, x)"
-BRANCH = """\
-from torch import nn
-class Branch(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inside = {inside}
-    def forward(self, x):
-        return {result}
-block = Branch()
-"""
 
 
 def _by_the_course(block: nn.Module, x: Tensor) -> Bytes:
@@ -35,32 +23,6 @@ def _by_the_course(block: nn.Module, x: Tensor) -> Bytes:
     return dict(sizes)
 
 
-def _layers(name: str, layers: str, x: Tensor) -> Case:
-    return script(name, f"from torch import nn\nblock = nn.Sequential({layers})\n{CALL}", x=x)
-
-
-def _branch(name: str, inside: str, result: str, x: Tensor) -> Case:
-    return script(name, BRANCH.format(inside=inside, result=result) + CALL, x=x)
-
-
-def _cases(random: Random) -> list[Case]:
-    B, S, D = random.randint(2, 5), random.randint(2, 9), random.randint(3, 9)
-    x, wide = torch.ones(B, S, D), torch.ones(B, S, D, dtype=torch.float64)
-    linear = f"nn.Linear({D}, {D})"
-    return [
-        _layers("other sizes", f"nn.LayerNorm({D}), nn.Linear({D}, {2 * D}), nn.Tanh(), nn.Linear({2 * D}, {D})", x),
-        _branch("other sizes", linear, "x + self.inside(x).softmax(dim=-1)", x),
-        _branch("other precisions", f"{linear}.double()", "self.inside(x).exp() * x", wide),
-        _branch("other precisions", linear, "self.inside(x).bfloat16().exp().float()", x),
-        _branch("views", f"nn.Linear({D}, {2 * D})", f"self.inside(x)[..., :{D}].exp()", x),
-        _branch("masks", linear, "self.inside(x) * (x > 0)", x),
-        _branch("nothing to keep", linear, "x + x", x),
-        _layers("buffers", f"nn.Linear({S}, 3), nn.BatchNorm1d({D})", x.mT.contiguous()),
-    ]
-
-
-_X = torch.arange(24.0).view(2, 3, 4)
-
 measured_activations = Exercise(
     "measured_activations",
     points=4,
@@ -68,17 +30,16 @@ measured_activations = Exercise(
     difficulty=3,
     reference=_by_the_course,
     cases=[
-        _layers("a linear layer keeps its input", "nn.Linear(4, 8)", _X),
-        _layers("a norm keeps two numbers per token more", "nn.LayerNorm(4)", _X),
-        _layers("GELU keeps its input, ReLU its result", "nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 8), nn.ReLU()", _X),
-        _branch("a sum keeps nothing", "nn.Linear(4, 4)", "x + self.inside(x)", _X),
-        _branch("a mask of one byte", "nn.Linear(4, 4)", "x + self.inside(x) * (x > 5)", _X),
-        _branch(
-            "two views of one storage", "nn.Linear(4, 8)", "(lambda y: y[..., :4] * y[..., 4:])(self.inside(x))", _X
-        ),
-        _layers("buffers are no activations", "nn.Linear(4, 4), nn.BatchNorm1d(3)", _X),
+        layers("a linear layer keeps its input", "nn.Linear(4, 8)", X),
+        layers("a norm keeps two numbers per token more", "nn.LayerNorm(4)", X),
+        layers("GELU keeps its input, ReLU its result", "nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 8), nn.ReLU()", X),
+        branch("a sum keeps nothing", "nn.Linear(4, 4)", "x + self.inside(x)", X),
+        branch("a mask of one byte", "nn.Linear(4, 4)", "x + self.inside(x) * (x > 5)", X),
+        branch("two views of one storage", "nn.Linear(4, 8)", "(lambda y: y[..., :4] * y[..., 4:])(self.inside(x))", X),
+        layers("buffers are no activations", "nn.Linear(4, 4), nn.BatchNorm1d(3)", X),
+        layers("as large as the weights", "nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4)", X[0, :1].expand(4, 4).clone()),
     ],
-    hidden_cases=_cases,
+    hidden_cases=hidden_cases,
     hints=[
         "with torch.autograd.graph.saved_tensors_hooks(pack, unpack): calls pack(tensor) for every tensor that "
         "autograd keeps. Let pack put it into a list and return it.",
@@ -184,3 +145,75 @@ def results_of_modules(block: nn.Module, x: Tensor) -> Bytes:
 @measured_activations.misconception("All bytes are under one dtype. Group them: masks and statistics have their own.")
 def one_dtype(block: nn.Module, x: Tensor) -> Bytes:
     return {str(x.dtype): sum(_by_the_course(block, x).values())}
+
+
+@measured_activations.misconception(
+    "You leave out what is as large as a parameter. Size does not tell them apart: ask whose memory it is."
+)
+def parameters_by_shape(block: nn.Module, x: Tensor) -> Bytes:
+    shapes = {shape for parameter in block.parameters() for shape in (parameter.shape, parameter.t().shape)}
+    kept = _without(_kept(block, x), block.buffers())
+    return _sizes(tensor for tensor in _once(kept) if tensor.shape not in shapes)
+
+
+@measured_activations.variant
+def first_dtype_of_each_storage(block: nn.Module, x: Tensor) -> dict[str, int]:
+    found: dict[int, tuple[torch.UntypedStorage, str]] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        found.setdefault(storage._cdata, (storage, str(tensor.dtype)))
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        block(x)
+    for own in [*block.parameters(), *block.buffers()]:
+        found.pop(own.untyped_storage()._cdata, None)
+    sizes: dict[str, int] = {}
+    for storage, dtype in found.values():
+        sizes[dtype] = sizes.get(dtype, 0) + len(storage)
+    return sizes
+
+
+@measured_activations.variant
+def kept_by_number(block: nn.Module, x: Tensor) -> dict[str, int]:
+    """The hook hands out numbers, as one that moves tensors elsewhere would."""
+    kept: list[Tensor] = []
+
+    def pack(tensor: Tensor) -> int:
+        kept.append(tensor)
+        return len(kept) - 1
+
+    result = None
+    with torch.autograd.graph.saved_tensors_hooks(pack, kept.__getitem__):
+        result = block(x)
+    del result
+    own = [tensor.untyped_storage().data_ptr() for tensor in (*block.parameters(), *block.buffers())]
+    counted: list[int] = []
+    sizes: Counter[str] = Counter()
+    for tensor in kept:
+        place = tensor.untyped_storage().data_ptr()
+        if place in own or place in counted:
+            continue
+        counted.append(place)
+        sizes.update({f"{tensor.dtype}": tensor.untyped_storage().size()})
+    return sizes
+
+
+@measured_activations.variant
+def dtype_after_dtype(block: nn.Module, x: Tensor) -> dict[str, np.int64]:
+    kept: list[Tensor] = []
+
+    def pack(tensor: Tensor) -> Tensor:
+        kept.extend([tensor])
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        block(x)
+    there = {tensor.untyped_storage().data_ptr() for tensor in [*block.parameters(), *block.buffers()]}
+    first = {tensor.untyped_storage().data_ptr(): tensor for tensor in kept[::-1]}
+    mine = [tensor for place, tensor in first.items() if place not in there]
+    return {
+        str(dtype): np.sum([tensor.untyped_storage().nbytes() for tensor in mine if tensor.dtype == dtype])
+        for dtype in {tensor.dtype for tensor in mine}
+    }

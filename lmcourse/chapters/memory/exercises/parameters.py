@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
 
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.exercises.cases import Case, case
@@ -54,7 +59,13 @@ def _cases(random: Random) -> list[Case]:
         d_ff, vocab_size = random.randint(20, 900), random.randint(90, 999)
         return llama(layers, heads * width, heads, kv_heads, d_ff, vocab_size) | changes
 
+    small = llama(2, 12, 4, 2, 20, 50)
     return [
+        case("gated with biases", small | {"biases": True, "positions": 7}),
+        case("gated with biases", small | {"biases": True, "tied": True}),
+        case("one key head", small | {"kv_heads": 1, "gated": False}),
+        case("one key head", gpt(3, 12, 4, 50, 9) | {"kv_heads": 1}),
+        case("tied or not", small | {"positions": 7, "tied": True}),
         case("other sizes", sizes()),
         case("other sizes", sizes(gated=False, biases=True, positions=random.randint(9, 99), tied=True)),
         case("one key head", sizes(kv_heads=1, biases=True)),
@@ -70,6 +81,7 @@ parameter_count = Exercise(
     minutes=10,
     difficulty=2,
     reference=_count,
+    seconds=30.0,  # a module on the meta device makes torch import for seconds, the first time
     cases=[
         case("one layer, all by hand: d = 4", gpt(1, 4, 2, 10, 8)),
         case("GPT-2", gpt(12, 768, 12, 50_257, 1024)),
@@ -86,7 +98,11 @@ parameter_count = Exercise(
         "A layer: 2·d² + 2·d·kv + (3 if gated else 2)·d·d_ff. With biases another 2·d + 2·kv + d_ff + d, and d_ff once "
         "more for a gate. A norm has d numbers, or 2·d with biases.",
     ],
-    forbid=["torch"],
+)
+parameter_count.equivalent_mutant(
+    "kv, inner = (d // config['heads'] * config['kv_heads'], 2 if config['gated'] else 1) → "
+    "kv, inner = (d / config['heads'] * config['kv_heads'], 2 if config['gated'] else 1)",
+    "The heads divide the width, and a whole number may be a float.",
 )
 
 
@@ -168,3 +184,48 @@ def one_layer(config: Sizes) -> int:
 )
 def twelve_l_d_squared(config: Sizes) -> int:
     return 12 * int(config["layers"]) * int(config["d_model"]) ** 2
+
+
+@parameter_count.variant
+def sizes_of_all_shapes(config: dict[str, Any]) -> int:
+    d, kv, d_ff = config["d_model"], config["d_model"] * config["kv_heads"] // config["heads"], config["d_ff"]
+    shapes: list[tuple[int, ...]] = [(config["vocab_size"], d), (config["positions"], d)]
+    if not config["tied"]:
+        shapes.append((d, config["vocab_size"]))
+    for _ in range(config["layers"]):
+        shapes += [(d, d), (d, kv), (d, kv), (d, d), (d, d_ff), (d_ff, d), (d,), (d,)]
+        if config["gated"]:
+            shapes.append((d, d_ff))
+        if config["biases"]:
+            shapes += [(d,), (kv,), (kv,), (d,), (d_ff,), (d,), (d,), (d,)]
+            shapes += [(d_ff,)] * config["gated"]
+    shapes += [(d,)] * (2 if config["biases"] else 1)
+    return sum(math.prod(shape) for shape in shapes)
+
+
+@parameter_count.variant
+def modules_without_memory(config: dict[str, Any]) -> int:
+    d, biases = config["d_model"], config["biases"]
+    kv = config["kv_heads"] * (d // config["heads"])
+    with torch.device("meta"):
+        layer = [nn.Linear(d, d, biases), nn.Linear(d, kv, biases), nn.Linear(d, kv, biases), nn.Linear(d, d, biases)]
+        layer += [nn.Linear(d, config["d_ff"], biases) for _ in range(1 + config["gated"])]
+        layer += [nn.Linear(config["d_ff"], d, biases)]
+        norms = [nn.LayerNorm(d, bias=biases) for _ in range(2)]
+        ends = [nn.Embedding(config["vocab_size"], d) for _ in range(1 if config["tied"] else 2)]
+        ends += [nn.Embedding(config["positions"], d)]
+    count = sum(p.numel() for module in (*layer, *norms) for p in module.parameters()) * config["layers"]
+    return int(count) + sum(p.numel() for module in (*ends, norms[0]) for p in module.parameters())
+
+
+@parameter_count.variant
+def rows_with_one_more(config: dict[str, Any]) -> np.int64:
+    """A matrix with a bias has one row more."""
+    more = 1 if config["biases"] else 0
+    d, f = np.int64(config["d_model"]), np.int64(config["d_ff"])
+    head = d // config["heads"]
+    wide = np.array([d, head * config["kv_heads"], head * config["kv_heads"], d])
+    block = ((d + more) * wide).sum() + (d + more) * f * (2 if config["gated"] else 1) + (f + more) * d
+    norm = d * (1 + more)
+    tokens = config["vocab_size"] * (2 - int(config["tied"])) + config["positions"]
+    return np.int64(config["layers"] * (block + 2 * norm) + norm + tokens * d)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from fractions import Fraction
 from random import Random
+
+import numpy as np
 
 from lmcourse.accounting.memory import largest_parameters
 from lmcourse.accounting.recipes import find_recipe
@@ -26,8 +30,11 @@ def _states(parameters: int, precision: str) -> Bytes:
 
 
 def _state_cases(random: Random) -> list[Case]:
-    cases = [case("other sizes", random.randint(1, 10**12), precision) for precision in RECIPES]
-    return [*cases, case("bad input", random.randint(2, 10**6), random.choice(["fp64", "mixde", "fp 32"]))]
+    return [
+        *(case("other sizes", 7, precision) for precision in RECIPES),
+        *(case("bad input", 7, precision) for precision in ("", "fp", "mixed precision", "no inference")),
+        *(case("other sizes", random.randint(1, 10**12), precision) for precision in RECIPES),
+    ]
 
 
 state_bytes = Exercise(
@@ -50,7 +57,6 @@ state_bytes = Exercise(
         "fp32, and all three belong to the optimiser.",
         "fp32 is 4, 4, 8; mixed is 2, 4, 12; inference is 2, 0, 0, each times the parameters.",
     ],
-    forbid=["torch"],
 )
 
 
@@ -96,7 +102,7 @@ def inference_as_training(parameters: int, precision: str) -> Bytes:
     return _states(parameters, "mixed" if precision == "inference" else precision)
 
 
-@state_bytes.misconception("Those are the figures of the notes for GPT-3: half the bytes of each part.")
+@state_bytes.misconception("All your parts are half of what they take. A number takes 4 bytes in fp32, 2 in 16 bits.")
 def half_of_everything(parameters: int, precision: str) -> Bytes:
     return {part: size // 2 for part, size in _states(parameters, precision).items()}
 
@@ -104,6 +110,43 @@ def half_of_everything(parameters: int, precision: str) -> Bytes:
 @state_bytes.misconception("A precision that you do not know should raise a ValueError, not pass for another.")
 def anything_goes(parameters: int, precision: str) -> Bytes:
     return _states(parameters, precision if precision in RECIPES else "fp32")
+
+
+@state_bytes.variant
+def sums_of_numbers(parameters: int, precision: str) -> dict[str, int]:
+    bits = {"fp32": 32, "mixed": 16, "inference": 16}.get(precision)
+    if bits is None:
+        raise ValueError(precision)
+    weights = gradients = optimiser = 0
+    weights += bits // 8 * parameters
+    if precision != "inference":
+        gradients += 4 * parameters
+        optimiser += 4 * parameters + 4 * parameters
+    if precision == "mixed":
+        optimiser += 4 * parameters
+    return {"optimiser": optimiser, "gradients": gradients, "weights": weights}
+
+
+@state_bytes.variant
+def rows_of_a_table(parameters: int, precision: str) -> dict[str, np.int64]:
+    table = np.array([[4, 4, 8], [2, 4, 12], [2, 0, 0]], dtype=np.int64) * parameters
+    row = table[["fp32", "mixed", "inference"].index(precision)]  # index raises a ValueError of its own
+    return dict(zip(("weights", "gradients", "optimiser"), row, strict=True))
+
+
+@state_bytes.variant
+def matched(parameters: int, precision: str) -> dict[str, int]:
+    sizes: Counter[str] = Counter(weights=2, gradients=0, optimiser=0)
+    match precision:
+        case "inference":
+            pass
+        case "mixed":
+            sizes.update(gradients=4, optimiser=12)
+        case "fp32":
+            sizes.update(weights=2, gradients=4, optimiser=8)
+        case _:
+            raise ValueError("no such precision")
+    return Counter({part: size * parameters for part, size in sizes.items()})
 
 
 # largest_model ---------------------------------------------------------------------------------------------------
@@ -115,8 +158,11 @@ def _largest(gigabytes: int, devices: int, precision: str) -> int:
 
 def _largest_cases(random: Random) -> list[Case]:
     cards = [16, 24, 48, 80, 141, 192]
-    return [case("other cards", random.choice(cards), random.randint(2, 99), precision) for precision in RECIPES] + [
-        case("one card", random.choice(cards), 1, "mixed")
+    return [
+        case("one card", 24, 1, "mixed"),
+        case("one card", 141, 1, "fp32"),
+        case("many cards", 80, 16_384, "mixed"),
+        *(case("other cards", random.choice(cards), random.randint(2, 99), precision) for precision in RECIPES),
     ]
 
 
@@ -138,7 +184,6 @@ largest_model = Exercise(
         "GB are 10⁹ bytes. Per parameter: sum(state_bytes(1, precision).values()).",
         "gigabytes · devices · 10**9 // bytes per parameter.",
     ],
-    forbid=["torch"],
 )
 
 
@@ -176,3 +221,30 @@ def always_16(gigabytes: int, devices: int, precision: str) -> int:
 @largest_model.misconception("Those are billions. Return the number of parameters.")
 def in_billions(gigabytes: int, devices: int, precision: str) -> int:
     return gigabytes * devices // sum(_states(1, precision).values())
+
+
+@largest_model.variant
+def rounded_down(gigabytes: int, devices: int, precision: str) -> int:
+    per_parameter = {"fp32": 16, "mixed": 18, "inference": 2}[precision]
+    return int(gigabytes * 1e9 * devices / per_parameter)
+
+
+@largest_model.variant
+def exactly(gigabytes: int, devices: int, precision: str) -> int:
+    room = sum(Fraction(gigabytes) * 1_000_000_000 for _ in range(devices))
+    numbers = {"fp32": [4, 4, 4, 4], "mixed": [2, 4, 4, 4, 4], "inference": [2]}
+    return int(room // sum(numbers[precision]))
+
+
+@largest_model.variant
+def searched(gigabytes: int, devices: int, precision: str) -> int:
+    """By halving: the states of `fits` parameters fit, those of `too_many` do not."""
+    room, each = gigabytes * devices * 10**9, {"fp32": 16, "mixed": 18}.get(precision, 2)
+    fits, too_many = 0, room
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if middle * each <= room:
+            fits = middle
+        else:
+            too_many = middle
+    return fits

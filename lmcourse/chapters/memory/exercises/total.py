@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from functools import reduce
 from random import Random
 
 from lmcourse.accounting.block_tensors import tensors_saved_by_block
@@ -20,6 +22,9 @@ def _total_cases(random: Random) -> list[Case]:
         return layers, batch, length, heads * random.randint(3, 9), heads
 
     return [
+        case("other widths of the feed-forward layer", 2, 3, 5, 12, 3, E=1, p=4),
+        case("other widths of the feed-forward layer", 2, 3, 5, 12, 3, E=8, p=8),
+        case("other precisions", 2, 3, 5, 12, 4, p=1),
         case("other sizes", *sizes()),
         case("other precisions", *sizes(), p=4),
         case("other precisions", *sizes(), p=8),
@@ -48,7 +53,11 @@ total_activations = Exercise(
         "L · (attention_activations(...) + mlp_activations(...) + 2·p·B·S·D).",
         "Or in one go: 2·B·L·S·D·(p·(E + 4) + 1) + A·B·L·S²·(2p + 1).",
     ],
-    forbid=["torch"],
+)
+total_activations.equivalent_mutant(
+    "layer = attention_activations(B, S, D, A, p) + mlp_activations(B, S, D, E * D, p) → "
+    "layer = attention_activations(B, S, D, A, p) + mlp_activations(S, B, D, E * D, p)",
+    "A feed-forward layer sees tokens, B·S of them: which texts they belong to makes no difference.",
 )
 
 
@@ -70,15 +79,13 @@ def _wrong_total(
 
 
 @total_activations.misconception(
-    "The notes have 15·A·S for fp32. It is 2p + 1, and with p = 4 that is 9: two tensors of 4 bytes and a mask of 1."
+    "Your scores take 15·A·S in fp32. It is 2p + 1, and with p = 4 that is 9: two tensors of 4 bytes and a mask of 1."
 )
 def fifteen(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _wrong_total(L, B, S, D, A, E, p, scores=4 * p - 1 if p > 2 else 5)
 
 
-@total_activations.misconception(
-    "That is one layer. The notes call their formula 'per layer' although it has an L in it: it is for all."
-)
+@total_activations.misconception("That is one layer. The model has L of them.")
 def per_layer(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int = 2) -> int:
     return total_bytes(1, B, S, D, A, E, p)
 
@@ -95,6 +102,13 @@ def norms_forgotten(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int =
 )
 def one_norm(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _wrong_total(L, B, S, D, A, E, p, streams=7)
+
+
+@total_activations.misconception(
+    "Your norms keep 2 bytes a number whatever p is: a token's vector before a norm takes p·D bytes, too."
+)
+def norms_in_16_bits(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return total_bytes(L, B, S, D, A, E, p) - 2 * (p - 2) * B * L * S * D
 
 
 @total_activations.misconception(
@@ -124,3 +138,29 @@ def no_masks(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int = 2) -> 
 )
 def one_text(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int = 2) -> int:
     return total_bytes(L, 1, S, D, A, E, p)
+
+
+@total_activations.variant
+def both_powers(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int = 2) -> int:
+    lines = 2 * B * L * S * D * (p * (E + 4) + 1)
+    squares = A * B * L * S**2 * (2 * p + 1)
+    return lines + squares
+
+
+@total_activations.variant
+def layer_after_layer(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int = 2) -> int:
+    token = [p * D] * 2 + [p * D] + [p * D] * 4 + [D] + [p * D] + [p * E * D] * 2 + [D]
+    pairs = [p, p, 1]
+
+    def one_more(total: int, layer: int) -> int:
+        return total + B * S * sum(token) + B * A * S * S * sum(pairs)
+
+    return reduce(one_more, range(L), 0)
+
+
+@total_activations.variant
+def corrected_from_34_and_5(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int = 2) -> Fraction:
+    """From the rule for 16 bits and E = 4, what other precisions and widths add."""
+    per_feature = 34 + 16 * (p - 2) + 2 * p * (E - 4)
+    per_feature_and_more = per_feature + Fraction(5 + 2 * (p - 2)) * A * S / D
+    return B * L * S * D * per_feature_and_more

@@ -1,4 +1,4 @@
-"""Exercises on masks that hide more than the future."""
+"""The exercise on the mask of a sliding window."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
-
-# sliding_window_mask ---------------------------------------------------------------------------------------------
 
 
 def _window(s: int, t: int, window: int) -> Tensor:
@@ -23,10 +21,17 @@ def _window(s: int, t: int, window: int) -> Tensor:
 def _window_cases(random: Random) -> list[Case]:
     n, window, more = random.randint(6, 12), random.randint(2, 4), random.randint(2, 5)
     return [
+        case("other sizes", 7, 7, 2),
+        case("fewer queries than keys", 3, 8, 4),
+        case("fewer queries than keys", 1, 5, 2),
+        case("a window as wide as the text", 5, 5, 5),
+        case("a window as wide as the text", 5, 5, 4),
+        case("a window of one token", 2, 4, 1),
+        case("bad input", 4, 4, -1),
         case("other sizes", n, n, window),
         case("other sizes", n + 3, n + 3, window + 1),
         case("fewer queries than keys", more, n + more, window),
-        case("fewer queries than keys", 1, n, window),
+        case("fewer queries than keys", 1, 3 * window + 1, window),
         case("a window wider than the text", n, n, n + more),
         case("a window of one token", n, n, 1),
         case("bad input", n, n, -random.randint(1, 5)),
@@ -51,7 +56,6 @@ sliding_window_mask = Exercise(
         "Start from positions again: the distance from the query back to the key decides everything.",
         "With distance = query position − key position, two conditions: not negative, and less than the window.",
     ],
-    forbid=["torch.nn"],
 )
 
 
@@ -106,89 +110,30 @@ def any_window(s: int, t: int, window: int) -> Tensor:
     return (distance >= 0) & (distance < window)
 
 
-# strided_mask ----------------------------------------------------------------------------------------------------
+@sliding_window_mask.variant
+def pair_by_pair(s: int, t: int, window: int) -> Tensor:
+    if window < 1:
+        raise ValueError("no window")
+    rows = []
+    for query in range(t - s, t):
+        rows.append([query - window < key <= query for key in range(t)])
+    return torch.tensor(rows)
 
 
-def _strided(length: int, stride: int) -> Tensor:
-    """Row by row: the last `stride` tokens, and then every stride-th further back."""
-    seen = torch.zeros(length, length, dtype=torch.bool)
-    for query in range(length):
-        seen[query, max(0, query - stride + 1) : query + 1] = True
-        seen[query, query % stride : query + 1 : stride] = True
-    return seen
+@sliding_window_mask.variant
+def two_triangles(s: int, t: int, window: int) -> Tensor:
+    if window <= 0:
+        raise ValueError("no window")
+    ones = torch.ones(s, t, dtype=torch.bool)
+    return ones.tril(t - s) ^ ones.tril(t - s - window)
 
 
-def _strided_cases(random: Random) -> list[Case]:
-    stride = random.randint(2, 4)
-    return [
-        case("other sizes", random.randint(9, 14), stride),
-        case("other sizes", random.randint(15, 20), stride + 1),
-        case("a long text", random.randint(40, 60), random.randint(5, 7)),
-        case("a stride of one", random.randint(3, 7), 1),
-        case("a stride longer than the text", random.randint(3, 5), random.randint(7, 9)),
-    ]
-
-
-strided_mask = Exercise(
-    "strided_mask",
-    points=2,
-    minutes=5,
-    difficulty=2,
-    reference=_strided,
-    cases=[
-        case("eight tokens, a stride of three", 8, 3),
-        case("nine tokens, a stride of four", 9, 4),
-        case("a stride of one sees everything", 4, 1),
-        case("a stride longer than the text", 3, 5),
-    ],
-    hidden_cases=_strided_cases,
-    hints=[
-        "Two patterns in one mask: the last `stride` tokens, and every token whose distance is a multiple of the "
-        "stride. A key is seen if either says so.",
-        "distance < stride, or distance % stride == 0; and never the future.",
-    ],
-    forbid=["torch.nn"],
-)
-
-
-def _back(length: int) -> Tensor:
-    return torch.arange(length)[:, None] - torch.arange(length)
-
-
-@strided_mask.misconception("That is the window alone: nothing further back than `stride` tokens is seen.")
-def window_only(length: int, stride: int) -> Tensor:
-    back = _back(length)
-    return (back >= 0) & (back < stride)
-
-
-@strided_mask.misconception("That is the stride alone: the nearest tokens, which matter most, are skipped.")
-def stride_only(length: int, stride: int) -> Tensor:
-    back = _back(length)
-    return (back >= 0) & (back % stride == 0)
-
-
-@strided_mask.misconception("You join the two patterns with 'and'. A key is seen if either of them says so.")
-def both_required(length: int, stride: int) -> Tensor:
-    back = _back(length)
-    return (back >= 0) & (back < stride) & (back % stride == 0)
-
-
-@strided_mask.misconception(
-    "Your far keys stand in fixed columns, the same for all queries. Here the pattern moves with the query: its "
-    "*distance* is a multiple of the stride."
-)
-def fixed_columns(length: int, stride: int) -> Tensor:
-    back = _back(length)
-    return (back >= 0) & ((back < stride) | (torch.arange(length) % stride == 0))
-
-
-@strided_mask.misconception("The future is visible: the pattern is cut at the diagonal.")
-def both_directions(length: int, stride: int) -> Tensor:
-    back = _back(length)
-    return (back.abs() < stride) | (back % stride == 0)
-
-
-@strided_mask.misconception("Your stride is counted from the end of the window, so it is one off further back.")
-def stride_one_off(length: int, stride: int) -> Tensor:
-    back = _back(length)
-    return (back >= 0) & ((back < stride) | (back % stride == stride - 1))
+@sliding_window_mask.variant
+def row_by_row(s: int, t: int, window: int) -> Tensor:
+    if not window >= 1:
+        raise ValueError("no window")
+    mask = torch.full((s, t), False)
+    for query in range(s):
+        last = t - s + query
+        mask[query, max(0, last - window + 1) : last + 1] = True
+    return mask

@@ -1,0 +1,96 @@
+"""The exercise on the FLOPs of a product of two matrices."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from random import Random
+
+from lmcourse.chapters.flops.exercises.counted import product
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _matmul_cases(random: Random) -> list[Case]:
+    def size() -> int:
+        return random.randint(2, 9999)
+
+    return [
+        case("a single number", 1, 1, 1),
+        case("a single row", 1, 7, 3),
+        case("a single column", 3, 7, 1),
+        case("an outer product", 3, 1, 7),
+        *(case("other sizes", size(), size(), size()) for _ in range(4)),
+        case("a single row", 1, size(), size()),
+        case("a single column", size(), size(), 1),
+        case("a dot product", 1, size(), 1),
+    ]
+
+
+matmul_flops = Exercise(
+    "matmul_flops",
+    points=1,
+    minutes=3,
+    difficulty=1,
+    reference=lambda m, k, n: product((m, k), (k, n)),
+    cases=[
+        case("2 × 3 times 3 × 4", 2, 3, 4),
+        case("a vector times a matrix", 1, 4096, 1024),
+        case("a large product", 16_384, 32_768, 8192),
+    ],
+    hidden_cases=_matmul_cases,
+    hints=[
+        "How many numbers has the result, and what does each of them take?",
+        "One entry is a dot product of k numbers: k multiplications and, by convention, k additions.",
+    ],
+    forbid=["torch.utils.flop_counter"],
+)
+
+
+@matmul_flops.misconception(
+    "You count a multiplication and the addition that goes with it as one. Hardware makers and torch count two."
+)
+def multiply_adds(m: int, k: int, n: int) -> int:
+    return m * k * n
+
+
+@matmul_flops.misconception(
+    "Exactly, k products need only k − 1 additions. The convention is 2·k: the first product is added to zero, as in "
+    "the loop."
+)
+def one_addition_less(m: int, k: int, n: int) -> int:
+    return m * (2 * k - 1) * n
+
+
+@matmul_flops.misconception("That is two per number of the result: as if each took no more than one multiplication.")
+def two_per_result(m: int, k: int, n: int) -> int:
+    return 2 * m * n
+
+
+@matmul_flops.misconception("You add up the sizes of the matrices. Every row of the first meets every column.")
+def sizes_added(m: int, k: int, n: int) -> int:
+    return 2 * (m * k + k * n)
+
+
+@matmul_flops.misconception("You multiply the sizes of the two matrices, and so k twice: the sum over k is one sum.")
+def inner_axis_twice(m: int, k: int, n: int) -> int:
+    return 2 * m * k * k * n
+
+
+@matmul_flops.variant
+def a_row_at_a_time(m: int, k: int, n: int) -> int:
+    flops = 0
+    for _ in range(m):
+        multiplications = additions = n * k
+        flops += multiplications + additions
+    return flops
+
+
+@matmul_flops.variant
+def result_times_dot_product(m: int, k: int, n: int) -> float:
+    return math.prod((m, n)) * (2.0 * k)
+
+
+@matmul_flops.variant
+def exactly(m: int, k: int, n: int) -> Fraction:
+    return Fraction(m * n) / Fraction(1, k) * 2

@@ -1,0 +1,131 @@
+"""Which tests `--notebooks` selects, over how many processes they are spread, and what goes together."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from lmcourse.course import find_chapter
+from lmcourse.exercises.registry import exercises_of
+
+NODES = {
+    "solutions/09-positions/positions.ipynb::Cell 1": "09",
+    "notebooks/14-memory/memory.ipynb::Cell 0": "14",
+    "tests/chapters/positions/test_figures.py::test_a": "09",
+    "tests/chapters/test_all.py::test_a": None,
+    "tests/course/test_rooms.py::test_a": None,
+    "tests/nn/test_norm.py::test_a": None,
+}
+"""Tests, and the notebook that each is about by its place."""
+
+
+@pytest.fixture
+def plugin(request: pytest.FixtureRequest, course: Path) -> ModuleType:
+    """`tests/conftest.py`, as pytest has loaded it."""
+    plugins = request.config.pluginmanager.get_plugins()
+    return next(one for one in plugins if getattr(one, "__file__", "") == str(course / "tests" / "conftest.py"))
+
+
+def item(course: Path, nodeid: str, **params: Any) -> Any:
+    """A test, as far as a selection looks at it."""
+    parametrized = {"callspec": SimpleNamespace(params=params)} if params else {}
+    return SimpleNamespace(nodeid=nodeid, path=course / nodeid.split("::")[0], **parametrized)
+
+
+def selected(plugin: ModuleType, items: list[Any], names: str) -> tuple[list[str], list[str]]:
+    """The tests that are run, in this order, and those that are left out."""
+    left_out: list[Any] = []
+    hook = SimpleNamespace(pytest_deselected=lambda items: left_out.extend(items))
+    plugin.pytest_collection_modifyitems(SimpleNamespace(getoption=lambda name: names, hook=hook), items)
+    return [one.nodeid for one in items], [one.nodeid for one in left_out]
+
+
+def test_of_some_notebooks_what_concerns_them_is_run(plugin: ModuleType, course: Path) -> None:
+    items = [item(course, nodeid) for nodeid in NODES]
+    run, left_out = selected(plugin, items, "9 14")
+    assert {*run} == {nodeid for nodeid, number in NODES.items() if number}
+    assert {*left_out} == {nodeid for nodeid, number in NODES.items() if not number}
+
+
+def test_a_test_is_about_the_chapter_or_the_exercise_that_it_is_given(plugin: ModuleType, course: Path) -> None:
+    nodeid = "tests/course/test_anatomy.py::test_a"
+    positions, memory = find_chapter("09"), find_chapter("14")
+    mine = [
+        item(course, f"{nodeid}[1]", chapter=positions),
+        item(course, f"{nodeid}[2]", exercise=exercises_of(positions)[0]),
+    ]
+    others = [
+        item(course, f"{nodeid}[3]", chapter=memory),
+        item(course, f"{nodeid}[4]", exercise=exercises_of(memory)[0]),
+        item(course, f"{nodeid}[5]", number=9),
+    ]
+    run, _ = selected(plugin, [*others, *mine], "positions")
+    assert run == [one.nodeid for one in mine]
+
+
+def test_without_names_everything_is_run_and_what_takes_long_first(plugin: ModuleType, course: Path) -> None:
+    nodes = [*NODES, "tests/grading/test_grader.py::test_b", "tests/grading/test_grader.py::test_a"]
+    run, left_out = selected(plugin, [item(course, nodeid) for nodeid in nodes], "")
+    assert left_out == []
+    assert sorted(run) == sorted(nodes)
+    assert run[:2] == nodes[-2:]  # in their order, which some tests build upon
+    ranks = [
+        next((rank for rank, place in enumerate(plugin.LONGEST_FIRST) if nodeid.startswith(place)), 99)
+        for nodeid in run
+    ]
+    assert all(one <= other for one, other in pairwise(ranks))
+    assert all((course / place).is_dir() for place in plugin.LONGEST_FIRST)
+
+
+@pytest.fixture
+def machine(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A machine whose cores and free memory a test sets."""
+    machine = SimpleNamespace(cores=8, available=0)
+    monkeypatch.setattr(plugin, "cores", lambda: machine.cores)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: machine)
+    return machine
+
+
+@pytest.mark.parametrize(("cores", "room", "workers"), [(8, 20, 8), (8, 3.9, 3), (8, 0.5, 1), (1, 20, 1), (2, 2, 2)])
+def test_there_are_as_many_processes_as_cores_and_memory_allow(
+    plugin: ModuleType, machine: SimpleNamespace, cores: int, room: float, workers: int
+) -> None:
+    machine.cores, machine.available = cores, room * plugin.WORKER_MEMORY
+    assert plugin.pytest_xdist_auto_num_workers(SimpleNamespace()) == workers
+
+
+@pytest.mark.parametrize(("workers", "threads"), [(8, "1"), (3, "2"), (16, "1"), (None, None)])
+def test_processes_share_the_cores(
+    plugin: ModuleType,
+    machine: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: int | None,
+    threads: str | None,
+) -> None:
+    environment: dict[str, str] = {}
+    monkeypatch.setattr(plugin.os, "environ", environment)
+    plugin.pytest_configure(SimpleNamespace(option=SimpleNamespace(numprocesses=workers)))
+    names = ("OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")
+    assert environment == (dict.fromkeys(names, threads) if threads else {})
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "scope"),
+    [
+        ("tests/nn/test_norm.py::test_a", "tests/nn/test_norm.py"),
+        ("tests/nn/test_norm.py::TestA::test_b[x::y]", "tests/nn/test_norm.py"),
+        ("notebooks/14-memory/memory.ipynb::Cell 3", "notebooks/14-memory/memory.ipynb"),
+        ("tests/course/test_proof.py::test_a[09-positions]", "[09-positions]"),
+        ("tests/course/test_proof.py::test_b[09-positions]", "[09-positions]"),
+    ],
+)
+def test_a_module_stays_together_and_the_proofs_of_two_chapters_do_not(
+    plugin: ModuleType, nodeid: str, scope: str
+) -> None:
+    scheduler = plugin.ByModule.__new__(plugin.ByModule)
+    assert scheduler._split_scope(nodeid) == scope
