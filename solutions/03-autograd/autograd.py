@@ -977,7 +977,7 @@ for switches, answer in answers.items():
 # | backward of LayerNorm? | $\frac1s(g - \operatorname{mean}(g) - \hat x \operatorname{mean}(g \hat x))$ |
 # | what must be kept? | what the local derivatives need: inputs of products, results of sigmoid, tanh and exp |
 #
-# ## Slips
+# ### Slips
 #
 # Seven from lecture notes on this subject, each a line that looks right. Which ones would you have caught?
 #
