@@ -111,5 +111,4 @@ def try_cases(
 
 def seconds_after(outcome: Outcome, seconds: float) -> float:
     """The time limit of the next case: less than that of the last one if its time ran out."""
-    late = outcome.failure is not None and outcome.failure.kind == "TimeLimitExceeded"
-    return min(seconds, SECONDS_AFTER_TIMEOUT) if late else seconds
+    return min(seconds, SECONDS_AFTER_TIMEOUT) if outcome.timed_out else seconds

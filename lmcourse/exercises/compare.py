@@ -138,11 +138,11 @@ def _tensor_difference(expected: Tensor, received: Tensor, tolerance: Tolerance 
     if expected.shape != received.shape:
         swapped = _swapped(tuple(expected.shape), tuple(received.shape))
         return f"expected shape {tuple(expected.shape)}, yours is {tuple(received.shape)}{swapped}"
-    if expected.dtype != received.dtype and not (_is_integer(expected) and _is_integer(received)):
+    if expected.dtype != received.dtype and not (is_whole(expected) and is_whole(received)):
         return f"expected dtype {_short(expected.dtype)}, yours is {_short(received.dtype)}"
     if expected.device != received.device:
         return f"expected on {expected.device}, yours is on {received.device}"
-    wrong = _wrong_mask(expected, received, tolerance)
+    wrong = wrong_entries(expected, received, tolerance)
     if not wrong.any():
         return None
     return _first_and_largest(expected, received, wrong) if reveal else f"{_count(wrong)}that is not it"
@@ -165,9 +165,10 @@ def _widened(tensor: Tensor) -> Tensor:
     return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
 
 
-def _wrong_mask(expected: Tensor, received: Tensor, tolerance: Tolerance | None) -> Tensor:
+def wrong_entries(expected: Tensor, received: Tensor, tolerance: Tolerance | None) -> Tensor:
+    """Where two tensors of one shape differ, as truth values."""
     if not expected.is_floating_point() and not expected.is_complex():
-        return expected != received
+        return _whole_differ(expected, received) if expected.dtype != received.dtype else expected != received
     tolerance = tolerance or _of_dtype(expected.dtype) or EXACT
     a, b = _widened(expected), _widened(received)
     close = torch.isclose(b, a, rtol=tolerance.relative, atol=tolerance.absolute, equal_nan=True)
@@ -176,11 +177,19 @@ def _wrong_mask(expected: Tensor, received: Tensor, tolerance: Tolerance | None)
     return ~close
 
 
+def _whole_differ(a: Tensor, b: Tensor) -> Tensor:
+    """Where integers of different dtypes differ. PyTorch compares no unsigned ones with others; as int64 those from 2⁶³
+    on are negative."""
+    signed = [(tensor.to(torch.int64), tensor.dtype == torch.uint64) for tensor in (a, b)]
+    (x, x_wraps), (y, y_wraps) = signed
+    return (x != y) | (((x < 0) & x_wraps) != ((y < 0) & y_wraps))
+
+
 def _of_dtype(dtype: torch.dtype) -> Tolerance | None:
     return Tolerance(*DTYPE_TOLERANCE[dtype]) if dtype in DTYPE_TOLERANCE else None
 
 
-def _is_integer(tensor: Tensor) -> bool:
+def is_whole(tensor: Tensor) -> bool:
     """Whether it holds integers, of whatever width: nobody is asked for one."""
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 

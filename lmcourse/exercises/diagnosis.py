@@ -1,79 +1,184 @@
-"""Mistakes that can happen in any exercise, recognised from how the outcomes look."""
+"""Mistakes that can happen in any exercise: the order in which their detectors are asked."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
-import torch
-from torch import Tensor
-
+from lmcourse.exercises.evidence import exceptions, factors, inputs, kinds, order, positions, relations, shapes, values
+from lmcourse.exercises.evidence.evidence import Evidence, names
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
-from lmcourse.exercises.values import format_number
+
+Detector = Callable[[Evidence], str]
+
+NUMBERS: tuple[Detector, ...] = (
+    inputs.same_result_for_all,
+    inputs.input_returned,
+    relations.only_sign,
+    relations.rounded,
+    relations.same_function_of_expected,
+    factors.constant_factor,
+    factors.factor_of_a_size,
+    relations.constant_offset,
+    order.moved,
+    order.same_numbers_in_other_order,
+    order.sums_along_another_axis,
+    positions.not_finite,
+    relations.truth_reversed,
+    inputs.one_part_wrong,
+    positions.only_one_right,
+    positions.wrong_in_one_region,
+    positions.wrong_where_expected,
+    positions.always_the_same_number,
+    relations.nearly_right,
+    inputs.inputs_in_common,
+    inputs.results_in_common,
+    relations.one_sided,
+)
+"""For results of the right type and shape, the most telling first."""
+
+OTHERS: dict[str, tuple[Detector, ...]] = {
+    "raises": (exceptions.raises, inputs.inputs_in_common),
+    "is not refused": (exceptions.not_refused,),
+    "is of another type": (
+        kinds.wrong_container,
+        kinds.only_dtype,
+        kinds.truth_values_for_numbers,
+        kinds.other_type,
+        inputs.inputs_in_common,
+    ),
+    "is of another shape": (
+        order.axes_permuted,
+        shapes.wrong_shape,
+        shapes.missing_or_extra,
+        inputs.inputs_in_common,
+    ),
+}
+"""For whatever else may be wrong with an outcome."""
 
 
-def diagnose(exercise: Exercise, failing: Sequence[Trial], forbidden: Sequence[str]) -> str:
+def broken_rule(in_source: Sequence[str], used: Sequence[str]) -> str:
+    """A sentence on the first ruled-out name, or an empty text.
+
+    Args:
+        in_source: those that the source of the answer refers to.
+        used: those that running it led to, under whatever name.
+    """
+    for found, how in ((in_source, "refers to"), (used, "uses")):
+        if found:
+            name = found[0].lstrip(".")
+            return f"This exercise asks you to do without `{name}`, which your code {how}: it earns no points yet."
+    return ""
+
+
+def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], *, graded: bool = False) -> str:
     """A sentence on a mistake that these outcomes suggest, or an empty text.
 
     Args:
         exercise: what was asked.
-        failing: the public trials that failed.
-        forbidden: the ruled-out names that the answer uses.
+        trials: the public trials.
+        failing: those that failed.
+        graded: whether this is the run of a grade. Then nothing is said of what came: an answer can return in a public
+            case what it has seen in a hidden one.
     """
-    if forbidden:
-        return f"This exercise asks you to do without `{forbidden[0].lstrip('.')}`, so it earns no points yet."
     if not failing:
         return ""
-    outcomes = [trial.outcome for trial in failing]
-    if all(_is(outcome, "NotImplementedError") for outcome in outcomes):
-        return "Nothing here yet: replace the line that raises NotImplementedError."
     if exercise.value:
-        return "Nothing here yet: replace None." if _gave_none(outcomes[0]) else ""
-    if all(map(_gave_none, outcomes)):
-        return "Your function returns None: is there a `return` at the end?"
-    if any(_is(outcome, "TimeLimitExceeded") for outcome in outcomes):
-        return "The check stopped your code, so that you do not have to restart the kernel. Is there an endless loop?"
-    for outcome in outcomes:
-        if outcome.failure and outcome.failure.cause:
-            return outcome.failure.cause
-    return _same_factor(failing)
+        return values.nothing_yet(failing[0]) or ("" if graded else values.value_slip(failing[0]))
+    return _stopped(trials, failing) or (
+        "" if graded else _shadowed(failing) or _by_evidence(exercise, trials, failing)
+    )
+
+
+def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
+    """For answers that are not written yet, that return nothing, or that never come to an end."""
+    everywhere = len(failing) == len(trials)
+    for holds, all_of_them, some in (
+        (_not_written, "Nothing here yet: replace the line that raises NotImplementedError.", NOT_WHOLE),
+        (_gave_none, "Your function returns None: is there a `return` at the end?", NONE_IN_A_BRANCH),
+        (_late, ENDLESS, SLOW),
+        (_too_deep, ENDLESS_RECURSION, DEEP_RECURSION),
+    ):
+        found = [trial for trial in failing if holds(trial.outcome)]
+        if found and len(found) == len(failing) and everywhere:
+            return all_of_them
+        if found:
+            return some.format(names(found))
+    return ""
+
+
+def _shadowed(failing: Sequence[Trial]) -> str:
+    """For answers that use a name which a cell of the notebook took for something else."""
+    causes = [trial.outcome.failure.cause for trial in failing if trial.outcome.failure]
+    return next(filter(None, causes), "")
+
+
+NOT_WHOLE = "In {} it still raises NotImplementedError: that part is left to write."
+NONE_IN_A_BRANCH = (
+    "In {} your function returns None, in other cases it does not: the branch taken there has no `return`."
+)
+ENDLESS = (
+    "No case came to an end, and the check stopped your code so that you do not have to restart the kernel. Often that "
+    "is a loop whose condition stays true."
+)
+SLOW = (
+    "{} did not come to an end in time, and other cases did. Often that is a loop that this input never leaves, or "
+    "work that doubles with each step."
+)
+ENDLESS_RECURSION = (
+    "In every case calls are nested deeper than Python allows (about 1,000). Often a function calls itself, and the "
+    "case in which it should stop is missing."
+)
+DEEP_RECURSION = (
+    "In {} calls are nested deeper than Python allows (about 1,000), in other cases they are not: a loop goes as deep "
+    "as it has to."
+)
+
+
+def _not_written(outcome: Outcome) -> bool:
+    return outcome.failed_with("NotImplementedError")
 
 
 def _gave_none(outcome: Outcome) -> bool:
     return outcome.failure is None and outcome.value is None
 
 
-def _is(outcome: Outcome, kind: str) -> bool:
-    return outcome.failure is not None and outcome.failure.kind == kind
+def _late(outcome: Outcome) -> bool:
+    return outcome.timed_out
 
 
-def _same_factor(failing: Sequence[Trial]) -> str:
-    """Results that are off by one constant everywhere usually miss a factor or a sign."""
-    factors = [_factor(trial.expected.value, trial.outcome.value) for trial in failing]
-    first = factors[0]
-    if len(factors) < 2 or first is None or any(f is None or not math.isclose(f, first, rel_tol=1e-4) for f in factors):
-        return ""
-    if math.isclose(first, -1.0, rel_tol=1e-6):
-        return "Every result is right except for its sign."
-    return f"Every result that differs is {format_number(float(f'{first:.4g}'))} times the expected one."
+def _too_deep(outcome: Outcome) -> bool:
+    return outcome.failed_with("RecursionError")
 
 
-def _factor(expected: object, received: object) -> float | None:
-    """The constant c with received = c · expected, if there is one."""
-    a, b = _numbers(expected), _numbers(received)
-    if a is None or b is None or a.shape != b.shape or a.device != b.device:
-        return None
-    if not (a.isfinite().all() and b.isfinite().all()) or not (a * b).any():
-        return None
-    c = float((a * b).sum() / (a * a).sum())
-    return c if torch.allclose(b, c * a, rtol=1e-5) else None
+def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
+    """The sentence of the first detector that explains all failing cases; or else those that fail in the same way."""
+    passing = [trial for trial in trials if trial not in failing]
+    for kind, detectors in [("differs", NUMBERS), *OTHERS.items()]:
+        of_kind = [trial for trial in failing if _kind(trial) == kind]
+        sentence = _first(detectors, Evidence(exercise, of_kind, passing)) if of_kind else ""
+        if sentence:
+            return sentence if len(of_kind) == len(failing) else f"In {names(of_kind)}: {sentence}"
+    return ""
 
 
-def _numbers(value: object) -> Tensor | None:
-    if isinstance(value, Tensor) and not value.is_complex():
-        return value.double()
-    if isinstance(value, float | int) and abs(value) < 1e300:
-        return torch.tensor(float(value), dtype=torch.float64)
-    return None
+def _first(detectors: Sequence[Detector], evidence: Evidence) -> str:
+    for detector in detectors:
+        with suppress(Exception):  # what an answer returns may be strange, and a hint is not worth a check that fails
+            if sentence := detector(evidence):
+                return sentence
+    return ""
+
+
+def _kind(trial: Trial) -> str:
+    """In which way a case fails."""
+    if trial.outcome.changed:
+        return "changes its input"
+    if trial.expected.failure:
+        return "is not refused"
+    if trial.outcome.failure:
+        return "raises"
+    shapes_differ, types_differ = kinds.what_differs(trial.expected.value, trial.outcome.value)
+    return "is of another type" if types_differ else "is of another shape" if shapes_differ else "differs"

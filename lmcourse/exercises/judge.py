@@ -6,13 +6,21 @@ process, under plain nbgrader, or in a locked room that sent its results back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+
+from torch import Tensor
 
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.diagnosis import diagnose
+from lmcourse.exercises.compare import difference
+from lmcourse.exercises.diagnosis import broken_rule, diagnose
 from lmcourse.exercises.exercise import Exercise, Misconception
+from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome, run_case
-from lmcourse.exercises.trial import Trial, verdict
+from lmcourse.exercises.trial import Trial
+from lmcourse.exercises.values import Plain
 from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line
 
@@ -38,7 +46,7 @@ def judge(
         guess: for whoever knows already what the wrong answers give; by default they are run.
     """
     guess = guess or (lambda wrong, case: run_case(wrong.answer, case, name=exercise.name, seconds=exercise.seconds))
-    broken = list(dict.fromkeys([*forbidden, *(name for trial in trials for name in trial.outcome.forbidden)]))
+    broken = broken_rule(forbidden, [name for trial in trials for name in trial.outcome.forbidden])
     results = [_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
     named = _misconception(exercise, trials, failing, guess) if failing and not broken else None
@@ -48,7 +56,7 @@ def judge(
         max_points=exercise.points,
         hidden=hidden,
         cases=tuple(results),
-        diagnosis=named.sentence if named else diagnose(exercise, [t for t in failing if not t.hidden], broken),
+        diagnosis=broken or (named.sentence if named else _diagnosis(exercise, trials, failing, graded=hidden)),
         notes=() if hidden else _notes(exercise, [trial.outcome for trial in trials], stuck=bool(failing)),
         to_come=() if hidden else tuple(exercise.categories()),
         answered=not all(_unanswered(trial.outcome, exercise) for trial in trials),
@@ -72,6 +80,12 @@ def _result(exercise: Exercise, trial: Trial) -> CaseResult:
     return CaseResult(trial.case.name, wrong is None, wrong or "", call)
 
 
+def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], *, graded: bool) -> str:
+    """What the public cases suggest: a sentence on a hidden one could give it away."""
+    public = [trial for trial in trials if not trial.hidden]
+    return diagnose(exercise, public, [trial for trial in failing if not trial.hidden], graded=graded)
+
+
 def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
     if outcome.failure:
         return outcome.failure.kind == "NotImplementedError"
@@ -81,27 +95,60 @@ def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
 def _misconception(
     exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], guess: Guess
 ) -> Misconception | None:
-    """The known wrong answer that gives the same results on every case that failed, if there is one.
+    """The known wrong answer that gives the same results on every case that failed, if there is just one.
 
-    Where several do, the one that also agrees on most of the others.
+    Where several do, it is the one that also agrees on most of the others; of two that fit as well as each other
+    neither can be told. Results that many a mistake gives prove little: then all cases have to agree.
     """
 
     def agrees(wrong: Misconception, trial: Trial) -> bool:
         return agree(exercise, guess(wrong, trial.case), trial.outcome)
 
     candidates = [wrong for wrong in exercise.misconceptions if all(agrees(wrong, trial) for trial in failing)]
-    if len(candidates) < 2:
-        return candidates[0] if candidates else None
-    return max(candidates, key=lambda wrong: sum(agrees(wrong, trial) for trial in trials))
+    fits = [sum(agrees(wrong, trial) for trial in trials) for wrong in candidates]
+    best = max(fits, default=0)
+    if fits.count(best) != 1 or (best < len(trials) and not _telling(failing)):
+        return None
+    return candidates[fits.index(best)]
+
+
+def _telling(failing: Sequence[Trial]) -> bool:
+    """Whether the results are such as only one mistake gives: two wrong numbers that are not 0, 1 or infinite."""
+    numbers = {
+        received
+        for trial in failing
+        for expected, received in zip(_numbers(trial.expected.value), _numbers(trial.outcome.value), strict=False)
+        if math.isfinite(received) and not math.isclose(expected, received, rel_tol=1e-4)
+    }
+    return len(numbers - {0, 1}) > 1
+
+
+def _numbers(value: Plain) -> Iterator[float]:
+    if isinstance(value, Tensor):
+        yield from value.flatten().tolist() if not value.is_complex() else ()
+    elif isinstance(value, list | dict):
+        yield from chain.from_iterable(map(_numbers, value if isinstance(value, list) else value.values()))
+    elif isinstance(value, int | float):
+        yield value
 
 
 def agree(exercise: Exercise, guess: Outcome, outcome: Outcome) -> bool:
-    """Whether an outcome is what a known wrong answer gives."""
-    if outcome.changed or guess.changed:
-        return bool(outcome.changed) and outcome.changed == guess.changed
-    if outcome.failure and outcome.failure.kind == "NotImplementedError":
+    """Whether an outcome is what a known wrong answer gives: the same value or exception, the same inputs changed."""
+    if outcome.failed_with("NotImplementedError") or guess.changed != outcome.changed:
         return False
-    return verdict(exercise, guess, outcome) is None
+    if guess.failure and outcome.failure:
+        return _exception(guess.failure) == _exception(outcome.failure)
+    if guess.failure or outcome.failure:
+        return False
+    return difference(guess.value, outcome.value, exercise.tolerance) is None
+
+
+def _exception(failure: Failure) -> tuple[str, str]:
+    """What can be compared: its class, and its message without what depends on names and on the moment."""
+    message = (
+        "" if failure.kind in ("TimeLimitExceeded", "RecursionError") else re.sub(r"^[\w.<>]+\(\)", "", failure.message)
+    )
+    return failure.kind, message
 
 
 def _notes(exercise: Exercise, outcomes: Sequence[Outcome], *, stuck: bool) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 from lmcourse.exercises.cases import Case
@@ -34,7 +35,7 @@ class Outcome:
         failure: the exception, if there was one.
         printed: what the code wrote to stdout and stderr.
         warned: the warnings it caused.
-        changed: the names or positions of inputs that it changed in place.
+        changed: the inputs that it changed in place, by the names that the answer gives them, or by position.
         forbidden: calls that the exercise rules out.
     """
 
@@ -44,6 +45,15 @@ class Outcome:
     warned: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it was stopped because its time was up."""
+        return self.failed_with("TimeLimitExceeded")
+
+    def failed_with(self, kind: str) -> bool:
+        """Whether it ended with an exception of just this class."""
+        return self.failure is not None and self.failure.kind == kind
 
 
 def run_case(
@@ -67,7 +77,8 @@ def run_case(
         try:
             with time_limit(seconds):
                 value, failure = _run(answer, case, args, kwargs, name or getattr(answer, "__name__", ""))
-                if recorder.was_replaced():
+                # Python drops a profiler that it has no room left to call: calls nested too deep end the check's own.
+                if recorder.was_replaced() and not (failure and failure.kind == "RecursionError"):
                     failure = PROFILED
         except TimeLimitExceeded as error:
             line = failure_of(error)
@@ -77,7 +88,7 @@ def run_case(
         failure,
         captured.output.getvalue(),
         captured.warned,
-        _changed(case, args, kwargs),
+        _changed(case, answer, args, kwargs),
         tuple(recorder.seen),
     )
 
@@ -122,9 +133,12 @@ def _plain_or_type(value: object) -> Plain:
         return str(error)
 
 
-def _changed(case: Case, args: list[Plain], kwargs: dict[str, Plain]) -> tuple[str, ...]:
+def _changed(case: Case, answer: object, args: list[Plain], kwargs: dict[str, Plain]) -> tuple[str, ...]:
     """The inputs that are no longer what they were."""
-    positions = enumerate(zip(to_plain(case.args), args, strict=True), 1)
-    changed = [f"input {position}" for position, (old, new) in positions if not same(old, new)]
-    changed += [f"`{name}`" for name, old in to_plain(case.kwargs).items() if not same(old, kwargs[name])]
+    code = answer.__code__ if isinstance(answer, FunctionType) else None
+    names = [f"input `{name}`" for name in code.co_varnames[: code.co_argcount]] if code else []
+    names += [f"input {position}" for position in range(len(names) + 1, len(args) + 1)]
+    inputs = zip(names, to_plain(case.args), args, strict=False)
+    changed = [name for name, old, new in inputs if not same(old, new)]
+    changed += [f"input `{name}`" for name, old in to_plain(case.kwargs).items() if not same(old, kwargs[name])]
     return tuple(changed)

@@ -60,6 +60,8 @@ def _copy(value: object, tensor: Callable[[Tensor], Tensor]) -> Plain:
         return int(value) if value.denominator == 1 else float(value)
     if isinstance(value, Decimal):
         return float(value)
+    if isinstance(value, np.longdouble | np.clongdouble):  # the only numbers whose item() is no Python number
+        return complex(value) if isinstance(value, np.clongdouble) else float(value)
     if isinstance(value, np.generic):
         return _copy(value.item(), tensor)
     if isinstance(value, np.ndarray):

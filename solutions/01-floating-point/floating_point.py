@@ -3,8 +3,9 @@
 #
 # **90 min · 12 exercises · 28 points**
 #
-# Add 0.01 a thousand times and you expect 10. On the chip that trains a language model you may get 4. Nothing is
-# broken: the machine keeps its promise exactly, and by the end of this notebook you will know what it promised.
+# Add 0.01 a thousand times and you expect 10. On the chip that trains a language model you may get something quite
+# different. Nothing is broken: the machine keeps its promise exactly, and by the end of this notebook you will know what
+# it promised.
 #
 # **You will be able to**
 #
@@ -222,16 +223,15 @@ check(max_finite, hidden=True)
 # %% [markdown]
 # ### Eight bits
 #
-# An fp8 number has 256 codes, few enough to see all at once. Each row below is one sign and exponent, or part of one; look for the
-# NaNs, and for the infinities that only one of the two formats has.
+# An fp8 number has 256 codes, few enough to see all at once. Each row below is 16 of them, one after the other: two exponents of
+# E4M3, or four of E5M2. Look for the NaNs, and for the infinities that only one of the two formats has.
 
 # %%
 explore(figures.code_grid, format=["e4m3", "e5m2"], code=(0, 255))
 
 # %% [markdown]
-# > **Spot the slip.** The same notes say of E4M3: "Because NaN is defined as all bits set to 1, you cannot represent
-# > $1 + 7/8 \times 2^8$." Two slips in one sentence. The sign bit does not matter for NaN: `0x7F` is NaN as much as
-# > `0xFF`. And the number they mean is another one.
+# > **Spot the slip.** The same notes say that E4M3 cannot represent $1 + 7/8 \times 2^8$, because that pattern is NaN. The number they
+# > mean is another one.
 #
 # ### Exercise 4 · The missing number  (1 point · 2 min · ●)
 #
@@ -274,12 +274,18 @@ predict("numbers_per_binade")
 explore(figures.number_line, format=["e4m3", "e5m2", "fp16"], high=Log(0.0625, 64))
 
 # %% [markdown]
-# The gap at $x$ is called the **ulp** of $x$, the *unit in the last place*. With $2^e \le |x| < 2^{e+1}$ it is
+# The gap at $x$ is called the **ulp** of $x$, the *unit in the last place*. In fp16:
 #
-# $$\text{ulp}(x) = 2^{\max(e,\; 1 - \text{bias}) - M}.$$
-#
-# Relative to $x$ it is about the same everywhere: between $2^{-M-1}$ and $2^{-M}$. *Floating* point means just that: the
-# precision travels with the number.
+# | $\lvert x\rvert$, from up to below | gap above it |
+# | --- | --- |
+# | $2^{15} \dots 2^{16}$ | $2^{5} = 32$ |
+# | … | … |
+# | $2 \dots 4$ | $2^{-9}$ |
+# | $1 \dots 2$ | $2^{-10}$ |
+# | $1/2 \dots 1$ | $2^{-11}$ |
+# | … | … |
+# | $2^{-14} \dots 2^{-13}$, the smallest normal numbers | $2^{-24}$ |
+# | $0 \dots 2^{-14}$, subnormal | $2^{-24}$ |
 #
 # ### Exercise 5 · The gap at x  (3 points · 7 min · ●●)
 #
@@ -303,14 +309,21 @@ check(ulp, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# In a formula, with $2^e \le |x| < 2^{e+1}$:
+#
+# $$\text{ulp}(x) = 2^{\max(e,\; 1 - \text{bias}) - M}.$$
+#
+# Relative to $x$ the gap is about the same for all normal numbers: between $2^{-M-1}$ and $2^{-M}$. *Floating* point means just that:
+# the precision travels with the number.
+#
 # In the figure below every format is a staircase. Read off it: from which magnitude on can bf16 no longer tell $n$ from $n + 1$?
 
 # %%
 explore(figures.spacing)
 
 # %% [markdown]
-# At 256 its gap is 2. A bf16 counter cannot count to 300, and a position index stored in bf16 is wrong from the 257th token
-# on. That has happened to real code: rotary angles computed in bf16 go wrong in long texts (Wang et al., 2024), which is the reason why careful implementations
+# At 256 its gap is 2. A bf16 counter cannot count to 300, and of positions stored in bf16 the number 257 is the first that is wrong:
+# it becomes 256. That has happened to real code: rotary angles computed in bf16 go wrong in long texts (Wang et al., 2024), which is the reason why careful implementations
 # compute positions in fp32 and cast at the end.
 
 # %% [markdown]
@@ -462,7 +475,7 @@ check(stall_point, hidden=True)
 
 # %% [markdown]
 # A dot product is a running sum, and a matrix product is nothing but dot products, each as long as the model is wide. So tensor cores
-# multiply in 16 (or 8) bits but **accumulate in fp32**. What would it cost not to?
+# multiply in 16 bits but **accumulate in fp32**. What would it cost not to?
 #
 # ### Exercise 9 · Accumulate  (3 points · 6 min · ●●)
 #
@@ -495,11 +508,12 @@ check(dot_product_error, hidden=True)
 #
 # | what | is a running sum of | kept in |
 # | --- | --- | --- |
-# | a dot product | many products | fp32, inside the tensor core |
+# | a dot product | many products | fp32, inside the tensor core; for fp8, Hopper's keeps only about 14 bits (DeepSeek-AI, 2024) |
 # | a weight | all its updates | fp32 "master copy" |
 # | Adam's two averages | all its gradients | fp32 |
 # | a softmax or a norm | a whole row | fp32, then cast back |
-# | activations between layers | nothing | bf16 or fp16; fp8 with scales |
+# | the residual stream | what each layer adds | bf16, as a rule: some hundred terms, not a million |
+# | activations inside a layer | nothing | bf16 or fp16; fp8 with scales |
 #
 # Working this way is called **mixed precision**: cheap formats for the products, fp32 for whatever has to remember. Parameters and
 # optimiser states in 16 bits alone can train, and can also go haywire at step 40,000. Some keep attention in fp32 and the feed-forward layers in
@@ -647,6 +661,9 @@ check(stable_softmax, hidden=True)
 #
 # </details>
 #
+# > **Slips.** The notes quoted above also say of E4M3 that NaN is "all bits set to 1". The sign bit does not matter: `0x7F` is NaN as much
+# > as `0xFF`. And they call fp8 "only supported by H100 and later", which leaves out the Ada cards.
+#
 # ## Further reading
 #
 # - IEEE 754-2019, *Standard for Floating-Point Arithmetic*, §3 and §4.
@@ -670,6 +687,10 @@ assert numerics.ulp(256.0, formats["bf16"]) == 2 and numerics.round_to(257.0, fo
 assert numerics.round_to(65519.0, formats["fp16"]) == 65504 and numerics.round_to(65520.0, formats["fp16"]) == math.inf
 assert f"{formats['fp16'].min_subnormal:.3g}" == "5.96e-08" and f"{formats['fp16'].min_subnormal / 2:.0e}" == "3e-08"
 assert f"{formats['bf16'].min_subnormal:.2g}" == "9.2e-41"
+exponents = {-20: -24, -14: -24, -1: -11, 0: -10, 1: -9, 15: 5}
+assert {e: math.log2(numerics.ulp(2.0**e, formats["fp16"])) for e in exponents} == exponents
+assert torch.tensor([0x7F, 0xFF], dtype=torch.uint8).view(torch.float8_e4m3fn).isnan().all()
+assert [16 >> formats[name].mantissa_bits for name in ("e4m3", "e5m2")] == [2, 4]
 assert numerics.stall_point(0.01, formats["bf16"]) == 4 and numerics.ulp(4.0, formats["bf16"]) == 1 / 32
 assert round((2**20 / 1e6 - 1) * 100, 1) == 4.9 and round((2**30 / 1e9 - 1) * 100, 1) == 7.4
 limits = [math.log(formats[name].max_finite) for name in ("fp16", "bf16", "fp32", "fp64")]

@@ -5,18 +5,20 @@
 #
 # Training asks the same question of every parameter: if you were a little larger, would the loss go up or down, and how
 # fast? You could try it out, one parameter at a time. GPT-3 has 175 billion, and each try is a pass through the whole
-# model. Yet all the answers together cost about as much as two such passes. In this notebook you find out why, and build the
-# machine that does it.
+# model. Nobody does that. In this notebook you find out how all the answers come at once, what they cost, and build the
+# machine that gives them.
 #
 # **You will be able to**
 #
 # - draw a computation graph and push gradients through it by hand, also where a value is used twice;
-# - write a reverse-mode engine that survives a chain of 10,000 nodes, and check any gradient without trusting it;
+# - write a reverse-mode engine that survives a chain of 10,000 nodes, train a small network with it, and check any gradient without trusting it;
 # - derive the backward pass of a matrix product, of a network with a batch, and of LayerNorm;
 # - say what a backward pass costs in FLOPs and what it makes you keep in memory.
 #
 # **You need** the derivative of a product and of a chain of functions, matrix products, and a little PyTorch. Notebook 01 helps in
 # section 5. No GPU.
+#
+# An answer does without autograd, which it rebuilds, unless its task is about measuring autograd, and always without the package `lmcourse`.
 
 # %%
 import math
@@ -117,10 +119,8 @@ predict("gaussian_slope")
 explore(figures.gaussian_loss, error=(-2.0, 2.0, 0.1), sigma=(0.6, 2.0, 0.01))
 
 # %% [markdown]
-# > **A slip to know.** A set of lecture notes introduces the loss as $-\log p_\text{model}$ and goes on with $(\hat y - y)^2$, as if they
-# > were the same. For a Gaussian they are, *up to* a factor $1/2\sigma^2$ and a constant. For which $\sigma$ does the factor disappear?
-# > (Move the slider until both slopes agree: $\sigma = 1/\sqrt2 \approx 0.71$.) For a language model, which chooses among words, $-\log p$ is no square at
-# > all: that is the graph "two-word softmax" above.
+# The two agree up to a factor $1/2\sigma^2$ and a constant. For which $\sigma$ does the factor disappear? (Move the slider until both slopes agree:
+# $\sigma = 1/\sqrt2 \approx 0.71$.) For a language model, which chooses among words, $-\log p$ is no square at all: that is the graph "two-word softmax" above.
 
 # %% [markdown]
 # ## 2 · Back along every edge
@@ -145,6 +145,7 @@ figures.GraphPlayer("linear regression")
 #
 # For $u = w_1 x$, $\hat y = w_0 + u$, $z = \hat y - y$, $L = z^2$, return the gradient of $L$ with respect to `z`, `y_hat`, `u`, `w0` and
 # `w1`, as a dictionary with these names.
+
 
 # %% exercise="linear_regression_grads"
 def linear_regression_grads(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
@@ -184,10 +185,7 @@ figures.GraphPlayer("fan-out")
 
 # %% [markdown]
 # In the player, stop at $y$: its gradient changes twice, from 0 to 8 and then to 11, and only then is it handed on to $x$. The order
-# matters, and the notes give it by numbers: (1) is $y(x)$, (2) are $u(y)$ and $v(y)$, (3) is $L(u, v)$. Backward it is (3), (2), (1).
-#
-# > **A slip to know.** There the last backward step, $\partial L/\partial x = \partial L/\partial y \cdot \partial y/\partial x$, is labelled (3), a second time.
-# > It undoes assignment (1).
+# matters: first $y(x)$, then $u(y)$ and $v(y)$, then $L(u, v)$; and backward the other way round.
 #
 # (Go back to the graphs of section 1 and tick `gradients`. In the softmax of two words, the gradients of the scores $a$ and $b$ are $p - 1$ and $1 - p$, for $p$ the
 # probability of the right word. You will meet this pair again.)
@@ -229,6 +227,7 @@ explore(figures.two_paths, x=(-2.0, 2.0, 0.1))
 #
 # A function that calls itself would stop at Python's recursion limit, and one that follows each path by itself would not stop at all: forty fan-outs
 # in a row are a trillion paths. Use a loop that visits every edge once, and neither `graphlib` nor autograd.
+
 
 # %% exercise="backward_sweep"
 def backward_sweep(graph: dict[str, dict[str, float]], end: str) -> dict[str, float]:
@@ -280,6 +279,7 @@ check(backward_sweep, hidden=True)
 # exponent of `**` is a number. Gradients are 0 until `backward` is called; afterwards every node that the end depends on has its own, and a
 # node beside, which the end does not depend on, still has 0. (`backward` is called once in a graph.) A chain of 10,000 nodes must work, and so must a
 # graph in which a trillion paths lead to the end. Use `math`, not `torch` or `graphlib`.
+
 
 # %% exercise="Value"
 class Value:
@@ -380,7 +380,10 @@ c = (a * b).tanh() + a.exp() / (b**2 + 1)
 c = c * c - c.relu() * a
 c.backward()
 
-s, t = torch.tensor(0.7, dtype=torch.float64, requires_grad=True), torch.tensor(-1.3, dtype=torch.float64, requires_grad=True)
+s, t = (
+    torch.tensor(0.7, dtype=torch.float64, requires_grad=True),
+    torch.tensor(-1.3, dtype=torch.float64, requires_grad=True),
+)
 r = (s * t).tanh() + s.exp() / (t**2 + 1)
 r = r * r - r.relu() * s
 r.backward()
@@ -422,6 +425,7 @@ figures.GraphPlayer(autograd.graph_of(y, parameters=[k]))
 #
 # `f` takes a tensor like `x` and returns one number as a tensor. Return the central difference for each element of `x`, in the shape and
 # dtype of `x`. Compute in float64, whatever comes in.
+
 
 # %% exercise="numeric_gradient"
 def numeric_gradient(f, x: Tensor, step: float = 1e-5) -> Tensor:
@@ -502,22 +506,17 @@ for ours, theirs, name in ((A_grad, A_, "A"), (x_grad, x_, "x"), (b_grad, b_, "b
     print(f"{name}.grad: shape {tuple(ours.shape)!s:6} equal to torch's: {torch.allclose(ours, theirs.grad)}")
 
 # %% [markdown]
-# (In the notes this loop runs over `A.shape[0]`, although `A` is a node there, with the fields `value` and `grad`: it must be
-# `A.value.shape[0]`, and a closing bracket is missing too.)
-#
 # Loops are for understanding. Look at what they compute: $A$'s gradient is an outer product, $\nabla_u x^\top$, and $x$'s is a product with the
-# transpose, $A^\top \nabla_u$. With a batch in front the outer products add up, because all examples use the same weight: fan-out again. For
-# rows as examples, $y = xW$ with shapes $(B, D)\,(D, K) \to (B, K)$, and $dy$ for the gradient that arrives:
+# transpose, $A^\top \nabla_u$. A layer of a model has its examples as rows, and a batch of them: $y = xW$ with shapes $(B, D)\,(D, K) \to (B, K)$, and $dy$
+# for the gradient that arrives. Each example uses the same weight: fan-out again. What are $dW$ and $dx$?
 #
-# $$dW = x^\top\, dy, \qquad dx = dy\; W^\top.$$
+# | tensor | shape |
+# | --- | --- |
+# | $x$ and $dx$ | $(B, D)$ |
+# | $W$ and $dW$ | $(D, K)$ |
+# | $y$ and $dy$ | $(B, K)$ |
 #
-# You never have to memorise this. Only one product of $x$ and $dy$ has the shape of $W$.
-
-# %%
-explore(figures.three_matmuls, B=(1, 12), D=(1, 12), K=(1, 12))
-
-# %% [markdown]
-# > **Spot the slip.** The notes spell out $dW_2$ for $h_2 = h_1 W_2$, with $B$ rows, $D$ inputs and $K$ outputs, in loops:
+# > **Spot the slip.** A set of lecture notes spells out $dW_2$ for $h_2 = h_1 W_2$, with $B$ rows, $D$ inputs and $K$ outputs, in loops:
 # >
 # > ```python
 # > for b in range(B):
@@ -531,12 +530,11 @@ explore(figures.three_matmuls, B=(1, 12), D=(1, 12), K=(1, 12))
 #
 # ### Exercise 5 · The backward pass of a product  (3 points · 8 min · ●●)
 #
-# For `y = x @ w`, given `dy`, return `[dx, dw]`. `x` may have any number of axes in front of the last one, or none.
+# For `y = x @ w`, given `dy`, return `[dx, dw]`. `x` may have any number of axes in front of the last one, or none. No autograd.
+
 
 # %% exercise="backward_matmul"
-def backward_matmul(
-    x: Float[Tensor, "... d"], w: Float[Tensor, "d k"], dy: Float[Tensor, "... k"]
-) -> list[Tensor]:
+def backward_matmul(x: Float[Tensor, "... d"], w: Float[Tensor, "d k"], dy: Float[Tensor, "... k"]) -> list[Tensor]:
     """The gradients [dx, dw] of y = x @ w."""
     ### BEGIN SOLUTION
     dx = einsum(dy, w, "... k, d k -> ... d")
@@ -552,6 +550,16 @@ check(backward_matmul, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# You never have to memorise this:
+#
+# $$dW = x^\top\, dy, \qquad dx = dy\; W^\top.$$
+#
+# Only one product of $x$ and $dy$ has the shape of $W$, and only one of $dy$ and $W$ that of $x$.
+
+# %%
+explore(figures.three_matmuls, B=(1, 12), D=(1, 12), K=(1, 12))
+
+# %% [markdown]
 # Now with a non-linearity around the product, as almost everywhere in a network: $z' = \phi(zW)$, with $z$ of shape $(\dots, I)$ and $W$ of
 # shape $(I, J)$. Before you look: indices are a good place to slip.
 
@@ -562,21 +570,17 @@ predict("index_of_the_slope")
 # $$\frac{\partial L}{\partial W_{ij}} = \sum_d \frac{\partial L}{\partial z'_{dj}}\; \phi'\big((zW)_{dj}\big)\; z_{di}, \qquad
 # \frac{\partial L}{\partial z_{di}} = \sum_j \frac{\partial L}{\partial z'_{dj}}\; \phi'\big((zW)_{dj}\big)\; W_{ij}.$$
 #
-# > **Spot the slip.** Another set of notes has $\phi'\big((W z)_{d i}\big)$ in both. $zW$ has no index $i$: its last axis is $J$ long. With $I \ne J$ you
-# > cannot even write this down as code.
-#
 # ### What does it cost?
 #
 # A product of $(B, D)$ with $(D, K)$ takes $2BDK$ FLOPs, a multiplication and an addition for each of the $BDK$ triples. The figure above
-# has three of them: one forward, two backward.
+# has three of them: one forward, two backward. And with $\phi$ around it?
 
 # %%
 predict("backward_over_forward")
 
 # %% [markdown]
-# The same notes count 5 instead of 4 times $DIJ$ for the backward pass (their $D$ is our $B$), "slightly more than double": they let the first two
-# factors, $\partial L/\partial z'_{dj}$ and $\phi'(\cdot)_{dj}$, multiply into something of the size $B \times I \times J$. With the right index both have
-# the size $B \times J$, and their product is as good as free. Torch's own counter agrees:
+# The first two factors, $\partial L/\partial z'_{dj}$ and $\phi'(\cdot)_{dj}$, have $B \times J$ entries each, and so has their product: as good as free beside
+# the $B \times I \times J$ of a matrix product. Torch's own counter agrees:
 
 # %%
 from torch.utils.flop_counter import FlopCounterMode
@@ -595,7 +599,7 @@ print(f"forward {forward.get_total_flops():,}   backward {backward.get_total_flo
 # Two linear layers: `h1 = x @ w1`, `h2 = h1 @ w2`, `loss = h2.pow(2).mean()`, with $B = 64$ rows, `w1` of shape $(128, 128)$ and `w2` of
 # shape $(128, 32)$. Both weights require a gradient; `x` is data.
 #
-# The notes say: "when we are calculating the gradients for one weight matrix `w2`, we are doing 4 operations: $4 \times B \times D \times K$. Same
+# Lecture notes say: "when we are calculating the gradients for one weight matrix `w2`, we are doing 4 operations: $4 \times B \times D \times K$. Same
 # applies to `w1`: $4 \times B \times D \times D$." One of the two is right. How many FLOPs do the matrix products of the backward pass take in all?
 
 # %% exercise="two_layer_backward_flops"
@@ -611,7 +615,7 @@ check(two_layer_backward_flops=two_layer_backward_flops, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# $4BDK$ is right for the second layer, but half of it is the gradient of `h1`, which is not in the notes' loop. For the first layer there is no such half. With `x.requires_grad_()` it would be there, and the backward pass would take twice the forward one.
+# $4BDK$ is right for the second layer, where half of it is the gradient of `h1`. For the first layer there is no such half. With `x.requires_grad_()` it would be there, and the backward pass would take twice the forward one.
 #
 # **In real models.** Forward $2$, backward $4$, together $6$ FLOPs per parameter and token: the famous $6ND$ (Kaplan et al., 2020). The exception
 # you just met, a first layer whose input needs no gradient, is too small to show in a model of 96 layers. Notebook 15 counts the rest.
@@ -621,19 +625,19 @@ check(two_layer_backward_flops=two_layer_backward_flops, hidden=True)
 #
 # Put it together: a network with one hidden layer, for one example, in the notation of textbooks, where $x$ is a column.
 #
-# | forward | shapes | backward |
+# | forward | shapes | to find on the way back |
 # | --- | --- | --- |
-# | $h = W_1 x$ | $(p, d)\,(d) \to (p)$ | $dW_1 = dh\; x^\top$ |
-# | $z = \sigma(h)$ | $(p)$ | $dh = dz \odot \sigma'(h)$ |
-# | $\hat y = W_2 z$ | $(q, p)\,(p) \to (q)$ | $dW_2 = d\hat y\; z^\top, \quad dz = W_2^\top\, d\hat y$ |
+# | $h = W_1 x$ | $(p, d)\,(d) \to (p)$ | $dW_1$ |
+# | $z = \sigma(h)$ | $(p)$ | $dh$ |
+# | $\hat y = W_2 z$ | $(q, p)\,(p) \to (q)$ | $dW_2$ and $dz$ |
 # | $f = L(\hat y)$ | a number | $d\hat y = \nabla L(\hat y)$ |
 #
-# Read the left column downwards and the right one upwards. (The notes this comes from call it a "linear neural network". With the $\sigma$ it is not
-# linear, and the $\odot\,\sigma'(h)$ is where you would notice.)
+# Read the left column downwards and the right one upwards. Each gradient is made of the one below it and of something from the forward pass.
 #
 # ### Exercise 7 · One example  (3 points · 8 min · ●●)
 #
 # Here $L(\hat y) = \tfrac12 \lVert \hat y - y \rVert^2$ and $\sigma$ is the sigmoid. Return `[dw1, dw2]`. No autograd.
+
 
 # %% exercise="backward_two_layer"
 def backward_two_layer(
@@ -657,6 +661,16 @@ check(backward_two_layer, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# In the order in which you computed them:
+#
+# | gradient | comes from |
+# | --- | --- |
+# | $d\hat y = \nabla L(\hat y)$ | the loss |
+# | $dW_2 = d\hat y\; z^\top$ | an outer product |
+# | $dz = W_2^\top\, d\hat y$ | the matrix, transposed |
+# | $dh = dz \odot \sigma'(h)$ | element by element |
+# | $dW_1 = dh\; x^\top$ | an outer product |
+#
 # ### Now $B$ of them
 #
 # A loss over a batch is a mean, $f = \frac1B \sum_b L(\hat y_b)$. Each example sends a gradient into the shared weights, and they add
@@ -669,7 +683,7 @@ predict("twice_the_batch")
 explore(figures.batch_gradients, batch=(1, 64))
 
 # %% [markdown]
-# > **Spot the slip.** The notes write, for this $f$,
+# > **Spot the slip.** Lecture notes write, for this $f$,
 # >
 # > $$\frac{\partial f}{\partial \hat y_b} = \frac{\partial L}{\partial \hat y_b} \qquad\text{and}\qquad
 # > \frac{\partial f}{\partial W_1} = \frac1B \sum_b \frac{\partial f}{\partial h_b}\, x_b^\top.$$
@@ -680,7 +694,8 @@ explore(figures.batch_gradients, batch=(1, 64))
 # ### Exercise 8 · A batch  (3 points · 7 min · ●●)
 #
 # Examples are rows now: `x` is $(B, d)$ and `y` is $(B, q)$, the weights are as before, $h = x W_1^\top$ and $\hat y = z W_2^\top$. Return a dictionary with the gradients of
-# the *mean* loss: `"y_hat"` of shape $(B, q)$, `"w1"` and `"w2"`.
+# the *mean* loss: `"y_hat"` of shape $(B, q)$, `"w1"` and `"w2"`. No autograd.
+
 
 # %% exercise="backward_batch"
 def backward_batch(
@@ -720,20 +735,23 @@ check(backward_batch, hidden=True)
 # $$\mu = \frac1d \sum_i x_i, \quad s = \sqrt{\frac1d \sum_i (x_i - \mu)^2 + \epsilon}, \quad \hat x = \frac{x - \mu}{s}, \quad y = \gamma \odot \hat x + \beta.$$
 #
 # There are three paths from $x_i$ to the outputs: directly, through $\mu$, and through $s$. Write $g = dy \odot \gamma$ for the gradient that reaches $\hat x$.
+#
+# Before you compute it:
 
 # %%
 predict("norm_row_sum")
 
 # %% [markdown]
-# Each path contributes one term (Ba et al., 2016, introduce the layer; the gradient follows from the chain rule):
+# Each path contributes one term, the product of its local derivatives (Ba et al., 2016, introduce the layer; the rest is the chain rule):
 #
-# $$dx = \frac1s \Big( \underbrace{g}_{\text{directly}} - \underbrace{\operatorname{mean}(g)}_{\text{through } \mu} -
-# \underbrace{\hat x \odot \operatorname{mean}(g \odot \hat x)}_{\text{through } s} \Big).$$
+# | path | first step | second step |
+# | --- | --- | --- |
+# | directly | | $\partial \hat x_i/\partial x_i = 1/s$ |
+# | through $\mu$ | $\partial \mu/\partial x_i = 1/d$ | $\partial \hat x_j/\partial \mu = -1/s$, for every $j$ |
+# | through $s$ | $\partial s/\partial x_i = \hat x_i/d$ | $\partial \hat x_j/\partial s = -\hat x_j/s$, for every $j$ |
 #
-# The two subtractions say something: a LayerNorm ignores a shift and a stretch of its row, so the gradient has no part along
-# $(1, \dots, 1)$ and (but for $\epsilon$) none along $\hat x$. And $1/s$: a row with a large spread gets a small gradient.
-#
-# $\gamma$ and $\beta$ are shared by all rows of all texts: $d\gamma = \sum dy \odot \hat x$ and $d\beta = \sum dy$ over every axis but the last.
+# Multiply along each path, sum over $j$ where every $\hat x_j$ is reached, and add up the three. And remember that $\gamma$ and $\beta$ are shared by all rows of
+# all texts.
 #
 # ### Exercise 9 · LayerNorm, backwards  (4 points · 14 min · ●●●)
 #
@@ -747,6 +765,7 @@ predict("norm_row_sum")
 # loss = lambda x: (torch.nn.functional.layer_norm(x, (5,), gain) * dy).sum()
 # (numeric_gradient(loss, x) - layernorm_backward(x, gain, dy)["x"]).abs().max()
 # ```
+
 
 # %% exercise="layernorm_backward"
 def layernorm_backward(
@@ -772,6 +791,14 @@ check(layernorm_backward, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# The closed form, with means over the row:
+#
+# $$dx = \frac1s \Big( \underbrace{g}_{\text{directly}} - \underbrace{\operatorname{mean}(g)}_{\text{through } \mu} -
+# \underbrace{\hat x \odot \operatorname{mean}(g \odot \hat x)}_{\text{through } s} \Big).$$
+#
+# The two subtractions say something: a LayerNorm ignores a shift and a stretch of its row, so the gradient has no part along
+# $(1, \dots, 1)$ and (but for $\epsilon$) none along $\hat x$. And $1/s$: a row with a large spread gets a small gradient.
+#
 # What do the two subtractions remove? Below, the gradient that arrives at one row and the one that leaves, at the same scale. Drag the offset: the row
 # moves up as a whole, and nothing happens. Drag the spread, and the gradient shrinks.
 
@@ -781,14 +808,13 @@ explore(figures.layernorm_gradient, spread=Log(0.25, 4.0), offset=(-3.0, 3.0, 0.
 # %% [markdown]
 # ## 9 · What has to be remembered
 #
-# The backward pass asked for values of the forward pass again and again: $x$ for $dW_1$, $z$ for $dW_2$, $\hat x$ and $s$ for the norm. Somebody has to keep
-# them. Who, and how much is it?
+# The backward pass asked for values of the forward pass again and again. Somebody has to keep them. Which, and how much is it?
 
 # %%
 predict("kept_for_backward")
 
 # %% [markdown]
-# Go through the backward column of section 7, with rows for examples now, and underline what comes from the forward pass:
+# Go through the gradients of section 7, with rows for examples now, and underline what comes from the forward pass:
 #
 # | gradient | needs | keep, in numbers |
 # | --- | --- | --- |
@@ -798,15 +824,46 @@ predict("kept_for_backward")
 # | $dh = dz \odot z(1 - z)$ | $z$ again | none |
 # | $dW_1 = x^\top dh$ | **the input $x$** | $Bd$ |
 #
-# > **Spot the slip.** The notes say: "Store $h$, $z$ and $\hat y$", and the gradients of both weights. The input $x$ is missing, without which there is no $dW_1$. And
-# > $h$ is not needed if $\sigma'$ is written as $z(1 - z)$. What an operation keeps is a *choice*: its input or its result, whichever does.
+# $h$ is not needed, because $\sigma'$ can be written as $z(1 - z)$. What an operation keeps is a *choice*: its input or its result, whichever does.
 #
-# So we predict $4(Bd + Bp + Bq)$ bytes in fp32. PyTorch lets us watch: `saved_tensors_hooks` calls a function of yours for every tensor it puts aside.
-#
+# So we predict $4(Bd + Bp + Bq)$ bytes in fp32. PyTorch lets us watch: inside `saved_tensors_hooks(pack, unpack)` it calls `pack` with every tensor it puts
+# aside and keeps what `pack` returns; `unpack` gives it back in the backward pass. Here `pack` only looks:
+
+
+# %%
+def look(tensor: Tensor) -> Tensor:
+    print(f"kept: shape {tuple(tensor.shape)}, {tensor.dtype}")
+    return tensor
+
+
+a, m = torch.ones(4, 3), torch.ones(3, 2, requires_grad=True)
+with torch.autograd.graph.saved_tensors_hooks(look, lambda tensor: tensor):
+    out = (a @ m).tanh()
+
+# %% [markdown]
+# The product keeps its input, and tanh its result. How many bytes are that? A tensor is a *view*: a shape on top of a **storage**, the memory itself. Two views
+# may share one storage, and a small view keeps a large storage alive:
+
+# %%
+rows = torch.zeros(1000, 4)
+for name, view in {
+    "rows": rows,
+    "rows.T": rows.T,
+    "rows[990:]": rows[990:],
+    "a copy of it": rows[990:].clone(),
+}.items():
+    storage = view.untyped_storage()
+    same = storage.data_ptr() == rows.untyped_storage().data_ptr()
+    print(
+        f"{name:13} shows {view.nbytes:6,} bytes, its storage has {storage.nbytes():6,}; the same memory as rows: {same}"
+    )
+
+# %% [markdown]
 # ### Exercise 10 · Measure it  (3 points · 8 min · ●●)
 #
 # `forward` is a function of nothing that runs a forward pass. Run it, and return how many bytes autograd keeps for its backward pass. Count every
-# piece of memory once, in full, even if several saved tensors are views of it or of a part of it; leave out the `parameters`, which are there anyway.
+# storage once, in full, even if several saved tensors are views of it or of a part of it; leave out the storages of the `parameters`, which are there anyway.
+
 
 # %% exercise="saved_bytes"
 def saved_bytes(forward, parameters: list[Tensor]) -> int:
@@ -855,6 +912,57 @@ explore(figures.saved_for_backward, batch=Log(1, 8192), width=Log(16, 1024))
 # 2022). How much it is for a transformer, and what recomputing costs, is the subject of notebook 14.
 
 # %% [markdown]
+# ## 10 · Train with it
+#
+# Does your engine really train? The smallest task that a line cannot solve: of two switches, answer $+1$ if exactly one is on and $-1$ otherwise. A network with four
+# hidden numbers, $\hat y = v \cdot \tanh(W x + b) + c$, has 17 parameters. A step of training is what you know by now: compute the loss of the batch, set all gradients to
+# 0, go backward once, and move each parameter a little against its gradient.
+
+# %%
+import random
+
+SWITCHES = {(-1.0, -1.0): -1.0, (-1.0, 1.0): 1.0, (1.0, -1.0): 1.0, (1.0, 1.0): -1.0}
+
+
+def train(number: type, steps: int = 101, rate: float = 0.1) -> tuple[list[float], dict[tuple[float, float], float]]:
+    """The loss at each step, and the answers after the last; all numbers of the network are of this type."""
+    generator = random.Random(0)
+    hidden = [[number(generator.gauss(0, 1)) for _ in range(3)] for _ in range(4)]
+    v, c = [number(generator.gauss(0, 1)) for _ in range(4)], number(0.0)
+    parameters = [c, *v, *(parameter for row in hidden for parameter in row)]
+    losses = []
+    for _ in range(steps):
+        loss, answers = number(0.0), {}
+        for (left, right), wanted in SWITCHES.items():
+            answer = c
+            for weight, (w_left, w_right, b) in zip(v, hidden, strict=True):
+                answer = answer + weight * (w_left * left + w_right * right + b).tanh()
+            answers[left, right] = answer.data
+            loss = loss + (answer - wanted) ** 2 * 0.25
+        for parameter in parameters:
+            parameter.grad = 0.0
+        loss.backward()
+        for parameter in parameters:
+            parameter.data -= rate * parameter.grad
+        losses.append(loss.data)
+    return losses, answers
+
+
+try:
+    losses, answers = train(Value)
+    print("with your Value")
+except NotImplementedError:
+    losses, answers = train(autograd.Value)
+    print("with the course's Value, until yours is there")
+for step in (0, 10, 30, 100):
+    print(f"step {step:3}: loss {losses[step]:.4f}")
+for switches, answer in answers.items():
+    print(f"{switches}: {answer:+.2f}, wanted {SWITCHES[switches]:+.0f}")
+
+# %% [markdown]
+# Nothing in this loop knows the formula of the network. Another layer, another loss, a billion parameters: the graph is longer, and the loop stays the same.
+
+# %% [markdown]
 # ## What to keep
 #
 # | question | answer |
@@ -868,6 +976,20 @@ explore(figures.saved_for_backward, batch=Log(1, 8192), width=Log(16, 1024))
 # | where is the $1/B$? | in the loss, once; everything behind inherits it |
 # | backward of LayerNorm? | $\frac1s(g - \operatorname{mean}(g) - \hat x \operatorname{mean}(g \hat x))$ |
 # | what must be kept? | what the local derivatives need: inputs of products, results of sigmoid, tanh and exp |
+#
+# ### Slips
+#
+# Seven from lecture notes on this subject, each a line that looks right. Which ones would you have caught?
+#
+# | it says | but |
+# | --- | --- |
+# | "the loss is $-\log p$, that is $(\hat y - y)^2$" | for a Gaussian, and only up to a factor and a constant (section 1) |
+# | backward, the steps of $y(x)$; $u(y), v(y)$; $L(u, v)$ are numbered (3), (2), (3) | the last one undoes (1) |
+# | a loop over `A.shape[0]`, where the node `A` has the fields `value` and `grad` | it is `A.value.shape[0]` |
+# | $\phi'\big((Wz)_{di}\big)$ in the gradient of $\phi(zW)$ | $zW$ has no index $i$; its last axis is $J$ long |
+# | 5, not 4, times $BIJ$ for the backward pass of $\phi(zW)$ | $\phi'$ multiplies $B \times J$ entries, which is no third product |
+# | a "linear neural network", with $z = \sigma(h)$ | with $\sigma$ it is not linear, and $\sigma'(h)$ belongs in the way back |
+# | "store $h$, $z$ and $\hat y$" | without the input $x$ there is no $dW_1$; and $h$ is not needed |
 #
 # ## Check yourself
 #
@@ -915,4 +1037,5 @@ assert round((2.1**3 - 1.9**3) / 0.2, 9) == 12.01 and round((2.1**3 - 8) / 0.1, 
 assert [f"{eps ** (1 / 3):.0e}" for eps in (2.0**-52, 2.0**-23)] == ["6e-06", "5e-03"]
 assert torch.tensor(1.1) + 5.9e-8 == torch.tensor(1.1) != torch.tensor(1.1) + 6.1e-8
 assert 4 * 64 * 128 * 32 + 2 * 64 * 128 * 128 == 3_145_728 < 4 * 64 * 128 * (32 + 128)
-assert (3 * 2 * 2, 3 * 5 * 2) == (12, 30)  # B·K·K steps of the notes' loop, B·D·K of the right one
+assert 4 * 3 + 4 + 1 == 17 and losses[-1] < 1e-3 < 2 < losses[0]
+assert (3 * 2 * 2, 3 * 5 * 2) == (12, 30)  # B·K·K steps of the loop in section 6, B·D·K of the right one

@@ -9,7 +9,7 @@
 # **You will be able to**
 #
 # - count the FLOPs of a product, a model, a training step and a written text, exactly;
-# - say what the rule of 6·N·D leaves out, and when that matters;
+# - say what the rule of 6·N·T leaves out, and when that matters;
 # - turn FLOPs into days, GPU-hours and money, and a stopwatch into MFU, without falling for the wrong peak.
 #
 # **You need** matrix products and `einsum` (notebook 02), and what a transformer is made of (12). No GPU.
@@ -57,7 +57,7 @@ start("15-flops")
 predict("flops_or_rate")
 
 # %% [markdown]
-# > **Spot the slip.** A set of notes lists "H100: 1979 teraFLOPs". As an amount it says nothing. The rate, 1979 TFLOP/s, is printed on
+# > **Spot the slip.** "H100: 1979 teraFLOPs." As an amount it says nothing. The rate, 1979 TFLOP/s, is printed on
 # > the data sheet, and comes with an asterisk: it holds for matrices in which two of every four weights are zero (*sparse*). Nobody
 # > trains with those. The *dense* rate is half: 989.4 TFLOP/s.
 #
@@ -82,24 +82,18 @@ for i in range(2):
         for j in range(3):
             result[i, k] += x[i, j] * w[j, k]
             operations += 2  # a multiplication and an addition
-print(f"the same as x @ w: {torch.equal(result, x @ w)};  operations: {operations} = 2 · 2 · 3 · 4")
+print(f"the same as x @ w: {torch.equal(result, x @ w)};  operations: {operations}")
 
 # %% [markdown]
-# Every combination of $i$, $j$ and $k$ is visited once. So the product of an $m \times k$ and a $k \times n$ matrix takes
+# Every combination of $i$, $j$ and $k$ is visited once.
 #
-# $$2 \cdot m \cdot k \cdot n \quad\text{FLOPs.}$$
-#
-# (To be pedantic: $k$ products need only $k-1$ additions, $(2k-1)\,m\,n$ in all. With $k$ in the thousands nobody cares, and a machine
-# starts from zero anyway.) Move the sizes. The cubes are the combinations:
-
-# %%
-explore(figures.matmul_cube, m=(1, 8), k=(1, 8), n=(1, 8))
-
-# %% [markdown]
 # ### Exercise 1 · A matrix product  (1 point · 3 min · ●)
 #
-# Return the FLOPs of an $m \times k$ times a $k \times n$ matrix. One of the checks is the example of the notes: 16,384 points with
+# Return the FLOPs of an $m \times k$ times a $k \times n$ matrix, counted as the loop counts. One of the checks has 16,384 points with
 # 32,768 features each, mapped to 8192 outputs.
+#
+# One rule for this whole notebook: torch can count FLOPs itself (`torch.utils.flop_counter`), and the checks compare with it. Your
+# answers do without.
 
 # %% exercise="matmul_flops"
 def matmul_flops(m: int, k: int, n: int) -> int:
@@ -114,6 +108,17 @@ check(matmul_flops)
 ### BEGIN HIDDEN TESTS
 check(matmul_flops, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# So the product of an $m \times k$ and a $k \times n$ matrix takes
+#
+# $$2 \cdot m \cdot k \cdot n \quad\text{FLOPs.}$$
+#
+# (To be pedantic: $k$ products need only $k-1$ additions, $(2k-1)\,m\,n$ in all. With $k$ in the thousands nobody cares, and a machine
+# starts from zero anyway.) Move the sizes. The cubes are the combinations:
+
+# %%
+explore(figures.matmul_cube, m=(1, 8), k=(1, 8), n=(1, 8))
 
 # %% [markdown]
 # ### And everything else?
@@ -192,7 +197,8 @@ predict("twice_as_wide")
 # $$\text{forward} \approx 2 \cdot \text{tokens} \cdot N.$$
 #
 # Now without the "≈". Take $B$ texts of $S$ tokens, a model of width $D$ with $L$ layers, a feed-forward layer of width $F = E \cdot D$,
-# and $V$ tokens in the vocabulary. Every layer does this:
+# and a vocabulary of $V$. (These letters keep their meaning to the end. $N$ are parameters, and $T$ all tokens of a training run or of a
+# text that is written.) Every layer does this:
 #
 # | part | product | FLOPs per layer |
 # | --- | --- | --- |
@@ -210,7 +216,7 @@ predict("twice_as_wide")
 predict("head_share")
 
 # %% [markdown]
-# > **Spot the slip.** Another set of notes counts $3\,\big(b\,l\,(24 s h^2 + 4 s^2 h) + 4\,b s v h\big)$ for forward and backward, with
+# > **Spot the slip.** One can read $3\,\big(b\,l\,(24 s h^2 + 4 s^2 h) + 4\,b s v h\big)$ for forward and backward, with
 # > width $h$, $l$ layers and a vocabulary of $v$. The layers are right: with $E = 4$ our table adds up to $24\,BSD^2 + 4\,BS^2D$. The
 # > vocabulary is not. The logits are one product, $2\,bsvh$. The other $2\,bsvh$ would be the embedding as a product with one-hot
 # > vectors, and it is a *look-up*. For GPT-3 that is 0.69 % in place of 0.34 %; for GPT-2 small 43 % in place of 27 %.
@@ -278,13 +284,13 @@ explore(figures.flops_by_part, length=Log(128, 131072), pairs=["all", "visible"]
 # With `visible`, only pairs that the causal mask lets through count. Fused kernels skip the others, nearly (Dao, 2023, §3.1), so *time*
 # is closer to that; published FLOPs mostly count all pairs. When you compare two numbers, ask which.
 #
-# On $T$ devices with tensor parallelism each does a $T$-th of these FLOPs. (Sequence parallelism, often named in the same breath, divides
-# activations and not one weight.)
+# On eight devices with tensor parallelism each does an eighth of these FLOPs. (Sequence parallelism, often named in the same breath,
+# divides activations and not one weight.)
 
 # %% [markdown]
 # ## 5 · The way back
 #
-# Two layers and a loss: $h_1 = x w_1$, $h_2 = h_1 w_2$, with $x$ of shape $(B, D)$, $w_1$ of $(D, D)$ and $w_2$ of $(D, K)$. Forward is
+# Two layers and a loss: $h_1 = x w_1$, $h_2 = h_1 w_2$, with $B$ rows in $x$ of shape $(B, D)$, $w_1$ of $(D, D)$ and $w_2$ of $(D, K)$. Forward is
 # easy by now: $2BD^2 + 2BDK$. And back?
 
 # %%
@@ -299,9 +305,8 @@ predict("two_layers_back")
 # twice the forward, with one exception: nobody needs the gradient of something that is not learned and has nothing learned before it. For
 # the first layer on raw data, $dx$ is left out.
 #
-# > **Spot the slip.** A set of notes looks at the loop for $w_2$ below, sees "4 operations in three nested loops", and concludes: $4BDK$
-# > for one weight matrix, and "the same applies" to $w_1$, $4BD^2$. Then it prints the loop. The count and the loop are both wrong. Let us run it as printed,
-# > with $B=3$, $D=5$, $K=2$:
+# > **Spot the slip.** Somebody writes $dw_2$ as a loop, the first one below, sees "4 operations in three nested loops", and concludes:
+# > $4BDK$ for one weight matrix. The count and the loop are both wrong. Let us run it, with $B=3$, $D=5$, $K=2$:
 
 # %%
 torch.manual_seed(0)
@@ -329,9 +334,8 @@ print(f"corrected:  {B * D * K} steps, equal to h1ᵀ dh2: {torch.allclose(right
 # The corrected loop makes $2BDK$ operations, a multiplication and an addition per step. That is $dw_2$ alone. The other $2BDK$ belong to
 # $dh_1 = dh_2\,w_2^\top$, which the loop does not show; and $x$ needs no gradient, so $w_1$ costs $2BD^2$ and not $4BD^2$.
 #
-# A second slip, from another set: with an activation in between, $z' = \varphi(z w)$, it counts $5DIJ$ for the way back, "slightly more
-# than double": one $DIJ$ for the "broadcasted multiply" of the incoming gradient with $\varphi'$. But both have the shape $(D, J)$ (and
-# so the index of $\varphi'$ is $j$, not $i$ as printed). Multiplying them is element-wise, $DJ$ operations. What is left is $4DIJ$:
+# An activation in between, $h_1 = \varphi(x w_1)$, changes nothing: the incoming gradient and $\varphi'$ have the same shape, and
+# multiplying them is element-wise:
 
 # %%
 x, w = (torch.empty(*shape, device="meta", requires_grad=True) for shape in ((64, 256), (256, 256)))
@@ -370,14 +374,14 @@ explore(figures.backward_bars, batch=Log(1, 1024), width=Log(16, 4096), outputs=
 # weights that are frozen have no $dw$, but the gradient still passes through them.
 
 # %% [markdown]
-# ## 6 · Six N D
+# ## 6 · Six N T
 #
-# Forward 2, backward 4. So training a model of $N$ parameters on $D$ tokens takes
+# Forward 2, backward 4. So training a model of $N$ parameters on $T$ tokens takes
 #
-# $$C \approx 6 \cdot N \cdot D \quad\text{FLOPs}$$
+# $$C \approx 6 \cdot N \cdot T \quad\text{FLOPs}$$
 #
-# (Kaplan et al., 2020, §2.1; be warned that $D$ means tokens here, and width elsewhere). It is the most useful line of this notebook.
-# What does it give?
+# (Kaplan et al., 2020, §2.1). Papers call it $6ND$, with $D$ for the tokens, as in *data*; here $D$ is the width. It is the most useful
+# line of this notebook. What does it give?
 
 # %%
 for name, tokens in (("gpt-3", 300e9), ("llama-3-8b", 15e12), ("llama-3.1-405b", 15.6e12)):
@@ -385,9 +389,11 @@ for name, tokens in (("gpt-3", 300e9), ("llama-3-8b", 15e12), ("llama-3.1-405b",
     print(f"{name:15}  6 · {N / 1e9:6.1f}e9 · {tokens:.3g} = {six_n_d(N, int(tokens)):.2e} FLOPs")
 
 # %% [markdown]
-# The first is what Brown et al. (2020, appendix D) report, 3.14e23; the last is what Grattafiori et al. (2024) do, 3.8e25. (One set of
-# notes states the rule as "FLOPs = 6 · B · parameters" for *any* network on $B$ points. You know the exception: 6 becomes less where the
-# input has no gradient.)
+# The first is what Brown et al. (2020, appendix D) report, 3.14e23; the last is what Grattafiori et al. (2024) do, 3.8e25.
+#
+# In a **mixture of experts** a token passes only some of the feed-forward layers. What it does not pass costs it no FLOP, so $N$ are the
+# *active* parameters: 37 billion of DeepSeek-V3's 671 (DeepSeek-AI, 2024). On 14.8 trillion tokens that is 3.3e24 FLOPs, a twelfth of
+# Llama 3.1 405B's. In memory all 671 billion have to be (notebook 14).
 #
 # ### The table behind it
 #
@@ -396,20 +402,16 @@ for name, tokens in (("gpt-3", 300e9), ("llama-3-8b", 15e12), ("llama-3.1-405b",
 #
 # | row | parameters | forward FLOPs per token |
 # | --- | --- | --- |
-# | `embed` | $(n_{vocab} + n_{ctx})\,d$ | $4d$ |
-# | `qkv` | $layers \cdot d \cdot 3\,d_{attn}$ | $2 \cdot layers \cdot d \cdot 3\,d_{attn}$ |
-# | `mask` | – | $2 \cdot layers \cdot n_{ctx} \cdot d_{attn}$ |
-# | `project` | $layers \cdot d_{attn} \cdot d$ | $2 \cdot layers \cdot d_{attn} \cdot d$ |
-# | `ffn` | $layers \cdot 2\,d \cdot d_{ff}$ | $2 \cdot layers \cdot 2\,d \cdot d_{ff}$ |
-# | `de-embed` | – | $2 \cdot d \cdot n_{vocab}$ |
-# | `total` | $N = 2\,d \cdot layers \cdot (2\,d_{attn} + d_{ff})$ | $2N + 2 \cdot layers \cdot n_{ctx} \cdot d_{attn}$ |
+# | `embed` | a vector of $d$ for each of $n_{vocab}$ tokens and $n_{ctx}$ positions | $4d$: a look-up and an addition, and nobody minds the 4 |
+# | `qkv` | in each layer three matrices from $d$ to $d_{attn}$ | 2 per parameter |
+# | `mask` | none | scores and values, for the keys that a query sees on average |
+# | `project` | in each layer one matrix from $d_{attn}$ to $d$ | 2 per parameter |
+# | `ffn` | in each layer one from $d$ to $d_{ff}$, one back | 2 per parameter |
+# | `de-embed` | none: the head uses the embedding's | 2 per weight of the head |
+# | `total` | all but the two ends | all but the two ends |
 #
-# The total leaves out both ends, embedding and de-embedding. The head uses the embedding's weights, so it has no parameters of its own.
-#
-# > **Spot the slip.** Notes that explain this table go wrong three times. (1) "`qkv`: 3 matrices per token". Per *layer*: all tokens
-# > share them. (2) The $4d$ of `embed` would be two products with one-hot vectors, "$2d$ each". Such a product takes
-# > $2 \cdot n_{vocab} \cdot d$; a look-up and an addition take about $d$, and nobody minds the 4. (3) `mask` is said to be $QK^\top$
-# > alone, with $A V$ "disregarded". Count with a causal mask:
+# > **Spot the slip.** In the paper `mask` is $2 \cdot n_{ctx} \cdot d_{attn}$ per layer, and one can read that this is $QK^\top$ alone,
+# > with $A V$ "disregarded". Count with a causal mask:
 
 # %%
 context, width = 2048, 1600
@@ -453,13 +455,16 @@ check(kaplan_table, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# The last row, `total`, is what scaling laws call model size and compute: $N = 2\,d \cdot layers \cdot (2\,d_{attn} + d_{ff})$
+# parameters, and $2N + 2 \cdot layers \cdot n_{ctx} \cdot d_{attn}$ FLOPs per token.
+#
 # When may one forget `mask`? With $d_{attn} = d$ and $d_{ff} = 4d$ we have $2N = 24 \cdot layers \cdot d^2$, so `mask` is
 # $n_{ctx} / (12\,d)$ of it: more than ten per cent once the context is longer than $1.2\,d$. For GPT-3, 2048 tokens and $d = 12{,}288$,
 # it is 1.4 %.
 #
 # ### How good is the rule?
 #
-# Hoffmann et al. (2022, appendix F) counted every product of their Chinchilla models and found 6·N·D close enough. Here are all decoders
+# Hoffmann et al. (2022, appendix F) counted every product of their Chinchilla models and found 6·N·T close enough. Here are all decoders
 # of the zoo. What $N$ is matters as much as the rule: try all three.
 
 # %%
@@ -473,13 +478,8 @@ explore(figures.six_n_gap, length=Log(128, 131072), N=["all parameters", "layers
 # %% [markdown]
 # ## 7 · A training step, to the last digit
 #
-# Add up the table of section 4 with $F = E \cdot D$, take it three times, and the layers make
-#
-# $$12 \cdot B D L S \cdot \big(S + (2 + E)\,D\big), \qquad\text{and the head}\qquad 6 \cdot B S D V.$$
-#
-# These are the **model FLOPs** of a step: what has to be computed, whatever the implementation does. Take $D \gg S$, and
-# $12 (2 + E) L D^2$ is six times the weights of the layers: the rule of 6·N·D is the first term, and the correction is of the order
-# $S/D$.
+# Add up the table of section 4, and think of the way back. What comes out are the **model FLOPs** of a step: what has to be computed,
+# whatever the implementation does.
 #
 # ### Exercise 6 · Model FLOPs  (3 points · 7 min · ●●)
 #
@@ -502,14 +502,21 @@ check(model_flops, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# With $F = E \cdot D$ the layers make
+#
+# $$12 \cdot B D L S \cdot \big(S + (2 + E)\,D\big), \qquad\text{and the head}\qquad 6 \cdot B S D V.$$
+#
+# Take $D \gg S$, and $12 (2 + E) L D^2$ is six times the weights of the layers: the rule of 6·N·T is the first term, and the correction
+# is of the order $S/D$.
+#
 # ### When does the square matter?
 
 # %%
 predict("as_long_as_wide")
 
 # %% [markdown]
-# "Attention is quadratic" is true and says little: what matters is how large the factor is. Notes like to say that attention is
-# negligible for $S \lesssim D$.
+# "Attention is quadratic" is true and says little: what matters is how large the factor is. One often reads that attention is negligible
+# for $S \lesssim D$.
 #
 # ### Exercise 7 · Attention's share  (2 points · 5 min · ●●)
 #
@@ -558,7 +565,7 @@ explore(figures.recompute_bars, model=["gpt-2", "llama-3-8b", "gpt-3"], length=L
 #
 # We can answer the question from the start. Before you do, look at how a whole fleet's work is put together:
 #
-# $$\underbrace{\text{GPUs} \cdot \text{peak} \cdot \text{MFU}}_{\text{model FLOP/s}} \cdot \;\text{time} \;=\; 6 \cdot N \cdot \text{tokens}$$
+# $$\underbrace{\text{GPUs} \cdot \text{peak} \cdot \text{MFU}}_{\text{model FLOP/s}} \cdot \;\text{time} \;=\; 6 \cdot N \cdot T$$
 #
 # **MFU** is the share of the peak that becomes model FLOPs; section 10 measures it. The recipe in five steps: (1) the FLOPs in all; (2)
 # the peak of a GPU, in the right format, dense; (3) MFU; (4) the FLOPs of all GPUs on one day, 86,400 s; (5) divide.
@@ -585,7 +592,7 @@ predict("more_gpus")
 # %% [markdown]
 # ### Exercise 9 · GPU-hours  (2 points · 5 min · ●)
 #
-# What is paid for is hours of *one* GPU, times their number. Return the GPU-hours of a training run by 6·N·D; `peak` is that of one GPU,
+# What is paid for is hours of *one* GPU, times their number. Return the GPU-hours of a training run by 6·N·T; `peak` is that of one GPU,
 # dense, in FLOP/s. Raise `ValueError` unless $0 < \text{mfu} \le 1$.
 
 # %% exercise="gpu_hours"
@@ -605,7 +612,7 @@ check(gpu_hours, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# A reality check. Touvron et al. (2023, table 15) report 82,432 A100-hours for LLaMA 7B on a trillion tokens. With 6·N·D that is an MFU
+# A reality check. Touvron et al. (2023, table 15) report 82,432 A100-hours for LLaMA 7B on a trillion tokens. With 6·N·T that is an MFU
 # of 0.44, right where good runs lie. And GPT-3, at an MFU of 0.4, would be 29,100 GPU-days on A100s or 9,200 on H100s.
 #
 # Here is a whole budget, with models of the zoo and GPUs of the table. It counts scores and values, too. Which costs more: ten times the
@@ -617,7 +624,7 @@ explore(
     model=[entry.name for entry in all_models() if isinstance(entry.config, TransformerConfig)],
     accelerator=[chip.name for chip in all_accelerators() if {"bf16", "fp16"} & set(chip.peaks)],
     gpus=Log(1, 65536),
-    tokens_in_billions=Log(1, 32768),
+    tokens_in_billions=[1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 15_000, 30_000],
     mfu=(0.05, 0.7, 0.01),
     dollars_per_gpu_hour=(0.5, 10.0, 0.1),
 )
@@ -638,12 +645,7 @@ print(f"a month of 64 H100s at MFU 0.4 takes a model of 1B parameters through {t
 explore(figures.training_landmarks, accelerator=["a100-sxm-80gb", "h100-sxm", "b200"], gpus=Log(1, 65536), mfu=(0.05, 0.7, 0.01))
 
 # %% [markdown]
-# GPT-4 is drawn differently, because 2e25 is a guess from outside; notes often print it like a fact. Here are the other worked examples
-# of the notes, computed again. The last one is section 10's:
-
-# %%
-for example in training_examples():
-    print(f"{example.name:42}  notes: {example.published:15}  computed: {example}")
+# GPT-4 is drawn differently, because 2e25 is a guess from outside, although it is often printed like a fact.
 
 # %% [markdown]
 # ## 9 · Writing a text
@@ -659,9 +661,8 @@ for example in training_examples():
 predict("writing_a_text")
 
 # %% [markdown]
-# > **Spot the slip.** Notes sum this up as "quadratic runtime, linear memory", add that $d$ is "often larger than $T$", so that time is
-# > dominated by "the $O(td^2)$ portion", and that memory is "at most $O(T)$". The portion is $O(Td^2)$: $t$ was the index of the sum. The
-# > cache takes $O(T d)$ *per layer*, and all of it has a factor $L$. And two matrices per feed-forward layer are three with SwiGLU.
+# > **Spot the slip.** "Quadratic runtime, linear memory: at most $O(T)$." The cache takes $O(T d)$ *per layer*, and all of it has a
+# > factor $L$. And the quadratic part is rarely the large one.
 #
 # Without a cache, step $t$ reads all $t$ tokens again: $24\,t\,d^2 + 4\,t^2 d$ per layer.
 
@@ -708,8 +709,8 @@ check(generation_flops, hidden=True)
 # %% [markdown]
 # ## 10 · How much of the peak?
 #
-# **Model FLOPs utilisation** is model FLOP/s achieved, divided by the peak (Chowdhery et al., 2022). So take a stopwatch. A set of notes
-# does it like this:
+# **Model FLOPs utilisation** is model FLOP/s achieved, divided by the peak (Chowdhery et al., 2022). So take a stopwatch, perhaps like
+# this:
 #
 # ```python
 # def run():
@@ -767,13 +768,9 @@ explore(figures.utilisation_by_peak, tflops=(10, 1200, 10), accelerator=["a100-s
 #
 # Logs of training runs print tokens per second, $\tau$. Then
 #
-# $$\text{MFU} = \frac{(F / BS) \cdot \tau}{\text{GPUs} \cdot \text{peak}}$$
-#
-# with $F$ the model FLOPs of a *step* on $B$ texts of $S$ tokens, and so $F/BS$, about $6N$, those of a *token*.
-#
-# > **Spot the slip.** A set of notes prints $F \cdot \tau$ above the line, with the same $F$ "for the whole batch". Check the units:
-# > FLOPs per step times tokens per second. For a 7B model at $10^5$ tokens per second on 32 A100s, in batches of 32 texts of 2048, that
-# > is an MFU of 27,569.
+# > **Spot the slip.** With $C$ the model FLOPs of a *step* on $B$ texts of $S$ tokens, one can read
+# > $\text{MFU} = C \cdot \tau / (\text{GPUs} \cdot \text{peak})$. Check the units: FLOPs per step times tokens per second. For a 7B model
+# > at $10^5$ tokens per second on 32 A100s, in batches of 32 texts of 2048, that is an MFU of 27,569.
 #
 # ### Exercise 11 · MFU  (3 points · 6 min · ●●)
 #
@@ -798,6 +795,8 @@ check(mfu, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# What belongs above the line are the FLOPs of a *token*, $C / BS$, about $6N$.
+#
 # **In real models.** From what papers say about speed, MFU can be computed again:
 
 # %%
@@ -816,6 +815,22 @@ print(f"LLaMA 65B, 380 tokens/s on each of 2048 A100s:  {share:.1%}")
 # to gain, and notebook 19 shows where.
 
 # %% [markdown]
+# ## Slips
+#
+# This course began with other people's notes, whose figures it computes again. You may meet them elsewhere, so here are the ones on
+# training time, beside what comes out:
+
+# %%
+for example in training_examples():
+    print(f"{example.name:42}  notes: {example.published:15}  computed: {example}")
+
+# %% [markdown]
+# And what was wrong in words: the way back of a layer with an activation takes "$5BIJ$, slightly more than double" (the fifth is
+# element-wise, and $4BIJ$ is left); the first layer on raw data takes $4BD^2$ (its input needs no gradient, so $2BD^2$); "FLOPs = 6 · B ·
+# parameters" holds for any network on $B$ points (less where the input has no gradient); Kaplan's `qkv` are "3 matrices per token" (per
+# layer: all tokens share them), and his $4d$ of `embed` are two products with one-hot vectors (each would take $2\,n_{vocab}\,d$); with a
+# cache, time is dominated by "the $O(td^2)$ portion" (it is $O(Td^2)$, and $t$ was the index of the sum).
+#
 # ## What to keep
 #
 # | question | answer |
@@ -823,7 +838,7 @@ print(f"LLaMA 65B, 380 tokens/s on each of 2048 A100s:  {share:.1%}")
 # | what does a product take? | $2mkn$; in general 2 times the product of all axes, each once |
 # | a forward pass? | $2 \cdot \text{tokens} \cdot N$, and $4\,B S^2 D$ per layer for scores and values |
 # | a backward pass? | twice the forward; less only if the input needs no gradient |
-# | training? | $6 \cdot N \cdot \text{tokens}$; exactly $12BDLS(S + (2+E)D) + 6BSDV$ |
+# | training? | $6 \cdot N \cdot T$ on $T$ tokens, with the active parameters; exactly $12BDLS(S + (2+E)D) + 6BSDV$ |
 # | when does attention's square matter? | half of a layer at $S = 6D$, a seventh at $S = D$ |
 # | what is computed twice? | hardware FLOPs: with whole blocks 8 for 6 |
 # | how many days? | FLOPs / (GPUs · dense peak · MFU · 86,400) |
@@ -885,6 +900,7 @@ small = find_model("gpt-2").decoder
 assert counted_flops(small, 1, 64, backward=True)["backward"] == 2 * counted_flops(small, 1, 64).total
 assert f"{six_n_d(count_parameters(find_model('gpt-3').config).total, 300 * 10**9):.2e}" == "3.14e+23"
 assert f"{six_n_d(count_parameters(find_model('llama-3.1-405b').config).total, 156 * 10**11):.1e}" == "3.8e+25"
+assert f"{six_n_d(37 * 10**9, 148 * 10**11):.1e}" == "3.3e+24" and round(3.8e25 / 3.29e24) == 12
 table = kaplan_forward(find_model("gpt-3").decoder, 2048)
 assert f"{table['mask'] / (table['qkv'] + table['project'] + table['feed-forward']):.1%}" == "1.4%"
 assert [6 * width for width in (768, 4096, 12_288)] == [4608, 24_576, 73_728]

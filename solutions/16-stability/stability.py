@@ -325,7 +325,7 @@ predict("ten_on_top")
 #
 # ### Exercise 3 · z-loss and its gradient  (4 points · 10 min · ●●●)
 #
-# `logits` is `(n, v)`, `targets` is `(n,)`. Return the mean of $L$ over the $n$ tokens, and its gradient with respect to the logits, both in the dtype of the logits. Find the gradient by hand: autograd is not allowed, the functions of `torch` and `F` are. It must bear logits of 200.
+# `logits` is `(n, v)`, `targets` is `(n,)`. Return the mean of $L$ over the $n$ tokens, and its gradient with respect to the logits, both in the dtype of the logits. Find the gradient by hand: autograd is not allowed, the functions of `torch` and `nn.functional` are. It must bear logits of 200.
 
 
 # %% exercise="z_loss"

@@ -3,7 +3,7 @@
 #
 # **90 min · 10 exercises · 27 points**
 #
-# Two people time the same product on the same GPU. One finds 0.01 ms, the other 4 ms. Both have a clock that works. This notebook is
+# Two people time the same product on the same GPU, and one finds it hundreds of times as fast as the other. Both have a clock that works. This notebook is
 # about the number you can trust, about what to compare it with, and about what to change when it is too large.
 #
 # **You will be able to**
@@ -15,7 +15,7 @@
 # **You need** FLOPs and MFU (notebook 15). No GPU: everything runs on whatever device is there. On a GPU the same cells show the GPU.
 #
 # Each exercise has a cell for your answer and a check below it. The checks use a simulated device, so nobody's busy machine costs a point.
-# Stuck? `hint("name_of_the_exercise")` gives a nudge; run it again for the next one.
+# Stuck? `hint("name_of_the_exercise")` gives a nudge; run it again for the next one. An answer does without the package `lmcourse`, which has stopwatches and peaks of its own.
 
 # %%
 import math
@@ -141,8 +141,8 @@ check(time_it, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# `lmcourse.accounting.timing` has a stopwatch like yours. It also holds the garbage collector off, and on a CUDA GPU reads the GPU's own clock between two events in its queue, so that launching is not in the
-# time. Let us meet your device. On a CPU we use a single core from here on: threads that wait for each other on a busy machine would be all that we measure. (Cells like the next one show a clock or a name, so on your machine they say something else than here.)
+# `lmcourse.accounting.timing` has a stopwatch like yours. It also holds the garbage collector off, and on a CUDA GPU reads the GPU's own clock between two events in its queue. (If the GPU gets to the first event before the
+# kernel is launched, it waits for the launch, and that wait is in the time: repeat a tiny kernel many times between the events.) Let us meet your device. On a CPU we use a single core from here on: threads that wait for each other on a busy machine would be all that we measure. (Cells like the next one show a clock or a name, so on your machine they say something else than here.)
 
 # %% tags=["nbval-ignore-output", "because it shows the device and a measured time"]
 device = best_device()
@@ -173,7 +173,7 @@ print(f"512 × 512 in fp32: {product.median * 1e6:,.0f} µs ({low * 1e6:,.0f} to
 #
 # ### Exercise 2 · The peak, measured  (3 points · 6 min · ●●)
 #
-# `seconds` maps a width $n$ to the times of runs of a product of two $n \times n$ matrices: `{512: [0.011, 0.009], 1024: [0.08]}`. Return the highest FLOP/s. If nothing was measured, raise `ValueError`.
+# `seconds` maps a width $n$ to the times of runs of a product of two $n \times n$ matrices: `{512: [0.011, 0.009], 1024: [0.08]}`. Return the highest FLOP/s. A width without a time does not count; if nothing was measured at all, raise `ValueError`.
 
 
 # %% exercise="matmul_peak"
@@ -253,8 +253,7 @@ for name in ("v100-sxm", "v100s", "a100-40gb", "a100-80gb", "h100"):
     print(f"{chip.title:26}{row}")
 
 # %% [markdown]
-# > **Spot the slip.** A set of notes prints this table with 1.6, 2.0 and 1.1 *TiB/s* for the two A100s and a V100, and ridges of 195, 156 and 118. Those are 312/1.6, 312/2.0 and 130/1.1, so they hold for *TB/s*. With TiB they would be 177, 142 and 107.
-# > The V100 of the notes is really a V100**S**, the PCIe card: 130 TFLOP/s and 1.1 TB/s. It has no bf16, although the column says so. And its link of 16 GB/s is PCIe; NVLink, as in the A100's row, would be 300.
+# Mind the unit: 312 TFLOP/s and 2.0 *TB/s* make a ridge of 156, but 2.0 *TiB/s* one of 142.
 #
 # ### Exercise 4 · The ridge point  (2 points · 5 min · ●)
 #
@@ -291,7 +290,7 @@ explore(figures.ridge_points, sparse=False, binary=False)
 explore(figures.transfer_time, parameters_in_billions=(1.0, 70.0, 1.0), bytes_each=[1, 2, 4])
 
 # %% [markdown]
-# Weights that lie in main memory (*offloading*) cost nearly half a second per pass over PCIe 4, for 4 ms of reading from an H100's own memory. The last row is why *fusing* and *tiling* pay: what stays on the chip between two operations need not
+# Weights that lie in main memory (*offloading*) cost nearly half a second per pass over PCIe 4, for 4 ms of reading from an H100's own memory. (The main memory itself is not to blame: eight channels of DDR4-3200 read at 205 GB/s.) The last row is why *fusing* and *tiling* pay: what stays on the chip between two operations need not
 # move at all. FlashAttention is that idea, applied to attention (Dao et al., 2022).
 
 # %% [markdown]
@@ -374,9 +373,7 @@ predict("one_token_more")
 #
 # $$I = \frac{2nD^2}{p\,(D^2 + 2nD)} = \frac{2}{p} \cdot \frac{nD}{2n + D}$$
 #
-# With $n = BS$ this is a formula of the notes, but for one thing.
-#
-# > **Spot the slip.** The notes print $\frac{1}{p} \cdot \frac{BS\,D}{2BS + D}$. A multiplication *and* an addition: the factor is 2. Then they call products "essentially always compute-bound". Check both for $D = 8192$ in bf16:
+# > **Spot the slip.** Lecture notes print $\frac{1}{p} \cdot \frac{nD}{2n + D}$ and call products "essentially always compute-bound". A multiplication *and* an addition: the factor is 2. And always? Look at $D = 8192$ in bf16:
 
 # %%
 for n in (1, 200, 2048, 4_000_000):
@@ -407,10 +404,10 @@ explore(figures.product_intensity, tokens=[1, 16, 162, 512, 4096, 65536, 1048576
 # %% [markdown]
 # Make the matrix narrow. With a width of 512 the highest intensity, $D/p = 256$, stays below an H100's ridge: no number of tokens makes it compute-bound.
 #
-# > **Spot the slip.** For whole models the notes say: training moves $O(N)$ bytes, so its intensity is $O(BS)$. That is the dashed line, and it holds while $BS$ is small beside $D$. Training is on the other side: with four million tokens in a batch and $D = 12{,}288$ the dashed line promises
+# > **Spot the slip.** "Training moves $O(N)$ bytes, so its intensity is $O(n)$, the tokens of a batch." That is the dashed line, and it holds while $n$ is small beside $D$. Training is on the other side: with four million tokens in a batch and $D = 12{,}288$ the dashed line promises
 # > four million FLOPs per byte, and there are 6135, about $D/2$. More tokens bring nothing more.
 #
-# Decoding is $O(B)$, as they say, but only for the weights. Each text reads its *own* keys and values: 1 FLOP per byte in bf16 if every head has its own, whatever the batch. Here are reading and writing, for all of Llama 3 8B, with texts of 2048 tokens:
+# Decoding is $O(B)$ for a batch of $B$ texts, but only for the weights. Each text reads its *own* keys and values: 1 FLOP per byte in bf16 if every head has its own, whatever the batch. Here are reading and writing, for all of Llama 3 8B, with texts of 2048 tokens:
 
 # %%
 llama = find_model("llama-3-8b").decoder
@@ -428,18 +425,12 @@ print(f"a cached key that 4 heads share: {decode_attention_intensity(4):.0f} FLO
 # %% [markdown]
 # ## 6 · Many small things
 #
-# An element-wise operation reads a number, does $C$ operations on it, and writes it back:
-#
-# $$I = \frac{C}{2p}$$
-#
-# > **Spot the slip.** The notes have $C/p$. They count the reading and forget the writing.
-#
-# ReLU in bf16: $1/4$. Even a GELU at 20 operations: 5. A residual sum reads *two* numbers and writes one, $1/6$. A LayerNorm or a softmax does some five operations per number, $5/4$ at best, if it reads its input only once. The ridge is 150 to 300. These all wait for memory, on every GPU there is. A faster chip does not help; moving
+# An element-wise operation reads a number, does $C$ operations on it, and writes it back. So ReLU in bf16 does 1 operation for 4 bytes, $1/4$. Even a GELU at 20 operations: 5. A residual sum reads *two* numbers and writes one, $1/6$. A LayerNorm or a softmax does some five operations per number, $5/4$ at best, if it reads its input only once. The ridge is 150 to 300. These all wait for memory, on every GPU there is. A faster chip does not help; moving
 # less does. **Fusing** means: one kernel that reads once, does everything, and writes once.
 #
 # ### Exercise 7 · One by one, or fused  (2 points · 5 min · ●●)
 #
-# `operations` holds how many operations each step of a chain does on every number, `size` the bytes of a number. Every kernel reads its input and writes its output; `fused` makes one kernel of all. Return FLOPs per byte. No operations: `ValueError`.
+# `operations` holds how many operations each step of a chain does on every number, `size` the bytes of a number. Every kernel reads its input and writes its output; `fused` makes one kernel of all. Return FLOPs per byte. An empty list is a `ValueError`.
 
 
 # %% exercise="chain_intensity"
@@ -459,15 +450,22 @@ check(chain_intensity)
 check(chain_intensity, hidden=True)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# For one kernel:
+#
+# $$I = \frac{C}{2p}$$
+#
+# (Not $C/p$: that would count the reading and forget the writing.) Back to whole models.
+
 # %%
 predict("free_flops")
 
 # %% [markdown]
-# The measurements are by Ivanov et al. (2021), *Data movement is all you need*. (A lecture dates it 2023. It appeared in 2020, and at MLSys in 2021.)
+# The measurements are by Ivanov et al. (2021), *Data movement is all you need*.
 #
 # ### Exercise 8 · If normalisation were free  (2 points · 4 min · ●)
 #
-# Normalisation takes 0.17 % of the FLOPs and 25.5 % of the time. Somebody invents one that takes no time at all. How many times as fast does the layer become?
+# Normalisation takes 0.17 % of the FLOPs and 25.5 % of the time. Somebody invents one that takes no time at all. How many times as fast does the layer become? (Two decimals are enough.)
 
 # %% exercise="free_norms"
 free_norms = None  # a number or formula in place of None
@@ -574,7 +572,7 @@ check(mfu_of_step, hidden=True)
 widths, batches, length = ((256, 1024, 2048), (1, 8, 64), 512) if on_gpu else ((64, 128, 256), (1, 4, 16), 64)
 shares = {}
 for width in widths:
-    config = modern(2, width, 4, length)
+    config = modern(2, width, max(4, width // 64), length)  # heads of at most 64: FlashAttention ends at 256
     for batch in batches:
         fast = StepSetup(batch, fused_optimizer=True, fused_attention=True, bf16=number == "bf16")
         step = make_training_step(config, fast, length, device)
@@ -640,6 +638,17 @@ for speedup in speedups:
 # | what can a change save at most? | its share of the *time* (Amdahl) |
 # | more than 100 %? | impossible: wrong GPU, wrong format, no synchronise |
 #
+# ### Slips
+#
+# Four more from lecture notes on this subject. Each looks right at a glance.
+#
+# | it says | but |
+# | --- | --- |
+# | bandwidths of 1.6, 2.0 and 1.1 *TiB/s*, and ridges of 195, 156 and 118 beside them | these are 312/1.6, 312/2.0 and 130/1.1, so they hold for *TB/s*; with TiB they would be 177, 142 and 107 |
+# | a V100 with 130 TFLOP/s in bf16 | that is a V100**S**, the PCIe card, and no V100 has bf16 |
+# | its link of 16 GB/s beside an A100's NVLink | 16 is PCIe; NVLink would be 300 |
+# | element-wise operations have the intensity $C/p$ | reading *and* writing: $C/(2p)$ |
+#
 # ## Check yourself
 #
 # 1. Your loop prints `loss.item()` after every step. Does its timing need a `synchronize`? And what does the line cost?
@@ -679,7 +688,7 @@ assert [round(peak / speed / tib) for peak, speed in ((312, 1.6), (312, 2.0), (1
 assert (v100s.peak("fp16"), v100s.link, a100_80.link) == (130e12, 32e9, 600e9) and "bf16" not in v100.peaks
 assert [round(v100.ridge("fp16")), round(h100.ridge("bf16"))] == [139, 295]
 assert round(h100.peak("bf16") / v100.peak("fp16")) == 8 and round(h100.bandwidth / v100.bandwidth, 1) == 3.7
-assert round(7e9 * 2 / 32e9, 1) == 0.4 and round(7e9 * 2 / h100.bandwidth * 1000) == 4
+assert round(8 * 3200e6 * 8 / 1e9) == 205 and round(7e9 * 2 / 32e9, 1) == 0.4 and round(7e9 * 2 / h100.bandwidth * 1000) == 4
 assert round(156 * 8192 / (8192 - 312)) == 162 and f"{((9.0 + 4 * 4.0) / 5 + 0.01) / 4.01:.2f}" == "1.25"
 assert [round(matmul_intensity(n, 8192, 8192), 1) for n in (200, 2048)] == [190.7, 1365.3]
 assert round(matmul_intensity(2**22, 12_288, 12_288)) == 6135

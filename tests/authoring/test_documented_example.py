@@ -71,7 +71,10 @@ def test_it_is_proved(tmp_path: Path) -> None:
     write_source(tmp_path, SOURCE, EXAMPLE)
     proof = prove(answer_cells([EXAMPLE], tmp_path))
     assert proof.proved, proof.to_json()
-    assert all(len(exercise.misconceptions) >= 3 for exercise in exercises_of(EXAMPLE))
+    assert proof.mutants
+    for exercise in exercises_of(EXAMPLE):
+        assert len(exercise.misconceptions) >= 3
+        assert len(exercise.variants) >= 3
 
 
 def test_the_report_is_the_one_it_shows() -> None:

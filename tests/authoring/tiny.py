@@ -17,11 +17,28 @@ double = Exercise(
     difficulty=1,
     reference=lambda x: 2 * x,
     cases=[case("three", 3.0)],
-    hidden_cases=lambda random: [case("any number", random.random())],
+    hidden_cases=lambda random: [case("any number", -1.5), case("any number", random.random())],
     hints=["Multiply."],
     forbid=["math.ldexp"],
 )
 half = value_exercise("half", points=1, minutes=2, difficulty=2, reference=lambda: 0.5)
+half.right_value("1 / 2", "0.25 + 0.25", "2**-1")
+
+
+@double.variant
+def times_two(x: float) -> float:
+    return 2 * x
+
+
+@double.variant
+def summed(x: float) -> float:
+    return sum([x, x])
+
+
+@double.variant
+def halved(x: float) -> float:
+    return x / 0.5
+
 
 EXERCISES = (double, half)
 PREDICTIONS = ()

@@ -86,7 +86,7 @@ def test_an_error_inside_a_library_is_told_at_the_line_that_called_it() -> None:
 def test_an_input_must_not_be_changed_in_place() -> None:
     report = report_on(lambda x: x.mul_(2))
     assert not report.passed
-    assert "it changes input 1 in place" in first_message(report)
+    assert "it changes input `x` in place" in first_message(report)
 
 
 def test_printing_and_warning_are_shown_and_go_nowhere_else(capfd: pytest.CaptureFixture[str]) -> None:

@@ -121,7 +121,7 @@ def test_inputs_of_a_script_must_not_be_changed() -> None:
             self.size = 1
 
     exercise = window(cases=[script("it", "w = Window(start)\nw.push(1.0)", start=[0.0])])
-    assert check_exercise(exercise, Window).cases[0].message == "it changes `start` in place: work on a copy"
+    assert check_exercise(exercise, Window).cases[0].message == "it changes input `start` in place: work on a copy"
 
 
 def test_rules_hold_for_classes() -> None:

@@ -108,6 +108,12 @@ def test_plain_values_are_copies_without_history() -> None:
     assert view.item() == 0
 
 
+def test_long_doubles_are_numbers_although_their_item_is_no_python_number() -> None:
+    plain = to_plain([np.longdouble(1.5), np.clongdouble(1 + 2j)])
+    assert plain == [1.5, 1 + 2j]
+    assert [type(value) for value in plain] == [float, complex]
+
+
 def test_what_is_no_plain_value_is_refused() -> None:
     with pytest.raises(NotPlainError, match="a function"):
         to_plain({"f": test_what_is_no_plain_value_is_refused})

@@ -81,6 +81,78 @@ def test_of_two_fitting_misconceptions_the_one_that_fits_the_passing_cases_too_i
         assert check_exercise(exercise, lambda x: x**2).diagnosis == "squares"
 
 
+def with_two(first: Callable[[Tensor], Any], second: Callable[[Tensor], Any], **changes: Any) -> Any:
+    exercise = doubling(**changes)
+    exercise.misconceptions.clear()
+    for wrong in (first, second):
+        exercise.misconception(wrong.__name__)(wrong)
+    return exercise
+
+
+def test_of_two_misconceptions_that_fit_alike_none_is_named() -> None:
+    def squares(x: Tensor) -> Tensor:
+        return x * x
+
+    def to_the_power(x: Tensor) -> Tensor:
+        return x**2
+
+    def cubes(x: Tensor) -> Tensor:
+        return x**3
+
+    assert check_exercise(with_two(squares, to_the_power), squares).diagnosis not in ("squares", "to_the_power")
+    assert check_exercise(with_two(squares, cubes), squares).diagnosis == "squares"
+
+
+def refuses(message: str, error: type[Exception] = ValueError) -> Callable[[Tensor], Tensor]:
+    def refuse(x: Tensor) -> Tensor:
+        if x[0] < 0:
+            raise error(message)
+        return 2 * x
+
+    return refuse
+
+
+@pytest.mark.parametrize(
+    ("answer", "named"),
+    [
+        (refuses("no negative numbers"), True),
+        (refuses("another message"), False),
+        (refuses("no negative numbers", TypeError), False),
+        (refuses("no negative numbers", type("SpecialError", (ValueError,), {})), False),
+    ],
+)
+def test_an_exception_names_a_misconception_by_its_class_and_its_message(
+    answer: Callable[[Tensor], Tensor], named: bool
+) -> None:
+    exercise = with_two(refuses("no negative numbers"), lambda x: x)
+    assert (check_exercise(exercise, answer).diagnosis == "refuse") is named
+
+
+def test_an_endless_loop_is_not_taken_for_a_slow_misconception() -> None:
+    def slow(x: Tensor) -> Tensor:
+        while x[0] < 0:
+            pass
+        return 2 * x
+
+    def endless(x: Tensor) -> Tensor:
+        while True:
+            pass
+
+    exercise = with_two(slow, lambda x: x, seconds=0.2)
+    assert check_exercise(exercise, slow).diagnosis == "slow"
+    assert check_exercise(exercise, endless).diagnosis.startswith("No case came to an end")
+
+
+def test_truth_values_name_a_misconception_only_if_all_cases_agree() -> None:
+    def always(x: Tensor) -> bool:
+        return True
+
+    cases = [case("one", torch.ones(1)), case("minus one", -torch.ones(1)), case("zero", torch.zeros(1))]
+    exercise = with_two(always, lambda x: x, cases=cases, reference=lambda x: bool((x > 0).all()))
+    assert check_exercise(exercise, always).diagnosis == "always"
+    assert check_exercise(exercise, lambda x: bool((x >= 0).all())).diagnosis != "always"
+
+
 def test_a_change_in_place_is_not_taken_for_a_misconception() -> None:
     def squares_in_place(x: Tensor) -> Tensor:
         return x.mul_(x)
@@ -89,13 +161,23 @@ def test_a_change_in_place_is_not_taken_for_a_misconception() -> None:
 
 
 def test_one_failing_case_gives_no_factor_away() -> None:
-    assert check_exercise(doubling(), lambda x: 2 * x if len(x) == 2 else 6 * x).diagnosis == ""
+    assert "times" not in check_exercise(doubling(), lambda x: 2 * x if len(x) == 2 else 6 * x).diagnosis
 
 
 def test_a_factor_of_the_hidden_cases_stays_hidden() -> None:
     report = check_exercise(doubling(), lambda x: 2 * x if len(x) < 3 else 6 * x, hidden=True)
     assert [case.passed for case in report.cases] == [True, True, False, False]
     assert report.diagnosis == ""
+
+
+def test_no_result_of_a_public_case_is_told_in_a_grade() -> None:
+    """An answer may have seen a hidden case before, and tell of it in a public one."""
+
+    def tells(x: Tensor) -> Tensor:
+        return 2 * x * 31337
+
+    assert "31340" in check_exercise(doubling(), tells).diagnosis
+    assert check_exercise(doubling(), tells, hidden=True).diagnosis == ""
 
 
 def test_a_broken_rule_is_told_before_a_misconception() -> None:
@@ -136,7 +218,7 @@ def test_a_call_of_something_else_is_no_shadowed_builtin() -> None:
     def double(x: Tensor) -> Any:
         return x(max(1, 2))
 
-    assert check_exercise(doubling(), double).diagnosis == ""
+    assert "`max`" not in check_exercise(doubling(), double).diagnosis
 
 
 def secretive(**changes: Any) -> Any:

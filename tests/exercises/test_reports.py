@@ -85,7 +85,8 @@ def test_the_text_says_what_differs_and_where_help_is() -> None:
         "✗ a negative one",
         "    double(tensor([-3.]))",
         "    largest difference 3 at [0]: expected -6, yours -3",
-        "→ Every result that differs is 0.5 times the expected one.",
+        "→ Every number that differs is 0.5 times the expected one: often something is counted twice, or once where it "
+        "counts twice.",
         '· Stuck? `hint("double")` gives a nudge; run it again for the next.',
         "Hidden checks (other sizes) run when this notebook is graded.",
     ]

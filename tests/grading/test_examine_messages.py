@@ -220,7 +220,7 @@ def test_an_outcome_arrives_as_it_was() -> None:
 
     outcome = run_case(careless, Case("", (torch.ones(2),)))
     assert outcome.failure
-    assert outcome.changed == ("input 1",)
+    assert outcome.changed == ("input `x`",)
     assert outcome_from_plain(decode(encode(outcome_to_plain(outcome)))) == outcome
 
 

@@ -123,14 +123,14 @@ class _Examination:
         """The report, with what it has to say of an answer that is not where it belongs, or of a run that broke off."""
         name = report.exercise
         missing = is_missing(name, outcomes)
-        if lost or (self.ended and (missing or not (report.passed or report.diagnosis))):
+        if lost or (self.ended and (missing or not report.passed)):
             return replace(report, diagnosis=lost or self.ended)
         own = self.answer_cells.get(name)
         if missing or not report.answered:
             if elsewhere := found_elsewhere(name, own, self.cells):
                 return replace(report, diagnosis=elsewhere, answered=True)
-        elif not (report.passed or report.diagnosis):
-            return replace(report, diagnosis=redefined(name, own, self.cells))
+        elif not report.passed and (twice := redefined(name, own, self.cells)):
+            return replace(report, diagnosis=twice)
         if missing:
             return replace(report, diagnosis=why_missing(name, self.sources, self.runs, self.cells, self.names))
         return report

@@ -8,7 +8,7 @@ from lmcourse import plots
 from lmcourse.chapters.floating_point import figures
 from lmcourse.chapters.floating_point.figures import BitExplorer
 from lmcourse.chapters.floating_point.figures.bit_explorer import bit_tooltip, exact_text, readout_html
-from lmcourse.numerics import BF16, E4M3, FORMATS, FP16, decode, encode
+from lmcourse.numerics import BF16, E4M3, FORMATS, FP16, FP32, decode, encode
 
 
 @pytest.mark.parametrize("bit", range(16))
@@ -40,6 +40,28 @@ def test_changing_the_format_keeps_the_value_and_rebuilds_the_buttons() -> None:
     assert len(explorer.children[2].children) == 8
     explorer.bits[7].value = True
     assert explorer.value == -decode(encode(0.1, E4M3), E4M3)
+
+
+def test_a_change_of_format_rounds_the_number_that_was_typed_and_not_what_became_of_it() -> None:
+    explorer = BitExplorer("fp16")
+    explorer.entry.value = "0.1"
+    explorer.formats.value = "fp32"
+    assert explorer.code == encode(0.1, FP32)
+    explorer.formats.value = "e4m3"
+    explorer.formats.value = "fp32"
+    assert explorer.code == encode(0.1, FP32)
+
+
+@pytest.mark.parametrize(
+    ("start", "code", "text"),
+    [(1.0, 0x3C01, "1.0009765625"), (math.nan, 0x7E01, "nan"), (-0.0, 0x8001, "-5.960464477539063e-08")],
+)
+def test_clicking_a_bit_writes_the_value_and_a_change_of_format_keeps_it(start: float, code: int, text: str) -> None:
+    explorer = BitExplorer("fp16", start)
+    explorer.bits[0].value = True
+    assert (explorer.code, explorer.entry.value) == (code, text)
+    explorer.formats.value = "fp32"
+    assert math.isnan(explorer.value) if text == "nan" else explorer.value == decode(code, FP16)
 
 
 def test_typing_a_number_sets_the_bits() -> None:

@@ -17,6 +17,7 @@ from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.activation_rules import korthikanti
 from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.parallel import Layout
+from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import RECIPES, find_recipe
 from lmcourse.chapters.memory import figures
 from lmcourse.chapters.memory.exercises import gpt3_case, min_batch_for_mixed, total_activations
@@ -34,6 +35,7 @@ DRAWINGS: list[Callable[..., Figure]] = [
     figures.memory_halving,
     figures.memory_states,
     figures.memory_tensor_parallel,
+    figures.memory_timeline,
 ]
 EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
     (figures.memory_break_even, {"model": "gpt-3", "length": 256}),
@@ -41,6 +43,8 @@ EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
     (figures.memory_budget, {"model": "gpt-2", "batch": 64, "length": 131_072, "fused_attention": False, "devices": 1}),
     (figures.memory_budget, {"model": "llama-3.1-405b", "card": "b200", "devices": 64, "recompute_blocks": True}),
     (figures.memory_budget, {"model": "gpt-2", "card": "rtx-4090", "length": 512, "precision": "bf16", "devices": 8}),
+    (figures.memory_budget, {"length": 131_072, "devices": 64, "copies": 64, "zero": 3, "accumulate": 64}),
+    (figures.memory_budget, {"precision": "mixed, 16-bit gradients"}),
     (figures.memory_fits, {"card": "b200", "cards": 64}),
     (figures.memory_gpt3, {"batch": 64, "devices": 8}),
     (figures.memory_gpt3, {"batch": 1, "devices": 32}),
@@ -48,6 +52,8 @@ EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
     (figures.memory_saved_tensors, {"length": 32_768, "number": "32 bits", "feed_forward": "SwiGLU, 8/3 d"}),
     (figures.memory_halving, {"length": 65_536}),
     (figures.memory_tensor_parallel, {"batch": 64, "length": 8192, "sequence_parallel": True}),
+    (figures.memory_timeline, {"model": "gpt-2", "batch": 64, "length": 1024, "recompute_blocks": True}),
+    (figures.memory_timeline, {"model": "llama-3.1-405b", "length": 512, "accumulated": True}),
 ]
 EVERY = [(draw, {}) for draw in DRAWINGS] + EXTREMES
 
@@ -168,9 +174,9 @@ def test_gpt3_is_the_exercises_case(devices: int) -> None:
 
 def test_the_notes_figures_stand_beside_those_they_are_about() -> None:
     said = " ".join(text.get_text() for text in figures.memory_gpt3(1, 1).axes[0].texts)
-    assert [*re.findall(r"notes: (\d+) TiB", said)] == ["162", "325", "975", "1463"]
+    assert [*re.findall(r"the slip: (\d+) TiB", said)] == ["162", "325", "975", "1463"]
     said = " ".join(text.get_text() for text in figures.memory_gpt3(1, 8).axes[0].texts)
-    assert [*re.findall(r"notes: (\d+) TiB", said)] == ["187"]
+    assert [*re.findall(r"the slip: (\d+) TiB", said)] == ["187"]
 
 
 @pytest.mark.parametrize("recompute", [False, True])
@@ -191,6 +197,26 @@ def test_the_budget_is_the_accounts(precision: str, fused: bool, recompute: bool
     assert bars == pytest.approx([size / GIB for _, size in memory])
 
 
+@pytest.mark.parametrize(("precision", "per_parameter"), [("mixed", 18), ("mixed, 16-bit gradients", 16)])
+def test_the_budgets_mixed_precision_is_the_notebooks(precision: str, per_parameter: int) -> None:
+    figure = figures.memory_budget("llama-3.2-1b", precision=precision, devices=1)
+    states = [bar.get_width() for container in figure.axes[0].containers for bar in container][:4]
+    parameters = count_parameters(find_model("llama-3.2-1b").decoder).total
+    assert sum(states) * GIB == pytest.approx(per_parameter * parameters)
+
+
+def test_copies_divide_states_by_stage_and_accumulation_takes_no_memory() -> None:
+    def bars(**arguments: Any) -> list[float]:
+        figure = figures.memory_budget("llama-3.2-1b", devices=1, **arguments)
+        return [bar.get_width() for container in figure.axes[0].containers for bar in container]
+
+    alone, shared = bars(), bars(copies=4, zero=2)
+    assert shared[0] == alone[0]
+    assert shared[1:4] == pytest.approx([size / 4 for size in alone[1:4]])
+    assert shared[4:] == alone[4:]
+    assert bars(accumulate=8) == alone
+
+
 def test_a_budget_fits_up_to_its_largest_batch_and_no_further() -> None:
     arguments: dict[str, Any] = {"model": "llama-3.2-1b", "card": "a100-sxm-40gb", "length": 1024, "devices": 1}
     caption = figures.memory_budget(**arguments)._supxlabel.get_text()
@@ -199,6 +225,29 @@ def test_a_budget_fits_up_to_its_largest_batch_and_no_further() -> None:
     most = int(found[1])
     assert plots.alt_text(figures.memory_budget(**arguments, batch=most)).count(", fits") == 1
     assert plots.alt_text(figures.memory_budget(**arguments, batch=most + 1)).count("does not fit") == 1
+
+
+def fullest(**arguments: Any) -> float:
+    """The top of the timeline, in bytes."""
+    [dot] = figures.memory_timeline("llama-3.2-1b", 2, 2048, **arguments).axes[0].lines[:1]
+    return float(np.asarray(dot.get_ydata())[0]) * GIB
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_the_top_of_the_timeline_is_the_budget_of_a_later_batch(recompute: bool) -> None:
+    memory = training_memory(
+        find_model("llama-3.2-1b").decoder,
+        2,
+        2048,
+        find_recipe("mixed-fp32-gradients"),
+        activation_checkpointing="blocks" if recompute else "nothing",
+    )
+    assert fullest(recompute_blocks=recompute, accumulated=True) == pytest.approx(memory.total)
+
+
+def test_the_first_batch_of_a_step_has_no_gradients_at_the_loss() -> None:
+    gradients = 4 * count_parameters(find_model("llama-3.2-1b").decoder).total
+    assert fullest(accumulated=True) - fullest() == pytest.approx(gradients)
 
 
 def test_a_budget_tells_what_cannot_be() -> None:
@@ -221,6 +270,8 @@ def test_a_budget_tells_what_cannot_be() -> None:
         (figures.memory_gpt3, {"batch": 0}),
         (figures.memory_tensor_parallel, {"length": 0}),
         (figures.memory_budget, {"precision": "inference"}),
+        (figures.memory_budget, {"accumulate": 0}),
+        (figures.memory_budget, {"copies": 0}),
     ],
 )
 def test_nonsense_is_refused(draw: Callable[..., Figure], arguments: dict[str, Any]) -> None:

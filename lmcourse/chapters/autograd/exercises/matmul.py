@@ -60,7 +60,7 @@ backward_matmul = Exercise(
             torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]),
             torch.tensor([[1.0, 10.0, 100.0]]),
         ),
-        _ask("the network of the notes: B = 3, D = 5, K = 2", _FIXED, 3, d=5, k=2),
+        _ask("B = 3, D = 5, K = 2", _FIXED, 3, d=5, k=2),
         _ask("more examples than features", _FIXED, 7, d=5, k=2),
         _ask("a square weight", _FIXED, 2, d=3, k=3),
         _ask("a batch of texts: (2, 3, 4) @ (4, 5)", _FIXED, 2, 3, d=4, k=5),

@@ -9,8 +9,8 @@ PREDICTIONS = (
         "loss with respect to all of them cost?",
         options=("about 2 units", "about 96 units, one for each layer", "175 billion units"),
         answer="about 2 units",
-        because="The backward pass does two matrix products where the forward pass does one. How many parameters there "
-        "are does not matter.",
+        because="One backward pass gives them all, and costs about two forward passes. How many parameters there are "
+        "does not matter. Section 6 counts.",
     ),
     Prediction(
         "which_grads",
@@ -53,12 +53,12 @@ PREDICTIONS = (
     ),
     Prediction(
         "backward_over_forward",
-        "A layer φ(zW) in the middle of a network: how many FLOPs in matrix products does its backward pass take, "
-        "measured in forward passes?",
-        options=("1", "2", "2.5", "3"),
+        "Without φ the backward pass of y = zW takes the FLOPs of two forward passes, for dW and dz. With z' = φ(zW), "
+        "and φ' in both sums: about how many forward passes?",
+        options=("2", "2.5", "3", "4"),
         answer="2",
-        because="One product for the weight, one for the input, each as large as the forward one. Multiplying by φ' "
-        "is element by element and does not count beside them.",
+        because="Multiplying by φ' is element by element, once for both sums. It does not count beside two matrix "
+        "products.",
     ),
     Prediction(
         "twice_the_batch",

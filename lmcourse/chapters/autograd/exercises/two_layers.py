@@ -112,9 +112,7 @@ def _wrong_single(
     return [dh.outer(x), dy_hat.outer({"z": z, "h": h}[into_w2])]
 
 
-@backward_two_layer.misconception(
-    "σ' is missing. The notes call this a linear network, but between h and z lies a sigmoid."
-)
+@backward_two_layer.misconception("σ' is missing: between h and z lies a sigmoid, and the way back passes it, too.")
 def linear(*args: Tensor) -> list[Tensor]:
     return _wrong_single(*args, slope_of="none")
 

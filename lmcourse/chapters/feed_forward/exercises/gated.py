@@ -44,11 +44,13 @@ def _ask(name: str, random: Random, *shape: int, n: int, kind: str) -> Case:
 def _glu_cases(random: Random) -> list[Case]:
     d, n, fixed = random.randint(2, 5), random.randint(6, 9), Random(2)
     cases = [_ask("every kind", random, 4, d, n=n, kind=kind) for kind in GATES]
+    large = [10 * part for part in _ask("", fixed, 3, 3, n=4, kind="").args[:4]]
     single = [part.float() for part in _ask("", fixed, 2, 3, n=3, kind="").args[:4]]
     return [
         _ask("other shapes", fixed, 3, n=3, kind="swiglu"),
         _ask("other shapes", fixed, 2, 3, 4, n=2, kind="geglu"),
         _ask("other shapes", fixed, 0, 2, n=3, kind="glu"),
+        *(case("far from zero", *large, kind) for kind in GATES),
         *(case("single precision", *single, kind) for kind in GATES),
         *(_ask("bad input", fixed, 2, 3, n=4, kind=kind) for kind in ("siglu", "lu", "")),
         *cases,

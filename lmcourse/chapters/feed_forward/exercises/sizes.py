@@ -39,6 +39,7 @@ def _matched_cases(random: Random) -> list[Case]:
         case("less than a multiple", 8, multiple=256),
         case("nothing to round", 192, multiple=64),
         case("other expansions", 1000, expansion=1),
+        case("other multiples", 1000, multiple=96),
         *(case("other widths", width()) for _ in range(2)),
         *(case("other expansions", width(expansion), expansion=expansion) for expansion in (2, 5)),
         *(case("other multiples", width(4, multiple), multiple=multiple) for multiple in (32, 64, 128)),

@@ -29,11 +29,10 @@ PREDICTIONS = (
     ),
     Prediction(
         "fp8_hardware",
-        "A set of notes says: fp8 is 'only supported by H100 and later'. True?",
-        options=("true", "false: older cards have it too", "false: no card has it"),
-        answer="false: older cards have it too",
-        because="FP8 tensor cores came with compute capability 8.9 as well: L4, L40S and RTX 40 cards of the Ada "
-        "generation "
+        "Which NVIDIA GPUs have tensor cores for fp8?",
+        options=("A100 and all later ones", "H100 and its successors only", "H100, its successors and the Ada cards"),
+        answer="H100, its successors and the Ada cards",
+        because="Ada (L4, L40S, RTX 40) has compute capability 8.9, just below Hopper's 9.0, and fp8 tensor cores too "
         "(support matrix of NVIDIA's Transformer Engine).",
     ),
     Prediction(

@@ -67,7 +67,7 @@ round_to = Exercise(
         "Python's round() already goes to the even neighbour on a tie: round(2.5) is 2.",
         "If the result is larger than the largest finite number, it is infinity, with the sign of x (math.copysign).",
     ],
-    forbid=[".half", ".float16", ".bfloat16", ".float32", ".astype", ".to", ".type", "struct"],
+    forbid=[".half", ".float16", ".bfloat16", ".float32", ".single", "struct"],
 )
 round_to.equivalent_mutant(
     "step = 2.0 ** (max(math.frexp(x)[1] - 1, lowest) - mantissa_bits) → "
@@ -94,6 +94,11 @@ def truncated(x: float, exponent_bits: int, mantissa_bits: int) -> float:
 )
 def ties_away_from_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return _rounded(x, exponent_bits, mantissa_bits, lambda steps: math.copysign(math.floor(abs(steps) + 0.5), steps))
+
+
+@round_to.misconception("Your ties go towards zero. In IEEE arithmetic a tie goes to the even neighbour, up or down.")
+def ties_towards_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return _rounded(x, exponent_bits, mantissa_bits, lambda steps: math.copysign(math.ceil(abs(steps) - 0.5), steps))
 
 
 @round_to.misconception("You always round down; for negative numbers that is away from zero. Round to the nearest.")

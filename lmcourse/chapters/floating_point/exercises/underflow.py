@@ -36,13 +36,13 @@ def _gradients(random: Random, exponent_bits: int, mantissa_bits: int) -> Tensor
 
 
 def _lost_cases(random: Random) -> list[Case]:
-    six = torch.tensor([[2.0**-25, -(2.0**-24)], [0.0, 1.01 * 2.0**-25], [-torch.inf, -(2.0**-25)]])
+    eight = torch.tensor([[2.0**-25, -(2.0**-24), 0.0, 1.01 * 2.0**-25], [-torch.inf, -(2.0**-25), 1.0, 3.0]])
     cases = [
-        case("a matrix", six, *widths("fp16")),
-        case("other formats", six * 2.0**8, *widths("e5m2")),
-        case("other formats", six * 2.0**15, 4, 3),
-        case("other precisions", (six * 2.0**8).half(), *widths("e5m2")),
-        case("other precisions", (six * 2.0**-109).bfloat16(), *widths("bf16")),
+        case("a matrix", eight, *widths("fp16")),
+        case("other formats", eight * 2.0**8, *widths("e5m2")),
+        case("other formats", eight * 2.0**15, 4, 3),
+        case("other precisions", (eight * 2.0**8).half(), *widths("e5m2")),
+        case("other precisions", (eight * 2.0**-109).bfloat16(), *widths("bf16")),
         case("other precisions", torch.tensor([2.0**-150, 1.1 * 2.0**-150, 1.0]).double(), *widths("fp32")),
         case("all or nothing", torch.tensor([1e-9, -1e-12]), *widths("fp16")),
         case("all or nothing", torch.tensor([1.0]), *widths("fp16")),

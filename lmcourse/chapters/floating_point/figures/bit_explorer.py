@@ -24,13 +24,15 @@ _MAX_DECIMAL = 40
 class BitExplorer(LiveFigure):
     """A button per bit, a choice of format, a field to type a number in, and a table of what the bits mean.
 
-    `bits[n]` is the button of bit n, bit 0 the last; `formats`, `entry` and `readout` are the other widgets.
+    `bits[n]` is the button of bit n, bit 0 the last; `formats`, `entry` and `readout` are the other widgets. The number
+    in `entry` is what a change of format rounds anew; whoever clicks a bit writes the new value there.
     ValueError for an unknown format.
     """
 
     def __init__(self, format: FloatFormat | str = "fp16", value: float = 1.0) -> None:
         self.format = find_format(format)
         self.code = encode(value, self.format)
+        self._number = value
         self.formats = ipywidgets.Dropdown(options=list(FORMATS), value=self.format.name, description="format")
         self.entry = ipywidgets.Text(value=f"{value:g}", description="number", continuous_update=False)
         self.readout = ipywidgets.HTML()
@@ -68,21 +70,26 @@ class BitExplorer(LiveFigure):
         if self._following:
             return
         self.code = sum(button.value << bit for bit, button in enumerate(self.bits))
+        self._number = self.value
+        self._following = True
+        self.entry.value = repr(self.value)
+        self._following = False
         self._show()
 
     def _read_entry(self, change: object) -> None:
+        if self._following:
+            return
         try:
-            typed = float(self.entry.value)
+            self._number = float(self.entry.value)
         except ValueError as error:
             self.readout.value = error_html(error)
             return
-        self.code = encode(typed, self.format)
+        self.code = encode(self._number, self.format)
         self._show()
 
     def _change_format(self, change: object) -> None:
-        value = self.value
         self.format = find_format(self.formats.value)
-        self.code = encode(value, self.format)
+        self.code = encode(self._number, self.format)
         self._build_bits()
 
 

@@ -53,7 +53,7 @@ backward_flops = Exercise(
     cases=[
         case("one layer", 4, [3, 5]),
         case("one layer, input with a gradient", 4, [3, 5], input_grad=True),
-        case("the notes' two layers, D = 128 and K = 32", 64, [128, 128, 32]),
+        case("two layers, 128 to 128 to 32", 64, [128, 128, 32]),
         case("the same, input with a gradient", 64, [128, 128, 32], input_grad=True),
         case("three layers", 8, [16, 64, 64, 10]),
     ],

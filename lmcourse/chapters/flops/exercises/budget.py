@@ -59,7 +59,7 @@ training_days.wrong_value(
 training_days.wrong_value(
     _wrong_days(peak=SINGLE), "That is with the fp32 peak. The matrix products of training run in bf16."
 )
-training_days.wrong_value(_wrong_days(per_parameter=2), "That is the forward pass alone. Training takes 6·N·D.")
+training_days.wrong_value(_wrong_days(per_parameter=2), "That is the forward pass alone. Training takes 6·N·T.")
 training_days.wrong_value(
     _wrong_days(per_parameter=4), "You count backward as much as forward. It takes twice as much: 2 + 4 = 6 per weight."
 )

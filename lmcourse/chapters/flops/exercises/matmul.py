@@ -36,7 +36,7 @@ matmul_flops = Exercise(
     cases=[
         case("2 × 3 times 3 × 4", 2, 3, 4),
         case("a vector times a matrix", 1, 4096, 1024),
-        case("the product of the notes", 16_384, 32_768, 8192),
+        case("a large product", 16_384, 32_768, 8192),
     ],
     hidden_cases=_matmul_cases,
     hints=[

@@ -67,7 +67,7 @@ def training_budget(
     model: str = "llama-3-70b",
     accelerator: str = "h100-sxm",
     gpus: int = 1024,
-    tokens_in_billions: int = 16_384,
+    tokens_in_billions: int = 15_000,
     mfu: float = 0.4,
     dollars_per_gpu_hour: float = 2.0,
 ) -> Figure:

@@ -55,7 +55,7 @@ GPT_4 = 2e25
 
 
 def training_landmarks(accelerator: str = "h100-sxm", gpus: int = 1024, mfu: float = 0.4) -> Figure:
-    """Training FLOPs of published models by 6·N·D, and the days that a cluster would need for each.
+    """Training FLOPs of published models by 6·N·T, and the days that a cluster would need for each.
 
     ValueError as in `Cluster`.
     """
@@ -77,7 +77,7 @@ def training_landmarks(accelerator: str = "h100-sxm", gpus: int = 1024, mfu: flo
     axes.set_xlim(1e22, 1e27)
     axes.grid(visible=False, axis="y")
     caption = (
-        f"6·N·D, and the days on {gpus:,} × {machine.title} at MFU {mfu:g}. From GPT-3 to Llama 3.1 "
+        f"6·N·T, and the days on {gpus:,} × {machine.title} at MFU {mfu:g}. From GPT-3 to Llama 3.1 "
         "405B it is four years and a factor of 120."
     )
     summary = "; ".join(f"{name} {flops:.3g} FLOPs, {_whole(cluster.days(flops))} days" for flops, name in points)

@@ -42,7 +42,7 @@ LABELLED_MODELS = {
 
 
 def six_n_gap(length: int = 2048, N: str = "all parameters") -> Figure:
-    """(6·N·D − exact) / exact for every decoder of the zoo on texts of this length, all pairs counted.
+    """(6·N·T − exact) / exact for every decoder of the zoo on texts of this length, all pairs counted.
 
     ValueError for a length below 1 or another N.
     """
@@ -50,7 +50,7 @@ def six_n_gap(length: int = 2048, N: str = "all parameters") -> Figure:
         raise ValueError(f"a text has at least one token, not {length}")
     gaps = {name: (size, gap) for name, size, gap in rule_gaps(length, N)}
     figure = new_figure(8.0, 4.2)
-    axes = new_axes(figure, f"How far is 6·N·D off?  N = {N}", "parameters of the model", "6·N·D − exact (%)")
+    axes = new_axes(figure, f"How far is 6·N·T off?  N = {N}", "parameters of the model", "6·N·T − exact (%)")
     axes.axhspan(-10, 10, color=PALETTE["green"], alpha=0.12, linewidth=0)
     axes.axhline(0, color=GREY, linewidth=1.2)
     axes.plot(*zip(*gaps.values(), strict=True), "o", color=PALETTE["blue"], markersize=5, alpha=0.75)
@@ -67,7 +67,7 @@ def six_n_gap(length: int = 2048, N: str = "all parameters") -> Figure:
         "the rule leaves out scores and values; above it, it counts an embedding that nothing is multiplied with."
     )
     summary = ", ".join(f"{name} {gaps[name][1]:+.1f} %" for name in LABELLED_MODELS)
-    alt = f"Error of 6ND with N = {N} at {length} tokens: {summary}; {within} of {len(gaps)} within 10 %"
+    alt = f"Error of 6NT with N = {N} at {length} tokens: {summary}; {within} of {len(gaps)} within 10 %"
     return describe(figure, caption=caption, alt=alt)
 
 

@@ -23,7 +23,7 @@ def _limit(flops: float, moved: float, seconds: float, peak: float, bandwidth: f
 
 def _cases(random: Random) -> list[Case]:
     def kernel(arithmetic: float, memory: float) -> list[float]:
-        peak, bandwidth = random.uniform(1e13, 1e15), random.uniform(1e11, 1e13)
+        peak, bandwidth = random.uniform(1e14, 1e15), random.uniform(1e11, 1e12)
         seconds = random.uniform(1e-5, 1e-2)
         return [arithmetic * peak * seconds, memory * bandwidth * seconds, seconds, peak, bandwidth]
 
@@ -37,13 +37,15 @@ def _cases(random: Random) -> list[Case]:
         case("on the boundary", 1024.0, 32.0, 8.0, **toy),
         case("on the boundary", 128.0, 128.0, 8.0, **toy),
         case("nearly half of both", 511.0, 63.0, 8.0, **toy),
+        case("more than half of both", 768.0, 72.0, 8.0, **toy),
+        case("more than half of both", 640.0, 112.0, 8.0, **toy),
         case("copies and the like", 0.0, 96.0, 8.0, **toy),
-        case("large products", 768.0, 0.0, 8.0, **toy),
+        case("large products", 768.0, 8.0, 8.0, **toy),
         case("cannot be", 1025.0, 32.0, 8.0, **toy),
         case("cannot be", 256.0, 129.0, 8.0, **toy),
         case("cannot be", 2048.0, 256.0, 8.0, **toy),
         *(case("large products", *kernel(share(0.6, 0.95), share(0.01, 0.4))) for _ in range(2)),
-        *(case("copies and the like", *kernel(share(0.01, 0.4), share(0.6, 0.95))) for _ in range(2)),
+        *(case("copies and the like", *kernel(share(0.05, 0.4), share(0.6, 0.95))) for _ in range(2)),
         *(case("tiny kernels", *kernel(share(0.01, 0.2), share(0.01, 0.2))) for _ in range(2)),
         case("nearly half of both", *kernel(share(0.35, 0.45), share(0.35, 0.45))),
         case("cannot be", *kernel(share(1.1, 2.0), share(0.1, 0.5))),
@@ -59,7 +61,8 @@ bound_by = Exercise(
     reference=_limit,
     cases=[
         case("80 % of the peak", 800.0, 20.0, 10.0, peak=100.0, bandwidth=10.0),
-        case("90 % of the bandwidth", 50.0, 90.0, 10.0, peak=100.0, bandwidth=10.0),
+        case("90 % of the bandwidth", 300.0, 90.0, 10.0, peak=100.0, bandwidth=10.0),
+        case("60 % of one, 90 % of the other", 600.0, 90.0, 10.0, peak=100.0, bandwidth=10.0),
         case("5 % of one, 2 % of the other", 50.0, 2.0, 10.0, peak=100.0, bandwidth=10.0),
         case("40 % of each", 420.0, 40.0, 10.0, peak=100.0, bandwidth=10.0),
         case("faster than the peak", 1200.0, 20.0, 10.0, peak=100.0, bandwidth=10.0),
@@ -124,6 +127,15 @@ def intensity_only(flops: float, moved: float, seconds: float, peak: float, band
 def wrong_way_round(flops: float, moved: float, seconds: float, peak: float, bandwidth: float) -> str:
     found = _limit(flops, moved, seconds, peak, bandwidth)
     return {"arithmetic": "memory", "memory": "arithmetic"}.get(found, found)
+
+
+@bound_by.misconception(
+    "You name the first of the two that reaches one half. If both do, the larger share is the limit."
+)
+def first_above_half(flops: float, moved: float, seconds: float, peak: float, bandwidth: float) -> str:
+    _limit(flops, moved, seconds, peak, bandwidth)
+    arithmetic, memory = _shares(flops, moved, seconds, peak, bandwidth)
+    return "arithmetic" if arithmetic >= HALF else "memory" if memory >= HALF else "neither"
 
 
 @bound_by.misconception("A share above 1 cannot be, and you name a limit all the same: raise ValueError.")

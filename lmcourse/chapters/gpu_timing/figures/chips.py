@@ -11,7 +11,6 @@ CHIPS = ("v100-sxm-32gb", "a100-sxm-40gb", "a100-sxm-80gb", "h100-sxm", "h200", 
 TB_PER_TIB = 2**40 / 1e12
 
 TRANSFER_PATHS = {
-    "a server's main memory": 12.8e9,
     "PCIe 4.0, one way": 32e9,
     "PCIe 5.0, one way": 64e9,
     "NVLink of an H100, one way": 450e9,
@@ -19,7 +18,7 @@ TRANSFER_PATHS = {
     "memory of an H100": 3350e9,
     "on the chip of an A100": 19e12,
 }
-"""Bytes/s. Main memory and on-chip memory as in Dao et al., 2022, figure 1; PCIe with 16 lanes."""
+"""Bytes/s. On-chip memory as in Dao et al., 2022, figure 1; PCIe with 16 lanes."""
 
 
 def ridge_points(sparse: bool = False, binary: bool = False) -> Figure:
@@ -57,7 +56,7 @@ def ridge_points(sparse: bool = False, binary: bool = False) -> Figure:
 
 
 def transfer_time(parameters_in_billions: float = 7.0, bytes_each: int = 2) -> Figure:
-    """How long it takes to move all weights once, over paths from main memory to on-chip memory.
+    """How long it takes to move all weights once, over paths from PCIe to on-chip memory.
 
     ValueError for sizes that are not positive.
     """
@@ -77,11 +76,11 @@ def transfer_time(parameters_in_billions: float = 7.0, bytes_each: int = 2) -> F
     )
     axes.set_ylim(len(TRANSFER_PATHS) - 0.4, -0.6)
     axes.set_xscale("log")
-    axes.set_xlim(size / 19e12 * 1000 / 3, size / 12.8e9 * 1000 * 12)
+    axes.set_xlim(size / 19e12 * 1000 / 3, size / 32e9 * 1000 * 12)
     axes.grid(visible=False, axis="y")
     caption = (
         "Every step towards the arithmetic is faster and smaller. Decoding reads all weights from the GPU's memory for "
-        "each token; weights that lie outside come over PCIe first. Main and on-chip memory: Dao et al., 2022."
+        "each token; weights that lie outside come over PCIe first. On-chip memory: Dao et al., 2022."
     )
     return describe(figure, caption=caption, alt=f"Time to move {size / 1e9:g} GB: {'; '.join(alt_parts)}")
 

@@ -71,7 +71,7 @@ def _saved(D: int, A: int, S: int, E: int) -> int:
 
 
 @min_batch_for_mixed.misconception("You save 10 bytes for each head and pair of tokens, 15 − 5. It is 9 − 5 = 4.")
-def fifteen_of_the_notes(D: int, A: int, S: int, E: int = 4) -> float:
+def fifteen(D: int, A: int, S: int, E: int = 4) -> float:
     return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E) + 6 * A * S**2)
 
 

@@ -1,4 +1,4 @@
-"""The exercise on the largest case of the notes: what GPT-3 takes to train."""
+"""The exercise on what GPT-3 takes to train."""
 
 from __future__ import annotations
 

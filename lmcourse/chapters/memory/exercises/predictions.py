@@ -5,7 +5,7 @@ from lmcourse.exercises.prediction import Prediction
 PREDICTIONS = (
     Prediction(
         "linear_model_memory",
-        "36 parameters, 36 gradients, 36 numbers of AdaGrad, 16 activations, all in fp32. A program of the notes says "
+        "36 parameters, 36 gradients, 36 numbers of AdaGrad, 16 activations, all in fp32. A program says "
         "4·36 + 16 + 36 + 36 = 232 bytes. What is right?",
         options=("232 bytes", "124 bytes", "496 bytes", "992 bytes"),
         answer="496 bytes",
@@ -47,8 +47,8 @@ PREDICTIONS = (
     ),
     Prediction(
         "fourteen_or_sixteen",
-        "Two sets of notes count the numbers a layer keeps, without masks: 16·S·D + 2·A·S² and 14·S·D + 2·A·S². Which "
-        "two tensors does the second leave out?",
+        "Two people count the numbers a layer keeps, without masks: 16·S·D + 2·A·S² and 14·S·D + 2·A·S². Which two "
+        "tensors does the second leave out?",
         options=("queries and keys", "the inputs of the two norms", "the two sums", "the hidden layer, twice"),
         answer="the inputs of the two norms",
         because="Their results are counted, as inputs of the products behind them. But a norm needs its own input to "
@@ -60,8 +60,7 @@ PREDICTIONS = (
         "activations, beside weights, gradients and optimiser?",
         options=("0.9 %", "9 %", "20 %", "more than all the rest"),
         answer="9 %",
-        because="256.5 GiB beside 2,916 GiB of the blocks. The notes find 20 % because their states are half of what "
-        "they are. With a batch of 12 texts, activations take the lead.",
+        because="256.5 GiB beside 2,916 GiB of the blocks. With a batch of 12 texts, activations take the lead.",
     ),
     Prediction(
         "eight_devices",

@@ -105,6 +105,13 @@ def one_norm(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int = 2) -> 
 
 
 @total_activations.misconception(
+    "Your norms keep 2 bytes a number whatever p is: a token's vector before a norm takes p·D bytes, too."
+)
+def norms_in_16_bits(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return total_bytes(L, B, S, D, A, E, p) - 2 * (p - 2) * B * L * S * D
+
+
+@total_activations.misconception(
     "You keep the two sums of the residual stream, too. A sum needs nothing to go backward."
 )
 def sums_kept(L: int, B: int, S: int, D: int, A: int, E: int = 4, p: int = 2) -> int:

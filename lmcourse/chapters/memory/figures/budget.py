@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.activations.model import ActivationCheckpointing, Form
 from lmcourse.accounting.memory import largest_batch, training_memory
-from lmcourse.accounting.parallel import Layout
+from lmcourse.accounting.parallel import Layout, ZeroStage
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.chapters.memory.figures.states import STATE_COLOURS
 from lmcourse.models.zoo import find_model
@@ -21,36 +21,48 @@ COLOURS = STATE_COLOURS | {
     "recomputed block": PALETTE["purple"],
 }
 
+PRECISIONS = {"mixed": "mixed-fp32-gradients", "mixed, 16-bit gradients": "mixed"}
+"""Recipes of `lmcourse.accounting.recipes` that the notebook calls otherwise: its mixed precision takes 18 bytes."""
+
 
 def memory_budget(
     model: str = "llama-3-8b",
     card: str = "h100-sxm",
     batch: int = 1,
     length: int = 8192,
-    precision: str = "mixed-fp32-gradients",
+    precision: str = "mixed",
     devices: int = 2,
     recompute_blocks: bool = False,
     fused_attention: bool = True,
+    copies: int = 1,
+    zero: ZeroStage = 0,
+    accumulate: int = 1,
 ) -> Figure:
     """The memory of a training step on each device, part by part, against the capacity of the card.
 
     Args:
         model: of the zoo, a decoder.
         card: a name of `lmcourse.accounting.accelerators`.
-        batch, length: texts that the devices read at once, and tokens of each.
-        precision: a recipe of `lmcourse.accounting.recipes`.
+        batch, length: texts that the devices of a copy read at once, and tokens of each.
+        precision: one of `PRECISIONS`, or a recipe of `lmcourse.accounting.recipes`.
         devices: T, how many share every matrix, with sequence parallelism.
         recompute_blocks: whether only the input of each block is kept.
         fused_attention: whether the scores are never written down.
+        copies: how many such groups of devices train the model, each on its own texts.
+        zero: the stage of ZeRO: what the copies divide among them.
+        accumulate: how many batches one step adds up, one after the other.
 
     Raises:
         CourseError: there is no such model or card.
-        ValueError: as `training_memory`.
+        ValueError: as `training_memory`, or nothing is accumulated.
     """
-    config, accelerator, recipe = find_model(model).decoder, find_accelerator(card), find_recipe(precision)
+    if accumulate < 1:
+        raise ValueError("a step takes at least one batch")
+    config, accelerator = find_model(model).decoder, find_accelerator(card)
+    recipe = find_recipe(PRECISIONS.get(precision, precision))
     activation_checkpointing: ActivationCheckpointing = "blocks" if recompute_blocks else "nothing"
     attention: Form = "fused" if fused_attention else "readable"
-    layout = Layout(tensor=devices)
+    layout = Layout(data=copies, tensor=devices, zero=zero)
     memory = training_memory(
         config,
         batch,
@@ -64,7 +76,7 @@ def memory_budget(
     figure = new_figure(8.0, 3.6)
     verdict = "fits" if needed <= room else "does not fit"
     title = f"{model}, {batch} × {length:,} tokens: {needed:,.1f} of {room:,.0f} GiB on each card, {verdict}"
-    axes = new_axes(figure, title, f"memory of each of {devices} × {accelerator.title} (GiB)")
+    axes = new_axes(figure, title, f"memory of each of {layout.devices} × {accelerator.title} (GiB)")
     _stack(axes, {part: size / GIB for part, size in memory}, room)
     caption = "The card's own needs, a few GiB for kernels and gaps between tensors, come on top."
     if fused_attention:
@@ -72,6 +84,8 @@ def memory_budget(
             config, length, recipe, accelerator.memory, activation_checkpointing=activation_checkpointing, layout=layout
         )
         caption = f"The largest batch that fits: {most:,}. {caption}"
+    if copies * accumulate > 1:
+        caption += f" A step reads {copies * accumulate * batch:,} texts."
     if config.context is not None and length > config.context:
         caption += f" The model was made for {config.context:,} tokens."
     heads = config.layers[0].attention.heads

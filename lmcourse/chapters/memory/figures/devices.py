@@ -1,4 +1,4 @@
-"""What each of several devices holds of one model, and the largest case of the notes."""
+"""What each of several devices holds of one model, and all that GPT-3 takes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MIXED = find_recipe("mixed-fp32-gradients")
 CARD_GIB = 80
 """GiB of the card that the figures compare with."""
 
-FIGURES_OF_THE_NOTES = {
+FIGURES_OF_THE_SLIP = {
     1: {"weights": "162 TiB", "gradients": "325 TiB", "optimiser": "975 TiB", "states": "1463 TiB"},
     8: {"states": "187 TiB"},
 }
-"""What the notes print, for one device and for eight."""
+"""What somebody arrived at, for one device and for eight."""
 
 
 def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel: bool = False) -> Figure:
@@ -73,7 +73,7 @@ def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel
 
 
 def memory_gpt3(batch: int = 1, devices: int = 1) -> Figure:
-    """GPT-3's training memory on each device, part upon part, beside the figures of the notes.
+    """GPT-3's training memory on each device, part upon part, beside the figures of the slip.
 
     Args:
         batch: texts of 2048 tokens.
@@ -95,7 +95,7 @@ def memory_gpt3(batch: int = 1, devices: int = 1) -> Figure:
     figure = new_figure(8.0, 3.9)
     title = f"GPT-3, {batch} × 2048 tokens, {_on(devices)}: {total:,.0f} GiB = {total / 1024:.3g} TiB"
     axes = new_axes(figure, title, f"memory {_on(devices)} (GiB)")
-    _waterfall(axes, parts, FIGURES_OF_THE_NOTES.get(devices, {}))
+    _waterfall(axes, parts, FIGURES_OF_THE_SLIP.get(devices, {}))
     axes.axvline(CARD_GIB, color=GREY, linestyle="--", linewidth=1.2)
     axes.text(CARD_GIB, -0.62, " a card of 80 GiB", fontsize=9, color=GREY, va="center")
     axes.set_xlim(0, 1.45 * max(total, CARD_GIB))
@@ -103,7 +103,7 @@ def memory_gpt3(batch: int = 1, devices: int = 1) -> Figure:
     axes.grid(visible=False, axis="y")
     caption = (
         "2, 4 and 12 bytes for each of 174.6 billion parameters, and 34 D + 5 A S bytes per token and layer. In "
-        "brackets what the notes print: half the bytes, and TiB where GiB are meant."
+        "brackets the figures of the slip: half the bytes, and TiB where GiB are meant."
     )
     summary = ", ".join(f"{part} {size:,.1f} GiB" for part, size in parts.items())
     return describe(figure, caption=caption, alt=f"{title}; {summary}")
@@ -113,7 +113,7 @@ def _on(devices: int) -> str:
     return "on one device" if devices == 1 else f"on each of {devices} devices"
 
 
-def _waterfall(axes: Axes, parts: dict[str, float], notes: dict[str, str]) -> None:
+def _waterfall(axes: Axes, parts: dict[str, float], slip: dict[str, str]) -> None:
     """A bar for each part, where the one before it ends; then the states and the total, from 0."""
     colours = [PALETTE[name] for name in ("blue", "orange", "green", "vermilion")]
     left = 0.0
@@ -126,7 +126,7 @@ def _waterfall(axes: Axes, parts: dict[str, float], notes: dict[str, str]) -> No
     bars.append(("total", 0.0, left, PALETTE["black"]))
     for row, (part, start, size, colour) in enumerate(bars):
         axes.barh(row, size, left=start, color=colour, height=0.65)
-        claim = f"   (notes: {notes[part]})" if part in notes else ""
+        claim = f"   (the slip: {slip[part]})" if part in slip else ""
         behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
         place = (start + size, row)
         label = f"{size:,.4g} GiB{claim}"

@@ -83,6 +83,8 @@ def _hidden(random: Random) -> list[Case]:
     calm = "\n".join(["s.unscale([g])\ns.scale"] * 3)
     return [
         *(_bad_tensor(place, bad) for place, bad in enumerate((torch.nan, torch.inf, -torch.inf))),
+        script("two bad tensors", WAYS + "s.unscale([bad, bad])\ns.scale", bad=_half(torch.inf)),
+        script("a scale of one", "s = LossScaler(1.0)\ns.unscale([bad])\ns.scale", bad=_half(torch.inf)),
         script("several tensors", WAYS + "s.unscale([a, b])", a=_half(2.0, -4.0), b=_half(6.0).reshape(1, 1)),
         script("the top of fp16", WAYS + "s.unscale([g, g])\ns.scale", g=_half(65504.0, 65504.0)),
         script("the bottom of fp16", "s = LossScaler(2.0**15)\ns.unscale([g])", g=_half(6e-8, -3e-7)),

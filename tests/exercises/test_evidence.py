@@ -1,0 +1,333 @@
+"""Every detector of a general mistake speaks where its sentence is true, and is silent where it is not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmcourse.exercises import Exercise, case, check_exercise, script, value_exercise
+from lmcourse.exercises.evidence import exceptions, factors, inputs, kinds, order, positions, relations, shapes
+from lmcourse.exercises.evidence.evidence import Evidence
+from lmcourse.exercises.failure import Failure
+from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.trial import Trial
+from tests.exercises.toy import doubling
+
+ROWS = torch.tensor([[1.5, 2.25, 4.0], [5.0, 7.5, 9.25], [10.0, 11.0, 13.5]], dtype=torch.float64)
+CUBE = torch.arange(2.0, 26.0).reshape(2, 3, 4).sqrt()
+NAN, INF = math.nan, math.inf
+
+
+def trial(expected: Any, received: Any, *args: Any, **kwargs: Any) -> Trial:
+    """A public case with these inputs and results; a `Failure` in the place of a result was raised."""
+    outcomes = [Outcome(failure=x) if isinstance(x, Failure) else Outcome(x) for x in (received, expected)]
+    return Trial(case("a case", *args, **kwargs), False, *outcomes)
+
+
+def evidence(*failing: Trial, passing: tuple[Trial, ...] = ()) -> Evidence:
+    return Evidence(doubling(), failing, passing)
+
+
+def numbers(*pairs: tuple[Any, Any]) -> Evidence:
+    return evidence(*(trial(*pair) for pair in pairs))
+
+
+def changed(x: Tensor, *index: Any, to: float = 77.0) -> Tensor:
+    """A copy in which the entries at an index are others."""
+    x = x.clone()
+    x[index] = to
+    return x
+
+
+def raised(kind: str, message: str = "", line: str = "y = f(x)") -> Failure:
+    return Failure((kind,), message, line, 2)
+
+
+WEIGHTS = ROWS.softmax(-1)
+Detector = Callable[[Evidence], str]
+
+NUMBERS: list[tuple[Detector, Evidence, str]] = [
+    (relations.only_sign, numbers((ROWS, -ROWS)), "right except for its sign"),
+    (relations.only_sign, numbers((ROWS, changed(-ROWS, 0, 0))), ""),
+    (relations.same_function_of_expected, numbers((2.5, 2), (7.75, 7)), "without its fraction"),
+    (relations.same_function_of_expected, numbers((2.5, 2), (7.75, 8)), "rounded to a whole number"),
+    (relations.same_function_of_expected, numbers((ROWS, ROWS.sqrt())), "square root of the expected"),
+    (relations.same_function_of_expected, numbers((ROWS, 1 / ROWS)), "upside down"),
+    (relations.same_function_of_expected, numbers((ROWS, ROWS.log())), "the natural logarithm of the expected"),
+    (relations.same_function_of_expected, numbers((WEIGHTS, 1 - WEIGHTS)), "1 minus the expected"),
+    (relations.same_function_of_expected, numbers((4.0, 2.0)), ""),  # one number is the root of many
+    (relations.same_function_of_expected, numbers((ROWS, changed(ROWS.sqrt(), 1, 1))), ""),
+    (relations.constant_offset, numbers((ROWS, ROWS + 0.5)), "is 0.5 too large"),
+    (relations.constant_offset, numbers((torch.arange(5), torch.arange(5) - 1)), "is one too small"),
+    (relations.constant_offset, numbers((3, 4), (9, 8)), "is off by one"),
+    (relations.constant_offset, numbers((3.0, 4.0)), ""),
+    (relations.constant_offset, numbers((ROWS, 2 * ROWS)), ""),
+    (relations.truth_reversed, numbers((ROWS > 5, ROWS <= 5)), "Every truth value is reversed"),
+    (relations.truth_reversed, numbers((ROWS > 5, ROWS > 10)), "should be True and is False"),
+    (relations.truth_reversed, numbers((ROWS > 5, changed(ROWS > 5, 0, to=1).logical_xor(ROWS > 10))), ""),
+    (relations.rounded, numbers((ROWS / 7, (ROWS / 7).round(decimals=2))), "rounded to 2 decimals"),
+    (relations.rounded, numbers((ROWS / 7, (ROWS / 7).bfloat16().double())), "rounded to bfloat16"),
+    (relations.rounded, numbers((ROWS / 7, ROWS / 7 + 0.001)), ""),
+    (relations.nearly_right, numbers((ROWS, ROWS * 1.002)), "no number is off by more than 0.2 %"),
+    (relations.nearly_right, numbers((ROWS, ROWS * 1.02)), ""),
+    (relations.nearly_right, numbers((torch.zeros(2), torch.tensor([1e-3, 1e-3]))), ""),
+    (relations.one_sided, numbers((ROWS, ROWS**2)), "All 9 numbers that differ are too large"),
+    (relations.one_sided, numbers((ROWS, changed(ROWS**2, 0, to=0))), ""),
+    (factors.constant_factor, numbers((ROWS, 8 * ROWS)), "8 times the expected one: there are 8 bits in a byte"),
+    (factors.constant_factor, numbers((1.0, 1.024**3)), "2³⁰ stands against 1e9"),
+    (factors.constant_factor, numbers((ROWS, ROWS / 1e6)), "often a unit"),
+    (factors.constant_factor, numbers((ROWS, ROWS * math.log(2))), "bits against nats"),
+    (factors.constant_factor, numbers((ROWS, 7 * ROWS)), "is 7 times the expected one."),
+    (factors.constant_factor, numbers((1.0, 8.0)), ""),  # any two numbers have a ratio
+    (factors.constant_factor, numbers((ROWS, ROWS.float())), ""),  # never "1 times the expected one"
+    (factors.constant_factor, numbers((ROWS, changed(8 * ROWS, 0, 0))), ""),
+    (
+        factors.factor_of_a_size,
+        evidence(trial(ROWS, 4 * ROWS, ROWS, heads=4), trial(ROWS, 5 * ROWS, ROWS, heads=5)),
+        "the expected one times `heads`",
+    ),
+    (
+        factors.factor_of_a_size,
+        evidence(trial(ROWS, 2 * ROWS, torch.zeros(1, 4)), trial(ROWS, 3 * ROWS, torch.zeros(1, 9))),
+        "times the square root of the size of axis -1 of input 1",
+    ),
+    (factors.factor_of_a_size, evidence(trial(ROWS, 4 * ROWS, heads=4), trial(ROWS, 5 * ROWS, heads=6)), ""),
+    (factors.factor_of_a_size, evidence(trial(ROWS, 4 * ROWS, heads=4), trial(ROWS, 4 * ROWS, heads=4)), ""),
+    (order.moved, numbers((ROWS, ROWS.T)), "the last two axes are swapped"),
+    (order.moved, numbers((ROWS, ROWS.flip(-1))), "in reverse order along the last axis"),
+    (order.moved, numbers((ROWS, ROWS.roll(1, 0))), "moved one place forward along the last axis but one"),
+    (order.moved, numbers((CUBE, CUBE.roll(2, -1))), "halves along the last axis are swapped"),
+    (order.moved, numbers((ROWS, ROWS.T), (CUBE, CUBE + 1)), ""),
+    (order.moved, numbers((torch.ones(3, 3), torch.ones(3, 3) + ROWS)), ""),
+    (order.same_numbers_in_other_order, numbers((CUBE, CUBE.flip(0, 1, 2))), "The right numbers in another order"),
+    (order.same_numbers_in_other_order, numbers((ROWS, changed(ROWS, 0, 0))), ""),
+    (order.sums_along_another_axis, numbers((WEIGHTS, ROWS.softmax(0))), "1 along the last axis but one"),
+    (order.sums_along_another_axis, numbers((WEIGHTS, ROWS)), "and nowhere do yours"),
+    (order.sums_along_another_axis, numbers((WEIGHTS, WEIGHTS.roll(1, 0))), ""),
+    (order.sums_along_another_axis, numbers((ROWS, ROWS.softmax(0))), ""),
+    (order.axes_permuted, numbers((CUBE, CUBE.permute(2, 0, 1))), "`permute(2, 0, 1)`"),
+    (order.axes_permuted, numbers((CUBE, CUBE.reshape(4, 2, 3))), ""),
+    (positions.wrong_in_one_region, numbers((ROWS, changed(ROWS, [0, 1], [0, 1]))), "Right but for the diagonal"),
+    (positions.wrong_in_one_region, numbers((ROWS, changed(ROWS, -1))), "Right but for the last row."),
+    (positions.wrong_in_one_region, numbers((ROWS, changed(ROWS, ..., 0))), "Right but for the first column."),
+    (positions.wrong_in_one_region, numbers((CUBE, changed(CUBE, ..., [2, 3]))), "The first half along the last axis"),
+    (positions.wrong_in_one_region, numbers((CUBE, changed(CUBE, ..., [1, 3]))), "with an odd index"),
+    (positions.wrong_in_one_region, numbers((ROWS, ROWS + 1)), ""),
+    (positions.wrong_in_one_region, numbers((3.0, 4.0)), ""),
+    (positions.only_one_right, numbers((ROWS, changed(ROWS, [1, 2]))), "Only the first row is right."),
+    (positions.only_one_right, numbers((ROWS, changed(ROWS, ..., [0, 1]))), "Only the last column is right."),
+    (positions.only_one_right, numbers((ROWS, changed(ROWS, 1))), ""),
+    (positions.only_one_right, numbers((ROWS[:2], changed(ROWS[:2], 1))), ""),  # of two the other is wrong
+    (
+        positions.wrong_where_expected,
+        numbers((changed(ROWS, 0, 1, to=-INF), ROWS)),
+        "All that differs should be −inf: often a mask",
+    ),
+    (positions.wrong_where_expected, numbers((changed(ROWS, 0, 1, to=0), ROWS)), "should be 0"),
+    (positions.wrong_where_expected, numbers((ROWS, ROWS + 1)), ""),
+    (positions.not_finite, numbers((ROWS, changed(ROWS, 0, to=NAN))), "All that differs is NaN"),
+    (positions.not_finite, numbers((ROWS, changed(ROWS, 0, to=INF))), "All that differs is infinite"),
+    (positions.not_finite, numbers((ROWS, changed(changed(ROWS, 0, to=NAN), 1))), ""),
+    (positions.not_finite, numbers((changed(ROWS, 0, to=INF), changed(ROWS, 0, to=NAN))), ""),
+    (positions.always_the_same_number, numbers((ROWS, 0 * ROWS)), "All that differs is 0: often"),
+    (positions.always_the_same_number, numbers((ROWS, ROWS // 9)), ""),
+]
+
+OTHERS: list[tuple[Detector, Evidence, str]] = [
+    (kinds.only_dtype, numbers((ROWS.half(), ROWS)), "it should be float16, not float64"),
+    (kinds.only_dtype, numbers((ROWS.half(), ROWS + 1)), ""),
+    (kinds.only_dtype, numbers((ROWS, ROWS + 1)), ""),
+    (kinds.wrong_container, numbers((ROWS[0], ROWS[0].tolist())), "a list where a tensor is asked"),
+    (
+        kinds.wrong_container,
+        numbers(([1.5, 2.0], torch.tensor([1.5, 2.0]))),
+        "a tensor where a list is asked: `.tolist",
+    ),
+    (kinds.wrong_container, numbers((2.5, torch.tensor([2.5]))), "a tensor where a number is asked: `.item()`"),
+    (kinds.wrong_container, numbers((2.5, "2.5")), "text where a number is asked"),
+    (kinds.wrong_container, numbers((ROWS[0], [1.0, 2.0, 3.0])), ""),
+    (kinds.truth_values_for_numbers, numbers((ROWS, ROWS > 2)), "truth values where numbers are expected"),
+    (kinds.truth_values_for_numbers, numbers((torch.arange(3), torch.ones(3))), "fractions where whole numbers"),
+    (kinds.truth_values_for_numbers, numbers((ROWS, ROWS.float())), ""),
+    (kinds.other_type, numbers((ROWS, "text")), "a str where a tensor is asked"),
+    (kinds.other_type, numbers((ROWS, "text"), (ROWS, 3.0)), ""),
+    (shapes.wrong_shape, numbers((ROWS[:1], ROWS[0])), "an axis of size 1 is missing or too many"),
+    (shapes.wrong_shape, numbers((ROWS, ROWS.flatten())), "only the shape is another"),
+    (shapes.wrong_shape, numbers((CUBE, CUBE[0])), "right for the first index of the first axis"),
+    (shapes.wrong_shape, numbers((CUBE, CUBE.sum(1))), "the sum of the expected numbers along the last axis but one"),
+    (shapes.wrong_shape, numbers((CUBE.mean(1), CUBE)), "is the mean along the last axis but one of what came"),
+    (shapes.wrong_shape, numbers(([1.0, 2.0, 3.5], [1.0, 2.0])), "begins as expected along the first axis, and ends"),
+    (shapes.wrong_shape, numbers((ROWS[1:], ROWS)), "ends as expected along the first axis, and begins too early"),
+    (shapes.wrong_shape, numbers((ROWS, torch.ones(3, 4))), "There is one too many along the last axis"),
+    (shapes.wrong_shape, numbers((CUBE, torch.ones(3, 2, 4))), "The sizes are right and in another order"),
+    (shapes.wrong_shape, numbers((ROWS, ROWS + 1)), ""),
+    (shapes.missing_or_extra, numbers((["a", "b"], ["b"])), "something is missing"),
+    (shapes.missing_or_extra, numbers(({"a": 1}, {"a": 1, "b": 2})), "something should have been left out"),
+    (shapes.missing_or_extra, numbers((["a", "b"], ["c"])), ""),
+    (exceptions.raises, numbers((1.0, raised("ZeroDivisionError"))), "divides by something that is 0"),
+    (
+        exceptions.raises,
+        numbers((1.0, raised("RuntimeError", "The size of tensor a (2) must match the size of tensor b (3)"))),
+        "Two shapes in that line do not fit",
+    ),
+    (
+        exceptions.raises,
+        numbers((1.0, raised("ValueError", "no", line="raise ValueError"))),
+        "Your own code refuses",
+    ),
+    (exceptions.raises, numbers((1.0, raised("StrangeError"))), ""),
+    (exceptions.raises, numbers((1.0, raised("KeyError")), (1.0, raised("ZeroDivisionError"))), ""),
+    (exceptions.not_refused, numbers((raised("ValueError"), 3.0)), "`raise` `ValueError` in “a case”"),
+    (exceptions.not_refused, numbers((raised("ValueError"), raised("TypeError"))), "happens to occur on the way"),
+    (exceptions.not_refused, numbers((3.0, 4.0)), ""),
+    (
+        inputs.inputs_in_common,
+        evidence(trial(1, 2, causal=True), passing=(trial(1, 1, causal=False),)),
+        "the case with `causal=True`; every case without it passes",
+    ),
+    (
+        inputs.inputs_in_common,
+        evidence(trial(1, 2, ROWS.half()), passing=(trial(1, 1, ROWS),)),
+        "the case with input 1 in float16",
+    ),
+    (
+        inputs.inputs_in_common,
+        evidence(trial(1, 2, ROWS[:2]), passing=(trial(1, 1, ROWS),)),
+        "input 1 not square (in its last two axes)",
+    ),
+    (
+        inputs.inputs_in_common,
+        evidence(*(trial(1, 2, n) for n in (30, 32)), passing=tuple(trial(1, 1, n) for n in (20, 18))),
+        "those with input 1 up to 20 pass, and those from 30 on fail",
+    ),
+    (inputs.inputs_in_common, evidence(trial(1, 2, 30), passing=(trial(1, 1, 40), trial(1, 1, 20))), ""),
+    (inputs.inputs_in_common, evidence(trial(1, 2, causal=True)), ""),
+    (
+        inputs.results_in_common,
+        evidence(trial("neither", "memory"), passing=(trial("memory", "memory"),)),
+        "What fails is what should give 'neither'",
+    ),
+    (
+        inputs.results_in_common,
+        evidence(trial(-1.0, 1.0), trial(-2.0, 2.0), passing=(trial(3.0, 3.0),)),
+        "whose result should be negative",
+    ),
+    (inputs.results_in_common, evidence(trial(2.0, 1.0), trial(3.0, 2.0), passing=(trial(4.0, 4.0),)), ""),
+    (inputs.results_in_common, evidence(trial(2.0, 1.0), passing=(trial(4.0, 4.0),)), ""),
+    (inputs.input_returned, evidence(trial(2 * ROWS, ROWS, 1, ROWS)), "What comes back is input 2"),
+    (inputs.input_returned, evidence(trial(2.0, 1.0, 1.0)), ""),  # by chance
+    (
+        inputs.same_result_for_all,
+        evidence(trial(1, 3, 1), trial(2, 3, 2), passing=(trial(3, 3, 3),)),
+        "It gives 3 in every case",
+    ),
+    (inputs.same_result_for_all, evidence(trial(1, 3), trial(2, 4), passing=(trial(3, 3),)), ""),
+    (
+        inputs.one_part_wrong,
+        numbers(({"w": ROWS, "b": ROWS}, {"w": ROWS + 1, "b": ROWS})),
+        "Of the results only 'w' is wrong; the others are right.",
+    ),
+    (inputs.one_part_wrong, numbers(({"w": ROWS, "b": ROWS}, {"w": ROWS + 1, "b": ROWS + 1})), ""),
+]
+
+
+@pytest.mark.parametrize(("detector", "seen", "told"), [*NUMBERS, *OTHERS], ids=lambda x: getattr(x, "__name__", None))
+def test_a_detector_says_what_is_true_and_nothing_else(detector: Detector, seen: Evidence, told: str) -> None:
+    sentence = detector(seen)
+    assert told in sentence
+    assert bool(told) == bool(sentence)
+
+
+def test_every_detector_is_tested_both_ways() -> None:
+    from lmcourse.exercises import diagnosis
+
+    asked = {*diagnosis.NUMBERS, *(detector for detectors in diagnosis.OTHERS.values() for detector in detectors)}
+    for speaks in (True, False):
+        tested = {detector for detector, _, told in [*NUMBERS, *OTHERS] if bool(told) is speaks}
+        assert asked - tested == set()
+
+
+def test_what_explains_some_cases_names_them() -> None:
+    def answer(x: Tensor) -> Tensor:
+        if len(x) == 1:
+            raise KeyError("no")
+        return 6 * x
+
+    told = check_exercise(doubling(), answer).diagnosis
+    assert told == "In “two numbers”: Every number that differs is 3 times the expected one: " + (
+        "often a backward pass, which costs as much as two forward ones."
+    )
+
+
+def nothing_in_one_branch(x: Tensor) -> Tensor | None:
+    return 2 * x if len(x) == 2 else None
+
+
+def test_none_in_one_branch_is_not_a_missing_return_at_the_end() -> None:
+    told = check_exercise(doubling(), nothing_in_one_branch).diagnosis
+    assert told.startswith("In “a negative one” your function returns None, in other cases it does not")
+    assert "at the end" in check_exercise(doubling(), lambda x: None).diagnosis
+
+
+def test_calls_too_deep_are_told_from_calls_without_end() -> None:
+    def deep(x: Tensor) -> Tensor:
+        return x if len(x) == 2 else deep(x)
+
+    def endless(x: Tensor) -> Tensor:
+        return endless(x)
+
+    exercise = doubling(reference=lambda x: x)
+    assert check_exercise(exercise, deep).diagnosis.startswith("In “a negative one” calls are nested deeper")
+    assert check_exercise(exercise, endless).diagnosis.startswith("In every case calls are nested deeper")
+
+
+def test_a_script_tells_which_line_is_wrong() -> None:
+    class Pair:
+        def __init__(self, x: float) -> None:
+            self.once, self.twice = x, 2 * x
+
+    class Wrong(Pair):
+        def __init__(self, x: float) -> None:
+            self.once, self.twice = x, x**3 - 1
+
+    lines = "p = Pair(x)\np.once\np.twice"
+    exercise = Exercise(
+        "Pair", 1, 1, 1, reference=Pair, cases=[script("three", lines, x=3.0), script("minus five", lines, x=-5.0)]
+    )
+    assert check_exercise(exercise, Wrong).diagnosis == "Of the results only `p.twice` is wrong; the others are right."
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (-2304.0, "Only the sign is wrong."),
+        (2304 * 8, "Bits and bytes"),
+        (2304 * 1.024**2, "Decimal and binary units"),
+        (2.304, "Only a power of ten is wrong"),
+        (1152, "It is off by a factor of two."),
+        (2300.0, "Close, within half a per cent"),
+        (None, "Nothing here yet: replace None."),
+        (3000, ""),
+        ("2304", ""),
+    ],
+)
+def test_a_value_is_told_its_slip_and_never_the_right_one(given: Any, told: str) -> None:
+    exercise = value_exercise("size", points=1, minutes=1, difficulty=1, reference=lambda: 2304.0)
+    sentence = check_exercise(exercise, lambda: given).diagnosis
+    assert sentence.startswith(told)
+    assert bool(sentence) == bool(told)
+
+
+FP8 = torch.ones(2).to(torch.float8_e5m2)
+STRANGE = (10**400, torch.tensor([1 + 2j]), torch.zeros(0, 3), FP8, {"a": [1, {}]}, [[]], math.nan)
+
+
+@pytest.mark.parametrize("result", STRANGE, ids=repr)
+@pytest.mark.parametrize("expected", [*STRANGE, ROWS, 3.0, "text"], ids=str)
+def test_no_detector_stumbles_over_strange_results(result: Any, expected: Any) -> None:
+    check_exercise(doubling(reference=lambda x: expected, hidden_cases=None), lambda x: result)
