@@ -819,7 +819,7 @@ for found in (*state_examples(), *activation_examples()):
 
 # %% [markdown]
 # Where they differ by more than rounding: a pair of brackets got lost (232 bytes), GPT-3's states are half of what they
-# are and in TiB where GiB are meant, so that the share of the activations comes out twice too large, and in fp32 the
+# are and in TiB where GiB are meant, so that the share of the activations comes out about twice too large, and in fp32 the
 # scores take $2p + 1 = 9$ bytes, not 15. With eight devices the notes leave the embeddings whole on each, against their
 # own plan. Two more slips stand in no row: the formula of section 8, with its $L$, is called "per layer", and the one for
 # $T$ devices has lost its $L$.
