@@ -159,7 +159,7 @@ def keys_and_values_exchanged(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, p
 
 
 @attend_with_cache.variant
-def token_by_token(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+def token_by_token(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     keys, values, rows = past_k, past_v, []
     for i in range(q.shape[2]):
         keys = torch.cat((keys, k[:, :, i : i + 1]), dim=2)
@@ -170,7 +170,9 @@ def token_by_token(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tens
 
 
 @attend_with_cache.variant
-def memory_for_all_at_once(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+def memory_for_all_at_once(
+    q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     batch, heads, past, width = past_k.shape
     new = k.shape[2]
     keys, values = (torch.empty(batch, heads, past + new, width, dtype=q.dtype) for _ in range(2))
@@ -183,7 +185,9 @@ def memory_for_all_at_once(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past
 
 
 @attend_with_cache.variant
-def past_and_present_apart(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+def past_and_present_apart(
+    q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     new = q.shape[2]
     before = torch.exp(q.double() @ past_k.double().mT / q.shape[3] ** 0.5)
     among = torch.exp(q.double() @ k.double().mT / q.shape[3] ** 0.5) * torch.ones(new, new).tril()
