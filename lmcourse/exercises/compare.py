@@ -168,13 +168,21 @@ def _widened(tensor: Tensor) -> Tensor:
 def wrong_entries(expected: Tensor, received: Tensor, tolerance: Tolerance | None) -> Tensor:
     """Where two tensors of one shape differ, as truth values."""
     if not expected.is_floating_point() and not expected.is_complex():
-        return expected != received
+        return _whole_differ(expected, received) if expected.dtype != received.dtype else expected != received
     tolerance = tolerance or _of_dtype(expected.dtype) or EXACT
     a, b = _widened(expected), _widened(received)
     close = torch.isclose(b, a, rtol=tolerance.relative, atol=tolerance.absolute, equal_nan=True)
     if tolerance == EXACT and not expected.is_complex():
         close &= (torch.signbit(a) == torch.signbit(b)) | a.isnan()
     return ~close
+
+
+def _whole_differ(a: Tensor, b: Tensor) -> Tensor:
+    """Where integers of different dtypes differ. PyTorch compares no unsigned ones with others; as int64 those from 2⁶³
+    on are negative."""
+    signed = [(tensor.to(torch.int64), tensor.dtype == torch.uint64) for tensor in (a, b)]
+    (x, x_wraps), (y, y_wraps) = signed
+    return (x != y) | (((x < 0) & x_wraps) != ((y < 0) & y_wraps))
 
 
 def _of_dtype(dtype: torch.dtype) -> Tolerance | None:

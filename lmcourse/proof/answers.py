@@ -91,7 +91,7 @@ def _cells(chapter: Chapter, source: Source) -> list[AnswerCell]:
 def _compiled(text: str, name: str) -> CodeType:
     """Code whose source `inspect` can find, as it can in a notebook: the rules of an exercise read it."""
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    return compile(text, name, "exec")
+    return compile(text, name, "exec", dont_inherit=True)
 
 
 def imports(text: str) -> str:

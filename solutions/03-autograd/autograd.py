@@ -11,7 +11,7 @@
 # **You will be able to**
 #
 # - draw a computation graph and push gradients through it by hand, also where a value is used twice;
-# - write a reverse-mode engine that survives a chain of 10,000 nodes, and check any gradient without trusting it;
+# - write a reverse-mode engine that survives a chain of 10,000 nodes, train a small network with it, and check any gradient without trusting it;
 # - derive the backward pass of a matrix product, of a network with a batch, and of LayerNorm;
 # - say what a backward pass costs in FLOPs and what it makes you keep in memory.
 #
@@ -912,6 +912,57 @@ explore(figures.saved_for_backward, batch=Log(1, 8192), width=Log(16, 1024))
 # 2022). How much it is for a transformer, and what recomputing costs, is the subject of notebook 14.
 
 # %% [markdown]
+# ## 10 · Train with it
+#
+# Does your engine really train? The smallest task that a line cannot solve: of two switches, answer $+1$ if exactly one is on and $-1$ otherwise. A network with four
+# hidden numbers, $\hat y = v \cdot \tanh(W x + b) + c$, has 17 parameters. A step of training is what you know by now: compute the loss of the batch, set all gradients to
+# 0, go backward once, and move each parameter a little against its gradient.
+
+# %%
+import random
+
+SWITCHES = {(-1.0, -1.0): -1.0, (-1.0, 1.0): 1.0, (1.0, -1.0): 1.0, (1.0, 1.0): -1.0}
+
+
+def train(number: type, steps: int = 101, rate: float = 0.1) -> tuple[list[float], dict[tuple[float, float], float]]:
+    """The loss at each step, and the answers after the last; all numbers of the network are of this type."""
+    generator = random.Random(0)
+    hidden = [[number(generator.gauss(0, 1)) for _ in range(3)] for _ in range(4)]
+    v, c = [number(generator.gauss(0, 1)) for _ in range(4)], number(0.0)
+    parameters = [c, *v, *(parameter for row in hidden for parameter in row)]
+    losses = []
+    for _ in range(steps):
+        loss, answers = number(0.0), {}
+        for (left, right), wanted in SWITCHES.items():
+            answer = c
+            for weight, (w_left, w_right, b) in zip(v, hidden, strict=True):
+                answer = answer + weight * (w_left * left + w_right * right + b).tanh()
+            answers[left, right] = answer.data
+            loss = loss + (answer - wanted) ** 2 * 0.25
+        for parameter in parameters:
+            parameter.grad = 0.0
+        loss.backward()
+        for parameter in parameters:
+            parameter.data -= rate * parameter.grad
+        losses.append(loss.data)
+    return losses, answers
+
+
+try:
+    losses, answers = train(Value)
+    print("with your Value")
+except NotImplementedError:
+    losses, answers = train(autograd.Value)
+    print("with the course's Value, until yours is there")
+for step in (0, 10, 30, 100):
+    print(f"step {step:3}: loss {losses[step]:.4f}")
+for switches, answer in answers.items():
+    print(f"{switches}: {answer:+.2f}, wanted {SWITCHES[switches]:+.0f}")
+
+# %% [markdown]
+# Nothing in this loop knows the formula of the network. Another layer, another loss, a billion parameters: the graph is longer, and the loop stays the same.
+
+# %% [markdown]
 # ## What to keep
 #
 # | question | answer |
@@ -926,7 +977,7 @@ explore(figures.saved_for_backward, batch=Log(1, 8192), width=Log(16, 1024))
 # | backward of LayerNorm? | $\frac1s(g - \operatorname{mean}(g) - \hat x \operatorname{mean}(g \hat x))$ |
 # | what must be kept? | what the local derivatives need: inputs of products, results of sigmoid, tanh and exp |
 #
-# ## Slips
+# ### Slips
 #
 # Seven from lecture notes on this subject, each a line that looks right. Which ones would you have caught?
 #
@@ -986,4 +1037,5 @@ assert round((2.1**3 - 1.9**3) / 0.2, 9) == 12.01 and round((2.1**3 - 8) / 0.1, 
 assert [f"{eps ** (1 / 3):.0e}" for eps in (2.0**-52, 2.0**-23)] == ["6e-06", "5e-03"]
 assert torch.tensor(1.1) + 5.9e-8 == torch.tensor(1.1) != torch.tensor(1.1) + 6.1e-8
 assert 4 * 64 * 128 * 32 + 2 * 64 * 128 * 128 == 3_145_728 < 4 * 64 * 128 * (32 + 128)
+assert 4 * 3 + 4 + 1 == 17 and losses[-1] < 1e-3 < 2 < losses[0]
 assert (3 * 2 * 2, 3 * 5 * 2) == (12, 30)  # B·K·K steps of the loop in section 6, B·D·K of the right one

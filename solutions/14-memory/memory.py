@@ -749,11 +749,29 @@ for recompute in ("nothing", "blocks"):
 # %% [markdown]
 # While blocks are computed anew, the logits are gone already, so the larger of the two counts.
 #
+# When in a step is the memory fullest? Follow it: forward, backward, optimiser.
+
+# %%
+explore(
+    figures.memory_timeline,
+    model=["gpt-2", "llama-3.2-1b", "llama-3-8b", "llama-3-70b"],
+    batch=Log(1, 64),
+    length=Log(512, 131072),
+    recompute_blocks=False,
+    accumulated=False,
+)
+
+# %% [markdown]
+# At the loss, when all layers have left their activations and the logits come on top. Gradients come while activations go, so
+# their tops do not meet, unless gradients are there already, from an earlier batch of the same step: tick *accumulated*. And
+# once blocks are recomputed, hardly anything is left to go: then the top may move to the end, where the gradients are complete.
+#
 # Two last ways need more cards or more time. **Copies** of a model (data parallelism) read different texts, and they need
 # not all keep the same states: **ZeRO** divides the optimiser among them (stage 1), gradients too (2), weights too (3;
 # Rajbhandari et al., 2020). Activations stay as they are, each copy has its own texts. And **gradient accumulation** reads
 # several batches, one after the other, before the optimiser steps. Each batch's activations are gone when the next one
-# comes, so the step gets as large as you like and the memory does not grow.
+# comes, so the step gets as large as you like, for no more than the gradients that wait meanwhile. (The budget counts them
+# in any case.)
 #
 # The budget puts all of it together, for models of the zoo and cards of the course's table, counted tensor by tensor as
 # PyTorch keeps them. It opens with Llama 3 8B and one text of 8192 tokens on two cards, and it does not fit. Find at least
@@ -801,7 +819,7 @@ for found in (*state_examples(), *activation_examples()):
 
 # %% [markdown]
 # Where they differ by more than rounding: a pair of brackets got lost (232 bytes), GPT-3's states are half of what they
-# are and in TiB where GiB are meant, so that the share of the activations comes out twice too large, and in fp32 the
+# are and in TiB where GiB are meant, so that the share of the activations comes out about twice too large, and in fp32 the
 # scores take $2p + 1 = 9$ bytes, not 15. With eight devices the notes leave the embeddings whole on each, against their
 # own plan. Two more slips stand in no row: the formula of section 8, with its $L$, is called "per layer", and the one for
 # $T$ devices has lost its $L$.

@@ -723,8 +723,8 @@ check(generation_flops, hidden=True)
 # ```
 #
 # > **Spot the slip.** It gets the hard part right: a GPU takes orders and returns at once, so without `synchronize` you time the
-# > ordering. But `a` and `b` do not exist (the model has `x` and `w`); the first run, which loads and sets up, is averaged in; and what
-# > comes out is how well *one product* uses the *fp32* peak, not the MFU "of our model".
+# > ordering. But the first run, which loads and sets up, is averaged in; and what comes out is how well *one product* uses the *fp32*
+# > peak, not the MFU of a model.
 
 # %%
 explore(figures.timing_mistakes, synchronise=False, warm_up=False)
@@ -825,11 +825,16 @@ for example in training_examples():
     print(f"{example.name:42}  notes: {example.published:15}  computed: {example}")
 
 # %% [markdown]
-# And what was wrong in words: the way back of a layer with an activation takes "$5BIJ$, slightly more than double" (the fifth is
-# element-wise, and $4BIJ$ is left); the first layer on raw data takes $4BD^2$ (its input needs no gradient, so $2BD^2$); "FLOPs = 6 · B ·
-# parameters" holds for any network on $B$ points (less where the input has no gradient); Kaplan's `qkv` are "3 matrices per token" (per
-# layer: all tokens share them), and his $4d$ of `embed` are two products with one-hot vectors (each would take $2\,n_{vocab}\,d$); with a
-# cache, time is dominated by "the $O(td^2)$ portion" (it is $O(Td^2)$, and $t$ was the index of the sum).
+# And in words:
+#
+# | read | right |
+# | --- | --- |
+# | the way back through an $I \times J$ layer with an activation takes $5BIJ$, "slightly more than double" | $4BIJ$: the fifth is element-wise |
+# | the first layer's takes $4BD^2$, on raw data too | $2BD^2$: its input needs no gradient |
+# | "FLOPs = 6 · B · parameters", for any network on $B$ points | less where the input has no gradient |
+# | Kaplan's `qkv` are "3 matrices per token" | per layer: all tokens share them |
+# | the $4d$ of `embed` are two products with one-hot vectors | each of these would take $2\,n_{vocab}\,d$ |
+# | with a cache, time is dominated by "the $O(td^2)$ portion" | $O(Td^2)$: $t$ was the index of the sum |
 #
 # ## What to keep
 #

@@ -638,7 +638,7 @@ for speedup in speedups:
 # | what can a change save at most? | its share of the *time* (Amdahl) |
 # | more than 100 %? | impossible: wrong GPU, wrong format, no synchronise |
 #
-# ## Slips
+# ### Slips
 #
 # Four more from lecture notes on this subject. Each looks right at a glance.
 #

@@ -1,46 +1,126 @@
-"""Every notebook in nbgrader's own hands: the solved one earns everything, the one handed out nothing."""
+"""Every notebook in nbgrader's own hands: the solved one and right answers in other styles earn everything, the one
+handed out nothing.
+
+`GRADING_SEEDS=20 pytest tests/course/test_grading.py -k "09"` grades under the seeds 0 to 19 of the hidden cases.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
+from nbformat import NotebookNode
 
 from lmcourse.authoring.files import ChapterFiles
 from lmcourse.course import Chapter
 from lmcourse.exercises.registry import exercises_of
+from lmcourse.grading.environment import SEED
+from lmcourse.proof.variants import variant_text
 from tests.course.chapters import ROOT, WRITTEN
 
-Results = dict[tuple[str, str], dict[str, Any]]
+pytestmark = pytest.mark.timeout(600 * int(os.environ.get("GRADING_SEEDS", "1")))
+
+SEEDS = range(int(os.environ.get("GRADING_SEEDS", "1")))
+"""Seeds of the hidden cases under which everything is graded."""
+
+Result = dict[str, Any]
+Results = dict[tuple[str, str], list[Result]]
+"""What was earned, by learner and assignment: one result for each seed."""
 
 
 @pytest.fixture(scope="module")
-def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """What two learners earned in the notebooks that are tested, by name and assignment, graded by one command."""
-    handed_in = tmp_path_factory.mktemp("class")
-    tested = [item.callspec.params["chapter"] for item in request.session.items if item.path == request.path]
+def handed_in(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what learners handed in of the notebooks that are tested."""
+    folder = tmp_path_factory.mktemp("class")
+    tested = {item.callspec.params["chapter"] for item in request.session.items if item.path == request.path}
     for chapter in tested:
         files = ChapterFiles.of(chapter, ROOT)
         for student, notebook in (("solved", files.solution), ("untouched", files.release)):
-            folder = handed_in / student / chapter.id
-            folder.mkdir(parents=True)
-            shutil.copy(notebook, folder)
-    command = [sys.executable, "-m", "lmcourse", "grade", str(handed_in), "--json"]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=280, check=False)
-    assert run.returncode == 0, run.stderr
-    return {(each["student"], each["assignment"]): each for each in json.loads(run.stdout)}
+            place = folder / student / chapter.id
+            place.mkdir(parents=True)
+            shutil.copy(notebook, place)
+        for number, varied in enumerate(variant_notebooks(chapter, files.solution), 1):
+            place = folder / f"variant-{number}" / chapter.id
+            place.mkdir(parents=True)
+            nbformat.write(varied, place / files.solution.name)
+    return folder
+
+
+def variant_notebooks(chapter: Chapter, solution: Path) -> Iterator[NotebookNode]:
+    """The solved notebook with the first variant of each exercise as its answer, with the second, and so on; where an
+    exercise has no more variants its printed answer stays."""
+    exercises = exercises_of(chapter)
+    for number in range(max(len(exercise.variants) for exercise in exercises)):
+        notebook = nbformat.read(solution, as_version=4)
+        cells = {cell.metadata["nbgrader"]["grade_id"]: cell for cell in notebook.cells if "nbgrader" in cell.metadata}
+        for exercise in exercises:
+            for variant in exercise.variants[number : number + 1]:
+                cells[exercise.name].source = variant_text(exercise, variant)
+        yield notebook
+
+
+def graded(folder: Path, *flags: str) -> Results:
+    """What was earned in a folder, graded by one command for each seed."""
+    results: Results = {}
+    for seed in SEEDS:
+        command = [sys.executable, "-m", "lmcourse", "grade", str(folder), "--json", *flags]
+        environment = os.environ | {SEED: str(seed)}
+        run = subprocess.run(
+            command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=500, check=False
+        )
+        assert run.returncode == 0, run.stderr
+        for each in json.loads(run.stdout):
+            results.setdefault((each["student"], each["assignment"]), []).append(each)
+    return results
+
+
+@pytest.fixture(scope="module")
+def results(handed_in: Path) -> Results:
+    """What was earned in a sandbox."""
+    return graded(handed_in)
+
+
+@pytest.fixture(scope="module")
+def results_of_processes(handed_in: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """What was earned with `--isolation=process`, by one learner: each process loads torch, which takes seconds."""
+    folder = tmp_path_factory.mktemp("process")
+    shutil.copytree(handed_in / "variant-1", folder / "variant-1")
+    return graded(folder, "--isolation=process")
+
+
+def assert_everything_earned(chapter: Chapter, found: list[Result]) -> None:
+    """Every exercise has all its points under every seed, and nothing looks like tampering."""
+    points = {exercise.name: exercise.points for exercise in exercises_of(chapter)}
+    assert len(found) == len(SEEDS)
+    for result in found:
+        assert result["exercises"] == points, result["reason"]
+        assert result["score"] == result["max_score"] == sum(points.values())
+        assert result["evidence"] == []
 
 
 @pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
 def test_nbgrader_grades_the_solved_and_the_untouched_notebook(chapter: Chapter, results: Results) -> None:
-    solved, untouched = results["solved", chapter.id], results["untouched", chapter.id]
-    points = {exercise.name: exercise.points for exercise in exercises_of(chapter)}
-    assert solved["exercises"] == points, solved["reason"]
-    assert solved["score"] == solved["max_score"] == sum(points.values())
-    assert untouched["exercises"] == dict.fromkeys(points, 0)
-    assert untouched["score"] == 0
-    assert solved["evidence"] == untouched["evidence"] == []
+    assert_everything_earned(chapter, results["solved", chapter.id])
+    for untouched in results["untouched", chapter.id]:
+        assert untouched["exercises"] == {exercise.name: 0 for exercise in exercises_of(chapter)}
+        assert (untouched["score"], untouched["evidence"]) == (0, [])
+
+
+@pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+def test_right_answers_in_other_styles_earn_everything(
+    chapter: Chapter, results: Results, results_of_processes: Results
+) -> None:
+    variants = [student for student, assignment in results if assignment == chapter.id and "variant" in student]
+    assert len(variants) == max(len(exercise.variants) for exercise in exercises_of(chapter))
+    for student in variants:
+        assert_everything_earned(chapter, results[student, chapter.id])
+    if variants:
+        assert_everything_earned(chapter, results_of_processes["variant-1", chapter.id])

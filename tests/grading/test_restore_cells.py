@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat import NotebookNode
+from nbgrader.api import Gradebook
 
 from lmcourse.grading.batch import ExaminationSettings
 from lmcourse.grading.cells import problem_of
@@ -143,3 +144,41 @@ def test_a_folder_that_is_a_link_stands_for_nobody(tmp_path: Path) -> None:
     for resources, told in (({"nbgrader": {"student": "alice"}}, "The folder alice is a link"), ({}, None)):
         _, resources = SubmissionExporter().from_filename(str(theirs), resources)
         assert resources.get("problem", "").startswith(told) if told else "problem" not in resources
+
+
+def handed_in(*cells: tuple[str, str]) -> bytes:
+    """The tiny notebook with these cells, grade ids and texts, in place of the one for the first answer."""
+    notebook = sound()
+    place = next(n for n, cell in enumerate(notebook["cells"]) if cell["id"] == f"answer-{EXERCISES[0]}")
+    cell = notebook["cells"][place]
+    twins = [
+        cell | {"id": f"twin-{n}", "source": text, "metadata": cell["metadata"] if name else {}}
+        for n, (name, text) in enumerate(cells)
+    ]
+    notebook["cells"][place : place + 1] = twins
+    return json.dumps(notebook).encode()
+
+
+@pytest.mark.parametrize(
+    ("cells", "answer"),
+    [
+        ([("one", "def one(hidden):"), ("one", "    return 2")], "def one(hidden):\n    return 2"),
+        ([("one", "a = 1"), ("one", "b = 2"), ("one", "c = 3")], "a = 1\nb = 2\nc = 3"),
+        ([("one", "STUB"), ("", "x = 1"), ("one", "def one(hidden): return 2")], "def one(hidden): return 2"),
+        ([("one", "def one(hidden): return 2"), ("one", "STUB")], "def one(hidden): return 2"),
+        ([("one", "a = 1"), ("", "x = 1"), ("one", "b = 2")], "a = 1"),
+        ([("one", "STUB"), ("one", "STUB")], "STUB"),
+    ],
+    ids=["split", "split twice", "answered in a copy", "a copy of the stub", "two answers", "stubs"],
+)
+def test_an_answer_is_one_cell(desk: Desk, cells: list[tuple[str, str]], answer: str) -> None:
+    """JupyterLab's "Split Cell" and copies both leave several cells that say they are the course's."""
+    with Gradebook(desk.about["db_url"]) as book:
+        notebook = book.find_notebook(desk.about["notebook"], desk.about["assignment"])
+        [stub] = [cell.source for cell in notebook.source_cells if cell.name == EXERCISES[0]]
+    given = [(name, text.replace("STUB", stub)) for name, text in cells]
+    restored = desk.restored(handed_in(*given))
+    [found] = [
+        cell.source for cell in restored.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == EXERCISES[0]
+    ]
+    assert found == answer.replace("STUB", stub)

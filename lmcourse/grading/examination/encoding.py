@@ -31,8 +31,8 @@ DTYPES: dict[str, torch.dtype] = {
     name: getattr(torch, name)
     for name in (
         *("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"),
-        *("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"),
-        *("bfloat16", "float16", "float32", "float64", "complex64", "complex128"),
+        *("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"),
+        *("bfloat16", "float16", "float32", "float64", "complex32", "complex64", "complex128"),
     )
 }
 """The dtypes that may be sent, by name."""

@@ -35,6 +35,7 @@ DRAWINGS: list[Callable[..., Figure]] = [
     figures.memory_halving,
     figures.memory_states,
     figures.memory_tensor_parallel,
+    figures.memory_timeline,
 ]
 EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
     (figures.memory_break_even, {"model": "gpt-3", "length": 256}),
@@ -51,6 +52,8 @@ EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
     (figures.memory_saved_tensors, {"length": 32_768, "number": "32 bits", "feed_forward": "SwiGLU, 8/3 d"}),
     (figures.memory_halving, {"length": 65_536}),
     (figures.memory_tensor_parallel, {"batch": 64, "length": 8192, "sequence_parallel": True}),
+    (figures.memory_timeline, {"model": "gpt-2", "batch": 64, "length": 1024, "recompute_blocks": True}),
+    (figures.memory_timeline, {"model": "llama-3.1-405b", "length": 512, "accumulated": True}),
 ]
 EVERY = [(draw, {}) for draw in DRAWINGS] + EXTREMES
 
@@ -222,6 +225,29 @@ def test_a_budget_fits_up_to_its_largest_batch_and_no_further() -> None:
     most = int(found[1])
     assert plots.alt_text(figures.memory_budget(**arguments, batch=most)).count(", fits") == 1
     assert plots.alt_text(figures.memory_budget(**arguments, batch=most + 1)).count("does not fit") == 1
+
+
+def fullest(**arguments: Any) -> float:
+    """The top of the timeline, in bytes."""
+    [dot] = figures.memory_timeline("llama-3.2-1b", 2, 2048, **arguments).axes[0].lines[:1]
+    return float(np.asarray(dot.get_ydata())[0]) * GIB
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_the_top_of_the_timeline_is_the_budget_of_a_later_batch(recompute: bool) -> None:
+    memory = training_memory(
+        find_model("llama-3.2-1b").decoder,
+        2,
+        2048,
+        find_recipe("mixed-fp32-gradients"),
+        activation_checkpointing="blocks" if recompute else "nothing",
+    )
+    assert fullest(recompute_blocks=recompute, accumulated=True) == pytest.approx(memory.total)
+
+
+def test_the_first_batch_of_a_step_has_no_gradients_at_the_loss() -> None:
+    gradients = 4 * count_parameters(find_model("llama-3.2-1b").decoder).total
+    assert fullest(accumulated=True) - fullest() == pytest.approx(gradients)
 
 
 def test_a_budget_tells_what_cannot_be() -> None:

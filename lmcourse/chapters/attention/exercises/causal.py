@@ -39,6 +39,7 @@ def _attention_cases(random: Random) -> list[Case]:
         case("other precisions", *triple(seen, 1, 2, 3, 5, 8, torch.float64)),
         case("other precisions", *half),
         case("large scores", *large, normal(seen, 1, 2, 4, 5)),
+        case("scores far below zero", torch.full((1, 1, 2, 16), 80.0), torch.full((1, 1, 2, 16), -80.0), _VALUES),
         case("other shapes", *triple(random, b, h, t, t, d)),
         case("other shapes", *triple(random, 1, h + 1, s + 2, s + 2, 64)),
         case("fewer queries than keys", *triple(random, b, h, s, s + t, d)),
@@ -47,6 +48,7 @@ def _attention_cases(random: Random) -> list[Case]:
 
 
 _FIXED = Random(4)
+_VALUES = torch.tensor([[[[1.0], [3.0]]]])
 _TWO = torch.tensor([[[[0.0, 0.0], [2.0, 0.0]]]])
 
 causal_attention = Exercise(
@@ -56,7 +58,7 @@ causal_attention = Exercise(
     difficulty=2,
     reference=_attention,
     cases=[
-        case("two tokens", _TWO, _TWO, torch.tensor([[[[1.0], [3.0]]]])),
+        case("two tokens", _TWO, _TWO, _VALUES),
         case("four tokens, two heads", *triple(_FIXED, 1, 2, 4, 4, 8)),
         case("the last two of five tokens", *triple(_FIXED, 2, 2, 2, 5, 8)),
         case("one new token", *triple(_FIXED, 1, 2, 1, 4, 16)),

@@ -5,6 +5,7 @@ from lmcourse.chapters.memory.figures.devices import memory_gpt3, memory_tensor_
 from lmcourse.chapters.memory.figures.growth import memory_break_even, memory_growth, memory_halving
 from lmcourse.chapters.memory.figures.states import memory_fits, memory_states
 from lmcourse.chapters.memory.figures.tensors import memory_saved_tensors
+from lmcourse.chapters.memory.figures.timeline import memory_timeline
 
 __all__ = [
     "memory_break_even",
@@ -16,4 +17,5 @@ __all__ = [
     "memory_saved_tensors",
     "memory_states",
     "memory_tensor_parallel",
+    "memory_timeline",
 ]

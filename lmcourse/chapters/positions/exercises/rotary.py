@@ -49,7 +49,7 @@ def clear_bf16(random: Random, width: int, positions: Tensor) -> Tensor:
 
 
 def _rope_cases(random: Random) -> list[Case]:
-    seen, mixed, far = Random(7), torch.tensor([5, 0, 33, 5]), torch.tensor([1001, 257, 2003])
+    seen, mixed, far = Random(7), torch.tensor([5, 0, 33, 5]), torch.tensor([1001, 257, 3001])
     near = torch.tensor([random.randint(0, 60) for _ in range(5)])
     return [
         case("other shapes", normal(seen, 2, 3, 4, 8), mixed),

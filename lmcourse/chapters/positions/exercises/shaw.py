@@ -58,13 +58,13 @@ def _shaw_cases(random: Random) -> list[Case]:
 
 _LARGEST = """
 from lmcourse.exercises.allocations import largest_tensor
-largest_tensor(shaw_scores, q, k, vectors) < 32 * 32 * 64
+largest_tensor(shaw_scores, q, k, vectors) < 16 * 16 * 32
 """
 
 
 def _room() -> Case:
-    q, k, vectors = _shaw_inputs(Random(11), 1, 32, 64, 3)
-    return script("no tensor of s × s × d numbers: s = 32, d = 64", _LARGEST, q=q, k=k, vectors=vectors)
+    q, k, vectors = _shaw_inputs(Random(11), 1, 16, 32, 3)
+    return script("no tensor of s × s × d numbers: s = 16, d = 32", _LARGEST, q=q, k=k, vectors=vectors)
 
 
 _STILL = (torch.zeros(1, 4, 1), torch.zeros(1, 4, 1), torch.tensor([[-1.0], [0.0], [1.0]]))

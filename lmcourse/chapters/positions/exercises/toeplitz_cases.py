@@ -30,7 +30,7 @@ def fixed_cases() -> list[Case]:
     ends = torch.tensor([[0.0, 5.0], [7.0, 0.25]])
     around = torch.tensor([0.0, 0.2, -0.2]).diag()
     square, wide, tall = _by_offset(4, 4), _by_offset(2, 5), _by_offset(5, 2)
-    batch = torch.stack([square, square + 1, square - 1, but(square, 3, 1, 0.0)]).reshape(2, 2, 4, 4)
+    batch = torch.stack([square, square + 1, but(square, 3, 1, 0.0), square - 1]).reshape(2, 2, 4, 4)
     nothing = torch.full((3, 3), -math.inf)
     return [
         case("one wrong entry", but(square, 3, 1, 0.0)),

@@ -137,7 +137,7 @@ clip_by_global_norm.equivalent_mutant(
 
 
 @clip_by_global_norm.variant
-def as_one_long_vector(gradients: list[Tensor], max_norm: float) -> Clipped:
+def as_one_long_vector(gradients: list[Tensor], max_norm: float) -> tuple[list[Tensor], float]:
     norm = torch.cat([gradient.flatten() for gradient in gradients]).norm()
     if norm.isnan() or norm.isinf():
         raise ValueError
@@ -156,7 +156,7 @@ def with_the_epsilon_of_torch(gradients: list[Tensor], max_norm: float) -> tuple
 
 
 @clip_by_global_norm.variant
-def with_numpy(gradients: list[Tensor], max_norm: float) -> Clipped:
+def with_numpy(gradients: list[Tensor], max_norm: float) -> tuple[list[Tensor], float]:
     arrays = [gradient.numpy() for gradient in gradients]
     norm = np.sqrt(sum((array.astype(np.float64) ** 2).sum() for array in arrays))
     if not np.isfinite(norm):
@@ -168,7 +168,7 @@ def with_numpy(gradients: list[Tensor], max_norm: float) -> Clipped:
 
 
 @clip_by_global_norm.variant
-def by_hypot(gradients: list[Tensor], max_norm: float) -> Clipped:
+def by_hypot(gradients: list[Tensor], max_norm: float) -> tuple[list[Tensor], float]:
     norm = 0.0
     for gradient in gradients:
         for entry in gradient.flatten().tolist():

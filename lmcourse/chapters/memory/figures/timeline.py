@@ -1,0 +1,118 @@
+"""Memory over one training step, moment by moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lmcourse.accounting.activations import predict_block_bytes
+from lmcourse.accounting.memory import training_memory
+from lmcourse.accounting.recipes import find_recipe
+from lmcourse.chapters.memory.figures.budget import COLOURS as COLOURS_OF_THE_BUDGET
+from lmcourse.models.zoo import find_model
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
+from lmcourse.units import GIB
+
+COLOURS = COLOURS_OF_THE_BUDGET | {"recomputed block": PALETTE["black"]}
+
+CONSTANT = ("weights", "master weights", "optimiser moments")
+"""What is there at every moment."""
+
+CHANGING = ("gradients", "activations", "logits", "recomputed block")
+"""What comes and goes, in the order in which it is drawn."""
+
+PHASES = {"forward": 1.0, "at the loss": 0.35, "backward": 1.5, "optimiser": 0.45}
+"""How wide each phase is drawn."""
+
+Moment = tuple[str, dict[str, float]]
+"""A phase of the step, and the share of each changing part that is there."""
+
+
+def memory_timeline(
+    model: str = "llama-3-8b",
+    batch: int = 1,
+    length: int = 8192,
+    recompute_blocks: bool = False,
+    accumulated: bool = False,
+) -> Figure:
+    """The memory of one step in mixed precision (18 bytes per parameter, fused attention) on a single device.
+
+    Args:
+        model: of the zoo, a decoder whose layers are alike.
+        batch, length: texts, and tokens of each.
+        recompute_blocks: whether only the input of each block is kept.
+        accumulated: whether this is a later batch of a step, which adds to gradients that are there already.
+
+    Raises:
+        CourseError: there is no such model.
+        ValueError: as `training_memory`.
+    """
+    config, recipe = find_model(model).decoder, find_recipe("mixed-fp32-gradients")
+    kept = training_memory(
+        config, batch, length, recipe, activation_checkpointing="blocks" if recompute_blocks else "nothing"
+    )
+    whole = training_memory(config, batch, length, recipe)
+    sizes = {part: whole[part] / GIB for part in (*CONSTANT, "gradients", "logits")}
+    sizes["activations"] = kept["activations"] / GIB
+    sizes["recomputed block"] = predict_block_bytes(config, batch, length, layer=0, dtype=recipe.dtype).total / GIB
+    moments = [*_moments(len(config.layers), recompute_blocks, accumulated)]
+    bands = {part: [sizes[part]] * len(moments) for part in CONSTANT}
+    bands |= {part: [sizes[part] * shares[part] for _, shares in moments] for part in CHANGING}
+    totals = [sum(at) for at in zip(*bands.values(), strict=True)]
+    peak = totals.index(max(totals))
+    figure = new_figure(8.0, 4.4)
+    title = f"{model}, {batch} × {length:,} tokens: fullest with {max(totals):,.1f} GiB ({moments[peak][0]})"
+    axes = new_axes(figure, title, "one step, from left to right", "memory (GiB)")
+    shown = {part: band for part, band in bands.items() if max(band) > 0}
+    places = _places([phase for phase, _ in moments])
+    axes.stackplot(places, *shown.values(), colors=[COLOURS[part] for part in shown], labels=[*shown])
+    axes.plot([places[peak]], [totals[peak]], "o", color=PALETTE["black"])
+    _mark_phases(axes)
+    axes.set_ylim(0, 1.45 * max(totals))
+    axes.legend(frameon=False, fontsize=9, loc="upper left", ncols=3)
+    caption = (
+        "Each layer going forward adds its activations; each going backward takes them away and leaves its gradients. "
+        "How long a phase takes is not drawn to scale."
+    )
+    parts = ", ".join(f"{part} {three_digits(band[peak])} GiB" for part, band in shown.items())
+    return describe(figure, caption=caption, alt=f"{title}: {parts}")
+
+
+def _places(phases: list[str]) -> list[float]:
+    """Where each moment is drawn: evenly within its phase."""
+    places: list[float] = []
+    for phase, width in PHASES.items():
+        start, count = sum(list(PHASES.values())[: list(PHASES).index(phase)]), phases.count(phase)
+        places += [start + width * number / (count - 1) for number in range(count)]
+    return places
+
+
+def _mark_phases(axes: Axes) -> None:
+    """The name of each phase below its middle, and a line where it ends."""
+    ends = [*accumulate(PHASES.values())]
+    axes.set_xticks([end - width / 2 for end, width in zip(ends, PHASES.values(), strict=True)], [*PHASES])
+    for end in ends[:-1]:
+        axes.axvline(end, color=GREY, linewidth=0.8, linestyle=":")
+    axes.set_xlim(0, ends[-1])
+
+
+def _moments(layers: int, recompute: bool, accumulated: bool) -> Iterator[Moment]:
+    """The moments between two layers, and of the head."""
+
+    def there(activations: float, gradients: float, logits: float = 0.0, block: float = 0.0) -> dict[str, float]:
+        gradients = 1.0 if accumulated else gradients
+        return dict(zip(CHANGING, (gradients, activations, logits, block), strict=True))
+
+    for done in range(layers + 1):
+        yield "forward", there(done / layers, 0.0)
+    for _ in range(2):
+        yield "at the loss", there(1.0, 0.0, logits=1.0)
+    for left in range(layers, 0, -1):
+        yield "backward", there(left / layers, 1 - left / layers, block=float(recompute))
+        yield "backward", there((left - 1) / layers, 1 - (left - 1) / layers)
+    for _ in range(2):
+        yield "optimiser", there(0.0, 1.0)
+    yield "optimiser", dict.fromkeys(CHANGING, 0.0)
