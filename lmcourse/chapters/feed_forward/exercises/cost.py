@@ -99,7 +99,7 @@ def always_two_bytes(kernels: Kernels, bytes_each: int) -> float:
 
 
 @elementwise_intensity.variant
-def in_a_loop(kernels: Kernels, bytes_each: int) -> float:
+def in_a_loop(kernels: list[list[int]], bytes_each: int) -> float:
     operations = moved = 0
     for kernel in kernels:
         operations += kernel[0]
@@ -108,19 +108,19 @@ def in_a_loop(kernels: Kernels, bytes_each: int) -> float:
 
 
 @elementwise_intensity.variant
-def with_torch(kernels: Kernels, bytes_each: int) -> Tensor:
+def with_torch(kernels: list[list[int]], bytes_each: int) -> Tensor:
     work, reads, writes = torch.tensor(kernels).sum(dim=0)
     return torch.div(work, bytes_each * (reads + writes))
 
 
 @elementwise_intensity.variant
-def with_numpy(kernels: Kernels, bytes_each: int) -> float:
+def with_numpy(kernels: list[list[int]], bytes_each: int) -> float:
     table = np.asarray(kernels, dtype=np.float32)
     intensity: float = table[:, 0].sum() / (table[:, 1:].sum() * bytes_each)
     return intensity
 
 
 @elementwise_intensity.variant
-def as_a_fraction(kernels: Kernels, bytes_each: int) -> Fraction:
+def as_a_fraction(kernels: list[list[int]], bytes_each: int) -> Fraction:
     columns = [*zip(*kernels, strict=True)]
     return Fraction(sum(columns[0]), sum(columns[1] + columns[2])) / bytes_each
