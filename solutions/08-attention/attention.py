@@ -581,23 +581,21 @@ for name in ("llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-7b"):
 # width of 4,096.
 #
 # Work is one side. The other is *traffic*: every number has to come from memory once and go back once. Which of the two
-# takes longer is told by the **arithmetic intensity**, FLOPs divided by bytes. (One lecture defines it as "memory
-# accesses and arithmetic"; it is arithmetic over accesses.) An H100 computes 295 bf16 FLOPs in the time in which it
-# moves one byte. Below that, it waits for memory.
+# takes longer is told by the **arithmetic intensity**, FLOPs divided by bytes. An H100 computes 295 bf16 FLOPs in the
+# time in which it moves one byte. Below that, it waits for memory.
 #
 # **Training, with a score matrix in memory.** For long texts the matrix outweighs all else: it is written and read
 # again, $2 \cdot 2\,b h n^2$ bytes for $4\,b n^2 d$ FLOPs. The intensity then tends to
 #
 # $$\frac{4\,bn^2d}{4\,bhn^2} = \frac dh = d_\text{head}.$$
 #
-# > **Spot the slip.** A lecture derives an intensity of about $(1/k + 1/bn)^{-1}$ for training, with $k = d/h$, and
-# > concludes that a large number of heads is good for it. What is $k$? And what do more heads do?
+# With the weights counted in, it is about $(1/k + 1/bn)^{-1}$, where $k = d/h$. Are more heads good for it?
 
 # %%
 b, n, d = 8, 4096, 4096
 for h in (8, 32, 128):
     rough, exact = 1 / (h / d + 1 / (b * n)), layer_cost(b, n, n, h, h, fused=False).intensity
-    print(f"{h:3} heads of {d // h:3}: the lecture's formula {rough:5.1f}, all products counted {exact:6.1f} FLOPs per byte")
+    print(f"{h:3} heads of {d // h:3}: the rough formula {rough:5.1f}, all products counted {exact:6.1f} FLOPs per byte")
 
 # %% [markdown]
 # $k$ is the *width* of a head. More heads make it smaller: with 128 of them the intensity is far below the H100's 295.
@@ -607,20 +605,20 @@ for h in (8, 32, 128):
 # cache, $2 \cdot b\,t \cdot g \cdot d_\text{head}$ numbers, for a single query per text. A larger batch shares the
 # weights among more texts. It does not share the cache: each text has its own.
 #
-# > **Spot the slip.** To write $n$ tokens with a cache, says the lecture, moves "$b^2 d + n d^2$" numbers (up to
-# > constants), for $bnd^2$ operations. Step by step: the cache of $b$ texts holds $b \cdot n \cdot d$ numbers at the
-# > end, and it is read $n$ times. So it is $b\,n^2 d + n d^2$. Does it matter?
+# To write $n$ tokens with a cache takes $bnd^2$ operations, up to constants. What moves? The weights, $d^2$, are read $n$
+# times. The cache of $b$ texts holds $b \cdot n \cdot d$ numbers at the end, and it is read $n$ times as well: together
+# $b\,n^2 d + n d^2$ numbers. What if the cache is forgotten?
 
 # %%
 b, n, d, h = 32, 2048, 4096, 32
-print(f"as spoken, {b * n * d**2 / (b**2 * d + n * d**2):.1f}; really {b * n * d**2 / (b * n**2 * d + n * d**2):.2f}")
+print(f"weights alone, {b * n * d**2 / (n * d**2):.1f}; with the cache {b * n * d**2 / (b * n**2 * d + n * d**2):.2f}")
 for name, g in (("MHA", 32), ("GQA", 8), ("MQA", 1)):
     print(f"{name}: {g:2} key heads, {1 / (1 / d + n * g / (d * h) + 1 / b):5.2f}")
 
 # %% [markdown]
-# It does: the spoken formula promises an intensity of 32, and the truth is 1.88. Simplified, the intensity of decoding
+# Without the cache the intensity would be 32, the batch size; the truth is 1.88. Simplified, the intensity of decoding
 # is $(n/d + 1/b)^{-1}$: with long texts the first term wins, and no batch size helps. Sharing keys divides exactly that
-# term by $h/g$. "MQA does not change the complexity", say some notes. It changes the only term that hurts.
+# term by $h/g$, the only one that hurts.
 #
 # Now count it all, exactly.
 #
@@ -890,8 +888,9 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 #
 # 1. They are permuted in the same way and change in nothing else. Attention knows no order: it has to be told, which is
 #    what positions are for (notebook 09).
-# 2. Because $e^{-10^4}$ is zero in every format. It fails where scores of visible keys are as low as that, or where
-#    *all* keys are hidden: then $-10^4$ gives a plain average, and $-\infty$ gives NaN.
+# 2. Because $e^{-10^4}$ is zero in every format. *Filled* in, it fails where scores of visible keys are as low as that,
+#    or where *all* keys are hidden: then $-10^4$ gives a plain average, and $-\infty$ gives NaN. *Added*, it
+#    fails only where scores are as far apart as that; and where all keys are hidden, they attend as if none was.
 # 3. The features of the first $s / \text{heads}$ tokens, chopped into pieces: the last axis has to be split first, and
 #    then two axes swapped.
 # 4. $2 \cdot 32 \cdot 8 \cdot 128 \cdot 2 = 131{,}072$ bytes a token, so 131,072 tokens; 8,192 for each of 16 users.
@@ -901,6 +900,16 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 #    token 100 itself has seen them all.
 #
 # </details>
+#
+# ## Slips
+#
+# Sentences from lectures and notes on the costs of attention, as spoken or printed. Each is wrong; by now you can say why.
+#
+# > - Arithmetic intensity is "memory accesses and arithmetic". (It is arithmetic *over* accesses.)
+# > - The intensity of training is about $(1/k + 1/bn)^{-1}$ with $k = d/h$, so a large number of heads is good for it.
+# >   ($k$ is the *width* of a head. More heads make it smaller.)
+# > - Writing $n$ tokens with a cache moves "$b^2 d + n d^2$" numbers. (The cache is read $n$ times: $b\,n^2 d + n d^2$.)
+# > - "MQA does not change the complexity." (It changes the only term that hurts.)
 #
 # ## Further reading
 #

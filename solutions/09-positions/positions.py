@@ -145,11 +145,7 @@ explore(figures.position_heatmap, positions=(8, 128), d=[16, 64, 256])
 # %% [markdown]
 # ## 3 · How long is a wave?
 #
-# A pair repeats when its angle has grown by a full turn. From $\omega T = 2\pi$ follows the **wavelength**, in tokens:
-#
-# $$T_i = \frac{2\pi}{\omega_i} = 2\pi \cdot 10000^{2i/d}.$$
-#
-# Take $d = 1024$. Pair 2 turns by $\omega_2 = 0.9647$ radians a token, pair 500 by 0.000124, which is 7,774 times
+# A pair repeats when its angle has grown by a full turn. How many tokens that takes is its **wavelength**. Take $d = 1024$. Pair 2 turns by $\omega_2 = 0.9647$ radians a token, pair 500 by 0.000124, which is 7,774 times
 # slower. Slide the two numbers and look at the dots: that is all a model sees.
 
 # %%
@@ -160,9 +156,11 @@ explore(figures.two_waves, first=(0, 511), second=(0, 511), length=(10, 200))
 # converse: 2 and 3 differ by 0.0001, but over thousands of tokens it never repeats. Together they are a number, with
 # digits of every size.
 #
-# > **Spot the slip.** The notes that this example comes from go on: the slow wave completes its cycle "in around 50645
-# > positions", as $T \approx 2 \times 3.14 / 0.000124$. That is wrong from the fourth digit on. They rounded *two*
-# > numbers, and a quotient inherits the error of both.
+# | pair of $d = 1024$ | radians a token | tokens for a full turn |
+# | --- | --- | --- |
+# | 0 | 1 | 6.28 |
+# | 2 | 0.9647 | 6.51 |
+# | 500 | 0.000124 | 50,632.6 |
 #
 # ### Exercise 2 · The wavelength  (1 point · 3 min · ●)
 #
@@ -185,6 +183,10 @@ check(wavelength, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# In a formula: from $\omega T = 2\pi$ follows
+#
+# $$T_i = \frac{2\pi}{\omega_i} = 2\pi \cdot \text{base}^{2i/d}.$$
+#
 # Pick a pair and read its wavelength. All 512 lie between 6.28 and 61,712 tokens, in equal ratios:
 
 # %%
@@ -207,11 +209,6 @@ predict("sine_collision")
 explore(figures.sine_circle, first=(0, 50), second=(0, 50), pair=(0, 20))
 
 # %% [markdown]
-# > **Margin note.** The notes say that at $i = 2$ the sines of positions 3 and 6 "will have almost exactly the same
-# > value". Move the sliders there: 0.245 and −0.475. Their idea is right, their example is not. They also say that the
-# > fast wave "can only determine position up to 6.51": the sine alone not even that, the pair exactly that.
-
-# %% [markdown]
 # ## 4 · A step is a turn
 #
 # Why *these* waves? The authors give a reason: they hoped that a model would easily learn to attend by *relative*
@@ -229,16 +226,14 @@ predict("one_matrix")
 # \begin{pmatrix} \sin \omega\, pos \\ \cos \omega\, pos \end{pmatrix}$$
 #
 # The matrix contains $k$ but not $pos$. For all $d/2$ pairs together it is a $(d, d)$ matrix with $d/2$ such blocks
-# along its diagonal and zeros elsewhere.
-#
-# > **Spot the slip.** The notes print this equation without any $\omega$: $\sin(pos + k) = \sin(pos)\cos(k) + \dots$,
-# > and a matrix of $\cos k$ and $\sin k$. That is right for one pair of the 512. Which?
+# along its diagonal and zeros elsewhere. Does the $\omega$ matter? Pair 2 of $d = 1024$, five tokens on from position 7,
+# with and without it:
 
 # %%
 speed, position, step = 10_000 ** (-4 / 1024), 7, 5
 here = torch.tensor([math.sin(speed * position), math.cos(speed * position)])
 print("the truth:       ", [round(f(speed * (position + step)), 3) for f in (math.sin, math.cos)])
-for name, angle in (("with ω:          ", speed * step), ("without, as told:", step)):
+for name, angle in (("with ω:          ", speed * step), ("without ω:       ", step)):
     turn = torch.tensor([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
     print(name, [round(value, 3) for value in (turn @ here).tolist()])
 
@@ -445,9 +440,8 @@ for m, n in ((5, 3), (105, 103), (105, 102)):
     print(f"query at {m:3}, key at {n:3}:  score {transformer_xl(m, n):.3f}")
 
 # %% [markdown]
-# > **Margin note.** Two of our sources tell you that "T5, Gopher, Chinchilla" use Shaw's vectors. T5 adds scalars to
-# > the score and no vector anywhere; Gopher (Rae et al., 2021) and Chinchilla (Hoffmann et al., 2022) use the scheme of
-# > Transformer-XL. "Relative" is a family, not a formula.
+# **In real models.** Gopher (Rae et al., 2021) and Chinchilla (Hoffmann et al., 2022) use this scheme. "Relative" is a
+# family, not a formula.
 
 # %% [markdown]
 # ## 7 · Nothing to learn: ALiBi
@@ -476,9 +470,6 @@ explore(figures.alibi_heads, heads=[2, 4, 8, 12], length=(8, 128))
 explore(figures.slopes_by_head, heads=(1, 40))
 
 # %% [markdown]
-# > **Margin note.** The notes describe the slopes as "going up to $1/2^8$". They go *down* to it: the first head is the
-# > steepest.
-#
 # ### Exercise 6 · Slopes for any number of heads  (2 points · 7 min · ●●)
 #
 # Return the slopes as a float32 tensor, in the order above.
@@ -572,9 +563,8 @@ predict("which_rotation")
 explore(figures.rotating_pair, words_before=(0, 12), words_between=(0, 6), turned=["both", "only know"])
 
 # %% [markdown]
-# > **Spot the slip.** In the lecture this picture comes from, inner products are said to be "invariant to arbitrary
-# > rotation", and later not to "care about relative rotations". Choose *only know* above and move the first slider.
-# > Inner products are invariant to a **common** rotation; the relative one is exactly what they do care about.
+# Now choose *only know* and move the first slider. Inner products are invariant to a **common** rotation; the relative
+# one is exactly what they do care about.
 #
 # ### From two features to $d$
 #
@@ -595,9 +585,8 @@ explore(figures.rotating_pair, words_before=(0, 12), words_between=(0, 6), turne
 explore(figures.rotation_clocks, position=(0, 1000), base=[10_000.0, 500_000.0])
 
 # %% [markdown]
-# > **Spot the slip.** Two more, from the notes. They write the score as $x_m^\top W_q R_{n-m} W_k x_n$, and they say
-# > that RoPE means "rotating the query vector and value vector". The cell below puts numbers into the first claim. The
-# > second you can answer yourself: where in $q^\top R_{n-m} k$ is a value? Values are never turned.
+# With the projections written out, $q = W_q x_m$ and $k = W_k x_n$, the score is $x_m^\top W_q^\top R_{n-m} W_k x_n$. The
+# transpose on $W_q$ is easily lost. In numbers:
 
 # %%
 rope8 = rotary.Rotary(rotary.RotaryConfig(layout="interleaved"), 8)
@@ -611,7 +600,7 @@ def turn(x: Tensor, position: Tensor) -> Tensor:
 
 print(f"(R_m W_q x_m)·(R_n W_k x_n)       {turn(w_q @ x_m, m) @ turn(w_k @ x_n, n):.2f}")
 print(f"x_mᵀ W_qᵀ R_(n−m) W_k x_n         {(w_q @ x_m) @ turn(w_k @ x_n, n - m):.2f}")
-print(f"x_mᵀ W_q  R_(n−m) W_k x_n, slip   {(x_m @ w_q) @ turn(w_k @ x_n, n - m):.2f}")
+print(f"x_mᵀ W_q  R_(n−m) W_k x_n         {(x_m @ w_q) @ turn(w_k @ x_n, n - m):.2f}")
 
 # %% [markdown]
 # ### Without a matrix
@@ -872,12 +861,8 @@ check(nope_position_signal, hidden=True)
 explore(figures.nope_estimate, features=Log(8, 512), length=(16, 128))
 
 # %% [markdown]
-# > **Spot the slip.** A set of notes on transformer mathematics says: positional encodings and the causal mask are the
-# > only parts that "carry weights with a dimension of size $S$", and for inputs of pure noise a transformer "would not
-# > be able to predict the $s$-index … in the absence of positional encodings". A mask has no weights: nothing in it is
-# > learned. And the figure above reads the index off pure noise.
-#
-# What is true: only positions and the mask *know* the length. Double $S$, and this is what changes:
+# So a mask knows positions without a single weight: nothing in it is learned. Only positions and the mask know the
+# length at all. Double $S$, and this is what changes:
 #
 # | tensor | shape | learned | twice as long a text |
 # | --- | --- | --- | --- |
@@ -941,6 +926,22 @@ explore(figures.nope_estimate, features=Log(8, 512), length=(16, 128))
 # 6. Learned, buckets, ALiBi, Transformer-XL's, RoPE, none.
 #
 # </details>
+#
+# ## Slips
+#
+# Sentences from lecture notes and talks on this subject, as printed or spoken. Each is wrong; by now you can say why.
+#
+# > - The slow wave, pair 500, completes its cycle "in around 50645 positions", as $T \approx 2 \times 3.14 / 0.000124$.
+# >   (Wrong from the fourth digit on: *two* numbers were rounded, and a quotient inherits the error of both.)
+# > - At $i = 2$ the sines of positions 3 and 6 "will have almost exactly the same value". (0.245 and −0.475. The idea is
+# >   right, the example is not.)
+# > - $\sin(pos + k) = \sin(pos)\cos(k) + \dots$ (Right for one pair of the 512, whose $\omega$ is 1.)
+# > - "T5, Gopher, Chinchilla" use Shaw's vectors. (T5 adds scalars, the other two use the scheme of Transformer-XL.)
+# > - ALiBi's slopes are "going up to $1/2^8$". (They go *down* to it: the first head is the steepest.)
+# > - Inner products are "invariant to arbitrary rotation". (To a common one.)
+# > - RoPE means "rotating the query vector and value vector". (Values are never turned.)
+# > - The causal mask "carries weights with a dimension of size $S$", and without positional encodings a transformer could
+# >   not read the index off pure noise. (It has no weights; exercise 11 reads it.)
 #
 # ## Further reading
 #

@@ -150,9 +150,7 @@ def scores_of_key_heads_only(*args: int, fused: bool = True) -> tuple[int, int]:
     return _wrong(*args, fused=fused, scored_heads=args[5])
 
 
-@attention_flops_bytes.misconception(
-    "Your cache holds batch · batch numbers per feature, the slip of the lecture: it holds batch · context."
-)
+@attention_flops_bytes.misconception("Your cache holds batch · batch numbers per feature. It holds batch · context.")
 def batch_squared(*args: int, fused: bool = True) -> tuple[int, int]:
     return _wrong(*args, fused=fused, cached_tokens=args[0] ** 2)
 

@@ -46,7 +46,7 @@ elementwise_intensity = Exercise(
     cases=[
         case("ReLU in bf16", [[1, 1, 1]], 2),
         case("the product of gate and value in bf16", [[1, 2, 1]], 2),
-        case("a GELU of 20 operations in fp32", [[20, 1, 1]], 4),
+        case("a GELU of 20 operations, then its backward pass of 30, in fp32", [[20, 1, 1], [30, 2, 1]], 4),
         case("the backward pass of that GELU in bf16", [[30, 2, 1]], 2),
         case("square, then add, as two kernels in bf16", [[1, 1, 1], [1, 2, 1]], 2),
     ],
@@ -91,6 +91,11 @@ def as_if_fused(kernels: Kernels, bytes_each: int) -> float:
 @elementwise_intensity.misconception("You multiply by 8: these are bits. Intensity is per byte.")
 def per_bit(kernels: Kernels, bytes_each: int) -> float:
     return _intensity(kernels, 8 * bytes_each)
+
+
+@elementwise_intensity.misconception("You count 2 bytes for every number. Here a number takes bytes_each.")
+def always_two_bytes(kernels: Kernels, bytes_each: int) -> float:
+    return _intensity(kernels, 2)
 
 
 @elementwise_intensity.variant

@@ -55,10 +55,13 @@ def rotating_pair(words_before: int = 2, words_between: int = 0, turned: str = "
     axes.set_xlim(-2.0, 3.6)
     axes.set_ylim(-1.3, 1.3)
     axes.set_aspect("equal")
-    caption = (
-        f"Faint: the words as they are. Strong: turned by {_DEGREES_PER_POSITION:.0f}° for each position. Words before "
-        "the two turn both arrows alike and change nothing; words between them change the angle, and so the score."
+    told = (
+        "Words before the two turn both arrows alike and change nothing; words between them change the angle, and so "
+        "the score."
+        if turned == "both"
+        else "“We” stays where it is: every word before “know” changes the angle, and so the score."
     )
+    caption = f"Faint: the words as they are. Strong: turned by {_DEGREES_PER_POSITION:.0f}° for each position. {told}"
     alt = (
         f"Two unit arrows: we at position {at['we']}, know at position {at['know']}, turned: {turned}; "
         f"inner product {inner:.3f}"
