@@ -219,7 +219,8 @@ for name, near in approximations.items():
 
 # %% [markdown]
 # The tanh is off by less than bf16 can tell apart near 1; SiLU is another function. GPT-2 and GPT-J were trained with the
-# tanh, BERT with the exact form, CLIP's text model with the sigmoid. Whoever runs the weights must use the same one.
+# tanh, CLIP's text model with the sigmoid. Of BERT there are two codes for the same weights: Google's has the tanh, Hugging
+# Face's the exact form. Whoever runs weights should know which one they were trained with.
 #
 # One trap is numerical. For $x = -3$, $\operatorname{erf}(x/\sqrt2) = -0.9973$, and in fp16 $1 - 0.9973$ keeps two or three
 # bits. You know the cure from notebook 01: compute in fp32, cast at the end.
@@ -646,12 +647,16 @@ explore(figures.glue_scores, runs=(1, 16))
 
 # %% [markdown]
 # How surprising is a difference? A mean of $n$ runs scatters with $s/\sqrt n$. The difference of *two* such means is noisier
-# than either, because both are: variances add, $s^2/n + s^2/n$. So measure
+# than either, because both are, and it is *variances* that add. So measure a difference in standard deviations of such a
+# difference, and call that $z$. With $s = 0.235$, for GLU's lead of $84.20 - 83.80 = 0.40$:
 #
-# $$z = \frac{\text{score} - \text{baseline}}{s\,\sqrt{2/n}}.$$
+# | runs of each | noise of one mean | noise of the difference | $z$ |
+# | --- | --- | --- | --- |
+# | 1 | 0.235 | 0.3323 | 1.20 |
+# | 4 | 0.1175 | 0.1662 | 2.41 |
+# | 25 | 0.047 | 0.06647 | 6.02 |
 #
-# By hand, for GLU: $84.20 - 83.80 = 0.40$, and $0.235 \cdot \sqrt2 = 0.332$, so $z = 1.2$. Without any real difference, $|z|$
-# is above 2 in one case of 22.
+# Without any real difference, $|z|$ is above 2 in one case of 22.
 #
 # ### Exercise 10 · Is it significant?  (3 points · 7 min · ●●)
 #
@@ -674,6 +679,8 @@ check(glue_significance, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# $$z = \frac{\text{score} - \text{baseline}}{s\,\sqrt{2/n}}$$
+#
 # One of five reaches 2: ReGLU, at 2.6. But it is the *best of five*. Who throws five darts should not be praised for the best
 # one alone: take the five as independent, and the chance that none of them strays that far by luck is $(1 - 0.009)^5$. So
 # about 4 of 100 such tables would show a winner where there is none. SwiGLU, which is what everybody uses, is at 1.7; the
@@ -854,6 +861,12 @@ z = {name: (score - scores["ReLU"]) / (0.235 * math.sqrt(2)) for name, score in 
 assert [f"{z[name]:.1f}" for name in ("GLU", "SwiGLU", "ReGLU")] == ["1.2", "1.7", "2.6"]
 assert [name for name in z if z[name] >= 2] == ["ReGLU"]
 assert round(1 / (2 * normal.cdf(-2))) == 22
+noises = [(0.235 / math.sqrt(n), 0.235 * math.sqrt(2 / n), 0.40 / (0.235 * math.sqrt(2 / n))) for n in (1, 4, 25)]
+assert [f"{mean:.4g} {both:.4g} {ratio:.2f}" for mean, both, ratio in noises] == [
+    "0.235 0.3323 1.20",
+    "0.1175 0.1662 2.41",
+    "0.047 0.06647 6.02",
+]
 chance = 2 * normal.cdf(-z["ReGLU"])
 assert round(chance, 3) == 0.009 and round(100 * (1 - (1 - chance) ** 5)) == 4
 assert f"{(2 * 0.235) ** 2 * 2 / 0.32**2:.1f}" == "4.3"

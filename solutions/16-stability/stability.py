@@ -312,16 +312,20 @@ explore(
 predict("ten_on_top")
 
 # %% [markdown]
-# So nothing holds the logits where they are. They drift, and $\log Z$ with them. Devlin et al. (2014) wanted $Z = 1$ for another reason: a translation system that knows $Z = 1$ need not compute it, which made decoding fast. PaLM (Chowdhery et al., 2022) took the idea for stability: add a
-# penalty that is 0 when $\log Z = 0$.
+# So nothing holds the logits where they are. They drift, and $\log Z$ with them. Devlin et al. (2014) wanted $Z = 1$ for another reason: a translation system that knows $Z = 1$ need not compute it, which made decoding fast. Mesh TensorFlow (Shazeer et al., 2018) had the same penalty in its code, against drift, and PaLM (Chowdhery et al., 2022) made it known as a cure for
+# instability: add a term that is 0 when $\log Z = 0$.
 #
 # $$L = -\log P + \alpha\,(\log Z)^2, \qquad \alpha = 10^{-4}$$
 #
-# Its gradient is one line, because $\partial \log Z / \partial x_j = p_j$:
+# By hand, for logits 5, 4, 3, of which the first is right: $Z = e^5 + e^4 + e^3 = 223.1$, $\log Z = 5.408$, $-\log P = 0.408$. With $\alpha = 0.1$ the z-loss adds $0.1 \cdot 5.408^2 = 2.924$. How does $L$ change with each logit? Nudge them, one at a time, and measure:
 #
-# $$\frac{\partial L}{\partial x_j} = p_j - [j = \text{right}] + 2\alpha \log Z \cdot p_j$$
+# | logit $x_j$ | probability $p_j$ | slope of $-\log P$ | slope of $0.1\,(\log Z)^2$ |
+# | --- | --- | --- | --- |
+# | 5 (right) | 0.665 | −0.335 | 0.719 |
+# | 4 | 0.245 | 0.245 | 0.265 |
+# | 3 | 0.090 | 0.090 | 0.097 |
 #
-# By hand, for logits 5, 4, 3, of which the first is right: $Z = e^5 + e^4 + e^3 = 223.1$, $\log Z = 5.408$, $-\log P = 0.408$. With $\alpha = 0.1$ the z-loss adds $0.1 \cdot 5.408^2 = 2.924$.
+# The third column is the probability again, less 1 for the right token. What is the fourth, divided by the second?
 #
 # ### Exercise 3 · z-loss and its gradient  (4 points · 10 min · ●●●)
 #
@@ -349,6 +353,10 @@ check(z_loss, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# The fourth column is $2\alpha \log Z = 1.08$ times the second: $\partial \log Z / \partial x_j = p_j$, and the chain rule does the rest.
+#
+# $$\frac{\partial L}{\partial x_j} = p_j - [j = \text{right}] + 2\alpha \log Z \cdot p_j$$
+#
 # > **Spot the slip.** The notes print a "loss" $L(x) = \log P_i - \alpha \log^2 Z$, label its first part the *standard softmax loss*, and say that training minimises it. Minimise that, and the right token becomes less likely and $Z$ larger with every step. It is an objective to *maximise*; the loss is its negative.
 #
 # ### Exercise 4 · One step  (1 point · 3 min · ●)
@@ -381,9 +389,7 @@ check(log_z_after=log_z_after, hidden=True)
 predict("doubled_weights")
 
 # %% [markdown]
-# The cure comes from vision, where models met the problem first (Dehghani et al., 2023, a vision transformer of 22 billion parameters), by way of models for text and pictures such as Chameleon and Idefics: normalise queries and keys before they meet.
-#
-# $$\hat q = \gamma_q \odot \frac{q}{\sqrt{\tfrac1d\sum_i q_i^2 + \varepsilon}}, \qquad \hat k \text{ likewise}, \qquad \text{score} = \frac{\hat q \cdot \hat k}{\sqrt d}$$
+# The cure was proposed for translation (Henry et al., 2020), with vectors of length 1. It became a cure for large models in vision (Dehghani et al., 2023, a vision transformer of 22 billion parameters), and came back to text by way of models for text and pictures such as Chameleon and Idefics: normalise queries and keys before they meet, each with an RMSNorm of its own (notebook 10: divide by the root of the mean square, with $\varepsilon$ under the root, then multiply by a learned scale).
 #
 # By hand: $q = (3, 4)$ has a mean square of 12.5 and a root mean square of 3.536, so $\hat q = (0.849, 1.131)$. The query $(6, 8)$ becomes the very same vector: only the direction is left.
 #
@@ -419,6 +425,8 @@ check(qk_norm, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# $$\hat q = \gamma_q \odot \frac{q}{\sqrt{\tfrac1d\sum_i q_i^2 + \varepsilon}}, \qquad \hat k \text{ likewise}, \qquad \text{score} = \frac{\hat q \cdot \hat k}{\sqrt d}$$
+#
 # How large can a score get now? Before their scales, $\hat q$ and $\hat k$ both have length $\sqrt d$. Two such vectors have a product of at most $d$, when they point the same way; divided by $\sqrt d$ that leaves $\sqrt d$: 8 for a head of 64, and 11.3 for one of 128. With the same scale $\gamma$ everywhere it is $\sqrt d\,\gamma^2$.
 
 # %%
@@ -478,8 +486,6 @@ for run in normed_a:
 #
 # Most models have a norm before each branch of a block (notebook 10). Some have one after the branch as well, or instead. Now there are norms on queries and keys too. It is striking how often the answer to "it is unstable" has been another norm.
 #
-# > **Spot the slip.** The same lecture counts Gemma 2 among those who use QK-norm. Its report (Gemma Team, 2024) and its configuration have soft caps instead, on scores (50) and on logits (30). It is Gemma 3 (Gemma Team, 2025) that has the norms, in place of the caps.
-#
 # ### Exercise 7 · Count the norms  (1 point · 4 min · ●)
 #
 # How many norms does *one block* have in these models? Norms on queries and on keys count as one each. You may look into `lmcourse.models.zoo`.
@@ -505,11 +511,11 @@ figures.norm_positions()
 # %% [markdown]
 # ## 7 · Soft-capping
 #
-# QK-norm takes the length of *every* query away, small ones too. A gentler way is to leave small scores alone and only bend the large ones:
+# QK-norm takes the length of *every* query away, small ones too. A gentler way is to leave small scores alone and only bend the large ones. A tanh does that: near 0 it is a straight line of slope 1, and it never goes beyond ±1. Scaled so that it never goes beyond $\pm c$ and still has the slope 1 at 0, it is called a *soft cap*. With $c = 50$:
 #
-# $$\text{capped} = c \cdot \tanh\!\Big(\frac{z}{c}\Big), \qquad \frac{\partial\,\text{capped}}{\partial z} = 1 - \tanh^2\!\Big(\frac{z}{c}\Big)$$
-#
-# By hand, with $c = 50$: a score of 10 becomes 9.87, and 100 becomes 48.2.
+# | score | 0 | 10 | 50 | 100 | −100 |
+# | --- | --- | --- | --- | --- | --- |
+# | capped | 0 | 9.87 | 38.08 | 48.20 | −48.20 |
 
 # %%
 predict("through_the_cap")
@@ -541,9 +547,9 @@ check(soft_cap, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# A cap bounds the *value* of a score. The gradient through a capped score is small, and behind the cap the weights go on growing unseen. Keep that in mind for section 8.
+# $$\text{capped} = c \cdot \tanh\!\Big(\frac{z}{c}\Big), \qquad \frac{\partial\,\text{capped}}{\partial z} = 1 - \tanh^2\!\Big(\frac{z}{c}\Big)$$
 #
-# > **Spot the slip.** A lecture says that Gemma 2, and probably OLMo 2, cap their scores. Gemma 2 does. OLMo 2's report lists norms after the branches, QK-norm and z-loss, and no cap.
+# A cap bounds the *value* of a score. The gradient through a capped score is small, and behind the cap the weights go on growing unseen. Keep that in mind for section 8.
 #
 # **In real models.** A group at NVIDIA (Rybakov et al., 2024) trained a model of 830 million parameters at rising rates until it diverged. In their comparison the baseline has a perplexity of 11.19; capping alone is worse than that, and QK-norm better, because it allows a higher rate. A norm *and* a cap together allowed a rate 1.5 times
 # as high as the norm alone. To get a feeling for such differences: a perplexity of 11.00 instead of 11.19 is 1.7 percent less, or 0.017 nats.
@@ -634,6 +640,8 @@ figures.compare_runs(
 # rate does not explode, and has learned little more after 80 steps. The z-loss does harm, if anything: to a chain reaction it adds the gradient of a square. When this was written, B exploded after 11 and 8 steps with it, and after 19 and 32 without.
 #
 # So there is no best trick. There is a diagnosis: *which number grows?*
+#
+# And at step 41,000 of the run that cost a million? Nobody starts again. PaLM's team (Chowdhery et al., 2022) went back to a checkpoint about 100 steps before each spike, left out the next 200 to 500 batches, and trained on; the spike did not return at that place. The same batches in another state of the model made none, so the texts alone were not to blame. If it returns all the same, the next things to try are a lower rate from that checkpoint on, and then a change of the model, such as the norms above.
 #
 # ### Norms and warm-up
 #
@@ -763,6 +771,13 @@ explore(figures.lost_updates, rate=Log(1e-5, 1e-1, 10), decay=[0.01, 0.1, 1.0])
 #
 # </details>
 #
+# ## Slips
+#
+# Sentences that circulate, and what is the case.
+#
+# - "Gemma 2 uses QK-norm." Its report (Gemma Team, 2024) and its configuration have soft caps instead, on scores (50) and on logits (30). It is Gemma 3 (Gemma Team, 2025) that has the norms, in place of the caps.
+# - "OLMo 2 probably caps its scores." Its report lists norms after the branches, QK-norm and z-loss, and no cap.
+#
 # ## Further reading
 #
 # - Wortsman et al., 2023, *Small-scale proxies for large-scale transformer training instabilities*: this notebook, done properly.
@@ -787,6 +802,11 @@ assert median([1, 1, 1, 1, 1000]) == 1 and round(fmean([1, 1, 1, 1, 1000])) == 2
 z_by_hand = sum(math.exp(x) for x in (5, 4, 3))
 assert [round(z_by_hand, 1), round(math.log(z_by_hand), 3)] == [223.1, 5.408]
 assert [round(math.log(z_by_hand) - 5, 3), round(0.1 * math.log(z_by_hand) ** 2, 3)] == [0.408, 2.924]
+logits_by_hand = torch.tensor([5.0, 4.0, 3.0], dtype=torch.float64)
+p_by_hand = logits_by_hand.softmax(0).tolist()
+assert [round(p, 3) for p in p_by_hand] == [0.665, 0.245, 0.09] and round(p_by_hand[0] - 1, 3) == -0.335
+assert [round(0.2 * math.log(z_by_hand) * p, 3) for p in p_by_hand] == [0.719, 0.265, 0.097]
+assert round(0.2 * math.log(z_by_hand), 2) == 1.08 and round(50 * math.tanh(1), 2) == 38.08
 assert round(math.sqrt(12.5), 3) == 3.536 and [round(x / math.sqrt(12.5), 3) for x in (3, 4)] == [0.849, 1.131]
 assert [round(50 * math.tanh(x / 50), 2) for x in (10, 100)] == [9.87, 48.2] and round(1 - math.tanh(2) ** 2, 2) == 0.07
 assert (

@@ -46,7 +46,7 @@ elementwise_intensity = Exercise(
     cases=[
         case("ReLU in bf16", [[1, 1, 1]], 2),
         case("the product of gate and value in bf16", [[1, 2, 1]], 2),
-        case("a GELU of 20 operations in fp32", [[20, 1, 1]], 4),
+        case("a GELU of 20 operations, then its backward pass of 30, in fp32", [[20, 1, 1], [30, 2, 1]], 4),
         case("the backward pass of that GELU in bf16", [[30, 2, 1]], 2),
         case("square, then add, as two kernels in bf16", [[1, 1, 1], [1, 2, 1]], 2),
     ],
@@ -93,8 +93,13 @@ def per_bit(kernels: Kernels, bytes_each: int) -> float:
     return _intensity(kernels, 8 * bytes_each)
 
 
+@elementwise_intensity.misconception("You count 2 bytes for every number. Here a number takes bytes_each.")
+def always_two_bytes(kernels: Kernels, bytes_each: int) -> float:
+    return _intensity(kernels, 2)
+
+
 @elementwise_intensity.variant
-def in_a_loop(kernels: Kernels, bytes_each: int) -> float:
+def in_a_loop(kernels: list[list[int]], bytes_each: int) -> float:
     operations = moved = 0
     for kernel in kernels:
         operations += kernel[0]
@@ -103,19 +108,19 @@ def in_a_loop(kernels: Kernels, bytes_each: int) -> float:
 
 
 @elementwise_intensity.variant
-def with_torch(kernels: Kernels, bytes_each: int) -> Tensor:
+def with_torch(kernels: list[list[int]], bytes_each: int) -> Tensor:
     work, reads, writes = torch.tensor(kernels).sum(dim=0)
     return torch.div(work, bytes_each * (reads + writes))
 
 
 @elementwise_intensity.variant
-def with_numpy(kernels: Kernels, bytes_each: int) -> float:
+def with_numpy(kernels: list[list[int]], bytes_each: int) -> float:
     table = np.asarray(kernels, dtype=np.float32)
     intensity: float = table[:, 0].sum() / (table[:, 1:].sum() * bytes_each)
     return intensity
 
 
 @elementwise_intensity.variant
-def as_a_fraction(kernels: Kernels, bytes_each: int) -> Fraction:
+def as_a_fraction(kernels: list[list[int]], bytes_each: int) -> Fraction:
     columns = [*zip(*kernels, strict=True)]
     return Fraction(sum(columns[0]), sum(columns[1] + columns[2])) / bytes_each

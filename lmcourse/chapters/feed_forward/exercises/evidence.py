@@ -107,7 +107,7 @@ def baseline_included(scores: Scores, baseline: str, deviation: float, runs: int
 
 
 @glue_significance.variant
-def in_a_loop(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
+def in_a_loop(scores: dict[str, float], baseline: str, deviation: float, runs: int = 1) -> dict[str, float]:
     found = {}
     for name in scores:
         if name == baseline:
@@ -118,13 +118,13 @@ def in_a_loop(scores: Scores, baseline: str, deviation: float, runs: int = 1) ->
 
 
 @glue_significance.variant
-def with_torch(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
+def with_torch(scores: dict[str, float], baseline: str, deviation: float, runs: int = 1) -> dict[str, float]:
     z = (torch.tensor(list(scores.values())) - scores[baseline]) / (deviation * (2 / runs) ** 0.5)
     return {name: value for name, value in zip(scores, z.tolist(), strict=True) if name != baseline}
 
 
 @glue_significance.variant
-def baseline_taken_out(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
+def baseline_taken_out(scores: dict[str, float], baseline: str, deviation: float, runs: int = 1) -> dict[str, float]:
     rest = dict(scores)
     zero = rest.pop(baseline)
     return {name: np.sqrt(runs / 2) * (score / deviation - zero / deviation) for name, score in sorted(rest.items())}

@@ -51,7 +51,7 @@ max_logit_bound = Exercise(
     cases=[
         case("a head of 64, all scales 1", torch.ones(64), torch.ones(64)),
         case("a head of 128, all scales 2", torch.full((128,), 2.0), torch.full((128,), 2.0)),
-        case("scales that differ", torch.tensor([3.0, 1.0, 0.5, 1.0]), torch.tensor([0.5, 1.0, 4.0, 1.0])),
+        case("scales that differ", torch.tensor([3.0, 1.0, 0.5, 1.0]), torch.tensor([0.5, 0.75, 4.0, 1.0])),
         case("a negative scale", torch.tensor([-2.0, 1.0, 1.0, 1.0]), torch.tensor([1.5, 1.0, 1.0, 1.0])),
     ],
     hidden_cases=_bounds,

@@ -55,6 +55,6 @@ PREDICTIONS = (
         "A score of 100 goes through a soft cap of 50. Which share of its gradient comes back?",
         options=("all of it", "48 %", "7 %", "nothing"),
         answer="7 %",
-        because="The value is 50 · tanh(2) = 48.2, and the slope 1 − tanh²(2) = 0.07. A hard limit would give 0.",
+        because="The value is 48.2, where the curve is nearly flat: its slope is 0.07. A hard limit would give 0.",
     ),
 )

@@ -119,7 +119,7 @@ LossScaler = Exercise(
         ),
         script("tiny in the end", "s = LossScaler()\ns.unscale([g])", g=_half(0.001)),
         script(
-            "two tensors, the first one bad", WAYS + "s.unscale([bad, g])\ns.scale", g=_half(1.0), bad=_half(-torch.inf)
+            "two tensors, the first one bad", WAYS + "s.unscale([bad, g])\ns.scale", g=_half(1.0), bad=_half(torch.inf)
         ),
     ],
     hidden_cases=_hidden,

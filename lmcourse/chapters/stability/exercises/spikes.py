@@ -36,13 +36,14 @@ def _spike_cases(random: Random) -> list[Case]:
     run = _quiet(random, 60, random.uniform(0.5, 3))
     for step in random.sample(range(10, 50, 2), 4):
         run[step] *= random.uniform(8, 400)
-    run[52], run[53] = 300 * run[52], random.uniform(8, 100) * run[53]
+    run[52], run[53] = 300 * run[52], random.uniform(8, 30) * run[53]
     falling = [round(50 / (1 + step), 3) for step in range(30)] + [random.uniform(9, 12)]
     rows = [*_quiet(random, 8), 1000.0, 900.0, 800.0, *_quiet(random, 6), random.uniform(7, 9), *_quiet(random, 2)]
     early = [100.0 * random.uniform(1, 2), *_quiet(random, 2), 50.0, *_quiet(random, 9), 40.0]
     return [
         case("infinite or NaN", [1.0, math.nan, 1.0, math.inf, 9.0], 2.0, 10, 3),
         case("infinite or NaN", [8.0, 8.0, 1.0, math.nan, 1.0, 9.0], 3.0, 4, 2),
+        case("infinite or NaN", [1.0, 1.0, 1.0, math.inf, 9.0], 5.0, 3, 3),
         case("norms of zero", [0.0, 0.0, 0.0, 0.0, 0.001, 0.0], 5.0, 10, 3),
         case("no norms", [], 5.0, 10, 3),
         case("a new level", [*[1.0] * 12, *[10.0] * 12], 4.0, 8, 4),
@@ -65,9 +66,9 @@ spike_detector = Exercise(
         case("a second one in the shadow of the first", [1.0, 1.0, 1.0, 1.0, 1000.0, 20.0, 1.0], 5.0, 10, 3),
         case("too early to tell", [9.0, 1.0, 30.0, 1.0, 1.0], 5.0, 10, 4),
         case("a window of three", [10.0, 10.0, 10.0, 1.0, 1.0, 1.0, 7.0], 5.0, 3, 3),
-        case("a window of two: halfway between them", [1.0, 3.0, 9.0, 1.0, 3.0, 12.0], 5.0, 2, 2),
+        case("a window of two: halfway between them", [1.0, 3.0, 9.0, 1.0, 3.0, 12.0, 1.0, 1.0, 50.0], 5.0, 2, 2),
         case("exactly five times", [1.0, 1.0, 1.0, 5.0], 5.0, 10, 3),
-        case("infinite", [1.0, math.inf, math.inf, math.inf, 1.0, 1.0, 2.0], 1.5, 10, 3),
+        case("infinite", [1.0, math.inf, math.inf, math.inf, 1.0, 1.0, 2.0], 1.5, 10, 2),
     ],
     hidden_cases=_spike_cases,
     hints=[
@@ -168,6 +169,18 @@ def lower_of_two(norms: list[float], factor: float, window: int, fewest: int) ->
 )
 def upper_of_two(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window, fewest, usual=median_high)
+
+
+@spike_detector.misconception("You compare a norm with a window that it is in already. Only those before it count.")
+def compared_with_itself(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    finite = [norm for norm in norms if math.isfinite(norm)]
+    found, seen = [], 0
+    for step, norm in enumerate(norms):
+        seen += math.isfinite(norm)
+        before = finite[:seen][-window:]
+        if not math.isfinite(norm) or (seen > fewest and norm > factor * median(before)):
+            found.append(step)
+    return found
 
 
 @spike_detector.variant

@@ -19,7 +19,7 @@ OVERFLOW_RISKS: tuple[tuple[str, str, str], ...] = (
     ("mean over tokens", "÷ number of targets", "at least 1: a batch may be all padding"),
     ("clipping", "÷ norm of the gradient", "min(1, c / norm); stop if it is not finite"),
     ("Adam", "÷ root of the mean square", "ε beside the root; warm-up"),
-    ("fp16 gradients", "0 below 6e-8, ∞ above 65,504", "loss scaling, or bf16"),
+    ("fp16 gradients", "0 below 3e-8, ∞ above 65,504", "loss scaling, or bf16"),
 )
 """Part of a model or its training, the risky operation, and what makes it safe."""
 
