@@ -27,11 +27,12 @@ tensor_bytes   1.5 / 2 points
 ✗ a dropout mask
     tensor_bytes([4, 8], 'bool')
     expected 32, yours 4
-✓ one FFN matrix of GPT-3 in fp32
+✓ one FFN matrix of GPT-2 in fp32
 ✓ a scalar
 → A bool would fit in one bit, but torch stores it in a whole byte.
 · Stuck? `hint("tensor_bytes")` gives a nudge; run it again for the next.
-Hidden checks (every dtype, scalars and empty tensors) run when this notebook is graded."""
+Hidden checks (every dtype, scalars and empty tensors, one axis, axes of one, other shapes) \
+run when this notebook is graded."""
 """A real report; a test keeps it what the course says."""
 
 GREETING = """\

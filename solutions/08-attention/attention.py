@@ -869,7 +869,19 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 # | what does sharing keys save? | bytes that decoding reads, by $h/g$; no FLOPs of the scores |
 # | what limits what? | training: arithmetic. Decoding: memory, at $(n/d + 1/b)^{-1}$ FLOPs per byte or so |
 # | how far does a window reach? | $L(W - 1) + 1$ tokens; one full layer in four reaches everything |
+
+# %% [markdown]
+# ### Slips
 #
+# Sentences from lectures and notes on the costs of attention, as spoken or printed. Each is wrong; by now you can say why.
+#
+# > - Arithmetic intensity is "memory accesses and arithmetic". (It is arithmetic *over* accesses.)
+# > - The intensity of training is about $(1/k + 1/bn)^{-1}$ with $k = d/h$, so a large number of heads is good for it.
+# >   ($k$ is the *width* of a head. More heads make it smaller.)
+# > - Writing $n$ tokens with a cache moves "$b^2 d + n d^2$" numbers. (The cache is read $n$ times: $b\,n^2 d + n d^2$.)
+# > - "MQA does not change the complexity." (It changes the only term that hurts.)
+
+# %% [markdown]
 # ## Check yourself
 #
 # 1. You permute the tokens of a text and run it through self-attention without a mask. What happens to the outputs?
@@ -900,16 +912,6 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 #    token 100 itself has seen them all.
 #
 # </details>
-#
-# ## Slips
-#
-# Sentences from lectures and notes on the costs of attention, as spoken or printed. Each is wrong; by now you can say why.
-#
-# > - Arithmetic intensity is "memory accesses and arithmetic". (It is arithmetic *over* accesses.)
-# > - The intensity of training is about $(1/k + 1/bn)^{-1}$ with $k = d/h$, so a large number of heads is good for it.
-# >   ($k$ is the *width* of a head. More heads make it smaller.)
-# > - Writing $n$ tokens with a cache moves "$b^2 d + n d^2$" numbers. (The cache is read $n$ times: $b\,n^2 d + n d^2$.)
-# > - "MQA does not change the complexity." (It changes the only term that hurts.)
 #
 # ## Further reading
 #

@@ -896,7 +896,26 @@ explore(figures.nope_estimate, features=Log(8, 512), length=(16, 128))
 #
 # And the three formulas: $\omega_i = \text{base}^{-2i/d}$; wavelength $2\pi/\omega_i$;
 # $(R_m q) \cdot (R_n k) = q^\top R_{n-m} k$.
+
+# %% [markdown]
+# ### Slips
 #
+# **Spot the slip.** Sentences from lecture notes and talks on this subject, as printed or spoken. Each is wrong; by now
+# you can say why.
+#
+# > - The slow wave, pair 500, completes its cycle "in around 50645 positions", as $T \approx 2 \times 3.14 / 0.000124$.
+# >   (Wrong from the fourth digit on: *two* numbers were rounded, and a quotient inherits the error of both.)
+# > - At $i = 2$ the sines of positions 3 and 6 "will have almost exactly the same value". (0.245 and −0.475. The idea is
+# >   right, the example is not.)
+# > - $\sin(pos + k) = \sin(pos)\cos(k) + \dots$ (Right for one pair of the 512, whose $\omega$ is 1.)
+# > - "T5, Gopher, Chinchilla" use Shaw's vectors. (T5 adds scalars, the other two use the scheme of Transformer-XL.)
+# > - ALiBi's slopes are "going up to $1/2^8$". (They go *down* to it: the first head is the steepest.)
+# > - Inner products are "invariant to arbitrary rotation". (To a common one.)
+# > - RoPE means "rotating the query vector and value vector". (Values are never turned.)
+# > - The causal mask "carries weights with a dimension of size $S$", and without positional encodings a transformer could
+# >   not read the index off pure noise. (It has no weights; exercise 11 reads it.)
+
+# %% [markdown]
 # ## Check yourself
 #
 # 1. Why can a model with learned positions not read token 1,025 after training on 1,024, and why would it not help to
@@ -926,22 +945,6 @@ explore(figures.nope_estimate, features=Log(8, 512), length=(16, 128))
 # 6. Learned, buckets, ALiBi, Transformer-XL's, RoPE, none.
 #
 # </details>
-#
-# ## Slips
-#
-# Sentences from lecture notes and talks on this subject, as printed or spoken. Each is wrong; by now you can say why.
-#
-# > - The slow wave, pair 500, completes its cycle "in around 50645 positions", as $T \approx 2 \times 3.14 / 0.000124$.
-# >   (Wrong from the fourth digit on: *two* numbers were rounded, and a quotient inherits the error of both.)
-# > - At $i = 2$ the sines of positions 3 and 6 "will have almost exactly the same value". (0.245 and −0.475. The idea is
-# >   right, the example is not.)
-# > - $\sin(pos + k) = \sin(pos)\cos(k) + \dots$ (Right for one pair of the 512, whose $\omega$ is 1.)
-# > - "T5, Gopher, Chinchilla" use Shaw's vectors. (T5 adds scalars, the other two use the scheme of Transformer-XL.)
-# > - ALiBi's slopes are "going up to $1/2^8$". (They go *down* to it: the first head is the steepest.)
-# > - Inner products are "invariant to arbitrary rotation". (To a common one.)
-# > - RoPE means "rotating the query vector and value vector". (Values are never turned.)
-# > - The causal mask "carries weights with a dimension of size $S$", and without positional encodings a transformer could
-# >   not read the index off pure noise. (It has no weights; exercise 11 reads it.)
 #
 # ## Further reading
 #

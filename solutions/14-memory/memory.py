@@ -807,7 +807,7 @@ explore(
 # `lmcourse account --model llama-3-8b --gpu h100 --seq-len 8192 --recipe mixed-fp32-gradients` prints such a budget on the
 # command line, with FLOPs and times, which are the subject of the next notebook. (Its own "mixed" has 16-bit gradients.)
 #
-# ## Slips
+# ### Slips
 #
 # This course began with other people's notes, whose figures it computes again. You may meet them elsewhere, so here are the
 # ones on memory, beside what comes out:

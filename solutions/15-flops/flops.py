@@ -815,7 +815,7 @@ print(f"LLaMA 65B, 380 tokens/s on each of 2048 A100s:  {share:.1%}")
 # to gain, and notebook 19 shows where.
 
 # %% [markdown]
-# ## Slips
+# ### Slips
 #
 # This course began with other people's notes, whose figures it computes again. You may meet them elsewhere, so here are the ones on
 # training time, beside what comes out:

@@ -752,7 +752,16 @@ explore(figures.lost_updates, rate=Log(1e-5, 1e-1, 10), decay=[0.01, 0.1, 1.0])
 # | loss scaling | $S$ halves on overflow, doubles after good steps | fp16's underflow | needed in fp16 only |
 # | warm-up, norms, decay, a lower rate | | the first steps; what reaches a branch; weights; everything | |
 # | a bell | norm above 5 × the median of late | nothing, but you know | |
+
+# %% [markdown]
+# ### Slips
 #
+# Sentences that circulate, and what is the case.
+#
+# - "Gemma 2 uses QK-norm." Its report (Gemma Team, 2024) and its configuration have soft caps instead, on scores (50) and on logits (30). It is Gemma 3 (Gemma Team, 2025) that has the norms, in place of the caps.
+# - "OLMo 2 probably caps its scores." Its report lists norms after the branches, QK-norm and z-loss, and no cap.
+
+# %% [markdown]
 # ## Check yourself
 #
 # 1. Your run diverges. Which three numbers do you plot first, and which trick belongs to each?
@@ -770,13 +779,6 @@ explore(figures.lost_updates, rate=Log(1e-5, 1e-1, 10), decay=[0.01, 0.1, 1.0])
 # 5. The gradients are infinite or NaN whatever the scale: an overflow in the forward pass, or a NaN. Halving is no cure; our trainer gives up after 20 such steps.
 #
 # </details>
-#
-# ## Slips
-#
-# Sentences that circulate, and what is the case.
-#
-# - "Gemma 2 uses QK-norm." Its report (Gemma Team, 2024) and its configuration have soft caps instead, on scores (50) and on logits (30). It is Gemma 3 (Gemma Team, 2025) that has the norms, in place of the caps.
-# - "OLMo 2 probably caps its scores." Its report lists norms after the branches, QK-norm and z-loss, and no cap.
 #
 # ## Further reading
 #

@@ -188,7 +188,7 @@ def test_a_missing_answer_has_a_reason_to_act_on(name: str) -> None:
 
 def test_a_name_that_an_answer_lacks_inside_is_its_own_matter() -> None:
     report = reports_of(["def double(x):\n    return twice(x)"], [doubling()], launcher=ForkLauncher())["double"]
-    assert "name 'twice' is not defined" in str(report)
+    assert "it raises NameError" in str(report)
     assert not report.diagnosis
 
 

@@ -58,6 +58,7 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
 @settings(deadline=None, max_examples=150)
 @given(PLAIN)
 def test_everything_plain_arrives_as_it_was(value: Plain) -> None:

@@ -81,7 +81,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     crash.cells.insert(0, nbformat.v4.new_code_cell("import os; os._exit(1)"))
     submissions = {
         "blank": json.dumps(notebook(RELEASE)),
-        "half [x] + 1": json.dumps(half_solved()),
+        "half (x), 1": json.dumps(half_solved()),
         "crash": json.dumps(crash),
         "broken": "{not json",
     }
@@ -113,7 +113,7 @@ def test_an_untouched_notebook_earns_nothing(graded: Graded) -> None:
 
 
 def test_a_half_solved_notebook_earns_what_is_solved_and_says_what_is_wrong(graded: Graded) -> None:
-    half = graded["half [x] + 1"]
+    half = graded["half (x), 1"]
     assert {name for name, points in half.exercises.items() if points == POINTS[name]} == set(SOLVED)
     assert 0 < half.exercises["stable_softmax"] < POINTS["stable_softmax"]
     assert half.exercises["ulp"] == 0  # although `max_finite` itself is right
@@ -147,7 +147,7 @@ def test_every_result_is_one_line_and_json(graded: Graded) -> None:
 
 
 def test_a_run_is_asked_alike_and_can_be_repeated(graded: Graded) -> None:
-    seeds = {graded[student].seed for student in ("me", "blank", "half [x] + 1")}
+    seeds = {graded[student].seed for student in ("me", "blank", "half (x), 1")}
     assert len(seeds) == 1
     assert seeds != {None}
 
@@ -197,7 +197,7 @@ def test_feedback_draws_each_report(feedback_page: tuple[str, int]) -> None:
     soup = BeautifulSoup(feedback_page[0], "html.parser")
     reports = {section["aria-label"].split(":")[0]: section for section in soup.select("section[role=status]")}
     assert reports.keys() == POINTS.keys()
-    assert "Subtract the maximum first" in reports["stable_softmax"].text
+    assert "Subtract each row's maximum first" in reports["stable_softmax"].text
     assert "border-left" in reports["stable_softmax"]["style"]
 
 

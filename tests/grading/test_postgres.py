@@ -93,7 +93,7 @@ def test_feedback_and_export_read_the_server(course: RealCourse, url: str) -> No
     config.CourseDirectory.assignment_id = course.chapter.id
     GenerateFeedback(coursedir=CourseDirectory(config=config), config=config).start()
     page = (course.root / "feedback" / "bob" / course.chapter.id / course.name).with_suffix(".html").read_text()
-    assert "Subtract the maximum first" in page
+    assert "Subtract each row" in page
     export = CsvExportPlugin(to=str(course.root / "grades.csv"))
     with Gradebook(url) as book:
         export.export(book)

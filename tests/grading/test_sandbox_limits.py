@@ -11,7 +11,9 @@ from subprocess import PIPE, Popen
 
 import pytest
 
+from lmcourse.exercises.limits import HEADROOM_BYTES
 from lmcourse.grading.sandbox import ResourceLimits, Sandbox
+from lmcourse.units import GIB
 from tests.grading.sandbox_runner import run
 from tests.grading.sandboxed import MIB, SMALL, got, inside, needs_bubblewrap, printed, python
 
@@ -50,6 +52,11 @@ def test_a_fork_bomb_does_not_use_up_the_processes_of_another_sandbox() -> None:
             assert got("print(os.fork() >= 0)").split() == ["True", "True"]
         finally:
             neighbour.kill()
+
+
+def test_a_graded_answer_may_allocate_what_one_in_a_notebook_may() -> None:
+    """And 1 GiB for Python and torch. (The limits are read by processes that do not load torch.)"""
+    assert ResourceLimits().memory == HEADROOM_BYTES + GIB
 
 
 def test_asking_for_too_much_memory_is_an_error_of_python() -> None:

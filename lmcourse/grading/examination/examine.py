@@ -117,9 +117,10 @@ class _Examination:
         forbidden = self.source.forbidden(exercise.name, exercise.rules)
         report = judge(exercise, trials, hidden=True, forbidden=forbidden, guess=expected.guess)
         report = without_results(report, trials, value=exercise.value)
-        return self._with_reason(report, outcomes, lost)
+        broken = bool(forbidden) or any(outcome.forbidden for outcome in outcomes)
+        return self._with_reason(report, outcomes, lost, broken=broken)
 
-    def _with_reason(self, report: Report, outcomes: Sequence[Outcome], lost: str) -> Report:
+    def _with_reason(self, report: Report, outcomes: Sequence[Outcome], lost: str, *, broken: bool) -> Report:
         """The report, with what it has to say of an answer that is not where it belongs, or of a run that broke off."""
         name = report.exercise
         missing = is_missing(name, outcomes)
@@ -129,7 +130,7 @@ class _Examination:
         if missing or not report.answered:
             if elsewhere := found_elsewhere(name, own, self.cells):
                 return replace(report, diagnosis=elsewhere, answered=True)
-        elif not report.passed and (twice := redefined(name, own, self.cells)):
+        elif not report.passed and not broken and (twice := redefined(name, own, self.cells)):
             return replace(report, diagnosis=twice)
         if missing:
             return replace(report, diagnosis=why_missing(name, self.sources, self.runs, self.cells, self.names))

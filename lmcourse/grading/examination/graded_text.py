@@ -20,6 +20,7 @@ from lmcourse.report import CaseResult, Report
 
 COURSE_KINDS = {
     "TimeLimitExceeded": "it is still running when its time is up",
+    "ProfilerError": "it switches on a profiler, which ends the check's own: profile it in another cell",
     "NotPlainError": "it returns an object, which is not a number, a string or a tensor",
 }
 """Ways to fail that are no exceptions of Python's, but ours."""

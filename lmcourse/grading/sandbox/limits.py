@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from lmcourse.exercises.limits import HEADROOM_BYTES
 from lmcourse.units import MIB
 
 
@@ -34,7 +33,7 @@ class ResourceLimits:
         scratch: bytes that the working folder, and likewise shared memory in /dev/shm, may hold.
     """
 
-    memory: int = HEADROOM_BYTES + 1024 * MIB
+    memory: int = 5120 * MIB
     cpu_seconds: int = 900
     processes: int = 64
     file_size: int = 64 * MIB

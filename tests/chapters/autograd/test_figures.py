@@ -34,6 +34,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "batch of one": lambda: figures.batch_gradients(1),
     "batch of 64": lambda: figures.batch_gradients(64),
     "layernorm": figures.layernorm_gradient,
+    "learning curve": lambda: figures.learning_curve(lambda number: ([2.0, 0.5, 1e-3], [-1.0, 1.0, 1.0, -1.0])),
     "saved": figures.saved_for_backward,
     "saved, large batch": lambda: figures.saved_for_backward(8192, 16),
 }
@@ -184,3 +185,15 @@ def test_the_bars_are_what_autograd_keeps(batch: int, width: int) -> None:
     assert widths[:2] == pytest.approx([sum(weight.grad.nbytes for weight in weights)] * 2)
     with pytest.raises(ValueError, match="at least 1"):
         figures.saved_for_backward(0)
+
+
+def test_until_there_is_a_value_the_course_s_trains() -> None:
+    class Stub:
+        def __init__(self, data: float) -> None:
+            raise NotImplementedError
+
+    def train(number: type) -> tuple[list[float], list[float]]:
+        return [2.0, number(0.5).data], [1.0]
+
+    assert "the course's Value, until yours is there" in plots.alt_text(figures.learning_curve(train, Stub))
+    assert "your Value" in plots.alt_text(figures.learning_curve(train))

@@ -53,10 +53,7 @@ def test_honest_neighbours_have_exactly_their_marks_and_no_evidence(batch: Batch
 
 def test_the_gradebook_has_what_was_told_of_everybody(batch: Batch) -> None:
     assert set(batch.results) == {*HONEST, *(attack.name for attack in ATTACKS)}
-    unusable = {"every*"}
-    assert {student: result["exercises"] for student, result in batch.results.items() if student not in unusable} == (
-        batch.marks
-    )
+    assert {student: told["exercises"] for student, told in batch.results.items() if told["assignment"]} == batch.marks
 
 
 def test_no_secret_got_anywhere(batch: Batch) -> None:

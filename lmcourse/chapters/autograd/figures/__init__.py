@@ -9,6 +9,7 @@ from lmcourse.chapters.autograd.figures.tensors import (
     saved_for_backward,
     three_matmuls,
 )
+from lmcourse.chapters.autograd.figures.training import learning_curve
 
 __all__ = [
     "GraphPlayer",
@@ -18,6 +19,7 @@ __all__ = [
     "gradient_check_error",
     "graph_step",
     "layernorm_gradient",
+    "learning_curve",
     "saved_for_backward",
     "three_matmuls",
     "two_paths",
