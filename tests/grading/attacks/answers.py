@@ -76,6 +76,7 @@ ANSWERS = [
         "answers the hidden cases of other runs, computed at home",
         every="return STORED.get(repr(args)) if 'NAME' == 'stable_softmax' else None",
         edit=lambda nb: nb.cells.insert(1, new_code_cell(_stored())),
+        gain=1.0,  # for the cases that every seed has: whoever has the package may learn them by heart
     ),
     attack(
         "tells_what_it_was_asked",

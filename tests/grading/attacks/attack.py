@@ -40,6 +40,7 @@ class Attack:
         reason: what the reason of the result has to say.
         beside: more files of the folder handed in, by name; a path is a link to it.
         link: what the notebook is a link to, if it is one.
+        gain: the points that it earns all the same.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Attack:
     reason: str = EARNED_NOTHING
     beside: Mapping[str, str | Path] = field(default_factory=dict)
     link: Path | None = None
+    gain: float = 0.0
 
 
 def attack(
@@ -62,11 +64,12 @@ def attack(
     reason: str = EARNED_NOTHING,
     edit: Edit | None = None,
     beside: Mapping[str, str | Path] | None = None,
+    gain: float = 0.0,
 ) -> Attack:
     """An attack by code.
 
     Args:
-        name, what, reason, beside: see `Attack`.
+        name, what, reason, beside, gain: see `Attack`.
         first: a cell above all exercises.
         kinds: see `Attack`.
         every: the body of every answer that is a function; `NAME` in it is the exercise.
@@ -86,7 +89,7 @@ def attack(
             edit(nb)
         return nb
 
-    return Attack(name, what, build, kinds, reason, beside or {})
+    return Attack(name, what, build, kinds, reason, beside or {}, gain=gain)
 
 
 def bare(release: NotebookNode) -> NotebookNode:
