@@ -26,12 +26,7 @@ from lmcourse.grading.cells import METADATA_KEY
 from lmcourse.grading.config import configure
 from lmcourse.grading.environment import SEED, fresh_seed
 from lmcourse.grading.grader import GradingOptions, grade_all
-from lmcourse.grading.intake.submissions import (
-    Assignment,
-    Submission,
-    assignments,
-    find_submissions,
-)
+from lmcourse.grading.intake.submissions import Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.result import SubmissionResult, submission_result
 from lmcourse.grading.workspace import NbgraderWorkspace, read_graded
 
@@ -109,7 +104,10 @@ class AssignmentRecorder:
         missing = [each for each in submissions if each not in recorded]
         again = [each for each in missing if forced_seed is None and self._graded_folder(each).exists()]
         groups = {
-            "first": (forced_seed or common_seed(seeds), [each for each in missing if each not in again]),
+            "first": (
+                common_seed(seeds) if forced_seed is None else forced_seed,
+                [each for each in missing if each not in again],
+            ),
             "again": (fresh_seed(), again),
         }
         results: dict[Submission, SubmissionResult] = {}

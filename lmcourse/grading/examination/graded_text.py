@@ -13,14 +13,14 @@ from dataclasses import replace
 
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.forbidden_names import matches
-from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.outcome import PROFILED, Outcome
 from lmcourse.exercises.trial import Trial
 from lmcourse.exercises.values import format_value
 from lmcourse.report import CaseResult, Report
 
 COURSE_KINDS = {
     "TimeLimitExceeded": "it is still running when its time is up",
-    "ProfilerError": "it switches on a profiler, which ends the check's own: profile it in another cell",
+    PROFILED.kind: PROFILED.message,
     "NotPlainError": "it returns an object, which is not a number, a string or a tensor",
 }
 """Ways to fail that are no exceptions of Python's, but ours."""
