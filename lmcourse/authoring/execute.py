@@ -69,9 +69,12 @@ def _run(notebook: NotebookNode, source: Source) -> None:
         reached = cell_index
 
     client.on_cell_start = reach
-    with tempfile.TemporaryDirectory(prefix="lmcourse-build-", ignore_cleanup_errors=True) as profile:
+    with (
+        tempfile.TemporaryDirectory(prefix="lmcourse-build-", ignore_cleanup_errors=True) as profile,
+        tempfile.TemporaryFile() as stderr,  # a kernel that is told to end may complain of sockets already closed
+    ):
         try:
-            client.execute(env=kernel_environment(Path(profile), seed=0))
+            client.execute(env=kernel_environment(Path(profile), seed=0), stderr=stderr)
         except CellExecutionError:
             pass
         except (CellTimeoutError, DeadKernelError) as error:
