@@ -159,8 +159,7 @@ def columns_sum_to_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @causal_attention.misconception(
-    "You average each token's own value: Σ_j α_ij v_i, as the notes have it. The weights sum to one, so it comes back "
-    "unchanged."
+    "You average each token's own value: Σ_j α_ij v_i. The weights sum to one, so it comes back unchanged."
 )
 def own_value(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return v[..., k.shape[-2] - q.shape[-2] :, :]

@@ -142,7 +142,7 @@ def query_heads_dropped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @grouped_query_attention.misconception(
-    "Your groups overlap at their border, like the notes' 'first 3 heads' and 'heads 3 to 6': count heads from 0."
+    "Your groups are shifted by one head at their borders. Count heads from 0: the first group is 0 to h / g − 1."
 )
 def borders_off_by_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     group = _checked(q, k)
