@@ -34,6 +34,7 @@ class SubmissionResult:
         evidence: what honest work does not do; it changes no mark.
         reports: by exercise, those that there are.
         answers_digest: alike for answers that differ in comments and spaces only; empty if nothing is answered.
+        failed: whether the grader failed, so that the points say nothing.
     """
 
     student: str
@@ -46,6 +47,7 @@ class SubmissionResult:
     evidence: tuple[Evidence, ...] = ()
     reports: dict[str, Report] = field(default_factory=dict, repr=False)
     answers_digest: str = ""
+    failed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain data for `lmcourse grade --json`."""
@@ -88,9 +90,9 @@ def submission_result(
 
 
 def ungraded_result(student: str, assignment: str, max_points: Mapping[str, float], why: str) -> SubmissionResult:
-    """The result of a submission that could not be graded."""
+    """The result of a submission on which the grader failed."""
     most = _by_exercise(max_points)
-    return SubmissionResult(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why)
+    return SubmissionResult(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why, failed=True)
 
 
 def reason(graded: NotebookNode, points: Mapping[str, float], max_points: Mapping[str, float]) -> str:
