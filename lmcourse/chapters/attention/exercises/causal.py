@@ -71,6 +71,7 @@ causal_attention = Exercise(
         'The average of the values: einsum(weights, v, "b h s t, b h t d -> b h s d").',
     ],
     forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],
+    uses=["causal_mask"],
 )
 
 

@@ -79,6 +79,7 @@ grouped_query_attention = Exercise(
         'repeat(k, "b g t d -> b (g group) t d", group=...) puts the copies of one key head side by side.',
     ],
     forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],
+    uses=["causal_attention"],
 )
 
 
