@@ -15,6 +15,7 @@ from tests.grading.sandboxed import needs_bubblewrap
     ("flags", "told"),
     [
         (["--db", "sqlite:///x.db"], "--db is about the gradebook: add --record."),
+        (["--column", "x"], "--column is about the table of a platform: add --grades."),
         (["--force"], "--force is about the gradebook: add --record."),
         (["--record"], "--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself."),
         (["--isolation", "hope"], "There is no isolation 'hope': use bubblewrap or process."),

@@ -1,0 +1,93 @@
+"""A class that handed in through Moodle or Canvas: their download graded as it came, and the grades written back."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from lmcourse.cli import main
+from tests.grading.real_course import RealCourse
+from tests.grading.sandboxed import needs_bubblewrap
+
+pytestmark = needs_bubblewrap
+
+SOME = ("decimal_error", "max_finite")
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> RealCourse:
+    return RealCourse(tmp_path_factory.mktemp("course").resolve())
+
+
+def grade(course: RealCourse, *words: str | Path) -> int:
+    return main(["grade", *map(str, words), "--course", str(course.root), "--record", "--workers", "1"])
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_moodles_zip_and_worksheet(course: RealCourse, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    download = tmp_path / "LM-01 Floating point-17.zip"
+    with zipfile.ZipFile(download, "w", zipfile.ZIP_DEFLATED) as file:
+        for person, notebook in (("Ada Lovelace_101", course.solved()), ("Zoë ONeill_102", course.partly(*SOME))):
+            file.writestr(f"{person}_assignsubmission_file_/{course.name}", nbformat.writes(notebook))
+        file.writestr("Zoë ONeill_102_assignsubmission_onlinetext_/onlinetext.html", "<p>Here it is.</p>")
+        file.writestr("Ed_103_assignsubmission_onlinetext_/onlinetext.html", "<p>Sorry.</p>")
+    sheet = tmp_path / "Grades-LM-01 Floating point-17.csv"
+    header = 'Identifier,"Full name",Status,Grade,"Maximum Grade","Last modified (grade)","Feedback comments"\n'
+    names = {101: "Ada Lovelace", 102: "Zoë O'Neill", 103: "Ed", 104: "Flo"}
+    rows = [f'Participant {number},"{name}",Submitted,,100.00,-,\n' for number, name in names.items()]
+    sheet.write_text(header + "".join(rows), encoding="utf-8")
+
+    assert grade(course, download, "--grades", sheet) == 0
+    some, everything = sum(course.points[name] for name in SOME), sum(course.points.values())
+    share = f"{100 * some / everything:.2f}"
+    filled = table(sheet.with_stem(f"{sheet.stem}-graded"))
+    assert [row["Grade"] for row in filled] == ["100.00", share, "0.00", ""]
+    comments = [row["Feedback comments"] for row in filled]
+    assert comments[0] == f"{everything:g} of {everything:g} points. Every check passed."
+    assert comments[1].startswith(f"{some:g} of {everything:g} points. 2 of ")
+    assert comments[2].startswith(f"0 of {everything:g} points. No notebook was handed in")
+    assert comments[3] == ""
+    assert course.marks()["Ada Lovelace"] == course.expected([*course.points])
+    assert course.marks()["Zoë ONeill"] == course.expected(SOME)
+    assert course.graded("Zoë ONeill").exists()
+    shown = capsys.readouterr().out
+    assert "Zoë ONeill, 102" in shown
+    assert "Flo: nothing was handed in; the row was left as it is." in shown
+    assert "-graded.csv, with 3 grades" in shown
+
+
+def test_canvas_folder_and_gradebook(course: RealCourse, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "submissions"
+    folder.mkdir()
+    nbformat.write(course.solved(), folder / f"lovelaceada_LATE_12345_67890_{course.name}")
+    (folder / "oneillzoë_12346_67891_work-1.ipynb").write_text("{ not json")
+    book = tmp_path / "2026-03-01T0900_Grades-LM.csv"
+    book.write_text(
+        "Student,ID,SIS User ID,SIS Login ID,Section,Floating point (7)\n"
+        ',,,,,Manual Posting\n    Points Possible,,,,,10.00\n"Lovelace, Ada",12345,S1,ada,A,\n'
+        '"O\'Neill, Zoë",12346,S2,zoe,A,3.00\n',
+        encoding="utf-8",
+    )
+    assert grade(course, folder, "--grades", book) == 0
+    filled = table(book.with_stem(f"{book.stem}-graded"))
+    assert [row["Floating point (7)"] for row in filled] == ["Manual Posting", "10.00", "10.00", "0.00"]
+    assert course.marks()["lovelaceada_12345"] == course.expected([*course.points])
+    assert "(late)" in capsys.readouterr().out
+
+
+def test_a_table_without_a_download_is_told_before_anything_is_graded(
+    course: RealCourse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    course.submit("ada", course.solved())
+    sheet = tmp_path / "g.csv"
+    sheet.write_text("Identifier,Grade,Maximum Grade\n")
+    assert grade(course, course.root / "submitted", "--grades", sheet) == 2
+    assert capsys.readouterr().err == "lmcourse: g.csv is Moodle's: grade what Moodle gave for download with it.\n"
