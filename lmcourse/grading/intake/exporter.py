@@ -13,7 +13,7 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.cells import new_notebook
 from lmcourse.grading.intake.files import UnreadableError, refuse_links
 from lmcourse.grading.intake.notebook import read_submission
-from lmcourse.grading.intake.submissions import student_id_problem
+from lmcourse.grading.intake.student_ids import student_id_problem
 from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.text import replace_surrogates
 
