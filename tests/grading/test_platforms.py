@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import zipfile
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from lmcourse.cli import main
+from tests.grading.mail_server import MailServer, mail_server
 from tests.grading.real_course import RealCourse
 from tests.grading.sandboxed import needs_bubblewrap
 
@@ -32,23 +36,39 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_moodles_zip_and_worksheet(course: RealCourse, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    download = tmp_path / "LM-01 Floating point-17.zip"
+@dataclass
+class Moodle:
+    """A class of Moodle's, graded from its zip into a course's gradebook."""
+
+    course: RealCourse
+    sheet: Path
+    shown: str
+
+
+@pytest.fixture(scope="module")
+def moodle(course: RealCourse, tmp_path_factory: pytest.TempPathFactory) -> Moodle:
+    folder = tmp_path_factory.mktemp("moodle")
+    download = folder / "LM-01 Floating point-17.zip"
     with zipfile.ZipFile(download, "w", zipfile.ZIP_DEFLATED) as file:
         for person, notebook in (("Ada Lovelace_101", course.solved()), ("Zoë ONeill_102", course.partly(*SOME))):
             file.writestr(f"{person}_assignsubmission_file_/{course.name}", nbformat.writes(notebook))
         file.writestr("Zoë ONeill_102_assignsubmission_onlinetext_/onlinetext.html", "<p>Here it is.</p>")
         file.writestr("Ed_103_assignsubmission_onlinetext_/onlinetext.html", "<p>Sorry.</p>")
-    sheet = tmp_path / "Grades-LM-01 Floating point-17.csv"
+    sheet = folder / "Grades-LM-01 Floating point-17.csv"
     header = 'Identifier,"Full name",Status,Grade,"Maximum Grade","Last modified (grade)","Feedback comments"\n'
     names = {101: "Ada Lovelace", 102: "Zoë O'Neill", 103: "Ed", 104: "Flo"}
     rows = [f'Participant {number},"{name}",Submitted,,100.00,-,\n' for number, name in names.items()]
     sheet.write_text(header + "".join(rows), encoding="utf-8")
+    with redirect_stdout(StringIO()) as shown:
+        assert grade(course, download, "--grades", sheet) == 0
+    return Moodle(course, sheet, shown.getvalue())
 
-    assert grade(course, download, "--grades", sheet) == 0
+
+def test_moodles_zip_and_worksheet(moodle: Moodle) -> None:
+    course = moodle.course
     some, everything = sum(course.points[name] for name in SOME), sum(course.points.values())
     share = f"{100 * some / everything:.2f}"
-    filled = table(sheet.with_stem(f"{sheet.stem}-graded"))
+    filled = table(moodle.sheet.with_stem(f"{moodle.sheet.stem}-graded"))
     assert [row["Grade"] for row in filled] == ["100.00", share, "0.00", ""]
     comments = [row["Feedback comments"] for row in filled]
     assert comments[0] == f"{everything:g} of {everything:g} points. Every check passed."
@@ -58,10 +78,40 @@ def test_moodles_zip_and_worksheet(course: RealCourse, tmp_path: Path, capsys: p
     assert course.marks()["Ada Lovelace"] == course.expected([*course.points])
     assert course.marks()["Zoë ONeill"] == course.expected(SOME)
     assert course.graded("Zoë ONeill").exists()
-    shown = capsys.readouterr().out
-    assert "Zoë ONeill, 102" in shown
-    assert "Flo: nothing was handed in; the row was left as it is." in shown
-    assert "-graded.csv, with 3 grades" in shown
+    assert "Zoë ONeill, 102" in moodle.shown
+    assert "Flo: nothing was handed in; the row was left as it is." in moodle.shown
+    assert "-graded.csv, with 3 grades" in moodle.shown
+
+
+def test_feedback_is_mailed_once(moodle: Moodle, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    course = moodle.course
+    addresses = tmp_path / "addresses.csv"
+    addresses.write_text("student,email\nAda Lovelace,ada@example.org\nZoë ONeill,not an address\n", encoding="utf-8")
+    words = ["feedback", course.chapter.id, "--course", str(course.root), "--student", "Ada Lovelace"]
+    words += ["--student", "Zoë ONeill", "--mail", "--from", "me@example.org", "--addresses", str(addresses)]
+    page = course.root / "feedback" / "Ada Lovelace" / course.chapter.id / f"{course.chapter.topic}.html"
+
+    assert main([*words, "--dry-run"]) == 0
+    points = sum(course.points.values())
+    assert f"Ada Lovelace: {points:g} of {points:g} points → ada@example.org\n" in capsys.readouterr().out
+    assert not page.exists()
+    assert not (course.root / "mail").exists()
+
+    assert main(words) == 0
+    assert "Zoë ONeill: 'not an address' is no plain address; they get no message." in capsys.readouterr().out
+    folder = course.root / "mail" / course.chapter.id
+    (written,) = folder.iterdir()
+    with mail_server(MailServer()) as server:
+        for told in ("Messages: 1 sent", "1 were sent already"):
+            assert main([*words, "--smtp", f"127.0.0.1:{server.port}"]) == 0
+            assert told in capsys.readouterr().out
+    ((recipients, message),) = server.received
+    assert recipients == ["ada@example.org"]
+    assert message["Subject"] == f"01 · Floating point: {points:g} of {points:g} points"
+    (attached,) = message.iter_attachments()
+    assert attached.get_content().encode() == page.read_bytes()
+    assert not written.exists()
+    assert (folder / "sent" / "Ada Lovelace.eml").exists()
 
 
 def test_canvas_folder_and_gradebook(course: RealCourse, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
