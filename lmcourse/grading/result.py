@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from lmcourse.grading.cells import METADATA_KEY, NOT_RUN, SAFE_ERRORS, problem_of
 from lmcourse.grading.examination_result import Evidence, evidence_from_json
 from lmcourse.grading.reports import read_report, reports_in
-from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, stand_in_sentence
 from lmcourse.text import replace_surrogates
 
 MAX_EXPLAINED = 3
@@ -115,7 +115,17 @@ def reason(graded: NotebookNode, points: Mapping[str, float], max_points: Mappin
     parts += [f"{name}: {why[name]}" for name in explained[:MAX_EXPLAINED]]
     if len(explained) > MAX_EXPLAINED:
         parts.append(f"And {len(explained) - MAX_EXPLAINED} more; the feedback page shows each.")
+    parts += _stand_ins(graded)
     return " ".join(parts)
+
+
+def _stand_ins(graded: NotebookNode) -> list[str]:
+    """A sentence for all exercises that were judged with the same answers of the course in place of the learner's."""
+    judged: dict[tuple[str, ...], list[str]] = {}
+    for name, report in reports_in(graded).items():
+        if report.stand_ins:
+            judged.setdefault(report.stand_ins, []).append(name)
+    return [f"{', '.join(names)}: {stand_in_sentence(used).replace('J', 'j', 1)}" for used, names in judged.items()]
 
 
 def _explanations(graded: NotebookNode) -> dict[str, str]:
