@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -12,14 +12,19 @@ from rich.table import Table
 
 from lmcourse.course import Chapter
 from lmcourse.progress import NotebookProgress, Progress, State
+from lmcourse.text import escape_unprintable
 from lmcourse.units import MIB
 
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
+    from lmcourse.grading.intake.downloads import Person
     from lmcourse.grading.result import SubmissionResult
     from lmcourse.proof.matrix import Matrix, MisconceptionResult
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
+
+MAX_NAME_CHARS = 60
+"""Characters of the name of a person or a file."""
 
 MAX_EVIDENCE_SHOWN = 5
 """Pieces of evidence that a terminal shows of one submission."""
@@ -90,6 +95,21 @@ def results(graded: Sequence[SubmissionResult]) -> RenderableType:
         seen = f" [yellow](seen: {len(one.evidence)})[/]" if one.evidence else ""
         table.add_row(escape(one.student), escape(one.assignment), points, escape(one.reason) + seen)
     return table
+
+
+def people(found: Sequence[Person], grades: Mapping[str, str]) -> RenderableType:
+    """Who is who in a download: in the gradebook, on the platform, what they handed in, and the platform's grade."""
+    table = _table("student", f"in {found[0].platform}", right=("grade",) if grades else ())
+    table.add_column("handed in")
+    for one in found:
+        files = ", ".join(_name(path.name) for path in one.files) + (" [yellow](late)[/]" if one.late else "")
+        grade = (grades.get(one.student, "–"),) if grades else ()
+        table.add_row(_name(one.student), _name(f"{one.name}, {one.number}"), *grade, files)
+    return table
+
+
+def _name(text: str) -> str:
+    return escape(escape_unprintable(text, MAX_NAME_CHARS))
 
 
 def matrix(proof: Matrix) -> RenderableType:

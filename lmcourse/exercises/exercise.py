@@ -69,6 +69,8 @@ class Exercise:
         tolerance: for numbers; by default as tight as their dtype allows.
         seconds: the time limit of one case.
         value: the answer is a number, not code; a report then never shows the expected one.
+        uses: the earlier exercises of its notebook whose functions an answer is meant to call. Where the learner's is
+            missing or wrong, the reference stands in for it while this one is judged.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Exercise:
     tolerance: Tolerance | None = None
     seconds: float = 10.0
     value: bool = False
+    uses: Sequence[str] = ()
     misconceptions: list[Misconception] = field(default_factory=list, init=False)
     variants: list[Variant] = field(default_factory=list, init=False)
     equivalent_mutants: dict[str, str] = field(default_factory=dict, init=False)

@@ -56,6 +56,7 @@ def judge(
     counted, total = count_right(trials, [result.passed for result in results])
     guessed = GUESSED if not counted and len(failing) < total else ""
     named = _misconception(exercise, trials, failing, guess) if failing and not broken else None
+    suggested = named.sentence if named else _diagnosis(exercise, trials, failing, graded=hidden)
     return Report(
         exercise=exercise.name,
         points=0.0 if broken else earned(exercise.points, counted, total),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 from traitlets.config import Config
@@ -36,9 +37,11 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         SaveAutoGrades,
     )
 
+    from lmcourse.grading.export import SafeCsvExportPlugin
     from lmcourse.grading.intake.exporter import IsolatedExporter
     from lmcourse.grading.intake.files import remove_links
     from lmcourse.grading.pages.display import CleanForDisplay
+    from lmcourse.grading.pages.formgrader import escape_names_in_formgrader
     from lmcourse.grading.pages.hide_tests import HideTests
     from lmcourse.grading.pages.html import clean_html, markdown_to_html
     from lmcourse.grading.preprocessors.drop_stubs import DropTopLevelStubs
@@ -86,7 +89,42 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.HTMLExporter.preprocessors = [CleanForDisplay]
     c.HTMLExporter.filters = {"clean_html": clean_html, "markdown2html": markdown_to_html}
     c.HTMLExporter.sanitize_html = True
+    escape_names_in_formgrader()
+    c.ExportApp.plugin_class = SafeCsvExportPlugin
     c.GenerateFeedback.preprocessors = [GetGrades, HideTests, CSSHTMLHeaderPreprocessor]
+
+
+def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
+    """nbgrader's configuration in a course, as `nbgrader autograde` would find it there.
+
+    Args:
+        course: its root.
+        db: the address of the gradebook, in place of the configured one.
+    """
+    from nbgrader.apps.baseapp import NbGrader
+
+    config = Config()
+    configure(config, course)
+    with chdir(course):
+        app = NbGrader()
+        app.initialize([], root=str(course))
+    config.merge(app.config)
+    config.CourseDirectory.root = str(course)
+    if db is not None:
+        config.CourseDirectory.db_url = db
+    return config
+
+
+def private_folders(config: Config) -> tuple[str, ...]:
+    """The folders that no submission may see, wherever they are: the course, and nbgrader's exchange with its copies.
+
+    Args:
+        config: nbgrader's.
+    """
+    from nbgrader.exchange.default import Exchange
+
+    exchange = Exchange(config=config)
+    return str(config.CourseDirectory.root), str(exchange.root), str(exchange.cache)
 
 
 def _find_alembic() -> None:

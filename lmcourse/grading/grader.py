@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, available_cpus, open_pool
+from lmcourse.grading.config import nbgrader_configuration, private_folders
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examination_result import ExaminationResult
 from lmcourse.grading.intake.submissions import Submission, assignments, find_submissions
@@ -37,15 +38,19 @@ class GradingOptions:
     total_seconds: float = 900.0
     on_progress: Callable[[int, int], None] = lambda done, of: None
 
-    def examination_settings(self, seed: int) -> ExaminationSettings:
+    def examination_settings(self, seed: int, private: tuple[str, ...] = ()) -> ExaminationSettings:
         """The options that workers need.
+
+        Args:
+            seed: of the hidden cases.
+            private: folders that no notebook may see.
 
         Raises:
             CourseError: submissions cannot be isolated like that here. Of a cluster its workers say so.
         """
         elsewhere = self.scheduler is not None and self.isolation is None
         isolation = "bubblewrap" if elsewhere else choose_isolation(self.isolation)
-        return ExaminationSettings(isolation, seed, self.cell_seconds, self.total_seconds)
+        return ExaminationSettings(isolation, seed, self.cell_seconds, self.total_seconds, private)
 
 
 def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
@@ -62,7 +67,7 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
     """
     options = options or GradingOptions()
     submissions = find_submissions(paths, assignments(course))
-    settings = options.examination_settings(run_seed())
+    settings = options.examination_settings(run_seed(), private_folders(nbgrader_configuration(course.resolve())))
     with tempfile.TemporaryDirectory(prefix="lmcourse-grade-", ignore_cleanup_errors=True) as folder:
         workspace = NbgraderWorkspace.temporary(Path(folder).resolve(), settings)
         for assignment in dict.fromkeys(each.assignment for each in submissions if each.assignment):

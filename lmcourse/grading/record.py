@@ -11,7 +11,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from traitlets.config import Config
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch import ExaminationSettings
 from lmcourse.grading.cells import METADATA_KEY
-from lmcourse.grading.config import configure
+from lmcourse.grading.config import nbgrader_configuration, private_folders
 from lmcourse.grading.environment import SEED, fresh_seed
 from lmcourse.grading.grader import GradingOptions, grade_all
 from lmcourse.grading.intake.submissions import Assignment, Submission, assignments, find_submissions
@@ -112,7 +112,7 @@ class AssignmentRecorder:
         }
         results: dict[Submission, SubmissionResult] = {}
         for name, (seed, group) in groups.items():
-            workspace = self._workspace(name, options.examination_settings(seed))
+            workspace = self._workspace(name, options.examination_settings(seed, private_folders(self.config)))
             if group:
                 ids = {each: each.student for each in group}
                 results |= grade_all(workspace, ids, options, partial(self._publish, workspace))
@@ -172,27 +172,6 @@ class AssignmentRecorder:
 def common_seed(seeds: Counter[int]) -> int:
     """The seed that most submissions were judged with, or the environment's; a fresh one if there is neither."""
     return seeds.most_common(1)[0][0] if seeds and SEED not in os.environ else fresh_seed()
-
-
-def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
-    """nbgrader's configuration in a course, as `nbgrader autograde` would find it there.
-
-    Args:
-        course: its root.
-        db: the address of the gradebook, in place of the configured one.
-    """
-    from nbgrader.apps.baseapp import NbGrader
-
-    config = Config()
-    configure(config, course)
-    with chdir(course):
-        app = NbGrader()
-        app.initialize([], root=str(course))
-    config.merge(app.config)
-    config.CourseDirectory.root = str(course)
-    if db is not None:
-        config.CourseDirectory.db_url = db
-    return config
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from lmcourse.grading.cells import METADATA_KEY, NOT_RUN, SAFE_ERRORS, problem_of
 from lmcourse.grading.examination_result import Evidence, evidence_from_json
 from lmcourse.grading.reports import read_report, reports_in
-from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, stand_in_sentence
 from lmcourse.text import replace_surrogates
 
 MAX_EXPLAINED = 3
@@ -34,6 +34,7 @@ class SubmissionResult:
         evidence: what honest work does not do; it changes no mark.
         reports: by exercise, those that there are.
         answers_digest: alike for answers that differ in comments and spaces only; empty if nothing is answered.
+        failed: whether the grader failed, so that the points say nothing.
     """
 
     student: str
@@ -46,6 +47,7 @@ class SubmissionResult:
     evidence: tuple[Evidence, ...] = ()
     reports: dict[str, Report] = field(default_factory=dict, repr=False)
     answers_digest: str = ""
+    failed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain data for `lmcourse grade --json`."""
@@ -88,9 +90,9 @@ def submission_result(
 
 
 def ungraded_result(student: str, assignment: str, max_points: Mapping[str, float], why: str) -> SubmissionResult:
-    """The result of a submission that could not be graded."""
+    """The result of a submission on which the grader failed."""
     most = _by_exercise(max_points)
-    return SubmissionResult(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why)
+    return SubmissionResult(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why, failed=True)
 
 
 def reason(graded: NotebookNode, points: Mapping[str, float], max_points: Mapping[str, float]) -> str:
@@ -113,7 +115,17 @@ def reason(graded: NotebookNode, points: Mapping[str, float], max_points: Mappin
     parts += [f"{name}: {why[name]}" for name in explained[:MAX_EXPLAINED]]
     if len(explained) > MAX_EXPLAINED:
         parts.append(f"And {len(explained) - MAX_EXPLAINED} more; the feedback page shows each.")
+    parts += _stand_ins(graded)
     return " ".join(parts)
+
+
+def _stand_ins(graded: NotebookNode) -> list[str]:
+    """A sentence for all exercises that were judged with the same answers of the course in place of the learner's."""
+    judged: dict[tuple[str, ...], list[str]] = {}
+    for name, report in reports_in(graded).items():
+        if report.stand_ins:
+            judged.setdefault(report.stand_ins, []).append(name)
+    return [f"{', '.join(names)}: {stand_in_sentence(used).replace('J', 'j', 1)}" for used, names in judged.items()]
 
 
 def _explanations(graded: NotebookNode) -> dict[str, str]:

@@ -15,6 +15,7 @@ from tests.grading.sandboxed import needs_bubblewrap
     ("flags", "told"),
     [
         (["--db", "sqlite:///x.db"], "--db is about the gradebook: add --record."),
+        (["--column", "x"], "--column is about the table of a platform: add --grades."),
         (["--force"], "--force is about the gradebook: add --record."),
         (["--record"], "--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself."),
         (["--isolation", "hope"], "There is no isolation 'hope': use bubblewrap or process."),
@@ -25,6 +26,23 @@ def test_what_makes_no_sense_is_told_in_one_line(
 ) -> None:
     notebook = str(course / "notebooks" / "01-floating-point" / "floating_point.ipynb")
     assert main(["grade", notebook, "--course", str(course), *flags]) == 2
+    assert capsys.readouterr().err == f"lmcourse: {told}\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--smtp", "a:25"], "--smtp is about messages: add --mail."),
+        (["--mail"], "Say who writes the messages: --from you@school.org."),
+        (["--mail", "--from", "A <a@b.c>"], "Say who writes the messages: --from you@school.org."),
+        (["--mail", "--from", "a@b.c", "--user", "a"], "--user is for a mail server: add --smtp HOST:PORT."),
+        ([], "Nothing is recorded in 01-floating-point: `lmcourse grade submitted/ --record` first."),
+    ],
+)
+def test_feedback_that_makes_no_sense_is_told_in_one_line(
+    flags: Sequence[str], told: str, course: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["feedback", "01-floating-point", "--course", str(course), *flags]) == 2
     assert capsys.readouterr().err == f"lmcourse: {told}\n"
 
 

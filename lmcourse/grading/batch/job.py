@@ -28,12 +28,14 @@ class ExaminationSettings:
         seed: of the hidden cases.
         cell_seconds: for one cell.
         total_seconds: for a whole notebook.
+        private: folders that no notebook may see (`config.private_folders`).
     """
 
     isolation: Isolation
     seed: int
     cell_seconds: float = 120.0
     total_seconds: float = 900.0
+    private: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class ExaminationJob:
             data["assignment"],
             tuple(data["cells"]),
             dict(data["answer_cells"]),
-            ExaminationSettings(**data["settings"]),
+            ExaminationSettings(**(data["settings"] | {"private": tuple(data["settings"]["private"])})),
             tuple(data["data"]),
             tuple(data["modules"]),
             tuple(data["provided_cells"]),

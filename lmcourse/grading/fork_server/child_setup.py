@@ -103,8 +103,17 @@ class ChildSetup:
         # What a notebook imports of the package is loaded; the rest, and all of its text, is none of its business.
         for folder in filesystem.library_folders():
             linux.mount("tmpfs", str(folder), "tmpfs", safe | linux.MS_RDONLY, "size=4096")
-        linux.mount("proc", "/proc", "proc", safe | linux.MS_NOEXEC | linux.MS_RDONLY)
+        for device in filesystem.SHARED_DEVICES:  # or anybody could set their times, which everybody sees
+            linux.remount_read_only(f"/dev/{device}")
+        self._mount_proc(safe | linux.MS_NOEXEC | linux.MS_RDONLY)
         linux.mount("tmpfs", "/proc/1", "tmpfs", safe | linux.MS_RDONLY, "size=4096")
+
+    def _mount_proc(self, flags: int) -> None:
+        """/proc with processes only: counters of the whole machine, such as its open files, carry messages."""
+        try:
+            linux.mount("proc", "/proc", "proc", flags, "subset=pid")
+        except OSError:  # before Linux 5.8
+            linux.mount("proc", "/proc", "proc", flags)
 
     def _run_child(self, uid: int | None, connection: int, audit_pipe: int) -> None:
         os.setsid()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,6 +12,7 @@ from pathlib import Path
 from nbgrader.utils import parse_utc
 
 from lmcourse.errors import CourseError
+from lmcourse.grading.intake.downloads import Download, Person, read_download
 from lmcourse.grading.intake.files import (
     UnreadableError,
     escaped_name,
@@ -21,21 +23,10 @@ from lmcourse.grading.intake.files import (
     why_no_notebook,
 )
 from lmcourse.grading.intake.notebook import read_submission
-
-ME = "me"
-"""The student of a notebook that somebody grades for themselves."""
+from lmcourse.grading.intake.student_ids import ME, student_id_problem
 
 TIMESTAMP = "timestamp.txt"
 """The file beside a notebook in which nbgrader's exchange says when it came."""
-
-NO_CHARACTERS = "<>\"'&*?["
-"""What no student's id may have in it: it would be HTML, or a pattern of names to nbgrader."""
-
-NO_BEGINNINGS = ("=", "+", "-", "@", ".", "__")
-"""What none may begin with: it would be a formula, an option, a hidden folder or one that macOS adds to an archive."""
-
-MAX_STUDENT_ID_CHARS = 128
-"""Characters of a student's id in nbgrader's gradebook."""
 
 
 @dataclass(frozen=True)
@@ -91,38 +82,17 @@ def assignments(course: Path) -> dict[str, Assignment]:
 def find_submissions(paths: Sequence[Path], known: dict[str, Assignment]) -> list[Submission]:
     """The submissions in these files and folders.
 
-    A file is a learner's own notebook; a folder holds `student/assignment/notebook.ipynb`, or is a learner's
-    own folder of assignments.
+    A file is a learner's own notebook; a folder holds `student/assignment/notebook.ipynb`, or is what Moodle or Canvas
+    gave for download, or a learner's own folder of assignments.
 
     Raises:
-        CourseError: a path does not exist, or a folder holds no submission.
+        CourseError: a path does not exist, a folder holds no submission, or two of them hold the same student's.
     """
-    return [submission for path in paths for submission in _submissions_in(path, known)]
-
-
-def student_id_problem(student: str, known: Collection[str] = ()) -> str:
-    """Why the name of a folder cannot be a student's id, or nothing.
-
-    An id is shown in formgrader's pages, in tables that a spreadsheet opens and on command lines, which take some
-    characters for something else.
-
-    Args:
-        student: the name of the folder.
-        known: the ids of the assignments.
-    """
-    shown = escaped_name(student)
-    if len(student) > MAX_STUDENT_ID_CHARS:
-        return f"The folder {shown} has a name of more than {MAX_STUDENT_ID_CHARS} characters: rename it."
-    if not student.isprintable():
-        return f"The name of the folder {shown} cannot be printed: give it the student's id as its name."
-    if student == ME or student in known:
-        return f"The folder {shown} has a name that means something else here: give it the student's id as its name."
-    if student != student.strip() or student.startswith(NO_BEGINNINGS) or set(student) & set(NO_CHARACTERS):
-        return (
-            f"The name of the folder {shown} is no plain name: rename it, without {' '.join(NO_CHARACTERS)}, spaces at "
-            f"an end, and {' '.join(NO_BEGINNINGS)} at the beginning."
-        )
-    return ""
+    found = [submission for path in paths for submission in _submissions_in(path, known)]
+    counted = Counter((each.student, each.assignment) for each in set(found) if each.assignment and not each.own)
+    if twice := [student for (student, _), count in counted.items() if count > 1]:
+        raise CourseError(f"{twice[0]} is in two of these folders: leave out one of them.")
+    return found
 
 
 def _submissions_in(path: Path, known: dict[str, Assignment]) -> list[Submission]:
@@ -132,6 +102,8 @@ def _submissions_in(path: Path, known: dict[str, Assignment]) -> list[Submission
         raise CourseError(f"There is no file or folder {path}.")
     if path.resolve().name in known:
         found = [_own(_in_assignment_folder(ME, known[path.resolve().name], path))]
+    elif download := download_in(path):
+        found = _downloaded(download, list(known.values()))
     else:
         students = _folders_of_students(path, known)
         folders = [folder for folder in _folders(path) if folder not in students]
@@ -143,6 +115,42 @@ def _submissions_in(path: Path, known: dict[str, Assignment]) -> list[Submission
     if not found:
         raise CourseError(f"There are no submissions under {path}: expected student/assignment/notebook.ipynb.")
     return found
+
+
+def download_in(path: Path) -> Download | None:
+    """What a learning platform gave for download, if it lies in this folder.
+
+    Raises:
+        CourseError: the folder cannot be opened.
+    """
+    try:
+        return read_download(path)
+    except UnreadableError as error:
+        raise CourseError(str(error)) from error
+
+
+def _downloaded(download: Download, known: Sequence[Assignment]) -> list[Submission]:
+    """What everybody in a download handed in: all for one assignment, the one that most of the notebooks belong to."""
+    notebooks = [path for person in download.people for path in person.notebooks]
+    assignment_of = {path: match for path in notebooks if (match := _best_match(path, known))}
+    if not assignment_of:
+        raise CourseError("No notebook of this download belongs to an assignment of this course: is it the right one?")
+    ((assignment, _),) = Counter(assignment_of.values()).most_common(1)
+    return [
+        _of_person(person, assignment, [path for path in person.notebooks if assignment_of.get(path) == assignment])
+        for person in download.people
+    ]
+
+
+def _of_person(person: Person, assignment: Assignment, fitting: Sequence[Path]) -> Submission:
+    """The newest of somebody's notebooks that fit the assignment, or of all if none does."""
+    if problem := student_id_problem(person.student):
+        return Submission(escaped_name(person.student), None, problem=problem)
+    meant = fitting or person.notebooks
+    if not meant:
+        problem = person.problem or person.why_no_notebook(assignment.source.name)
+        return Submission(person.student, assignment, problem=problem)
+    return _of_file(person.student, assignment, meant[-1])
 
 
 def _own(submission: Submission) -> Submission:
