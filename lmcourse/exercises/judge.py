@@ -63,9 +63,7 @@ def judge(
         max_points=exercise.points,
         hidden=hidden,
         cases=tuple(results),
-        diagnosis=broken
-        or (named.sentence if named else _diagnosis(exercise, trials, failing, graded=hidden))
-        or guessed,
+        diagnosis=broken or f"{suggested} {guessed}".strip(),
         notes=() if hidden else _notes(exercise, [trial.outcome for trial in trials], stuck=bool(failing)),
         to_come=() if hidden else tuple(exercise.categories()),
         answered=not all(_unanswered(trial.outcome, exercise) for trial in trials),
