@@ -1,7 +1,7 @@
 """How deep HTML is nested, found before it is parsed into a tree.
 
-A parser repeats every formatting element that is open, such as `<b>`, in every block that follows: 10,000 characters can
-become a tree of a hundred thousand elements, and a page of megabytes.
+A parser repeats every formatting element that is open, such as `<b>`, in every block that follows: 10,000 characters
+can become a tree of a hundred thousand elements, and a page of megabytes.
 """
 
 from __future__ import annotations
