@@ -15,6 +15,7 @@ from traitlets import Bool
 
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook, new_output
 from lmcourse.grading.intake.notebook import IMAGE_MIME_TYPES, attached_pictures, is_picture
+from lmcourse.grading.pages.formgrader import SHOWN_RESOURCES, escaped
 from lmcourse.grading.pages.html import clean_html
 from lmcourse.grading.reports import read_report
 from lmcourse.report import REPORT_MIME
@@ -46,6 +47,7 @@ class CleanForDisplay(Preprocessor):
         """The notebook with texts, pictures, tables and reports only."""
         page = _Page()
         cells = [page.cell(cell) for cell in nb.cells]
+        resources.update({name: escaped(resources[name]) for name in SHOWN_RESOURCES if name in resources})
         return new_notebook(cells=cells, metadata={"language_info": LANGUAGE_INFO}), resources
 
 
