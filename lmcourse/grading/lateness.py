@@ -35,6 +35,16 @@ class Lateness:
         return {"late_seconds": self.seconds, "late_penalty": self.penalty, "late": str(self)}
 
 
+def lateness_of(recorded: Any, note: str = "") -> Lateness:
+    """How late a submission in the gradebook is.
+
+    Args:
+        recorded: nbgrader's `SubmittedAssignment`, while its gradebook is open.
+        note: what is wrong with the time that it claims.
+    """
+    return Lateness(float(recorded.total_seconds_late), float(recorded.late_submission_penalty or 0.0), note)
+
+
 def duration(seconds: float) -> str:
     """A duration in its two largest units: "2 h", "1 d 3 h", "25 min"."""
     left = max(round(seconds), 1)

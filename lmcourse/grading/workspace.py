@@ -24,7 +24,7 @@ from lmcourse.grading.intake.exporter import SubmissionExporter
 from lmcourse.grading.intake.files import UnreadableError, read_file
 from lmcourse.grading.intake.hand_in_time import TIMESTAMP
 from lmcourse.grading.intake.submissions import Assignment, Submission
-from lmcourse.grading.lateness import Lateness
+from lmcourse.grading.lateness import Lateness, lateness_of
 from lmcourse.grading.preprocessors.examine_notebook import is_course_assignment, refuse_own_checks
 from lmcourse.grading.preprocessors.restore_cells import RestoreCells
 
@@ -184,9 +184,7 @@ class NbgraderWorkspace:
         """
         assert submission.assignment is not None
         with self._gradebook() as book:
-            recorded = book.find_submission(submission.assignment.id, student)
-            penalty = float(recorded.late_submission_penalty or 0.0)
-            return Lateness(float(recorded.total_seconds_late), penalty, submission.came.note)
+            return lateness_of(book.find_submission(submission.assignment.id, student), submission.came.note)
 
     def max_points(self, assignment: Assignment) -> dict[str, float]:
         """The most points of an assignment by graded cell."""
