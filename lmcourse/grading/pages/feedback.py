@@ -26,7 +26,7 @@ class FeedbackExporter(HTMLExporter):
 
     def from_notebook_node(self, nb: NotebookNode, resources: Any | None = None, **options: Any) -> Any:
         """The page, and what came with it."""
-        drawn, resources = super().from_notebook_node(nb, resources, **options)  # type: ignore[no-untyped-call]
+        drawn, resources = super().from_notebook_node(nb, resources, **options)
         page = _INDEX.sub(lambda index: _readable(index.group()), str(drawn), count=1)
         return page.replace("</head>", f"{STYLE}</head>", 1), resources
 
