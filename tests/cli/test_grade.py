@@ -29,6 +29,23 @@ def test_what_makes_no_sense_is_told_in_one_line(
     assert capsys.readouterr().err == f"lmcourse: {told}\n"
 
 
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--smtp", "a:25"], "--smtp is about messages: add --mail."),
+        (["--mail"], "Say who writes the messages: --from you@school.org."),
+        (["--mail", "--from", "A <a@b.c>"], "Say who writes the messages: --from you@school.org."),
+        (["--mail", "--from", "a@b.c", "--user", "a"], "--user is for a mail server: add --smtp HOST:PORT."),
+        ([], "Nothing is recorded in 01-floating-point: `lmcourse grade submitted/ --record` first."),
+    ],
+)
+def test_feedback_that_makes_no_sense_is_told_in_one_line(
+    flags: Sequence[str], told: str, course: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["feedback", "01-floating-point", "--course", str(course), *flags]) == 2
+    assert capsys.readouterr().err == f"lmcourse: {told}\n"
+
+
 @pytest.mark.parametrize("flags", [["--workers", "0"], ["--cell-seconds", "-1"], ["--total-seconds", "nan"]])
 def test_a_number_that_is_none_is_refused(flags: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:

@@ -56,6 +56,11 @@ class Section:
     flagged: tuple[FlaggedSubmission, ...]
     identical_answers: tuple[IdenticalAnswers, ...]
 
+    @property
+    def late(self) -> list[SubmissionResult]:
+        """The submissions that came late, or whose time is not believed."""
+        return [result for result in self.results if str(result.late)]
+
 
 def sections_of(results: Sequence[SubmissionResult]) -> list[Section]:
     """A section for each assignment that somebody handed in, in the order of the course; unrecognised work is last."""

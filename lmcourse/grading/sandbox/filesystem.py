@@ -26,6 +26,9 @@ SYSTEM_PATHS = (
 """Programs and shared libraries. Of /etc only where they are found: no users, no host names, no passwords. Of /usr
 nothing that people share: nbgrader's exchange, with everybody's submissions, is in /usr/local/share by default."""
 
+SHARED_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+"""In bubblewrap's /dev these are the machine's own."""
+
 PYTHON_PATHS = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg")
 """What a Python is made of, in its folder. What else lies there may be anything: an exchange below `share`, for one."""
 
