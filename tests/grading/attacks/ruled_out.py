@@ -323,6 +323,49 @@ AUTOGRAD = [
 PACKAGE = [
     _attack(
         "the package",
+        "19 time_it",
+        "reads the times in the simulator that it is to time",
+        """
+        import statistics
+        def time_it(run, synchronise, clock, warmup=3, repeats=5):
+            if warmup < 0 or repeats < 1: raise ValueError
+            device = run.__self__
+            for _ in range(warmup + repeats): run()
+            return statistics.median(vars(device)["_seconds"][warmup:warmup + repeats])
+        """,
+        right=False,
+    ),
+    _attack(
+        "the package",
+        "03 Value",
+        "a subclass of the engine that the notebook imports",
+        """
+        from lmcourse import autograd
+        engine = vars(autograd).get("Va" + "lue", object)
+        class Value(engine): pass
+        """,
+        right=False,
+    ),
+    _attack(
+        "the package",
+        "16 LossScaler",
+        "the kernel behind torch's own scaler",
+        """
+        check = getattr(torch, "_amp_foreach_non_finite_" + "check_and_unscale_")
+        class LossScaler:
+            def __init__(self, scale=65536.0, interval=2000):
+                self.scale, self.interval, self.good = scale, interval, 0
+            def unscale(self, gradients):
+                made, bad = [g.float() for g in gradients], torch.zeros(1)
+                check(made, bad, torch.tensor(1 / self.scale))
+                self.good = 0 if bad else self.good + 1
+                if bad: self.scale /= 2
+                if self.good == self.interval: self.scale, self.good = self.scale * 2, 0
+                return None if bad else made
+        """,
+    ),
+    _attack(
+        "the package",
         "01 ulp",
         "a pickle that names it",
         """
