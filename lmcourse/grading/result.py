@@ -13,6 +13,7 @@ from nbformat import NotebookNode
 from lmcourse.grading.cells import METADATA_KEY, NOT_RUN, SAFE_ERRORS, problem_of
 from lmcourse.grading.examination_result import Evidence, evidence_from_json
 from lmcourse.grading.lateness import Lateness
+from lmcourse.grading.regrade import RegradeRequest, regrade_requests
 from lmcourse.grading.reports import read_report, reports_in
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, stand_in_sentence
 from lmcourse.text import replace_surrogates
@@ -37,6 +38,7 @@ class SubmissionResult:
         answers_digest: alike for answers that differ in comments and spaces only; empty if nothing is answered.
         failed: whether the grader failed, so that the points say nothing.
         late: how late it came, and what that costs; the score is without the penalty already.
+        requests: to grade an answer again, of this notebook or an earlier one.
     """
 
     student: str
@@ -51,6 +53,7 @@ class SubmissionResult:
     answers_digest: str = ""
     failed: bool = False
     late: Lateness = field(default_factory=Lateness)
+    requests: tuple[RegradeRequest, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain data for `lmcourse grade --json`."""
@@ -63,6 +66,7 @@ class SubmissionResult:
             "reason": self.reason,
             "evidence": [one.to_json() for one in self.evidence],
             **self.late.to_json(),
+            "regrade_requests": [request.to_json() for request in self.requests],
         }
 
 
@@ -97,6 +101,7 @@ def submission_result(
         reports,
         _answers_digest(graded) if any(report.answered for report in reports.values()) else "",
         late=late,
+        requests=regrade_requests(graded),
     )
 
 

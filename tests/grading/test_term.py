@@ -10,6 +10,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from nbformat.v4 import new_markdown_cell
 
 from lmcourse.grading.cells import METADATA_KEY
 from lmcourse.grading.grader import GradingOptions
@@ -32,6 +33,12 @@ c.AssignLatePenalties.plugin_class = APointAnHour
 c.Exchange.root = "{exchange}"
 c.Exchange.cache = "{exchange}-cache"
 """
+
+REQUESTS = (
+    "# regrade 08 causal_mask: one token sees itself,\nand so says the <b>formula</b>",
+    "**Regrade** 01-floating-point `ulp`: =HYPERLINK(1)\n\nregrade 99 nothing: no such notebook",
+    "I regrade 08 my own work: not a request",
+)
 
 TIMES = {
     "ada": "2026-03-01 11:59:59 UTC",
@@ -69,6 +76,9 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Term:
     course.nbgrader("db", "assignment", "add", course.chapter.id, "--duedate", "2026-03-01 12:00:00 UTC")
     for student, time in TIMES.items():
         (course.submit(student, course.partly(*SOME)).parent / "timestamp.txt").write_text(time)
+    asks = course.partly(*SOME)
+    asks.cells += [new_markdown_cell(text) for text in REQUESTS]
+    course.submit("bob", asks)
     for student, seconds in {"cyd": 1_772_362_800, "dan": 1_772_380_800, "eve": 0, "fay": 0}.items():
         path = course.root / "submitted" / student / course.chapter.id / course.name
         os.utime(path, (seconds, seconds))  # cyd saved it at 11:00, dan at 16:00 of that day
@@ -122,6 +132,16 @@ def test_the_report_lists_who_is_late(course: Term) -> None:
     [bob] = [row.replace('"', "").split(",") for row in rows if '"bob"' in row]
     assert bob[names.index("late_penalty")] == "3"
     assert bob[names.index("late_seconds")] == "7200.5"
+
+
+def test_requests_to_grade_again_are_listed(course: Term) -> None:
+    found = [(one["assignment"], one["exercise"], one["known"]) for one in course.first["bob"]["regrade_requests"]]
+    assert found == [("08-attention", "causal_mask", True), ("99", "nothing", False)]
+    assert all(one["regrade_requests"] == [] for name, one in course.first.items() if name != "bob")
+    page = (course.root / "report" / "report.html").read_text()
+    assert "08-attention <code>causal_mask</code>: <bdi>one token sees itself,</bdi>" in page
+    assert "99 <code>nothing</code> (no exercise of that notebook)" in page
+    assert "one token sees itself" in (course.root / "report" / "students.csv").read_text()
 
 
 def test_plain_nbgrader_believes_the_same(course: Term) -> None:

@@ -24,6 +24,7 @@ from lmcourse.grading.class_report.statistics import (
     summarize_scores,
     title_of,
 )
+from lmcourse.grading.regrade import RegradeRequest
 from lmcourse.grading.result import SubmissionResult
 
 
@@ -55,6 +56,11 @@ class Section:
     dropoffs: tuple[DropOff, ...]
     flagged: tuple[FlaggedSubmission, ...]
     identical_answers: tuple[IdenticalAnswers, ...]
+
+    @property
+    def requests(self) -> list[tuple[str, RegradeRequest]]:
+        """The requests to grade again in these submissions, whatever notebook they are about, with their authors."""
+        return [(result.student, request) for result in self.results for request in result.requests]
 
     @property
     def late(self) -> list[SubmissionResult]:
