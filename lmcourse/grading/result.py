@@ -154,6 +154,8 @@ def _explanations(graded: NotebookNode) -> dict[str, str]:
             text = _explanation(cell.outputs)
             restored = "its check was deleted and has been put back. " if name in put_back else ""
             found[name.removeprefix(CHECK_PREFIX)] = restored + text
+        elif cell.metadata.get("nbgrader", {}).get("task"):
+            found[name] = "graded by hand."
     return found
 
 
