@@ -13,7 +13,6 @@ from itertools import chain
 
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import difference
 from lmcourse.exercises.diagnosis import broken_rule, diagnose
 from lmcourse.exercises.exercise import Exercise, Misconception
@@ -24,8 +23,8 @@ from lmcourse.exercises.values import Plain
 from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line
 
-Guess = Callable[[Misconception, Case], Outcome]
-"""What a known wrong answer gives on a case."""
+Agrees = Callable[[Misconception, Trial], bool]
+"""Whether a known wrong answer gives what the learner's answer gave."""
 
 
 def judge(
@@ -34,7 +33,7 @@ def judge(
     *,
     hidden: bool = False,
     forbidden: Sequence[str] = (),
-    guess: Guess | None = None,
+    agrees: Agrees | None = None,
 ) -> Report:
     """The report on an answer.
 
@@ -43,13 +42,12 @@ def judge(
         trials: its cases with their outcomes, public ones first.
         hidden: whether this is the run of a grade, with the hidden cases among the trials.
         forbidden: ruled-out names found in the answer's source; those called at run time are in the outcomes.
-        guess: for whoever knows already what the wrong answers give; by default they are run.
+        agrees: for whoever knows already what the wrong answers give; by default they are run.
     """
-    guess = guess or (lambda wrong, case: run_case(wrong.answer, case, name=exercise.name, seconds=exercise.seconds))
     broken = broken_rule(forbidden, [name for trial in trials for name in trial.outcome.forbidden])
     results = [_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
-    named = _misconception(exercise, trials, failing, guess) if failing and not broken else None
+    named = _misconception(exercise, trials, failing, agrees or _agrees) if failing and not broken else None
     return Report(
         exercise=exercise.name,
         points=0.0 if broken else earned(exercise.points, len(trials) - len(failing), len(trials)),
@@ -58,7 +56,7 @@ def judge(
         cases=tuple(results),
         diagnosis=broken or (named.sentence if named else _diagnosis(exercise, trials, failing, graded=hidden)),
         notes=() if hidden else _notes(exercise, [trial.outcome for trial in trials], stuck=bool(failing)),
-        to_come=() if hidden else tuple(exercise.categories()),
+        to_come=() if hidden else tuple(exercise.categories),
         answered=not all(_unanswered(trial.outcome, exercise) for trial in trials),
     )
 
@@ -73,7 +71,7 @@ def earned(points: int, passed: int, total: int) -> float:
 
 def _result(exercise: Exercise, trial: Trial) -> CaseResult:
     """One line of the report. A hidden case tells its category and whether it passed, never its inputs or values."""
-    wrong = trial.verdict(exercise)
+    wrong = trial.wrong
     if trial.hidden:
         return CaseResult(trial.case.name, wrong is None, "", "", hidden=True)
     call = "" if wrong is None or exercise.value else trial.case.call(exercise.name)
@@ -93,23 +91,25 @@ def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
 
 
 def _misconception(
-    exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], guess: Guess
+    exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], agrees: Agrees
 ) -> Misconception | None:
     """The known wrong answer that gives the same results on every case that failed, if there is just one.
 
     Where several do, it is the one that also agrees on most of the others; of two that fit as well as each other
     neither can be told. Results that many a mistake gives prove little: then all cases have to agree.
     """
-
-    def agrees(wrong: Misconception, trial: Trial) -> bool:
-        return agree(exercise, guess(wrong, trial.case), trial.outcome)
-
     candidates = [wrong for wrong in exercise.misconceptions if all(agrees(wrong, trial) for trial in failing)]
     fits = [sum(agrees(wrong, trial) for trial in trials) for wrong in candidates]
     best = max(fits, default=0)
     if fits.count(best) != 1 or (best < len(trials) and not _telling(failing)):
         return None
     return candidates[fits.index(best)]
+
+
+def _agrees(wrong: Misconception, trial: Trial) -> bool:
+    exercise = trial.exercise
+    guess = run_case(wrong.answer, trial.case, name=exercise.name, seconds=exercise.seconds)
+    return agree(exercise, guess, trial.outcome)
 
 
 def _telling(failing: Sequence[Trial]) -> bool:

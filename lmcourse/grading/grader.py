@@ -142,10 +142,11 @@ def _write_marks(
             raise examined
         workspace.autograde(student_id, submission, lambda: _known(examined))
         graded, points = workspace.graded(student_id, assignment), workspace.points(student_id, assignment)
+        late = workspace.lateness(student_id, submission)
         on_graded(submission)
     except CourseError as error:
         return ungraded_result(submission.student, assignment.id, max_points, str(error))
     except Exception as error:
         why = f"The grader failed on this notebook ({type(error).__name__}), not its author: grade it again."
         return ungraded_result(submission.student, assignment.id, max_points, why)
-    return submission_result(submission.student, assignment.id, graded, points, max_points)
+    return submission_result(submission.student, assignment.id, graded, points, max_points, late)

@@ -58,7 +58,7 @@ def record(
             at work here.
     """
     course, options = course.resolve(), options or GradingOptions()
-    submissions = find_submissions(paths, assignments(course))
+    submissions = find_submissions(paths, assignments(course), of_class=True)
     if any(each.own for each in submissions):
         raise CourseError("--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself.")
     results: dict[Submission, SubmissionResult] = {}
@@ -100,7 +100,7 @@ class AssignmentRecorder:
         """
         forced_seed = self._forced_seed(force)
         recorded = {each: graded for each in submissions if (graded := self._recorded(each, forced_seed))}
-        seeds = Counter(int(graded.metadata[METADATA_KEY]["seed"]) for graded in recorded.values())
+        seeds = Counter(seed_of(graded) for graded in recorded.values()) or self._seeds_of_others(submissions)
         missing = [each for each in submissions if each not in recorded]
         again = [each for each in missing if forced_seed is None and self._graded_folder(each).exists()]
         groups = {
@@ -119,9 +119,17 @@ class AssignmentRecorder:
         max_points = workspace.max_points(self.assignment)
         for each, graded in recorded.items():
             points = workspace.points(each.student, self.assignment)
-            results[each] = submission_result(each.student, self.assignment.id, graded, points, max_points)
+            late = workspace.lateness(each.student, each)
+            results[each] = submission_result(each.student, self.assignment.id, graded, points, max_points, late)
         self._forced_seed_file.unlink(missing_ok=True)
         return results
+
+    def _seeds_of_others(self, submissions: Sequence[Submission]) -> Counter[int]:
+        """How many students were judged with which seed, without those of these submissions."""
+        mine = {self._graded_folder(each) for each in submissions}
+        found = self.autograded.glob(f"*/{self.assignment.id}/{self.assignment.source.name}")
+        notebooks = [read_graded(path) for path in found if path.parent not in mine]
+        return Counter(seed_of(one) for one in notebooks if "seed" in one.metadata.get(METADATA_KEY, {}))
 
     def _workspace(self, name: str, settings: ExaminationSettings) -> NbgraderWorkspace:
         """A workspace in a folder of this name, whose gradebook has the assignment."""
@@ -167,6 +175,11 @@ class AssignmentRecorder:
 
     def _graded_folder(self, submission: Submission) -> Path:
         return self.autograded / submission.student / self.assignment.id
+
+
+def seed_of(graded: NotebookNode) -> int:
+    """The seed that a graded notebook was judged with."""
+    return int(graded.metadata[METADATA_KEY]["seed"])
 
 
 def common_seed(seeds: Counter[int]) -> int:

@@ -10,6 +10,7 @@ from nbformat import NotebookNode
 
 from lmcourse.grading.cells import METADATA_KEY, NOT_RUN, SAFE_ERRORS, problem_of
 from lmcourse.grading.examination_result import Evidence, evidence_from_json
+from lmcourse.grading.lateness import Lateness
 from lmcourse.grading.reports import read_report, reports_in
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, stand_in_sentence
 
@@ -32,6 +33,7 @@ class SubmissionResult:
         reports: by exercise, those that there are.
         answers: by exercise, the text of its cell, if it is answered.
         failed: whether the grader failed, so that the points say nothing.
+        late: how late it came, and what that costs; the score is without the penalty already.
     """
 
     student: str
@@ -45,6 +47,7 @@ class SubmissionResult:
     reports: dict[str, Report] = field(default_factory=dict, repr=False)
     answers: dict[str, str] = field(default_factory=dict, repr=False)
     failed: bool = False
+    late: Lateness = field(default_factory=Lateness)
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain data for `lmcourse grade --json`."""
@@ -56,11 +59,17 @@ class SubmissionResult:
             "exercises": dict(self.exercises),
             "reason": self.reason,
             "evidence": [one.to_json() for one in self.evidence],
+            **self.late.to_json(),
         }
 
 
 def submission_result(
-    student: str, assignment: str, graded: NotebookNode, points: Mapping[str, float], max_points: Mapping[str, float]
+    student: str,
+    assignment: str,
+    graded: NotebookNode,
+    points: Mapping[str, float],
+    max_points: Mapping[str, float],
+    late: Lateness,
 ) -> SubmissionResult:
     """The result of a submission that went through nbgrader.
 
@@ -68,6 +77,7 @@ def submission_result(
         student, assignment: whose, and of what.
         graded: the notebook as autograding left it.
         points, max_points: earned and most points by graded cell.
+        late: how late it came.
     """
     earned, most = _by_exercise(points), _by_exercise(max_points)
     notes = graded.metadata.get(METADATA_KEY, {})
@@ -75,14 +85,15 @@ def submission_result(
     return SubmissionResult(
         student,
         assignment,
-        sum(earned.values()),
+        max(sum(earned.values()) - late.penalty, 0.0),
         sum(most.values()),
         {name: earned[name] for name in most},
-        reason(graded, earned, most),
+        " ".join(filter(None, [reason(graded, earned, most), str(late)])),
         notes.get("seed"),
         evidence_from_json(notes.get("evidence", [])),
         reports,
         _answers(graded, reports),
+        late=late,
     )
 
 

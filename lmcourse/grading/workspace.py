@@ -19,9 +19,12 @@ from lmcourse.grading.batch.job import ExaminationJob, ExaminationSettings, job_
 from lmcourse.grading.cells import problem_of
 from lmcourse.grading.config import configure
 from lmcourse.grading.examination_result import ExaminationResult
+from lmcourse.grading.feedback_release import copy_secret
 from lmcourse.grading.intake.exporter import SubmissionExporter
 from lmcourse.grading.intake.files import UnreadableError, read_file
-from lmcourse.grading.intake.submissions import TIMESTAMP, Assignment, Submission
+from lmcourse.grading.intake.hand_in_time import TIMESTAMP
+from lmcourse.grading.intake.submissions import Assignment, Submission
+from lmcourse.grading.lateness import Lateness, lateness_of
 from lmcourse.grading.preprocessors.examine_notebook import is_course_assignment, refuse_own_checks
 from lmcourse.grading.preprocessors.restore_cells import RestoreCells
 
@@ -144,8 +147,10 @@ class NbgraderWorkspace:
         assert submission.assignment is not None
         folder.mkdir(parents=True)
         place = folder / submission.assignment.source.name
-        if submission.timestamp:
-            (folder / TIMESTAMP).write_text(submission.timestamp)
+        if submission.came.text:
+            (folder / TIMESTAMP).write_text(submission.came.text)
+        if submission.notebook:
+            copy_secret(submission.notebook.parent, folder)
         try:
             place.write_bytes(read_file(submission.notebook) if submission.notebook else b"")
         except UnreadableError as error:
@@ -170,6 +175,16 @@ class NbgraderWorkspace:
         with self._gradebook() as book:
             notebook = book.find_submission_notebook(assignment.source.stem, assignment.id, student)
             return {grade.name: float(grade.score) for grade in notebook.grades}
+
+    def lateness(self, student: str, submission: Submission) -> Lateness:
+        """How late a graded submission is, and what that costs.
+
+        Raises:
+            MissingEntry: the gradebook has none.
+        """
+        assert submission.assignment is not None
+        with self._gradebook() as book:
+            return lateness_of(book.find_submission(submission.assignment.id, student), submission.came.note)
 
     def max_points(self, assignment: Assignment) -> dict[str, float]:
         """The most points of an assignment by graded cell."""

@@ -24,7 +24,7 @@ NO_RETURN = "Your function returns None: is there a `return` at the end?"
 @cache
 def categories(name: str) -> tuple[str, ...]:
     """The categories of hidden cases of an exercise."""
-    return tuple(find_exercise(name).categories())
+    return tuple(find_exercise(name).categories)
 
 
 def report(name: str, points: float, failing: Sequence[str] = (), diagnosis: str = "", answered: bool = True) -> Report:

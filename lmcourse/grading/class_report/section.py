@@ -53,6 +53,11 @@ class Section:
     flagged: tuple[FlaggedSubmission, ...]
     alike: tuple[AlikeAnswers, ...]
 
+    @property
+    def late(self) -> list[SubmissionResult]:
+        """The submissions that came late, or whose time is not believed."""
+        return [result for result in self.results if str(result.late)]
+
 
 def sections_of(
     results: Sequence[SubmissionResult], printed: Mapping[str, Mapping[str, str]] = MappingProxyType({})

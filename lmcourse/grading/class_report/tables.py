@@ -24,8 +24,8 @@ EXERCISES = (
     *("mean_share", "reached", "stopped", "gave_up", "hidden_checks_that_fail"),
 )
 STUDENTS = (
-    *("assignment", "student", "score", "max_score", "graded", "stopped_at", "gave_up", "evidence"),
-    *("alike_answers", "reason"),
+    *("assignment", "student", "score", "max_score", "late_seconds", "late_penalty", "graded", "stopped_at"),
+    *("gave_up", "evidence", "alike_answers", "reason"),
 )
 MISCONCEPTIONS = ("assignment", "number", "exercise", "known", "sentence", "learners", "student")
 EVIDENCE = ("assignment", "student", "kind", "source", "what")
@@ -64,7 +64,8 @@ def _by_student(section: Section, exercises: Sequence[str]) -> Iterator[Row]:
     for result in section.results:
         stop = first_unsolved(result, section.questions)
         yield [
-            *(section.assignment, result.student, result.score, result.max_score, _yes(is_graded(result))),
+            *(section.assignment, result.student, result.score, result.max_score),
+            *(result.late.seconds, result.late.penalty, _yes(is_graded(result))),
             *(stop.name if stop else "", _yes(gave_up(result, section.questions)), len(result.evidence)),
             *(_alike(result, section), result.reason),
             *(_points(result, exercise) for exercise in exercises),

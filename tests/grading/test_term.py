@@ -1,0 +1,160 @@
+"""What a term asks of grading beside points: due dates, one student at a time, feedback that is released."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import Any
+
+import nbformat
+import pytest
+
+from lmcourse.grading.cells import METADATA_KEY
+from lmcourse.grading.grader import GradingOptions
+from lmcourse.grading.record import record
+from tests.grading.real_course import COMMAND, RealCourse
+from tests.grading.sandboxed import needs_bubblewrap
+
+pytestmark = needs_bubblewrap
+
+SOME = ("decimal_error", "max_finite")
+
+PENALTIES = """
+from nbgrader.plugins import LateSubmissionPlugin
+
+class APointAnHour(LateSubmissionPlugin):
+    def late_submission_penalty(self, student_id, score, total_seconds_late):
+        return 1.5 * total_seconds_late // 3600
+
+c.AssignLatePenalties.plugin_class = APointAnHour
+c.Exchange.root = "{exchange}"
+c.Exchange.cache = "{exchange}-cache"
+"""
+
+TIMES = {
+    "ada": "2026-03-01 11:59:59 UTC",
+    "bob": "2026-03-01 14:00:00.5 UTC",
+    "cyd": "yesterday, I swear",
+    "dan": "2999-01-01 00:00:00 UTC",
+    "eve": "1999-01-01 00:00:00 UTC",
+    "fay": "2026-03-01 14:00:00 /proc/self/mem",
+}
+NOT_BELIEVED = {"cyd": "it holds no date", "dan": "it is in the future", "eve": "it is before the release"}
+
+
+class Term(RealCourse):
+    """A course in the middle of a term, and what its first run said."""
+
+    first: dict[str, dict[str, Any]]
+    said: str
+
+    def typed(self, *flags: str) -> subprocess.CompletedProcess[str]:
+        """`lmcourse grade`, with what it prints for people."""
+        command = [*COMMAND, *flags]
+        environment = self.environment | {"COLUMNS": "200"}
+        return subprocess.run(
+            command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=240, check=True
+        )
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Term:
+    course = Term(tmp_path_factory.mktemp("term").resolve())
+    exchange = tmp_path_factory.mktemp("exchange")
+    exchange.chmod(0o777)
+    with (course.root / "nbgrader_config.py").open("a") as config:
+        config.write(PENALTIES.format(exchange=exchange))
+    course.nbgrader("db", "assignment", "add", course.chapter.id, "--duedate", "2026-03-01 12:00:00 UTC")
+    for student, time in TIMES.items():
+        (course.submit(student, course.partly(*SOME)).parent / "timestamp.txt").write_text(time)
+    for student, seconds in {"cyd": 1_772_362_800, "dan": 1_772_380_800, "eve": 0, "fay": 0}.items():
+        path = course.root / "submitted" / student / course.chapter.id / course.name
+        os.utime(path, (seconds, seconds))  # cyd saved it at 11:00, dan at 16:00 of that day
+    ran = course.grade("--workers", "1", "--report", "report")
+    assert ran.returncode == 0, ran.stderr
+    course.first = {one["student"]: one for one in json.loads(ran.stdout)}
+    return course
+
+
+def test_who_is_late_is_told_and_loses_points(course: Term) -> None:
+    full = sum(course.expected(SOME).values())
+    late = {name: (one["late_seconds"], one["late_penalty"], one["score"]) for name, one in course.first.items()}
+    assert late == {
+        "ada": (0, 0, full),
+        "bob": (7200.5, 3, full - 3),
+        "cyd": (0, 0, full),
+        "dan": (4 * 3600, min(6, full), max(full - 6, 0)),
+        "eve": (0, 0, full),
+        "fay": (0, 0, full),
+    }
+    assert course.first["bob"]["reason"].endswith("Late by 2 h, penalty 3 points.")
+    assert "Late" not in course.first["ada"]["reason"]
+
+
+def test_a_time_that_cannot_be_is_not_believed_and_stops_nobody(course: Term) -> None:
+    for student, why in NOT_BELIEVED.items():
+        assert f"timestamp.txt is not believed ({why}); " in course.first[student]["reason"]
+    assert "is when the notebook was saved, 2026-03-01 11:00 UTC." in course.first["cyd"]["reason"]
+    assert "Late by 4 h" in course.first["dan"]["reason"]
+    for student in ("eve", "fay"):
+        assert course.first[student]["reason"].endswith("when the notebook came is unknown.")
+
+
+def test_the_gradebook_and_its_export_have_the_penalty(course: Term) -> None:
+    course.nbgrader("export", "--to", "grades.csv")
+    rows = [line.split(",") for line in (course.root / "grades.csv").read_text().splitlines()]
+    header = rows[0]
+    table = {row[header.index("student_id")]: dict(zip(header, row, strict=True)) for row in rows[1:]}
+    assert {name: float(row["score"]) for name, row in table.items()} == {
+        name: one["score"] for name, one in course.first.items()
+    }
+    assert float(table["bob"]["late_submission_penalty"]) == 3
+
+
+def test_the_report_lists_who_is_late(course: Term) -> None:
+    page = (course.root / "report" / "report.html").read_text()
+    assert "Late by 2 h, penalty 3 points." in page
+    assert "timestamp.txt is not believed (it is in the future)" in page
+    [head, *rows] = (course.root / "report" / "students.csv").read_text().splitlines()
+    names = head.replace('"', "").split(",")
+    [bob] = [row.replace('"', "").split(",") for row in rows if '"bob"' in row]
+    assert bob[names.index("late_penalty")] == "3"
+    assert bob[names.index("late_seconds")] == "7200.5"
+
+
+def test_plain_nbgrader_believes_the_same(course: Term) -> None:
+    """Its own command ends at the first text that is no date."""
+    ran = course.nbgrader("autograde", course.chapter.id, "--student", "cyd", "--force")
+    assert "timestamp.txt is not believed (it holds no date)" in ran.stderr
+    assert course.marks()["cyd"] == course.expected(SOME)
+
+
+def test_one_student_is_graded_alone(course: Term) -> None:
+    """By the folder of the student or of the assignment, for the record or not, and asked the same as the others."""
+    course.submit("gus", course.partly(*SOME))
+    [gus] = record([course.root / "submitted" / "gus"], course=course.root, options=GradingOptions(workers=1))
+    assert (gus.student, gus.exercises) == ("gus", course.expected(SOME))
+    assert course.marks()["gus"] == course.expected(SOME)
+    seeds = {nbformat.read(course.graded(one), 4).metadata[METADATA_KEY]["seed"] for one in ("ada", "gus")}
+    assert len(seeds) == 1
+    alone = course.root / "submitted" / "ada" / course.chapter.id
+    [ada] = record([alone], course=course.root, options=GradingOptions(workers=1))
+    assert (ada.student, ada.to_json()) == ("ada", course.first["ada"])
+    assert course.typed(f"submitted/bob/{course.chapter.id}", "--workers", "1").stdout.startswith("bob · ")
+
+
+def test_feedback_is_released_for_work_placed_by_hand(course: Term) -> None:
+    secret = "the exchange's own"
+    folder = course.root / "submitted" / "bob" / course.chapter.id
+    (folder / "submission_secret.txt").write_text(secret)
+    bob = folder / course.name
+    bob.write_text(bob.read_text() + "\n")  # handed in again: through the exchange this time
+    record([folder], course=course.root, options=GradingOptions(workers=1))
+    course.nbgrader("generate_feedback", course.chapter.id)
+    said = course.nbgrader("release_feedback", course.chapter.id).stderr
+    assert (course.root / "feedback" / "bob" / course.chapter.id / "submission_secret.txt").read_text() == secret
+    assert f"ada/{course.chapter.id} was put into submitted/ by hand" in said
+    assert f"bob/{course.chapter.id} was put" not in said
+    [exchange] = course.root.parent.glob("exchange?")
+    assert len(list(exchange.glob("lmcourse/feedback/*.html"))) == len(course.marks())
