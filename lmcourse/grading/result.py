@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +13,6 @@ from lmcourse.grading.examination_result import Evidence, evidence_from_json
 from lmcourse.grading.lateness import Lateness
 from lmcourse.grading.reports import read_report, reports_in
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, stand_in_sentence
-from lmcourse.text import replace_surrogates
 
 MAX_EXPLAINED = 3
 """Exercises that `reason` explains; the feedback page has them all."""
@@ -34,7 +31,7 @@ class SubmissionResult:
         seed: of the hidden cases; `LMCOURSE_SEED` set to it repeats the run.
         evidence: what honest work does not do; it changes no mark.
         reports: by exercise, those that there are.
-        answers_digest: alike for answers that differ in comments and spaces only; empty if nothing is answered.
+        answers: by exercise, the text of its cell, if it is answered.
         failed: whether the grader failed, so that the points say nothing.
         late: how late it came, and what that costs; the score is without the penalty already.
     """
@@ -48,7 +45,7 @@ class SubmissionResult:
     seed: int | None = None
     evidence: tuple[Evidence, ...] = ()
     reports: dict[str, Report] = field(default_factory=dict, repr=False)
-    answers_digest: str = ""
+    answers: dict[str, str] = field(default_factory=dict, repr=False)
     failed: bool = False
     late: Lateness = field(default_factory=Lateness)
 
@@ -95,7 +92,7 @@ def submission_result(
         notes.get("seed"),
         evidence_from_json(notes.get("evidence", [])),
         reports,
-        _answers_digest(graded) if any(report.answered for report in reports.values()) else "",
+        _answers(graded, reports),
         late=late,
     )
 
@@ -180,17 +177,13 @@ def _by_exercise(points: Mapping[str, float]) -> dict[str, float]:
     return {name.removeprefix(CHECK_PREFIX): value for name, value in points.items()}
 
 
-def _answers_digest(graded: NotebookNode) -> str:
-    answers = [
-        _without_comments(cell.source)
+def _answers(graded: NotebookNode, reports: Mapping[str, Report]) -> dict[str, str]:
+    """The text of each answer that is one."""
+    return {
+        name: cell.source
         for cell in graded.cells
-        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution")
-    ]
-    return hashlib.sha256(replace_surrogates("\0".join(answers)).encode()).hexdigest()
-
-
-def _without_comments(source: str) -> str:
-    try:
-        return ast.dump(ast.parse(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return source
+        if cell.cell_type == "code"
+        and cell.metadata.get("nbgrader", {}).get("solution")
+        and (name := cell.metadata["nbgrader"].get("grade_id")) in reports
+        and reports[name].answered
+    }

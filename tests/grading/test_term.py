@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from typing import Any
 
@@ -152,6 +153,15 @@ def test_feedback_is_released_for_work_placed_by_hand(course: Term) -> None:
     bob.write_text(bob.read_text() + "\n")  # handed in again: through the exchange this time
     record([folder], course=course.root, options=GradingOptions(workers=1))
     course.nbgrader("generate_feedback", course.chapter.id)
+    page = (course.root / "feedback" / "bob" / course.chapter.id / course.name).with_suffix(".html").read_text()
+    index = page[page.index('<div id="toc">') : page.index("</div>", page.index('<div id="toc">'))]
+    entries = re.findall(r'<li><a href="#check_(\w+)"><code>(\w+)</code></a> \((\S+) of (\S+) points\)', index)
+    marks = course.expected(SOME)
+    assert [entry[0] for entry in entries] == [entry[1] for entry in entries] == [*course.points]
+    assert {name: float(earned) for name, _, earned, _ in entries} == marks
+    assert {name: float(most) for name, _, _, most in entries} == course.points
+    assert "Test cell" not in index
+    assert "Late submission penalty (-3 points)" in index
     said = course.nbgrader("release_feedback", course.chapter.id).stderr
     assert (course.root / "feedback" / "bob" / course.chapter.id / "submission_secret.txt").read_text() == secret
     assert f"ada/{course.chapter.id} was put into submitted/ by hand" in said
