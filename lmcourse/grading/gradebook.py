@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from lmcourse.errors import CourseError
 from lmcourse.grading.storage import storage_problem
 
@@ -40,7 +38,7 @@ def cannot_be_opened(error: Exception) -> CourseError:
     """What to say of a gradebook, unless it is the disk that fails."""
     why = str(error).partition("\n")[0]
     return CourseError(
-        storage_problem(error, Path.cwd())
+        storage_problem(error, "the gradebook")
         or f"The gradebook cannot be opened ({why}): put a good copy in its place, or name another with --db."
     )
 

@@ -13,7 +13,7 @@ from lmcourse.errors import CourseError
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO, errno.EACCES, errno.EPERM})
 """What open(2) and write(2) say when it is not one submission's fault."""
 
-SQLITE_MESSAGES = ("disk is full", "readonly database", "disk I/O error", "unable to open database file")
+SQLITE_MESSAGES = ("disk is full", "readonly database", "disk I/O error")
 """What SQLite says then."""
 
 
@@ -34,22 +34,22 @@ def telling_storage_errors(folder: Path) -> Iterator[None]:
         raise
 
 
-def storage_problem(error: BaseException, folder: Path) -> str:
+def storage_problem(error: BaseException, place: Path | str) -> str:
     """What is wrong with the disk and what to do, if that is why something failed; or nothing.
 
     Args:
         error: what was raised.
-        folder: where everything is written, in case the error does not say where it was.
+        place: what is written to, in case the error does not say it.
     """
     for one in _chain(error):
         if isinstance(one, OSError) and one.errno in DISK_ERRORS:
-            return _sentence(Path(os.fsdecode(one.filename)) if one.filename else folder, os.strerror(one.errno))
+            return _sentence(Path(os.fsdecode(one.filename)) if one.filename else place, os.strerror(one.errno))
         if any(message in str(one) for message in SQLITE_MESSAGES):
-            return _sentence(folder, str(one).partition("\n")[0])
+            return _sentence(place, str(one).partition("\n")[0])
     return ""
 
 
-def _sentence(place: Path, why: str) -> str:
+def _sentence(place: Path | str, why: str) -> str:
     return (
         f"Nothing more can be written to {place} ({why}): make room or allow it, and run the same again. "
         "What is recorded stays."
