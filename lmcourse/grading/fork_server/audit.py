@@ -27,6 +27,7 @@ import torch
 from lmcourse.exercises import forbidden_calls, limits
 from lmcourse.exercises.values import Plain
 from lmcourse.grading.examination.channel import Channel
+from lmcourse.grading.restrictions import library_functions
 from lmcourse.grading.sandbox import WORK_DIR, filesystem
 
 HOOK_SOURCE = Path(__file__).with_name("audit_hook.py")
@@ -88,7 +89,6 @@ INTERPRETER_EVENTS: EventTable = {
     "sys._current_frames": ("interpreter", "looked at other threads (sys._current_frames)", None),
     "sys._current_exceptions": ("interpreter", "looked at other threads (sys._current_exceptions)", None),
     "sys.addaudithook": ("interpreter", "wanted to hear of every event (sys.addaudithook)", None),
-    "code.__new__": ("interpreter", "made code that is no text", None),
 }
 
 SUSPICIOUS_MODULES = ("_xxsubinterpreters", "_xxinterpchannels", "_testcapi", "_testinternalcapi")
@@ -108,6 +108,9 @@ COMPARISON_FUNCTIONS = ("__eq__", "__ne__", "allclose", "equal", "isclose", "ite
 """What a check of one's own would rely on."""
 
 
+TRACING_MODULES = (limits, forbidden_calls, threading, library_functions)
+"""Modules of which functions may trace, or change the code of others."""
+
 _install: list[Callable[[int], None]] = []
 
 
@@ -125,7 +128,7 @@ def prepare_audit_hook() -> None:
         writable_folders=tuple(f"{place}/" for place in WRITABLE_FOLDERS),
         readable_files=READABLE_FILES,
         suspicious_modules=SUSPICIOUS_MODULES,
-        tracers=[*_tracers(limits), *_tracers(forbidden_calls), *_tracers(threading)],
+        tracers=[*(one for module in TRACING_MODULES for one in _tracers(module))],
         line_hook=limits._Interrupts._at_line,
         time_limit=limits.TimeLimitExceeded,
         unpatched=list(_unpatched()),
