@@ -87,6 +87,10 @@ def result(graded: SubmissionResult) -> RenderableType:
     seen = [f"[yellow]seen:[/] {escape(one.what)}" for one in graded.evidence[:MAX_EVIDENCE_SHOWN]]
     if len(graded.evidence) > MAX_EVIDENCE_SHOWN:
         seen.append(f"[yellow]seen:[/] {len(graded.evidence) - MAX_EVIDENCE_SHOWN} more; --json lists them")
+    seen += [
+        f"[yellow]asks to grade again:[/] {escape(f'{one.assignment} {one.exercise}: {one.reason}')}"
+        for one in graded.requests
+    ]
     return Group(table, escape(graded.reason), *seen, "")
 
 

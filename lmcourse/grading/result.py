@@ -11,6 +11,7 @@ from nbformat import NotebookNode
 from lmcourse.grading.cells import METADATA_KEY, NOT_RUN, SAFE_ERRORS, problem_of
 from lmcourse.grading.examination_result import Evidence, evidence_from_json
 from lmcourse.grading.lateness import Lateness
+from lmcourse.grading.regrade import RegradeRequest, regrade_requests
 from lmcourse.grading.reports import read_report, reports_in
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, stand_in_sentence
 
@@ -34,6 +35,7 @@ class SubmissionResult:
         answers: by exercise, the text of its cell, if it is answered.
         failed: whether the grader failed, so that the points say nothing.
         late: how late it came, and what that costs; the score is without the penalty already.
+        requests: to grade an answer again, of this notebook or an earlier one.
     """
 
     student: str
@@ -48,6 +50,7 @@ class SubmissionResult:
     answers: dict[str, str] = field(default_factory=dict, repr=False)
     failed: bool = False
     late: Lateness = field(default_factory=Lateness)
+    requests: tuple[RegradeRequest, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain data for `lmcourse grade --json`."""
@@ -60,6 +63,7 @@ class SubmissionResult:
             "reason": self.reason,
             "evidence": [one.to_json() for one in self.evidence],
             **self.late.to_json(),
+            "regrade_requests": [request.to_json() for request in self.requests],
         }
 
 
@@ -94,6 +98,7 @@ def submission_result(
         reports,
         _answers(graded, reports),
         late=late,
+        requests=regrade_requests(graded),
     )
 
 
@@ -146,6 +151,8 @@ def _explanations(graded: NotebookNode) -> dict[str, str]:
             text = _explanation(cell.outputs)
             restored = "its check was deleted and has been put back. " if name in put_back else ""
             found[name.removeprefix(CHECK_PREFIX)] = restored + text
+        elif cell.metadata.get("nbgrader", {}).get("task"):
+            found[name] = "graded by hand."
     return found
 
 

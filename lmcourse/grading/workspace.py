@@ -201,7 +201,7 @@ class NbgraderWorkspace:
         """The most points of an assignment by graded cell."""
         with self._gradebook() as book:
             notebook = book.find_notebook(assignment.source.stem, assignment.id)
-            return {cell.name: float(cell.max_score) for cell in notebook.grade_cells}
+            return {cell.name: float(cell.max_score) for cell in [*notebook.grade_cells, *notebook.task_cells]}
 
     def _gradebook(self) -> Any:
         from nbgrader.api import Gradebook

@@ -21,6 +21,7 @@ from lmcourse.grading.class_report.statistics import (
     summarize_scores,
     title_of,
 )
+from lmcourse.grading.regrade import RegradeRequest
 from lmcourse.grading.result import SubmissionResult
 
 
@@ -52,6 +53,11 @@ class Section:
     dropoffs: tuple[DropOff, ...]
     flagged: tuple[FlaggedSubmission, ...]
     alike: tuple[AlikeAnswers, ...]
+
+    @property
+    def requests(self) -> list[tuple[str, RegradeRequest]]:
+        """The requests to grade again in these submissions, whatever notebook they are about, with their authors."""
+        return [(result.student, request) for result in self.results for request in result.requests]
 
     @property
     def late(self) -> list[SubmissionResult]:

@@ -25,7 +25,7 @@ EXERCISES = (
 )
 STUDENTS = (
     *("assignment", "student", "score", "max_score", "late_seconds", "late_penalty", "graded", "stopped_at"),
-    *("gave_up", "evidence", "alike_answers", "reason"),
+    *("gave_up", "evidence", "alike_answers", "regrade_requests", "reason"),
 )
 MISCONCEPTIONS = ("assignment", "number", "exercise", "known", "sentence", "learners", "student")
 EVIDENCE = ("assignment", "student", "kind", "source", "what")
@@ -67,7 +67,9 @@ def _by_student(section: Section, exercises: Sequence[str]) -> Iterator[Row]:
             *(section.assignment, result.student, result.score, result.max_score),
             *(result.late.seconds, result.late.penalty, _yes(is_graded(result))),
             *(stop.name if stop else "", _yes(gave_up(result, section.questions)), len(result.evidence)),
-            *(_alike(result, section), result.reason),
+            _alike(result, section),
+            "; ".join(f"{one.assignment} {one.exercise}: {one.reason}" for one in result.requests),
+            result.reason,
             *(_points(result, exercise) for exercise in exercises),
         ]
 
