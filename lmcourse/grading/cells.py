@@ -17,7 +17,7 @@ def new_notebook(**parts: Any) -> NotebookNode:
 
 def new_code_cell(source: str = "", **parts: Any) -> NotebookNode:
     """A code cell with an id of its own."""
-    return _new_cell("code", source, execution_count=None, outputs=[], **parts)
+    return _new_cell("code", source, **{"execution_count": None, "outputs": [], **parts})
 
 
 def new_markdown_cell(source: str = "", **parts: Any) -> NotebookNode:

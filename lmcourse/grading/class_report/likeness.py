@@ -31,6 +31,9 @@ MIN_NODES = 60
 MIN_OTHERS = 3
 """How many others, at least, have to write something for it to be common."""
 
+MARKERS = ("### BEGIN SOLUTION", "### END SOLUTION")
+"""nbgrader's lines around what students do not receive."""
+
 PRINTED = ""
 """Stands for a student: the author of the printed solution."""
 
@@ -78,8 +81,14 @@ def printed_answers(course: Path) -> dict[str, dict[str, str]]:
     for name, assignment in assignments(course).items():
         cells = nbformat.read(assignment.source, as_version=4).cells
         marks = [(cell, cell.metadata.get("nbgrader", {})) for cell in cells if cell.cell_type == "code"]
-        printed[name] = {str(mark["grade_id"]): str(cell.source) for cell, mark in marks if mark.get("solution")}
+        printed[name] = {
+            mark["grade_id"]: _without_markers(cell.source) for cell, mark in marks if mark.get("solution")
+        }
     return printed
+
+
+def _without_markers(source: str) -> str:
+    return "\n".join(line for line in source.splitlines() if line.strip() not in MARKERS)
 
 
 def alike_answers_in(
