@@ -1,0 +1,274 @@
+"""The exercises on cutting features into heads and laying them side by side again."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from einops import rearrange
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers, normal
+
+
+def _blocks(x: Tensor, heads: int) -> Tensor:
+    """A window as wide as a head that steps by its own width: the blocks of neighbouring features, as views."""
+    if x.shape[-1] % heads:
+        raise ValueError("the heads do not divide the features")
+    width = x.shape[-1] // heads
+    return x.unfold(-1, width, width).transpose(1, 2)
+
+
+def _counting(*shape: int) -> Tensor:
+    return torch.arange(torch.Size(shape).numel()).view(shape)
+
+
+_WRITTEN = "z = x.clone()\nsplit_heads(z{0}, {1})[0, 1, 0, 0] = 100\nz"
+
+
+def _split_cases(random: Random) -> list[Case]:
+    seen = Random(7)
+    b, s, heads, d = (random.randint(2, 5) for _ in range(4))
+    return [
+        case("other shapes", normal(seen, 3, 4, 10), 5),
+        case("other shapes", normal(seen, 2, 2, 4), 2),
+        case("one token", normal(seen, 2, 1, 6), 3),
+        case("heads of width 1", normal(seen, 2, 3, 4), 4),
+        case("one head", normal(seen, 2, 3, 4), 1),
+        case("other precisions", normal(seen, 1, 3, 8, dtype=torch.bfloat16), 2),
+        case("other precisions", normal(seen, 1, 3, 8, dtype=torch.float64), 4),
+        case("not contiguous", normal(seen, 2, 6, 3).transpose(1, 2), 2),
+        case("not contiguous", normal(seen, 3, 2, 6).transpose(0, 1), 3),
+        script("not contiguous", "split_heads(x[:, 1:, ::2], 3)", x=normal(seen, 2, 4, 12)),
+        script("written into", _WRITTEN.format("", 3), x=_counting(2, 2, 6)),
+        script("written into", _WRITTEN.format("[:, 1:, ::2]", 3), x=_counting(2, 3, 12)),
+        case("heads that do not divide", normal(seen, 1, 2, 6), 4),
+        case("heads that do not divide", normal(seen, 1, 4, 6), 5),
+        case("heads that do not divide", normal(seen, 1, 8, 6), 8),
+        case("heads that do not divide", normal(seen, 2, 6, 6), 12),
+        case("other shapes", normal(random, b, s, heads * d), heads),
+        script("written into", _WRITTEN.format("", heads), x=normal(random, b, s, heads * d)),
+        case("heads that do not divide", normal(random, b, s, heads * d + 1), heads),
+    ]
+
+
+split_heads = Exercise(
+    "split_heads",
+    points=2,
+    minutes=4,
+    difficulty=2,
+    reference=_blocks,
+    cases=[
+        case("two tokens of six features, two heads", _counting(1, 2, 6), 2),
+        case("two texts, three heads", _counting(2, 2, 6), 3),
+        case("one head", _counting(1, 2, 3), 1),
+        case("four heads for six features", _counting(1, 2, 6), 4),
+        script("writing into the result", _WRITTEN.format("", 2), x=_counting(1, 2, 6)),
+    ],
+    hidden_cases=_split_cases,
+    hints=[
+        "Two steps: the last axis becomes two, (h d), and then two axes change places.",
+        'rearrange(x, "b s (h d) -> b h s d", h=heads) does both and copies nothing.',
+        "einops raises an error of its own for uneven heads. Check x.shape[-1] % heads first and raise ValueError.",
+    ],
+)
+
+
+def _even(x: Tensor, heads: int) -> None:
+    if x.shape[-1] % heads:
+        raise ValueError("uneven heads")
+
+
+@split_heads.misconception("You cut the tokens into heads. Split the last axis first, then swap two axes.")
+def tokens_cut(x: Tensor, heads: int) -> Tensor:
+    _even(x, heads)
+    return x.view(len(x), heads, x.shape[1], -1)
+
+
+@split_heads.misconception("Your heads take every h-th feature. A head is a block of neighbours: (h d), not (d h).")
+def interleaved(x: Tensor, heads: int) -> Tensor:
+    _even(x, heads)
+    return rearrange(x, "b s (d h) -> b h s d", h=heads)
+
+
+@split_heads.misconception("The last axis is split as it should be, but the heads still stand behind the tokens.")
+def not_swapped(x: Tensor, heads: int) -> Tensor:
+    _even(x, heads)
+    return rearrange(x, "b s (h d) -> b s h d", h=heads)
+
+
+@split_heads.misconception("The numbers are right, but you copied them. A split needs new strides only.")
+def copied(x: Tensor, heads: int) -> Tensor:
+    return _blocks(x, heads).contiguous()
+
+
+@split_heads.misconception(
+    "You leave out features that do not divide evenly. That would lose them silently: raise a ValueError."
+)
+def rest_left_out(x: Tensor, heads: int) -> Tensor:
+    width = x.shape[-1] // heads
+    return rearrange(x[..., : heads * width], "b s (h d) -> b h s d", h=heads)
+
+
+@split_heads.misconception("You took the number of heads for their width.")
+def heads_for_width(x: Tensor, heads: int) -> Tensor:
+    _even(x, heads)
+    return rearrange(x, "b s (h d) -> b h s d", d=heads)
+
+
+@split_heads.misconception("Inside a head tokens come first, then features. Yours are the other way round.")
+def features_before_tokens(x: Tensor, heads: int) -> Tensor:
+    return _blocks(x, heads).transpose(-1, -2)
+
+
+@split_heads.variant
+def view_and_transpose(x: Tensor, heads: int) -> Tensor:
+    b, s, features = x.shape
+    width, rest = divmod(features, heads)
+    if rest != 0:
+        raise ValueError(f"{features} features do not make {heads} heads")
+    return x.view(b, s, heads, width).transpose(1, 2)
+
+
+@split_heads.variant
+def with_strides(x: Tensor, heads: int) -> Tensor:
+    if x.size(2) % heads > 0:
+        raise ValueError("uneven")
+    width = x.size(2) // heads
+    batch_step, token_step, step = x.stride()
+    sizes = x.size(0), heads, x.size(1), width
+    return torch.as_strided(x, sizes, (batch_step, width * step, token_step, step), x.storage_offset())
+
+
+@split_heads.variant
+def unflatten_and_permute(x: Tensor, heads: int) -> Tensor:
+    if x.shape[-1] // heads * heads < x.shape[-1]:
+        raise ValueError("the features do not divide")
+    return x.unflatten(2, (heads, -1)).permute(0, 2, 1, 3)
+
+
+def _side_by_side(x: Tensor) -> Tensor:
+    return torch.cat(list(x.unbind(1)), dim=-1)
+
+
+def _merge_cases(random: Random) -> list[Case]:
+    seen = Random(7)
+    b, heads, s, d = (random.randint(2, 5) for _ in range(4))
+    return [
+        case("other shapes", normal(seen, 3, 5, 4, 2)),
+        case("all sizes equal", normal(seen, 3, 3, 3, 3)),
+        case("one text", normal(seen, 1, 2, 3, 4)),
+        case("one token", normal(seen, 2, 3, 1, 4)),
+        case("one head", normal(seen, 2, 1, 3, 4)),
+        case("heads of width 1", normal(seen, 2, 3, 4, 1)),
+        case("other precisions", normal(seen, 2, 3, 4, 2, dtype=torch.bfloat16)),
+        case("other precisions", integers(seen, 2, 3, 4, 2, low=-9, high=9, dtype=torch.int64)),
+        case("not contiguous", normal(seen, 2, 4, 3, 5).transpose(1, 2)),
+        script("not contiguous", "merge_heads(x[:, :, 1:, ::2])", x=normal(seen, 2, 3, 4, 6)),
+        script("not contiguous", "merge_heads(x.expand(2, 3, 4, 5))", x=normal(seen, 3, 1, 5)),
+        case("other shapes", normal(random, b, heads, s, d)),
+        case("not contiguous", normal(random, b, s, heads, d).transpose(1, 2)),
+    ]
+
+
+merge_heads = Exercise(
+    "merge_heads",
+    points=2,
+    minutes=4,
+    difficulty=2,
+    reference=_side_by_side,
+    cases=[
+        case("two heads, two tokens, three features", _counting(1, 2, 2, 3)),
+        case("two texts, three heads", _counting(2, 3, 2, 2)),
+        case("heads of two views of one tensor", _counting(2, 2, 3, 2).transpose(1, 2)),
+    ],
+    hidden_cases=_merge_cases,
+    hints=[
+        "The way back: tokens before heads, then the last two axes become one.",
+        'In einops the pattern of split_heads, read backwards: "b h s d -> b s (h d)".',
+        "With torch alone: transpose(1, 2) first, then flatten(2). A view is not always possible here, so `.view` may "
+        "fail.",
+    ],
+)
+
+
+@merge_heads.misconception(
+    "You join in the order of the axes, so tokens and heads are mixed up: bring the tokens in front of the heads first."
+)
+def joined_as_they_lie(x: Tensor) -> Tensor:
+    return x.reshape(x.shape[0], x.shape[2], -1)
+
+
+@merge_heads.misconception("Heads are laid side by side, not added.")
+def heads_summed(x: Tensor) -> Tensor:
+    return x.sum(1)
+
+
+@merge_heads.misconception("You interleave the heads. Laid side by side, each head keeps its features together.")
+def features_first(x: Tensor) -> Tensor:
+    return rearrange(x, "b h s d -> b s (d h)")
+
+
+@merge_heads.misconception("The texts of a batch are merged into one. b is the first axis of the result, too.")
+def one_text(x: Tensor) -> Tensor:
+    return rearrange(x, "b h s d -> (b s) (h d)")
+
+
+@merge_heads.misconception("You average the heads; each keeps its own features.")
+def averaged(x: Tensor) -> Tensor:
+    return x.float().mean(1).to(x.dtype)
+
+
+@merge_heads.misconception("Only the first head is left.")
+def first_head(x: Tensor) -> Tensor:
+    return x[:, 0]
+
+
+@merge_heads.misconception(
+    "Tokens and heads have changed places, but the heads are not joined yet: h and d become one axis."
+)
+def not_joined(x: Tensor) -> Tensor:
+    return x.transpose(1, 2)
+
+
+@merge_heads.misconception(
+    "You lay the heads after each other along the tokens. They belong side by side, along the features."
+)
+def along_the_tokens(x: Tensor) -> Tensor:
+    return x.flatten(1, 2)
+
+
+@merge_heads.misconception(
+    "You use `.view`, which copies nothing and so cannot merge what does not follow in memory. `.reshape` copies "
+    "where it has to."
+)
+def viewed(x: Tensor) -> Tensor:
+    b, h, s, d = x.shape
+    return x.transpose(1, 2).view(b, s, h * d)
+
+
+@merge_heads.variant
+def transpose_and_flatten(x: Tensor) -> Tensor:
+    return x.transpose(1, 2).flatten(2)
+
+
+@merge_heads.variant
+def head_after_head(x: Tensor) -> Tensor:
+    b, h, s, d = x.shape
+    result = torch.empty(b, s, h * d, dtype=x.dtype)
+    for head in range(h):
+        result[:, :, head * d : (head + 1) * d] = x[:, head]
+    return result
+
+
+@merge_heads.variant
+def with_numpy_order(x: Tensor) -> Tensor:
+    b, h, s, d = x.shape
+    return x.permute(0, 2, 1, 3).contiguous().view(b, s, d * h)
+
+
+@merge_heads.variant
+def token_by_token(x: Tensor) -> Tensor:
+    return torch.stack([x[:, :, token].reshape(len(x), -1) for token in range(x.size(2))], 1)
