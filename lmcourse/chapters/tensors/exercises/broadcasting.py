@@ -13,10 +13,9 @@ from lmcourse.exercises.exercise import Exercise
 
 def _by_torch(*shapes: list[int]) -> list[int]:
     try:
-        views = torch.broadcast_tensors(*(torch.empty(shape, device="meta") for shape in shapes))
+        return list(sum((torch.empty(shape, device="meta") for shape in shapes), torch.empty((), device="meta")).shape)
     except RuntimeError as error:
         raise ValueError("the shapes do not fit together") from error
-    return list(views[0].shape) if views else []
 
 
 def _hidden(random: Random) -> list[Case]:

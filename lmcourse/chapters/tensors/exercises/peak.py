@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from random import Random
-from typing import Any
-
-from lmcourse.exercises.cases import Case, case
+from lmcourse.chapters.tensors.exercises.peak_cases import Expression, hidden_cases
+from lmcourse.exercises.cases import case
 from lmcourse.exercises.exercise import Exercise
-
-Expression = Any
-"""A name, or a list: the operation and its arguments."""
-
-_NAMES = ("x", "y", "z", "w")
 
 
 def _stack_machine(expression: Expression, size: int) -> int:
@@ -41,78 +34,6 @@ def _stack_machine(expression: Expression, size: int) -> int:
     return most * size
 
 
-def _nested(depth: int, operation: str = "add") -> Expression:
-    """A chain that leans to the left: ["add", ["add", ["add", "x", "y"], "y"], "y"]."""
-    chain: Expression = "x"
-    for _ in range(depth):
-        chain = [operation, chain, "y"]
-    return chain
-
-
-def _leaning_right(depth: int) -> Expression:
-    chain: Expression = "x"
-    for _ in range(depth):
-        chain = ["add", ["exp", "y"], chain]
-    return chain
-
-
-def _full_tree(depth: int, random: Random) -> Expression:
-    """As many operations on each side, down to the names."""
-    if depth == 0:
-        return random.choice(_NAMES)
-    return [random.choice(["add", "mul", "max"]), _full_tree(depth - 1, random), _full_tree(depth - 1, random)]
-
-
-def _hidden(random: Random) -> list[Case]:
-    xy, zw = ["mul", "x", "y"], ["mul", "z", "w"]
-    fixed = [
-        case("an input alone", "w", 8),
-        case("an input alone", ["view", "x"], 8),
-        case("an input alone", ["view", ["view", "x"]], 8),
-        case("one operation", ["exp", "x"], 64),
-        case("one operation", ["where", "x", "y", "z"], 64),
-        case("both sides computed", ["add", xy, zw], 10),
-        case("both sides computed", ["add", ["exp", xy], ["exp", zw]], 10),
-        case("both sides computed", ["where", xy, zw, ["exp", "x"]], 10),
-        case("both sides computed", ["where", "x", xy, ["exp", ["exp", "x"]]], 10),
-        case("both sides computed", ["add", ["add", xy, zw], ["add", zw, xy]], 10),
-        case("both sides computed", ["add", zw, ["add", ["add", xy, zw], "x"]], 10),
-        case("both sides computed", ["add", ["add", ["add", xy, zw], "x"], zw], 10),
-        case("in place", ["add_", xy, zw], 10),
-        case("in place", ["add_", xy, "z"], 10),
-        case("in place", ["add_", xy, ["exp", zw]], 10),
-        case("in place", ["add_", ["exp_", ["mul_", xy, "x"]], "z"], 10),
-        case("in place", ["add", "z", ["exp_", xy]], 10),
-        case("in place", ["exp", ["add_", xy, zw]], 10),
-        case("in place", ["add", ["add_", xy, zw], ["exp", "x"]], 10),
-        case("views", ["exp", ["view", xy]], 10),
-        case("views", ["add", ["view", xy], ["view", "z"]], 10),
-        case("views", ["exp_", ["view", xy]], 10),
-        case("views", ["view", ["exp_", ["view", ["exp", xy]]]], 10),
-        case("views", ["add", ["view", "x"], ["view", "y"]], 10),
-        case("into an input", ["add_", "x", xy], 10),
-        case("into an input", ["exp_", ["view", "x"]], 10),
-        case("into an input", ["add", xy, ["exp_", ["view", ["view", "y"]]]], 10),
-        case("into an input", ["exp", ["mul", ["mul_", "x", "y"], "z"]], 10),
-        case("long chains", _nested(200), 3),
-        case("long chains", _leaning_right(150), 3),
-        case("long chains", ["exp", _nested(100, "add")], 7),
-        case("tensors of no bytes", ["add", xy, zw], 0),
-    ]
-    size, levels, length = random.randint(2, 999), random.randint(3, 6), random.randint(20, 90)
-    tree = _full_tree(levels, random)
-    return [
-        *fixed,
-        case("both sides computed", tree, size),
-        case("both sides computed", ["add", xy, tree], size),
-        case("in place", ["exp_", ["mul_", tree, zw]], size),
-        case("views", ["add", ["view", tree], ["exp", ["view", "x"]]], size),
-        case("into an input", ["add", tree, ["exp_", ["view", random.choice(_NAMES)]]], size),
-        case("long chains", _nested(length), size),
-        case("long chains", _leaning_right(length), size),
-    ]
-
-
 _SQUARES = ["mul", "x", "x"], ["mul", "y", "y"]
 _PRODUCTS = ["mul", "x", "y"], ["mul", "y", "z"], ["mul", "z", "w"], ["mul", "w", "x"]
 _LEFT = ["add", ["add", ["add", _PRODUCTS[0], _PRODUCTS[1]], _PRODUCTS[2]], _PRODUCTS[3]]
@@ -135,13 +56,13 @@ peak_bytes = Exercise(
         case("x itself", "x", 100),
         case("relu_ of an input", ["relu_", "x"], 100),
     ],
-    hidden_cases=_hidden,
+    hidden_cases=hidden_cases,
     hints=[
         "For each part of the expression you need two numbers: the most buffers alive while it is computed, and how "
         "many are left when it is done (0 for an input, 1 for a result).",
         "Before the second argument begins, the first one's result is already waiting. So the most is the maximum, "
         "over the arguments, of what waits then plus what this argument needs.",
-        "Then the operation itself: a new result comes on top of all that waits, and only after that the arguments die. "
+        "Then the operation itself: a new result comes on top of all that waits, and only then the arguments die. "
         "In place and views bring nothing new, and what they hand on is the first argument's buffer.",
     ],
 )
@@ -274,91 +195,3 @@ def inputs_overwritten(expression: Expression, size: int) -> int:
         return ["view", first] if name.endswith("_") and isinstance(first, str) else [name, *parts]
 
     return _stack_machine(spared(expression), size)
-
-
-@peak_bytes.variant
-def all_moments_listed(expression: Any, size: int) -> int:
-    """Run it, note how many buffers are alive after each step, and look for the most."""
-    moments = [0]
-
-    def run(node: Any) -> bool:
-        if isinstance(node, str):
-            return False
-        operation, *parts = node
-        held = [run(part) for part in parts]
-        if operation == "view":
-            return held[0]
-        if operation[-1] == "_":
-            if not held[0]:
-                raise ValueError(f"{operation} on an input")
-            moments.append(moments[-1] - sum(held[1:]))
-        else:
-            moments.append(moments[-1] + 1)
-            moments.append(moments[-1] - sum(held))
-        return True
-
-    run(expression)
-    return max(moments) * size
-
-
-@peak_bytes.variant
-def without_recursion(expression: Any, size: int) -> int:
-    """The expression as a list of instructions, arguments first."""
-    program, stack = [], [expression]
-    while stack:
-        node = stack.pop()
-        program.append(node)
-        if not isinstance(node, str):
-            stack.extend(node[1:])
-    results: list[int] = []
-    alive = peak = 0
-    for node in program[::-1]:
-        if isinstance(node, str):
-            results.append(0)
-            continue
-        count = len(node) - 1
-        held = [results.pop() for _ in range(count)][::-1]
-        held = held if count else []
-        if node[0] == "view":
-            results.append(held[0])
-            continue
-        in_place = node[0].endswith("_")
-        if in_place and held[0] == 0:
-            raise ValueError("would overwrite an input")
-        alive += not in_place
-        peak = max(peak, alive)
-        alive -= sum(held) - in_place
-        results.append(1)
-    return peak * size
-
-
-@peak_bytes.variant
-def bytes_from_the_start(expression: Any, size: int) -> int:
-    def need(node: Any, before: int) -> tuple[int, bool]:
-        """The most bytes alive until this part is done, if `before` are taken already; and whether it made a buffer."""
-        if not isinstance(node, list):
-            return before, False
-        taken, most, fresh = before, before, []
-        for part in node[1:]:
-            inside, made = need(part, taken)
-            most = max(most, inside)
-            taken += size if made else 0
-            fresh.append(made)
-        if node[0].endswith("_") and not fresh[0]:
-            raise ValueError("inputs stay as they are")
-        if node[0].endswith(("_", "view")):
-            return most, fresh[0]
-        return max(most, taken + size), True
-
-    return need(expression, 0)[0]
-
-
-peak_bytes.equivalent_mutant(
-    "most, left = (0, []) → most, left = (-1, [])", "every operation has an argument, and none needs less than nothing"
-)
-peak_bytes.equivalent_mutant("return (most, left[0]) → return (most, left[-1])", "a view has one argument")
-for _line, _kept in (("most = {}", "sum(left) + inside"), ("return ({}, 1)", "sum(left) + 1")):
-    peak_bytes.equivalent_mutant(
-        f"{_line.format(f'max(most, {_kept})')} → {_line.format(f'max({_kept}, most)')}",
-        "the larger of two numbers is the same in either order",
-    )

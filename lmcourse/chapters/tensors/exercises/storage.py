@@ -108,7 +108,7 @@ def same_object(a: Tensor, b: Tensor) -> bool:
     "You compare what `storage()` returns with `is`. Each call wraps the memory anew: compare addresses."
 )
 def storage_objects(a: Tensor, b: Tensor) -> bool:
-    return a.storage() is b.storage()
+    return a.storage() is b.storage()  # type: ignore[no-untyped-call]
 
 
 @shares_storage.misconception(
@@ -142,7 +142,7 @@ def two_empties(a: Tensor, b: Tensor) -> bool:
 
 @shares_storage.variant
 def storages_as_integers(a: Tensor, b: Tensor) -> bool:
-    return a.untyped_storage()._cdata == b.untyped_storage()._cdata
+    return bool(a.untyped_storage()._cdata == b.untyped_storage()._cdata)
 
 
 @shares_storage.variant
