@@ -46,15 +46,15 @@ peak_bytes = Exercise(
     difficulty=3,
     reference=_stack_machine,
     cases=[
-        case("x + y", ["add", "x", "y"], 100),
-        case("sqrt(x*x + y*y)", ["sqrt", ["add", *_SQUARES]], 100),
-        case("the same, in place", ["sqrt_", ["add_", *_SQUARES]], 100),
-        case("((x*y + y*z) + z*w) + w*x", _LEFT, 100),
-        case("x*y + (y*z + (z*w + w*x))", _RIGHT, 100),
-        case("(x*y + y*z) + (z*w + w*x)", ["add", ["add", *_PRODUCTS[:2]], ["add", *_PRODUCTS[2:]]], 100),
-        case("exp of a view of a view", ["exp", ["view", ["view", "x"]]], 100),
-        case("x itself", "x", 100),
-        case("relu_ of an input", ["relu_", "x"], 100),
+        case("x + y", ["add", "x", "y"], 8),
+        case("sqrt(x*x + y*y)", ["sqrt", ["add", *_SQUARES]], 8),
+        case("the same, in place", ["sqrt_", ["add_", *_SQUARES]], 8),
+        case("((x*y + y*z) + z*w) + w*x", _LEFT, 8),
+        case("x*y + (y*z + (z*w + w*x))", _RIGHT, 8),
+        case("(x*y + y*z) + (z*w + w*x)", ["add", ["add", *_PRODUCTS[:2]], ["add", *_PRODUCTS[2:]]], 8),
+        case("exp of a view of a view", ["exp", ["view", ["view", "x"]]], 8),
+        case("x itself", "x", 8),
+        case("relu_ of an input", ["relu_", "x"], 8),
     ],
     hidden_cases=hidden_cases,
     hints=[
@@ -168,6 +168,11 @@ def best_order(expression: Expression, size: int) -> int:
         return max(most, waiting + 1), 1
 
     return size * run(expression)[0]
+
+
+@peak_bytes.misconception("You count buffers. Bytes are asked for: each buffer has `size` of them.")
+def buffers(expression: Expression, size: int) -> int:
+    return _stack_machine(expression, 1)
 
 
 @peak_bytes.misconception("You return the depth of the formula. A deep chain needs two buffers, however deep it is.")

@@ -51,6 +51,7 @@ def hidden_cases(random: Random) -> list[Case]:
         case("both sides computed", ["add", ["add", xy, zw], ["add", zw, xy]], 10),
         case("both sides computed", ["add", zw, ["add", ["add", xy, zw], "x"]], 10),
         case("both sides computed", ["add", ["add", ["add", xy, zw], "x"], zw], 10),
+        case("both sides computed", ["where", xy, zw, ["add", xy, zw]], 10),
         case("in place", ["add_", xy, zw], 10),
         case("in place", ["add_", xy, "z"], 10),
         case("in place", ["add_", xy, ["exp", zw]], 10),

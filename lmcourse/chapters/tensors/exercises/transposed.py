@@ -17,12 +17,13 @@ def _transposed(x: Tensor, i: int, j: int) -> Tensor:
 
 
 _WRITTEN = "z = x.clone()\ny = as_transposed(z, {0}, {1})\ny[{2}] = 100.0\nz"
+_WRITTEN_PART = "z = x.clone()\ny = as_transposed(z[:, ::2], 0, 1)\ny[{0}] = 100.0\nz"
 
 
 def _hidden(random: Random) -> list[Case]:
     seen, last = Random(7), "y = x[{0}]\nas_transposed(y, {1}, {2})"
     rank4 = normal(seen, 2, 3, 4, 5)
-    shape = random.sample(range(2, 7), 4)
+    shape = random.sample((2, 4, 6, 8), 4)  # one row less is no other size
     i, j = random.sample(range(4), 2)
     drawn = normal(random, *shape)
     return [
@@ -44,9 +45,10 @@ def _hidden(random: Random) -> list[Case]:
         script("repeated elements", "y = x.expand(2, 5, 4)\nas_transposed(y, -1, 0)", x=normal(seen, 4)),
         script("written into", _WRITTEN.format(1, 3, "0, 4, 2, 1"), x=rank4),
         script("written into", "z = x.clone()\ny = as_transposed(z[1:], 0, 1)\ny[0, 1] = 100.0\nz", x=rank4[0, 0]),
+        script("written into", _WRITTEN_PART.format("1, 2, 1, 1"), x=rank4),
         case("more axes", drawn, i, j),
         case("axes from both ends", drawn, i - 4, j),
-        script("a view of a part", last.format("1:, :, ::2", i, j), x=drawn),
+        script("a view of a part", last.format("1:", i, j), x=drawn),
         script("written into", _WRITTEN.format(i, j, "1, 1, 0, 1"), x=drawn),
     ]
 
@@ -66,6 +68,7 @@ as_transposed = Exercise(
         case("three axes, the first and the last", torch.arange(12.0).view(2, 2, 3), 0, 2),
         script("a part that starts later", "y = x[1:, ::2]\nas_transposed(y, 0, 1)", x=_NUMBERS),
         script("writing into the result", _WRITTEN.format(0, 1, "3, 0"), x=_NUMBERS),
+        script("writing into that of a part", _WRITTEN_PART.format("1, 0"), x=_NUMBERS),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -127,6 +130,13 @@ def moved(x: Tensor, i: int, j: int) -> Tensor:
 @as_transposed.misconception("The numbers are right, but they are a copy: writing into your result does not change x.")
 def copied(x: Tensor, i: int, j: int) -> Tensor:
     return x.transpose(i, j).clone()
+
+
+@as_transposed.misconception(
+    "You make x contiguous first. That copies what is a part of something larger, and your view shows the copy."
+)
+def contiguous_first(x: Tensor, i: int, j: int) -> Tensor:
+    return x.contiguous().transpose(i, j)
 
 
 @as_transposed.misconception(
