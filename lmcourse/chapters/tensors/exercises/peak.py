@@ -175,7 +175,9 @@ def buffers(expression: Expression, size: int) -> int:
     return _stack_machine(expression, 1)
 
 
-@peak_bytes.misconception("You return the depth of the formula. A deep chain needs two buffers, however deep it is.")
+@peak_bytes.misconception(
+    "You return the depth of the formula. A chain of operations needs two buffers, however deep it is."
+)
 def depth(expression: Expression, size: int) -> int:
     _checked(expression)
 
