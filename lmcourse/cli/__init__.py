@@ -1,4 +1,4 @@
-"""The command line: `lmcourse lab | doctor | list | status | build | grade | matrix`, about the course, and
+"""The command line: `lmcourse lab | doctor | list | status | build | grade | feedback | matrix`, about the course, and
 `account | bench | train | generate`, about models.
 
 Parse (`parser`), call (`commands`, `model_commands`), print (`tables`). Every command prints for a person and, with

@@ -25,7 +25,7 @@ EPILOG = "Without --record it changes no file. docs/teaching.md says how a class
 def add_grade(parser: ArgumentParser) -> None:
     """The flags of `lmcourse grade`."""
     add = parser.add_argument
-    what = "your notebook, or a folder of student/assignment/notebook.ipynb"
+    what = "your notebook, a folder of student/assignment/notebook.ipynb, or what Moodle or Canvas gave for download"
     add("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER", help=what)
     how = "bubblewrap (the default, Linux only), or process, for people you trust"
     add("--isolation", metavar="HOW", help=f"how notebooks are kept from this machine: {how}")
@@ -39,27 +39,39 @@ def add_grade(parser: ArgumentParser) -> None:
     record.add_argument("--record", action="store_true", help=into)
     record.add_argument("--db", metavar="URL", help="the gradebook; by default the one of nbgrader's configuration")
     record.add_argument("--force", action="store_true", help="grade again what is recorded already")
+    back = parser.add_argument_group("back to Moodle or Canvas")
+    sheet = "Moodle's grading worksheet or Canvas's gradebook: a copy with the grades is written beside it"
+    back.add_argument("--grades", type=Path, metavar="CSV", help=sheet)
+    back.add_argument(
+        "--column", metavar="NAME", help="the assignment's column in Canvas's gradebook, if there are more"
+    )
 
 
 def grade(options: Namespace) -> int:
     """Grade notebooks."""
     if not options.record and (options.db or options.force):
         raise CourseError(f"{'--db' if options.db else '--force'} is about the gradebook: add --record.")
-    with quiet(options):
-        results = _results(options)
-        written = _report(results, options.report) if options.report else []
+    if options.column and not options.grades:
+        raise CourseError("--column is about the table of a platform: add --grades.")
+    from lmcourse.cli.platforms import graded_download
+
+    with quiet(options), graded_download(options) as (paths, show_people):
+        results = _results(paths, options)
+        written = _report(results, options.report, find_root(options.course)) if options.report else []
+        show_people(results)
+    status = 1 if any(result.failed for result in results) else 0
     if options.json:
         print_json([result.to_json() for result in results])
-        return 0
+        return status
     from lmcourse.cli import tables
 
     tables.show(*([tables.results(results)] if len(results) > MAX_DETAILED else map(tables.result, results)))
     for path in written:
         print(f"Written: {path}")
-    return 0
+    return status
 
 
-def _results(options: Namespace) -> list[SubmissionResult]:
+def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult]:
     from lmcourse.grading.grader import GradingOptions, grade
     from lmcourse.grading.record import record
     from lmcourse.grading.sandbox import PROCESS_ISOLATION_WARNING
@@ -77,8 +89,8 @@ def _results(options: Namespace) -> list[SubmissionResult]:
             on_progress,
         )
         if options.record:
-            return record(options.paths, course=course, options=grading_options, db=options.db, force=options.force)
-        return grade(options.paths, course=course, options=grading_options)
+            return record(paths, course=course, options=grading_options, db=options.db, force=options.force)
+        return grade(paths, course=course, options=grading_options)
 
 
 @contextmanager
@@ -93,10 +105,10 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
-def _report(results: Sequence[SubmissionResult], folder: Path) -> list[Path]:
-    from lmcourse.grading.class_report import write_report
+def _report(results: Sequence[SubmissionResult], folder: Path, course: Path) -> list[Path]:
+    from lmcourse.grading.class_report import printed_answers, write_report
 
-    return write_report(results, folder)
+    return write_report(results, folder, printed_answers(course))
 
 
 def _number(text: str) -> int:

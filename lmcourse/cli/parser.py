@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lmcourse import __version__
-from lmcourse.cli import commands, grading, model_commands
+from lmcourse.cli import commands, feedback, grading, model_commands
 from lmcourse.cli.flags import add_account, add_bench, add_generate
 from lmcourse.errors import CourseError
 
@@ -71,6 +71,9 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     build.add_argument("--force", action="store_true", help="build all, also over a copy that holds work")
 
     grading.add_grade(add("grade", grading.grade, "Grade notebooks, hidden checks included", grading.EPILOG))
+
+    what = "Make the feedback pages of what is recorded, and messages to learners"
+    feedback.add_feedback(add("feedback", feedback.feedback, what, feedback.EPILOG, json=False))
 
     proof = (
         "Exit 1 unless each wrong answer loses points and is named, each right one earns everything, each mutant of a "

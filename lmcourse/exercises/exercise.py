@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from lmcourse.exercises.cases import Case
@@ -69,6 +70,8 @@ class Exercise:
         tolerance: for numbers; by default as tight as their dtype allows.
         seconds: the time limit of one case.
         value: the answer is a number, not code; a report then never shows the expected one.
+        uses: the earlier exercises of its notebook whose functions an answer is meant to call. Where the learner's is
+            missing or wrong, the reference stands in for it while this one is judged.
     """
 
     name: str
@@ -84,6 +87,7 @@ class Exercise:
     tolerance: Tolerance | None = None
     seconds: float = 10.0
     value: bool = False
+    uses: Sequence[str] = ()
     misconceptions: list[Misconception] = field(default_factory=list, init=False)
     variants: list[Variant] = field(default_factory=list, init=False)
     equivalent_mutants: dict[str, str] = field(default_factory=dict, init=False)
@@ -145,6 +149,7 @@ class Exercise:
         """The hidden cases for this seed."""
         return list(self.hidden_cases(random.Random(f"{self.name}/{seed}"))) if self.hidden_cases else []
 
+    @cached_property
     def categories(self) -> list[str]:
         """The categories of the hidden cases, each once."""
         return list(dict.fromkeys(case.name for case in self.hidden(0)))

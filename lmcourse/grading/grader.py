@@ -9,11 +9,13 @@ from pathlib import Path
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, available_cpus, open_pool
+from lmcourse.grading.config import nbgrader_configuration, private_folders
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examination_result import ExaminationResult
 from lmcourse.grading.intake.submissions import Submission, assignments, find_submissions
 from lmcourse.grading.result import SubmissionResult, submission_result, ungraded_result
 from lmcourse.grading.sandbox import choose_isolation
+from lmcourse.grading.storage import StorageError, storage_problem, telling_storage_errors
 from lmcourse.grading.workspace import NbgraderWorkspace
 
 
@@ -37,15 +39,19 @@ class GradingOptions:
     total_seconds: float = 900.0
     on_progress: Callable[[int, int], None] = lambda done, of: None
 
-    def examination_settings(self, seed: int) -> ExaminationSettings:
+    def examination_settings(self, seed: int, private: tuple[str, ...] = ()) -> ExaminationSettings:
         """The options that workers need.
+
+        Args:
+            seed: of the hidden cases.
+            private: folders that no notebook may see.
 
         Raises:
             CourseError: submissions cannot be isolated like that here. Of a cluster its workers say so.
         """
         elsewhere = self.scheduler is not None and self.isolation is None
         isolation = "bubblewrap" if elsewhere else choose_isolation(self.isolation)
-        return ExaminationSettings(isolation, seed, self.cell_seconds, self.total_seconds)
+        return ExaminationSettings(isolation, seed, self.cell_seconds, self.total_seconds, private)
 
 
 def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
@@ -62,8 +68,11 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
     """
     options = options or GradingOptions()
     submissions = find_submissions(paths, assignments(course))
-    settings = options.examination_settings(run_seed())
-    with tempfile.TemporaryDirectory(prefix="lmcourse-grade-", ignore_cleanup_errors=True) as folder:
+    settings = options.examination_settings(run_seed(), private_folders(nbgrader_configuration(course.resolve())))
+    with (
+        telling_storage_errors(Path(tempfile.gettempdir())),
+        tempfile.TemporaryDirectory(prefix="lmcourse-grade-", ignore_cleanup_errors=True) as folder,
+    ):
         workspace = NbgraderWorkspace.temporary(Path(folder).resolve(), settings)
         for assignment in dict.fromkeys(each.assignment for each in submissions if each.assignment):
             workspace.copy_source(assignment)
@@ -137,10 +146,13 @@ def _write_marks(
             raise examined
         workspace.autograde(student_id, submission, lambda: _known(examined))
         graded, points = workspace.graded(student_id, assignment), workspace.points(student_id, assignment)
+        late = workspace.lateness(student_id, submission)
         on_graded(submission)
     except CourseError as error:
         return ungraded_result(submission.student, assignment.id, max_points, str(error))
     except Exception as error:
+        if problem := storage_problem(error, Path(workspace.course.root)):
+            raise StorageError(problem) from error
         why = f"The grader failed on this notebook ({type(error).__name__}), not its author: grade it again."
         return ungraded_result(submission.student, assignment.id, max_points, why)
-    return submission_result(submission.student, assignment.id, graded, points, max_points)
+    return submission_result(submission.student, assignment.id, graded, points, max_points, late)

@@ -34,6 +34,7 @@ REPORT_FIELDS = {
     "to_come": list,
     "answered": bool,
 }
+STAND_INS_FIELD = {"stand_ins": list}
 
 
 def read_report(data: Any) -> Report | None:
@@ -42,14 +43,17 @@ def read_report(data: Any) -> Report | None:
     What hidden cases must never tell (their inputs and values, and what was printed meanwhile) is left out,
     even if somebody put it in.
     """
+    fields = REPORT_FIELDS | (STAND_INS_FIELD if isinstance(data, dict) and "stand_ins" in data else {})
     if not (
-        _has_fields(data, REPORT_FIELDS)
+        _has_fields(data, fields)
         and len(data["cases"]) <= MAX_CASES
         and all(_has_fields(case, CASE_FIELDS) for case in data["cases"])
     ):
         return None
     if not all(
-        len(data[key]) <= MAX_CASES and all(_is_text(item) for item in data[key]) for key in ("notes", "to_come")
+        len(data[key]) <= MAX_CASES and all(_is_text(item) for item in data[key])
+        for key in ("notes", "to_come", "stand_ins")
+        if key in data
     ):
         return None
     if not 0 <= data["points"] <= data["max_points"] <= MAX_POINTS:  # so it is no NaN either

@@ -4,7 +4,7 @@ Nothing here loads torch: whoever only reads reports (progress, the welcome page
 """
 
 from lmcourse.report.cell import CHECK_PREFIX, check_id
-from lmcourse.report.data import REPORT_MIME, CaseResult
+from lmcourse.report.data import REPORT_MIME, CaseResult, stand_in_sentence
 from lmcourse.report.report import Report
 
-__all__ = ["CHECK_PREFIX", "REPORT_MIME", "CaseResult", "Report", "check_id"]
+__all__ = ["CHECK_PREFIX", "REPORT_MIME", "CaseResult", "Report", "check_id", "stand_in_sentence"]

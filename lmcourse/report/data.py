@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -34,6 +34,7 @@ class ReportData:
         notes: what the code printed or warned of.
         to_come: categories of hidden cases that are judged only when the notebook is graded.
         answered: False while the cell is as it was handed out.
+        stand_ins: the earlier exercises for which the course's own answers stood in while this one was judged.
     """
 
     exercise: str
@@ -45,6 +46,7 @@ class ReportData:
     notes: tuple[str, ...] = ()
     to_come: tuple[str, ...] = ()
     answered: bool = True
+    stand_ins: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -76,10 +78,16 @@ class ReportData:
         kinds = ", ".join(self.to_come)
         return f"Hidden checks ({kinds}) run when this notebook is graded."
 
+    @property
+    def remarks(self) -> list[str]:
+        """The lines below the diagnosis: whose answers stood in, and what the code printed."""
+        return [*filter(None, [stand_in_sentence(self.stand_ins)]), *self.notes]
+
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data; `from_json` reads it back."""
+        """The report as plain data, with `stand_ins` only where there are some; `from_json` reads it back."""
         data = asdict(self)
-        return data | {name: list(data[name]) for name in ("cases", "notes", "to_come")}
+        data |= {name: list(data[name]) for name in ("cases", "notes", "to_come", "stand_ins")}
+        return data if self.stand_ins else {name: part for name, part in data.items() if name != "stand_ins"}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -89,4 +97,11 @@ class ReportData:
             TypeError, KeyError: the data is something else.
         """
         cases = tuple(CaseResult(**case) for case in data["cases"])
-        return cls(**{**data, "cases": cases, "notes": tuple(data["notes"]), "to_come": tuple(data["to_come"])})
+        lists = {name: tuple(data[name]) for name in ("notes", "to_come", "stand_ins") if name in data}
+        return cls(**{**data, **lists, "cases": cases})
+
+
+def stand_in_sentence(names: Sequence[str]) -> str:
+    """What is said of an answer that was judged with the course's answers to earlier exercises; nothing without any."""
+    listed = " and ".join(f"`{name}`" for name in names)
+    return f"Judged with the course's own {listed} in place of yours." if names else ""

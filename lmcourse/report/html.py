@@ -69,7 +69,7 @@ def _diagnosis(report: ReportData) -> str:
 
 
 def _small_print(report: ReportData) -> str:
-    lines = [*report.notes, *([report.closing] if report.closing else [])]
+    lines = [*report.remarks, *([report.closing] if report.closing else [])]
     return "".join(f'<div style="color: {FAINT}; font-size: 0.92em;">{with_code(line)}</div>' for line in lines)
 
 

@@ -32,7 +32,7 @@ class Report(ReportData):
             ]
         if self.diagnosis:
             lines.append(f"→ {self.diagnosis}")
-        lines += [f"· {note}" for note in self.notes]
+        lines += [f"· {remark}" for remark in self.remarks]
         if self.closing:
             lines.append(self.closing)
         return "\n".join(lines)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 08 · Attention
 #
-# **120 min · 10 exercises · 27 points**
+# **120 min · 12 exercises · 31 points**
 #
 # *Susan thanked Tom because he helped.* You know at once who "he" is. A network that reads one word at a time, each on
 # its own, cannot know: the answer stands three words back. Attention is the layer that goes and looks.
@@ -20,6 +20,9 @@
 # `hint("name_of_the_exercise")` gives a nudge; run it again for the next one.
 
 # %%
+import math
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from einops import einsum, rearrange, repeat
@@ -154,6 +157,16 @@ for d in (16, 64, 256, 1024):
 # Now for all tokens at once: $s$ queries are the rows of $Q$, $t$ keys the rows of $K$, and their $t$ values the rows
 # of $V$.
 #
+# Here is the head from above once more, undivided. Switch the division on and off: what does it do to the weights, and
+# where does the star go? (With two features $\sqrt d$ is only 1.4;
+# real heads have 64 or 128, and it is 8 or 11.)
+
+# %%
+figures.AttentionPlayground(divide=False)
+
+# %% [markdown]
+# In a formula:
+#
 # $$\underbrace{A}_{s \times t} = \text{softmax}\Big(\frac{Q K^\top}{\sqrt d}\Big), \qquad
 # \underbrace{O}_{s \times d} = \underbrace{A}_{s \times t}\ \underbrace{V}_{t \times d}$$
 #
@@ -219,6 +232,13 @@ predict("leaky_mask")
 # One more thing to get right. Soon there will be fewer queries than keys: only the newest $s$ of $t$ tokens ask, and
 # they may look at all $t$. Then query $i$ stands at position $t - s + i$, not at $i$.
 #
+# First see what a mask does. Here no query prefers anybody, and the future is hidden. Read the rows of the left picture:
+# which weights does each have, and why? Which token gets its own value only, whatever you do? Then switch the mask off.
+
+# %%
+figures.AttentionPlayground("nobody asks", "Tom", hide_future=True)
+
+# %% [markdown]
 # > **Spot the slip.** Notes on causal attention define, for a query $s$ and a key $s'$, the mask as "$m = 0$ if
 # > $s \le s'$, $-\infty$ if $s > s'$". Write it down for three tokens. Who sees whom?
 #
@@ -446,9 +466,6 @@ predict("what_is_kept")
 #
 # $$o_t = \text{softmax}\Big(\frac{q_t\,[k_1 \dots k_t]^\top}{\sqrt d}\Big)\,[v_1 \dots v_t]$$
 #
-# (Notes that keep "keys, queries and values" keep a third too much: a query is asked once and never again. And KV
-# stands for key and value, not for "key-vector".)
-#
 # Reading the prompt is the **prefill**: many new tokens at once, nothing in the cache yet. Writing is **decoding**: one
 # new token, everything else in the cache. Between the two there is a third case, a chunk of new tokens after an old
 # text, when a user answers in a chat for instance. Its queries must see all of the cache, and of the new tokens only
@@ -507,9 +524,7 @@ predict("sharing_saves")
 
 # %% [markdown]
 # Who shares with whom? Neighbours. With six query heads and two key heads, heads 0, 1, 2 use the first and 3, 4, 5 the
-# second. (One set of notes has "the first 3 heads" and "heads 3–6", which gives head 3 two keys. Another explains that
-# "GQA does not hurt, but multi-head attention hurts"; it means multi-*query*.) The simplest way is to give every query
-# head a copy of its key head:
+# second. The simplest way is to give every query head a copy of its key head:
 #
 # | | query head 0 | 1 | 2 | 3 | 4 | 5 |
 # | --- | --- | --- | --- | --- | --- | --- |
@@ -605,24 +620,45 @@ for h in (8, 32, 128):
 # cache, $2 \cdot b\,t \cdot g \cdot d_\text{head}$ numbers, for a single query per text. A larger batch shares the
 # weights among more texts. It does not share the cache: each text has its own.
 #
-# To write $n$ tokens with a cache takes $bnd^2$ operations, up to constants. What moves? The weights, $d^2$, are read $n$
-# times. The cache of $b$ texts holds $b \cdot n \cdot d$ numbers at the end, and it is read $n$ times as well: together
-# $b\,n^2 d + n d^2$ numbers. What if the cache is forgotten?
+# To write $n$ tokens with a cache takes $bnd^2$ operations, up to constants.
+#
+# > **Spot the slip.** Lecture notes count what moves meanwhile: "$b^2 d + n d^2$" numbers. The second part is right: the
+# > $d^2$ weights are read once for each of the $n$ tokens. The first is meant to be the cache. How many numbers does the
+# > cache of $b$ texts hold at the end, and how often is it read?
+#
+# ### Exercise 7 · What the cache moves  (1 point · 5 min · ●●)
+#
+# Put the first part right, without constants either. How many operations are there for each number that moves, for
+# $b = 32$ texts of $n = 2048$ tokens at a width of $d = 4096$? (Four digits after the point will do.)
+
+# %% exercise="decoding_intensity"
+decoding_intensity = None  # a number in place of None
+### BEGIN SOLUTION
+_b, _n, _d = 32, 2048, 4096
+decoding_intensity = _b * _n * _d**2 / (_n * (_b * _n * _d) + _n * _d**2)
+### END SOLUTION
+
+# %% check="decoding_intensity"
+check(decoding_intensity=decoding_intensity)
+### BEGIN HIDDEN TESTS
+check(decoding_intensity=decoding_intensity, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Each of the $n$ tokens reads all that is there of $b \cdot n \cdot d$ numbers: $b\,n^2 d + n d^2$ together. With the
+# weights alone the intensity would be 32, the batch size. Divide above and below by $b\,n\,d^2$, and it is
+# $(n/d + 1/b)^{-1}$: with long texts the first term wins, and no batch size helps. Sharing keys divides exactly that term
+# by $h/g$, the only one that hurts:
 
 # %%
 b, n, d, h = 32, 2048, 4096, 32
-print(f"weights alone, {b * n * d**2 / (n * d**2):.1f}; with the cache {b * n * d**2 / (b * n**2 * d + n * d**2):.2f}")
 for name, g in (("MHA", 32), ("GQA", 8), ("MQA", 1)):
-    print(f"{name}: {g:2} key heads, {1 / (1 / d + n * g / (d * h) + 1 / b):5.2f}")
+    print(f"{name}: {g:2} key heads, {1 / (n * g / (d * h) + 1 / b):5.2f}")
 
 # %% [markdown]
-# Without the cache the intensity would be 32, the batch size; the truth is 1.88. Simplified, the intensity of decoding
-# is $(n/d + 1/b)^{-1}$: with long texts the first term wins, and no batch size helps. Sharing keys divides exactly that
-# term by $h/g$, the only one that hurts.
-#
 # Now count it all, exactly.
 #
-# ### Exercise 7 · FLOPs and bytes  (3 points · 12 min · ●●●)
+# ### Exercise 8 · FLOPs and bytes  (3 points · 12 min · ●●●)
 #
 # One attention layer, in bf16 (two bytes a number). Each of `batch` texts has `context` tokens, of which the last `new`
 # are new. (Training: `new == context`. Decoding: `new == 1`.) Return two whole numbers, by your own count and not by
@@ -685,7 +721,7 @@ explore(figures.attention_roofline, batch=Log(1, 256), context=Log(256, 32768), 
 # Most of what a word needs is close by. A **sliding window** lets each token see itself and the $W - 1$ before it: $nW$
 # pairs instead of $n^2$, and a cache that never holds more than $W$ tokens.
 #
-# ### Exercise 8 · A sliding window  (2 points · 4 min · ●)
+# ### Exercise 9 · A sliding window  (2 points · 4 min · ●)
 #
 # As `causal_mask`, with a window: each query sees the `window` latest keys up to and including itself. Raise
 # `ValueError` for a window below 1.
@@ -713,7 +749,7 @@ check(sliding_window_mask, hidden=True)
 # have about $\sqrt n$ keys, and every token reaches every earlier one in two hops: one to the right column, one within
 # the window.
 #
-# ### Exercise 9 · A strided mask  (2 points · 5 min · ●●)
+# ### Exercise 10 · A strided mask  (2 points · 5 min · ●●)
 #
 # Return the causal `length` × `length` mask in which a query sees a key if their distance is less than `stride`, or a
 # multiple of it.
@@ -765,7 +801,7 @@ predict("window_reach")
 # entry of the product $M_2 M_1$ counts the ways from a token of the upper layer over the middle to one of the input.
 # Where it is not zero, there is a way.
 #
-# ### Exercise 10 · The receptive field  (3 points · 8 min · ●●)
+# ### Exercise 11 · The receptive field  (3 points · 8 min · ●●)
 #
 # `masks` holds one mask per layer, the bottom layer first; row $i$ tells what token $i$ sees in that layer (always
 # itself, too). Return, for each token, how many input tokens its output depends on, as integers.
@@ -817,30 +853,74 @@ explore(figures.cache_against_context, batch=Log(1, 64))
 #
 # Take the keys in blocks, and carry three things along for each query: the largest score so far, $m$; the sum of
 # $e^{\text{score} - m}$, the softmax's denominator; and the sum of the values, each times its $e^{\text{score} - m}$.
-# When a block brings a larger score, shrink both sums by $e^{m_\text{old} - m_\text{new}}$ and go on. In the end,
-# divide. This is the *online softmax* (Milakov & Gimelshein, 2018):
+# After the last block, divide the third by the second. This is the *online softmax* (Milakov & Gimelshein, 2018).
+#
+# By hand, with one query, values that are numbers, and two blocks. The first has scores 0 and 1 and values 10 and 20,
+# the second a score of 3 with a value of 40:
+#
+# | | $m$ | denominator | sum of the values |
+# | --- | --- | --- | --- |
+# | at the start | −∞ | 0 | 0 |
+# | after the first block | 1 | $e^{-1} + e^0 = 1.368$ | $10\,e^{-1} + 20\,e^0 = 23.68$ |
+# | after the second | 3 | 1.185 | 43.20 |
+#
+# Divided, $43.20 / 1.185 = 36.46$, which is what a softmax over 0, 1 and 3 gives. How did 1.368 become 1.185?
+#
+# ### Exercise 12 · A block of keys  (3 points · 12 min · ●●●)
+#
+# `scores` holds the scores of $s$ queries for the $t$ keys of the next block, scaled already, and `v` their values. `top`,
+# `total` and `numerator` are the three things from the blocks before, a row for each query. Return them as they are
+# after this block, in the same order, shapes and dtype; leave what came in as it is. Scores of hidden keys are $-\infty$.
+# A query that has seen no key at all has a `top` of $-\infty$ and zeros, and may have to wait for longer than a block.
+
+# %% exercise="block_update"
+def block_update(
+    top: Float[Tensor, "s 1"],
+    total: Float[Tensor, "s 1"],
+    numerator: Float[Tensor, "s dv"],
+    scores: Float[Tensor, "s t"],
+    v: Float[Tensor, "t dv"],
+) -> tuple[Float[Tensor, "s 1"], Float[Tensor, "s 1"], Float[Tensor, "s dv"]]:
+    """The largest score, the denominator and the sum of the values, with one more block of keys."""
+    ### BEGIN SOLUTION
+    new_top = top.maximum(scores.amax(dim=1, keepdim=True))
+    base = new_top.masked_fill(new_top == -torch.inf, 0.0)
+    raised, shrink = (scores - base).exp(), (top - base).exp()
+    return new_top, total * shrink + raised.sum(dim=1, keepdim=True), numerator * shrink + raised @ v
+    ### END SOLUTION
+
+
+# %% check="block_update"
+check(block_update)
+### BEGIN HIDDEN TESTS
+check(block_update, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# When a larger score comes, both sums shrink by $e^{m_\text{old} - m_\text{new}}$: $1.368\,e^{-2} + e^0 = 1.185$. Nothing
+# is approximated; 1,000 keys at once or one at a time give the same average. Here your update runs a causal layer
+# block by block (ours does, while yours is missing), and no more than `block` scores of a query are ever there at once:
 
 
 # %%
-def streamed_attention(q: Tensor, k: Tensor, v: Tensor, block: int) -> Tensor:
-    """Attention that holds no more than `block` scores of a query at a time."""
-    top, total, numerator = torch.full((len(q), 1), -torch.inf), torch.zeros(len(q), 1), torch.zeros(len(q), v.shape[1])
-    for k_part, v_part in zip(k.split(block), v.split(block), strict=True):
-        scores = q @ k_part.T / q.shape[-1] ** 0.5
-        new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
-        raised, shrink = (scores - new_top).exp(), (top - new_top).exp()
-        total = total * shrink + raised.sum(dim=-1, keepdim=True)
-        numerator = numerator * shrink + raised @ v_part
-        top = new_top
-    return numerator / total
+def streamed_attention(q: Tensor, k: Tensor, v: Tensor, block: int, update: Callable[..., tuple[Tensor, ...]]) -> Tensor:
+    """Causal attention that holds no more than `block` scores of a query at a time."""
+    state = torch.full((len(q), 1), -torch.inf), torch.zeros(len(q), 1), torch.zeros(len(q), v.shape[1])
+    position = torch.arange(len(q))[:, None]
+    for keys in torch.arange(len(k)).split(block):
+        scores = (q @ k[keys].T / q.shape[-1] ** 0.5).masked_fill(keys > position, -torch.inf)
+        state = update(*state, scores, v[keys])
+    return state[2] / state[1]
 
 
 torch.manual_seed(0)
-q, k, v = torch.randn(3, 1000, 64)
-expected = F.scaled_dot_product_attention(q[None], k[None], v[None])[0]
-for block in (1, 64, 1000):
-    close = torch.allclose(streamed_attention(q, k, v, block), expected, atol=1e-5)
-    print(f"{block:4} keys at a time: equal to PyTorch's attention: {close}")
+q, k, v = torch.randn(3, 300, 64)
+expected = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+update, whose = figures.block_update_or_ours(block_update)
+print(f"with {whose}:")
+for block in (1, 64, 300):
+    close = torch.allclose(streamed_attention(q, k, v, block, update), expected, atol=1e-5)
+    print(f"{block:3} keys at a time: equal to PyTorch's attention: {close}")
 
 # %% [markdown]
 # **FlashAttention** (Dao et al., 2022) does this inside one GPU kernel, with blocks small enough for the chip's own
@@ -873,12 +953,16 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 # %% [markdown]
 # ### Slips
 #
-# Sentences from lectures and notes on the costs of attention, as spoken or printed. Each is wrong; by now you can say why.
+# Sentences from lectures and notes on attention, as spoken or printed. Each is wrong; by now you can say why.
 #
+# > - A cache keeps "keys, queries and values". (A query is asked once and never again: a third too much. And KV stands
+# >   for key and value, not for "key-vector".)
+# > - With six query heads and two key heads, "the first 3 heads" share one and "heads 3–6" the other. (Head 3 would have
+# >   two keys.)
+# > - "GQA does not hurt, but multi-head attention hurts." (Multi-*query* attention is meant.)
 # > - Arithmetic intensity is "memory accesses and arithmetic". (It is arithmetic *over* accesses.)
 # > - The intensity of training is about $(1/k + 1/bn)^{-1}$ with $k = d/h$, so a large number of heads is good for it.
 # >   ($k$ is the *width* of a head. More heads make it smaller.)
-# > - Writing $n$ tokens with a cache moves "$b^2 d + n d^2$" numbers. (The cache is read $n$ times: $b\,n^2 d + n d^2$.)
 # > - "MQA does not change the complexity." (It changes the only term that hurts.)
 
 # %% [markdown]
@@ -953,4 +1037,8 @@ assert [layer.attention.pattern.kind for layer in scout[:4]] == ["chunk"] * 3 + 
 assert scout[0].attention.pattern.size == 8192
 decoding = [layer_cost(32, 1, 2048, 32, g).seconds(find_accelerator("h100-sxm")) for g in (32, 8)]
 assert 0.25 < decoding[1] / decoding[0] < 0.34
+assert 32 * 2048 * 4096**2 / (2048 * 4096**2) == 32
+assert [round(math.exp(-1) + 1, 3), round(10 * math.exp(-1) + 20, 2)] == [1.368, 23.68]
+assert [round(x, 3) for x in (math.exp(-3) + math.exp(-2) + 1, 1.368 * math.exp(-2) + 1)] == [1.185, 1.185]
+assert round(10 * math.exp(-3) + 20 * math.exp(-2) + 40, 2) == 43.20 and round(43.2046 / 1.18512, 2) == 36.46
 assert round(layer_cost(256, 1, 2048, 32, 32).intensity) == 5

@@ -51,7 +51,26 @@ def handed_in(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
             place = folder / f"variant-{number}" / chapter.id
             place.mkdir(parents=True)
             nbformat.write(varied, place / files.solution.name)
+        if used_by_others(chapter):
+            place = folder / "gaps" / chapter.id
+            place.mkdir(parents=True)
+            nbformat.write(with_gaps(chapter, files), place / files.solution.name)
     return folder
+
+
+def used_by_others(chapter: Chapter) -> set[str]:
+    """The exercises whose answers later ones of the notebook call."""
+    return {name for exercise in exercises_of(chapter) for name in exercise.uses}
+
+
+def with_gaps(chapter: Chapter, files: ChapterFiles) -> NotebookNode:
+    """The solved notebook with every exercise untouched that others use."""
+    notebook, released = (nbformat.read(path, as_version=4) for path in (files.solution, files.release))
+    stubs = {cell["id"]: cell.source for cell in released.cells}
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") in used_by_others(chapter):
+            cell.source = stubs[cell["id"]]
+    return notebook
 
 
 def variant_notebooks(chapter: Chapter, solution: Path) -> Iterator[NotebookNode]:
@@ -112,6 +131,15 @@ def test_nbgrader_grades_the_solved_and_the_untouched_notebook(chapter: Chapter,
     for untouched in results["untouched", chapter.id]:
         assert untouched["exercises"] == {exercise.name: 0 for exercise in exercises_of(chapter)}
         assert (untouched["score"], untouched["evidence"]) == (0, [])
+
+
+@pytest.mark.parametrize("chapter", [each for each in WRITTEN if used_by_others(each)], ids=lambda chapter: chapter.id)
+def test_a_gap_costs_no_later_answer(chapter: Chapter, results: Results) -> None:
+    gaps = used_by_others(chapter)
+    points = {exercise.name: 0 if exercise.name in gaps else exercise.points for exercise in exercises_of(chapter)}
+    for result in results["gaps", chapter.id]:
+        assert (result["exercises"], result["evidence"]) == (points, []), result["reason"]
+        assert "judged with the course's own" in result["reason"]
 
 
 @pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)

@@ -8,10 +8,12 @@ import pytest
 
 from lmcourse.course import Chapter
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import global_names
 from lmcourse.exercises.registry import all_exercises, exercises_of
 from lmcourse.exercises.values import same, to_plain
+from lmcourse.grading.examination.code_cells import compile_cell
 from lmcourse.report import check_id
-from tests.course.chapters import WRITTEN
+from tests.course.chapters import WRITTEN, source
 
 EXERCISES = [pytest.param(exercise, id=name) for name, exercise in all_exercises().items()]
 CODE = [pytest.param(exercise, id=name) for name, exercise in all_exercises().items() if not exercise.value]
@@ -49,6 +51,22 @@ def test_an_exercise_knows_mistakes_and_gives_hints(exercise: Exercise) -> None:
     assert max(names.values()) == 1, names
 
 
+@EACH
+def test_what_printed_answers_call_of_earlier_ones_is_declared(chapter: Chapter) -> None:
+    """So that a blank one does not cost the points of those after it (`Exercise.uses`)."""
+    exercises = {exercise.name: exercise for exercise in exercises_of(chapter)}
+    earlier: list[str] = []
+    for cell in source(chapter).cells:
+        if name := cell.options.get("exercise"):
+            exercise = exercises[name]
+            called = {*global_names(compile_cell(cell.text))} & {*earlier}
+            assert called <= {*exercise.uses} <= {*earlier}
+            assert not any(exercises[used].value for used in exercise.uses)
+            assert all(case.script is None for used in exercise.uses for case in exercises[used].cases)
+            earlier.append(name)
+    assert earlier == [*exercises]
+
+
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_its_name_can_be_the_id_of_a_cell(exercise: Exercise) -> None:
     assert exercise.name.isidentifier()
@@ -79,4 +97,4 @@ def test_code_is_judged_by_hidden_cases_that_the_graders_seed_chooses(exercise: 
 @pytest.mark.parametrize("exercise", CODE)
 def test_categories_do_not_depend_on_the_seed(exercise: Exercise) -> None:
     """The public report announces them."""
-    assert {case.name for case in exercise.hidden(7)} == set(exercise.categories())
+    assert {case.name for case in exercise.hidden(7)} == set(exercise.categories)

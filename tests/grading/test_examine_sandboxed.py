@@ -12,6 +12,7 @@ from lmcourse.grading.fork_server import ForkServer
 from tests.exercises.toy import answering, doubling
 from tests.grading.examining import reports_of
 from tests.grading.sandboxed import needs_bubblewrap
+from tests.grading.test_stand_ins import quadrupling
 
 pytestmark = needs_bubblewrap
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,3 +42,18 @@ def test_nothing_is_left_behind(server: ForkServer, tmp_path: Path) -> None:
     spoil = f"open({str(tmp_path / 'mark')!r}, 'w').write('was here')"
     reports_of([spoil, "answer = 42"], [answering()], seed=1, launcher=server)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_stands_in_for_an_answer_holds_no_reference(server: ForkServer) -> None:
+    """Only a name and a connection are in that process: a search of all its functions does not find the course's."""
+    marked = doubling(reference=lambda x, marker="the course's own": 2 * x)
+    looks = (
+        "import gc\ndef quadruple(x):\n"
+        "    functions = [o for o in gc.get_objects() if type(o).__name__ == 'function']\n"
+        "    assert not any(f.__defaults__ == (\"the course's\" + ' own',) for f in functions)\n"
+        "    assert set(vars(double)) == {'__name__', '__qualname__', '__module__', '_channel'}\n"
+        "    return double(double(x))"
+    )
+    stub = "def double(x):\n    raise NotImplementedError"
+    reports = reports_of([stub, looks], [marked, quadrupling()], launcher=server)
+    assert (reports["double"].points, reports["quadruple"].points) == (0, 2)

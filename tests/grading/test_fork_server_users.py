@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import lmcourse
 from lmcourse.grading.fork_server import fork_server
-from lmcourse.grading.sandbox import filesystem
 from lmcourse.grading.sandbox.sandbox import USER_IDS
+from tests.grading.ordinary_user import NOBODY, ROOT, as_ordinary_user
 from tests.grading.sandboxed import needs_bubblewrap
 from tests.grading.test_sandbox_kernel import REFUSED
-
-ROOT = Path(lmcourse.__file__).parents[1]
-NOBODY = "65534"
 
 
 def test_no_two_processes_are_one_user(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,18 +31,6 @@ def test_no_two_processes_are_one_user(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_ordinary_user_cannot_become_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert fork_server.reserve_user_id()[0] is None
-
-
-def readable_mounts() -> Iterator[str]:
-    """bubblewrap's arguments that let everybody see Python and the tests, wherever they lie."""
-    places = [*filesystem.python_folders(), ROOT]
-    closed = {above for place in places for above in place.parents if not above.stat().st_mode & 0o001}
-    for folder in sorted(closed):
-        yield from ("--perms", "0755", "--tmpfs", str(folder))
-    for place in (place for place in places if closed & {*place.parents}):
-        for folder in reversed(place.parents):
-            yield from ("--perms", "0755", "--dir", str(folder))
-        yield from ("--ro-bind", str(place), str(place))
 
 
 GRADER = r"""
@@ -72,11 +53,13 @@ with ForkServer() as server:
 @needs_bubblewrap
 @pytest.mark.skipif(os.geteuid() != 0, reason="the other tests ran as an ordinary user")
 def test_an_ordinary_user_gets_the_same_isolation() -> None:
-    bwrap, setpriv = (str(shutil.which(name)) for name in ("bwrap", "setpriv"))
-    become = [setpriv, "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--inh-caps=-all", "--ambient-caps=-all"]
-    command = [bwrap, "--dev-bind", "/", "/", *readable_mounts(), "--cap-add", "ALL", "--", *become]
     done = subprocess.run(
-        [*command, sys.executable, "-c", GRADER], capture_output=True, text=True, cwd=ROOT, timeout=120, check=False
+        as_ordinary_user([sys.executable, "-c", GRADER]),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+        check=False,
     )
     assert done.stdout.splitlines() == [
         f"{NOBODY} ['1', '2'] []",

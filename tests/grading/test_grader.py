@@ -164,7 +164,7 @@ def test_a_wrong_path_is_told_in_one_line(tmp_path: Path) -> None:
     ("does", "packages"),
     [
         ("import lmcourse.grading.examination.child", {"nbgrader", "nbformat", "nbconvert"}),
-        ("import lmcourse.grading.record as writer; writer.nbgrader_configuration(writer.Path())", {"torch"}),
+        ("import lmcourse.grading.config as writer; writer.nbgrader_configuration(writer.Path())", {"torch"}),
     ],
     ids=["of a notebook", "that writes marks"],
 )

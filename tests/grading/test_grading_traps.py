@@ -21,6 +21,9 @@ FULL = dict.fromkeys(EXERCISES, 2.0)
 NOTHING = dict.fromkeys(EXERCISES, 0.0)
 
 SHADOW = "STOLEN = 2"
+NO_NAME = "=<b>bob"
+"""No plain name for a folder."""
+
 SCRIPT = "<script>alert('owned')</script>"
 ATTACK = "onerror=alert(1)"
 
@@ -215,6 +218,7 @@ def hand_in(course: Course, release: nbformat.NotebookNode) -> None:
     course.submit("other", new_notebook(cells=[new_code_cell("1 + 1")]))
     course.submit("misnamed", new().nb, name="my tiny.ipynb")
     (course.root / "submitted" / "nothing" / "01-tiny").mkdir(parents=True)
+    course.submit(NO_NAME, new().nb)
 
     course.submit("scripts", with_scripts(new()).nb)
 
@@ -295,8 +299,10 @@ def test_one_broken_submission_never_stops_the_others(graded: Class) -> None:
     # nbgrader itself never looks into a folder without a notebook; `lmcourse grade` does.
     assert handed_in - graded.scores.keys() == {"nothing"}
     unclear = [name for name, marks in graded.scores.items() if None in marks.values()]
-    assert unclear == ["misnamed"]  # left to a human, and so told
+    assert sorted(unclear) == sorted(["misnamed", NO_NAME])  # left to a human, and so told
     assert "processing assignment '01-tiny' for student 'misnamed'" in graded.commands["autograde"].stderr
+    assert f"The name of the folder {NO_NAME} is no plain name: rename it" in graded.commands["autograde"].stderr
+    assert not graded.course.graded(NO_NAME).exists()
 
 
 @pytest.mark.parametrize("student", ["odd_numbers", "odd_objects", "odd_sizes"])

@@ -12,9 +12,10 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import CsvExportPlugin
 
+from lmcourse.grading.config import nbgrader_configuration
 from lmcourse.grading.environment import SEED, run_seed
 from lmcourse.grading.grader import GradingOptions, grade
-from lmcourse.grading.record import nbgrader_configuration, record
+from lmcourse.grading.record import record
 from tests.grading.postgres import Server, find_programs, running_server
 from tests.grading.real_course import RealCourse
 from tests.grading.sandboxed import needs_bubblewrap

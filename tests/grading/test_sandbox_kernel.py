@@ -18,11 +18,11 @@ import pytest
 
 from lmcourse.grading.sandbox import Sandbox, filesystem
 from lmcourse.grading.sandbox import sandbox as sandbox_module
-from lmcourse.grading.sandbox.seccomp import CLONE, CLONE3, DENIED_SYSCALLS, SOCKET, syscall_filter
+from lmcourse.grading.sandbox.seccomp import CLONE, CLONE3, DENIED_SYSCALLS, FCNTL, FLOCK, SOCKET, syscall_filter
 from tests.grading.sandboxed import SMALL, got, inside, needs_bubblewrap, python
 
 HEADERS = ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm-generic/unistd.h")
-NAMED = DENIED_SYSCALLS | {"clone": CLONE, "clone3": CLONE3, "socket": SOCKET}
+NAMED = DENIED_SYSCALLS | {"clone": CLONE, "clone3": CLONE3, "socket": SOCKET, "flock": FLOCK, "fcntl": FCNTL}
 REFUSED = str(errno.EPERM)
 
 

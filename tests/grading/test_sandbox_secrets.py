@@ -136,6 +136,17 @@ def test_a_link_is_no_data_file(school: Path) -> None:
         Sandbox(data=(school / "link",)).command(python(""))
 
 
+def test_a_private_folder_is_covered_where_programs_lie_and_only_there(tmp_path: Path) -> None:
+    (tmp_path / "lib" / "exchange").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    shown = [tmp_path / "lib", tmp_path / "lib" / "exchange" / "missing"]
+    private = [tmp_path / "lib" / "exchange", tmp_path / "elsewhere", tmp_path, tmp_path / "missing"]
+    covered = [word for word in filesystem.private_mounts(private, shown) if word.startswith("/")]
+    assert covered == [str(tmp_path / "lib" / "exchange")] * 2
+    with pytest.raises(CourseError, match="No submission may see"):
+        list(filesystem.private_mounts([tmp_path / "lib"], shown))
+
+
 def connecting(family: str, kind: str, address: object) -> str:
     return f"""
     def reach():

@@ -28,12 +28,14 @@ class ExaminationSettings:
         seed: of the hidden cases.
         cell_seconds: for one cell.
         total_seconds: for a whole notebook.
+        private: folders that no notebook may see (`config.private_folders`).
     """
 
     isolation: Isolation
     seed: int
     cell_seconds: float = 120.0
     total_seconds: float = 900.0
+    private: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class ExaminationJob:
             data["assignment"],
             tuple(data["cells"]),
             dict(data["answer_cells"]),
-            ExaminationSettings(**data["settings"]),
+            ExaminationSettings(**(data["settings"] | {"private": tuple(data["settings"]["private"])})),
             tuple(data["data"]),
             tuple(data["modules"]),
             tuple(data["provided_cells"]),
@@ -126,7 +128,8 @@ def data_files_of(source: Path) -> tuple[str, ...]:
 
 @cache
 def imported_modules(source: Path) -> tuple[str, ...]:
-    """The modules that the course's own notebook imports."""
+    """The modules that the course's own notebook imports, and what it imports from this package: the names may be
+    modules."""
     found: dict[str, None] = {}
     for text in provided_cells_of(source):
         for node in ast.walk(_parsed(text)):
@@ -134,6 +137,8 @@ def imported_modules(source: Path) -> tuple[str, ...]:
                 found |= dict.fromkeys(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
                 found[node.module] = None
+                if node.module.partition(".")[0] == PACKAGE.name:
+                    found |= dict.fromkeys(f"{node.module}.{alias.name}" for alias in node.names)
     return tuple(found)
 
 

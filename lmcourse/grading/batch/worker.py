@@ -63,7 +63,7 @@ class Examiner:
 
     def _launcher(self, job: ExaminationJob) -> Launcher:
         """What starts the notebooks of this assignment. One after the other: an older fork server is closed."""
-        key = (job.settings.isolation, job.data, job.modules)
+        key = (job.settings.isolation, job.settings.private, job.data, job.modules)
         if key not in self._launchers:
             self._open.close()
             self._launchers = {key: self._new_launcher(job)}
@@ -75,7 +75,8 @@ class Examiner:
             return PlainLauncher(data)
         from lmcourse.grading.fork_server import ForkServer  # for Linux only
 
-        return self._open.enter_context(ForkServer(Sandbox(data=data), job.modules))
+        private = tuple(Path(name) for name in job.settings.private)
+        return self._open.enter_context(ForkServer(Sandbox(data=data, private=private), job.modules))
 
 
 def serve(lines: TextIO, answer: Callable[[str], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 
 from lmcourse.exercises.cases import Case
@@ -17,10 +18,18 @@ from lmcourse.grading.examination.code_cells import cells_of, why_not_python
 from lmcourse.grading.examination.expectations import expectations
 from lmcourse.grading.examination.graded_text import in_our_words, without_results
 from lmcourse.grading.examination.launchers import Launcher
-from lmcourse.grading.examination.missing_answers import found_elsewhere, is_missing, redefined, why_missing
+from lmcourse.grading.examination.missing_answers import (
+    explain_unanswered,
+    found_elsewhere,
+    is_missing,
+    redefined,
+    undefined_helper,
+    why_missing,
+)
 from lmcourse.grading.examination.notebook_process import LostError, NotebookProcess, Timeouts
 from lmcourse.grading.examination.skipped_cells import display_names, only_displays, unneeded_cells
 from lmcourse.grading.examination.source_rules import NotebookSource
+from lmcourse.grading.examination.stand_ins import StandIns, stand_ins_for
 from lmcourse.grading.examination.suspicious_code import suspicious_code
 from lmcourse.grading.examination_result import CellRun, Evidence, ExaminationResult, distinct_evidence
 from lmcourse.report import Report
@@ -57,6 +66,7 @@ def examine(
     examination = _Examination(sources, answer_cells, exercises, seed, launcher, timeouts or Timeouts(), provided_cells)
     try:
         reports = {exercise.name: examination.report(exercise) for exercise in exercises}
+        reports |= examination.reports_with_stand_ins(reports)
     finally:
         examination.close()
     evidence = distinct_evidence([*examination.evidence, *suspicious_code(examination.python_cells)])
@@ -75,15 +85,21 @@ class _Examination:
         launcher: Launcher,
         timeouts: Timeouts,
         provided_cells: Collection[str],
+        stand_ins: Collection[str] = (),
     ) -> None:
+        self.with_stand_ins = partial(
+            _Examination, sources, answer_cells, exercises, seed, launcher, timeouts, provided_cells
+        )
         self.sources = sources
         self.answer_cells = answer_cells
+        self.exercises = exercises
+        self.stand_ins = stand_ins
         self.seed = seed
         self.launcher = launcher
         self.timeouts = timeouts
         self.deadline = monotonic() + timeouts.total
         self.python_cells = self.cells = cells_of(sources)
-        self.source = NotebookSource(self.cells, answer_cells)
+        self.source = NotebookSource(self.cells, answer_cells, stand_ins)
         self.names = [exercise.name for exercise in exercises]
         display = display_names([cell.tree for cell in self.cells])
         self.skipped = {cell.number for cell in self.cells if only_displays(cell.tree, display)}
@@ -111,11 +127,11 @@ class _Examination:
         outcomes, lost = self._outcomes(exercise, [case for case, _ in expected.cases])
         outcomes = [in_our_words(outcome, exercise.rules) for outcome in outcomes]
         trials = [
-            Trial(case, hidden, outcome, expected.expected(case))
+            Trial(exercise, case, hidden, outcome, expected.expected(case))
             for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
         forbidden = self.source.forbidden(exercise.name, exercise.rules)
-        report = judge(exercise, trials, hidden=True, forbidden=forbidden, guess=expected.guess)
+        report = judge(exercise, trials, hidden=True, forbidden=forbidden, agrees=expected.agrees)
         report = without_results(report, trials, value=exercise.value)
         broken = bool(forbidden) or any(outcome.forbidden for outcome in outcomes)
         return self._with_reason(report, outcomes, lost, broken=broken)
@@ -134,7 +150,41 @@ class _Examination:
             return replace(report, diagnosis=twice)
         if missing:
             return replace(report, diagnosis=why_missing(name, self.sources, self.runs, self.cells, self.names))
+        if undefined := undefined_helper(name, outcomes, self.source, self.cells, self.runs):
+            return replace(report, diagnosis=undefined)
         return report
+
+    def reports_with_stand_ins(self, reports: Mapping[str, Report]) -> dict[str, Report]:
+        """Reports on the answers that an earlier one has spoilt, with the course's in its place. Raises CourseError.
+
+        Args:
+            reports: on all exercises. They are final but for those given here, and this examination is over.
+        """
+        final = dict(reports)
+        again = self
+        try:
+            for exercise in self.exercises:
+                if final[exercise.name].passed:
+                    continue
+                reached = self.source.reached(exercise.name)
+                names = stand_ins_for(exercise, final, self.exercises, reached)
+                if not names:
+                    final[exercise.name] = explain_unanswered(final[exercise.name], final, reached)
+                    continue
+                if again.stand_ins != names:
+                    again.close()
+                    self.evidence += again.evidence if again is not self else []
+                    again = self.with_stand_ins(names)
+                    again.deadline = self.deadline
+                report = again.report(exercise)
+                if again.process and report.points >= final[exercise.name].points:
+                    ordered = tuple(name for name in self.names if name in names)
+                    final[exercise.name] = replace(report, stand_ins=ordered)
+        finally:
+            if again is not self:
+                again.close()
+                self.evidence += again.evidence
+        return {name: report for name, report in final.items() if report is not reports[name]}
 
     def _outcomes(self, exercise: Exercise, cases: Sequence[Case]) -> tuple[list[Outcome], str]:
         """What came of each case, and the reason if the process was lost on the way.
@@ -164,7 +214,8 @@ class _Examination:
         while self.process is None:
             if monotonic() >= self.deadline:
                 raise self.timeouts.total_exceeded
-            process = NotebookProcess(self.launcher, self.timeouts, self.deadline)
+            stand_ins = StandIns([each for each in self.exercises if each.name in self.stand_ins])
+            process = NotebookProcess(self.launcher, self.timeouts, self.deadline, stand_ins)
             process.wait_until_ready()
             self.process = process
             self._run_cells(process)
@@ -184,6 +235,6 @@ class _Examination:
                 if monotonic() >= self.deadline:
                     raise
                 self.cells = self.cells[:index]
-                self.source = NotebookSource(self.cells, self.answer_cells)
+                self.source = NotebookSource(self.cells, self.answer_cells, self.stand_ins)
                 return
             self.runs[cell.number - 1] = CellRun(True, outcome.printed, str(outcome.failure or ""))

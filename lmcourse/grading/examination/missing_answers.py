@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.grading.examination.code_cells import Cell, Definition, bound_names, imported_names, module_level
+from lmcourse.grading.examination.source_rules import NotebookSource
 from lmcourse.grading.examination_result import CellRun
+from lmcourse.report import Report
 from lmcourse.text import one_line
 
 SIMILARITY_CUTOFF = 0.75
@@ -84,6 +87,48 @@ def redefined(name: str, own: int | None, cells: Sequence[Cell]) -> str:
         return ""
     number, line = others[-1]
     return f"Code cell {number} defines `{name}` anew (`{line}`), but what counts is its own cell, code cell {own}."
+
+
+def undefined_helper(
+    name: str, outcomes: Sequence[Outcome], source: NotebookSource, cells: Sequence[Cell], runs: Sequence[CellRun]
+) -> str:
+    """Which name an answer needs that nothing defines, in one line; nothing if its cases did not stumble over one.
+
+    Args:
+        name: of the exercise.
+        outcomes: of its cases.
+        source: of the notebook.
+        cells: of the notebook.
+        runs: what came of each code cell.
+    """
+    missed = {outcome.failure.message for outcome in outcomes if outcome.failed_with("NameError") and outcome.failure}
+    for helper, user in source.reached(name).items():
+        if f"name '{helper}' is not defined" not in missed:
+            continue
+        uses = f"`{name}` uses `{helper}`" if user == name else f"`{user}`, which `{name}` needs, uses `{helper}`"
+        failed = [cell.number for cell in cells if runs[cell.number - 1].failure and helper in _top_names([cell])]
+        if failed:
+            return f"{uses}, but code cell {failed[0]}, which is to define it, ended with an error."
+        if not source.defines(helper):
+            near = get_close_matches(helper, _top_names(cells)[:MAX_NAMES], n=1, cutoff=SIMILARITY_CUTOFF)
+            return f"{uses}, which no cell defines any more" + (f": is it `{near[0]}` now?" if near else ".")
+    return ""
+
+
+def explain_unanswered(report: Report, reports: Mapping[str, Report], reached: Collection[str]) -> Report:
+    """The report on an answer that looks untouched only because it calls another one that is.
+
+    Args:
+        report: on it.
+        reports: on all exercises.
+        reached: the names that the answer leads to.
+    """
+    untouched = [name for name, other in reports.items() if name in reached and not other.answered]
+    if report.answered or not untouched:
+        return report
+    return replace(
+        report, diagnosis=f"`{report.exercise}` uses `{untouched[0]}`, which is not answered.", answered=True
+    )
 
 
 def _other_definitions(name: str, own: int | None, cells: Sequence[Cell]) -> list[tuple[int, str]]:

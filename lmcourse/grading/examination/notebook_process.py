@@ -26,6 +26,7 @@ from lmcourse.grading.examination.messages import (
     outcome_from_plain,
     record_of,
 )
+from lmcourse.grading.examination.stand_ins import StandIns
 from lmcourse.grading.examination_result import Evidence, EvidenceKind
 
 Parsed = TypeVar("Parsed")
@@ -72,16 +73,21 @@ class NotebookProcess:
         launcher: starts the process, and kills it.
         timeouts: how long each step may take.
         deadline: when all has to be over, by `monotonic`.
+        stand_ins: the course's answers that its cells get to call.
 
     Raises:
         CourseError: at the beginning, if no process starts.
         LostError: from every method, if the process does not answer as it should; after that it is dead.
     """
 
-    def __init__(self, launcher: Launcher, timeouts: Timeouts, deadline: float) -> None:
+    def __init__(
+        self, launcher: Launcher, timeouts: Timeouts, deadline: float, stand_ins: StandIns | None = None
+    ) -> None:
         self.timeouts = timeouts
+        self.stand_ins = stand_ins or StandIns()
         self.deadline = deadline
         self._found: list[Evidence] = []
+        self._rules: tuple[str, ...] = ()
         here, there = socket.socketpair()
         self._channel = Channel(here)
         try:
@@ -97,7 +103,8 @@ class NotebookProcess:
             CourseError: the process does not answer; that is not the learner's fault.
         """
         try:
-            self._ask({"text": "", "number": 0, "answer": ""}, self.timeouts.start, "The empty cell")
+            first = {"text": "", "number": 0, "answer": "", "stand_ins": list(self.stand_ins.names)}
+            self._ask(first, self.timeouts.start, "The empty cell")
         except LostError as error:
             if monotonic() >= self.deadline:
                 raise
@@ -143,7 +150,15 @@ class NotebookProcess:
             "forbid": list(exercise.rules),
         }
         where = f"`{exercise.name}`"
+        self._enforce(exercise.rules, where)
         return self._parse(outcome_from_plain, self._ask(request, seconds + self.timeouts.grace, where), where)
+
+    def _enforce(self, rules: tuple[str, ...], where: str) -> None:
+        """Have the process refuse what these rules cover. Apart from the cases, whose inputs it could not read then if
+        another exercise's rules were still in force."""
+        if rules != self._rules:
+            self._ask({"rules": list(rules)}, self.timeouts.cell, where)
+            self._rules = rules
 
     def _ask(self, request: dict[str, Plain], seconds: float, where: str) -> Plain:
         """Send a request and wait for its answer, in time and with its number; anything else ends the process."""
@@ -151,7 +166,11 @@ class NotebookProcess:
         end = min(self.deadline, monotonic() + seconds)
         try:
             self._channel.send(request | {"nonce": nonce}, max(end - monotonic(), 0.001))
-            reply = record_of(self._channel.receive(max(end - monotonic(), 0.001)), ("nonce", "result"))
+            message = self._channel.receive(max(end - monotonic(), 0.001))
+            while self.stand_ins.is_call(message):
+                self._channel.send(self.stand_ins.reply(message, end - monotonic()), max(end - monotonic(), 0.001))
+                message = self._channel.receive(max(end - monotonic(), 0.001))
+            reply = record_of(message, ("nonce", "result"))
             if reply["nonce"] != nonce:
                 raise ProtocolError("an answer to another question")
         except TimeoutError as error:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import CodeType, FunctionType
 
 from lmcourse.exercises.forbidden_names import computed, forbidden_in_source, global_names
@@ -35,10 +35,12 @@ class NotebookSource:
     Args:
         cells: the notebook's cells.
         answer_cells: the numbers of the cells for the answers, by exercise.
+        stand_ins: the exercises for whose answers others stand in.
     """
 
-    def __init__(self, cells: Sequence[Cell], answer_cells: Mapping[str, int]) -> None:
+    def __init__(self, cells: Sequence[Cell], answer_cells: Mapping[str, int], stand_ins: Collection[str] = ()) -> None:
         self._answer_cells = answer_cells
+        self._stand_ins = stand_ins
         self._statements: dict[str, list[tuple[int, ast.stmt]]] = {}
         self._imports: dict[str, dict[str, ast.stmt]] = {}
         for cell in cells:
@@ -83,7 +85,26 @@ class NotebookSource:
                 meanings[name] = chosen[-1]
             else:
                 meanings.pop(name, None)
-        return meanings
+        return {name: meaning for name, meaning in meanings.items() if name not in self._stand_ins}
+
+    def reached(self, name: str) -> dict[str, str]:
+        """The global names that the answer `name` leads to, and by which name of the notebook: itself or a helper."""
+        meanings = self._meanings(name)
+        found: dict[str, str] = {}
+        waiting = [name]
+        while waiting:
+            user = waiting.pop()
+            if user not in meanings:
+                continue
+            code = compile_cell(ast.unparse(ast.fix_missing_locations(ast.Module([meanings[user]], []))))
+            new = {used: user for used in global_names(code) if used not in found}
+            found |= new
+            waiting += new
+        return found
+
+    def defines(self, name: str) -> bool:
+        """Whether any cell gives the name a meaning, an import of everything included, or Python does."""
+        return name in self._statements or bool({name, "*"} & self._imports.keys()) or hasattr(builtins, name)
 
     def _build_stand_ins(self, name: str, meanings: Mapping[str, ast.stmt], texts: dict[str, str]) -> dict[str, object]:
         """Make the stand-ins of a name and of all that it leads to; their texts go into `texts`, by file name."""

@@ -22,6 +22,9 @@ CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x08000000, 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 """Flags of mount(2)."""
 
+MS_REMOUNT, MS_NOATIME, MS_NODIRATIME, MS_RELATIME, ST_RELATIME = 32, 1024, 2048, 1 << 21, 1 << 12
+"""More of them; statvfs(2) says the last one in its own way."""
+
 PR_SET_DUMPABLE, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 4, 47, 4
 CAPABILITY_VERSION_3 = 0x20080522
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
@@ -54,6 +57,14 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str =
     """mount(2). `kind` is the file system's, None for a bind mount or a change of flags. Raises OSError."""
     words = [word.encode() if word is not None else None for word in (source, target, kind)]
     _check(f"mount of {target}", _libc.mount(*words, ctypes.c_ulong(flags), options.encode()))
+
+
+def remount_read_only(place: str) -> None:
+    """Make a mounted file's attributes unchangeable; a device can still be written to. Raises OSError."""
+    now = os.statvfs(place).f_flag
+    atime = MS_RELATIME if now & ST_RELATIME else 0
+    kept = now & (MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME | MS_NODIRATIME)
+    mount("none", place, None, MS_REMOUNT | MS_BIND | MS_RDONLY | kept | atime)
 
 
 def set_dumpable(dumpable: bool) -> None:

@@ -123,7 +123,7 @@ def _command(sandbox: Sandbox) -> list[str]:
     """The command that starts a fork parent. Raises CourseError."""
     capabilities = (*CAPABILITIES, *ROOT_CAPABILITIES) if os.geteuid() == 0 else CAPABILITIES
     data = ("--perms", "0755", "--dir", DATA_DIR, *filesystem.data_mounts(sandbox.data, DATA_DIR))
-    mounts = filesystem.mounts((*filesystem.tmpfs(WORK_DIR, sandbox.limits.scratch), *data))
+    mounts = filesystem.mounts((*filesystem.tmpfs(WORK_DIR, sandbox.limits.scratch), *data), sandbox.private)
     program = [sys.executable, "-m", "lmcourse.grading.fork_server.fork_parent"]
     return [*bubblewrap_command(capabilities), *mounts, "--", *program]
 

@@ -13,8 +13,19 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.cells import new_notebook
 from lmcourse.grading.intake.files import UnreadableError, refuse_links
 from lmcourse.grading.intake.notebook import read_submission
+from lmcourse.grading.intake.student_ids import student_id_problem
 from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.text import replace_surrogates
+
+
+def refuse_name(student: str) -> None:
+    """Let no student have an id that is more than a name to a page, a table or a command line.
+
+    Raises:
+        CourseError: this is one.
+    """
+    if problem := student_id_problem(student):
+        raise CourseError(problem)
 
 
 class SubmissionExporter(NotebookExporter):
@@ -29,12 +40,17 @@ class SubmissionExporter(NotebookExporter):
     def from_filename(  # type: ignore[override]  # nbconvert declares a notebook, and gives its text
         self, filename: str, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[str, dict[str, Any]]:
-        """Convert the notebook in a file; whatever the file is, it does not raise for it."""
+        """Convert the notebook in a file; whatever the file is, it does not raise for it.
+
+        Raises:
+            CourseError: the student's folder has a name that no student can have.
+        """
         path = Path(filename)
         resources = ResourcesDict() if resources is None else resources
         resources["metadata"] = ResourcesDict(name=path.stem, path=str(path.parent))
         try:
-            if "student" in resources.get("nbgrader", {}):  # nbgrader's own layout: student/assignment/notebook
+            if student := resources.get("nbgrader", {}).get("student"):  # nbgrader's own: student/assignment/notebook
+                refuse_name(student)
                 refuse_links(path.parent, path.parent.parent)
             notebook = read_submission(path)
         except UnreadableError as error:

@@ -49,13 +49,28 @@ def escaped_name(name: str) -> str:
     return escape_unprintable(name, MAX_NAME_CHARS)
 
 
+def visible_in(folder: Path) -> list[Path]:
+    """What is in a folder, by name, but for hidden files.
+
+    Raises:
+        UnreadableError: the folder cannot be opened.
+    """
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        name = escaped_name(folder.name)
+        raise UnreadableError(
+            f"The folder {name} cannot be opened ({error.strerror}): its permissions have to allow it."
+        ) from error
+
+
 def notebooks_in(folder: Path) -> list[Path]:
     """The files in this folder with the suffix of a notebook, whatever they hold.
 
     Raises:
         UnreadableError: the folder cannot be opened.
     """
-    return [path for path in _visible(folder) if path.suffix.lower() == ".ipynb"][:MAX_ENTRIES]
+    return [path for path in visible_in(folder) if path.suffix.lower() == ".ipynb"][:MAX_ENTRIES]
 
 
 def folders_in(folder: Path) -> list[Path]:
@@ -64,7 +79,7 @@ def folders_in(folder: Path) -> list[Path]:
     Raises:
         UnreadableError: the folder cannot be opened.
     """
-    return [path for path in _visible(folder) if _is_folder(path) and not path.name.startswith("__")]
+    return [path for path in visible_in(folder) if _is_folder(path) and not path.name.startswith("__")]
 
 
 def why_no_notebook(folder: Path, wanted: str) -> str:
@@ -77,7 +92,7 @@ def why_no_notebook(folder: Path, wanted: str) -> str:
     Raises:
         UnreadableError: the folder, or one in it, cannot be opened.
     """
-    for path in _visible(folder):
+    for path in visible_in(folder):
         if path.suffix.lower() in ARCHIVE_SUFFIXES:
             return f"{escaped_name(path.name)} is an archive: unpack it and hand in the notebook itself, as {wanted}."
     for below in folders_in(folder)[:MAX_ENTRIES]:
@@ -149,17 +164,6 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:  # a link to where the grader may not look
         return False
-
-
-def _visible(folder: Path) -> list[Path]:
-    """What is in a folder, by name, but for hidden files."""
-    try:
-        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    except OSError as error:
-        name = escaped_name(folder.name)
-        raise UnreadableError(
-            f"The folder {name} cannot be opened ({error.strerror}): its permissions have to allow it."
-        ) from error
 
 
 def _opener(path: str, flags: int) -> int:

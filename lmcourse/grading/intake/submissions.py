@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from nbgrader.utils import parse_utc
-
 from lmcourse.errors import CourseError
+from lmcourse.grading.intake.downloads import Download, Person, download_in
 from lmcourse.grading.intake.files import (
     UnreadableError,
     escaped_name,
@@ -20,22 +20,12 @@ from lmcourse.grading.intake.files import (
     refuse_links,
     why_no_notebook,
 )
+from lmcourse.grading.intake.hand_in_time import HandInTime, hand_in_time
 from lmcourse.grading.intake.notebook import read_submission
+from lmcourse.grading.intake.student_ids import ME, student_id_problem
 
-ME = "me"
-"""The student of a notebook that somebody grades for themselves."""
-
-TIMESTAMP = "timestamp.txt"
-"""The file beside a notebook in which nbgrader's exchange says when it came."""
-
-NO_CHARACTERS = "<>\"'&*?["
-"""What no student's id may have in it: it would be HTML, or a pattern of names to nbgrader."""
-
-NO_BEGINNINGS = ("=", "+", "-", "@", ".", "__")
-"""What none may begin with: it would be a formula, an option, a hidden folder or one that macOS adds to an archive."""
-
-MAX_STUDENT_ID_CHARS = 128
-"""Characters of a student's id in nbgrader's gradebook."""
+SUBMITTED = "submitted"
+"""The folder of a class's submissions, by nbgrader's convention."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +51,7 @@ class Submission:
         notebook: the file.
         problem: why there is no notebook.
         digest: of the file, for whoever wants to know later whether it has changed.
-        timestamp: when it came, as nbgrader's `timestamp.txt` says it.
+        came: when.
         own: whether somebody grades it for themselves; then the student is `ME`.
     """
 
@@ -70,7 +60,7 @@ class Submission:
     notebook: Path | None = field(default=None)
     problem: str = ""
     digest: str = ""
-    timestamp: str = ""
+    came: HandInTime = field(default_factory=HandInTime)
     own: bool = False
 
 
@@ -88,54 +78,47 @@ def assignments(course: Path) -> dict[str, Assignment]:
     return {source.parent.name: Assignment(source.parent.name, source) for source in sources}
 
 
-def find_submissions(paths: Sequence[Path], known: dict[str, Assignment]) -> list[Submission]:
+def find_submissions(
+    paths: Sequence[Path], known: dict[str, Assignment], *, of_class: bool = False
+) -> list[Submission]:
     """The submissions in these files and folders.
 
-    A file is a learner's own notebook; a folder holds `student/assignment/notebook.ipynb`, or is a learner's
-    own folder of assignments.
-
-    Raises:
-        CourseError: a path does not exist, or a folder holds no submission.
-    """
-    return [submission for path in paths for submission in _submissions_in(path, known)]
-
-
-def student_id_problem(student: str, known: Collection[str] = ()) -> str:
-    """Why the name of a folder cannot be a student's id, or nothing.
-
-    An id is shown in formgrader's pages, in tables that a spreadsheet opens and on command lines, which take some
-    characters for something else.
+    A file is a learner's own notebook; a folder holds `student/assignment/notebook.ipynb`, or is what Moodle or Canvas
+    gave for download, or the folder of one student in `submitted/`, or of an assignment in that, or a learner's own
+    folder of assignments.
 
     Args:
-        student: the name of the folder.
-        known: the ids of the assignments.
+        paths: the files and folders.
+        known: the assignments by id.
+        of_class: whether folders of assignments are a student's in any case, called as the folder that they lie in.
+
+    Raises:
+        CourseError: a path does not exist, a folder holds no submission, or two of them hold the same student's.
     """
-    shown = escaped_name(student)
-    if len(student) > MAX_STUDENT_ID_CHARS:
-        return f"The folder {shown} has a name of more than {MAX_STUDENT_ID_CHARS} characters: rename it."
-    if not student.isprintable():
-        return f"The name of the folder {shown} cannot be printed: give it the student's id as its name."
-    if student == ME or student in known:
-        return f"The folder {shown} has a name that means something else here: give it the student's id as its name."
-    if student != student.strip() or student.startswith(NO_BEGINNINGS) or set(student) & set(NO_CHARACTERS):
-        return (
-            f"The name of the folder {shown} is no plain name: rename it, without {' '.join(NO_CHARACTERS)}, spaces at "
-            f"an end, and {' '.join(NO_BEGINNINGS)} at the beginning."
-        )
-    return ""
+    found = [submission for path in paths for submission in _submissions_in(path, known, of_class)]
+    counted = Counter((each.student, each.assignment) for each in set(found) if each.assignment and not each.own)
+    if twice := [student for (student, _), count in counted.items() if count > 1]:
+        raise CourseError(f"{twice[0]} is in two of these folders: leave out one of them.")
+    return found
 
 
-def _submissions_in(path: Path, known: dict[str, Assignment]) -> list[Submission]:
+def _submissions_in(path: Path, known: dict[str, Assignment], of_class: bool) -> list[Submission]:
     if path.is_file():
         return [_own(_own_notebook(path, known))]
     if not path.is_dir():
         raise CourseError(f"There is no file or folder {path}.")
-    if path.resolve().name in known:
+    if path.resolve().name in known and (of_class or path.resolve().parents[1].name == SUBMITTED):
+        found = [*_of_student(path.resolve().parent, known, alone=False, only=path.resolve().name)]
+    elif path.resolve().name in known:
         found = [_own(_in_assignment_folder(ME, known[path.resolve().name], path))]
+    elif download := download_in(path):
+        found = _downloaded(download, list(known.values()))
     else:
         students = _folders_of_students(path, known)
         folders = [folder for folder in _folders(path) if folder not in students]
         own = [] if students else [folder for folder in folders if folder.name in known]
+        if own and (of_class or path.resolve().parent.name == SUBMITTED):
+            return [*_of_student(path.resolve(), known, alone=False)]
         found = [_own(_in_assignment_folder(ME, known[folder.name], folder)) for folder in own]
         for folder in sorted({*folders, *students}):
             if folder not in own:
@@ -143,6 +126,30 @@ def _submissions_in(path: Path, known: dict[str, Assignment]) -> list[Submission
     if not found:
         raise CourseError(f"There are no submissions under {path}: expected student/assignment/notebook.ipynb.")
     return found
+
+
+def _downloaded(download: Download, known: Sequence[Assignment]) -> list[Submission]:
+    """What everybody in a download handed in: all for one assignment, the one that most of the notebooks belong to."""
+    notebooks = [path for person in download.people for path in person.notebooks]
+    assignment_of = {path: match for path in notebooks if (match := _best_match(path, known))}
+    if not assignment_of:
+        raise CourseError("No notebook of this download belongs to an assignment of this course: is it the right one?")
+    ((assignment, _),) = Counter(assignment_of.values()).most_common(1)
+    return [
+        _of_person(person, assignment, [path for path in person.notebooks if assignment_of.get(path) == assignment])
+        for person in download.people
+    ]
+
+
+def _of_person(person: Person, assignment: Assignment, fitting: Sequence[Path]) -> Submission:
+    """The newest of somebody's notebooks that fit the assignment, or of all if none does."""
+    if problem := student_id_problem(person.student):
+        return Submission(escaped_name(person.student), None, problem=problem)
+    meant = fitting or person.notebooks
+    if not meant:
+        problem = person.problem or person.why_no_notebook(assignment.source.name)
+        return Submission(person.student, assignment, problem=problem)
+    return _of_file(person.student, assignment, meant[-1])
 
 
 def _own(submission: Submission) -> Submission:
@@ -164,12 +171,15 @@ def _folders_of_students(path: Path, known: Collection[str]) -> set[Path]:
         raise CourseError(f"The folder {escaped_name(path.name)} cannot be read ({error.strerror}).") from error
 
 
-def _of_student(folder: Path, known: dict[str, Assignment], *, alone: bool) -> Iterator[Submission]:
-    """What one student handed in; `alone` if this may be just another folder of somebody who grades for themselves."""
+def _of_student(
+    folder: Path, known: dict[str, Assignment], *, alone: bool, only: str | None = None
+) -> Iterator[Submission]:
+    """What one student handed in, or `only` for one assignment; `alone` if this may be just another folder of somebody
+    who grades for themselves."""
     student = folder.name if folder.name.isprintable() else escaped_name(folder.name)
     try:
         refuse_links(folder)
-        places = folders_in(folder)
+        places = [place for place in folders_in(folder) if only in (None, place.name)]
     except UnreadableError as error:
         yield Submission(student, None, problem=str(error))
         return
@@ -207,7 +217,7 @@ def _of_file(student: str, assignment: Assignment, path: Path) -> Submission:
         data = read_file(path)
     except UnreadableError as error:
         return Submission(student, assignment, problem=str(error))
-    return Submission(student, assignment, path, digest=hashlib.sha256(data).hexdigest(), timestamp=_timestamp(path))
+    return Submission(student, assignment, path, digest=hashlib.sha256(data).hexdigest(), came=hand_in_time(path))
 
 
 def _own_notebook(path: Path, known: dict[str, Assignment]) -> Submission:
@@ -237,12 +247,3 @@ def _best_match(path: Path, candidates: Sequence[Assignment]) -> Assignment | No
 def _cell_ids(path: Path) -> list[str]:
     names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in read_submission(path).cells]
     return [name for name in names if isinstance(name, str)]
-
-
-def _timestamp(notebook: Path) -> str:
-    """When a notebook came; nothing if nobody said, or if it is no time, which would stop nbgrader."""
-    try:
-        text = read_file(notebook.parent / TIMESTAMP)[:100].decode().strip()
-        return text if text and parse_utc(text) else ""
-    except (UnreadableError, ValueError, OverflowError):
-        return ""

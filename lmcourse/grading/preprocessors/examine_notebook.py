@@ -21,6 +21,7 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.batch.job import ExaminationSettings, job_for
 from lmcourse.grading.batch.worker_processes import WorkerProcesses, result_from_answer
 from lmcourse.grading.cells import NO_SCORE, NOT_RUN, add_notes, error_output, new_output, problem_of
+from lmcourse.grading.config import private_folders
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examination_result import CellRun, ExaminationResult
 from lmcourse.grading.preprocessors.run_notebook import RunNotebook
@@ -61,7 +62,8 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
         return nb, resources
 
     def _examine(self, nb: NotebookNode, about: Mapping[str, str], seed: int) -> ExaminationResult:
-        settings = ExaminationSettings(choose_isolation(self.isolation), seed, self.cell_seconds, self.total_seconds)
+        isolation, private = choose_isolation(self.isolation), private_folders(self.config)
+        settings = ExaminationSettings(isolation, seed, self.cell_seconds, self.total_seconds, private)
         folders = self.config.CourseDirectory
         source = Path(folders.root, folders.source_directory, about["assignment"], f"{about['notebook']}.ipynb")
         return result_from_answer(json.loads(_own_worker().perform(job_for(source, nb, settings).to_json())))

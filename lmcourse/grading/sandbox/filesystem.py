@@ -26,18 +26,25 @@ SYSTEM_PATHS = (
 """Programs and shared libraries. Of /etc only where they are found: no users, no host names, no passwords. Of /usr
 nothing that people share: nbgrader's exchange, with everybody's submissions, is in /usr/local/share by default."""
 
+SHARED_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+"""In bubblewrap's /dev these are the machine's own."""
+
 PYTHON_PATHS = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg")
 """What a Python is made of, in its folder. What else lies there may be anything: an exchange below `share`, for one."""
 
 VISIBLE_IN_CHAPTERS = ("__init__.py", "*/__init__.py", "*/figures", "*/figures.py")
 """What of `lmcourse/chapters` a sandboxed program may read."""
 
+EXAMINING_FOLDERS = ("exercises", "grading")
+"""What of `lmcourse` runs in the process of a notebook. It holds no exercise and no answer."""
 
-def mounts(more: Iterable[str]) -> Iterator[str]:
+
+def mounts(more: Iterable[str], private: Iterable[Path] = ()) -> Iterator[str]:
     """bubblewrap's arguments for everything that can be read.
 
     Args:
         more: further arguments, after which nothing can be mounted any more.
+        private: folders that are covered wherever they lie.
 
     Raises:
         CourseError: the course lies where submissions have to read.
@@ -52,8 +59,27 @@ def mounts(more: Iterable[str]) -> Iterator[str]:
     yield from ("--proc", "/proc", "--dev", "/dev")
     yield from _as_they_are(shown)
     yield from chapter_mounts()
+    yield from private_mounts(private, [*shown, *map(Path, SYSTEM_PATHS)])
     yield from more
     yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK_DIR)
+
+
+def private_mounts(private: Iterable[Path], shown: Iterable[Path]) -> Iterator[str]:
+    """bubblewrap's arguments that cover these folders where they lie in a folder that is shown.
+
+    Args:
+        private: folders, which need not exist.
+        shown: files and folders that can be read.
+
+    Raises:
+        CourseError: a folder holds what has to be read, so it cannot be covered.
+    """
+    places = [path.resolve() for path in shown if path.exists()]
+    for folder in sorted({path.resolve() for path in private if path.is_dir()}):
+        if any(folder.is_relative_to(place) for place in places):
+            if within := [place for place in places if place.is_relative_to(folder)]:
+                raise CourseError(f"No submission may see {folder}, and all have to read {within[0]}: move one.")
+            yield from ("--perms", "0755", "--tmpfs", str(folder), "--remount-ro", str(folder))
 
 
 def tmpfs(place: str, size: int) -> tuple[str, ...]:
@@ -117,6 +143,11 @@ def chapter_mounts(package: Path = PACKAGE) -> Iterator[str]:
     for path in sorted(path for name in VISIBLE_IN_CHAPTERS for path in room.glob(name)):
         yield from ("--ro-bind", str(path), str(path))
     yield from ("--remount-ro", str(room))
+
+
+def library_folders(package: Path = PACKAGE) -> list[Path]:
+    """The folders of our package but for those that examine a notebook: what the course teaches is in them."""
+    return sorted(path.parent for path in package.glob("*/__init__.py") if path.parent.name not in EXAMINING_FOLDERS)
 
 
 def data_mounts(files: Iterable[Path], folder: str) -> Iterator[str]:

@@ -31,10 +31,12 @@ class Sandbox:
     Args:
         data: the assignment's data files and folders; they appear in the working folder, read-only.
         limits: how much of the machine it may use.
+        private: folders that nobody inside may see, wherever they lie: nbgrader's exchange, the course.
     """
 
     data: tuple[Path, ...] = ()
     limits: ResourceLimits = field(default_factory=ResourceLimits)
+    private: tuple[Path, ...] = ()
 
     def command(self, program: Sequence[str], keep_fds: Collection[int] = ()) -> list[str]:
         """The whole command, without a shell: bubblewrap, `drop_privileges`, and the program. Started by root, it
@@ -52,7 +54,7 @@ class Sandbox:
         if not program or not Path(program[0]).is_absolute():
             raise ValueError(f"a sandboxed program is named by a path from the root, not {list(program[:1])}")
         capabilities = ("CAP_SETUID", "CAP_SETGID") if os.geteuid() == 0 else ()
-        bwrap = [*bubblewrap_command(capabilities), *filesystem.mounts(self._mounts())]
+        bwrap = [*bubblewrap_command(capabilities), *filesystem.mounts(self._mounts(), self.private)]
         settings = json.dumps(privilege_settings(self.limits, keep_fds, choose_user_id()), separators=(",", ":"))
         first = filesystem.PACKAGE / "grading" / "sandbox" / "drop_privileges.py"
         return [*bwrap, "--", sys.executable, "-I", "-S", str(first), settings, *program]

@@ -16,7 +16,9 @@ from torch.nn.attention.bias import causal_lower_right
 from transformers.masking_utils import sliding_window_causal_mask_function
 from transformers.models.llama.modeling_llama import eager_attention_forward
 
+from lmcourse.chapters.attention import figures
 from lmcourse.chapters.attention.exercises import EXERCISES
+from lmcourse.chapters.attention.exercises.blocks import block_update
 from lmcourse.chapters.attention.exercises.cache import attend_with_cache
 from lmcourse.chapters.attention.exercises.causal import causal_attention
 from lmcourse.chapters.attention.exercises.costs import attention_flops_bytes
@@ -154,6 +156,24 @@ def test_flops_and_bytes_are_those_of_the_table() -> None:
 def test_a_long_text_with_a_score_matrix_tends_to_the_width_of_a_head() -> None:
     flops, moved = attention_flops_bytes.reference(1, 10**7, 10**7, 512, 8, 8, fused=False)
     assert flops / moved == pytest.approx(64, rel=1e-3)
+
+
+def stub(*_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(("update", "whose"), [(block_update.reference, "your"), (stub, "course's")])
+@pytest.mark.parametrize("block", [1, 2, 7])
+def test_block_after_block_gives_torchs_attention(update: Callable[..., Any], whose: str, block: int) -> None:
+    scores, v, seen = heads(4, 7), heads(7, 3), torch.ones(4, 7).tril(3).bool()
+    chosen, name = figures.block_update_or_ours(update)
+    assert whose in name
+    state = torch.full((4, 1), -torch.inf), torch.zeros(4, 1), torch.zeros(4, 3)
+    state = tuple(part.double() for part in state)
+    for columns in torch.arange(7).flip(0).split(block):  # the last keys first: for most queries these are hidden
+        state = chosen(*state, scores.masked_fill(~seen, -torch.inf)[:, columns], v[columns])
+    expected = F.scaled_dot_product_attention(scores, torch.eye(7).double(), v, seen, scale=1.0)
+    torch.testing.assert_close(state[2] / state[1], expected)
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)

@@ -47,6 +47,7 @@ def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(draw:
 
 EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
     (figures.attention_playground, {"hand": PRESETS["each asks for the previous"], "query_index": 0}),
+    (figures.attention_playground, {"divide": False, "hide_future": True}),
     (figures.attention_roofline, {"batch": 1, "context": 256, "accelerator": "a100-sxm-80gb"}),
     (figures.attention_roofline, {"batch": 256, "context": 32768, "accelerator": "h200"}),
     (figures.cache_against_context, {"batch": 64}),
@@ -74,6 +75,11 @@ def test_the_playground_computes_torchs_attention(name: str) -> None:
     units = torch.eye(6, dtype=torch.float64)
     expected = F.scaled_dot_product_attention(q[None], k[None], units[None])[0]
     np.testing.assert_allclose(hand.weights(), expected)
+    np.testing.assert_allclose(
+        hand.weights(hide_future=True), F.scaled_dot_product_attention(q[None], k[None], units[None], is_causal=True)[0]
+    )
+    undivided = F.scaled_dot_product_attention(q[None], k[None], units[None], scale=1.0)[0]
+    np.testing.assert_allclose(hand.weights(divide=False), undivided)
     figure = figures.attention_playground(hand, 2)
     (star,) = [line for line in figure.axes[2].lines if line.get_marker() == "*"]
     np.testing.assert_allclose(star.get_xydata()[0], (expected @ v)[2], atol=1e-12)

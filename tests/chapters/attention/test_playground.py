@@ -54,3 +54,19 @@ def test_all_numbers_fit_the_sliders() -> None:
 def test_the_still_figure_is_the_first_state() -> None:
     data, _ = AttentionPlayground()._repr_mimebundle_()
     assert data["text/plain"] == plots.alt_text(figures.attention_playground())
+
+
+@pytest.mark.parametrize("name", ["divide", "hide_future"])
+def test_a_switch_changes_the_weights_and_nothing_else(name: str) -> None:
+    playground = AttentionPlayground(token="thanked", divide=True, hide_future=False)
+    hand, switch = playground.hand, playground.switches[name]
+    switch.value = not switch.value
+    assert playground.hand == hand
+    expected = figures.attention_playground(hand, 1, **{name: switch.value})
+    assert playground.picture.value == image_html(expected)
+    assert plots.alt_text(expected) != plots.alt_text(figures.attention_playground(hand, 1))
+
+
+def test_there_is_a_switch_only_where_one_is_asked_for() -> None:
+    assert not AttentionPlayground().switches
+    assert [*AttentionPlayground(hide_future=True).switches] == ["hide_future"]

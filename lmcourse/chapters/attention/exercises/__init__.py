@@ -1,8 +1,10 @@
 """The exercises and predictions of notebook 08, in the notebook's order."""
 
+from lmcourse.chapters.attention.exercises.blocks import block_update
 from lmcourse.chapters.attention.exercises.cache import attend_with_cache
 from lmcourse.chapters.attention.exercises.causal import causal_attention
 from lmcourse.chapters.attention.exercises.costs import attention_flops_bytes
+from lmcourse.chapters.attention.exercises.decoding import decoding_intensity
 from lmcourse.chapters.attention.exercises.grouped import grouped_query_attention
 from lmcourse.chapters.attention.exercises.heads import multi_head
 from lmcourse.chapters.attention.exercises.mask import causal_mask
@@ -19,10 +21,12 @@ EXERCISES = (
     multi_head,
     attend_with_cache,
     grouped_query_attention,
+    decoding_intensity,
     attention_flops_bytes,
     sliding_window_mask,
     strided_mask,
     receptive_field,
+    block_update,
 )
 
 __all__ = ["EXERCISES", "PREDICTIONS"]

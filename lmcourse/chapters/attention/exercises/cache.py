@@ -86,6 +86,7 @@ attend_with_cache = Exercise(
         "ones of the text, and that is what they are.",
     ],
     forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],
+    uses=["causal_attention"],
 )
 
 

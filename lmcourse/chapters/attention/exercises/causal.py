@@ -71,6 +71,7 @@ causal_attention = Exercise(
         'The average of the values: einsum(weights, v, "b h s t, b h t d -> b h s d").',
     ],
     forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],
+    uses=["causal_mask"],
 )
 
 
@@ -159,8 +160,7 @@ def columns_sum_to_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @causal_attention.misconception(
-    "You average each token's own value: Σ_j α_ij v_i, as the notes have it. The weights sum to one, so it comes back "
-    "unchanged."
+    "You average each token's own value: Σ_j α_ij v_i. The weights sum to one, so it comes back unchanged."
 )
 def own_value(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return v[..., k.shape[-2] - q.shape[-2] :, :]

@@ -79,6 +79,7 @@ grouped_query_attention = Exercise(
         'repeat(k, "b g t d -> b (g group) t d", group=...) puts the copies of one key head side by side.',
     ],
     forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],
+    uses=["causal_attention"],
 )
 
 
@@ -142,7 +143,7 @@ def query_heads_dropped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @grouped_query_attention.misconception(
-    "Your groups overlap at their border, like the notes' 'first 3 heads' and 'heads 3 to 6': count heads from 0."
+    "Your groups are shifted by one head at their borders. Count heads from 0: the first group is 0 to h / g − 1."
 )
 def borders_off_by_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     group = _checked(q, k)

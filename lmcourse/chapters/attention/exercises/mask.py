@@ -66,7 +66,7 @@ def _checked(s: int, t: int) -> Tensor:
 
 
 @causal_mask.misconception(
-    "Your mask is upside down, like the notes' formula: the first token sees everything and the last only itself."
+    "Your mask is upside down, as in the slip above: the first token sees everything and the last only itself."
 )
 def upside_down(s: int, t: int) -> Tensor:
     return _checked(s, t).triu(t - s)

@@ -56,6 +56,7 @@ strided_mask = Exercise(
         "stride. A key is seen if either says so.",
         "distance < stride, or distance % stride == 0; and never the future.",
     ],
+    uses=["causal_mask"],
 )
 
 

@@ -56,6 +56,7 @@ sliding_window_mask = Exercise(
         "Start from positions again: the distance from the query back to the key decides everything.",
         "With distance = query position − key position, two conditions: not negative, and less than the window.",
     ],
+    uses=["causal_mask"],
 )
 
 

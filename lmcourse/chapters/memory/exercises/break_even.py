@@ -54,6 +54,7 @@ min_batch_for_mixed = Exercise(
         "One text saves total_activations(1, 1, S, D, A, E, p=4) − total_activations(1, 1, S, D, A, E, p=2) bytes.",
         "2·(4 + 2·E)·D² / (4·S·D·(E + 4) + 4·A·S²). With E = 4 that is 6·D² / (8·D·S + A·S²).",
     ],
+    uses=["total_activations"],
 )
 min_batch_for_mixed.equivalent_mutant(
     "saved = total_activations(1, 1, S, D, A, E, p=4) - total_activations(1, 1, S, D, A, E, p=2) → "

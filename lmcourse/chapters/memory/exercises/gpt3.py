@@ -57,6 +57,7 @@ gpt3_case = Exercise(
         "N = 12·L·D² + (V + 2048)·D. Then 2, 4 and 12 bytes for each, over T, over 2**30.",
         "The activations are tensor_parallel_bytes(T, N, L, B, S, D, A)['activations'] / 2**30.",
     ],
+    uses=["tensor_parallel_bytes"],
 )
 gpt3_case.equivalent_mutant(
     "sizes['activations'] = tensor_parallel_bytes(T, N, L, B, S, D, A)['activations'] → "

@@ -184,6 +184,7 @@ largest_model = Exercise(
         "GB are 10⁹ bytes. Per parameter: sum(state_bytes(1, precision).values()).",
         "gigabytes · devices · 10**9 // bytes per parameter.",
     ],
+    uses=["state_bytes"],
 )
 
 

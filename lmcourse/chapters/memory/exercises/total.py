@@ -53,6 +53,7 @@ total_activations = Exercise(
         "L · (attention_activations(...) + mlp_activations(...) + 2·p·B·S·D).",
         "Or in one go: 2·B·L·S·D·(p·(E + 4) + 1) + A·B·L·S²·(2p + 1).",
     ],
+    uses=["attention_activations", "mlp_activations"],
 )
 total_activations.equivalent_mutant(
     "layer = attention_activations(B, S, D, A, p) + mlp_activations(B, S, D, E * D, p) → "

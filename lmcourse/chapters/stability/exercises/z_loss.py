@@ -228,6 +228,7 @@ log_z_after = value_exercise(
         "Your z_loss gives the gradient. New logits: logits − 0.5 · gradient.",
         "Then logsumexp of the new logits.",
     ],
+    uses=["z_loss"],
 )
 log_z_after.wrong_value(
     round(_after_the_printed(), 3),

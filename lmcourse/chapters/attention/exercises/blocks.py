@@ -1,0 +1,264 @@
+"""The exercise on a block of keys in attention that never holds all scores."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+State = tuple[Tensor, Tensor, Tensor]
+
+
+def _number_by_number(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    """Each query on its own, in Python's floats, with exact sums."""
+    rows: list[tuple[list[float], list[float], list[float]]] = []
+    for query, row in enumerate(scores.tolist()):
+        highest = max(top[query].item(), *row)
+        before = _weight(top[query].item(), highest)
+        weights = [_weight(score, highest) for score in row]
+        columns = zip(numerator[query].tolist(), v.T.tolist(), strict=True)
+        sums = [
+            math.fsum([before * old, *(w * x for w, x in zip(weights, column, strict=True))]) for old, column in columns
+        ]
+        rows.append(([highest], [math.fsum([before * total[query].item(), *weights])], sums))
+    new_top, new_total, new_numerator = (torch.tensor(part, dtype=scores.dtype) for part in zip(*rows, strict=True))
+    return new_top, new_total, new_numerator
+
+
+def _weight(score: float, highest: float) -> float:
+    return 0.0 if score == -math.inf else math.exp(score - highest)
+
+
+def _start(s: int, dv: int, dtype: torch.dtype = torch.float32) -> State:
+    return torch.full((s, 1), -math.inf, dtype=dtype), torch.zeros(s, 1, dtype=dtype), torch.zeros(s, dv, dtype=dtype)
+
+
+def _later(random: Random, s: int, t: int, dv: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
+    """What some block left behind, and the next one."""
+    total = normal(random, s, 1, dtype=dtype).square() + 1
+    seen = normal(random, s, 1, dtype=dtype), total, normal(random, s, dv, dtype=dtype)
+    return *seen, normal(random, s, t, dtype=dtype), normal(random, t, dv, dtype=dtype)
+
+
+def _column(*numbers: float) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float32)[:, None]
+
+
+def _cases(random: Random) -> list[Case]:
+    seen = Random(7)
+    some_hidden = _later(seen, 3, 3, 2)
+    some_hidden[3][0, 1] = some_hidden[3][1, 0] = some_hidden[3][2] = -math.inf
+    began = _column(-math.inf, 0.5), _column(0.0, 1.5), torch.tensor([[0.0, 0.0], [1.0, -2.0]])
+    one_began = *began, torch.tensor([[-math.inf, -math.inf], [-math.inf, 1.0]]), normal(seen, 2, 2)
+    high = _column(990.0, -1000.0, 0.0), _column(2.0, 1.0, 3.0), normal(seen, 3, 2)
+    low = torch.tensor([[1000.0, 1001.0], [-1001.0, -1003.0], [-2000.0, 300.0]])
+    s, t, dv = (random.randint(2, 5) for _ in range(3))
+    return [
+        case("later blocks", *_later(seen, 4, 3, 2)),
+        case("later blocks", *_later(seen, 3, 3, 3)),
+        case("one key", *_later(seen, 3, 1, 2)),
+        case("one query", *_later(seen, 1, 4, 3)),
+        case("the first block", *_start(3, 2), normal(seen, 3, 4), normal(seen, 4, 2)),
+        case("hidden keys", *some_hidden),
+        case("hidden keys", *one_began),
+        case("large and small scores", *high, low, normal(seen, 2, 2)),
+        case("double precision", *_later(seen, 2, 3, 4, torch.float64)),
+        case("later blocks", *_later(random, s, t + 1, dv)),
+        case("the first block", *_start(s, dv), normal(random, s, t), normal(random, t, dv)),
+    ]
+
+
+_FIXED = Random(5)
+_HIDDEN = torch.full((1, 2), -math.inf)
+
+block_update = Exercise(
+    "block_update",
+    points=3,
+    minutes=12,
+    difficulty=3,
+    reference=_number_by_number,
+    cases=[
+        case("the first block", *_start(1, 1), torch.tensor([[0.0, 1.0]]), _column(10.0, 20.0)),
+        case("a larger score comes", *(_column(x) for x in (1.0, 1.5, 4.0)), torch.tensor([[3.0, 2.0]]), _column(1, 2)),
+        case("none is larger", *(_column(x) for x in (3.0, 1.5, 4.0)), torch.tensor([[2.0, 1.0]]), _column(1, 2)),
+        case("two queries, three keys", *_later(_FIXED, 2, 3, 2)),
+        case("scores of 100", *_start(1, 1), torch.tensor([[100.0, 99.0]]), _column(10.0, 20.0)),
+        case("nothing to see yet", *_start(1, 1), _HIDDEN, _column(10.0, 20.0)),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "Do it in this order: the new m, then the factor for what is old, then the weights of what is new.",
+        "new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True)); what is old is multiplied with "
+        "(top - new_top).exp(), and the new scores become (scores - new_top).exp().",
+        "−∞ − (−∞) is NaN. Where new_top is −∞, subtract 0 instead: new_top.masked_fill(new_top == -torch.inf, 0.0). "
+        "And e^−∞ is the 0 that you need.",
+    ],
+)
+
+
+def _update(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor, **slip: Tensor) -> State:
+    """The right update, with a part of it replaced."""
+    new_top = _highest(top, scores)
+    base = slip.get("base", new_top)
+    base = base.masked_fill(base == -math.inf, 0.0)
+    raised = (scores - base).exp()
+    shrink = (top - base).exp()
+    grown = total * slip.get("total_shrink", shrink) + raised.sum(dim=-1, keepdim=True)
+    return slip.get("new_top", new_top), grown, numerator * slip.get("numerator_shrink", shrink) + raised @ v
+
+
+def _highest(top: Tensor, scores: Tensor) -> Tensor:
+    return torch.maximum(top, scores.amax(dim=-1, keepdim=True))
+
+
+@block_update.misconception(
+    "What came before is not shrunk. Its sums were taken with the old m; a larger one makes them smaller."
+)
+def nothing_shrunk(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    one = torch.ones_like(top)
+    return _update(top, total, numerator, scores, v, total_shrink=one, numerator_shrink=one)
+
+
+@block_update.misconception("Only the denominator is shrunk. The sum of the values was taken with the old m as well.")
+def only_the_total_shrunk(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    return _update(top, total, numerator, scores, v, numerator_shrink=torch.ones_like(top))
+
+
+@block_update.misconception("Only the sum of the values is shrunk. The denominator was taken with the old m as well.")
+def only_the_numerator_shrunk(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    return _update(top, total, numerator, scores, v, total_shrink=torch.ones_like(top))
+
+
+@block_update.misconception("Your factor is upside down: with a larger m, what came before has to shrink, not to grow.")
+def grown_instead_of_shrunk(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    grow = (_highest(top, scores) - top).exp()
+    return _update(top, total, numerator, scores, v, total_shrink=grow, numerator_shrink=grow)
+
+
+@block_update.misconception("Your m is the largest score of this block. It has to be the largest of all so far.")
+def the_largest_of_the_block(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    block = scores.amax(dim=-1, keepdim=True)
+    return _update(top, total, numerator, scores, v, base=block, new_top=block)
+
+
+@block_update.misconception(
+    "The old m is subtracted from the new scores. In the first block that is −∞, and later a larger score overflows."
+)
+def the_old_maximum_subtracted(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    shrink, raised = (top - _highest(top, scores)).exp(), (scores - top).exp()
+    return (
+        _highest(top, scores),
+        total * shrink + raised.sum(dim=-1, keepdim=True),
+        numerator * shrink + raised @ v,
+    )
+
+
+@block_update.misconception(
+    "You divide by the denominator in each block. Both sums go on; one division comes at the end."
+)
+def divided_in_each_block(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    new_top, new_total, new_numerator = _update(top, total, numerator, scores, v)
+    return new_top, new_total, new_numerator / new_total
+
+
+@block_update.misconception("One m for all queries: each row has a largest score of its own.")
+def one_maximum_for_all(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    highest = torch.maximum(top, scores).amax() * torch.ones_like(top)
+    return _update(top, total, numerator, scores, v, base=highest, new_top=highest)
+
+
+@block_update.misconception(
+    "Where a query has seen no key, you subtract −∞ from −∞, which is NaN. Its three numbers should stay as they are."
+)
+def nan_where_all_is_hidden(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    new_top = _highest(top, scores)
+    raised, shrink = (scores - new_top).exp(), (top - new_top).exp()
+    return new_top, total * shrink + raised.sum(dim=-1, keepdim=True), numerator * shrink + raised @ v
+
+
+@block_update.misconception(
+    "The weights are made without subtracting m: e^100 is infinite in float32. Each score is less m first."
+)
+def nothing_subtracted(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    raised = scores.exp()
+    return _highest(top, scores), total + raised.sum(dim=-1, keepdim=True), numerator + raised @ v
+
+
+@block_update.misconception(
+    "Each block is turned into a softmax of its own, and counts as 1 however well its keys match."
+)
+def a_softmax_for_each_block(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    new_top = _highest(top, scores)
+    shrink, weights = (top - new_top).exp(), scores.softmax(dim=-1)
+    return new_top, total * shrink + 1, numerator * shrink + weights @ v
+
+
+@block_update.variant
+def the_past_as_one_more_key(
+    top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    everything = torch.cat([top, scores], dim=1)
+    new_top = everything.max(dim=1, keepdim=True).values
+    weights = torch.where(everything == -math.inf, 0.0, torch.exp(everything - new_top))
+    past, new = weights[:, :1], weights[:, 1:]
+    return new_top, past * total + new.sum(1, keepdim=True), past * numerator + new @ v
+
+
+@block_update.variant
+def key_by_key(
+    top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    top, total, numerator = top.clone(), total.clone(), numerator.clone()
+    for i in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            if scores[i, j] == float("-inf"):
+                continue
+            if scores[i, j] > top[i, 0]:
+                factor = torch.exp(top[i, 0] - scores[i, j])
+                total[i] *= factor
+                numerator[i] *= factor
+                top[i, 0] = scores[i, j]
+            weight = torch.exp(scores[i, j] - top[i, 0])
+            total[i] += weight
+            numerator[i] += weight * v[j]
+    return top, total, numerator
+
+
+@block_update.variant
+def by_numpy(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    m, z, n, x, values = (part.double().numpy() for part in (top, total, numerator, scores, v))
+    highest = np.maximum(m, x.max(axis=1, keepdims=True))
+    base = np.where(np.isinf(highest), 0.0, highest)
+    weights, factor = np.exp(x - base), np.exp(m - base)
+    parts = highest, factor * z + weights.sum(1, keepdims=True), factor * n + weights @ values
+    new_top, new_total, new_numerator = (torch.tensor(part, dtype=scores.dtype) for part in parts)
+    return new_top, new_total, new_numerator
+
+
+@block_update.variant
+def merged_with_the_block_on_its_own(
+    top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    block_top = torch.amax(scores, -1, keepdim=True)
+    block = torch.nan_to_num(torch.exp(scores - block_top))
+    new_top = torch.where(block_top > top, block_top, top)
+    old_factor = torch.nan_to_num(torch.exp(top - new_top))
+    new_factor = torch.nan_to_num(torch.exp(block_top - new_top))
+    return (
+        new_top,
+        old_factor * total + new_factor * block.sum(-1, keepdim=True),
+        old_factor * numerator + new_factor * (block @ v),
+    )
+
+
+block_update.equivalent_mutant(
+    "base = new_top.masked_fill(new_top == -torch.inf, 0.0) → base = new_top.masked_fill(new_top == -torch.inf, 1.0)",
+    "Any finite number will do: −∞ less it is −∞, and the weights are 0.",
+)

@@ -1,0 +1,51 @@
+"""The exercise on operations for each number that moves, when text is written with a cache."""
+
+from __future__ import annotations
+
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import value_exercise
+
+BATCH, TOKENS, D_MODEL = 32, 2048, 4096
+
+
+def _intensity() -> float:
+    """Token by token: each reads the weights, and of each text the whole cache."""
+    operations = moved = 0
+    for _ in range(TOKENS):
+        operations += BATCH * D_MODEL**2
+        moved += D_MODEL**2 + BATCH * TOKENS * D_MODEL
+    return operations / moved
+
+
+decoding_intensity = value_exercise(
+    "decoding_intensity",
+    points=1,
+    minutes=5,
+    difficulty=2,
+    reference=_intensity,
+    tolerance=Tolerance(5e-5),  # four decimals
+    hints=[
+        "Each of b texts holds n tokens of d numbers in the end. And each of the n steps reads what is there.",
+        "b n² d for the cache and n d² for the weights, together. Divide the b n d² operations by it.",
+    ],
+)
+decoding_intensity.wrong_value(
+    32.0, "That is the batch size, which is what the weights alone would allow. The cache moves as well."
+)
+decoding_intensity.wrong_value(
+    31.996094226778958, "That is what the lecture's sum gives. Its first part is far too small."
+)
+decoding_intensity.wrong_value(
+    31.751937984496124, "You read the cache once. It holds b · n · d numbers, and every one of the n tokens reads it."
+)
+decoding_intensity.wrong_value(2.0, "That is the cache alone. The weights move as well, for each of the n tokens.")
+decoding_intensity.wrong_value(
+    3.5555555555555554,
+    "You count half of the cache, as it fills up slowly. But a key and a value are two; leave constants out.",
+)
+decoding_intensity.wrong_value(
+    0.9696969696969697,
+    "You count keys and values, two full caches. On the way they are half full; leave constants out.",
+)
+decoding_intensity.wrong_value(0.53125, "That is numbers per operation. The intensity is the inverse.")
+decoding_intensity.right_value("1.8824", "1 / (2048 / 4096 + 1 / 32)", "(0.5 + 2**-5) ** -1", "32 / 17")

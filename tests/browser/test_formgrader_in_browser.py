@@ -1,0 +1,118 @@
+"""formgrader in a browser, on a gradebook and folders whose names hold script: none of it runs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+from driver import COURSE
+from nbformat import write
+from nbformat.v4 import new_markdown_cell, new_notebook
+
+from lmcourse.grading.config import nbgrader_configuration
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
+
+NAMES = ("<img src=x onerror=pwned=1>", 'x";pwned=1;"', "</script><script>pwned=1<", "\\")
+"""Of students, assignments and notebooks: what ends an element, a string, a script, and what keeps a string open."""
+
+PLAIN = "ada"
+
+
+@contextmanager
+def formgrader(course: Path, folder: Path) -> Iterator[str]:
+    """A Jupyter server with formgrader on a course; gives its address, up to the path."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    token = secrets.token_hex(16)
+    extensions = "{'nbgrader.server_extensions.formgrader': True}"
+    command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", f"--ServerApp.port={port}"]
+    command += [f"--ServerApp.jpserver_extensions={extensions}", "--ServerApp.port_retries=0"]
+    env = os.environ | {"PYTHONPATH": str(COURSE), "JUPYTER_TOKEN": token}
+    env |= {f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(command, cwd=course, env=env, stdout=log, stderr=log)
+    try:
+        address = f"http://127.0.0.1:{port}"
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(f"{address}/api?token={token}", timeout=5).close()
+                break
+            except (urllib.error.URLError, OSError):
+                assert server.poll() is None, (folder / "log").read_text()
+                time.sleep(0.1)
+        yield f"{address}/{{path}}?token={token}"
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def submissions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A course with such names on disk and in the gradebook, and the ids of the graded notebooks."""
+    from nbgrader.api import Gradebook
+
+    course = tmp_path_factory.mktemp("course")
+    shutil.copy(COURSE / "nbgrader_config.py", course)
+    nbgrader_configuration(course)  # finds what a gradebook is made with
+    ids = []
+    with Gradebook(f"sqlite:///{course}/gradebook.db", "lmcourse") as book:
+        for name in NAMES:
+            book.add_assignment(name)
+            book.add_notebook(name, name)
+        for student in (*NAMES, PLAIN):
+            book.add_student(student, first_name=student, last_name=student, email=student)
+            for assignment in NAMES:
+                ids.append(book.add_submission(assignment, student).notebooks[0].id)
+                for step in ("submitted", "autograded"):
+                    place = course / step / student.replace("/", "") / assignment.replace("/", "")
+                    place.mkdir(parents=True, exist_ok=True)
+                    write(
+                        new_notebook(cells=[new_markdown_cell("work")]), place / f"{assignment.replace('/', '')}.ipynb"
+                    )
+    return course, ids
+
+
+def test_no_name_is_script(browser: Browser, submissions: tuple[Path, list[str]], tmp_path: Path) -> None:
+    course, ids = submissions
+    paths = [
+        "manage_assignments",
+        "gradebook",
+        "manage_students",
+        *(f"submissions/{one}/" for one in ids[: len(NAMES)]),
+    ]
+    for one in (quote(name, safe="") for name in NAMES):
+        paths += [f"manage_submissions/{one}", f"gradebook/{one}", f"gradebook/{one}/{one}", f"manage_students/{one}"]
+    paths.append(f"manage_students/%5C/{quote(';pwned=1<!--')}")
+    paths += [f"manage_students/{quote(NAMES[0], safe='')}/{quote(NAMES[1], safe='')}"]
+    ran = []
+    with formgrader(course, tmp_path) as address:
+        page = browser.new_page()
+        for path in paths:
+            page.goto(address.format(path=f"formgrader/{path}"), wait_until="networkidle")
+            for box in page.locator("input[type=search]").all():
+                box.fill("pwned")
+            if page.evaluate("typeof pwned !== 'undefined'"):
+                ran.append(path)
+        page.goto(address.format(path="formgrader/manage_students"), wait_until="networkidle")
+        shown = page.locator("#main-table td.id").all_inner_texts()
+        page.close()
+    assert ran == []
+    assert {*shown} >= {*NAMES, PLAIN}
