@@ -59,15 +59,16 @@ def grade(options: Namespace) -> int:
         results = _results(paths, options)
         written = _report(results, options.report, find_root(options.course)) if options.report else []
         show_people(results)
+    status = 1 if any(result.failed for result in results) else 0
     if options.json:
         print_json([result.to_json() for result in results])
-        return 0
+        return status
     from lmcourse.cli import tables
 
     tables.show(*([tables.results(results)] if len(results) > MAX_DETAILED else map(tables.result, results)))
     for path in written:
         print(f"Written: {path}")
-    return 0
+    return status
 
 
 def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult]:
