@@ -111,6 +111,9 @@ COMPARISON_FUNCTIONS = ("__eq__", "__ne__", "allclose", "equal", "isclose", "ite
 TRACING_MODULES = (limits, forbidden_calls, threading, library_functions)
 """Modules of which functions may trace, or change the code of others."""
 
+WATCHED_CLASSES = ("lmcourse.exercises", "lmcourse.grading.restrictions", "lmcourse.accounting.simulated_device")
+"""Modules whose classes are to stay as they are: they run, watch and restrict an answer, or keep the time for one."""
+
 _install: list[Callable[[int], None]] = []
 
 
@@ -165,6 +168,9 @@ def _unpatched() -> Iterator[tuple[str, Mapping[str, Any], Collection[str]]]:
     yield "sys.modules", sys.modules, ["builtins", "sys", "torch", *ours]
     for name, module in ours.items():
         yield name, vars(module), list(vars(module))
+        for own in vars(module).values() if name.startswith(WATCHED_CLASSES) else ():
+            if isinstance(own, type) and own.__module__ == name:
+                yield f"{name}.{own.__name__}", vars(own), list(vars(own))
 
 
 class AuditedChannel(Channel):
