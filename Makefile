@@ -5,7 +5,7 @@ PYTHON ?= python3
 LAB_ARGS ?=
 # What is built or tested: make build NOTEBOOKS="01 02"; all when empty.
 NOTEBOOKS ?=
-# Processes that run tests: auto is one for each core, unless memory is short.
+# Processes that run tests: auto is one more than there are cores, unless memory is short.
 JOBS ?= auto
 
 PY := .venv/bin/python

@@ -50,8 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """`-n auto`: a process for each core, unless memory is short."""
-    return max(1, min(cores(), psutil.virtual_memory().available // WORKER_MEMORY))
+    """`-n auto`: a process more than there are cores, unless memory is short: many a test waits for a server, a
+    browser or the end of a time limit."""
+    return max(1, min(cores() + 1, psutil.virtual_memory().available // WORKER_MEMORY))
 
 
 def cores() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lmcourse.errors import CourseError
@@ -77,35 +77,29 @@ def check_exercise(
     cases = [(case, False) for case in exercise.cases]
     cases += [(case, True) for case in exercise.hidden(seed)] if hidden else []
 
-    def given(case: Case, seconds: float) -> Outcome:
-        return run_case(answer, case, name=exercise.name, seconds=seconds, forbid=rules)
+    def trial(case: Case, hidden: bool, seconds: float) -> Trial:
+        outcome = run_case(answer, case, name=exercise.name, seconds=seconds, forbid=rules)
+        expected = run_case(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS)
+        return Trial(exercise, case, hidden, outcome, expected)
 
-    def expected(case: Case) -> Outcome:
-        return run_case(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS)
-
-    trials = try_cases(cases, given, expected, exercise.seconds)
+    trials = try_cases(cases, trial, exercise.seconds)
     return judge(exercise, trials, hidden=hidden, forbidden=forbidden_in_source(answer, rules))
 
 
 def try_cases(
-    cases: Sequence[tuple[Case, bool]],
-    answer: Callable[[Case, float], Outcome],
-    reference: Callable[[Case], Outcome],
-    seconds: float,
+    cases: Iterable[tuple[Case, bool]], trial: Callable[[Case, bool, float], Trial], seconds: float
 ) -> list[Trial]:
     """Put every case to an answer and to the reference.
 
     Args:
         cases: each with whether it is hidden.
-        answer: what a learner's answer gives on a case within a time limit.
-        reference: what the right one gives.
-        seconds: the time limit of a case.
+        trial: does so with one of them, within a time limit.
+        seconds: the time limit of the first case.
     """
     trials: list[Trial] = []
     for case, hidden in cases:
-        outcome = answer(case, seconds)
-        seconds = seconds_after(outcome, seconds)
-        trials.append(Trial(case, hidden, outcome, reference(case)))
+        trials.append(trial(case, hidden, seconds))
+        seconds = seconds_after(trials[-1].outcome, seconds)
     return trials
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from lmcourse.exercises.cases import Case
@@ -148,6 +149,7 @@ class Exercise:
         """The hidden cases for this seed."""
         return list(self.hidden_cases(random.Random(f"{self.name}/{seed}"))) if self.hidden_cases else []
 
+    @cached_property
     def categories(self) -> list[str]:
         """The categories of the hidden cases, each once."""
         return list(dict.fromkeys(case.name for case in self.hidden(0)))

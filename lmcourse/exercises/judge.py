@@ -9,23 +9,26 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from itertools import chain
 
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import difference
 from lmcourse.exercises.diagnosis import broken_rule, diagnose
 from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial
-from lmcourse.exercises.values import Plain
+from lmcourse.exercises.values import Plain, same
 from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line
 
-Guess = Callable[[Misconception, Case], Outcome]
-"""What a known wrong answer gives on a case."""
+Agrees = Callable[[Misconception, Trial], bool]
+"""Whether a known wrong answer gives what the learner's answer gave."""
+
+GUESSED = "It earns no points yet: one fixed answer to all cases would be right as often."
+"""Of an answer with right results, none of which count."""
 
 
 def judge(
@@ -34,7 +37,7 @@ def judge(
     *,
     hidden: bool = False,
     forbidden: Sequence[str] = (),
-    guess: Guess | None = None,
+    agrees: Agrees | None = None,
 ) -> Report:
     """The report on an answer.
 
@@ -43,27 +46,52 @@ def judge(
         trials: its cases with their outcomes, public ones first.
         hidden: whether this is the run of a grade, with the hidden cases among the trials.
         forbidden: ruled-out names found in the answer's source; those called at run time are in the outcomes.
-        guess: for whoever knows already what the wrong answers give; by default they are run.
+        agrees: for whoever knows already what the wrong answers give; by default they are run.
     """
-    guess = guess or (lambda wrong, case: run_case(wrong.answer, case, name=exercise.name, seconds=exercise.seconds))
     broken = broken_rule(forbidden, [name for trial in trials for name in trial.outcome.forbidden])
     results = [_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
-    named = _misconception(exercise, trials, failing, guess) if failing and not broken else None
+    counted, total = count_right(trials, [result.passed for result in results])
+    guessed = GUESSED if not counted and len(failing) < total else ""
+    named = _misconception(exercise, trials, failing, agrees or _agrees) if failing and not broken else None
+    suggested = named.sentence if named else _diagnosis(exercise, trials, failing, graded=hidden)
     return Report(
         exercise=exercise.name,
-        points=0.0 if broken else earned(exercise.points, len(trials) - len(failing), len(trials)),
+        points=0.0 if broken else earned(exercise.points, counted, total),
         max_points=exercise.points,
         hidden=hidden,
         cases=tuple(results),
-        diagnosis=broken or (named.sentence if named else _diagnosis(exercise, trials, failing, graded=hidden)),
+        diagnosis=broken or f"{suggested} {guessed}".strip(),
         notes=() if hidden else _notes(exercise, [trial.outcome for trial in trials], stuck=bool(failing)),
-        to_come=() if hidden else tuple(exercise.categories()),
+        to_come=() if hidden else tuple(exercise.categories),
         answered=not all(_unanswered(trial.outcome, exercise) for trial in trials),
     )
 
 
-def earned(points: int, passed: int, total: int) -> float:
+def count_right(trials: Sequence[Trial], passed: Sequence[bool]) -> tuple[Fraction, int]:
+    """How many cases count as right, and how many there are. Guessing counts for nothing.
+
+    A case in which the answer has to refuse its input counts by the share of values that are right: an answer that
+    always refuses has none. Nor does any case count if no more values are right than one fixed value would make right.
+    """
+    total = len(trials)
+    asked = [trial for trial in trials if not trial.expected.failure]
+    right = sum(ok for trial, ok in zip(trials, passed, strict=True) if not trial.expected.failure)
+    refused = sum(passed) - right
+    if not asked or right == len(asked):
+        return Fraction(right + refused), total
+    if 1 < _commonest(asked) >= right:
+        return Fraction(0), total
+    return right + Fraction(refused * right, len(asked)), total
+
+
+def _commonest(trials: Sequence[Trial]) -> int:
+    """In how many of these cases the same value is right, at most."""
+    values = [trial.expected.value for trial in trials]
+    return max(sum(same(value, other) for other in values) for value in values)
+
+
+def earned(points: int, passed: Fraction | int, total: int) -> float:
     """The share of the points for the share of the cases, rounded down to half a point.
 
     Rounding down makes every failed case cost something.
@@ -73,7 +101,7 @@ def earned(points: int, passed: int, total: int) -> float:
 
 def _result(exercise: Exercise, trial: Trial) -> CaseResult:
     """One line of the report. A hidden case tells its category and whether it passed, never its inputs or values."""
-    wrong = trial.verdict(exercise)
+    wrong = trial.wrong
     if trial.hidden:
         return CaseResult(trial.case.name, wrong is None, "", "", hidden=True)
     call = "" if wrong is None or exercise.value else trial.case.call(exercise.name)
@@ -93,23 +121,25 @@ def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
 
 
 def _misconception(
-    exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], guess: Guess
+    exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], agrees: Agrees
 ) -> Misconception | None:
     """The known wrong answer that gives the same results on every case that failed, if there is just one.
 
     Where several do, it is the one that also agrees on most of the others; of two that fit as well as each other
     neither can be told. Results that many a mistake gives prove little: then all cases have to agree.
     """
-
-    def agrees(wrong: Misconception, trial: Trial) -> bool:
-        return agree(exercise, guess(wrong, trial.case), trial.outcome)
-
     candidates = [wrong for wrong in exercise.misconceptions if all(agrees(wrong, trial) for trial in failing)]
     fits = [sum(agrees(wrong, trial) for trial in trials) for wrong in candidates]
     best = max(fits, default=0)
     if fits.count(best) != 1 or (best < len(trials) and not _telling(failing)):
         return None
     return candidates[fits.index(best)]
+
+
+def _agrees(wrong: Misconception, trial: Trial) -> bool:
+    exercise = trial.exercise
+    guess = run_case(wrong.answer, trial.case, name=exercise.name, seconds=exercise.seconds)
+    return agree(exercise, guess, trial.outcome)
 
 
 def _telling(failing: Sequence[Trial]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import difference
@@ -16,16 +17,18 @@ ALWAYS_WRONG_EXCEPTIONS = ("NotImplementedError", "RecursionError", "MemoryError
 
 @dataclass(frozen=True)
 class Trial:
-    """A case, whether it is hidden, and the outcomes of the learner's answer and of the reference."""
+    """A case of an exercise, whether it is hidden, and the outcomes of the learner's answer and of the reference."""
 
+    exercise: Exercise
     case: Case
     hidden: bool
     outcome: Outcome
     expected: Outcome
 
-    def verdict(self, exercise: Exercise) -> str | None:
+    @cached_property
+    def wrong(self) -> str | None:
         """What is wrong with the outcome, in one line, or None."""
-        return verdict(exercise, self.expected, self.outcome, labels=self.case.expressions())
+        return verdict(self.exercise, self.expected, self.outcome, labels=self.case.expressions())
 
 
 def verdict(exercise: Exercise, expected: Outcome, outcome: Outcome, *, labels: Sequence[str] = ()) -> str | None:

@@ -6,7 +6,9 @@ import os
 import shutil
 import sys
 from contextlib import chdir
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from traitlets.config import Config
 
@@ -24,6 +26,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     """
     from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
     from nbgrader.converters import GenerateAssignment
+    from nbgrader.coursedir import CourseDirectory
     from nbgrader.preprocessors import (
         AssignLatePenalties,
         CheckCellMetadata,
@@ -38,10 +41,12 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     )
 
     from lmcourse.grading.export import SafeCsvExportPlugin
+    from lmcourse.grading.feedback_release import ReleaseFeedback
     from lmcourse.grading.intake.exporter import IsolatedExporter
     from lmcourse.grading.intake.files import remove_links
     from lmcourse.grading.pages.display import CleanForDisplay
-    from lmcourse.grading.pages.formgrader import escape_names_in_formgrader
+    from lmcourse.grading.pages.feedback import FeedbackExporter
+    from lmcourse.grading.pages.formgrader import secure_formgrader
     from lmcourse.grading.pages.hide_tests import HideTests
     from lmcourse.grading.pages.html import clean_html, markdown_to_html
     from lmcourse.grading.preprocessors.drop_stubs import DropTopLevelStubs
@@ -52,6 +57,8 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     from lmcourse.grading.stubs import STUB
 
     _find_alembic()
+    CourseDirectory.get_existing_timestamp = _believed_timestamp
+    c.ExchangeFactory.release_feedback = ReleaseFeedback
     c.CourseDirectory.root = str(Path(root).resolve())
     c.CourseDirectory.course_id = "lmcourse"
     c.CourseDirectory.source_directory = source
@@ -89,8 +96,9 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.HTMLExporter.preprocessors = [CleanForDisplay]
     c.HTMLExporter.filters = {"clean_html": clean_html, "markdown2html": markdown_to_html}
     c.HTMLExporter.sanitize_html = True
-    escape_names_in_formgrader()
+    secure_formgrader()
     c.ExportApp.plugin_class = SafeCsvExportPlugin
+    c.GenerateFeedback.exporter_class = FeedbackExporter
     c.GenerateFeedback.preprocessors = [GetGrades, HideTests, CSSHTMLHeaderPreprocessor]
 
 
@@ -125,6 +133,25 @@ def private_folders(config: Config) -> tuple[str, ...]:
 
     exchange = Exchange(config=config)
     return str(config.CourseDirectory.root), str(exchange.root), str(exchange.cache)
+
+
+def _believed_timestamp(course: Any, folder: str) -> datetime | None:
+    """When the submission in a folder came. In place of nbgrader's own, which ends the command at a text that is no
+    date, and believes any other.
+
+    Args:
+        course: nbgrader's `CourseDirectory`, whose method this is.
+        folder: with the notebook and `timestamp.txt`.
+    """
+    from nbgrader.utils import parse_utc
+
+    from lmcourse.grading.intake.hand_in_time import hand_in_time
+
+    notebooks = sorted(Path(folder).glob("*.ipynb"))
+    came = hand_in_time(notebooks[0] if notebooks else Path(folder, "no.ipynb"))
+    if came.note:
+        course.log.warning("%s: %s", folder, came.note)
+    return parse_utc(came.text) if came.text else None
 
 
 def _find_alembic() -> None:

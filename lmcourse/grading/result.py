@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,9 +10,10 @@ from nbformat import NotebookNode
 
 from lmcourse.grading.cells import METADATA_KEY, NOT_RUN, SAFE_ERRORS, problem_of
 from lmcourse.grading.examination_result import Evidence, evidence_from_json
+from lmcourse.grading.lateness import Lateness
+from lmcourse.grading.regrade import RegradeRequest, regrade_requests
 from lmcourse.grading.reports import read_report, reports_in
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, stand_in_sentence
-from lmcourse.text import replace_surrogates
 
 MAX_EXPLAINED = 3
 """Exercises that `reason` explains; the feedback page has them all."""
@@ -33,8 +32,10 @@ class SubmissionResult:
         seed: of the hidden cases; `LMCOURSE_SEED` set to it repeats the run.
         evidence: what honest work does not do; it changes no mark.
         reports: by exercise, those that there are.
-        answers_digest: alike for answers that differ in comments and spaces only; empty if nothing is answered.
+        answers: by exercise, the text of its cell, if it is answered.
         failed: whether the grader failed, so that the points say nothing.
+        late: how late it came, and what that costs; the score is without the penalty already.
+        requests: to grade an answer again, of this notebook or an earlier one.
     """
 
     student: str
@@ -46,8 +47,10 @@ class SubmissionResult:
     seed: int | None = None
     evidence: tuple[Evidence, ...] = ()
     reports: dict[str, Report] = field(default_factory=dict, repr=False)
-    answers_digest: str = ""
+    answers: dict[str, str] = field(default_factory=dict, repr=False)
     failed: bool = False
+    late: Lateness = field(default_factory=Lateness)
+    requests: tuple[RegradeRequest, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain data for `lmcourse grade --json`."""
@@ -59,11 +62,18 @@ class SubmissionResult:
             "exercises": dict(self.exercises),
             "reason": self.reason,
             "evidence": [one.to_json() for one in self.evidence],
+            **self.late.to_json(),
+            "regrade_requests": [request.to_json() for request in self.requests],
         }
 
 
 def submission_result(
-    student: str, assignment: str, graded: NotebookNode, points: Mapping[str, float], max_points: Mapping[str, float]
+    student: str,
+    assignment: str,
+    graded: NotebookNode,
+    points: Mapping[str, float],
+    max_points: Mapping[str, float],
+    late: Lateness,
 ) -> SubmissionResult:
     """The result of a submission that went through nbgrader.
 
@@ -71,6 +81,7 @@ def submission_result(
         student, assignment: whose, and of what.
         graded: the notebook as autograding left it.
         points, max_points: earned and most points by graded cell.
+        late: how late it came.
     """
     earned, most = _by_exercise(points), _by_exercise(max_points)
     notes = graded.metadata.get(METADATA_KEY, {})
@@ -78,14 +89,16 @@ def submission_result(
     return SubmissionResult(
         student,
         assignment,
-        sum(earned.values()),
+        max(sum(earned.values()) - late.penalty, 0.0),
         sum(most.values()),
         {name: earned[name] for name in most},
-        reason(graded, earned, most),
+        " ".join(filter(None, [reason(graded, earned, most), str(late)])),
         notes.get("seed"),
         evidence_from_json(notes.get("evidence", [])),
         reports,
-        _answers_digest(graded) if any(report.answered for report in reports.values()) else "",
+        _answers(graded, reports),
+        late=late,
+        requests=regrade_requests(graded),
     )
 
 
@@ -138,6 +151,8 @@ def _explanations(graded: NotebookNode) -> dict[str, str]:
             text = _explanation(cell.outputs)
             restored = "its check was deleted and has been put back. " if name in put_back else ""
             found[name.removeprefix(CHECK_PREFIX)] = restored + text
+        elif cell.metadata.get("nbgrader", {}).get("task"):
+            found[name] = "graded by hand."
     return found
 
 
@@ -169,17 +184,13 @@ def _by_exercise(points: Mapping[str, float]) -> dict[str, float]:
     return {name.removeprefix(CHECK_PREFIX): value for name, value in points.items()}
 
 
-def _answers_digest(graded: NotebookNode) -> str:
-    answers = [
-        _without_comments(cell.source)
+def _answers(graded: NotebookNode, reports: Mapping[str, Report]) -> dict[str, str]:
+    """The text of each answer that is one."""
+    return {
+        name: cell.source
         for cell in graded.cells
-        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution")
-    ]
-    return hashlib.sha256(replace_surrogates("\0".join(answers)).encode()).hexdigest()
-
-
-def _without_comments(source: str) -> str:
-    try:
-        return ast.dump(ast.parse(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return source
+        if cell.cell_type == "code"
+        and cell.metadata.get("nbgrader", {}).get("solution")
+        and (name := cell.metadata["nbgrader"].get("grade_id")) in reports
+        and reports[name].answered
+    }

@@ -14,14 +14,18 @@ import nbformat
 from nbformat import NotebookNode
 from traitlets.config import Config
 
-from lmcourse.errors import CourseError
 from lmcourse.grading.batch.job import ExaminationJob, ExaminationSettings, job_for
 from lmcourse.grading.cells import problem_of
 from lmcourse.grading.config import configure
+from lmcourse.grading.converter import remembering
 from lmcourse.grading.examination_result import ExaminationResult
+from lmcourse.grading.feedback_release import copy_secret
+from lmcourse.grading.gradebook import cannot_be_opened, check_gradebook
 from lmcourse.grading.intake.exporter import SubmissionExporter
 from lmcourse.grading.intake.files import UnreadableError, read_file
-from lmcourse.grading.intake.submissions import TIMESTAMP, Assignment, Submission
+from lmcourse.grading.intake.hand_in_time import TIMESTAMP
+from lmcourse.grading.intake.submissions import Assignment, Submission
+from lmcourse.grading.lateness import Lateness, lateness_of
 from lmcourse.grading.preprocessors.examine_notebook import is_course_assignment, refuse_own_checks
 from lmcourse.grading.preprocessors.restore_cells import RestoreCells
 
@@ -77,15 +81,20 @@ class NbgraderWorkspace:
         """
         from nbgrader.api import MissingEntry
 
+        check_gradebook(self.course.db_url)
         try:
             with self._gradebook() as book:
                 book.find_notebook(assignment.source.stem, assignment.id)
         except MissingEntry:
             return False
         except Exception as error:  # whatever a database, its driver or its address leads to
-            why = str(error).partition("\n")[0]
-            raise CourseError(f"The gradebook cannot be opened ({why}): see --db.") from error
+            raise cannot_be_opened(error) from error
         return True
+
+    def graded_students(self, assignment: Assignment) -> set[str]:
+        """The students who have marks for an assignment in the gradebook."""
+        with self._gradebook() as book:
+            return {one.student.id for one in book.assignment_submissions(assignment.id) if one.notebooks}
 
     def add_assignment(self, assignment: Assignment) -> None:
         """Put an assignment into the gradebook.
@@ -125,6 +134,7 @@ class NbgraderWorkspace:
             Exception: nbgrader failed; a broken submission alone does not make it fail.
         """
         from nbgrader.converters import Autograde
+        from nbgrader.converters.base import NbGraderException
 
         assert submission.assignment is not None
         refuse_own_checks(submission.assignment.id, self.settings.isolation)
@@ -132,8 +142,12 @@ class NbgraderWorkspace:
         self.config.IsolatedExporter.problem = problem
         self.config.ExamineNotebook.submission_digest = submission.digest
         self.config.ExamineNotebook.known_result = known_result
+        grader = remembering(Autograde)(coursedir=self.course, config=self.config)
         with self._working_on(submission.assignment.id, student):
-            Autograde(coursedir=self.course, config=self.config).start()
+            try:
+                grader.start()
+            except NbGraderException as error:
+                raise grader.error or error from error
 
     def _place_submission(self, submission: Submission, folder: Path) -> str:
         """Put a submission where nbgrader expects it: the notebook, under its right name, and the time it came.
@@ -144,8 +158,10 @@ class NbgraderWorkspace:
         assert submission.assignment is not None
         folder.mkdir(parents=True)
         place = folder / submission.assignment.source.name
-        if submission.timestamp:
-            (folder / TIMESTAMP).write_text(submission.timestamp)
+        if submission.came.text:
+            (folder / TIMESTAMP).write_text(submission.came.text)
+        if submission.notebook:
+            copy_secret(submission.notebook.parent, folder)
         try:
             place.write_bytes(read_file(submission.notebook) if submission.notebook else b"")
         except UnreadableError as error:
@@ -171,11 +187,21 @@ class NbgraderWorkspace:
             notebook = book.find_submission_notebook(assignment.source.stem, assignment.id, student)
             return {grade.name: float(grade.score) for grade in notebook.grades}
 
+    def lateness(self, student: str, submission: Submission) -> Lateness:
+        """How late a graded submission is, and what that costs.
+
+        Raises:
+            MissingEntry: the gradebook has none.
+        """
+        assert submission.assignment is not None
+        with self._gradebook() as book:
+            return lateness_of(book.find_submission(submission.assignment.id, student), submission.came.note)
+
     def max_points(self, assignment: Assignment) -> dict[str, float]:
         """The most points of an assignment by graded cell."""
         with self._gradebook() as book:
             notebook = book.find_notebook(assignment.source.stem, assignment.id)
-            return {cell.name: float(cell.max_score) for cell in notebook.grade_cells}
+            return {cell.name: float(cell.max_score) for cell in [*notebook.grade_cells, *notebook.task_cells]}
 
     def _gradebook(self) -> Any:
         from nbgrader.api import Gradebook

@@ -18,7 +18,7 @@ from lmcourse.exercises.checking import REFERENCE_SECONDS, check_exercise, try_c
 from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.judge import agree, judge
 from lmcourse.exercises.outcome import Outcome, run_case
-from lmcourse.exercises.trial import verdict
+from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.exercises.values import same, to_plain
 from lmcourse.proof.answers import AnswerCell
 from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
@@ -74,9 +74,7 @@ class _Proof:
         return [
             f"{self.exercise.name}: {one.name} = {other.name}"
             for one, other in combinations(self.exercise.misconceptions, 2)
-            if all(
-                agree(self.exercise, self._given(one, case), self._given(other, case)) for case in self.exercise.cases
-            )
+            if all(agree(self.exercise, self.given(one, case), self.given(other, case)) for case in self.exercise.cases)
         ]
 
     def variants(self) -> list[VariantResult]:
@@ -111,8 +109,9 @@ class _Proof:
         return any(check_exercise(self.exercise, stub, hidden=hidden).points for hidden in (False, True))
 
     def _misconception(self, chapter: Chapter, wrong: Misconception) -> MisconceptionResult:
-        graded = [self._graded(partial(self._given, wrong), seed) for seed in SEEDS]
-        public = self._graded(partial(self._given, wrong), None)
+        answer = self._trials(partial(self.given, wrong))
+        graded = [self._graded(answer, seed) for seed in SEEDS]
+        public = self._graded(answer, None)
         return MisconceptionResult(
             chapter.id,
             self.exercise.name,
@@ -138,15 +137,9 @@ class _Proof:
             report = check_exercise(self.exercise, answer, hidden=hidden)
             if report.points < self.exercise.points:
                 return report.diagnosis or _failing(report)
-        outcomes: dict[int, Outcome] = {}
-
-        def given(case: Case, seconds: float) -> Outcome:
-            if id(case) not in outcomes:
-                outcomes[id(case)] = self._run(answer, case, seconds)
-            return outcomes[id(case)]
-
+        trials = self._trials(partial(self._run, answer))
         for seed in SEEDS:
-            report = self._graded(given, seed)
+            report = self._graded(trials, seed)
             if report.points < self.exercise.points:
                 return f"seed {seed}: {_failing(report)}"
         return ""
@@ -160,17 +153,20 @@ class _Proof:
         for case in chain(self.exercise.cases, self._fixed_cases()):
             seconds = min(MUTANT_SECONDS, self.exercise.seconds)
             outcome = run_case(answer, case, name=self.exercise.name, seconds=seconds)
-            if verdict(self.exercise, self._expected(case), outcome):
+            if verdict(self.exercise, self.expected(case), outcome):
                 return True
         return False
 
-    def _graded(self, answer: Callable[[Case, float], Outcome], seed: int | None) -> Report:
+    def _trials(self, answer: Callable[[Case, float], Outcome]) -> _Trials:
+        return _Trials(self, answer)
+
+    def _graded(self, answer: _Trials, seed: int | None) -> Report:
         """The report of a grade under a seed; without one, of a check in the notebook."""
         cases = [(case, False) for case in self.exercise.cases]
         if seed is not None:
             cases += [(case, True) for case in self._cases(seed)]
-        trials = try_cases(cases, answer, self._expected, self.exercise.seconds)
-        return judge(self.exercise, trials, hidden=seed is not None, guess=self._given)
+        trials = try_cases(cases, answer.trial, self.exercise.seconds)
+        return judge(self.exercise, trials, hidden=seed is not None, agrees=answer.agrees)
 
     def _cases(self, seed: int) -> list[Case]:
         """The hidden cases of a seed. One that the first seed has in the same place is the same object."""
@@ -187,7 +183,7 @@ class _Proof:
         others = [{id(case) for case in self._cases(seed)} for seed in (1, 2)]
         return [case for case in self._cases(0) if all(id(case) in other for other in others)]
 
-    def _expected(self, case: Case) -> Outcome:
+    def expected(self, case: Case) -> Outcome:
         """The outcome of the reference on a case."""
         return self._once(
             "",
@@ -195,7 +191,7 @@ class _Proof:
             lambda: run_case(self.exercise.reference, case, name=self.exercise.name, seconds=REFERENCE_SECONDS),
         )
 
-    def _given(self, wrong: Misconception, case: Case, seconds: float | None = None) -> Outcome:
+    def given(self, wrong: Misconception, case: Case, seconds: float | None = None) -> Outcome:
         """The outcome of a misconception on a case, within a time limit; by default the exercise's."""
         return self._once(wrong.name, case, lambda: self._run(wrong.answer, case, seconds or self.exercise.seconds))
 
@@ -207,6 +203,30 @@ class _Proof:
         if key not in self._outcomes:
             self._outcomes[key] = run()
         return self._outcomes[key]
+
+
+class _Trials:
+    """The trials of one answer: it runs on each case once, and is compared once with each other answer."""
+
+    def __init__(self, proof: _Proof, answer: Callable[[Case, float], Outcome]) -> None:
+        self._proof = proof
+        self._answer = answer
+        self._trials: dict[int, Trial] = {}
+        self._agreed: dict[tuple[str, int], bool] = {}
+
+    def trial(self, case: Case, hidden: bool, seconds: float) -> Trial:
+        """A case put to it, within a time limit, and to the reference."""
+        if id(case) not in self._trials:
+            outcome = self._answer(case, seconds)
+            self._trials[id(case)] = Trial(self._proof.exercise, case, hidden, outcome, self._proof.expected(case))
+        return self._trials[id(case)]
+
+    def agrees(self, wrong: Misconception, trial: Trial) -> bool:
+        """Whether a known wrong answer gives the same."""
+        key = (wrong.name, id(trial.case))
+        if key not in self._agreed:
+            self._agreed[key] = agree(trial.exercise, self._proof.given(wrong, trial.case), trial.outcome)
+        return self._agreed[key]
 
 
 def _same_object(case: Case, *others: Case) -> Case:

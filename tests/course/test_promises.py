@@ -97,4 +97,4 @@ def test_code_is_judged_by_hidden_cases_that_the_graders_seed_chooses(exercise: 
 @pytest.mark.parametrize("exercise", CODE)
 def test_categories_do_not_depend_on_the_seed(exercise: Exercise) -> None:
     """The public report announces them."""
-    assert {case.name for case in exercise.hidden(7)} == set(exercise.categories())
+    assert {case.name for case in exercise.hidden(7)} == set(exercise.categories)

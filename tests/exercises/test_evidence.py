@@ -26,7 +26,7 @@ NAN, INF = math.nan, math.inf
 def trial(expected: Any, received: Any, *args: Any, **kwargs: Any) -> Trial:
     """A public case with these inputs and results; a `Failure` in the place of a result was raised."""
     outcomes = [Outcome(failure=x) if isinstance(x, Failure) else Outcome(x) for x in (received, expected)]
-    return Trial(case("a case", *args, **kwargs), False, *outcomes)
+    return Trial(doubling(), case("a case", *args, **kwargs), False, *outcomes)
 
 
 def evidence(*failing: Trial, passing: tuple[Trial, ...] = ()) -> Evidence:

@@ -127,11 +127,11 @@ class _Examination:
         outcomes, lost = self._outcomes(exercise, [case for case, _ in expected.cases])
         outcomes = [in_our_words(outcome, exercise.rules) for outcome in outcomes]
         trials = [
-            Trial(case, hidden, outcome, expected.expected(case))
+            Trial(exercise, case, hidden, outcome, expected.expected(case))
             for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
         forbidden = self.source.forbidden(exercise.name, exercise.rules)
-        report = judge(exercise, trials, hidden=True, forbidden=forbidden, guess=expected.guess)
+        report = judge(exercise, trials, hidden=True, forbidden=forbidden, agrees=expected.agrees)
         report = without_results(report, trials, value=exercise.value)
         broken = bool(forbidden) or any(outcome.forbidden for outcome in outcomes)
         return self._with_reason(report, outcomes, lost, broken=broken)

@@ -7,7 +7,9 @@ from functools import lru_cache
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Answer, Exercise, Misconception
+from lmcourse.exercises.judge import agree
 from lmcourse.exercises.outcome import Outcome, run_case
+from lmcourse.exercises.trial import Trial
 
 REFERENCE_SECONDS = 60.0
 """Time limit of the right answer to a case, which is not in a hurry."""
@@ -48,14 +50,15 @@ class Expectations:
             )
         return outcome
 
-    def guess(self, wrong: Misconception, case: Case) -> Outcome:
-        """The outcome of a known wrong answer on a case.
+    def agrees(self, wrong: Misconception, trial: Trial) -> bool:
+        """Whether a known wrong answer gives what the learner's gave.
 
         Args:
             wrong: one of the exercise's misconceptions.
-            case: one of `cases`.
+            trial: of one of `cases`.
         """
-        return self._outcome(wrong.answer, case, self.exercise.seconds)
+        guess = self._outcome(wrong.answer, trial.case, self.exercise.seconds)
+        return agree(self.exercise, guess, trial.outcome)
 
     def _outcome(self, answer: Answer, case: Case, seconds: float) -> Outcome:
         key = (id(answer), id(case))  # both live as long as this object does

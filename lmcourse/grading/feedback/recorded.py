@@ -13,6 +13,7 @@ from typing import Any
 from lmcourse.errors import CourseError
 from lmcourse.grading.config import nbgrader_configuration
 from lmcourse.grading.intake.submissions import Assignment, assignments
+from lmcourse.grading.lateness import lateness_of
 from lmcourse.grading.result import SubmissionResult, submission_result
 from lmcourse.grading.workspace import read_graded
 
@@ -79,11 +80,12 @@ class RecordedAssignment:
     def _feedback_on(self, student: str, path: Path) -> Feedback:
         source = self.assignment.source
         with self._gradebook() as book:
-            cells = book.find_notebook(source.stem, self.assignment.id).grade_cells
-            most = {cell.name: float(cell.max_score) for cell in cells}
+            notebook = book.find_notebook(source.stem, self.assignment.id)
+            most = {cell.name: float(cell.max_score) for cell in [*notebook.grade_cells, *notebook.task_cells]}
             grades = book.find_submission_notebook(source.stem, self.assignment.id, student).grades
+            late = lateness_of(book.find_submission(self.assignment.id, student))
             points = {grade.name: float(grade.score) for grade in grades}
-        result = submission_result(student, self.assignment.id, read_graded(path), points, most)
+        result = submission_result(student, self.assignment.id, read_graded(path), points, most, late)
         folder = Path(self._course.root, self._course.feedback_directory, student, self.assignment.id)
         return Feedback(result, folder / f"{source.stem}.html")
 

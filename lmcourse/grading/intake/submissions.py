@@ -9,10 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from nbgrader.utils import parse_utc
-
 from lmcourse.errors import CourseError
-from lmcourse.grading.intake.downloads import Download, Person, read_download
+from lmcourse.grading.intake.downloads import Download, Person, download_in
 from lmcourse.grading.intake.files import (
     UnreadableError,
     escaped_name,
@@ -22,11 +20,12 @@ from lmcourse.grading.intake.files import (
     refuse_links,
     why_no_notebook,
 )
+from lmcourse.grading.intake.hand_in_time import HandInTime, hand_in_time
 from lmcourse.grading.intake.notebook import read_submission
 from lmcourse.grading.intake.student_ids import ME, student_id_problem
 
-TIMESTAMP = "timestamp.txt"
-"""The file beside a notebook in which nbgrader's exchange says when it came."""
+SUBMITTED = "submitted"
+"""The folder of a class's submissions, by nbgrader's convention."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Submission:
         notebook: the file.
         problem: why there is no notebook.
         digest: of the file, for whoever wants to know later whether it has changed.
-        timestamp: when it came, as nbgrader's `timestamp.txt` says it.
+        came: when.
         own: whether somebody grades it for themselves; then the student is `ME`.
     """
 
@@ -61,7 +60,7 @@ class Submission:
     notebook: Path | None = field(default=None)
     problem: str = ""
     digest: str = ""
-    timestamp: str = ""
+    came: HandInTime = field(default_factory=HandInTime)
     own: bool = False
 
 
@@ -79,28 +78,38 @@ def assignments(course: Path) -> dict[str, Assignment]:
     return {source.parent.name: Assignment(source.parent.name, source) for source in sources}
 
 
-def find_submissions(paths: Sequence[Path], known: dict[str, Assignment]) -> list[Submission]:
+def find_submissions(
+    paths: Sequence[Path], known: dict[str, Assignment], *, of_class: bool = False
+) -> list[Submission]:
     """The submissions in these files and folders.
 
     A file is a learner's own notebook; a folder holds `student/assignment/notebook.ipynb`, or is what Moodle or Canvas
-    gave for download, or a learner's own folder of assignments.
+    gave for download, or the folder of one student in `submitted/`, or of an assignment in that, or a learner's own
+    folder of assignments.
+
+    Args:
+        paths: the files and folders.
+        known: the assignments by id.
+        of_class: whether folders of assignments are a student's in any case, called as the folder that they lie in.
 
     Raises:
         CourseError: a path does not exist, a folder holds no submission, or two of them hold the same student's.
     """
-    found = [submission for path in paths for submission in _submissions_in(path, known)]
+    found = [submission for path in paths for submission in _submissions_in(path, known, of_class)]
     counted = Counter((each.student, each.assignment) for each in set(found) if each.assignment and not each.own)
     if twice := [student for (student, _), count in counted.items() if count > 1]:
         raise CourseError(f"{twice[0]} is in two of these folders: leave out one of them.")
     return found
 
 
-def _submissions_in(path: Path, known: dict[str, Assignment]) -> list[Submission]:
+def _submissions_in(path: Path, known: dict[str, Assignment], of_class: bool) -> list[Submission]:
     if path.is_file():
         return [_own(_own_notebook(path, known))]
     if not path.is_dir():
         raise CourseError(f"There is no file or folder {path}.")
-    if path.resolve().name in known:
+    if path.resolve().name in known and (of_class or path.resolve().parents[1].name == SUBMITTED):
+        found = [*_of_student(path.resolve().parent, known, alone=False, only=path.resolve().name)]
+    elif path.resolve().name in known:
         found = [_own(_in_assignment_folder(ME, known[path.resolve().name], path))]
     elif download := download_in(path):
         found = _downloaded(download, list(known.values()))
@@ -108,6 +117,8 @@ def _submissions_in(path: Path, known: dict[str, Assignment]) -> list[Submission
         students = _folders_of_students(path, known)
         folders = [folder for folder in _folders(path) if folder not in students]
         own = [] if students else [folder for folder in folders if folder.name in known]
+        if own and (of_class or path.resolve().parent.name == SUBMITTED):
+            return [*_of_student(path.resolve(), known, alone=False)]
         found = [_own(_in_assignment_folder(ME, known[folder.name], folder)) for folder in own]
         for folder in sorted({*folders, *students}):
             if folder not in own:
@@ -115,18 +126,6 @@ def _submissions_in(path: Path, known: dict[str, Assignment]) -> list[Submission
     if not found:
         raise CourseError(f"There are no submissions under {path}: expected student/assignment/notebook.ipynb.")
     return found
-
-
-def download_in(path: Path) -> Download | None:
-    """What a learning platform gave for download, if it lies in this folder.
-
-    Raises:
-        CourseError: the folder cannot be opened.
-    """
-    try:
-        return read_download(path)
-    except UnreadableError as error:
-        raise CourseError(str(error)) from error
 
 
 def _downloaded(download: Download, known: Sequence[Assignment]) -> list[Submission]:
@@ -172,12 +171,15 @@ def _folders_of_students(path: Path, known: Collection[str]) -> set[Path]:
         raise CourseError(f"The folder {escaped_name(path.name)} cannot be read ({error.strerror}).") from error
 
 
-def _of_student(folder: Path, known: dict[str, Assignment], *, alone: bool) -> Iterator[Submission]:
-    """What one student handed in; `alone` if this may be just another folder of somebody who grades for themselves."""
+def _of_student(
+    folder: Path, known: dict[str, Assignment], *, alone: bool, only: str | None = None
+) -> Iterator[Submission]:
+    """What one student handed in, or `only` for one assignment; `alone` if this may be just another folder of somebody
+    who grades for themselves."""
     student = folder.name if folder.name.isprintable() else escaped_name(folder.name)
     try:
         refuse_links(folder)
-        places = folders_in(folder)
+        places = [place for place in folders_in(folder) if only in (None, place.name)]
     except UnreadableError as error:
         yield Submission(student, None, problem=str(error))
         return
@@ -215,7 +217,7 @@ def _of_file(student: str, assignment: Assignment, path: Path) -> Submission:
         data = read_file(path)
     except UnreadableError as error:
         return Submission(student, assignment, problem=str(error))
-    return Submission(student, assignment, path, digest=hashlib.sha256(data).hexdigest(), timestamp=_timestamp(path))
+    return Submission(student, assignment, path, digest=hashlib.sha256(data).hexdigest(), came=hand_in_time(path))
 
 
 def _own_notebook(path: Path, known: dict[str, Assignment]) -> Submission:
@@ -245,12 +247,3 @@ def _best_match(path: Path, candidates: Sequence[Assignment]) -> Assignment | No
 def _cell_ids(path: Path) -> list[str]:
     names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in read_submission(path).cells]
     return [name for name in names if isinstance(name, str)]
-
-
-def _timestamp(notebook: Path) -> str:
-    """When a notebook came; nothing if nobody said, or if it is no time, which would stop nbgrader."""
-    try:
-        text = read_file(notebook.parent / TIMESTAMP)[:100].decode().strip()
-        return text if text and parse_utc(text) else ""
-    except (UnreadableError, ValueError, OverflowError):
-        return ""

@@ -35,6 +35,9 @@ MAX_RICH_CHARS = 60_000
 MAX_RICH_PIECE_CHARS = 20_000
 """Characters of one piece of these: twice as many can take four times as long."""
 
+MAX_MARKDOWN_CHARS = 150_000
+"""Characters of text cells that are drawn as Markdown; the longest notebook of the course has 31,000."""
+
 TOO_LARGE = "… too large to be shown here"
 
 
@@ -57,6 +60,7 @@ class _Page:
     def __init__(self) -> None:
         self.text_left = MAX_TEXT_CHARS
         self.rich_left = MAX_RICH_CHARS
+        self.markdown_left = MAX_MARKDOWN_CHARS
 
     def cell(self, cell: NotebookNode) -> NotebookNode:
         """The cell, built anew."""
@@ -72,7 +76,8 @@ class _Page:
                 outputs=[output for output in outputs if output is not None],
                 execution_count=count if isinstance(count, int) and count >= 0 else None,
             )
-        if cell.cell_type != "markdown":
+        self.markdown_left -= len(source)
+        if cell.cell_type != "markdown" or self.markdown_left < 0:
             source = "".join(f"    {line}\n" for line in source.splitlines())
         shown = new_markdown_cell(source, metadata=metadata)
         shown["attachments"] = attached_pictures(cell.get("attachments"))

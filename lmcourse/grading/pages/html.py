@@ -14,6 +14,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from nbconvert.filters.markdown_mistune import InvalidNotebook, IPythonRenderer, MarkdownWithMath
 
+from lmcourse.grading.pages.nesting import is_nested_too_deep
 from lmcourse.text import replace_surrogates
 
 _TAGS = """
@@ -55,8 +56,10 @@ def _may_stay(tag: str, name: str, value: str) -> bool:
 
 
 def clean_html(html: object) -> str:
-    """This HTML without anything that could run, reach out or cover the page."""
+    """This HTML without anything that could run, reach out or cover the page; as text, if it is nested too deep."""
     text = html.decode("utf-8", "replace") if isinstance(html, bytes) else str(html)
+    if is_nested_too_deep(text, TAGS):
+        return f"<pre>{escape(replace_surrogates(text))}</pre>"
     cleaned: str = bleach.clean(
         text,
         tags=TAGS,

@@ -14,6 +14,7 @@ import torch
 from lmcourse.chapters.flops.exercises.counted import empty
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 
 def _einsum(pattern: str, first: list[int], second: list[int]) -> int:
@@ -79,7 +80,7 @@ einsum_flops = Exercise(
         "Every combination of all axes, each axis once, is one multiplication and one addition.",
         "If the axes of the result are all the axes there are, nothing is summed and the answer is 0.",
     ],
-    forbid=["torch.utils.flop_counter"],
+    forbid=NO_COUNTER,
 )
 
 
