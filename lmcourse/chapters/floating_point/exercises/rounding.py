@@ -60,6 +60,7 @@ round_to = Exercise(
         case("a learning rate, subnormal in fp16", 3e-6, *widths("fp16")),
         case("too small for bf16", -1e-41, *widths("bf16")),
         case("too large for fp16", 70000.0, *widths("fp16")),
+        case("just above the largest fp16 number", 65519.0, *widths("fp16")),
     ],
     hidden_cases=_round_cases,
     hints=[
