@@ -44,6 +44,23 @@ def reported(server: ForkServer, code: str) -> list[tuple[str, str]]:
 
 
 SUSPICIOUS = {
+    "frames of callers": ("import sys\ngetattr(sys, '_get' + 'frame')()", "interpreter", "frames of its callers"),
+    "a traceback's frame": (
+        "try: 1 / 0\nexcept ZeroDivisionError as error: getattr(error.__traceback__, 'tb_' + 'frame')",
+        "interpreter",
+        "frames of its callers",
+    ),
+    "another function's code": (
+        "import types\ntypes.FunctionType((lambda: 1).__code__, {})",
+        "interpreter",
+        "another one's code",
+    ),
+    "a class that restricts": (
+        "import sys\n"
+        "sys.modules['lm' + 'course.grading.restrictions.restrictions'].Restrictions.enforce = lambda *_: None",
+        "builtins",
+        "replaced enforce",
+    ),
     "reads": ("trying(lambda: open('/etc/passwd'))", "file", "it opened /etc/passwd"),
     "reads bytes": ("trying(lambda: open(b'/etc/passwd'))", "file", "it opened /etc/passwd"),
     "writes": ("trying(lambda: open('/var/x', 'w'))", "file", "it opened /var/x to write"),

@@ -111,8 +111,8 @@ COMPARISON_FUNCTIONS = ("__eq__", "__ne__", "allclose", "equal", "isclose", "ite
 TRACING_MODULES = (limits, forbidden_calls, threading, library_functions)
 """Modules of which functions may trace, or change the code of others."""
 
-WATCHED_CLASSES = ("lmcourse.exercises", "lmcourse.accounting.simulated_device")
-"""Modules whose classes are to stay as they are: they run and watch an answer, or keep the time for one."""
+WATCHED_CLASSES = ("lmcourse.exercises", "lmcourse.grading.restrictions", "lmcourse.accounting.simulated_device")
+"""Modules whose classes are to stay as they are: they run, watch and restrict an answer, or keep the time for one."""
 
 _install: list[Callable[[int], None]] = []
 

@@ -258,6 +258,11 @@ def describe_code(_: Any) -> str:
     return "" if is_tracer(_getframe(2)) else "it made code that is no text"
 
 
+def describe_function(_: Any) -> str:
+    """Making a function of code that exists already, in a cell of the notebook's."""
+    return "it made a function of another one's code" if in_cell(_getframe(2)) else ""
+
+
 def describe_getattr(details: Any) -> str:
     """Going from a traceback or a generator to a frame, in a cell of the notebook's."""
     return CALLERS if details[1] in FRAME_ATTRIBUTES and in_cell(_getframe(2)) else ""
@@ -291,6 +296,7 @@ describers["socket.__new__"] = ("network", describe_socket)
 describers["sys.settrace"] = ("interpreter", describe_settrace)
 describers["sys.setprofile"] = ("interpreter", describe_setprofile)
 describers["code.__new__"] = ("interpreter", describe_code)
+describers["function.__new__"] = ("interpreter", describe_function)
 describers["object.__getattr__"] = ("interpreter", describe_getattr)
 describers["sys._getframe"] = ("interpreter", describe_getframe)
 describers["object.__setattr__"] = ("interpreter", describe_setattr)

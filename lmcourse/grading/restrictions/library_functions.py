@@ -16,7 +16,7 @@ from typing import Any
 from lmcourse.exercises.forbidden_names import matches
 from lmcourse.grading.restrictions.families import EVERYTHING_RULE, family
 
-LIBRARIES = ("torch", "numpy", "lmcourse", "einops", "graphlib", "struct", "math")
+LIBRARIES = ("torch", "numpy", "lmcourse", "einops", "graphlib", "transformers", "scipy")
 """Packages in which a rule's functions are looked for."""
 
 ALWAYS_ALLOWED = (

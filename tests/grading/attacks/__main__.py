@@ -56,8 +56,9 @@ Each of these earned nothing. Most would be right if nothing were refused, which
 
 What remains: a graph that was recorded in a cell, before the answer is judged, can be walked with other numbers put
 into its tensors; functions written in C (`math.ulp`, numpy's `view`) are refused by name and when Python calls them,
-not when C calls them; code that a learner copied from the package is the learner's own. Whoever finds the objects that
-refuse can take them out: the ways over the frames of callers and Python's list of objects are told as evidence.
+not when C calls them; a function that one of the package's made in a cell before stays as it is, and code that a
+learner copied from the package is the learner's own. Whoever finds the objects that refuse can take them out: the ways
+over the frames of callers, Python's list of objects and patched classes are told as evidence.
 """
 
 

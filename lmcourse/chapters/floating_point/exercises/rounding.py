@@ -142,6 +142,16 @@ def overflow_before_rounding(x: float, exponent_bits: int, mantissa_bits: int) -
     return math.copysign(math.inf, x) if too_large else numerics.round_to(x, ieee(exponent_bits, mantissa_bits))
 
 
+@round_to.misconception(
+    "Half a step above the largest finite number you come back down. That is a tie, and its even neighbour would be "
+    "the next power of two: it goes to infinity."
+)
+def tie_at_the_end_comes_down(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    format = ieee(exponent_bits, mantissa_bits)
+    tie = format.max_finite + numerics.ulp(format.max_finite, format) / 2
+    return math.copysign(format.max_finite, x) if abs(x) == tie else numerics.round_to(x, format)
+
+
 @round_to.variant
 def with_decimals(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     exponent = max(int(x.hex().split("p")[1]), 2 - 2 ** (exponent_bits - 1))

@@ -43,7 +43,7 @@ def _lost_cases(random: Random) -> list[Case]:
         case("other formats", eight * 2.0**15, 4, 3),
         case("other precisions", (eight * 2.0**8).half(), *widths("e5m2")),
         case("other precisions", (eight * 2.0**-109).bfloat16(), *widths("bf16")),
-        case("other precisions", torch.tensor([2.0**-150, 1.1 * 2.0**-150, 1.0]).double(), *widths("fp32")),
+        case("other precisions", torch.tensor([2.0**-150, 1.1 * 2.0**-150, 1.0], dtype=torch.float64), *widths("fp32")),
         case("all or nothing", torch.tensor([1e-9, -1e-12]), *widths("fp16")),
         case("all or nothing", torch.tensor([1.0]), *widths("fp16")),
         case("all or nothing", torch.tensor([[[-1e-8]]]), *widths("fp16")),

@@ -86,6 +86,14 @@ def all_pairs(*sizes: int) -> Table:
 
 
 @kaplan_table.misconception(
+    "Your `mask` has the exact mean, (context + 1) / 2 keys. The table leaves out the 1: 2 · context · d_attn a layer."
+)
+def exact_mean(*sizes: int) -> Table:
+    table = _table(*sizes)
+    return _changed(table, "mask", flops=table["mask"][1] // sizes[4])
+
+
+@kaplan_table.misconception(
     "Your `mask` holds scores or values, not both, for half of the pairs. Both together give 2 · context · d_attn."
 )
 def scores_without_values(*sizes: int) -> Table:
