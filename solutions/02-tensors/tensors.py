@@ -251,8 +251,8 @@ tries = {
 for name, attempt in tries.items():
     try:
         print(f"{name:18} strides {attempt().stride()}")
-    except RuntimeError as error:
-        print(f"{name:18} RuntimeError: {str(error)[:45]} ...")
+    except RuntimeError as refusal:
+        print(f"{name:18} RuntimeError: {str(refusal)[:45]} ...")
 
 # %% [markdown]
 # > **Spot the slip.** Notes say: "after a transpose the tensor is non-contiguous, and you cannot do further view
