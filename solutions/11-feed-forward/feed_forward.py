@@ -270,8 +270,9 @@ print("gradient", z.grad)
 # ### Exercise 3 · SiLU  (3 points · 8 min · ●●)
 #
 # $x\,\sigma(\beta x)$ of a tensor of any shape, in its own dtype, with values *and gradients* that are finite wherever the
-# true ones are. Write the sigmoid yourself: torch's (`sigmoid`, `logsigmoid`, `expit`) is not allowed here, and neither are
-# `silu` and `glu`, which have it inside.
+# true ones are. A gate near 0 keeps few digits in 16 bits: compute those in float32 and round once, at the end. Write the
+# sigmoid yourself: torch's (`sigmoid`, `logsigmoid`, `expit`) is not allowed here, and neither are `silu` and `glu`, which
+# have it inside.
 
 # %% exercise="silu"
 def silu(x: Float[Tensor, "*shape"], beta: float = 1.0) -> Float[Tensor, "*shape"]:

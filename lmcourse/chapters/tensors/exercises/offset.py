@@ -17,6 +17,15 @@ def _looked_up(index: list[int], shape: list[int], strides: list[int], offset: i
     return int(torch.arange(end + 1).as_strided(shape, strides, offset)[tuple(index)])
 
 
+def _other_view(random: Random, rank: int) -> Case:
+    """A view whose indices and strides both grow, so that no wrong order or step hits the place by luck."""
+    places = sorted(random.sample(range(1, 8), rank))
+    shape = [place + random.randint(1, 3) for place in places]
+    index = [place - n if rank % 2 else place for place, n in zip(places, shape, strict=True)]
+    strides = sorted(random.sample(range(200, 400), rank))
+    return case("other views", index, shape, strides, random.randint(1, 50))
+
+
 def _hidden(random: Random) -> list[Case]:
     cases = [
         case("no axes", [], [], [], 5),
@@ -36,11 +45,7 @@ def _hidden(random: Random) -> list[Case]:
         case("out of range", [3, 0], [3, 4], [0, 1]),
         case("out of range", [0, 0], [2, 0], [1, 1]),
     ]
-    for rank in (1, 2, 3, 4):
-        shape = [random.randint(1, 7) for _ in range(rank)]
-        strides = [random.randint(0, 30) for _ in range(rank)]
-        index = [random.randint(-n, n - 1) for n in shape]
-        cases.append(case("other views", index, shape, strides, random.randint(0, 50)))
+    cases += [_other_view(random, rank) for rank in (1, 2, 3, 4)]
     shape = [random.randint(2, 5), random.randint(2, 5)]
     cases.append(case("out of range", [shape[0] + random.randint(0, 3), 0], shape, [shape[1], 1]))
     return cases
