@@ -80,7 +80,7 @@ def test_nothing_of_a_process_is_left_for_the_next(server: ForkServer) -> None:
     print(trying(lambda: socket.socket(socket.AF_UNIX).connect("\\0letter")))
     print(trying(lambda: socket.create_connection(("127.0.0.1", 4321))))
     print([n for n in os.listdir("/proc") if n.isdigit()], "NOTE" in os.environ)
-    print([line.split()[4] for line in open("/proc/net/snmp") if line.startswith("Udp:")])
+    print([line.split()[4] for line in open("/proc/self/net/snmp") if line.startswith("Udp:")])
     print(hasattr(torch, "note"), hasattr(lmcourse, "note"), trying(lambda: kept))
     """
     with Conversation(server) as talk:
