@@ -143,7 +143,10 @@ def test_every_result_is_one_line_and_json(graded: Graded) -> None:
         assert result.reason
         assert "\n" not in result.reason
         data = json.loads(json.dumps(result.to_json()))
-        assert list(data) == ["student", "assignment", "score", "max_score", "exercises", "reason", "evidence"]
+        assert list(data) == [
+            *("student", "assignment", "score", "max_score", "exercises", "reason", "evidence"),
+            *("late_seconds", "late_penalty", "late", "regrade_requests"),
+        ]
 
 
 def test_a_run_is_asked_alike_and_can_be_repeated(graded: Graded) -> None:
