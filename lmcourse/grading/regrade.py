@@ -14,7 +14,6 @@ from nbformat import NotebookNode
 
 from lmcourse.course import find_chapter
 from lmcourse.errors import CourseError
-from lmcourse.exercises.registry import exercises_of
 from lmcourse.text import one_line
 
 MAX_REQUESTS = 10
@@ -61,6 +60,8 @@ def _requests(graded: NotebookNode) -> Iterator[RegradeRequest]:
 
 
 def _request(number: str, exercise: str, reason: str) -> RegradeRequest:
+    from lmcourse.exercises.registry import exercises_of  # loads torch, which `nbgrader` commands do without
+
     said = one_line(reason.strip(), MAX_REASON_CHARS)
     try:
         chapter = find_chapter(number.zfill(2))
