@@ -18,6 +18,11 @@ from lmcourse.widgets import Log
 
 start("04-optimization")
 
+# %% [markdown]
+# ### Exercise 1 · Descend  (2 points · 5 min · ●)
+#
+# Task.
+
 # %% exercise="descend"
 def descend(
     H: Float[Tensor, "d d"], b: Float[Tensor, "d"], start: Float[Tensor, "d"], rate: float, steps: int
@@ -37,6 +42,11 @@ check(descend)
 check(descend, hidden=True)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ### Exercise 2 · The largest curvature  (2 points · 5 min · ●●)
+#
+# Task.
+
 # %% exercise="smoothness"
 def smoothness(X: Float[Tensor, "n d"]) -> float:
     """The largest curvature L of ‖Xw − y‖²/2n."""
@@ -50,6 +60,11 @@ check(smoothness)
 ### BEGIN HIDDEN TESTS
 check(smoothness, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 3 · The theorem on data  (3 points · 10 min · ●●)
+#
+# Task.
 
 # %% exercise="descent_certificate"
 def descent_certificate(
@@ -76,6 +91,11 @@ check(descent_certificate)
 check(descent_certificate, hidden=True)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ### Exercise 4 · The noise of a batch  (3 points · 8 min · ●●)
+#
+# Task.
+
 # %% exercise="gradient_noise"
 def gradient_noise(gradients: Float[Tensor, "n d"], batch: int, replacement: bool) -> float:
     """The mean of ‖gradient of a batch − full gradient‖² over all batches."""
@@ -93,6 +113,11 @@ check(gradient_noise)
 ### BEGIN HIDDEN TESTS
 check(gradient_noise, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 5 · Momentum  (4 points · 12 min · ●●●)
+#
+# Task.
 
 # %% exercise="Momentum"
 class Momentum(Optimizer):
@@ -121,6 +146,11 @@ check(Momentum)
 check(Momentum, hidden=True)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ### Exercise 6 · The best memory  (3 points · 10 min · ●●●)
+#
+# Task.
+
 # %% exercise="best_momentum"
 def best_momentum(mu: float, L: float) -> tuple[float, float, float]:
     """The best rate γ and memory β of the heavy ball, and √β."""
@@ -136,6 +166,11 @@ check(best_momentum)
 ### BEGIN HIDDEN TESTS
 check(best_momentum, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 7 · AdaGrad  (3 points · 8 min · ●●)
+#
+# Task.
 
 # %% exercise="AdaGrad"
 class AdaGrad(Optimizer):
@@ -163,6 +198,11 @@ check(AdaGrad)
 ### BEGIN HIDDEN TESTS
 check(AdaGrad, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 8 · Adam  (4 points · 12 min · ●●●)
+#
+# Task.
 
 # %% exercise="Adam"
 class Adam(Optimizer):
@@ -196,6 +236,11 @@ check(Adam)
 ### BEGIN HIDDEN TESTS
 check(Adam, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 9 · AdamW  (3 points · 7 min · ●●)
+#
+# Task.
 
 # %% exercise="AdamW"
 class AdamW(Optimizer):
@@ -236,6 +281,11 @@ check(AdamW)
 check(AdamW, hidden=True)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ### Exercise 10 · The rate of a step  (2 points · 6 min · ●●)
+#
+# Task.
+
 # %% exercise="rate_factor"
 def rate_factor(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     """The share of the full rate at a step, counted from 0."""
@@ -254,6 +304,11 @@ check(rate_factor)
 ### BEGIN HIDDEN TESTS
 check(rate_factor, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 11 · The gradient of a choice  (3 points · 8 min · ●●)
+#
+# Task.
 
 # %% exercise="softmax_gradient"
 def softmax_gradient(

@@ -113,7 +113,7 @@ AdaGrad = Exercise(
         "`__init__` hands params and a dictionary of the settings to super().__init__: then every group has them, and "
         "its own where it was given some.",
         "The loops are those of Momentum. In self.state[p] keep s, the sum of the squares; it starts at zero.",
-        "s = s + g * g, then p -= lr * g / (s.sqrt() + eps), with lr and eps of the group. The gradient stays as it is.",
+        "s = s + g * g, then p -= lr * g / (s.sqrt() + eps), with lr and eps of the group. g stays as it is.",
     ],
     forbid=["torch.optim.Adagrad", "torch.optim.adagrad"],
     seconds=scripts.SECONDS,
@@ -149,7 +149,7 @@ class RootMissing(AdaGradRule):
         return group["lr"] * g / (s + group["eps"])  # type: ignore[no-any-return]
 
 
-@AdaGrad.misconception("Your ε is inside the root, where it makes the steps of tiny gradients tiny. It stands outside.")
+@AdaGrad.misconception("Your ε is inside the root and makes the steps of tiny gradients tiny. It stands outside.")
 class EpsInside(AdaGradRule):
     def quotient(self, g: Tensor, s: Tensor, group: Settings) -> Tensor:
         return group["lr"] * g / (s + group["eps"]).sqrt()  # type: ignore[no-any-return]

@@ -101,7 +101,7 @@ Adam = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Three things in self.state[p]: the mean of gradients m, the mean of squares s, and how many steps p has taken.",
+        "Three things in self.state[p]: the mean of gradients m, that of squares s, and how many steps p has taken.",
         "A mean: m = β₁ m + (1 − β₁) g, and s likewise with g² and β₂. Both start at zero.",
         "At step k = 1, 2, …: m_hat = m / (1 − β₁**k), s_hat = s / (1 − β₂**k), and p -= lr * m_hat / (s_hat.sqrt() + "
         "eps). Keep m and s themselves uncorrected.",
@@ -113,7 +113,7 @@ Adam = Exercise(
 
 
 @Adam.misconception(
-    "Your means start at 0 and are not corrected: the first step is 3.2 times the rate, as in the notes."
+    "Your means start at 0 and are not corrected: with the usual β the first step is 3.2 times too long."
 )
 class Uncorrected(AdamRule):
     def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:

@@ -80,7 +80,7 @@ def rate_of_descent(mu: float, L: float) -> Setting:
 
 
 @best_momentum.misconception("1/L is a safe rate, and not the best one.")
-def one_over_L(mu: float, L: float) -> Setting:
+def one_over_steepest(mu: float, L: float) -> Setting:
     return 1 / L, *_best(mu, L)[1:]
 
 

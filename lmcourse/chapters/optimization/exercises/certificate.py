@@ -141,7 +141,7 @@ def half_the_bound(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
 
 
 @descent_certificate.misconception("You put L where 1/γ belongs: that is the bound for γ = 1/L. The rate is given.")
-def L_for_the_rate(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+def bound_of_the_largest_rate(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     average, bound = _certificate(X, y, rate, steps)
     return average, bound * rate / _largest_rate(X)
 
