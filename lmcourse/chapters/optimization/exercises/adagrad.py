@@ -65,8 +65,8 @@ def _hidden(random: Random) -> list[Case]:
         script("a single number", scripts.path("AdaGrad([w])"), start=start[0], gradients=gradients[:, 0]),
     ]
     for _ in range(2):
-        d, steps = random.randint(1, 4), random.randint(3, 8)
-        optimizer = f"AdaGrad([w], lr={random.uniform(0.01, 0.5)}, eps={10 ** random.uniform(-8, -1)})"
+        d, steps = random.randint(2, 4), random.randint(3, 8)
+        optimizer = f"AdaGrad([w], lr={random.uniform(0.01, 0.5)}, eps={10 ** random.uniform(-3, -1)})"
         other = {"start": normal64(random, d), "gradients": normal64(random, steps, d)}
         cases.append(script("other runs", scripts.path(optimizer), **other))
     return cases

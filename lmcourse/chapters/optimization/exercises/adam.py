@@ -55,7 +55,7 @@ def _hidden(random: Random) -> list[Case]:
     for _ in range(2):
         d, steps = random.randint(1, 4), random.randint(3, 20)
         betas = random.uniform(0.1, 0.95), random.uniform(0.5, 0.999)
-        optimizer = f"Adam([w], lr={random.uniform(0.01, 0.5)}, betas={betas}, eps={10 ** random.uniform(-8, -1)})"
+        optimizer = f"Adam([w], lr={random.uniform(0.01, 0.5)}, betas={betas}, eps={10 ** random.uniform(-3, -1)})"
         other = {"start": normal64(random, d), "gradients": normal64(random, steps, d)}
         cases.append(script("other runs", scripts.path(optimizer), **other))
     return cases

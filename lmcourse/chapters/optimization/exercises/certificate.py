@@ -90,6 +90,22 @@ descent_certificate = Exercise(
 )
 
 
+for _slack in (">= 1 + 1e-09", "> 1 + 2e-09", "> 1 + 5e-10"):
+    descent_certificate.equivalent_mutant(
+        f"if rate * smoothness(X) > 1 + 1e-09: → if rate * smoothness(X) {_slack}:",
+        "How much is left to rounding is nobody's business: 1/L passes, and the next rate asked is 0.1 % above.",
+    )
+descent_certificate.equivalent_mutant(
+    "gradient = X.T @ (X @ w - y) / len(X) → gradient = X.T @ (X @ w + y) / len(X)",
+    "With −y for y the path from 0 is mirrored, and squared lengths are the same.",
+)
+descent_certificate.equivalent_mutant(
+    "drop = (y.square().sum() - (X @ best - y).square().sum()) / (2 * len(X)) → "
+    "drop = (y.square().sum() - (y - X @ best).square().sum()) / (2 * len(X))",
+    "A square does not see the sign.",
+)
+
+
 def _measured(X: Tensor, y: Tensor, rate: float, steps: int, n: float | None = None) -> list[Tensor]:
     """The gradients of all K + 1 points."""
     w, gradients = torch.zeros_like(X[0]), []

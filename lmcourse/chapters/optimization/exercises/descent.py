@@ -74,7 +74,8 @@ descend = Exercise(
 )
 
 descend.equivalent_mutant(
-    "for _ in range(steps): → for _ in list(range(steps))[:]:", "A copy of the range has the same numbers."
+    "path.append(path[-1] - rate * (H @ path[-1] - b)) → path.append(path[-1] - rate * (path[-1] @ H - b))",
+    "H is symmetric: rows or columns, the product is the same.",
 )
 
 

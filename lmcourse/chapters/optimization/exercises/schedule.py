@@ -30,10 +30,12 @@ def _hidden(random: Random) -> list[Case]:
         case("a run of one step", 0, 1, 0),
         case("a run of one step", 0, 1, 1, floor=0.5),
     ]
-    for _ in range(4):
+    for _ in range(3):
         steps = random.randint(50, 5000)
-        warmup = random.randint(0, steps // 2)
-        cases.append(case("other runs", random.randrange(steps), steps, warmup, floor=random.uniform(0.0, 0.5)))
+        warmup, floor = random.randint(4, steps // 2), random.uniform(0.1, 0.5)
+        cases.append(case("other runs", random.randrange(warmup), steps, warmup, floor=floor))
+        middle = random.randint(warmup + (steps - warmup) // 10, warmup + (steps - warmup) // 3)
+        cases.append(case("other runs", middle, steps, warmup, floor=floor))
     return cases
 
 
@@ -61,6 +63,12 @@ rate_factor = Exercise(
     ],
     forbid=["torch.optim.lr_scheduler"],
 )
+
+
+for _change in ("(warmup - step) / (steps - warmup)", "(step - warmup) / (warmup - steps)"):
+    rate_factor.equivalent_mutant(
+        f"done = (step - warmup) / (steps - warmup) → done = {_change}", "The cosine does not see the sign of an angle."
+    )
 
 
 def _wrong(

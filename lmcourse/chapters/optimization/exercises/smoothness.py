@@ -62,6 +62,13 @@ smoothness = Exercise(
 )
 
 
+smoothness.equivalent_mutant(
+    "return torch.linalg.eigvalsh(X.T @ X / len(X)).max().item() → "
+    "return torch.linalg.eigvalsh(X @ X.T / len(X)).max().item()",
+    "XᵀX and XXᵀ have the same eigenvalues, but for zeros, and none is negative.",
+)
+
+
 def _eigenvalues(X: Tensor) -> Tensor:
     return torch.linalg.eigvalsh(X.double().T @ X.double()).clamp(min=0)
 

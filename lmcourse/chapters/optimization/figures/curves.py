@@ -73,18 +73,18 @@ def noise_floor(squares: Tensor, rates: Sequence[float], window: int = 100) -> F
 
 
 def crossing_losses(curves: Mapping[str, Sequence[float]], window: int = 100) -> Figure:
-    """Training losses of several runs; the alt text tells who is ahead at a tenth of the run and at its end."""
+    """Training losses of several runs; the alt text tells who is ahead half-way and in the end."""
     figure = new_figure(8.0, 3.8)
     smooth = {name: running_mean(list(losses), window) for name, losses in curves.items()}
     length = len(next(iter(smooth.values())))
-    early = min(smooth, key=lambda name: float(smooth[name][length // 10]))
+    early = min(smooth, key=lambda name: float(smooth[name][length // 2]))
     late = min(smooth, key=lambda name: float(smooth[name][length - window // 2]))
-    title = f"Ahead after a tenth: {early}. In the end: {late}"
+    title = f"Ahead half-way: {early}. In the end: {late}"
     axes = new_axes(figure, title, "step", "training loss (nats per byte)")
     for colour, (name, losses) in zip(_COLOURS, smooth.items(), strict=False):
         axes.plot(losses, color=colour, linewidth=1.6, label=name)
     axes.set_yscale("log")
-    axes.axvline(length // 10, color=GREY, linestyle=":", linewidth=1)
+    axes.axvline(length // 2, color=GREY, linestyle=":", linewidth=1)
     axes.legend(frameon=False, fontsize=10)
     caption = (
         f"Mean of {window} steps around each. With decay the weights stay small, and a step of the same rate "
