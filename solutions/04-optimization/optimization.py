@@ -24,6 +24,7 @@ import math
 import random
 from collections.abc import Iterable
 from functools import partial
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -360,10 +361,9 @@ curvatures, edge_losses = train_on_edge((0, 1, 2))
 for rate, values in curvatures.items():
     edge = 2 / rate
     print(f"rate {rate}: 2/γ = {edge:5.2f}; all within 10 % of it at the end: {bool(((values[-5:].mean(0) / edge - 1).abs() < 0.1).all())}")
-print("runs at rate 0.4 whose loss rose at more than 100 steps, and fell to a tenth:", sum(
-    ups > 100 and last < first / 10
-    for ups, first, last in zip((edge_losses[1:, :3] > edge_losses[:-1, :3]).sum(0), edge_losses[0], edge_losses[-1], strict=False)
-))
+rises = (edge_losses[1:, :3] > edge_losses[:-1, :3]).sum(dim=0)
+print("rate 0.4: the loss rose at more than 100 steps:", (rises > 100).tolist())
+print("          and fell to less than a tenth:       ", (edge_losses[-1, :3] < edge_losses[0, :3] / 10).tolist())
 
 # %%
 figures.sharpness(curvatures, EVERY)
@@ -506,7 +506,7 @@ for group in optimizer.param_groups:
     print({name: group[name] for name in ("lr", "momentum")}, "of shapes", [tuple(p.shape) for p in group["params"]])
 v.grad = torch.ones(2)
 optimizer.step()
-print("v is now", v.tolist(), "and w, which has no gradient,", w.tolist())
+print("v is now", [round(each, 3) for each in v.tolist()], "and w, which has no gradient,", w.tolist())
 print("remembered of v:", list(optimizer.state[v]), "and of w:", list(optimizer.state[w]) if w in optimizer.state else "nothing")
 
 # %% [markdown]
@@ -921,7 +921,7 @@ explore(figures.rate_schedule, shape=list(SHAPES), warmup=(0, 400, 10), floor=(0
 #
 # "Post-norm needs warm-up" is a sentence that everybody knows (notebook 10 has the two placements of the norm). Train tiny transformers on stories, byte by byte, for 100 steps each, with two seeds:
 
-# %%
+# %% tags=["nbval-ignore-output", "because at a reckless rate rounding grows into the last digit shown"]
 stories, source = story_grammar(), random.Random(0)
 text = torch.tensor(list("".join(stories.generate(source) for _ in range(3000)).encode()))
 
@@ -972,7 +972,7 @@ predict("decay_and_validation")
 # Here is such a model: it predicts a byte from the twelve before it, with two layers that end in a norm, and no text comes twice. Only the matrices in front of a norm decay. The rate follows a cosine from 0.0007 to 0.
 
 
-# %%
+# %% tags=["nbval-ignore-output", "because rounding, which differs between processors, grows in 2,000 steps"]
 class NextByte(nn.Module):
     """Scores of the next byte from the twelve before it: (n, 12) → (n, 128)."""
 
@@ -1157,16 +1157,16 @@ for scale in (0.3, 1.0):
         assert (measured <= bound * (1 + 1e-9)).all()
 measured, bound = measured_and_bound(1.9)
 assert (measured > bound).any() and (measured[1:] < measured[:-1]).all()
-assert 1e-4 < (floors[0] / floors[1] - 2) < 1.5 and all(1.5 < a / b < 3.5 for a, b in zip(floors[:-1], floors[1:], strict=True))
+assert 1e-4 < (floors[0] / floors[1] - 2) < 1.5 and all(1.5 < a / b < 3.5 for a, b in pairwise(floors.tolist()))
 for values, rate in zip(list(curvatures.values())[:2], RATES, strict=False):
-    assert ((values[-5:].mean(dim=0) * rate / 2 - 1).abs() < 0.1).all() and (values[0] < 0.8 * 2 / rate).all()
+    assert ((values[-5:].mean(dim=0) * rate / 2 - 1).abs() < 0.1).all() and (values[0] < 0.9 * 2 / rate).all()
 assert curvatures[0.1][-1].max() < 10 and 61 == 3 * 20 + 1 and 2021 - 1847 == 174
 kappa_of_09 = ((1 + math.sqrt(0.9)) / (1 - math.sqrt(0.9))) ** 2
 assert round(kappa_of_09, -2) == 1400
 assert [round(4 / math.sqrt(16 * k), 2) for k in (1, 2, 3)] == [1.0, 0.71, 0.58] and round(1e-5**0.5, 3) == 0.003
 for ends in rotated.values():
     assert ends["descent"][0] == ends["descent"][1] and ends["heavy ball"][0] == ends["heavy ball"][1]
-    assert ends["AdaGrad"][0] <= 20 < 5 * ends["AdaGrad"][0] < ends["AdaGrad"][1]
+    assert ends["AdaGrad"][0] <= 20 and 10 * ends["AdaGrad"][0] < ends["AdaGrad"][1]
 assert round((1 - 0.9) / math.sqrt(1 - 0.999), 1) == 3.2 and round((1 - 0.9) / math.sqrt(1 - 0.95), 3) == 0.447
 longest = [(1 - 0.9**k) / math.sqrt(1 - 0.999**k) for k in range(1, 51)]
 assert (round(longest[0], 2), round(max(longest), 2), longest.index(max(longest)) + 1) == (3.16, 6.57, 12)
