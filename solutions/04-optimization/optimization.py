@@ -972,7 +972,7 @@ predict("decay_and_validation")
 # Here is such a model: it predicts a byte from the twelve before it, with two layers that end in a norm, and no text comes twice. Only the matrices in front of a norm decay. The rate follows a cosine from 0.0007 to 0.
 
 
-# %% tags=["nbval-ignore-output", "because rounding, which differs between processors, grows in 2,000 steps"]
+# %% tags=["nbval-ignore-output", "because rounding differs between processors and grows in two thousand steps"]
 class NextByte(nn.Module):
     """Scores of the next byte from the twelve before it: (n, 12) → (n, 128)."""
 
