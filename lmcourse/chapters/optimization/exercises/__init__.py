@@ -27,4 +27,18 @@ EXERCISES = (
     softmax_gradient,
 )
 
-__all__ = ["EXERCISES", "PREDICTIONS"]
+__all__ = [
+    "EXERCISES",
+    "PREDICTIONS",
+    "AdaGrad",
+    "Adam",
+    "AdamW",
+    "Momentum",
+    "best_momentum",
+    "descend",
+    "descent_certificate",
+    "gradient_noise",
+    "rate_factor",
+    "smoothness",
+    "softmax_gradient",
+]

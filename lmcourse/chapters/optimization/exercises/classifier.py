@@ -162,7 +162,9 @@ def with_numpy(W: Tensor, X: Tensor, y: Tensor) -> np.ndarray:
     scores = x @ W.numpy().T
     p = np.exp(scores - scores.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
-    return ((p - np.eye(len(W), dtype=x.dtype)[labels]).T @ x) / np.array(len(x), dtype=x.dtype)
+    error: np.ndarray = p - np.eye(len(W), dtype=x.dtype)[labels]
+    gradient: np.ndarray = np.einsum("nc,nd->cd", error, x)
+    return (gradient / len(x)).astype(x.dtype)
 
 
 @softmax_gradient.variant

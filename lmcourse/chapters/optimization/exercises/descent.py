@@ -19,7 +19,7 @@ def _path(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tenso
     z, pull = directions.T @ start.double(), rate * directions.T @ b.double()
     factor = 1 - rate * curvature
     rows = [factor**k * z + pull * sum((factor**j for j in range(k)), torch.zeros(())) for k in range(steps + 1)]
-    return (torch.stack(rows) @ directions.T).to(start.dtype)
+    return torch.mm(torch.stack(rows), directions.T).to(start.dtype)
 
 
 def _tensor(*numbers: float | list[float]) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations, product
 from random import Random
 
@@ -104,7 +105,7 @@ def b_squared(gradients: Tensor, batch: int, replacement: bool) -> float:
 
 @gradient_noise.misconception("You divide by √B. That is how the spread falls; the squared length falls with B.")
 def root_of_b(gradients: Tensor, batch: int, replacement: bool) -> float:
-    return _noise(gradients, batch, replacement) * batch**0.5
+    return _noise(gradients, batch, replacement) * math.sqrt(batch)
 
 
 @gradient_noise.misconception("You divide by n − 1. These n gradients are all there are: divide by n.")
@@ -164,7 +165,7 @@ def with_numpy(gradients: Tensor, batch: int, replacement: bool) -> float:
     rows = gradients.numpy()
     n = len(rows)
     trace = np.trace(np.atleast_2d(np.cov(rows.T, bias=True)))
-    return trace / batch * (1 if replacement else (n - batch) / max(n - 1, 1))
+    return float(trace) / batch * (1 if replacement else (n - batch) / max(n - 1, 1))
 
 
 @gradient_noise.variant

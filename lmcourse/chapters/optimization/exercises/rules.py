@@ -1,4 +1,4 @@
-"""What wrong optimizers share: a loop over groups and parameters, and the parts of AdaGrad and Adam as methods."""
+"""What wrong optimizers share: a loop over groups and parameters, and the parts of each method."""
 
 from __future__ import annotations
 
@@ -31,6 +31,35 @@ class Rule(Optimizer):
 
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
         raise NotImplementedError
+
+
+class MomentumRule(Rule):
+    """Momentum as torch writes it."""
+
+    def __init__(self, params: Any, lr: float, momentum: float = 0.9, nesterov: bool = False) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "nesterov": nesterov})
+
+    def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
+        result: Tensor = group["lr"] * self.direction(p, g, group)
+        return result
+
+    def direction(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
+        b = self.memory(p)["b"] = self.buffer(p, g, group["momentum"])
+        return self.ahead(g, b, group["momentum"]) if group["nesterov"] else b
+
+    def memory(self, p: Tensor) -> Settings:
+        state: Settings = self.state[p]
+        return state
+
+    def before(self, p: Tensor) -> Tensor:
+        b: Tensor = self.memory(p).get("b", torch.zeros_like(p))
+        return b
+
+    def buffer(self, p: Tensor, g: Tensor, momentum: float) -> Tensor:
+        return momentum * self.before(p) + g
+
+    def ahead(self, g: Tensor, b: Tensor, momentum: float) -> Tensor:
+        return g + momentum * b
 
 
 class AdaGradRule(Rule):

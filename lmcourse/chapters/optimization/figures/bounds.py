@@ -47,10 +47,10 @@ def chord_and_parabola(at: float = -2.5, L: float = 1.0, step: float = 1.0) -> F
     axes.plot(x, _wave(x), color="black", linewidth=2.4, label="f, smooth with L = 1")
     axes.plot(x, parabola, color=PALETTE["vermilion"], linewidth=1.8, label=f"parabola of curvature {L:.2g}")
     ends = np.array([-5.0, -2.0])
-    axes.plot(ends, _wave(ends), "--", color=GREY, label="a chord: f lies above it in part, so it is not convex")
-    axes.plot([at, new], [height, _wave(new)], "o", color=PALETTE["blue"], markersize=8)
+    axes.plot(ends, _wave(ends), "--", color=GREY, label="a chord below f: not convex")
+    axes.plot([at, new], [height, float(_wave(new))], "o", color=PALETTE["blue"], markersize=8)
     axes.annotate("", (new, float(_wave(new))), (at, height), arrowprops={"arrowstyle": "->", "color": PALETTE["blue"]})
-    axes.set_ylim(-2, 7)
+    axes.set_ylim(-2, 9)
     axes.set_xlim(-5, 5)
     axes.legend(frameon=False, fontsize=9.5, loc="upper center")
     caption = (

@@ -54,7 +54,7 @@ def noise_floor(squares: Tensor, rates: Sequence[float], window: int = 100) -> F
     figure = new_figure(8.0, 3.8)
     floors = squares[len(squares) // 2 :].mean(dim=0)
     axes = new_axes(figure, "Half the rate, half the floor", "step", "‖∇f‖², averaged")
-    for colour, rate, values, floor in zip(_COLOURS, rates, squares.T, floors, strict=True):
+    for colour, rate, values, floor in zip(_COLOURS[: len(rates)], rates, squares.T, floors, strict=True):
         axes.semilogy(
             running_mean(values.tolist(), window).tolist(), color=colour, linewidth=1.2, label=f"γ = {rate:g}"
         )
@@ -72,22 +72,34 @@ def noise_floor(squares: Tensor, rates: Sequence[float], window: int = 100) -> F
     return describe(figure, caption=caption, alt=alt)
 
 
-def crossing_losses(curves: Mapping[str, Sequence[float]], window: int = 100) -> Figure:
-    """Training losses of several runs; the alt text tells who is ahead half-way and in the end."""
-    figure = new_figure(8.0, 3.8)
-    smooth = {name: running_mean(list(losses), window) for name, losses in curves.items()}
-    length = len(next(iter(smooth.values())))
-    early = min(smooth, key=lambda name: float(smooth[name][length // 2]))
-    late = min(smooth, key=lambda name: float(smooth[name][length - window // 2]))
+def crossing_losses(curves: Mapping[str, Sequence[float]], window: int = 200) -> Figure:
+    """Training losses of two runs from a quarter of the way on, and the difference of the second to the first.
+
+    Args:
+        curves: the two, by name.
+        window: over how many steps they are averaged.
+
+    Raises:
+        ValueError: there are not two runs.
+    """
+    if len(curves) != 2:
+        raise ValueError(f"two runs are compared, not {len(curves)}")
+    smooth = {name: torch.as_tensor(running_mean(list(losses), window)) for name, losses in curves.items()}
+    (first, one), (second, other) = smooth.items()
+    half, end = len(one) // 2, len(one) - window // 2
+    early, late = (first if one[step] < other[step] else second for step in (half, end))
     title = f"Ahead half-way: {early}. In the end: {late}"
-    axes = new_axes(figure, title, "step", "training loss (nats per byte)")
-    for colour, (name, losses) in zip(_COLOURS, smooth.items(), strict=False):
-        axes.plot(losses, color=colour, linewidth=1.6, label=name)
-    axes.set_yscale("log")
-    axes.axvline(length // 2, color=GREY, linestyle=":", linewidth=1)
-    axes.legend(frameon=False, fontsize=10)
-    caption = (
-        f"Mean of {window} steps around each. With decay the weights stay small, and a step of the same rate "
-        "turns them further."
-    )
-    return describe(figure, caption=caption, alt=f"Training losses of {' and '.join(curves)}. {title}")
+    figure = new_figure(8.0, 4.6)
+    grid = figure.add_gridspec(2, 1, height_ratios=(3, 2))
+    steps = torch.arange(len(one) // 4, len(one))
+    losses = new_axes(figure, title, "", "loss (nats per byte)")
+    losses.set_subplotspec(grid[0])
+    for colour, (name, values) in zip(_COLOURS, smooth.items(), strict=False):
+        losses.plot(steps, values[steps], color=colour, linewidth=1.6, label=name)
+    losses.legend(frameon=False, fontsize=10)
+    gap = new_axes(figure, "", "step", f"{second}\nminus {first}")
+    gap.set_subplotspec(grid[1])
+    gap.plot(steps, (other - one)[steps], color="black", linewidth=1.4)
+    gap.axhline(0, color=GREY, linewidth=1)
+    caption = f"Training losses of the same batches, mean of {window} steps around each. Below the grey line {second} is ahead."
+    return describe(figure, caption=caption, alt=f"Training losses of {first} and {second}. {title}")

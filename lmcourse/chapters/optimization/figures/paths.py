@@ -91,7 +91,7 @@ def descent_path(
     end = _verdict(heights)
     figure = new_figure(8.0, 4.6)
     settings = f"rate {rate:.3g}" + (f", β {momentum:.2g}" if method in ("heavy ball", "Nesterov", "Adam") else "")
-    axes = new_axes(figure, f"{method}, {settings}: {end}", "x₁", "x₂")
+    axes = new_axes(figure, f"{method[0].upper()}{method[1:]}, {settings}: {end}", "x₁", "x₂")
     _draw_map(axes, kappa, rotation)
     _draw_path(axes, points, PALETTE["vermilion"])
     caption = (
@@ -110,7 +110,7 @@ def zig_zag(rate: float = 0.012, momentum: float = 0.8, kappa: float = 100.0) ->
     for row, method in enumerate(METHODS[:3]):
         points = walk(method, rate, momentum, kappa, 0.0)
         end = _verdict(value(points, kappa, 0.0))
-        axes = new_axes(figure, f"{method}: {end}", "x₁" if row == 2 else "", "x₂")
+        axes = new_axes(figure, f"{method[0].upper()}{method[1:]}: {end}", "x₁" if row == 2 else "", "x₂")
         axes.set_subplotspec(grid[row])
         _draw_map(axes, kappa, 0.0, 1.2)
         _draw_path(axes, points, (PALETTE["vermilion"], PALETTE["blue"], PALETTE["green"])[row])

@@ -59,10 +59,12 @@ def rate_schedule(shape: str = "cosine", warmup: int = 100, floor: float = 0.1, 
     figure = new_figure(8.0, 3.2)
     title = f"{shape[0].upper()}{shape[1:]}: at half of the run {factors[steps // 2]:.2f}, {mean:.2f} on average"
     axes = new_axes(figure, title, "step", "share of the full rate")
-    for name, schedule in schedules.items():
+    for style, (name, schedule) in zip(("-", "--", ":"), schedules.items(), strict=True):
         mine = name == shape
         curve = [schedule(step) for step in range(steps)]
-        axes.plot(curve, color=PALETTE["blue"] if mine else GREY, linewidth=2.4 if mine else 0.8, label=name)
+        axes.plot(
+            curve, color=PALETTE["blue"] if mine else GREY, linewidth=2.4 if mine else 1.2, linestyle=style, label=name
+        )
     axes.set_ylim(0, 1.05)
     axes.legend(frameon=False, fontsize=9, loc="lower center")
     caption = f"A warm-up of {warmup} steps, then the schedule; grey, thin: the others with the same settings."
