@@ -29,6 +29,7 @@ TINY = tensor([1e-6, 1.0], [1e-6, -1.0])
 
 def _hidden(random: Random) -> list[Case]:
     start, gradients = normal64(Random(7), 3), normal64(Random(8), 4, 3)
+    table, tables = normal64(Random(10), 2, 3), normal64(Random(11), 4, 2, 3)
     once = {"start": start, "gradients": gradients}
     same = {"a": start, "b": 2 * start, "gradients": gradients}
     sparse = tensor([0.0, 1.0], [0.0, 0.0], [2.0, 0.0])
@@ -51,7 +52,7 @@ def _hidden(random: Random) -> list[Case]:
         script("gradients are left alone", scripts.zeroed("AdaGrad([w], lr=0.1)"), **once),
         script(
             "a gradient that comes late and goes",
-            scripts.late("AdaGrad([v, w], lr=0.1)"),
+            scripts.late("AdaGrad([w, v], lr=0.1)"),
             a=tensor(1.0, -2.0),
             b=tensor([3.0], [0.5]),
             g=tensor(1.0, 3.0),
@@ -59,7 +60,7 @@ def _hidden(random: Random) -> list[Case]:
         ),
         script("a falling rate", scripts.scheduled("AdaGrad([w], lr=0.4)"), **once),
         script("two optimizers", scripts.two_at_once("AdaGrad([v], 0.1)", "AdaGrad([w], 0.2, 0.5)"), **same),
-        script("a matrix", scripts.path("AdaGrad([w])"), start=start[:2, None], gradients=gradients[:, :2, None]),
+        script("a matrix", scripts.path("AdaGrad([w])"), start=table, gradients=tables),
         script("a single number", scripts.path("AdaGrad([w])"), start=start[0], gradients=gradients[:, 0]),
     ]
     for _ in range(2):

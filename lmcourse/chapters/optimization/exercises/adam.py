@@ -34,6 +34,7 @@ SIZES = tensor([1e-3, 1e3], [1e-3, -1e3], [-1e-3, 1e3])
 
 def _hidden(random: Random) -> list[Case]:
     start, gradients = normal64(Random(7), 3), normal64(Random(8), 5, 3)
+    table, tables = normal64(Random(10), 2, 3), normal64(Random(11), 4, 2, 3)
     once = {"start": start, "gradients": gradients}
     same = {"a": start, "b": 2 * start, "gradients": gradients}
     tiny = tensor([1e-8, 3e-8], [2e-8, -1e-8], [1e-8, 1e-8])
@@ -44,10 +45,10 @@ def _hidden(random: Random) -> list[Case]:
         script("groups with settings of their own", scripts.groups(GROUPS), **same),
         script("a checkpoint in between", scripts.saved("Adam([w], lr=0.1)"), **once),
         script("gradients are left alone", scripts.zeroed("Adam([w], lr=0.1)"), **once),
-        script("a gradient that comes late and goes", scripts.late("Adam([v, w], lr=0.1)"), **LATE),
+        script("a gradient that comes late and goes", scripts.late("Adam([w, v], lr=0.1)"), **LATE),
         script("a falling rate", scripts.scheduled("Adam([w], lr=0.4)"), **once),
         script("two optimizers", scripts.two_at_once("Adam([v], 0.1)", "Adam([w], 0.2, (0.5, 0.9), 0.5)"), **same),
-        script("a matrix", scripts.path("Adam([w], 0.1)"), start=start[:2, None], gradients=gradients[:, :2, None]),
+        script("a matrix", scripts.path("Adam([w], 0.1)"), start=table, gradients=tables),
         script("a single number", scripts.path("Adam([w], 0.1)"), start=start[0], gradients=gradients[:, 0]),
         script("twenty steps", scripts.path("Adam([w], 0.1)"), start=start, gradients=normal64(Random(9), 20, 3)),
     ]

@@ -42,6 +42,7 @@ LATE = {"a": tensor(1.0, -2.0), "b": tensor([3.0], [0.5]), "g": tensor(1.0, 3.0)
 
 def _hidden(random: Random) -> list[Case]:
     start, gradients = normal64(Random(7), 3), normal64(Random(8), 5, 3)
+    table, tables = normal64(Random(10), 2, 3), normal64(Random(11), 4, 2, 3)
     once = {"start": 3 * start, "gradients": gradients}
     same = {"a": start, "b": 2 * start, "gradients": gradients}
     cases = [
@@ -57,10 +58,10 @@ def _hidden(random: Random) -> list[Case]:
         script("a group without decay", scripts.groups(GROUPS), **same),
         script("a checkpoint in between", scripts.saved("AdamW([w], lr=0.1, weight_decay=0.3)"), **once),
         script("gradients are left alone", scripts.zeroed("AdamW([w], lr=0.1, weight_decay=0.3)"), **once),
-        script("a gradient that comes late and goes", scripts.late("AdamW([v, w], lr=0.1, weight_decay=0.3)"), **LATE),
+        script("a gradient that comes late and goes", scripts.late("AdamW([w, v], lr=0.1, weight_decay=0.3)"), **LATE),
         script("a falling rate", scripts.scheduled("AdamW([w], lr=0.4, weight_decay=0.3)"), **once),
         script("two optimizers", scripts.two_at_once("AdamW([v], 0.1)", "AdamW([w], 0.2, weight_decay=0.5)"), **same),
-        script("a matrix", scripts.path("AdamW([w], 0.1)"), start=start[:2, None], gradients=gradients[:, :2, None]),
+        script("a matrix", scripts.path("AdamW([w], 0.1)"), start=table, gradients=tables),
     ]
     for _ in range(2):
         d, steps = random.randint(1, 4), random.randint(3, 9)

@@ -43,7 +43,7 @@ def _hidden(random: Random) -> list[Case]:
         script("gradients that are set to 0 in place", scripts.zeroed(NESTEROV), **once),
         script(
             "a gradient that comes late and goes",
-            scripts.late("Momentum([v, w], lr=0.1, nesterov=True)"),
+            scripts.late("Momentum([w, v], lr=0.1, nesterov=True)"),
             **PAIR,
             **late,
         ),

@@ -18,7 +18,7 @@ def path(optimizer: str) -> str:
 
 
 def late(optimizer: str) -> str:
-    """Two parameters, v and w; the second has a gradient in the second and third step only."""
+    """Two parameters, v and w; the second has a gradient in the steps 2, 3 and 5 only."""
     return f"""\
 v, w = a.clone().requires_grad_(), b.clone().requires_grad_()
 o = {optimizer}
@@ -29,6 +29,8 @@ w.grad = h.clone()
 o.step()
 o.step()
 w.grad = None
+o.step()
+w.grad = h.clone()
 o.step()
 v
 w"""

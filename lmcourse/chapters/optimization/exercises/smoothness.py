@@ -28,6 +28,8 @@ def _hidden(random: Random) -> list[Case]:
         case("fewer rows than columns", _tensor([1.0, 2.0, 0.0, -1.0], [0.0, 1.0, 3.0, 1.0])),
         case("one column", _tensor([3.0], [-4.0])),
         case("one number", _tensor([-3.0])),
+        case("two directions nearly as steep", _tensor([1.0, 0.0], [0.0, 0.98], [0.3, -0.3])),
+        case("columns that cancel", _tensor([1.0, -1.0], [2.0, -2.0])),
         case("nothing but zeros", torch.zeros(3, 2, dtype=torch.float64)),
         case("every row twice", torch.cat([tall, tall])),
         case("many rows", 0.1 * normal64(Random(8), 200, 2) + 1.0),

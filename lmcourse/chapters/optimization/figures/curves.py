@@ -101,5 +101,5 @@ def crossing_losses(curves: Mapping[str, Sequence[float]], window: int = 200) ->
     gap.set_subplotspec(grid[1])
     gap.plot(steps, (other - one)[steps], color="black", linewidth=1.4)
     gap.axhline(0, color=GREY, linewidth=1)
-    caption = f"Training losses of the same batches, mean of {window} steps around each. Below the grey line {second} is ahead."
+    caption = f"Losses of the same batches, mean of {window} steps around each. Below the grey line {second} is ahead."
     return describe(figure, caption=caption, alt=f"Training losses of {first} and {second}. {title}")
