@@ -782,8 +782,9 @@ def excess_loss(optimizer: partial[Optimizer], seed: int, steps: int = 200) -> t
 contenders = {f"momentum, rate {rate}": partial(torch.optim.SGD, lr=rate, momentum=0.9, foreach=False) for rate in (10.0, 30.0, 100.0)}
 contenders["Adam, rate 0.3"] = partial(torch.optim.Adam, lr=0.3, foreach=False)
 rare_words = {name: excess_loss(optimizer, 0) for name, optimizer in contenders.items()}
-for name, (common, rare) in rare_words.items():
-    print(f"{name:21} nats above the entropy: after common words {common:7.4f}, after rare ones {rare:7.4f}")
+for name, above in rare_words.items():
+    common, rare = (f"{nats:.4f}" if nats < 0.12 else "over 0.12" for nats in above)
+    print(f"{name:21} nats above the entropy: after common words {common:9}, after rare ones {rare}")
 
 # %% [markdown]
 # Momentum at its best rate has learned the common words and is far behind with the rare ones; a larger rate destroys the common ones. Adam learns all words alike, because the size of a gradient does not count. Kunstner et al. (2024) show the same on GPT-2, and that nothing else about language models is needed to explain why Adam beats SGD there.
@@ -1171,7 +1172,7 @@ assert round((1 - 0.9) / math.sqrt(1 - 0.999), 1) == 3.2 and round((1 - 0.9) / m
 longest = [(1 - 0.9**k) / math.sqrt(1 - 0.999**k) for k in range(1, 51)]
 assert (round(longest[0], 2), round(max(longest), 2), longest.index(max(longest)) + 1) == (3.16, 6.57, 12)
 best = min((rates for name, rates in rare_words.items() if "momentum" in name), key=max)
-assert rare_words["momentum, rate 30.0"] is best and best[1] > 50 * best[0] and rare_words["momentum, rate 100.0"][0] > 0.5
+assert rare_words["momentum, rate 30.0"] is best and best[1] > 50 * best[0] and rare_words["momentum, rate 100.0"][0] > 0.12
 assert max(rare_words["Adam, rate 0.3"]) < 1e-3
 assert decayed["in the gradient"][0] < 0.1 and decayed["in the gradient"][1] > 0.8 and round((1 - 1e-4) ** 2000, 3) == 0.819
 assert all(abs(end - 0.819) < 0.1 for end in decayed["beside it"])
