@@ -1177,9 +1177,10 @@ assert max(rare_words["Adam, rate 0.3"]) < 1e-3
 assert decayed["in the gradient"][0] < 0.1 and decayed["in the gradient"][1] > 0.8 and round((1 - 1e-4) ** 2000, 3) == 0.819
 assert all(abs(end - 0.819) < 0.1 for end in decayed["beside it"])
 assert [escapes(rate, beta, 16) for rate in (0.05, 0.3) for beta in (0.0, 0.9)] == [30] * 4 and escapes(0.3, 0.9, 1) < 8
-for placement, rate, better in (("post", 0.03, 60), ("pre", 0.03, 60), ("post", 0.01, 0)):
-    assert max(warmed[placement, rate, better]) < min(warmed[placement, rate, 60 - better]) - 0.1
-assert min(warmed["post", 0.03, 0]) > letters - 0.2 and min(warmed["post", 0.03, 0]) > max(warmed["pre", 0.03, 0])
+mean_of = {key: sum(ends) / 2 for key, ends in warmed.items()}
+for placement, rate, better, by in (("post", 0.03, 60, 0.6), ("pre", 0.03, 60, 0.1), ("post", 0.01, 0, 0.1)):
+    assert mean_of[placement, rate, better] < mean_of[placement, rate, 60 - better] - by
+assert mean_of["post", 0.03, 0] > letters - 0.35 and mean_of["post", 0.03, 0] > mean_of["pre", 0.03, 0] + 0.1
 plain, with_decay = cosine_runs[0.0], cosine_runs[3.0]
 assert sum(plain[0][900:1100]) < sum(with_decay[0][900:1100]) and sum(plain[0][-100:]) > sum(with_decay[0][-100:])
 assert plain[1] > with_decay[1] and plain[2] > 3 * with_decay[2]
