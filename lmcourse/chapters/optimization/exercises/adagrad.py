@@ -120,7 +120,7 @@ AdaGrad = Exercise(
 
 
 @AdaGrad.misconception(
-    "A parameter without a gradient stops you. Skip it: it is unused so far. (The notes' class stops there, too.)"
+    "A parameter without a gradient stops you. Skip it, as the notes' class fails to: it is unused so far."
 )
 class AssumesAGradient(AdaGradRule):
     @torch.no_grad()
