@@ -156,7 +156,8 @@ for name, n in (("with 1/n", 50), ("as the notes' second line", 1)):
     w = torch.zeros(3, dtype=torch.float64)
     for _ in range(20):
         w = w - 1 / L * X.T @ (X @ w - y) / n
-    print(f"{name:26} L is {L * 50 / n:6.2f}; after 20 steps of 1/{L:.2f} the weights are {'fine' if w.norm() < 10 else 'gone'}")
+    end = "fine" if w.norm() < 10 else "gone"
+    print(f"{name:26} L is {L * 50 / n:6.2f}; after 20 steps of 1/{L:.2f} the weights are {end}")
 
 # %% [markdown]
 # The curvature of the second is $n$ times as large, so the rate that was safe explodes. Sum or mean, it is the same confusion as in
@@ -241,7 +242,8 @@ f, slope = -(x**4), -4 * x**3
 parabola = f[:, None] + slope[:, None] * (x - x[:, None]) + 0.01 / 2 * (x - x[:, None]) ** 2
 print("−x⁴ above a parabola of curvature 0.01, at most:", max(0.0, (f - parabola).max().item()))
 for reach in (2, 40):
-    print(f"its slope between {reach - 0.1:g} and {reach} changes {4 * (reach**3 - (reach - 0.1) ** 3) / 0.1:,.0f} times as fast as x")
+    change = 4 * (reach**3 - (reach - 0.1) ** 3) / 0.1
+    print(f"its slope between {reach - 0.1:g} and {reach} changes {change:,.0f} times as fast as x")
 
 # %% [markdown]
 # So smooth implies the lid, and the lid alone does not imply smooth. (For a *convex* function it does.)
@@ -359,8 +361,8 @@ def train_on_edge(seeds: Iterable[int], steps: int = 2001) -> tuple[dict[float, 
 
 curvatures, edge_losses = train_on_edge((0, 1, 2))
 for rate, values in curvatures.items():
-    edge = 2 / rate
-    print(f"rate {rate}: 2/γ = {edge:5.2f}; all within 10 % of it at the end: {bool(((values[-5:].mean(0) / edge - 1).abs() < 0.1).all())}")
+    near = ((values[-5:].mean(dim=0) * rate / 2 - 1).abs() < 0.1).all().item()
+    print(f"rate {rate}: 2/γ = {2 / rate:5.2f}; all within 10 % of it at the end: {near}")
 rises = (edge_losses[1:, :3] > edge_losses[:-1, :3]).sum(dim=0)
 print("rate 0.4: the loss rose at more than 100 steps:", (rises > 100).tolist())
 print("          and fell to less than a tenth:       ", (edge_losses[-1, :3] < edge_losses[0, :3] / 10).tolist())
@@ -476,13 +478,17 @@ predict("rate_with_momentum")
 # %%
 def bears(rate: float, beta: float, nesterov: bool) -> bool:
     """Whether a direction of curvature 1 shrinks, from the matrix that takes (x_k, x_{k−1}) one step on."""
-    keep = 1 - rate if nesterov else 1.0
-    step = torch.tensor([[keep * (1 + beta) - (0 if nesterov else rate), -keep * beta], [1.0, 0.0]], dtype=torch.float64)
+    now, before = 1 + beta - rate, -beta
+    if nesterov:
+        now, before = (1 - rate) * (1 + beta), -(1 - rate) * beta
+    step = torch.tensor([[now, before], [1.0, 0.0]], dtype=torch.float64)
     return torch.linalg.eigvals(step).abs().max().item() < 1
 
 
-for name, beta, nesterov, edge in (("descent", 0.0, False, 2.0), ("heavy ball", 0.9, False, 2 * 1.9), ("Nesterov", 0.9, True, 3.8 / 2.8)):
-    print(f"{name:11} edge {edge:.3f}/L; 1 % below: {bears(0.99 * edge, beta, nesterov)}, 1 % above: {bears(1.01 * edge, beta, nesterov)}")
+edges = {"descent": (2.0, 0.0, False), "heavy ball": (2 * 1.9, 0.9, False), "Nesterov": (3.8 / 2.8, 0.9, True)}
+for name, (edge, beta, nesterov) in edges.items():
+    below, above = (bears(share * edge, beta, nesterov) for share in (0.99, 1.01))
+    print(f"{name:11} edge {edge:.3f}/L; shrinks 1 % below: {below}, 1 % above: {above}")
 
 # %% [markdown]
 # The edge of the heavy ball is $2(1 + \beta)/L$, *above* that of descent; Nesterov's is $\frac{2 + 2\beta}{1 + 2\beta}\cdot\frac1L$, *below* it. See both happen: all three have the same rate here.
@@ -507,7 +513,7 @@ for group in optimizer.param_groups:
 v.grad = torch.ones(2)
 optimizer.step()
 print("v is now", [round(each, 3) for each in v.tolist()], "and w, which has no gradient,", w.tolist())
-print("remembered of v:", list(optimizer.state[v]), "and of w:", list(optimizer.state[w]) if w in optimizer.state else "nothing")
+print("remembered of v:", list(optimizer.state[v]), "and of w:", list(optimizer.state.get(w, [])))
 
 # %% [markdown]
 # ### Exercise 5 · Momentum  (4 points · 12 min · ●●●)
@@ -683,15 +689,17 @@ def turned_and_not(seed: int) -> dict[str, tuple[int, int]]:
         "AdaGrad": [partial(torch.optim.Adagrad, lr=rate, foreach=False) for rate in (0.1, 0.3, 1.0, 3.0)],
         "Adam": [partial(torch.optim.Adam, lr=rate, foreach=False) for rate in (0.03, 0.1, 0.3, 1.0)],
     }
+    turns = (torch.eye(10, dtype=torch.float64), rotation)
     return {
-        name: tuple(min(steps_to_a_thousandth(make, turn, begin) for make in makes) for turn in (torch.eye(10).double(), rotation))
+        name: tuple(min(steps_to_a_thousandth(make, turn, begin) for make in makes) for turn in turns)
         for name, makes in methods.items()
     }
 
 
 rotated = {seed: turned_and_not(seed) for seed in range(3)}
 for name in ("descent", "heavy ball", "AdaGrad", "Adam"):
-    print(f"{name:11} steps before → after turning, three seeds:", ", ".join("{} → {}".format(*rotated[seed][name]) for seed in rotated))
+    found = ", ".join("{} → {}".format(*rotated[seed][name]) for seed in rotated)
+    print(f"{name:11} steps before → after turning, three seeds: {found}")
 
 # %% [markdown]
 # Aligned with the axes, AdaGrad needs a handful of steps for a valley of 1,000. Turned, it needs many times as many, while descent and the heavy ball do not change by a single step. A rate for each coordinate is as good as the coordinates. In a language model they mean something: a row of the embedding belongs to one word.
@@ -779,12 +787,15 @@ def excess_loss(optimizer: partial[Optimizer], seed: int, steps: int = 200) -> t
     return above[:12].mean().item(), above[-words // 10 :].mean().item()
 
 
-contenders = {f"momentum, rate {rate}": partial(torch.optim.SGD, lr=rate, momentum=0.9, foreach=False) for rate in (10.0, 30.0, 100.0)}
+contenders = {
+    f"momentum, rate {rate}": partial(torch.optim.SGD, lr=rate, momentum=0.9, foreach=False)
+    for rate in (10.0, 30.0, 100.0)
+}
 contenders["Adam, rate 0.3"] = partial(torch.optim.Adam, lr=0.3, foreach=False)
 rare_words = {name: excess_loss(optimizer, 0) for name, optimizer in contenders.items()}
 for name, above in rare_words.items():
     common, rare = (f"{nats:.4f}" if nats < 0.12 else "over 0.12" for nats in above)
-    print(f"{name:21} nats above the entropy: after common words {common:9}, after rare ones {rare}")
+    print(f"{name:21} nats above the entropy: after common words {common + ',':10} after rare ones {rare}")
 
 # %% [markdown]
 # Momentum at its best rate has learned the common words and is far behind with the rare ones; a larger rate destroys the common ones. Adam learns all words alike, because the size of a gradient does not count. Kunstner et al. (2024) show the same on GPT-2, and that nothing else about language models is needed to explain why Adam beats SGD there.
@@ -994,7 +1005,8 @@ def cosine_run(decay: float, seed: int, steps: int = 2000) -> tuple[list[float],
     """Training losses, the loss on text that was held out, and the norm of the second layer's weights in the end."""
     torch.manual_seed(seed)
     model = NextByte()
-    groups = [{"params": model.layers.parameters()}, {"params": [model.embedding.weight, model.head.weight], "weight_decay": 0.0}]
+    others = [model.embedding.weight, model.head.weight]
+    groups = [{"params": model.layers.parameters()}, {"params": others, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, weight_decay=decay, betas=(0.9, 0.95))
     end, window, losses = int(0.9 * len(text)), torch.arange(12), []
     starts = torch.randperm(end - 12, generator=torch.Generator().manual_seed(seed))[: 64 * steps].split(64)
@@ -1067,7 +1079,8 @@ def escapes(rate: float, beta: float, batch: int, seeds: int = 30, spread: float
     """Of thirty units in the dip of GELU, how many have reached the right side (b > 0) after 300 steps."""
     w, b = torch.ones(seeds, 1, dtype=torch.float64), torch.full((seeds, 1), -0.7518, dtype=torch.float64)
     speed_w, speed_b = torch.zeros_like(w), torch.zeros_like(b)
-    inputs = torch.stack([spread * torch.randn(steps, batch, generator=torch.Generator().manual_seed(seed)) for seed in range(seeds)], dim=1)
+    sources = [torch.Generator().manual_seed(seed) for seed in range(seeds)]
+    inputs = torch.stack([spread * torch.randn(steps, batch, generator=source) for source in sources], dim=1)
     for x in inputs:
         z = w * x + b
         share, density = torch.special.ndtr(z), torch.exp(-z * z / 2) / math.sqrt(2 * math.pi)

@@ -119,9 +119,7 @@ AdaGrad = Exercise(
 )
 
 
-@AdaGrad.misconception(
-    "A parameter without a gradient stops you. Skip it, as the notes' class fails to: it is unused so far."
-)
+@AdaGrad.misconception("A parameter without a gradient stops you. It is unused so far: skip it.")
 class AssumesAGradient(AdaGradRule):
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
