@@ -6,7 +6,7 @@ stopwatch measures the same on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 
 class SimulatedDevice:
@@ -24,29 +24,38 @@ class SimulatedDevice:
     def __init__(self, seconds: Sequence[float], launch: float = 0.0, room: int = 1024) -> None:
         if not seconds or min(*seconds, launch, 0.0) < 0 or room < 1:
             raise ValueError("a simulated device needs the time of a run and room for one, and no time is negative")
-        self._seconds = list(seconds)
-        self._launch = launch
-        self._room = room
-        self._now = 0.0
-        self._done: list[float] = []
+        self._ask = _simulation(list(seconds), launch, room).send
+        self._ask(None)
 
     def run(self) -> None:
         """Launch one run. The CPU waits for `launch` seconds; the device begins when all earlier runs are done."""
-        if self.runs >= self._room:
-            self._now = max(self._now, self._done[-self._room])
-        self._now += self._launch
-        before = self._done[-1] if self._done else 0.0
-        self._done.append(max(before, self._now) + self._seconds[min(self.runs, len(self._seconds) - 1)])
+        self._ask("run")
 
     @property
     def runs(self) -> int:
         """How many runs were launched."""
-        return len(self._done)
+        return int(self._ask("runs"))
 
     def synchronise(self) -> None:
         """Let the CPU wait until the device has done all its runs."""
-        self._now = max([self._now, *self._done[-1:]])
+        self._ask("synchronise")
 
     def clock(self) -> float:
         """Simulated seconds of the CPU since the start."""
-        return self._now
+        return self._ask("clock")
+
+
+def _simulation(seconds: list[float], launch: float, room: int) -> Generator[float, str | None, None]:
+    """Does what it is sent, and gives what it is asked for. An object would show its future to whoever times it."""
+    now, done, answer = 0.0, [0.0], 0.0
+    while True:
+        asked = yield answer
+        if asked == "run":
+            runs = len(done) - 1
+            if runs >= room:
+                now = max(now, done[-room])
+            now += launch
+            done.append(max(done[-1], now) + seconds[min(runs, len(seconds) - 1)])
+        elif asked == "synchronise":
+            now = max(now, done[-1])
+        answer = now if asked == "clock" else len(done) - 1

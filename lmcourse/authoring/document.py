@@ -42,6 +42,8 @@ def _cell(cell: SourceCell, points: dict[str, int], seen: Counter[str]) -> Noteb
         metadata["nbgrader"] = _nbgrader(cell.exercise, solution=True)
     if cell.check:
         metadata["nbgrader"] = _nbgrader(check_id(cell.check), grade=True, locked=True, points=points[cell.check])
+    if cell.task:
+        metadata["nbgrader"] = _nbgrader(cell.task, task=True, locked=True, points=int(cell.options["points"]))
     node: NotebookNode = new(cell.text, id=_id(cell, seen), metadata=metadata)
     return node
 
@@ -52,6 +54,8 @@ def _id(cell: SourceCell, seen: Counter[str]) -> str:
         return cell.exercise
     if cell.check:
         return check_id(cell.check)
+    if cell.task:
+        return cell.task
     name = hashlib.sha256(f"{cell.kind}\n{cell.text}".encode()).hexdigest()[:12]
     seen[name] += 1
     return name if seen[name] == 1 else f"{name}-{seen[name]}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lmcourse.authoring.files import ChapterFiles
 from lmcourse.authoring.headings import wrong_headings, wrong_totals
-from lmcourse.authoring.regions import HIDDEN, SOLUTION, find_regions, student_text
+from lmcourse.authoring.regions import HIDDEN, RUBRIC, SOLUTION, find_regions, student_text
 from lmcourse.authoring.source import Mistake, Source, SourceCell, read_source
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
@@ -63,7 +63,7 @@ def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
         *(
             wrong
             for cell in source.cells
-            for wrong in [*_malformed(cell), *_markers(cell), *_unknown_names(cell, exercises)]
+            for wrong in [*_malformed(cell), *_markers(cell), *_task(cell), *_unknown_names(cell, exercises)]
         ),
         *(wrong for cell in source.cells if cell.exercise for wrong in _exercise_cell(cell)),
         *(wrong for cell in source.cells if cell.check for wrong in _check_cell(cell, exercises)),
@@ -110,6 +110,24 @@ def _markers(cell: SourceCell) -> Mistakes:
             found.append((line, 'a solution outside an exercise cell: give the cell exercise="..."'))
         if region.kind == HIDDEN and not cell.check:
             found.append((line, 'hidden tests outside a check cell: give the cell check="..."'))
+    return found
+
+
+def _task(cell: SourceCell) -> Mistakes:
+    """A question that is graded by hand, without what grading by hand needs."""
+    points = str(cell.options.get("points", ""))
+    rubric = any(region.kind == RUBRIC for region in find_regions(cell.text)[0])
+    if not cell.task:
+        return [(cell.line, 'points and a mark scheme belong to a task: give the cell task="..."')] * (
+            bool(points) or rubric
+        )
+    found = []
+    if cell.kind != "markdown" or not cell.task.isidentifier():
+        found.append((cell.line, f"a task is a cell of Markdown with one word as its name, not {cell.task!r}"))
+    if not points.isdecimal() or int(points) < 1:
+        found.append((cell.line, f'task {cell.task!r} says how many points it is worth: points="3"'))
+    if not rubric:
+        found.append((cell.line, f"task {cell.task!r} has no ### BEGIN {RUBRIC} region: what earns the points?"))
     return found
 
 
@@ -162,7 +180,7 @@ def check_text(exercise: Exercise) -> str:
 def _duplicates(source: Source) -> Mistakes:
     """Exercises or checks with more than one cell."""
     found = []
-    for role in ("exercise", "check"):
+    for role in ("exercise", "check", "task"):
         names = [cell.options.get(role) for cell in source.cells]
         found += [
             (cell.line, f"two cells with one id: {name!r} has {names.count(name)} {role} cells")

@@ -1,4 +1,4 @@
-"""The marked regions of a cell: solutions and hidden tests, as nbgrader removes them."""
+"""The marked regions of a cell: solutions, hidden tests and rubrics, as nbgrader removes them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from lmcourse.grading.stubs import STUB, drop_at_top_level
 
 SOLUTION = "SOLUTION"
 HIDDEN = "HIDDEN TESTS"
+RUBRIC = "MARK SCHEME"
 
-_MARKER = re.compile(rf"\s*### (BEGIN|END) ({SOLUTION}|{HIDDEN})\s*")
+_MARKER = re.compile(rf"\s*### (BEGIN|END) ({SOLUTION}|{HIDDEN}|{RUBRIC})\s*")
 _NEAR_MARKER = re.compile(
-    rf"(BEGIN|END) ({SOLUTION}|{HIDDEN}|MARK SCHEME)"  # nbgrader obeys these words wherever they stand
+    rf"(BEGIN|END) ({SOLUTION}|{HIDDEN}|{RUBRIC})"  # nbgrader obeys these words wherever they stand
     r"|^\s*#+\s*(?i:BEGIN|END)\s+(?i:SOL|HID|MARK)"
 )
 
@@ -31,11 +32,12 @@ def find_regions(text: str) -> tuple[list[Region], list[tuple[int, str]]]:
     regions: list[Region] = []
     wrong: list[tuple[int, str]] = []
     opened: tuple[str, int] | None = None
+    kinds = f"{SOLUTION}, {HIDDEN} or {RUBRIC}"
     for number, line in enumerate(text.split("\n")):
         mark = _MARKER.fullmatch(line)
         if not mark:
             if _NEAR_MARKER.search(line):
-                wrong.append((number, f"{line.strip()!r} is no marker: write ### BEGIN or END, {SOLUTION} or {HIDDEN}"))
+                wrong.append((number, f"{line.strip()!r} is no marker: write ### BEGIN or END, {kinds}"))
             continue
         side, kind = mark.groups()
         if side == "BEGIN" and opened:

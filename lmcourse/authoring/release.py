@@ -17,7 +17,7 @@ from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.grading.config import configure
 
-SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "hidden=True")
+SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME", "hidden=True")
 """What a student's copy never says."""
 
 

@@ -5,6 +5,7 @@ A cell starts with a marker line, which may carry options; the lines of a Markdo
     # %% [markdown]
     # %% exercise="ulp"
     # %% check="ulp"
+    # %% [markdown] task="why_scaled" points="3"
     # %% tags=["hide-input"]
 
 Jupytext reads the same cells. It keeps no line numbers, and it raises where an author needs to be told.
@@ -23,7 +24,7 @@ from typing import Any
 
 MARKER = re.compile(r"# %%(?: \[(?P<kind>\w+)\])?(?P<options> .*)?")
 OPTION = re.compile(r'(\w+)=("[^"]*"|\[[^\]]*\])')
-OPTIONS = {"exercise": '"', "check": '"', "tags": "["}
+OPTIONS = {"exercise": '"', "check": '"', "task": '"', "points": '"', "tags": "["}
 """The options of a cell, and how the value of each begins."""
 
 Mistake = tuple[int, str]
@@ -55,6 +56,11 @@ class SourceCell:
     def check(self) -> str | None:
         """The exercise that this cell checks."""
         return self.options.get("check")
+
+    @property
+    def task(self) -> str | None:
+        """The name of the question that this cell asks, if the answer is graded by hand."""
+        return self.options.get("task")
 
     def line_of(self, number: int) -> int:
         """The line of the file on which line `number` of the text stands, counted from 0."""

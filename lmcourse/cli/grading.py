@@ -57,17 +57,18 @@ def grade(options: Namespace) -> int:
 
     with quiet(options), graded_download(options) as (paths, show_people):
         results = _results(paths, options)
-        written = _report(results, options.report) if options.report else []
+        written = _report(results, options.report, find_root(options.course)) if options.report else []
         show_people(results)
+    status = 1 if any(result.failed for result in results) else 0
     if options.json:
         print_json([result.to_json() for result in results])
-        return 0
+        return status
     from lmcourse.cli import tables
 
     tables.show(*([tables.results(results)] if len(results) > MAX_DETAILED else map(tables.result, results)))
     for path in written:
         print(f"Written: {path}")
-    return 0
+    return status
 
 
 def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult]:
@@ -104,10 +105,10 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
-def _report(results: Sequence[SubmissionResult], folder: Path) -> list[Path]:
-    from lmcourse.grading.class_report import write_report
+def _report(results: Sequence[SubmissionResult], folder: Path, course: Path) -> list[Path]:
+    from lmcourse.grading.class_report import printed_answers, write_report
 
-    return write_report(results, folder)
+    return write_report(results, folder, printed_answers(course))
 
 
 def _number(text: str) -> int:

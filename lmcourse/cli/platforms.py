@@ -31,7 +31,7 @@ def graded_download(
     """
     from lmcourse.grading.grade_tables import fill_in, read_sheet
     from lmcourse.grading.intake.archives import unpacked
-    from lmcourse.grading.intake.submissions import download_in
+    from lmcourse.grading.intake.downloads import download_in
 
     with unpacked(options.paths) as sources:
         downloads = [download for path in sources.paths if path.is_dir() and (download := download_in(path))]

@@ -26,6 +26,9 @@ MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[
 MAX_NAME_CHARS = 60
 """Characters of the name of a person or a file."""
 
+MAX_STUDENT_WIDTH = 24
+"""Characters of a line of the column with students' names."""
+
 MAX_EVIDENCE_SHOWN = 5
 """Pieces of evidence that a terminal shows of one submission."""
 
@@ -78,17 +81,23 @@ def result(graded: SubmissionResult) -> RenderableType:
     """One submission: points per exercise, and why."""
     title = f"{escape(graded.student)} · {escape(graded.assignment) or 'no notebook of this course'}"
     table = _table(title, right=(_points(graded.score, graded.max_score),))
+    _fold(table, 0)
     for name, points in graded.exercises.items():
         table.add_row(escape(name), f"{points:g}")
     seen = [f"[yellow]seen:[/] {escape(one.what)}" for one in graded.evidence[:MAX_EVIDENCE_SHOWN]]
     if len(graded.evidence) > MAX_EVIDENCE_SHOWN:
         seen.append(f"[yellow]seen:[/] {len(graded.evidence) - MAX_EVIDENCE_SHOWN} more; --json lists them")
+    seen += [
+        f"[yellow]asks to grade again:[/] {escape(f'{one.assignment} {one.exercise}: {one.reason}')}"
+        for one in graded.requests
+    ]
     return Group(table, escape(graded.reason), *seen, "")
 
 
 def results(graded: Sequence[SubmissionResult]) -> RenderableType:
     """Many submissions: a line each."""
     table = _table("student", "assignment", right=("points",))
+    _fold(table, MAX_STUDENT_WIDTH)
     table.add_column("why")
     for one in graded:
         points = _points(one.score, one.max_score)
@@ -193,6 +202,18 @@ def _table(*left: str, right: Sequence[str] = ()) -> Table:
     for name in right:
         table.add_column(name, justify="right", no_wrap=True)
     return table
+
+
+def _fold(table: Table, max_width: int) -> None:
+    """Have the first column break what is too long for it, so that the others keep their places.
+
+    Args:
+        table: any.
+        max_width: characters of the column; 0 for as many as there is room for.
+    """
+    table.columns[0].no_wrap = False
+    table.columns[0].overflow = "fold"
+    table.columns[0].max_width = max_width or None
 
 
 def _points(earned: float, most: float) -> str:

@@ -24,6 +24,9 @@ Names = tuple[str, ...]
 NO_AUTOGRAD = (".backward", ".requires_grad_", "torch.autograd", "torch.func")
 """For exercises that ask for a gradient by hand."""
 
+NO_COUNTER = ("torch.utils.flop_counter", "torch.profiler", ".einsum_path")
+"""For exercises that ask to count what a computation costs."""
+
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from itertools import chain
 
 from torch import Tensor
@@ -19,12 +20,15 @@ from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial
-from lmcourse.exercises.values import Plain
+from lmcourse.exercises.values import Plain, same
 from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line
 
 Agrees = Callable[[Misconception, Trial], bool]
 """Whether a known wrong answer gives what the learner's answer gave."""
+
+GUESSED = "It earns no points yet: one fixed answer to all cases would be right as often."
+"""Of an answer with right results, none of which count."""
 
 
 def judge(
@@ -47,21 +51,47 @@ def judge(
     broken = broken_rule(forbidden, [name for trial in trials for name in trial.outcome.forbidden])
     results = [_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
+    counted, total = count_right(trials, [result.passed for result in results])
+    guessed = GUESSED if not counted and len(failing) < total else ""
     named = _misconception(exercise, trials, failing, agrees or _agrees) if failing and not broken else None
+    suggested = named.sentence if named else _diagnosis(exercise, trials, failing, graded=hidden)
     return Report(
         exercise=exercise.name,
-        points=0.0 if broken else earned(exercise.points, len(trials) - len(failing), len(trials)),
+        points=0.0 if broken else earned(exercise.points, counted, total),
         max_points=exercise.points,
         hidden=hidden,
         cases=tuple(results),
-        diagnosis=broken or (named.sentence if named else _diagnosis(exercise, trials, failing, graded=hidden)),
+        diagnosis=broken or f"{suggested} {guessed}".strip(),
         notes=() if hidden else _notes(exercise, [trial.outcome for trial in trials], stuck=bool(failing)),
         to_come=() if hidden else tuple(exercise.categories),
         answered=not all(_unanswered(trial.outcome, exercise) for trial in trials),
     )
 
 
-def earned(points: int, passed: int, total: int) -> float:
+def count_right(trials: Sequence[Trial], passed: Sequence[bool]) -> tuple[Fraction, int]:
+    """How many cases count as right, and how many there are. Guessing counts for nothing.
+
+    A case in which the answer has to refuse its input counts by the share of values that are right: an answer that
+    always refuses has none. Nor does any case count if no more values are right than one fixed value would make right.
+    """
+    total = len(trials)
+    asked = [trial for trial in trials if not trial.expected.failure]
+    right = sum(ok for trial, ok in zip(trials, passed, strict=True) if not trial.expected.failure)
+    refused = sum(passed) - right
+    if not asked or right == len(asked):
+        return Fraction(right + refused), total
+    if 1 < _commonest(asked) >= right:
+        return Fraction(0), total
+    return right + Fraction(refused * right, len(asked)), total
+
+
+def _commonest(trials: Sequence[Trial]) -> int:
+    """In how many of these cases the same value is right, at most."""
+    values = [trial.expected.value for trial in trials]
+    return max(sum(same(value, other) for other in values) for value in values)
+
+
+def earned(points: int, passed: Fraction | int, total: int) -> float:
     """The share of the points for the share of the cases, rounded down to half a point.
 
     Rounding down makes every failed case cost something.

@@ -45,7 +45,8 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     from lmcourse.grading.intake.exporter import IsolatedExporter
     from lmcourse.grading.intake.files import remove_links
     from lmcourse.grading.pages.display import CleanForDisplay
-    from lmcourse.grading.pages.formgrader import escape_names_in_formgrader
+    from lmcourse.grading.pages.feedback import FeedbackExporter
+    from lmcourse.grading.pages.formgrader import secure_formgrader
     from lmcourse.grading.pages.hide_tests import HideTests
     from lmcourse.grading.pages.html import clean_html, markdown_to_html
     from lmcourse.grading.preprocessors.drop_stubs import DropTopLevelStubs
@@ -95,8 +96,9 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.HTMLExporter.preprocessors = [CleanForDisplay]
     c.HTMLExporter.filters = {"clean_html": clean_html, "markdown2html": markdown_to_html}
     c.HTMLExporter.sanitize_html = True
-    escape_names_in_formgrader()
+    secure_formgrader()
     c.ExportApp.plugin_class = SafeCsvExportPlugin
+    c.GenerateFeedback.exporter_class = FeedbackExporter
     c.GenerateFeedback.preprocessors = [GetGrades, HideTests, CSSHTMLHeaderPreprocessor]
 
 

@@ -15,6 +15,7 @@ from lmcourse.grading.examination_result import ExaminationResult
 from lmcourse.grading.intake.submissions import Submission, assignments, find_submissions
 from lmcourse.grading.result import SubmissionResult, submission_result, ungraded_result
 from lmcourse.grading.sandbox import choose_isolation
+from lmcourse.grading.storage import StorageError, storage_problem, telling_storage_errors
 from lmcourse.grading.workspace import NbgraderWorkspace
 
 
@@ -68,7 +69,10 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
     options = options or GradingOptions()
     submissions = find_submissions(paths, assignments(course))
     settings = options.examination_settings(run_seed(), private_folders(nbgrader_configuration(course.resolve())))
-    with tempfile.TemporaryDirectory(prefix="lmcourse-grade-", ignore_cleanup_errors=True) as folder:
+    with (
+        telling_storage_errors(Path(tempfile.gettempdir())),
+        tempfile.TemporaryDirectory(prefix="lmcourse-grade-", ignore_cleanup_errors=True) as folder,
+    ):
         workspace = NbgraderWorkspace.temporary(Path(folder).resolve(), settings)
         for assignment in dict.fromkeys(each.assignment for each in submissions if each.assignment):
             workspace.copy_source(assignment)
@@ -147,6 +151,8 @@ def _write_marks(
     except CourseError as error:
         return ungraded_result(submission.student, assignment.id, max_points, str(error))
     except Exception as error:
+        if problem := storage_problem(error, Path(workspace.course.root)):
+            raise StorageError(problem) from error
         why = f"The grader failed on this notebook ({type(error).__name__}), not its author: grade it again."
         return ungraded_result(submission.student, assignment.id, max_points, why)
     return submission_result(submission.student, assignment.id, graded, points, max_points, late)

@@ -7,9 +7,7 @@ missing and nothing twice.
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -22,12 +20,12 @@ from traitlets.config import Config
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch import ExaminationSettings
-from lmcourse.grading.cells import METADATA_KEY
 from lmcourse.grading.config import nbgrader_configuration, private_folders
-from lmcourse.grading.environment import SEED, fresh_seed
 from lmcourse.grading.grader import GradingOptions, grade_all
 from lmcourse.grading.intake.submissions import Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.result import SubmissionResult, submission_result
+from lmcourse.grading.seeds import Judged, Seeds, judged_in
+from lmcourse.grading.storage import telling_storage_errors
 from lmcourse.grading.workspace import NbgraderWorkspace, read_graded
 
 WORK_FOLDER = ".grading"
@@ -54,15 +52,15 @@ def record(
         force: grade again what is recorded already.
 
     Raises:
-        CourseError: as `grade`; and a path is no folder of students, the gradebook cannot be opened, or another run is
-            at work here.
+        CourseError: as `grade`; and a path is no folder of students, the gradebook cannot be opened, nothing more can
+            be written, or another run is at work here.
     """
     course, options = course.resolve(), options or GradingOptions()
     submissions = find_submissions(paths, assignments(course), of_class=True)
     if any(each.own for each in submissions):
         raise CourseError("--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself.")
     results: dict[Submission, SubmissionResult] = {}
-    with _work_folder(course) as folder:
+    with telling_storage_errors(course), _work_folder(course) as folder:
         for assignment in dict.fromkeys(each.assignment for each in submissions):
             mine = [each for each in submissions if each.assignment == assignment]
             if assignment:
@@ -88,7 +86,7 @@ class AssignmentRecorder:
         self.config = config
         self.folder = folder
         directories = config.CourseDirectory
-        self._forced_seed_file = Path(directories.root, WORK_FOLDER, f"{assignment.id}.seed")
+        self._seed_file = Path(directories.root, WORK_FOLDER, f"{assignment.id}.seed")
         self.autograded = Path(directories.root, directories.get("autograded_directory") or "autograded")
 
     def record(
@@ -98,38 +96,31 @@ class AssignmentRecorder:
 
         All are asked the same, but for what is handed in again: its author may know the hidden cases of the first time.
         """
-        forced_seed = self._forced_seed(force)
-        recorded = {each: graded for each in submissions if (graded := self._recorded(each, forced_seed))}
-        seeds = Counter(seed_of(graded) for graded in recorded.values()) or self._seeds_of_others(submissions)
-        missing = [each for each in submissions if each not in recorded]
-        again = [each for each in missing if forced_seed is None and self._graded_folder(each).exists()]
-        groups = {
-            "first": (
-                common_seed(seeds) if forced_seed is None else forced_seed,
-                [each for each in missing if each not in again],
-            ),
-            "again": (fresh_seed(), again),
-        }
+        seeds = Seeds(self._seed_file, self._judged(), submissions, force=force)
+        found = {each: self._graded(each) for each in submissions if seeds.is_recorded(each)}
+        workspace = self._workspace("recorded", options.examination_settings(0, private_folders(self.config)))
+        in_gradebook = workspace.graded_students(self.assignment)
+        recorded = {each: graded for each, graded in found.items() if graded and each.student in in_gradebook}
+        groups: dict[int, list[Submission]] = {}
+        for each in submissions:
+            if each not in recorded:
+                groups.setdefault(seeds.seed_for(each), []).append(each)
         results: dict[Submission, SubmissionResult] = {}
-        for name, (seed, group) in groups.items():
-            workspace = self._workspace(name, options.examination_settings(seed, private_folders(self.config)))
-            if group:
-                ids = {each: each.student for each in group}
-                results |= grade_all(workspace, ids, options, partial(self._publish, workspace))
+        for seed, group in groups.items():
+            place = self._workspace(f"seed-{seed}", options.examination_settings(seed, private_folders(self.config)))
+            ids = {each: each.student for each in group}
+            results |= grade_all(place, ids, options, partial(self._publish, place))
         max_points = workspace.max_points(self.assignment)
         for each, graded in recorded.items():
             points = workspace.points(each.student, self.assignment)
             late = workspace.lateness(each.student, each)
             results[each] = submission_result(each.student, self.assignment.id, graded, points, max_points, late)
-        self._forced_seed_file.unlink(missing_ok=True)
+        if not any(result.failed for result in results.values()):
+            seeds.finish()
         return results
 
-    def _seeds_of_others(self, submissions: Sequence[Submission]) -> Counter[int]:
-        """How many students were judged with which seed, without those of these submissions."""
-        mine = {self._graded_folder(each) for each in submissions}
-        found = self.autograded.glob(f"*/{self.assignment.id}/{self.assignment.source.name}")
-        notebooks = [read_graded(path) for path in found if path.parent not in mine]
-        return Counter(seed_of(one) for one in notebooks if "seed" in one.metadata.get(METADATA_KEY, {}))
+    def _judged(self) -> dict[str, Judged]:
+        return judged_in(self.autograded, self.assignment.id, self.assignment.source.name)
 
     def _workspace(self, name: str, settings: ExaminationSettings) -> NbgraderWorkspace:
         """A workspace in a folder of this name, whose gradebook has the assignment."""
@@ -140,28 +131,12 @@ class AssignmentRecorder:
             workspace.add_assignment(self.assignment)
         return workspace
 
-    def _forced_seed(self, force: bool) -> int | None:
-        """The seed of this run if it grades again what is recorded: its own, or that of one that was stopped, which it
-        finishes; so that all submissions have it in the end."""
-        file = self._forced_seed_file
-        if not file.exists():
-            if not force:
-                return None
-            new = file.with_suffix(".new")
-            new.write_text(str(fresh_seed()))
-            new.replace(file)
-        return int(file.read_text())
-
-    def _recorded(self, submission: Submission, seed: int | None) -> NotebookNode | None:
-        """The graded notebook of just this submission, if it is there, and judged with this seed if one is given."""
-        path = self._graded_folder(submission) / self.assignment.source.name
-        if not submission.digest or not path.is_file():
+    def _graded(self, submission: Submission) -> NotebookNode | None:
+        """The graded notebook of a submission; None if it is damaged."""
+        try:
+            return read_graded(self._graded_folder(submission) / self.assignment.source.name)
+        except Exception:  # nbformat's, json's, the disk's: it will be graded again
             return None
-        graded = read_graded(path)
-        notes = graded.metadata.get(METADATA_KEY, {})
-        if notes.get("submission_digest") != submission.digest or "seed" not in notes:
-            return None
-        return graded if seed in (None, notes["seed"]) else None
 
     def _publish(self, workspace: NbgraderWorkspace, submission: Submission) -> None:
         """Put a graded notebook in its place, in one step. One that was there before goes."""
@@ -175,16 +150,6 @@ class AssignmentRecorder:
 
     def _graded_folder(self, submission: Submission) -> Path:
         return self.autograded / submission.student / self.assignment.id
-
-
-def seed_of(graded: NotebookNode) -> int:
-    """The seed that a graded notebook was judged with."""
-    return int(graded.metadata[METADATA_KEY]["seed"])
-
-
-def common_seed(seeds: Counter[int]) -> int:
-    """The seed that most submissions were judged with, or the environment's; a fresh one if there is neither."""
-    return seeds.most_common(1)[0][0] if seeds and SEED not in os.environ else fresh_seed()
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,9 +11,9 @@ from nbformat import NotebookNode
 from lmcourse.grading.cells import METADATA_KEY, NOT_RUN, SAFE_ERRORS, problem_of
 from lmcourse.grading.examination_result import Evidence, evidence_from_json
 from lmcourse.grading.lateness import Lateness
+from lmcourse.grading.regrade import RegradeRequest, regrade_requests
 from lmcourse.grading.reports import read_report, reports_in
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, stand_in_sentence
-from lmcourse.text import replace_surrogates
 
 MAX_EXPLAINED = 3
 """Exercises that `reason` explains; the feedback page has them all."""
@@ -34,9 +32,10 @@ class SubmissionResult:
         seed: of the hidden cases; `LMCOURSE_SEED` set to it repeats the run.
         evidence: what honest work does not do; it changes no mark.
         reports: by exercise, those that there are.
-        answers_digest: alike for answers that differ in comments and spaces only; empty if nothing is answered.
+        answers: by exercise, the text of its cell, if it is answered.
         failed: whether the grader failed, so that the points say nothing.
         late: how late it came, and what that costs; the score is without the penalty already.
+        requests: to grade an answer again, of this notebook or an earlier one.
     """
 
     student: str
@@ -48,9 +47,10 @@ class SubmissionResult:
     seed: int | None = None
     evidence: tuple[Evidence, ...] = ()
     reports: dict[str, Report] = field(default_factory=dict, repr=False)
-    answers_digest: str = ""
+    answers: dict[str, str] = field(default_factory=dict, repr=False)
     failed: bool = False
     late: Lateness = field(default_factory=Lateness)
+    requests: tuple[RegradeRequest, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain data for `lmcourse grade --json`."""
@@ -63,6 +63,7 @@ class SubmissionResult:
             "reason": self.reason,
             "evidence": [one.to_json() for one in self.evidence],
             **self.late.to_json(),
+            "regrade_requests": [request.to_json() for request in self.requests],
         }
 
 
@@ -95,8 +96,9 @@ def submission_result(
         notes.get("seed"),
         evidence_from_json(notes.get("evidence", [])),
         reports,
-        _answers_digest(graded) if any(report.answered for report in reports.values()) else "",
+        _answers(graded, reports),
         late=late,
+        requests=regrade_requests(graded),
     )
 
 
@@ -149,6 +151,8 @@ def _explanations(graded: NotebookNode) -> dict[str, str]:
             text = _explanation(cell.outputs)
             restored = "its check was deleted and has been put back. " if name in put_back else ""
             found[name.removeprefix(CHECK_PREFIX)] = restored + text
+        elif cell.metadata.get("nbgrader", {}).get("task"):
+            found[name] = "graded by hand."
     return found
 
 
@@ -180,17 +184,13 @@ def _by_exercise(points: Mapping[str, float]) -> dict[str, float]:
     return {name.removeprefix(CHECK_PREFIX): value for name, value in points.items()}
 
 
-def _answers_digest(graded: NotebookNode) -> str:
-    answers = [
-        _without_comments(cell.source)
+def _answers(graded: NotebookNode, reports: Mapping[str, Report]) -> dict[str, str]:
+    """The text of each answer that is one."""
+    return {
+        name: cell.source
         for cell in graded.cells
-        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution")
-    ]
-    return hashlib.sha256(replace_surrogates("\0".join(answers)).encode()).hexdigest()
-
-
-def _without_comments(source: str) -> str:
-    try:
-        return ast.dump(ast.parse(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return source
+        if cell.cell_type == "code"
+        and cell.metadata.get("nbgrader", {}).get("solution")
+        and (name := cell.metadata["nbgrader"].get("grade_id")) in reports
+        and reports[name].answered
+    }

@@ -14,12 +14,13 @@ import nbformat
 from nbformat import NotebookNode
 from traitlets.config import Config
 
-from lmcourse.errors import CourseError
 from lmcourse.grading.batch.job import ExaminationJob, ExaminationSettings, job_for
 from lmcourse.grading.cells import problem_of
 from lmcourse.grading.config import configure
+from lmcourse.grading.converter import remembering
 from lmcourse.grading.examination_result import ExaminationResult
 from lmcourse.grading.feedback_release import copy_secret
+from lmcourse.grading.gradebook import cannot_be_opened, check_gradebook
 from lmcourse.grading.intake.exporter import SubmissionExporter
 from lmcourse.grading.intake.files import UnreadableError, read_file
 from lmcourse.grading.intake.hand_in_time import TIMESTAMP
@@ -80,15 +81,20 @@ class NbgraderWorkspace:
         """
         from nbgrader.api import MissingEntry
 
+        check_gradebook(self.course.db_url)
         try:
             with self._gradebook() as book:
                 book.find_notebook(assignment.source.stem, assignment.id)
         except MissingEntry:
             return False
         except Exception as error:  # whatever a database, its driver or its address leads to
-            why = str(error).partition("\n")[0]
-            raise CourseError(f"The gradebook cannot be opened ({why}): see --db.") from error
+            raise cannot_be_opened(error) from error
         return True
+
+    def graded_students(self, assignment: Assignment) -> set[str]:
+        """The students who have marks for an assignment in the gradebook."""
+        with self._gradebook() as book:
+            return {one.student.id for one in book.assignment_submissions(assignment.id) if one.notebooks}
 
     def add_assignment(self, assignment: Assignment) -> None:
         """Put an assignment into the gradebook.
@@ -128,6 +134,7 @@ class NbgraderWorkspace:
             Exception: nbgrader failed; a broken submission alone does not make it fail.
         """
         from nbgrader.converters import Autograde
+        from nbgrader.converters.base import NbGraderException
 
         assert submission.assignment is not None
         refuse_own_checks(submission.assignment.id, self.settings.isolation)
@@ -135,8 +142,12 @@ class NbgraderWorkspace:
         self.config.IsolatedExporter.problem = problem
         self.config.ExamineNotebook.submission_digest = submission.digest
         self.config.ExamineNotebook.known_result = known_result
+        grader = remembering(Autograde)(coursedir=self.course, config=self.config)
         with self._working_on(submission.assignment.id, student):
-            Autograde(coursedir=self.course, config=self.config).start()
+            try:
+                grader.start()
+            except NbGraderException as error:
+                raise grader.error or error from error
 
     def _place_submission(self, submission: Submission, folder: Path) -> str:
         """Put a submission where nbgrader expects it: the notebook, under its right name, and the time it came.
@@ -190,7 +201,7 @@ class NbgraderWorkspace:
         """The most points of an assignment by graded cell."""
         with self._gradebook() as book:
             notebook = book.find_notebook(assignment.source.stem, assignment.id)
-            return {cell.name: float(cell.max_score) for cell in notebook.grade_cells}
+            return {cell.name: float(cell.max_score) for cell in [*notebook.grade_cells, *notebook.task_cells]}
 
     def _gradebook(self) -> Any:
         from nbgrader.api import Gradebook

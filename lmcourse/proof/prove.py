@@ -16,7 +16,7 @@ from lmcourse.course import Chapter
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import REFERENCE_SECONDS, check_exercise, try_cases
 from lmcourse.exercises.exercise import Misconception
-from lmcourse.exercises.judge import agree, judge
+from lmcourse.exercises.judge import GUESSED, agree, judge
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.exercises.values import same, to_plain
@@ -120,8 +120,8 @@ class _Proof:
             public.points,
             max(report.points for report in graded),
             min(report.points for report in graded),
-            public.diagnosis == wrong.sentence,
-            all(report.diagnosis == wrong.sentence for report in graded),
+            _named(public, wrong),
+            all(_named(report, wrong) for report in graded),
         )
 
     def _lost(self, text: str) -> str:
@@ -237,6 +237,11 @@ def _same_object(case: Case, *others: Case) -> Case:
 def _is_same(case: Case, other: Case) -> bool:
     inputs = [to_plain([each.args, each.kwargs]) for each in (case, other)]
     return (case.name, case.script) == (other.name, other.script) and same(*inputs)
+
+
+def _named(report: Report, wrong: Misconception) -> bool:
+    """Whether a report says its sentence, and at most why nothing is earned after it."""
+    return report.diagnosis.removesuffix(f" {GUESSED}") == wrong.sentence if report.diagnosis else False
 
 
 def _failing(report: Report) -> str:

@@ -249,9 +249,8 @@ check(gelu, hidden=True)
 # %% [markdown]
 # ### SiLU, and a gradient that is not a number
 #
-# > **Spot the slip.** The notes define $\text{Swish}(z) = z \cdot \sigma(x)$, and ReLU as $z \cdot \mathbb{K}[x > 0]$. There
-# > is no $x$ on the left. Both gates look at the same $z$ that they multiply: $z\,\sigma(z)$ and $z \cdot 1[z > 0]$. That a
-# > gate looks at *another* number is an idea too, and a good one: section 6.
+# The **SiLU**, or Swish, is $z\,\sigma(z)$, as ReLU is $z \cdot 1[z > 0]$: both gates look at the very $z$ that they multiply.
+# That a gate looks at *another* number is an idea too, and a good one: section 6.
 #
 # The sigmoid is $1/(1 + e^{-z})$. At $z = -100$ the exponential overflows in fp32, and yet the result is right:
 # $-100/(1 + \infty) = -0$, and the true $-4 \cdot 10^{-42}$ is as good as that. So is all well? Ask for the gradient.
@@ -271,8 +270,9 @@ print("gradient", z.grad)
 # ### Exercise 3 · SiLU  (3 points · 8 min · ●●)
 #
 # $x\,\sigma(\beta x)$ of a tensor of any shape, in its own dtype, with values *and gradients* that are finite wherever the
-# true ones are. Write the sigmoid yourself: torch's (`sigmoid`, `logsigmoid`, `expit`) is not allowed here, and neither are
-# `silu` and `glu`, which have it inside.
+# true ones are. A gate near 0 keeps few digits in 16 bits: compute those in float32 and round once, at the end. Write the
+# sigmoid yourself: torch's (`sigmoid`, `logsigmoid`, `expit`) is not allowed here, and neither are `silu` and `glu`, which
+# have it inside.
 
 # %% exercise="silu"
 def silu(x: Float[Tensor, "*shape"], beta: float = 1.0) -> Float[Tensor, "*shape"]:
@@ -522,8 +522,7 @@ for name, width in (("smaller by a factor of 2/3", 8 / 3 * d), ("smaller by 2/3"
     print(f"{name:27} {width:8,.0f} wide, {3 * d * width:12,.0f} parameters against {8 * d * d:,}")
 
 # %% [markdown]
-# > **Spot the slip.** "The dimensions of a gated layer are smaller by about 2/3", say the notes. That would leave one third.
-# > They are smaller by a *factor* of 2/3, or *by* one third, and that is exact, not "about".
+# A gated layer is narrower by a *factor* of 2/3, then, and that is exact.
 #
 # Nothing is as inconvenient as 10,922⅔. Matrix units like multiples of 64 or more, so LLaMA rounds up to a multiple of 256:
 # 43 · 256 = 11,008.
@@ -790,6 +789,13 @@ predict("falcon_2_activation")
 # | a gated layer? | $(f(xW_\text{gate}) \odot xW_\text{value})\,W_\text{down}$; SwiGLU takes SiLU |
 # | how wide? | plain $4d$; gated $\tfrac83 d$ has as many parameters, $8d^2$ |
 # | is a difference real? | divide by $s\sqrt{2/n}$, and mind how many you tried |
+#
+# ### Slips
+#
+# Sentences from lecture notes, as printed. Each is wrong; by now you can say why.
+#
+# - $\text{Swish}(z) = z \cdot \sigma(x)$, and ReLU is $z \cdot 1[x > 0]$. (There is no $x$ on the left.)
+# - "The dimensions of a gated layer are smaller by about 2/3." (That would leave one third. By one third, and not "about".)
 #
 # ## Check yourself
 #

@@ -300,13 +300,14 @@ explore(figures.transfer_time, parameters_in_billions=(1.0, 70.0, 1.0), bytes_ea
 predict("kernel_time")
 
 # %% [markdown]
-# A kernel computes $F$ FLOPs and moves $M$ bytes. Alone, the first would take $F/\text{peak}$ and the second $M/\text{bandwidth}$. A good kernel does both at once: while one tile is multiplied, the next is on its way. So at best
+# A kernel computes, and it moves bytes. A good one does both at once: while one tile is multiplied, the next is on its way. How
+# long does it take at best? By hand, with a peak of 100 FLOP/s and 10 bytes/s:
 #
-# $$t = \max\left(\frac{F}{\text{peak}},\; \frac{M}{\text{bandwidth}}\right).$$
-#
-# Divide $F$ by that time and you have the **roofline** (Williams et al., 2009): attainable FLOP/s $= \min(\text{peak},\; I \cdot \text{bandwidth})$, where $I = F/M$ is the **arithmetic intensity**. Below the ridge memory limits, above it arithmetic.
-#
-# By hand, with a peak of 100 FLOP/s and 10 bytes/s. A product of 1000 FLOPs and 20 bytes: 10 s or 2 s, so 10 s. A sum of 100 FLOPs and 50 bytes: 1 s or 5 s, so 5 s. One after the other, 15 s.
+# | kernel | FLOPs | bytes | arithmetic alone | moving alone | at best |
+# | --- | --- | --- | --- | --- | --- |
+# | a product | 1000 | 20 | 10 s | 2 s | 10 s |
+# | a sum | 100 | 50 | 1 s | 5 s | 5 s |
+# | one after the other | | | | | 15 s |
 #
 # ### Exercise 5 · At best  (3 points · 6 min · ●●)
 #
@@ -328,6 +329,12 @@ check(roofline, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# In a formula, for a kernel of $F$ FLOPs and $M$ bytes:
+#
+# $$t = \max\left(\frac{F}{\text{peak}},\; \frac{M}{\text{bandwidth}}\right).$$
+#
+# Divide $F$ by that time and you have the **roofline** (Williams et al., 2009): attainable FLOP/s $= \min(\text{peak},\; I \cdot \text{bandwidth})$, where $I = F/M$ is the **arithmetic intensity**. Below the ridge memory limits, above it arithmetic.
+#
 # Now put real operations under the roof of the machine before you: a weight matrix that is multiplied with few and with many vectors, element-wise operations on a large tensor, and a tiny product. The cache is flushed before each run, because in a model
 # hundreds of megabytes pass between two uses of a matrix.
 

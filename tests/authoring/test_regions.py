@@ -74,7 +74,7 @@ def test_student_text_is_what_nbgrader_makes_of_it(text: str) -> None:
         ("# END HIDDEN TEST", 0, "is no marker"),
         ("x = 1  ### BEGIN SOLUTION", 0, "is no marker"),
         ("print('BEGIN HIDDEN TESTS')", 0, "is no marker"),
-        ("### BEGIN MARK SCHEME", 0, "is no marker"),
+        ("### BEGIN MARK SCHEME", 0, "missing ### END MARK SCHEME"),
     ],
 )
 def test_markers_that_nbgrader_would_misread(text: str, line: int, told: str) -> None:

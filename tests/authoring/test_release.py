@@ -127,3 +127,23 @@ def test_a_deleted_cell_or_another_metadata_is_work(files: ChapterFiles) -> None
     del notebook.cells[3]
     files.release.write_text(dumps(notebook))
     assert has_student_work(files.release)
+
+
+TASK = """# %% [markdown] task="why_twice" points="3"
+# Why twice? Write your answer into a cell below.
+#
+# ### BEGIN MARK SCHEME
+# 1 point for the sum, 2 for the reason.
+# ### END MARK SCHEME
+
+"""
+
+
+def test_a_question_graded_by_hand_keeps_its_rubric_from_students(tmp_path: Path) -> None:
+    place = '# %% exercise="double"'
+    notebook = document(source_of(SOURCE.replace(place, f"{TASK}{place}"), tmp_path), TINY)
+    [mine] = [cell for cell in notebook.cells if cell.id == "why_twice"]
+    [theirs] = [cell for cell in release(notebook, TINY).cells if cell.id == "why_twice"]
+    assert (mine.metadata.nbgrader.task, mine.metadata.nbgrader.points) == (True, 3)
+    assert "2 for the reason" in mine.source
+    assert theirs.source.strip() == "Why twice? Write your answer into a cell below."

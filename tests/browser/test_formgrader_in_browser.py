@@ -34,6 +34,13 @@ NAMES = ("<img src=x onerror=pwned=1>", 'x";pwned=1;"', "</script><script>pwned=
 
 PLAIN = "ada"
 
+FILES = {
+    "a.HTML": "<title>quiet</title><script>document.title = 'ran'</script>",
+    "a.xml": "<html xmlns='http://www.w3.org/1999/xhtml'><head><title>quiet</title></head>"
+    "<body><script>document.title = 'ran'</script></body></html>",
+}
+"""Beside a notebook that was handed in, whose text links to them."""
+
 
 @contextmanager
 def formgrader(course: Path, folder: Path) -> Iterator[str]:
@@ -87,6 +94,9 @@ def submissions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[st
                     write(
                         new_notebook(cells=[new_markdown_cell("work")]), place / f"{assignment.replace('/', '')}.ipynb"
                     )
+    place = course / "autograded" / NAMES[0] / NAMES[0]
+    for name, text in FILES.items():
+        (place / name).write_text(text)
     return course, ids
 
 
@@ -111,8 +121,13 @@ def test_no_name_is_script(browser: Browser, submissions: tuple[Path, list[str]]
                 box.fill("pwned")
             if page.evaluate("typeof pwned !== 'undefined'"):
                 ran.append(path)
+        titles = {}
+        for name in FILES:
+            answer = page.goto(address.format(path=f"formgrader/submissions/{ids[0]}/{name}"))
+            titles[name] = answer.status if answer else 0, page.title()
         page.goto(address.format(path="formgrader/manage_students"), wait_until="networkidle")
         shown = page.locator("#main-table td.id").all_inner_texts()
         page.close()
     assert ran == []
+    assert titles == dict.fromkeys(FILES, (200, "quiet"))
     assert {*shown} >= {*NAMES, PLAIN}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -58,10 +59,24 @@ def test_a_number_that_is_none_is_refused(flags: Sequence[str], capsys: pytest.C
 def test_a_report_on_the_class(course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     notebook = course / "notebooks" / "01-floating-point" / "floating_point.ipynb"
     folder = tmp_path / "report"
-    words = ["grade", *[str(notebook)] * 6, "--course", str(course), "--report", str(folder), "--workers", "1"]
+    pasted = course / "solutions" / "01-floating-point" / "floating_point.ipynb"
+    words = [
+        "grade",
+        *[str(notebook)] * 5,
+        str(pasted),
+        "--course",
+        str(course),
+        "--report",
+        str(folder),
+        "--workers",
+        "1",
+    ]
     assert main(words) == 0
     names = {"report.html", "exercises.csv", "students.csv", "misconceptions.csv", "evidence.csv"}
     assert {path.name for path in folder.iterdir()} == names
     shown = capsys.readouterr().out
     assert all(f"Written: {folder / name}" in shown for name in names)
     assert shown.count("01-floating-point") == 6  # a line each
+    with (folder / "evidence.csv").open(encoding="utf-8", newline="") as file:
+        alike = [row["what"] for row in csv.DictReader(file) if row["kind"] == "Alike answers"]
+    assert any("decode_bits: 100% like the printed solution" in what for what in alike)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.errors import CourseError
-from lmcourse.exercises import EXACT, Tolerance, case, check, check_exercise, hint, value_exercise
+from lmcourse.exercises import EXACT, Exercise, Tolerance, case, check, check_exercise, hint, value_exercise
 from lmcourse.exercises.checking import SEED
 from lmcourse.exercises.compare import difference
 from lmcourse.exercises.judge import earned
@@ -378,3 +378,37 @@ def test_exact_is_exact_for_tensors_and_nan_is_nan() -> None:
 def test_a_misconception_as_a_value_is_named_for_ints_and_floats() -> None:
     for value in (13, 13.0, torch.tensor(13).item()):
         assert check_exercise(answering(), lambda value=value: value).diagnosis == "You added."
+
+
+def parity(x: int) -> bool:
+    if x < 0:
+        raise ValueError("a negative number")
+    return x % 2 == 0
+
+
+def parities(points: int = 4) -> Exercise:
+    """Six values, of which four are the same, and two refusals."""
+    numbers = (0, 2, 4, 6, 1, 3, -1, -2)
+    return Exercise("parity", points, 1, 1, reference=parity, cases=[case("a number", number) for number in numbers])
+
+
+def refuse_always(x: int) -> bool:
+    raise ValueError
+
+
+GUESSES: dict[str, tuple[Callable[[int], bool], float]] = {
+    "the commonest value": (lambda x: True, 0),
+    "the other value": (lambda x: False, 0),
+    "a refusal": (refuse_always, 0),
+    "all values and no refusal": (lambda x: x % 2 == 0, 3),
+    "five of six values, and every refusal": (lambda x: parity(x) or x == 3, 3),  # 5 + 2 · 5/6 of 8
+    "everything": (parity, 4),
+}
+
+
+@pytest.mark.parametrize("name", GUESSES)
+def test_guessing_earns_nothing_and_a_part_of_the_answer_its_part(name: str) -> None:
+    answer, points = GUESSES[name]
+    report = check_exercise(parities(), answer)
+    assert report.points == points
+    assert ("one fixed answer" in report.diagnosis) == (points == 0)

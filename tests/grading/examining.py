@@ -20,8 +20,12 @@ from lmcourse.grading.examination.code_cells import cells_of
 from lmcourse.grading.examination.launchers import Launcher
 from lmcourse.grading.examination.own_answers import gives_meaning
 from lmcourse.grading.examination_result import Evidence, ExaminationResult
+from lmcourse.grading.restrictions import Restrictions, close_side_doors
 
 ROOT = Path(__file__).resolve().parents[2]
+
+RESTRICTIONS = Restrictions()
+"""What enforces rules in each fork of the test."""
 
 
 def code_cells(folder: str, number: str) -> list[str]:
@@ -107,6 +111,7 @@ class ForkLauncher:
             os.closerange(3, connection.fileno())  # what the test has open is none of its business
             os.closerange(connection.fileno() + 1, 1024)
             torch.set_num_threads(1)  # the threads of the test are not in its fork
-            serve(Channel(connection))
+            close_side_doors()
+            serve(Channel(connection), RESTRICTIONS)
         finally:
             os._exit(0)

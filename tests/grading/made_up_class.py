@@ -66,3 +66,13 @@ def small_class() -> list[SubmissionResult]:
         result("Ed", *map(unanswered, NAMES)),
         result("Flo", reason="It cannot be read as a notebook."),
     ]
+
+
+def long_answer(number: int = 0) -> str:
+    """An answer of more than two lines; answers of different numbers are not alike."""
+    calls = "".join(f".f{number}_{step}({number}, {step})" for step in range(30))
+    return f"def {NAMES[0]}(q, k):\n    return q{calls}\n"
+
+
+ALIKE = {NAMES[0]: long_answer()}
+"""The answers of somebody who answered the first exercise as others did."""

@@ -13,6 +13,7 @@ import pytest
 
 from lmcourse.course import find_chapter
 from lmcourse.exercises.registry import exercises_of
+from lmcourse.grading.batch.job import imported_modules
 from lmcourse.grading.fork_server import ForkServer
 from lmcourse.grading.fork_server.sandboxed_process import (
     CUT_OFF,
@@ -43,6 +44,23 @@ def reported(server: ForkServer, code: str) -> list[tuple[str, str]]:
 
 
 SUSPICIOUS = {
+    "frames of callers": ("import sys\ngetattr(sys, '_get' + 'frame')()", "interpreter", "frames of its callers"),
+    "a traceback's frame": (
+        "try: 1 / 0\nexcept ZeroDivisionError as error: getattr(error.__traceback__, 'tb_' + 'frame')",
+        "interpreter",
+        "frames of its callers",
+    ),
+    "another function's code": (
+        "import types\ntypes.FunctionType((lambda: 1).__code__, {})",
+        "interpreter",
+        "another one's code",
+    ),
+    "a class that restricts": (
+        "import sys\n"
+        "sys.modules['lm' + 'course.grading.restrictions.restrictions'].Restrictions.enforce = lambda *_: None",
+        "builtins",
+        "replaced enforce",
+    ),
     "reads": ("trying(lambda: open('/etc/passwd'))", "file", "it opened /etc/passwd"),
     "reads bytes": ("trying(lambda: open(b'/etc/passwd'))", "file", "it opened /etc/passwd"),
     "writes": ("trying(lambda: open('/var/x', 'w'))", "file", "it opened /var/x to write"),
@@ -129,11 +147,12 @@ def test_it_is_silent_about_what_is_usual(server: ForkServer) -> None:
 
 
 @needs_bubblewrap
-def test_it_is_silent_about_an_honest_notebook(server: ForkServer) -> None:
+def test_it_is_silent_about_an_honest_notebook() -> None:
     chapter = find_chapter("09")
     [path] = (ROOT / "solutions" / chapter.id).glob("*.ipynb")
     cells = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-    found = examined(cells, exercises_of(chapter), 5, server)
+    with ForkServer(modules=imported_modules(path)) as server:
+        found = examined(cells, exercises_of(chapter), 5, server)
     assert found.evidence == ()
     assert all(report.points == report.max_points for report in found.reports.values())
 

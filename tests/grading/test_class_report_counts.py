@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lmcourse.course import find_chapter
 from lmcourse.exercises.registry import exercises_of, find_exercise
 from lmcourse.grading.class_report.dropoff import what_to_explain
-from lmcourse.grading.class_report.flags import KIND_LABELS, SOURCE_LABELS, flagged_submissions, identical_answers_in
+from lmcourse.grading.class_report.flags import KIND_LABELS, SOURCE_LABELS, flagged_submissions
 from lmcourse.grading.class_report.section import section_of, sections_of
 from lmcourse.grading.class_report.statistics import MAX_BINS, questions_of, summarize_scores
 from lmcourse.grading.examination_result import Evidence, EvidenceKind, EvidenceSource
@@ -114,18 +114,6 @@ def test_each_assignment_has_a_section_and_what_was_not_recognised_comes_last() 
     assert [section.title for section in sections] == ["01 · Floating point", "08 · Attention", "Not recognised"]
     assert [section.scores.submissions for section in sections] == [1, 6, 1]
     assert sections_of([]) == []
-
-
-def test_the_same_answers_make_a_group() -> None:
-    def learner(name: str, answers: str, *reports: Any) -> SubmissionResult:
-        return result(name, *(reports or map(solved, NAMES)), answers_digest=answers)
-
-    stub = [unanswered(name) for name in NAMES]
-    class_ = [learner("Ada", "x"), learner("Bo", "y"), learner("Cy", "x"), learner("Di", "y"), learner("Ed", "x")]
-    alone = [learner("Flo", "z"), learner("Gus", ""), learner("Hal", ""), learner("Gus", "w"), learner("Gus", "w")]
-    untouched = [learner("Ida", "s", *stub), learner("Jo", "s", *stub)]
-    groups = [(one.number, one.students) for one in identical_answers_in([*class_, *alone, *untouched])]
-    assert groups == [(1, ("Ada", "Cy", "Ed")), (2, ("Bo", "Di"))]
 
 
 def test_evidence_is_grouped_by_kind_and_the_most_certain_comes_first() -> None:

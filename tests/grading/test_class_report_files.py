@@ -13,7 +13,18 @@ from lmcourse.grading.class_report import write_report
 from lmcourse.grading.class_report.tables import csv_text
 from lmcourse.grading.examination_result import Evidence
 from lmcourse.grading.result import SubmissionResult
-from tests.grading.made_up_class import CHAPTER, NAMES, NO_RETURN, UPSIDE_DOWN, report, result, small_class, solved
+from tests.grading.made_up_class import (
+    ALIKE,
+    CHAPTER,
+    NAMES,
+    NO_RETURN,
+    UPSIDE_DOWN,
+    long_answer,
+    report,
+    result,
+    small_class,
+    solved,
+)
 
 FILES = ["report.html", "exercises.csv", "students.csv", "misconceptions.csv", "evidence.csv"]
 DANGEROUS = [
@@ -90,18 +101,19 @@ def test_misconceptions_of_the_small_class(tmp_path: Path) -> None:
     ]
 
 
-def test_evidence_and_equal_answers(tmp_path: Path) -> None:
+def test_evidence_and_alike_answers(tmp_path: Path) -> None:
     evidence = tuple(Evidence("file", f"Cell {n} opened a file", "told") for n in range(3))
-    same_answers = [result(name, solved(NAMES[0]), answers_digest="x") for name in ("Bo", "Cy")]
-    write_report([result("Ada", solved(NAMES[0]), evidence=evidence), *same_answers], tmp_path)
+    alike = [result(name, solved(NAMES[0]), answers=ALIKE) for name in ("Bo", "Cy")]
+    printed = {CHAPTER: {NAMES[0]: long_answer()}}
+    write_report([result("Ada", solved(NAMES[0]), evidence=evidence), *alike], tmp_path, printed)
     rows = columns(table(tmp_path, "evidence.csv"), "student", "kind", "source", "what")
     told = [("Ada", "Files outside its folder", "told by a hook in their process", one.what) for one in evidence]
     same = [
-        (name, "The same answers", "compared", "group 1: 2 learners have exactly these answers")
-        for name in ("Bo", "Cy")
+        (name, "Alike answers", "compared", f"group 1, {NAMES[0]}: 100% like the printed solution, {other}")
+        for name, other in (("Bo", "Cy"), ("Cy", "Bo"))
     ]
     assert rows == [*told, *same]
-    assert columns(table(tmp_path, "students.csv"), "evidence", "same_answers") == [("3", ""), ("0", "1"), ("0", "1")]
+    assert columns(table(tmp_path, "students.csv"), "evidence", "alike_answers") == [("3", ""), ("0", "1"), ("0", "1")]
 
 
 def test_points_of_two_assignments_stand_in_columns_of_their_own(tmp_path: Path) -> None:

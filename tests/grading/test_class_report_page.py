@@ -13,7 +13,18 @@ from lmcourse.grading.class_report.page import page
 from lmcourse.grading.class_report.section import sections_of
 from lmcourse.grading.examination_result import Evidence
 from lmcourse.grading.result import SubmissionResult
-from tests.grading.made_up_class import CHAPTER, NAMES, UPSIDE_DOWN, report, result, small_class, solved, unanswered
+from tests.grading.made_up_class import (
+    ALIKE,
+    CHAPTER,
+    NAMES,
+    UPSIDE_DOWN,
+    long_answer,
+    report,
+    result,
+    small_class,
+    solved,
+    unanswered,
+)
 
 DAY = date(2026, 3, 9)
 ATTACK = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -68,10 +79,11 @@ def awkward_class() -> list[SubmissionResult]:
     """Names and texts that somebody chose to do harm, wherever one can stand."""
     attack = (Evidence("protocol", ATTACK, "seen"), Evidence("text", "`<b>`" + ATTACK, "read"))
     wrong = [report(name, 0, ["other shapes"], ATTACK) for name in NAMES]
-    same = [result(name, *wrong, evidence=attack, answers_digest="x", reason=ATTACK) for name in (ATTACK, f"b{ATTACK}")]
+    cell = {NAMES[0]: f"{long_answer()}# {ATTACK} \u202e"}
+    same = [result(name, *wrong, evidence=attack, answers=cell, reason=ATTACK) for name in (ATTACK, f"b{ATTACK}")]
     return [
         *same,
-        result(ATTACK, reason=ATTACK, answers_digest="y"),
+        result(ATTACK, reason=ATTACK, answers={NAMES[0]: ATTACK}),
         SubmissionResult("Lou", ATTACK, 2, 2, reports={ATTACK: solved(NAMES[0])}),
     ]
 
@@ -180,7 +192,7 @@ def test_names_are_folded_away() -> None:
     names = {f"learner {number}" for number in range(6)}
     class_ = [result(name, *one.reports.values()) for name, one in zip(sorted(names), small_class(), strict=True)]
     seen = Evidence("file", "Cell 2 opened a file", "seen")
-    same = [result(f"twin {n}", *map(solved, NAMES), answers_digest="x", evidence=(seen,)) for n in range(2)]
+    same = [result(f"twin {n}", *map(solved, NAMES), answers=ALIKE, evidence=(seen,)) for n in range(2)]
     soup = soup_of([*class_, *same])
     assert {"learner 0", "learner 5", "twin 0"} & {tag.text for tag in soup.select("bdi")} == {"learner 5", "twin 0"}
     for fold in soup.select("details"):
@@ -195,19 +207,23 @@ def test_evidence_says_how_it_is_known_and_that_it_decides_nothing() -> None:
         *(Evidence("network", f"Cell {n} asked for a socket", "told") for n in range(5)),
         Evidence("text", "Cell 3 mentions `gc`", "read"),
     )
-    same = [result(name, solved(NAMES[0]), answers_digest="x") for name in ("Bo", "Cy")]
+    same = [result(name, solved(NAMES[0]), answers=ALIKE) for name in ("Bo", "Cy")]
     soup = soup_of([result("Ada", solved(NAMES[0]), evidence=found), *same])
     text = " ".join(" ".join(tag.text for tag in part(soup, "For a closer look")).split())
     assert text.startswith("None of this decides guilt, and every mark is what it would be without it.")
     [box] = [tag for tag in part(soup, "For a closer look") if tag.name == "details"]
-    assert "1 submission with evidence, 1 group of equal answers" in box.text
+    assert "1 submission with evidence, 1 group of alike answers" in box.text
     groups = [" ".join(group.text.split()) for group in box.select("dl > div")]
     assert groups == [
         "The network Cell 0 asked for a socket told by a hook in their process "
         "Cell 1 asked for a socket told by a hook in their process and 3 more in evidence.csv",
         "Words in its cells Cell 3 mentions gc read in the text; may never have run",
     ]
-    assert "2 learners: Bo, Cy" in " ".join(box.text.split())
+    assert f"1 · {NAMES[0]}, 100 %: Bo, Cy" in " ".join(box.text.split())
+    cells = [
+        (cell.figcaption.text, cell.pre.text) for cell in box.select(".pair figure") if cell.figcaption and cell.pre
+    ]
+    assert cells == [("Bo", long_answer()), ("Cy", long_answer())]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +247,7 @@ def test_five_hundred_long_names_fit_on_a_page() -> None:
     class_ = []
     for n in range(500):
         wrong = [report(name, 0, ["other shapes"], f"{n} " + "x" * 1990) for name in NAMES]
-        class_.append(result(f"{n} " + "n" * 290, *wrong, evidence=seen, answers_digest=str(n % 50)))
+        class_.append(result(f"{n} " + "n" * 290, *wrong, evidence=seen, answers={NAMES[0]: long_answer(n % 50)}))
     assert len(text_of(class_)) < 1_000_000
 
 

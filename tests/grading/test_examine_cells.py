@@ -186,7 +186,7 @@ def test_a_missing_answer_has_a_reason_to_act_on(name: str) -> None:
     assert re.search(says, report.diagnosis)
 
 
-def test_a_name_that_an_answer_lacks_inside_is_its_own_matter() -> None:
+def test_a_name_that_an_answer_lacks_inside_is_told() -> None:
     report = reports_of(["def double(x):\n    return twice(x)"], [doubling()], launcher=ForkLauncher())["double"]
     assert "it raises NameError" in str(report)
     assert report.diagnosis == "`double` uses `twice`, which no cell defines any more."

@@ -45,6 +45,12 @@ def test_nothing_of_the_grader_can_be_read(server: ForkServer, tmp_path: Path) -
     assert got(server, "print('hush' in str(os.environ), 'hush' in open('/proc/self/environ').read())") == "False False"
 
 
+def test_what_a_notebook_does_not_import_of_the_package_is_not_there(server: ForkServer) -> None:
+    look = "import lmcourse; where = os.path.dirname(lmcourse.__file__)\n"
+    assert got(server, f"{look}print([os.listdir(f'{{where}}/{{name}}') for name in ('nn', 'models')])") == "[[], []]"
+    assert got(server, "import importlib.util as find; print(find.find_spec('lmcourse.nn.rotary'))") == "None"
+
+
 def test_of_the_processes_it_sees_only_itself(server: ForkServer) -> None:
     look = f"print([n for n in os.listdir('/proc') if n.isdigit()], os.getpid(), os.path.exists('/proc/{os.getpid()}'))"
     assert got(server, look) == "['1', '2'] 2 False"

@@ -15,8 +15,9 @@ import pytest
 from lmcourse.errors import CourseError
 from lmcourse.grading.intake import archives
 from lmcourse.grading.intake.archives import unpacked
+from lmcourse.grading.intake.downloads import download_in
 from lmcourse.grading.intake.files import UnreadableError, read_file
-from lmcourse.grading.intake.submissions import Assignment, Submission, download_in, find_submissions
+from lmcourse.grading.intake.submissions import Assignment, Submission, find_submissions
 from lmcourse.units import MIB
 from tests.grading.strange import sound
 from tests.grading.tiny_course import ASSIGNMENT, NAME, tiny_notebook

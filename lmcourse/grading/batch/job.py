@@ -128,7 +128,8 @@ def data_files_of(source: Path) -> tuple[str, ...]:
 
 @cache
 def imported_modules(source: Path) -> tuple[str, ...]:
-    """The modules that the course's own notebook imports."""
+    """The modules that the course's own notebook imports, and what it imports from this package: the names may be
+    modules."""
     found: dict[str, None] = {}
     for text in provided_cells_of(source):
         for node in ast.walk(_parsed(text)):
@@ -136,6 +137,8 @@ def imported_modules(source: Path) -> tuple[str, ...]:
                 found |= dict.fromkeys(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
                 found[node.module] = None
+                if node.module.partition(".")[0] == PACKAGE.name:
+                    found |= dict.fromkeys(f"{node.module}.{alias.name}" for alias in node.names)
     return tuple(found)
 
 

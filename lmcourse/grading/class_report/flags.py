@@ -1,11 +1,10 @@
-"""Submissions to review by hand: evidence of tampering, and identical answers. None of it changes a mark."""
+"""Submissions to review by hand: evidence of tampering. It changes no mark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lmcourse.grading.class_report.statistics import has_begun
 from lmcourse.grading.examination_result import Evidence, EvidenceKind, EvidenceSource
 from lmcourse.grading.result import SubmissionResult
 
@@ -45,15 +44,6 @@ class FlaggedSubmission:
         return min(order.index(one.source) for group in self.found.values() for one in group)
 
 
-@dataclass(frozen=True)
-class IdenticalAnswers:
-    """Learners whose answers are the same: they have one digest. Groups are numbered from 1."""
-
-    number: int
-    digest: str
-    students: tuple[str, ...]
-
-
 def flagged_submissions(results: Sequence[SubmissionResult]) -> tuple[FlaggedSubmission, ...]:
     """The submissions with evidence; those with something the grader saw come first."""
     found = [FlaggedSubmission(result.student, _by_kind(result.evidence)) for result in results if result.evidence]
@@ -63,13 +53,3 @@ def flagged_submissions(results: Sequence[SubmissionResult]) -> tuple[FlaggedSub
 def _by_kind(evidence: Sequence[Evidence]) -> dict[EvidenceKind, tuple[Evidence, ...]]:
     groups = {kind: tuple(one for one in evidence if one.kind == kind) for kind in KIND_LABELS}
     return {kind: group for kind, group in groups.items() if group}
-
-
-def identical_answers_in(results: Sequence[SubmissionResult]) -> tuple[IdenticalAnswers, ...]:
-    """Groups of two or more learners with exactly the same answers, the largest first. Empty answers make no group."""
-    groups: dict[str, dict[str, None]] = {}
-    for result in results:
-        if result.answers_digest and has_begun(result):
-            groups.setdefault(result.answers_digest, {})[result.student] = None
-    same = sorted(((len(group), digest) for digest, group in groups.items() if len(group) > 1), reverse=True)
-    return tuple(IdenticalAnswers(number, digest, tuple(groups[digest])) for number, (_, digest) in enumerate(same, 1))

@@ -11,12 +11,16 @@ from markupsafe import Markup
 
 from lmcourse.grading.class_report.dropoff import what_to_explain
 from lmcourse.grading.class_report.flags import KIND_LABELS, SOURCE_LABELS
+from lmcourse.grading.class_report.likeness import PRINTED
 from lmcourse.grading.class_report.section import Section
 from lmcourse.report.html import with_code
-from lmcourse.text import collapse_whitespace, replace_surrogates, shorten
+from lmcourse.text import collapse_whitespace, replace_surrogates, replace_unprintable, shorten
 
 MAX_NAME_CHARS = 48
 """Characters of a name on the page."""
+
+MAX_CELL_CHARS = 2_500
+"""Characters of an answer on the page."""
 
 MAX_SENTENCE_CHARS = 240
 """Characters of a sentence that a learner may have written."""
@@ -48,10 +52,11 @@ def _environment() -> Environment:
         sentence=lambda text: shorten(_line(text), MAX_SENTENCE_CHARS),
         code=_code,
         points=lambda points: f"{round(points, 2):g}",
+        cell=lambda text: shorten(replace_unprintable(replace_surrogates(text), keep="\n\t"), MAX_CELL_CHARS),
         percent=lambda share: f"{100 * share:.0f} %",
         to_explain=what_to_explain,
     )
-    environment.globals.update(KIND_LABELS=KIND_LABELS, SOURCE_LABELS=SOURCE_LABELS)
+    environment.globals.update(KIND_LABELS=KIND_LABELS, SOURCE_LABELS=SOURCE_LABELS, PRINTED=PRINTED)
     return environment
 
 

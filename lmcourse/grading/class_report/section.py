@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from lmcourse.grading.class_report.dropoff import DropOff, Mistake, dropoffs_in, mistakes_in, most_frequent_first
-from lmcourse.grading.class_report.flags import (
-    FlaggedSubmission,
-    IdenticalAnswers,
-    flagged_submissions,
-    identical_answers_in,
-)
+from lmcourse.grading.class_report.flags import FlaggedSubmission, flagged_submissions
+from lmcourse.grading.class_report.likeness import AlikeAnswers, alike_answers_in
 from lmcourse.grading.class_report.statistics import (
     ExerciseStatistics,
     Question,
@@ -24,6 +21,7 @@ from lmcourse.grading.class_report.statistics import (
     summarize_scores,
     title_of,
 )
+from lmcourse.grading.regrade import RegradeRequest
 from lmcourse.grading.result import SubmissionResult
 
 
@@ -40,7 +38,7 @@ class Section:
         mistakes: what goes wrong, the most frequent first.
         began, finished: how many answered anything, and how many solved everything.
         dropoffs: where learners get no further.
-        flagged, identical_answers: what somebody should look at.
+        flagged, alike: what somebody should look at.
     """
 
     assignment: str
@@ -54,7 +52,12 @@ class Section:
     finished: int
     dropoffs: tuple[DropOff, ...]
     flagged: tuple[FlaggedSubmission, ...]
-    identical_answers: tuple[IdenticalAnswers, ...]
+    alike: tuple[AlikeAnswers, ...]
+
+    @property
+    def requests(self) -> list[tuple[str, RegradeRequest]]:
+        """The requests to grade again in these submissions, whatever notebook they are about, with their authors."""
+        return [(result.student, request) for result in self.results for request in result.requests]
 
     @property
     def late(self) -> list[SubmissionResult]:
@@ -62,14 +65,26 @@ class Section:
         return [result for result in self.results if str(result.late)]
 
 
-def sections_of(results: Sequence[SubmissionResult]) -> list[Section]:
-    """A section for each assignment that somebody handed in, in the order of the course; unrecognised work is last."""
+def sections_of(
+    results: Sequence[SubmissionResult], printed: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+) -> list[Section]:
+    """A section for each assignment that somebody handed in, in the order of the course; unrecognised work is last.
+
+    Args:
+        results: the submissions.
+        printed: the printed solutions, by assignment and exercise.
+    """
     ids = sorted({result.assignment for result in results}, key=lambda name: (not name, name))
-    return [section_of(name, [result for result in results if result.assignment == name]) for name in ids]
+    return [
+        section_of(name, [result for result in results if result.assignment == name], printed.get(name, {}))
+        for name in ids
+    ]
 
 
-def section_of(assignment: str, results: Sequence[SubmissionResult]) -> Section:
-    """The section on these submissions to one assignment."""
+def section_of(
+    assignment: str, results: Sequence[SubmissionResult], printed: Mapping[str, str] = MappingProxyType({})
+) -> Section:
+    """The section on these submissions to one assignment, with the printed solutions by exercise."""
     ordered = tuple(sorted(results, key=lambda result: result.student.casefold()))
     graded = [result for result in ordered if is_graded(result)]
     questions = questions_of(assignment, graded)
@@ -86,5 +101,5 @@ def section_of(assignment: str, results: Sequence[SubmissionResult]) -> Section:
         sum(all(status_of(result, question.name) == "solved" for question in questions) for result in began),
         dropoffs_in(questions, graded),
         flagged_submissions(ordered),
-        identical_answers_in(ordered),
+        alike_answers_in(assignment, questions, graded, printed),
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lmcourse.grading.class_report.dropoff import first_unsolved, gave_up
 from lmcourse.grading.class_report.flags import KIND_LABELS, SOURCE_LABELS
+from lmcourse.grading.class_report.likeness import PRINTED
 from lmcourse.grading.class_report.section import Section
 from lmcourse.grading.class_report.statistics import is_graded
 from lmcourse.grading.result import SubmissionResult
@@ -24,7 +25,7 @@ EXERCISES = (
 )
 STUDENTS = (
     *("assignment", "student", "score", "max_score", "late_seconds", "late_penalty", "graded", "stopped_at"),
-    *("gave_up", "evidence", "same_answers", "reason"),
+    *("gave_up", "evidence", "alike_answers", "regrade_requests", "reason"),
 )
 MISCONCEPTIONS = ("assignment", "number", "exercise", "known", "sentence", "learners", "student")
 EVIDENCE = ("assignment", "student", "kind", "source", "what")
@@ -60,20 +61,26 @@ def _by_exercise(section: Section) -> Iterator[Row]:
 
 
 def _by_student(section: Section, exercises: Sequence[str]) -> Iterator[Row]:
-    groups = {same.digest: same.number for same in section.identical_answers}
     for result in section.results:
         stop = first_unsolved(result, section.questions)
         yield [
             *(section.assignment, result.student, result.score, result.max_score),
             *(result.late.seconds, result.late.penalty, _yes(is_graded(result))),
             *(stop.name if stop else "", _yes(gave_up(result, section.questions)), len(result.evidence)),
-            *(groups.get(result.answers_digest, ""), result.reason),
+            _alike(result, section),
+            "; ".join(f"{one.assignment} {one.exercise}: {one.reason}" for one in result.requests),
+            result.reason,
             *(_points(result, exercise) for exercise in exercises),
         ]
 
 
 def _points(result: SubmissionResult, exercise: str) -> Cell:
     return result.reports[exercise].points if exercise in result.reports else ""
+
+
+def _alike(result: SubmissionResult, section: Section) -> str:
+    """The numbers of the groups of alike answers that somebody is in."""
+    return ", ".join(str(group.number) for group in section.alike if result.student in group.students)
 
 
 def _by_mistake(section: Section) -> Iterator[Row]:
@@ -88,9 +95,10 @@ def _by_evidence(section: Section) -> Iterator[Row]:
         for kind, group in flagged.found.items():
             for one in group:
                 yield section.assignment, flagged.student, KIND_LABELS[kind], SOURCE_LABELS[one.source], one.what
-    for same in section.identical_answers:
-        what = f"group {same.number}: {len(same.students)} learners have exactly these answers"
-        yield from ((section.assignment, student, "The same answers", "compared", what) for student in same.students)
+    for alike in section.alike:
+        for student in alike.students:
+            if student != PRINTED:
+                yield section.assignment, student, "Alike answers", "compared", alike.what(student)
 
 
 def _yes(true: bool) -> str:

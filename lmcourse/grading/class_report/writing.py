@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.class_report.page import page
@@ -14,13 +15,18 @@ from lmcourse.grading.class_report.tables import tables
 from lmcourse.grading.result import SubmissionResult
 
 
-def write_report(results: Sequence[SubmissionResult], folder: Path) -> list[Path]:
+def write_report(
+    results: Sequence[SubmissionResult],
+    folder: Path,
+    printed: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> list[Path]:
     """Write the report on a class: `report.html`, and `exercises`, `students`, `misconceptions` and `evidence.csv`.
 
     Args:
         results: the submissions, of one assignment or several.
         folder: where to; it is made if need be. An older report there is replaced once the new one is complete; other
             files stay.
+        printed: the printed solutions, by assignment and exercise, for answers that are like them.
 
     Returns:
         The files, the page first.
@@ -28,7 +34,7 @@ def write_report(results: Sequence[SubmissionResult], folder: Path) -> list[Path
     Raises:
         CourseError: the folder or a file of it cannot be written.
     """
-    sections = sections_of(results)
+    sections = sections_of(results, printed)
     texts = {"report.html": page(sections, date.today()), **tables(sections)}
     temporary = {folder / name: folder / f".{name}.{os.getpid()}.new" for name in texts}
     try:

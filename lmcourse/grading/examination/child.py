@@ -1,8 +1,9 @@
 """The process that runs a learner's cells and answers cases on request; only it holds the learner's objects.
 
-It gets requests over the socket that is its standard input, one at a time: to run the text of a cell, or to put a case
-to something that the cells defined. It knows neither what is right nor what a case is for. Nothing that it says is
-believed beyond being an outcome, because everything here may have been changed by the code that it runs.
+It gets requests over the socket that is its standard input, one at a time: to run the text of a cell, to refuse what
+the rules of an exercise cover, or to put a case to something that the cells defined. It knows neither what is right nor
+what a case is for. Nothing that it says is believed beyond being an outcome, because everything here may have been
+changed by the code that it runs.
 
 The cells are run by `exec` in one namespace; `code_cells` says why not by IPython.
 
@@ -46,6 +47,7 @@ from lmcourse.grading.examination.messages import (
 from lmcourse.grading.examination.missing_answers import not_defined
 from lmcourse.grading.examination.own_answers import OwnAnswers
 from lmcourse.grading.examination.remote_answer import RemoteAnswer
+from lmcourse.grading.restrictions import Restrictions, close_side_doors
 
 
 class TooMuchPrintedError(Exception):
@@ -74,8 +76,13 @@ class PrintedText(BoundedBuffer):
         return self.written > MAX_CELL_PRINTED_CHARS
 
 
-def serve(channel: Channel) -> None:
-    """Answer requests until the other end hangs up. The notebook's namespace becomes this process's `__main__`."""
+def serve(channel: Channel, restrictions: Restrictions) -> None:
+    """Answer requests until the other end hangs up. The notebook's namespace becomes this process's `__main__`.
+
+    Args:
+        channel: where they come from.
+        restrictions: what refuses, while an answer is judged, what its exercise rules out.
+    """
     notebook = sys.modules["__main__"] = ModuleType("__main__")
     answers = OwnAnswers(vars(notebook))
     while True:
@@ -85,11 +92,19 @@ def serve(channel: Channel) -> None:
             return
         for name in request.get("stand_ins", []):
             answers.stand_in(name, RemoteAnswer(name, channel))
-        result = _run_cell(request, vars(notebook), answers) if "text" in request else _evaluate_case(request, answers)
+        if "rules" in request:
+            restrictions.enforce(tuple(request["rules"]))
+            result: dict[str, Any] = {}
+        elif "text" in request:
+            restrictions.enforce(())
+            result = _run_cell(request, vars(notebook), answers)
+        else:
+            result = _evaluate_case(request, answers)
+            result["forbidden"] += restrictions.take_broken()
         channel.send({"nonce": request["nonce"], "result": result})
 
 
-def _run_cell(request: dict[str, Any], names: dict[str, Any], answers: OwnAnswers) -> Plain:
+def _run_cell(request: dict[str, Any], names: dict[str, Any], answers: OwnAnswers) -> dict[str, Plain]:
     """Run a cell, and keep the answer that it defines, if it is the cell for one; what it printed, and the failure it
     ended with, if any."""
     text, file, name = request["text"], f"<cell {request['number']}>", request["answer"]
@@ -108,7 +123,7 @@ def _run_cell(request: dict[str, Any], names: dict[str, Any], answers: OwnAnswer
     return cell_to_plain(CellOutcome(printed.getvalue(), printed.flooded, failure))
 
 
-def _evaluate_case(request: dict[str, Any], answers: OwnAnswers) -> Plain:
+def _evaluate_case(request: dict[str, Any], answers: OwnAnswers) -> dict[str, Plain]:
     """Put a case to the answer to an exercise; the outcome."""
     name = request["name"]
     if name not in answers:
@@ -152,6 +167,13 @@ def disable_checks() -> None:
     lmcourse.notebook.start = _only_seed
 
 
+def prepare_restrictions() -> Restrictions:
+    """What enforces an exercise's rules in this process, made before any code of a notebook runs."""
+    restrictions = Restrictions()
+    close_side_doors()
+    return restrictions
+
+
 def _do_nothing(*_: object, **__: object) -> None:
     pass
 
@@ -167,7 +189,7 @@ def main() -> None:
     for stream in (0, 1, 2):
         os.dup2(devnull, stream)
     disable_checks()
-    serve(Channel(connection))
+    serve(Channel(connection), prepare_restrictions())
 
 
 if __name__ == "__main__":

@@ -87,6 +87,7 @@ class NotebookProcess:
         self.stand_ins = stand_ins or StandIns()
         self.deadline = deadline
         self._found: list[Evidence] = []
+        self._rules: tuple[str, ...] = ()
         here, there = socket.socketpair()
         self._channel = Channel(here)
         try:
@@ -149,7 +150,15 @@ class NotebookProcess:
             "forbid": list(exercise.rules),
         }
         where = f"`{exercise.name}`"
+        self._enforce(exercise.rules, where)
         return self._parse(outcome_from_plain, self._ask(request, seconds + self.timeouts.grace, where), where)
+
+    def _enforce(self, rules: tuple[str, ...], where: str) -> None:
+        """Have the process refuse what these rules cover. Apart from the cases, whose inputs it could not read then if
+        another exercise's rules were still in force."""
+        if rules != self._rules:
+            self._ask({"rules": list(rules)}, self.timeouts.cell, where)
+            self._rules = rules
 
     def _ask(self, request: dict[str, Plain], seconds: float, where: str) -> Plain:
         """Send a request and wait for its answer, in time and with its number; anything else ends the process."""

@@ -80,8 +80,8 @@ class RecordedAssignment:
     def _feedback_on(self, student: str, path: Path) -> Feedback:
         source = self.assignment.source
         with self._gradebook() as book:
-            cells = book.find_notebook(source.stem, self.assignment.id).grade_cells
-            most = {cell.name: float(cell.max_score) for cell in cells}
+            notebook = book.find_notebook(source.stem, self.assignment.id)
+            most = {cell.name: float(cell.max_score) for cell in [*notebook.grade_cells, *notebook.task_cells]}
             grades = book.find_submission_notebook(source.stem, self.assignment.id, student).grades
             late = lateness_of(book.find_submission(self.assignment.id, student))
             points = {grade.name: float(grade.score) for grade in grades}

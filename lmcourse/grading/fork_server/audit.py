@@ -27,6 +27,7 @@ import torch
 from lmcourse.exercises import forbidden_calls, limits
 from lmcourse.exercises.values import Plain
 from lmcourse.grading.examination.channel import Channel
+from lmcourse.grading.restrictions import library_functions
 from lmcourse.grading.sandbox import WORK_DIR, filesystem
 
 HOOK_SOURCE = Path(__file__).with_name("audit_hook.py")
@@ -88,7 +89,6 @@ INTERPRETER_EVENTS: EventTable = {
     "sys._current_frames": ("interpreter", "looked at other threads (sys._current_frames)", None),
     "sys._current_exceptions": ("interpreter", "looked at other threads (sys._current_exceptions)", None),
     "sys.addaudithook": ("interpreter", "wanted to hear of every event (sys.addaudithook)", None),
-    "code.__new__": ("interpreter", "made code that is no text", None),
 }
 
 SUSPICIOUS_MODULES = ("_xxsubinterpreters", "_xxinterpchannels", "_testcapi", "_testinternalcapi")
@@ -108,6 +108,12 @@ COMPARISON_FUNCTIONS = ("__eq__", "__ne__", "allclose", "equal", "isclose", "ite
 """What a check of one's own would rely on."""
 
 
+TRACING_MODULES = (limits, forbidden_calls, threading, library_functions)
+"""Modules of which functions may trace, or change the code of others."""
+
+WATCHED_CLASSES = ("lmcourse.exercises", "lmcourse.grading.restrictions", "lmcourse.accounting.simulated_device")
+"""Modules whose classes are to stay as they are: they run, watch and restrict an answer, or keep the time for one."""
+
 _install: list[Callable[[int], None]] = []
 
 
@@ -125,7 +131,7 @@ def prepare_audit_hook() -> None:
         writable_folders=tuple(f"{place}/" for place in WRITABLE_FOLDERS),
         readable_files=READABLE_FILES,
         suspicious_modules=SUSPICIOUS_MODULES,
-        tracers=[*_tracers(limits), *_tracers(forbidden_calls), *_tracers(threading)],
+        tracers=[*(one for module in TRACING_MODULES for one in _tracers(module))],
         line_hook=limits._Interrupts._at_line,
         time_limit=limits.TimeLimitExceeded,
         unpatched=list(_unpatched()),
@@ -162,6 +168,9 @@ def _unpatched() -> Iterator[tuple[str, Mapping[str, Any], Collection[str]]]:
     yield "sys.modules", sys.modules, ["builtins", "sys", "torch", *ours]
     for name, module in ours.items():
         yield name, vars(module), list(vars(module))
+        for own in vars(module).values() if name.startswith(WATCHED_CLASSES) else ():
+            if isinstance(own, type) and own.__module__ == name:
+                yield f"{name}.{own.__name__}", vars(own), list(vars(own))
 
 
 class AuditedChannel(Channel):

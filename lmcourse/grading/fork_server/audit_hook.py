@@ -27,12 +27,17 @@ MAX_DESCRIPTORS = 1024
 
 TRACED = "it set a function that Python calls at each step (sys.settrace or sys.setprofile)"
 
+CALLERS = "it looked at the frames of its callers"
+
+FRAME_ATTRIBUTES = ("tb_frame", "gi_frame", "cr_frame", "ag_frame")
+
 WRITE_FLAGS = 0o3 | 0o100 | 0o1000  # O_WRONLY and O_RDWR, O_CREAT, O_TRUNC
 MISSING = object()
 
 reported: dict[str, set[str]] = {}
 missed: dict[str, bool] = {}
 state: dict[str, Any] = {}
+looking: list[bool] = []
 doubtful_profiles: dict[int, Any] = {}
 describers: dict[str, tuple[str, Callable[[Any], str]]] = {}
 
@@ -55,7 +60,7 @@ def configure(
         writable_folders: the same, where anybody may write.
         readable_files: single files that are nobody's secret.
         suspicious_modules: what nobody has a use for.
-        tracers: code that may trace, with its globals.
+        tracers: code that may trace, or change the code of others, with its globals.
         line_hook: what the course's own time limit has called at each line.
         time_limit: what the course's own time limit raises, wherever Python is at that moment.
         unpatched: a name, the names it holds, and those of them that are not to be replaced.
@@ -242,8 +247,42 @@ def is_tracer(frame: Any) -> bool:
 
 
 def describe_setattr(details: Any) -> str:
-    """Replacing the code of a function."""
-    return "it replaced the code of a function" if details[1] == "__code__" else ""
+    """Replacing the code of a function, other than to refuse what an exercise rules out."""
+    if details[1] != "__code__" or is_tracer(_getframe(2)):
+        return ""
+    return "it replaced the code of a function"
+
+
+def describe_code(_: Any) -> str:
+    """Making code other than from text, or to refuse what an exercise rules out."""
+    return "" if is_tracer(_getframe(2)) else "it made code that is no text"
+
+
+def describe_function(_: Any) -> str:
+    """Making a function of code that exists already, in a cell of the notebook's."""
+    return "it made a function of another one's code" if in_cell(_getframe(2)) else ""
+
+
+def describe_getattr(details: Any) -> str:
+    """Going from a traceback or a generator to a frame, in a cell of the notebook's."""
+    return CALLERS if details[1] in FRAME_ATTRIBUTES and in_cell(_getframe(2)) else ""
+
+
+def describe_getframe(_: Any) -> str:
+    """Looking at its callers' frames, in a cell of the notebook's."""
+    if looking:  # for this
+        return ""
+    looking.append(True)
+    try:
+        caller = _getframe(2)
+    finally:
+        looking.clear()
+    return CALLERS if in_cell(caller) else ""
+
+
+def in_cell(frame: Any) -> bool:
+    """Whether this is the frame of code that stands in a cell."""
+    return str.startswith(frame.f_code.co_filename, "<cell ")
 
 
 def describe_import(details: Any) -> str:
@@ -256,6 +295,10 @@ describers["open"] = ("file", describe_open)
 describers["socket.__new__"] = ("network", describe_socket)
 describers["sys.settrace"] = ("interpreter", describe_settrace)
 describers["sys.setprofile"] = ("interpreter", describe_setprofile)
+describers["code.__new__"] = ("interpreter", describe_code)
+describers["function.__new__"] = ("interpreter", describe_function)
+describers["object.__getattr__"] = ("interpreter", describe_getattr)
+describers["sys._getframe"] = ("interpreter", describe_getframe)
 describers["object.__setattr__"] = ("interpreter", describe_setattr)
 describers["import"] = ("interpreter", describe_import)
 describers["lmcourse.check_patches"] = ("builtins", report_patches)

@@ -25,6 +25,7 @@ from lmcourse.grading.examination.child import serve
 from lmcourse.grading.fork_server import linux
 from lmcourse.grading.fork_server.audit import AuditedChannel, install_audit_hook
 from lmcourse.grading.fork_server.protocol import DATA_DIR, READY
+from lmcourse.grading.restrictions import Restrictions
 from lmcourse.grading.sandbox import WORK_DIR, filesystem
 from lmcourse.grading.sandbox.drop_privileges import close_fds_except, drop_privileges
 
@@ -46,10 +47,12 @@ class ChildSetup:
     Args:
         scratch: bytes of each folder in memory.
         privileges: what `drop_privileges` takes, but for the descriptors and the user.
+        restrictions: what enforces the rules of exercises.
     """
 
     scratch: int
     privileges: dict[str, Any]
+    restrictions: Restrictions
 
     def fork(self, uid: int | None, connection: int, audit_pipe: int) -> int:
         """Fork a child; the process id of its init.
@@ -97,6 +100,9 @@ class ChildSetup:
             target.mkdir() if path.is_dir() else target.touch()
             linux.mount(str(path), str(target), None, linux.MS_BIND | linux.MS_REC)
         linux.mount("tmpfs", DATA_DIR, "tmpfs", safe | linux.MS_RDONLY, "size=4096")
+        # What a notebook imports of the package is loaded; the rest, and all of its text, is none of its business.
+        for folder in filesystem.library_folders():
+            linux.mount("tmpfs", str(folder), "tmpfs", safe | linux.MS_RDONLY, "size=4096")
         for device in filesystem.SHARED_DEVICES:  # or anybody could set their times, which everybody sees
             linux.remount_read_only(f"/dev/{device}")
         self._mount_proc(safe | linux.MS_NOEXEC | linux.MS_RDONLY)
@@ -124,7 +130,7 @@ class ChildSetup:
         channel = AuditedChannel(socket.socket(fileno=connection))
         install_audit_hook(audit_pipe)
         os.write(audit_pipe, READY)
-        serve(channel)
+        serve(channel, self.restrictions)
         os._exit(0)
 
 

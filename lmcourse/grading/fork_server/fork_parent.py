@@ -20,10 +20,11 @@ from typing import Any
 
 import torch
 
-from lmcourse.grading.examination.child import disable_checks
+from lmcourse.grading.examination.child import disable_checks, prepare_restrictions
 from lmcourse.grading.fork_server.audit import prepare_audit_hook
 from lmcourse.grading.fork_server.child_setup import FORK_FAILED_STATUS, ChildSetup
 from lmcourse.grading.fork_server.protocol import KILL, MAX_MESSAGE_BYTES, READY
+from lmcourse.grading.restrictions import Restrictions
 
 ALWAYS_LOADED = ("matplotlib.font_manager",)
 """What is loaded unasked: it lists the machine's fonts by starting a program, which takes seconds and looks strange."""
@@ -38,22 +39,24 @@ def main() -> None:
     devnull = os.open(os.devnull, os.O_RDWR)
     os.dup2(devnull, 0)
     settings = json.loads(control.recv(MAX_MESSAGE_BYTES))
-    load_modules(settings["modules"])
+    restrictions = load_modules(settings["modules"])
     control.send(READY)
-    serve_forks(control, ChildSetup(settings["scratch"], settings["drop_privileges"]))
+    serve_forks(control, ChildSetup(settings["scratch"], settings["drop_privileges"], restrictions))
 
 
-def load_modules(modules: Sequence[str]) -> None:
-    """Import what notebooks will need.
+def load_modules(modules: Sequence[str]) -> Restrictions:
+    """Import what notebooks will need; what enforces the rules of exercises.
 
     Raises:
         RuntimeError: one of the modules keeps threads running.
     """
     torch.set_num_threads(1)
+    torch.zeros(2).half()  # makes torch read /proc/cpuinfo now: its children have none, and could not round to fp16
     for name in (*ALWAYS_LOADED, *modules):
         with suppress(Exception):  # then the notebook will fail to import it, and say why
             importlib.import_module(name)
     disable_checks()
+    restrictions = prepare_restrictions()
     prepare_audit_hook()
     deadline = monotonic() + THREAD_EXIT_SECONDS
     while len(list(Path("/proc/self/task").iterdir())) > 1:
@@ -62,6 +65,7 @@ def load_modules(modules: Sequence[str]) -> None:
         sleep(0.05)
     gc.collect()
     gc.freeze()  # so that no child's collector writes to each page that it shares with the others
+    return restrictions
 
 
 def serve_forks(control: socket.socket, setup: ChildSetup) -> None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from lmcourse.errors import CourseError
 from lmcourse.grading.intake.files import (
     ARCHIVE_SUFFIXES,
     UnreadableError,
@@ -89,12 +90,19 @@ class Download:
     unknown: tuple[str, ...]
 
 
-def read_download(folder: Path) -> Download | None:
+def download_in(folder: Path) -> Download | None:
     """The download in this folder, or in the only one in it; None if it is none.
 
     Raises:
-        UnreadableError: the folder cannot be opened.
+        CourseError: the folder cannot be opened.
     """
+    try:
+        return _read_download(folder)
+    except UnreadableError as error:
+        raise CourseError(str(error)) from error
+
+
+def _read_download(folder: Path) -> Download | None:
     entries = visible_in(folder)
     if len(entries) == 1 and not _matched(entries[0]) and folders_in(folder) == entries:
         entries = visible_in(entries[0])

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.intake.downloads import Download, Person, read_download
+from lmcourse.grading.intake.downloads import Download, Person, download_in
 from lmcourse.grading.intake.files import (
     UnreadableError,
     escaped_name,
@@ -126,18 +126,6 @@ def _submissions_in(path: Path, known: dict[str, Assignment], of_class: bool) ->
     if not found:
         raise CourseError(f"There are no submissions under {path}: expected student/assignment/notebook.ipynb.")
     return found
-
-
-def download_in(path: Path) -> Download | None:
-    """What a learning platform gave for download, if it lies in this folder.
-
-    Raises:
-        CourseError: the folder cannot be opened.
-    """
-    try:
-        return read_download(path)
-    except UnreadableError as error:
-        raise CourseError(str(error)) from error
 
 
 def _downloaded(download: Download, known: Sequence[Assignment]) -> list[Submission]:

@@ -35,6 +35,9 @@ PYTHON_PATHS = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg")
 VISIBLE_IN_CHAPTERS = ("__init__.py", "*/__init__.py", "*/figures", "*/figures.py")
 """What of `lmcourse/chapters` a sandboxed program may read."""
 
+EXAMINING_FOLDERS = ("exercises", "grading")
+"""What of `lmcourse` runs in the process of a notebook. It holds no exercise and no answer."""
+
 
 def mounts(more: Iterable[str], private: Iterable[Path] = ()) -> Iterator[str]:
     """bubblewrap's arguments for everything that can be read.
@@ -140,6 +143,11 @@ def chapter_mounts(package: Path = PACKAGE) -> Iterator[str]:
     for path in sorted(path for name in VISIBLE_IN_CHAPTERS for path in room.glob(name)):
         yield from ("--ro-bind", str(path), str(path))
     yield from ("--remount-ro", str(room))
+
+
+def library_folders(package: Path = PACKAGE) -> list[Path]:
+    """The folders of our package but for those that examine a notebook: what the course teaches is in them."""
+    return sorted(path.parent for path in package.glob("*/__init__.py") if path.parent.name not in EXAMINING_FOLDERS)
 
 
 def data_mounts(files: Iterable[Path], folder: str) -> Iterator[str]:

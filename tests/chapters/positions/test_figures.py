@@ -16,7 +16,7 @@ from lmcourse import plots
 from lmcourse.chapters.positions import figures
 from lmcourse.chapters.positions.figures.history import MODELS
 from lmcourse.chapters.positions.figures.scores import SCHEMES
-from tests.plots.figures import check_figure
+from tests.plots.figures import check_figure, check_room
 
 DRAWINGS: list[Callable[..., Figure]] = [
     figures.alibi_heads,
@@ -177,6 +177,17 @@ def test_the_score_pictures_tell_relative_from_absolute(scheme: str) -> None:
     assert ("absolute" in alt) == (scheme in ("sinusoidal", "learned"))
     moved = float(re.findall(r"shift of 0: ([\d.]+)", alt)[0])
     assert (moved > 0.1) == (scheme in ("sinusoidal", "learned"))
+
+
+def test_the_loss_by_position_says_who_holds_beyond_training() -> None:
+    losses = {"flat": [2.0] * 12, "a little": [2.0] * 8 + [2.4] * 4, "cliff": [2.0] * 4 + [5.0] * 8}
+    figure = figures.loss_by_position(losses, 4, 4.0)
+    check_room(figure)
+    assert plots.alt_text(figure).endswith("flat holds, a little rises, cliff rises by more than half a nat")
+    lines = {line.get_label(): np.asarray(line.get_xydata()) for line in figure.axes[0].lines}
+    np.testing.assert_allclose(lines["cliff"], [(2.5, 2.0), (6.5, 5.0), (10.5, 5.0)])
+    with pytest.raises(ValueError, match="positions up to 8"):
+        figures.loss_by_position({"short": [1.0] * 7}, 4, 4.0)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

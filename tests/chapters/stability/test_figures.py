@@ -21,6 +21,7 @@ from tests.plots.figures import check_figure, name_of
 
 RUNS = {"untreated": [[5.0, 3.0, 50.0], [5.0, math.nan]], "cure": [[5.0, 3.0, 2.0], [5.0, 2.0, 1.5]]}
 VERDICTS = {"untreated": "exploded", "cure": "saved"}
+ENDS = {"untreated": {0.003: 1.0, 0.03: 2.4}, "cure": {0.003: 1.1, 0.03: 1.7}, "close": {0.003: 1.9, 0.03: 1.95}}
 SIGNS = {"score": {"untreated": [300.0, math.inf], "cure": [10.0, 200.0]}}
 DRAWINGS: list[Callable[..., Figure]] = [
     figures.softmax_of_growing_logits,
@@ -33,6 +34,7 @@ DRAWINGS: list[Callable[..., Figure]] = [
     figures.lost_updates,
     partial(figures.compare_runs, RUNS, VERDICTS, "Patients"),
     partial(figures.training_diagnostics, SIGNS, {"score": 100.0}, "Signs"),
+    partial(figures.loss_against_rate, ENDS, 1.91),
     partial(figures.softmax_of_growing_logits, 200.0, "fp16", "10"),
     partial(figures.soft_cap_curve, 10.0, -150.0),
     partial(figures.score_growth, 100.0, 128, 3.0),
@@ -156,6 +158,14 @@ def test_a_curve_that_leaves_the_chart_ends_in_a_cross() -> None:
     assert plots.alt_text(figure) == "Patients. untreated: exploded, cure: saved"
 
 
+def test_who_beats_the_table_clearly_is_told_with_the_rates() -> None:
+    figure = figures.loss_against_rate(ENDS, 1.91)
+    lines = {str(line.get_label()): np.asarray(line.get_xydata()) for line in figure.axes[0].lines}
+    np.testing.assert_allclose(lines["cure"], [(0.003, 1.1), (0.03, 1.7)])
+    assert "byte pairs: 1.91" in lines
+    assert plots.alt_text(figure).endswith("untreated at 0.003; cure at 0.003, 0.03; close at no rate")
+
+
 def test_signs_tell_who_is_above_the_line_for_every_seed() -> None:
     assert (
         plots.alt_text(figures.training_diagnostics(SIGNS, {"score": 100.0}, "Signs"))
@@ -180,6 +190,7 @@ def test_signs_tell_who_is_above_the_line_for_every_seed() -> None:
         partial(figures.lost_updates, 0.0),
         partial(figures.compare_runs, RUNS, {"untreated": "sick"}, "no verdict"),
         partial(figures.training_diagnostics, SIGNS, {}, "no limit"),
+        partial(figures.loss_against_rate, {str(n): ENDS["cure"] for n in range(5)}, 1.9),
     ],
 )
 def test_what_makes_no_sense_is_refused(draw: Callable[..., Figure]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from tests.grading.attacks import ATTACKS, BY_AIM, Attack
 from tests.grading.attacks.nbgrader_alone import outcomes
 from tests.grading.attacks.our_grader import graded
+from tests.grading.attacks.ruled_out import RULE_ATTACKS
 from tests.grading.tiny_course import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "attacks.md"
@@ -34,8 +35,30 @@ running with it, which nbgrader does not: on a real machine some would do more.
 page. In the last column stand the points and the kinds of evidence that a teacher gets to see. Where there is no
 evidence, honest work could look the same.
 
-What is not prevented: a right answer that is somebody else's. A learner can copy from a neighbour at home, or from the
-course's own library in a way that hides it: that breaks a rule unseen, and still has to give right answers.
+What is not prevented: a right answer that is somebody else's, copied at home.
+"""
+
+RULES_HEAD = """## At the rules
+
+An exercise rules out what would do its work: softmax where it is to be written, autograd where the gradient is. While
+an answer is judged, that is refused where it is computed, whoever asks under whatever name:
+
+- **torch's operators** of the family (private, fused and backward ones too, found in torch's own list) raise in its
+  dispatcher: for every thread, callback and transformation. TorchScript is not there at all.
+- **Autograd** writes nothing down where it is ruled out, whatever `torch.enable_grad()` says.
+- **Functions in Python**, of torch and of this package, have their code replaced: who held them before is no better
+  off.
+- **The package**: of `lmcourse` only what the notebook imports is loaded in the sandbox; the rest is not on its disk.
+- **Guessing**: an answer earns nothing if one fixed answer would get as many cases right; a case that is to be refused
+  counts by the share of right values.
+
+Each of these earned nothing. Most would be right if nothing were refused, which a test shows as well.
+
+What remains: a graph that was recorded in a cell, before the answer is judged, can be walked with other numbers put
+into its tensors; functions written in C (`math.ulp`, numpy's `view`) are refused by name and when Python calls them,
+not when C calls them; a function that one of the package's made in a cell before stays as it is, and code that a
+learner copied from the package is the learner's own. Whoever finds the objects that refuse can take them out: the ways
+over the frames of callers, Python's list of objects and patched classes are told as evidence.
 """
 
 
@@ -79,7 +102,14 @@ def page(plain: Mapping[str, dict[str, Any]], ours: Mapping[str, dict[str, Any]]
         parts.append(f"## At {aim}\n\n| attack | what it does | nbgrader alone | here |\n| --- | --- | --- | --- |")
         parts[-1] += "".join(f"\n{row(attack, plain.get(attack.name), ours[attack.name])}" for attack in attacks)
         parts[-1] += "\n"
-    return "\n".join(parts)
+    return "\n".join([*parts, rules_section()])
+
+
+def rules_section() -> str:
+    """The part of the page on rules. What it says of each attack is what `test_ruled_out` asks for."""
+    lines = [RULES_HEAD, "| kind | notebook | exercise | what is tried | here |", "| --- | --- | --- | --- | --- |"]
+    lines += [f"| {one.kind} | {one.number} | `{one.exercise}` | {one.what} | 0 points |" for one in RULE_ATTACKS]
+    return "\n".join(lines) + "\n"
 
 
 def row(attack: Attack, plain: dict[str, Any] | None, ours: dict[str, Any]) -> str:

@@ -28,6 +28,7 @@ def _attention_cases(random: Random) -> list[Case]:
     seen = Random(7)
     b, h, s, t, d = (random.randint(2, 5) for _ in range(5))
     narrow = (*triple(seen, 1, 2, 3, 5, 16)[:2], normal(seen, 1, 2, 5, 3))
+    wide = (*narrow[:2], normal(Random(8), 1, 2, 5, 20))
     half = [integers(seen, 1, 2, n, 16, dtype=torch.bfloat16) for n in (3, 5)]
     half.append(integers(seen, 1, 2, 5, 4, low=1, high=2, dtype=torch.bfloat16))  # no sum of them cancels
     large = [16 * integers(seen, 1, 2, 4, 16) for _ in range(2)]
@@ -36,6 +37,7 @@ def _attention_cases(random: Random) -> list[Case]:
         case("other shapes", *triple(seen, 3, 1, 1, 1, 2)),
         case("fewer queries than keys", *triple(seen, 2, 3, 3, 7, 4)),
         case("values of another width", *narrow),
+        case("values of another width", *wide),
         case("other precisions", *triple(seen, 1, 2, 3, 5, 8, torch.float64)),
         case("other precisions", *half),
         case("large scores", *large, normal(seen, 1, 2, 4, 5)),

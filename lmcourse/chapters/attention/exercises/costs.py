@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import EXACT
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 
 def _measured(
@@ -82,7 +83,7 @@ attention_flops_bytes = Exercise(
         "Bytes, at 2 per number: all weights once; x and the result; 2·batch·kv_heads·context·width of keys and "
         "values; without fusing, twice the batch·heads·new·context scores.",
     ],
-    forbid=["torch.utils.flop_counter"],
+    forbid=NO_COUNTER,
 )
 
 

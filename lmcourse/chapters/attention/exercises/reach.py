@@ -54,6 +54,7 @@ def _cases(random: Random) -> list[Case]:
         case("both ways", [_any(seen, 7).T, _any(seen, 7), _window(7, 2).T]),
         case("one token", [torch.ones(1, 1, dtype=torch.bool)] * 2),
         case("a long text", [_window(257, 257)] * 2),
+        case("more layers than ways can be counted", [_PAIR_AND_ONE] * 140),
         case("deeper stacks of windows", [window] * depth),
         case("deeper stacks of windows", [_window(2 * n, w + 2)] * (depth + 1)),
         case("one layer", [window]),
@@ -65,6 +66,8 @@ def _cases(random: Random) -> list[Case]:
     ]
 
 
+_PAIR_AND_ONE = torch.tensor([[1, 1, 0], [1, 1, 0], [0, 0, 1]]).bool()
+"""The ways double with every layer: 2^139 are too many for an int64 or a float32."""
 _SHIFT = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]).bool()
 _SKIP = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]).bool()
 

@@ -47,6 +47,7 @@ def _functions(random: Random) -> list[Case]:
         script("the step by default", "f = lambda x: x.abs().sum()\nnumeric_gradient(f, x)", x=near_zero),
         _ask("other shapes", ROWS, normal64(Random(7), 2, 3), 0.02),
         _ask("other shapes", "f = lambda x: x[0, 0, 1] * x[1, 0, 0] ** 2", normal64(Random(7), 2, 1, 2), 0.1),
+        _ask("axes that changed places", ROWS, normal64(Random(8), 3, 2).T, 0.02),
         _ask("one of one", "f = lambda x: x[0] ** 3", torch.tensor([-2.0], dtype=torch.float64), 0.25),
         _ask("other functions", MIXED, normal64(random, 4), 1e-3),
         _ask("other functions", "f = lambda x: x.exp().sum() * x.sum()", normal64(random, 3), 0.05),
@@ -93,8 +94,8 @@ def with_an_identity_matrix(f: Any, x: torch.Tensor, step: float = 1e-5) -> torc
 
 @numeric_gradient.variant
 def nudged_and_put_back(f: Any, x: torch.Tensor, step: float = 1e-5) -> torch.Tensor:
-    wide = x.detach().clone().to(torch.float64)
-    flat, result = wide.view(-1), torch.empty_like(x)
+    wide = x.detach().to(torch.float64).clone(memory_format=torch.contiguous_format)
+    flat, result = wide.view(-1), torch.empty(x.shape, dtype=x.dtype)
     for number, before in enumerate(flat.tolist()):
         values = []
         for sign in (1, -1):

@@ -36,6 +36,7 @@ def _shapes(random: Random) -> list[Case]:
         _ask("square weights", fixed, 4, d=4, k=4),
         _ask("one of one", fixed, 1, d=1, k=1),
         _ask("more axes in front", fixed, 3, 1, 2, 2, d=5, k=3),
+        case("axes that changed places", *(normal(Random(8), *shape).mT for shape in ((2, 3, 4), (5, 3), (2, 5, 4)))),
         _ask("single precision", fixed, 3, d=5, k=2, dtype=torch.float32),
         _ask("other shapes", random, 4, d=6, k=3),
         _ask("other shapes", random, 7, d=2, k=3),
@@ -83,7 +84,7 @@ def _flat(tensor: Tensor) -> Tensor:
 
 @backward_matmul.variant
 def loops(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    dx, dw = torch.zeros_like(x), torch.zeros_like(w)
+    dx, dw = torch.zeros(x.shape, dtype=x.dtype), torch.zeros_like(w)
     rows = zip(dx.view(-1, len(w)), x.reshape(-1, len(w)), dy.reshape(-1, w.shape[1]), strict=True)
     for dx_row, x_row, dy_row in rows:
         for d in range(w.shape[0]):

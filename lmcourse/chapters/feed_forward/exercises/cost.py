@@ -29,6 +29,7 @@ def _intensity_cases(random: Random) -> list[Case]:
     unlike = [[50, 1, 1], [1, 3, 2]]
     return [
         case("a copy", [[0, 1, 1]], 4),
+        case("the same kernel twice", [[8, 1, 1], [3, 2, 1], [8, 1, 1]], 4),
         case("several kernels", [[8, 1, 1], [2, 2, 2], [3, 3, 1]], 2),
         case("double precision", [[7, 2, 1], [0, 1, 3]], 8),
         case("numbers of one byte", [[5, 1, 2]], 1),

@@ -52,7 +52,7 @@ def _glu_cases(random: Random) -> list[Case]:
         _ask("other shapes", fixed, 0, 2, n=3, kind="glu"),
         *(case("far from zero", *large, kind) for kind in GATES),
         *(case("single precision", *single, kind) for kind in GATES),
-        *(_ask("bad input", fixed, 2, 3, n=4, kind=kind) for kind in ("siglu", "lu", "")),
+        *(_ask("bad input", fixed, 2, 3, n=4, kind=kind) for kind in ("siglu", "lu", "", "SwiGLU", "glu2")),
         *cases,
     ]
 

@@ -148,6 +148,7 @@ def _parameter_cases(random: Random) -> list[Case]:
     kinds = [(gated, bias) for gated in (False, True) for bias in (False, True)]
     return [
         case("one by one", 1, 1, gated=True, bias=True),
+        case("gated and four times as wide", 16, 64, gated=True, bias=True),
         case("narrower than the model", 512, 100, gated=True, bias=True),
         case("narrower than the model", 512, 100, bias=True),
         *(

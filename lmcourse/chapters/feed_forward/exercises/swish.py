@@ -110,6 +110,14 @@ def silu_in_sixteen_bits(x: Tensor, beta: float = 1.0) -> Tensor:
 
 
 @silu.misconception(
+    "You compute in the input's 16 bits: there tanh(−6) is exactly −1, and the result becomes 0. Compute in fp32, then "
+    "cast."
+)
+def tanh_in_sixteen_bits(x: Tensor, beta: float = 1.0) -> Tensor:
+    return x * (0.5 + 0.5 * (0.5 * beta * x).tanh())
+
+
+@silu.misconception(
     "torch.where computes both of its branches. The one that is not chosen overflows, and on the way back its gradient "
     "is 0 · ∞, which is NaN. Use one formula that is safe everywhere, such as (1 + tanh(z/2)) / 2."
 )

@@ -39,6 +39,7 @@ def _fixed_codes() -> list[Case]:
         case("formats nobody has built", code, 6, 3, has_infinity=False) for code in (0b0_011111_111, 0b1_111111_111)
     ]
     cases += [case("formats nobody has built", 0b1_000000_001, 6, 3), case("formats nobody has built", 1, 3, 4)]
+    cases += [case("wide formats", code, *widths("fp64")) for code in (0x3FB999999999999A, 0x0000000000000001)]
     too_large = [case("codes that do not fit", code, 5, 10) for code in (2**16, 2**16 + 0x3C00, 2**17)]
     return [*cases, *too_large, case("codes that do not fit", -1, 4, 3), case("codes that do not fit", 256, 4, 3)]
 
@@ -149,7 +150,10 @@ def zero_without_sign(*args: Any, **kwargs: Any) -> float:
     return _decode(*args, **kwargs) or 0
 
 
-@decode_bits.misconception("An exponent of all ones is read as a number. It is kept for infinity and NaN.")
+@decode_bits.misconception(
+    "An exponent of all ones is read as a number. It is kept for infinity and NaN, or, where there is no infinity, for "
+    "the one NaN with a fraction of all ones."
+)
 def nothing_reserved(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, reserved=False)
 

@@ -102,6 +102,15 @@ def half_a_gap(x: float, exponent_bits: int, mantissa_bits: int) -> float:
 
 
 @ulp.misconception(
+    "Among the subnormals your step is half of what it is: their exponent is 1 − bias, as that of the smallest normal "
+    "numbers, not 0 − bias."
+)
+def subnormal_step_halved(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    exponent = _exponent(x) if abs(x) >= 2.0 ** _lowest(exponent_bits) else _lowest(exponent_bits) - 1
+    return 2.0 ** (exponent - mantissa_bits)
+
+
+@ulp.misconception(
     "The logarithm of a negative number or of zero does not exist: start from abs(x), and treat what lies below the "
     "smallest normal number as one."
 )

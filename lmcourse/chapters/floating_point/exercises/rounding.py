@@ -60,6 +60,7 @@ round_to = Exercise(
         case("a learning rate, subnormal in fp16", 3e-6, *widths("fp16")),
         case("too small for bf16", -1e-41, *widths("bf16")),
         case("too large for fp16", 70000.0, *widths("fp16")),
+        case("just above the largest fp16 number", 65519.0, *widths("fp16")),
     ],
     hidden_cases=_round_cases,
     hints=[
@@ -140,6 +141,16 @@ def zero_without_sign(x: float, exponent_bits: int, mantissa_bits: int) -> float
 def overflow_before_rounding(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     too_large = abs(x) > ieee(exponent_bits, mantissa_bits).max_finite
     return math.copysign(math.inf, x) if too_large else numerics.round_to(x, ieee(exponent_bits, mantissa_bits))
+
+
+@round_to.misconception(
+    "Half a step above the largest finite number you come back down. That is a tie, and its even neighbour would be "
+    "the next power of two: it goes to infinity."
+)
+def tie_at_the_end_comes_down(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    format = ieee(exponent_bits, mantissa_bits)
+    tie = format.max_finite + numerics.ulp(format.max_finite, format) / 2
+    return math.copysign(format.max_finite, x) if abs(x) == tie else numerics.round_to(x, format)
 
 
 @round_to.variant

@@ -23,14 +23,17 @@ def _lost(gradients: Tensor, exponent_bits: int, mantissa_bits: int) -> float:
     return sum(numerics.round_to(value, format) == 0 for value in values) / len(values)
 
 
-def _gradients(random: Random, exponent_bits: int, mantissa_bits: int) -> Tensor:
-    """Zeros, lost and kept gradients of both signs, some in every range that a wrong threshold would move."""
+def _gradients(random: Random, exponent_bits: int, mantissa_bits: int, lost: int) -> Tensor:
+    """Zeros, lost and kept gradients of both signs, some in every range that a wrong threshold would move.
+
+    `lost` of each sign are lost, so that the share does not depend on chance: a wrong one must not hit it by luck.
+    """
     smallest = ieee(exponent_bits, mantissa_bits).min_subnormal
     ranges = [(0.05, 0.45), (0.55, 0.95), (1.1, 1.9), (1.2 * 2**mantissa_bits, 1.9 * 2**mantissa_bits)]
     values = [0.0] * random.randint(2, 5)
-    for low, high in ranges:
+    for (low, high), count in zip(ranges, (lost, 2, 2, 2), strict=True):
         for sign in (1, -1):
-            values += [sign * smallest * random.uniform(low, high) for _ in range(random.randint(2, 5))]
+            values += [sign * smallest * random.uniform(low, high) for _ in range(count)]
     random.shuffle(values)
     return torch.tensor(values)
 
@@ -43,13 +46,15 @@ def _lost_cases(random: Random) -> list[Case]:
         case("other formats", eight * 2.0**15, 4, 3),
         case("other precisions", (eight * 2.0**8).half(), *widths("e5m2")),
         case("other precisions", (eight * 2.0**-109).bfloat16(), *widths("bf16")),
-        case("other precisions", torch.tensor([2.0**-150, 1.1 * 2.0**-150, 1.0]).double(), *widths("fp32")),
+        case("other precisions", torch.tensor([2.0**-150, 1.1 * 2.0**-150, 1.0], dtype=torch.float64), *widths("fp32")),
         case("all or nothing", torch.tensor([1e-9, -1e-12]), *widths("fp16")),
         case("all or nothing", torch.tensor([1.0]), *widths("fp16")),
         case("all or nothing", torch.tensor([[[-1e-8]]]), *widths("fp16")),
     ]
-    formats = (widths("fp16"), widths("e5m2"), (6, 5))
-    return cases + [case("gradients of many sizes", _gradients(random, *shape), *shape) for shape in formats]
+    formats = [(widths("fp16"), 2), (widths("e5m2"), 3), ((6, 5), 4)]
+    return cases + [
+        case("gradients of many sizes", _gradients(random, *shape, lost), *shape) for shape, lost in formats
+    ]
 
 
 _SIX = torch.tensor([1e-3, -2e-6, 7e-8, -4e-8, 2e-8, 0.0])

@@ -12,6 +12,7 @@ from lmcourse.accounting.counter import count_flops
 from lmcourse.chapters.flops.exercises.counted import empty
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 
 def _backward(batch: int, widths: list[int], input_grad: bool = False) -> int:
@@ -63,7 +64,7 @@ backward_flops = Exercise(
         "Both take as many FLOPs as z = x·w itself. Which of them does nobody need?",
         "Nothing is learned before the first layer: without input_grad its dx is left out.",
     ],
-    forbid=["torch.utils.flop_counter"],
+    forbid=NO_COUNTER,
 )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from lmcourse.chapters.flops.exercises.counted import product
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 Parts = dict[str, int]
 
@@ -71,7 +72,7 @@ forward_flops = Exercise(
         "Scores: each of batch · length queries meets length keys, all heads together d_model wide: "
         "2 · batch · length² · d_model. The values take the same. The head is there once, not per layer.",
     ],
-    forbid=["torch.utils.flop_counter"],
+    forbid=NO_COUNTER,
 )
 
 

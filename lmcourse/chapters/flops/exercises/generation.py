@@ -11,6 +11,7 @@ import numpy as np
 from lmcourse.chapters.flops.exercises.counted import product
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 
 @remember
@@ -81,7 +82,7 @@ generation_flops = Exercise(
         "logits.",
         "With a cache, pass i after the prompt has q = 1 and k = prompt + i. Without, q = k = prompt + i.",
     ],
-    forbid=["torch.utils.flop_counter"],
+    forbid=NO_COUNTER,
 )
 
 

@@ -10,6 +10,7 @@ from lmcourse.accounting.matrices import layer_matrices
 from lmcourse.accounting.rules import kaplan_forward, kaplan_parameters
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_COUNTER
 from lmcourse.models.zoo.styles import gpt_like
 
 Table = dict[str, list[int]]
@@ -64,7 +65,7 @@ kaplan_table = Exercise(
         "and, as its weights are the embedding's, no parameters of its own.",
         "`total` is [N, 2·N + mask] with N = 2 · d_model · layers · (2 · d_attn + d_ff): no embedding, no head.",
     ],
-    forbid=["torch.utils.flop_counter"],
+    forbid=NO_COUNTER,
 )
 
 
@@ -82,6 +83,14 @@ def _changed(table: Table, row: str, parameters: int = 0, flops: int = 0) -> Tab
 def all_pairs(*sizes: int) -> Table:
     table = _table(*sizes)
     return _changed(table, "mask", flops=table["mask"][1])
+
+
+@kaplan_table.misconception(
+    "Your `mask` has the exact mean, (context + 1) / 2 keys. The table leaves out the 1: 2 · context · d_attn a layer."
+)
+def exact_mean(*sizes: int) -> Table:
+    table = _table(*sizes)
+    return _changed(table, "mask", flops=table["mask"][1] // sizes[4])
 
 
 @kaplan_table.misconception(

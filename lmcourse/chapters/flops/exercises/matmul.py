@@ -9,6 +9,7 @@ from random import Random
 from lmcourse.chapters.flops.exercises.counted import product
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 
 def _matmul_cases(random: Random) -> list[Case]:
@@ -43,7 +44,7 @@ matmul_flops = Exercise(
         "How many numbers has the result, and what does each of them take?",
         "One entry is a dot product of k numbers: k multiplications and, by convention, k additions.",
     ],
-    forbid=["torch.utils.flop_counter"],
+    forbid=NO_COUNTER,
 )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from lmcourse.chapters.flops.exercises.counted import product
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 
 def _share(length: int, d_model: int, expansion: int = 4) -> float:
@@ -54,7 +55,7 @@ attention_share = Exercise(
         "Divide what attention takes by everything, not by the rest. What cancels?",
         "S / (S + (2 + E)·D).",
     ],
-    forbid=["torch.utils.flop_counter"],
+    forbid=NO_COUNTER,
 )
 
 

@@ -12,6 +12,7 @@ from lmcourse.accounting.counter import count_flops
 from lmcourse.chapters.flops.exercises.counted import empty
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 
 def _block(batch: int, length: int, d_model: int, expansion: int) -> Tensor:
@@ -70,7 +71,7 @@ model_flops = Exercise(
         "Add the head, 2·B·S·D·V, once. Then think of the way back.",
         "Everything three times: 12·B·D·L·S·(S + (2 + E)·D) + 6·B·S·D·V.",
     ],
-    forbid=["torch.utils.flop_counter"],
+    forbid=NO_COUNTER,
 )
 
 

@@ -30,6 +30,7 @@ def _cases(random: Random) -> list[Case]:
     return [
         case("a copy in the chain", [0, 5, 3], 4, False),
         case("a copy in the chain", [0, 5, 3], 4, True),
+        case("copies alone", [0, 0], 2, False),
         case("a single operation", [7], 1, True),
         case("a single operation", [7], 1, False),
         case("nothing to do", [], 4, True),

@@ -37,6 +37,7 @@ def _cases(random: Random) -> list[Case]:
         case("a copy", [[0.0, 2048.0]], 256.0, 64.0),
         case("at the ridge", [[1024.0, 256.0], [512.0, 128.0]], 256.0, 64.0),
         case("no kernels", [], 256.0, 64.0),
+        case("the same kernel twice", [[1024.0, 64.0], [256.0, 512.0], [1024.0, 64.0]], 256.0, 64.0),
         case("both kinds", [[1024.0, 64.0], [256.0, 512.0], [768.0, 128.0]], 256.0, 64.0),
         *(case("other kernels", *kernels(pattern)) for pattern in ("a", "m", "aam", "mmama")),
         case("both kinds", *kernels("am")),

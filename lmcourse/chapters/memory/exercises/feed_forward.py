@@ -113,6 +113,13 @@ def result_kept(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = Fal
     return _wrong_mlp(B, S, D, d_ff, p, inputs=2, hidden=4 if gated else 2)
 
 
+@mlp_activations.misconception(
+    "With a gate you count the layer's input twice. Gate and up read one and the same tensor, so it is kept once."
+)
+def input_kept_for_each(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p, inputs=2 if gated else 1, hidden=4 if gated else 2)
+
+
 @mlp_activations.variant
 def tensor_by_tensor(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     wide = ["gate", "f(gate)", "up", "product"] if gated else ["up", "f(up)"]

@@ -156,6 +156,13 @@ def parameters_by_shape(block: nn.Module, x: Tensor) -> Bytes:
     return _sizes(tensor for tensor in _once(kept) if tensor.shape not in shapes)
 
 
+@measured_activations.misconception(
+    "You switch the block to `eval` and measure another pass than the one asked for: its dropout keeps nothing."
+)
+def not_in_training(block: nn.Module, x: Tensor) -> Bytes:
+    return _sizes(_once(_without(_kept(block.eval(), x), _owned(block))))
+
+
 @measured_activations.variant
 def first_dtype_of_each_storage(block: nn.Module, x: Tensor) -> dict[str, int]:
     found: dict[int, tuple[torch.UntypedStorage, str]] = {}

@@ -37,6 +37,7 @@ def _bias_cases(random: Random) -> list[Case]:
         case("one query at the end", three, 1, 6),
         case("some queries at the end", three, 3, 7),
         case("other precisions", three.double(), 2, 4),
+        case("other precisions", _TWO.bfloat16(), 2, 3),
         case("bad input", three, 2, 1),
         case("other shapes", slopes, keys, keys),
         case("one query at the end", slopes, 1, keys),
@@ -138,7 +139,7 @@ def infinite_first(slopes: Tensor, queries: int, keys: int) -> Tensor:
     if queries > keys:
         raise ValueError("too many queries")
     back = torch.arange(keys - queries, keys).view(-1, 1) - torch.arange(keys).view(1, -1)
-    return -slopes.view(-1, 1, 1) * torch.where(back < 0, math.inf, back)
+    return (-slopes.view(-1, 1, 1) * torch.where(back < 0, math.inf, back)).to(slopes.dtype)
 
 
 @alibi_bias.variant

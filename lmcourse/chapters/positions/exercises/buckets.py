@@ -115,6 +115,11 @@ def sign_flipped(offset: Tensor, bidirectional: bool, buckets: int = 32, max_dis
     return _t5(-offset, bidirectional, buckets, max_distance)
 
 
+@t5_bucket.misconception("Your halves are exchanged: both ways, the past has the lower half and the future the upper.")
+def halves_exchanged(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _t5(-offset if bidirectional else offset, bidirectional, buckets, max_distance)
+
+
 @t5_bucket.misconception("In the decoder nothing is ahead: every positive offset belongs to bucket 0.")
 def future_by_its_size(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="future")

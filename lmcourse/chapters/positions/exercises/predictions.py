@@ -78,4 +78,13 @@ PREDICTIONS = (
         because="Token s averages s vectors, and an average of many is smaller than an average of few. So the size of "
         "what a layer returns tells the position.",
     ),
+    Prediction(
+        "rope_beyond",
+        "A small model with RoPE has been trained on 32 characters at a time and predicts them well. Now it reads 128. "
+        "How well does it predict the last ones?",
+        options=("as well as before", "somewhat worse", "worse than by frequency alone"),
+        answer="worse than by frequency alone",
+        because="Its scores are functions of the distance, but of distances that it has never seen: the slow pairs are "
+        "at new angles, and nothing has taught the model what these mean.",
+    ),
 )

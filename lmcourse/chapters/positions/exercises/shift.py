@@ -83,6 +83,11 @@ def transposed(k: int, d: int) -> Tensor:
     return _shift_matrix(k, d).T.contiguous()
 
 
+@shift_matrix.misconception("Your matrix knows only the size of k: for a negative k it steps on and not back.")
+def direction_lost(k: int, d: int) -> Tensor:
+    return _shift_matrix(abs(k), d)
+
+
 @shift_matrix.misconception("No entry of yours is −sin ωk. The derivative of the cosine is minus the sine.")
 def no_minus(k: int, d: int) -> Tensor:
     turned = _shift_matrix(k, d)

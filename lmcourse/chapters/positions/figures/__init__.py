@@ -1,6 +1,7 @@
 """Figures of notebook 09: waves, biases, rotations."""
 
 from lmcourse.chapters.positions.figures.history import position_timeline
+from lmcourse.chapters.positions.figures.length import loss_by_position
 from lmcourse.chapters.positions.figures.relative import (
     alibi_heads,
     alibi_reach,
@@ -15,6 +16,7 @@ from lmcourse.chapters.positions.figures.waves import position_heatmap, sine_cir
 __all__ = [
     "alibi_heads",
     "alibi_reach",
+    "loss_by_position",
     "nope_estimate",
     "pair_layouts",
     "position_heatmap",

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from matplotlib.figure import Figure
+from matplotlib.gridspec import SubplotSpec
 from torch import Tensor
 
 from lmcourse.nn.embedding import sinusoidal
@@ -119,31 +120,50 @@ def scheme_scores(
 
 
 def position_scores(scheme: str = "RoPE", shift: int = 0) -> Figure:
-    """A heatmap of the scores of one word at ten positions, and how much of it is not a function of the offset."""
+    """Scores of one word at ten positions, as a heatmap and by offset: a relative scheme has one for each."""
     scores = scheme_scores(scheme, shift)
     moved = (scores - scheme_scores(scheme)).abs().max().item()
     spread = max(
         (diagonal.max() - diagonal.min()).item()
         for diagonal in (scores.diagonal(offset) for offset in range(1 - _NUM_TOKENS, _NUM_TOKENS))
     )
-    figure = new_figure(8.0, 4.6)
     verdict = "relative" if max(spread, moved) < 1e-3 else "absolute"
-    axes = new_axes(figure, f"{scheme}, {shift} words in: {verdict}", "position of the key", "position of the query")
+    figure = new_figure(8.0, 4.2)
+    places = figure.add_gridspec(1, 2, width_ratios=[1.1, 1])
+    _draw_heatmap(figure, places[0], f"{scheme}, {shift} words in: {verdict}", scores, shift)
+    _draw_offsets(figure, places[1], scores)
+    facts = f"Largest difference along a diagonal: {_three(spread)}; against a shift of 0: {_three(moved)}."
+    caption = (
+        f"The same two words at every position. {facts} A relative scheme has stripes parallel to the main diagonal, "
+        "so one score for each offset, and moving the text changes nothing."
+    )
+    alt = f"Scores of {scheme} for ten positions from {shift}: {verdict}. {facts[:-1]}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def _draw_heatmap(figure: Figure, place: SubplotSpec, title: str, scores: Scores, shift: int) -> None:
+    axes = new_axes(figure, title, "position of the key", "position of the query")
+    axes.set_subplotspec(place)
     middle = scores.mean().item()
     reach = max((scores - middle).abs().max().item(), 1.0)
     image = axes.imshow(scores.numpy(), cmap="cividis", vmin=middle - reach, vmax=middle + reach)
     ticks = np.arange(_NUM_TOKENS)
-    axes.set_xticks(ticks, [str(shift + tick) for tick in ticks])
-    axes.set_yticks(ticks, [str(shift + tick) for tick in ticks])
+    names = [str(shift + tick) if tick % 3 == 0 else "" for tick in ticks]
+    axes.set_xticks(ticks, names)
+    axes.set_yticks(ticks, names)
     axes.grid(visible=False)
-    figure.colorbar(image, ax=axes, label="score q·k")
-    facts = f"Largest difference along a diagonal: {_three(spread)}; against a shift of 0: {_three(moved)}."
-    caption = (
-        f"The same two words at every position. {facts} A relative scheme has stripes parallel to the main diagonal, "
-        "and moving the text changes nothing."
-    )
-    alt = f"Scores of {scheme} for ten positions from {shift}: {verdict}. {facts[:-1]}"
-    return describe(figure, caption=caption, alt=alt)
+    figure.colorbar(image, ax=axes, shrink=0.8)
+
+
+def _draw_offsets(figure: Figure, place: SubplotSpec, scores: Scores) -> None:
+    """A dot for each pair of query and key, at their offset."""
+    axes = new_axes(figure, "All pairs, by offset", "offset (key − query)", "score q·k")
+    axes.set_subplotspec(place)
+    position = torch.arange(_NUM_TOKENS)
+    offsets = (position - position[:, None]).flatten()
+    axes.plot(offsets.numpy(), scores.flatten().numpy(), "o", color=PALETTE["blue"], markersize=4, alpha=0.6)
+    middle, reach = scores.mean().item(), max((scores - scores.mean()).abs().max().item(), 1.0)
+    axes.set_ylim(middle - 1.1 * reach, middle + 1.1 * reach)
 
 
 def nope_estimate(features: int = 64, texts: int = 200, length: int = 64) -> Figure:

@@ -140,7 +140,9 @@ class DividesInHalf(_Reference):
     in_half = True
 
 
-@LossScaler.misconception("You look for NaN only. An overflow in fp16 is infinite, and as useless.")
+@LossScaler.misconception(
+    "You look for NaN, but let an infinity pass. An overflow in fp16 is infinite, and as useless."
+)
 class InfinityMissed(_Reference):
     sees_infinity = False
 

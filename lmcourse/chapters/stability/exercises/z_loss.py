@@ -34,6 +34,7 @@ def _hidden(random: Random) -> list[Case]:
     return [
         case("very large and very small logits", far, torch.tensor([0, 3]), 0.01),
         case("very large and very small logits", far[:1], torch.tensor([2]), 1e-4),
+        case("a token that is all but impossible", torch.tensor([[200.0, 0.0]]), torch.tensor([1]), 0.001),
         case(
             "one token in the vocabulary", torch.tensor([[0.5], [-2.0]], dtype=torch.float64), torch.tensor([0, 0]), 0.1
         ),

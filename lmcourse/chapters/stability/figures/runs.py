@@ -15,6 +15,9 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 Curves = Sequence[Sequence[float]]
 """A curve per seed; a run that died is shorter than the others."""
 
+_TREATMENT_COLOURS = ((GREY, "o"), (PALETTE["orange"], "s"), (PALETTE["blue"], "^"), (PALETTE["green"], "D"))
+_CLEARLY = 0.05
+"""By how many nats a loss is clearly lower than another: two processors may differ by less."""
 _PANELS_PER_ROW = 3
 _MAX_DRAWN_LOSS = 1e30
 
@@ -92,7 +95,8 @@ def training_diagnostics(
             panel.plot(shown, [row] * len(shown), "o", color=PALETTE["vermilion" if high else "blue"], markersize=6)
         panel.axvline(limits[what], color=GREY, linestyle="--", linewidth=1.2)
         panel.set_xscale("log")
-        panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        left, right = panel.get_xlim()
+        panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0) if right < 10 * left else (1.0, 3.0)))
         panel.xaxis.set_major_formatter("{x:g}")
         panel.xaxis.set_minor_formatter(NullFormatter())
         panel.set_yticks(range(len(treatments)), treatments if place == 0 else [""] * len(treatments))
@@ -102,3 +106,38 @@ def training_diagnostics(
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     caption = "A dot is a run. Red: beyond the dashed line for every seed."
     return describe(figure, caption=caption, alt=f"{title}. {'; '.join(alt_parts)}")
+
+
+def loss_against_rate(ends: Mapping[str, Mapping[float, float]], table: float) -> Figure:
+    """The loss at the end of training against the learning rate, a line per treatment, and that of a table of pairs.
+
+    Args:
+        ends: by treatment and rate, a loss in nats.
+        table: the loss of a table of byte pairs, drawn in; the alt text tells who is clearly below it at which rates.
+
+    ValueError for more than four treatments.
+    """
+    if len(ends) > len(_TREATMENT_COLOURS):
+        raise ValueError(f"there are lines for {len(_TREATMENT_COLOURS)} treatments, and so that is the limit")
+    figure = new_figure(8.0, 3.6)
+    axes = new_axes(figure, "Which rate can be borne?", "learning rate", "loss at the end (nats)")
+    for (name, losses), (colour, marker) in zip(ends.items(), _TREATMENT_COLOURS, strict=False):
+        axes.plot(list(losses), list(losses.values()), marker + "-", color=colour, linewidth=1.8, label=name)
+    axes.axhline(table, color="black", linestyle=":", linewidth=1.4, label=f"byte pairs: {table:.2f}")
+    rates = list(next(iter(ends.values())))
+    axes.set_xscale("log")
+    axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1))
+    caption = (
+        "Dotted: what a table of byte pairs reaches, which needs no attention. Who ends above it has not been saved."
+    )
+    below = {
+        name: ", ".join(f"{rate:g}" for rate, loss in losses.items() if loss < table - _CLEARLY)
+        for name, losses in ends.items()
+    }
+    listed = "; ".join(f"{name} at {found or 'no rate'}" for name, found in below.items())
+    return describe(
+        figure, caption=caption, alt=f"Loss against learning rate. Clearly better than a table of pairs: {listed}"
+    )

@@ -1,0 +1,168 @@
+"""The exercise on the rule of broadcasting."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from random import Random
+
+import torch
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _by_torch(*shapes: list[int]) -> list[int]:
+    try:
+        return list(sum((torch.empty(shape, device="meta") for shape in shapes), torch.empty((), device="meta")).shape)
+    except RuntimeError as error:
+        raise ValueError("the shapes do not fit together") from error
+
+
+def _hidden(random: Random) -> list[Case]:
+    a, b, c, d = random.sample(range(2, 10), 4)
+    return [
+        case("none or one shape"),
+        case("none or one shape", [2, 1, 3]),
+        case("none or one shape", [], []),
+        case("equal shapes", [2, 3], [2, 3]),
+        case("ones on both sides", [5, 1, 7, 1], [6, 1, 8]),
+        case("ones on both sides", [1, 1], [1]),
+        case("ones on both sides", [1, 3], [2, 1]),
+        case("size 0", [0], [0]),
+        case("size 0", [2, 1], [1, 0]),
+        case("size 0", [2, 0], []),
+        case("size 0", [1, 1], [0, 1], [1, 4]),
+        case("several shapes", [4], [3, 1], [2, 1, 1]),
+        case("several shapes", [1], [1], [5]),
+        case("several shapes", [2, 1, 1], [], [3]),
+        case("no common shape", [0], [2]),
+        case("no common shape", [2], [0]),
+        case("no common shape", [3, 4], [3]),
+        case("no common shape", [3], [6]),
+        case("no common shape", [6, 1], [3, 1]),
+        case("no common shape", [2], [1], [3]),
+        case("no common shape", [2, 3, 4], [3, 3, 4]),
+        case("no common shape", [1, 2], [5, 1, 1], [7, 1, 1]),
+        case("several shapes", [a, 1, c, 1], [b, 1, d], [c, 1]),
+        case("ones on both sides", [a, 1, c], [b, 1]),
+        case("no common shape", [a, b], [a]),
+        case("no common shape", [a, b, 1], [c, 1, d]),
+    ]
+
+
+broadcast_shape = Exercise(
+    "broadcast_shape",
+    points=2,
+    minutes=5,
+    difficulty=1,
+    reference=_by_torch,
+    cases=[
+        case("a column and a row", [3, 1], [4]),
+        case("a row for every row", [2, 3], [3]),
+        case("one number", [], [5]),
+        case("nothing, stretched", [0], [1]),
+        case("three shapes", [2, 1], [3], [4, 1, 1]),
+        case("3 and 2", [2, 3], [2]),
+        case("4 and 2", [4], [2]),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Write the shapes below each other, flush right. Each column is decided on its own.",
+        "In a column, forget the ones. What is left must be all the same number.",
+        "itertools.zip_longest(..., fillvalue=1) over the reversed shapes gives you the columns, the last axis first.",
+    ],
+    forbid=["torch", "numpy"],
+)
+
+
+def _column(sizes: tuple[int, ...]) -> int:
+    """What a column of sizes becomes."""
+    stretched = set(sizes) - {1}
+    if len(stretched) > 1:
+        raise ValueError("the shapes do not fit together")
+    return stretched.pop() if stretched else 1
+
+
+@broadcast_shape.misconception("You align the shapes at the left. Broadcasting starts from the last axis.")
+def from_the_left(*shapes: list[int]) -> list[int]:
+    return [_column(sizes) for sizes in zip_longest(*shapes, fillvalue=1)]
+
+
+@broadcast_shape.misconception("You take the larger size. 3 and 2 do not fit; only a 1 stretches.")
+def the_larger(*shapes: list[int]) -> list[int]:
+    columns = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
+    return [0 if 0 in sizes else max(sizes) for sizes in columns][::-1]
+
+
+@broadcast_shape.misconception("An axis of size 0 against 1 stays 0: stretching to nothing gives nothing.")
+def zero_grows(*shapes: list[int]) -> list[int]:
+    columns = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
+    return [_column(tuple(size or 1 for size in sizes)) for sizes in columns][::-1]
+
+
+@broadcast_shape.misconception("Missing axes count as 1. Shapes with another number of axes are no error.")
+def same_rank_only(*shapes: list[int]) -> list[int]:
+    if len({len(shape) for shape in shapes}) > 1:
+        raise ValueError("not the same number of axes")
+    return [_column(sizes) for sizes in zip(*shapes, strict=True)]
+
+
+@broadcast_shape.misconception("You combine two shapes and leave out the third. All of them have to fit together.")
+def first_two(*shapes: list[int]) -> list[int]:
+    return _by_torch(*shapes[:2])
+
+
+@broadcast_shape.misconception("You let 2 stretch to 4. Broadcasting repeats single entries, never blocks.")
+def divides(*shapes: list[int]) -> list[int]:
+    columns = list(zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1))
+    for sizes in columns:
+        if any(n and max(sizes) % n for n in sizes):
+            raise ValueError("the shapes do not fit together")
+    return [0 if 0 in sizes else max(sizes) for sizes in columns][::-1]
+
+
+@broadcast_shape.misconception(
+    "You stretch one shape to fit the other. Both may have to stretch: a column and a row make a table."
+)
+def one_way(*shapes: list[int]) -> list[int]:
+    common = _by_torch(*shapes)
+    if common not in shapes:
+        raise ValueError("no shape that the others fit into")
+    return common
+
+
+@broadcast_shape.variant
+def columns_by_hand(*shapes: list[int]) -> list[int]:
+    rank = max((len(shape) for shape in shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for back in range(1, len(shape) + 1):
+            if result[-back] == 1:
+                result[-back] = shape[-back]
+            elif shape[-back] not in (1, result[-back]):
+                raise ValueError(f"axis -{back}: {shape[-back]} and {result[-back]}")
+    return result
+
+
+@broadcast_shape.variant
+def recursion(*shapes: list[int]) -> list[int]:
+    if not any(shapes):
+        return []
+    last = {shape[-1] for shape in shapes if shape}
+    if len(last - {1}) > 1:
+        raise ValueError("no common shape")
+    return [*recursion(*(shape[:-1] for shape in shapes)), (last - {1} or {1}).pop()]
+
+
+@broadcast_shape.variant
+def padded_first(*shapes: list[int]) -> list[int]:
+    rank = max(map(len, shapes)) if shapes else 0
+    padded = [[1] * (rank - len(shape)) + list(shape) for shape in shapes]
+    result = []
+    for axis in range(rank):
+        sizes = [shape[axis] for shape in padded]
+        size = next((n for n in sizes if n != 1), 1)
+        if any(n not in (1, size) for n in sizes):
+            raise ValueError(sizes)
+        result.append(size)
+    return result

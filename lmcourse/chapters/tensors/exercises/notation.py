@@ -1,0 +1,191 @@
+"""The exercise on reading index notation."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers, normal
+
+Formulas = dict[str, Tensor]
+
+
+def _summed(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    """Every product written out with its axes in place, then the sums, in double precision."""
+    d_q, d_k, d_x, d_w = (tensor.double() for tensor in (q, k, x, w))
+    results = {
+        "scores": (d_q[:, :, None] * d_k[:, None]).sum(-1).permute(0, 3, 1, 2),
+        "gated": d_x * d_w,
+        "gram": (d_x[..., :, None] * d_x[..., None, :]).sum((0, 1)),
+        "norms": (d_q**2).sum((1, 3)),
+    }
+    return {name: result.to(q.dtype) for name, result in results.items()}
+
+
+def _inputs(
+    random: Random, b: int, s: int, t: int, h: int, d: int, e: int, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, ...]:
+    """q, k, x and w; in half precision of small whole numbers, whose sums are exact."""
+    make = normal if dtype in (torch.float32, torch.float64) else integers
+    shapes = (b, s, h, d), (b, t, h, d), (b, s, e), (e,)
+    return tuple(make(random, *shape, dtype=dtype) for shape in shapes)
+
+
+FORMULAS = ("scores", "gated", "gram", "norms")
+
+
+def _each(*inputs: Tensor, name: str = "") -> list[Case]:
+    """A case for each formula, so that one mistake does not take the points of all."""
+    named = dict(zip(("q", "k", "x", "w"), inputs, strict=True))
+    return [script(name or formula, f'index_notation(q, k, x, w)["{formula}"]', **named) for formula in FORMULAS]
+
+
+def _hidden(random: Random) -> list[Case]:
+    seen = Random(7)
+    b, s, t, h, d, e = random.sample(range(2, 8), 6)
+    return [
+        *_each(*_inputs(seen, 3, 2, 5, 4, 6, 7), name="other shapes"),
+        *_each(*_inputs(seen, 2, 4, 4, 3, 2, 5), name="as many queries as keys"),
+        *_each(*_inputs(seen, 3, 3, 3, 3, 3, 3), name="all sizes equal"),
+        *_each(*_inputs(seen, 1, 3, 2, 2, 4, 3), name="one text"),
+        *_each(*_inputs(seen, 2, 1, 1, 3, 2, 4), name="one token"),
+        *_each(*_inputs(seen, 2, 3, 4, 2, 1, 1), name="one feature"),
+        *_each(*_inputs(seen, 2, 3, 4, 2, 5, 6, torch.float64), name="other precisions"),
+        *_each(*_inputs(seen, 2, 3, 4, 2, 5, 6, torch.bfloat16), name="other precisions"),
+        *_each(*_inputs(random, b, s, t, h, d, e), name="other shapes"),
+        *_each(*_inputs(random, b, s, s, h, d, e), name="as many queries as keys"),
+    ]
+
+
+_FIXED = Random(3)
+
+index_notation = Exercise(
+    "index_notation",
+    points=4,
+    minutes=9,
+    difficulty=2,
+    reference=_summed,
+    cases=[
+        *_each(*_inputs(_FIXED, 2, 3, 4, 5, 6, 7)),
+        script(
+            "small whole numbers, and the four names",
+            "index_notation(q, k, x, w)",
+            **dict(zip("qkxw", _inputs(_FIXED, 2, 2, 2, 1, 2, 2, torch.bfloat16), strict=True)),
+        ),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Take the formulas one by one. Which letters stand on both sides? They stay. Which stand on one side only? "
+        "They are summed.",
+        "The pattern of einsum is the formula without the names of the tensors: letters of the factors, an arrow, "
+        "letters of the result, in the order in which the left side has them.",
+        '"b s h d, b t h d -> b h s t" is the first. In the third the same tensor comes twice, with a letter of its '
+        "own each time.",
+    ],
+)
+
+
+def _with(q: Tensor, k: Tensor, x: Tensor, w: Tensor, **changed: Tensor) -> Formulas:
+    """The right results, some of them replaced."""
+    return _summed(q, k, x, w) | {name: result.to(q.dtype) for name, result in changed.items()}
+
+
+@index_notation.misconception("In `scores` you sum over heads. h stands on both sides of the formula, so it stays.")
+def heads_mixed(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    return _with(q, k, x, w, scores=torch.einsum("bshd,bthd->bst", q, k))
+
+
+@index_notation.misconception("Your `scores` have keys before queries: the left side says b, h, s, t.")
+def keys_before_queries(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    return _with(q, k, x, w, scores=torch.einsum("bshd,bthd->bhts", q, k))
+
+
+@index_notation.misconception("Your `scores` have the heads last but two: the left side says b, h, s, t.")
+def heads_in_the_middle(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    return _with(q, k, x, w, scores=torch.einsum("bshd,bthd->bsht", q, k))
+
+
+@index_notation.misconception("In `gated` you sum over e. It stands on both sides, so nothing is summed.")
+def gated_summed(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    return _with(q, k, x, w, gated=x @ w)
+
+
+@index_notation.misconception("In `gram` you keep b. It stands on the right only, so it is summed, and so is s.")
+def a_gram_for_each_text(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    return _with(q, k, x, w, gram=torch.einsum("bse,bsf->bef", x, x))
+
+
+@index_notation.misconception(
+    "You take only the diagonal of `gram`: e and f are two indices, and all pairs are asked for."
+)
+def diagonal(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    return _with(q, k, x, w, gram=torch.einsum("bse,bse->e", x, x))
+
+
+@index_notation.misconception(
+    "In `gram` you sum the features and then multiply. Both factors share b and s, so multiply first and sum after."
+)
+def product_of_sums(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    total = x.sum((0, 1))
+    return _with(q, k, x, w, gram=total[:, None] * total)
+
+
+@index_notation.misconception("You take a root in `norms`. The formula is a sum of squares; no root is written.")
+def norms_rooted(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    return _with(q, k, x, w, norms=torch.einsum("bshd,bshd->bh", q, q) ** 0.5)
+
+
+@index_notation.misconception("In `norms` you keep s. It is missing on the left, so it is summed.")
+def norms_of_each_token(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
+    return _with(q, k, x, w, norms=torch.einsum("bshd,bshd->bsh", q, q))
+
+
+@index_notation.variant
+def broadcasting(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, Tensor]:
+    flat = x.flatten(0, 1)
+    return {
+        "scores": q.transpose(1, 2) @ k.permute(0, 2, 3, 1),
+        "gated": x.mul(w),
+        "gram": flat.T @ flat,
+        "norms": q.square().sum(dim=(1, 3)),
+    }
+
+
+@index_notation.variant
+def torchs_own_einsum(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, Tensor]:
+    patterns = {"scores": "bshd,bthd->bhst", "gated": "bse,e->bse", "gram": "bse,bsf->ef", "norms": "bshd,bshd->bh"}
+    factors = {"scores": (q, k), "gated": (x, w), "gram": (x, x), "norms": (q, q)}
+    return {name: torch.einsum(patterns[name], *factors[name]) for name in patterns}
+
+
+@index_notation.variant
+def with_numpy(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, Tensor]:
+    a, b, c, d = (tensor.double().numpy() for tensor in (q, k, x, w))
+    results = {
+        "scores": np.einsum("bshd,bthd->bhst", a, b),
+        "gated": c * d,
+        "gram": np.tensordot(c, c, axes=([0, 1], [0, 1])),
+        "norms": (a * a).sum(axis=(1, 3)),
+    }
+    return {name: torch.from_numpy(result).to(q.dtype) for name, result in results.items()}
+
+
+@index_notation.variant
+def loops(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> dict[str, Tensor]:
+    b, s, h, _ = q.shape
+    t, e = k.shape[1], x.shape[-1]
+    scores, gated, gram, norms = q.new_zeros(b, h, s, t), torch.empty_like(x), x.new_zeros(e, e), q.new_zeros(b, h)
+    for text, head in itertools.product(range(b), range(h)):
+        norms[text, head] = (q[text, :, head] ** 2).sum()
+        for query, key in itertools.product(range(s), range(t)):
+            scores[text, head, query, key] = torch.dot(q[text, query, head], k[text, key, head])
+    for text, token in itertools.product(range(b), range(s)):
+        gated[text, token] = x[text, token] * w
+        gram += torch.outer(x[text, token], x[text, token])
+    return {"scores": scores, "gated": gated, "gram": gram, "norms": norms}

@@ -1,0 +1,204 @@
+"""The exercise on the most memory that one line needs."""
+
+from __future__ import annotations
+
+from lmcourse.chapters.tensors.exercises.peak_cases import Expression, hidden_cases
+from lmcourse.exercises.cases import case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _stack_machine(expression: Expression, size: int) -> int:
+    """Allocate and free buffer by buffer, as an allocator would; a result is its buffer's number, an input None."""
+    todo: list[tuple[Expression, bool]] = [(expression, False)]
+    stack: list[int | None] = []
+    alive: set[int] = set()
+    made = most = 0
+    while todo:
+        node, ready = todo.pop()
+        if isinstance(node, str):
+            stack.append(None)
+        elif not ready:
+            todo += [(node, True), *((argument, False) for argument in reversed(node[1:]))]
+        else:
+            inputs = [stack.pop() for _ in node[1:]][::-1]
+            result = inputs[0]
+            if node[0] != "view" and not node[0].endswith("_"):
+                made += 1
+                result = made
+                alive.add(made)
+            elif node[0] != "view" and result is None:
+                raise ValueError(f"{node[0]} would write into an input")
+            most = max(most, len(alive))
+            alive -= {buffer for buffer in inputs if buffer is not None and buffer != result}
+            stack.append(result)
+    return most * size
+
+
+_SQUARES = ["mul", "x", "x"], ["mul", "y", "y"]
+_PRODUCTS = ["mul", "x", "y"], ["mul", "y", "z"], ["mul", "z", "w"], ["mul", "w", "x"]
+_LEFT = ["add", ["add", ["add", _PRODUCTS[0], _PRODUCTS[1]], _PRODUCTS[2]], _PRODUCTS[3]]
+_RIGHT = ["add", _PRODUCTS[0], ["add", _PRODUCTS[1], ["add", _PRODUCTS[2], _PRODUCTS[3]]]]
+
+peak_bytes = Exercise(
+    "peak_bytes",
+    points=4,
+    minutes=10,
+    difficulty=3,
+    reference=_stack_machine,
+    cases=[
+        case("x + y", ["add", "x", "y"], 8),
+        case("sqrt(x*x + y*y)", ["sqrt", ["add", *_SQUARES]], 8),
+        case("the same, in place", ["sqrt_", ["add_", *_SQUARES]], 8),
+        case("((x*y + y*z) + z*w) + w*x", _LEFT, 8),
+        case("x*y + (y*z + (z*w + w*x))", _RIGHT, 8),
+        case("(x*y + y*z) + (z*w + w*x)", ["add", ["add", *_PRODUCTS[:2]], ["add", *_PRODUCTS[2:]]], 8),
+        case("exp of a view of a view", ["exp", ["view", ["view", "x"]]], 8),
+        case("x itself", "x", 8),
+        case("relu_ of an input", ["relu_", "x"], 8),
+    ],
+    hidden_cases=hidden_cases,
+    hints=[
+        "For each part of the expression you need two numbers: the most buffers alive while it is computed, and how "
+        "many are left when it is done (0 for an input, 1 for a result).",
+        "Before the second argument begins, the first one's result is already waiting. So the most is the maximum, "
+        "over the arguments, of what waits then plus what this argument needs.",
+        "Then the operation itself: a new result comes on top of all that waits, and only then the arguments die. "
+        "In place and views bring nothing new, and what they hand on is the first argument's buffer.",
+    ],
+)
+
+
+def _simulate(expression: Expression, *, frees: bool = True, new_always: bool = False, backwards: bool = False) -> int:
+    """Buffers at the most, with one mistake switched on. A named input holds 0 buffers, a result 1."""
+
+    def run(node: Expression) -> tuple[int, int]:
+        if isinstance(node, str):
+            return 0, 0
+        most = waiting = 0
+        kept = {}
+        places = range(1, len(node))
+        for place in reversed(places) if backwards else places:
+            inside, kept[place] = run(node[place])
+            most, waiting = max(most, waiting + inside), waiting + kept[place]
+        if not new_always and node[0] == "view":
+            return most, kept[1]
+        if not new_always and node[0].endswith("_"):
+            if not kept[1]:
+                raise ValueError("into an input")
+            return most, 1
+        return max(most, waiting + 1) if frees else max(most, waiting, 1), 1
+
+    return run(expression)[0]
+
+
+def _checked(expression: Expression) -> None:
+    """ValueError where an operation would write into an input."""
+    _stack_machine(expression, 1)
+
+
+def _operations(node: Expression) -> list[str]:
+    return [] if isinstance(node, str) else [node[0], *(name for part in node[1:] for name in _operations(part))]
+
+
+@peak_bytes.misconception("You add up all results. A temporary that has been used is free again.")
+def all_results(expression: Expression, size: int) -> int:
+    _checked(expression)
+    return size * sum(name != "view" and not name.endswith("_") for name in _operations(expression))
+
+
+@peak_bytes.misconception("You let every operation allocate. In-place ones and views do not.")
+def always_new(expression: Expression, size: int) -> int:
+    _checked(expression)
+    return size * _simulate(expression, new_always=True)
+
+
+@peak_bytes.misconception(
+    "You free the arguments before the result is there. For a moment both have to fit into memory."
+)
+def freed_too_early(expression: Expression, size: int) -> int:
+    _checked(expression)
+    return size * _simulate(expression, frees=False)
+
+
+@peak_bytes.misconception("While the right side is computed, the result of the left side waits, and takes memory.")
+def left_forgotten(expression: Expression, size: int) -> int:
+    _checked(expression)
+
+    def run(node: Expression) -> tuple[int, int]:
+        if isinstance(node, str):
+            return 0, 0
+        parts = [run(part) for part in node[1:]]
+        most, waiting = max(inside for inside, _ in parts), sum(left for _, left in parts)
+        if node[0] == "view" or node[0].endswith("_"):
+            return max(most, waiting), parts[0][1]
+        return max(most, waiting + 1), 1
+
+    return size * run(expression)[0]
+
+
+@peak_bytes.misconception("You count the inputs. They were there before: only what this line adds is asked for.")
+def inputs_counted(expression: Expression, size: int) -> int:
+    def names(node: Expression) -> set[str]:
+        return {node} if isinstance(node, str) else set().union(*(names(part) for part in node[1:]))
+
+    return _stack_machine(expression, size) + size * len(names(expression))
+
+
+@peak_bytes.misconception("You compute the right argument first. Python begins with the left one.")
+def right_first(expression: Expression, size: int) -> int:
+    _checked(expression)
+    return size * _simulate(expression, backwards=True)
+
+
+@peak_bytes.misconception(
+    "You compute the hungrier side first to save memory. Nobody does that for you: a line runs as it is written."
+)
+def best_order(expression: Expression, size: int) -> int:
+    _checked(expression)
+
+    def run(node: Expression) -> tuple[int, int]:
+        if isinstance(node, str):
+            return 0, 0
+        parts = [run(part) for part in node[1:]]
+        most = waiting = 0
+        for inside, left in sorted(parts, key=lambda part: part[1] - part[0]):
+            most, waiting = max(most, waiting + inside), waiting + left
+        if node[0] == "view" or node[0].endswith("_"):
+            return most, parts[0][1]
+        return max(most, waiting + 1), 1
+
+    return size * run(expression)[0]
+
+
+@peak_bytes.misconception("You count buffers. Bytes are asked for: each buffer has `size` of them.")
+def buffers(expression: Expression, size: int) -> int:
+    return _stack_machine(expression, 1)
+
+
+@peak_bytes.misconception(
+    "You return the depth of the formula. A chain of operations needs two buffers, however deep it is."
+)
+def depth(expression: Expression, size: int) -> int:
+    _checked(expression)
+
+    def below(node: Expression) -> int:
+        return 0 if isinstance(node, str) else max(map(below, node[1:])) + (node[0] != "view")
+
+    return size * below(expression)
+
+
+@peak_bytes.misconception(
+    "You let `_` write into an input. That would change what the caller holds: the exercise asks for a ValueError."
+)
+def inputs_overwritten(expression: Expression, size: int) -> int:
+    def spared(node: Expression) -> Expression:
+        if isinstance(node, str):
+            return node
+        name, *parts = node
+        parts = [spared(part) for part in parts]
+        first = parts[0]
+        while isinstance(first, list) and first[0] == "view":
+            first = first[1]
+        return ["view", first] if name.endswith("_") and isinstance(first, str) else [name, *parts]
+
+    return _stack_machine(spared(expression), size)

@@ -1,0 +1,66 @@
+"""The predictions of notebook 02."""
+
+from lmcourse.exercises.prediction import Prediction
+
+PREDICTIONS = (
+    Prediction(
+        "sixth_or_seventh",
+        "The elements of x = torch.arange(12).view(3, 4) lie in memory one after the other. Counted as people count "
+        "(first, second, …), which of them is x[1, 2]?",
+        options=("the 5th", "the 6th", "the 7th"),
+        answer="the 7th",
+        because="One row of four and two more: index 6. Indices start at 0, so index 6 is the seventh element.",
+    ),
+    Prediction(
+        "which_view_fails",
+        "x = torch.arange(6).view(2, 3).t() is 3 × 2 and not contiguous. Which of these raises an error?",
+        options=("x[1:]", "x.t()", "x.view(3, 1, 2)", "x.view(6)"),
+        answer="x.view(6)",
+        because="Slices, a second transpose and one more axis need new notes only. Six in a row would have to jump "
+        "back and forth, 0, 3, 1, 4, 2, 5, and no single stride does that.",
+    ),
+    Prediction(
+        "flat_without_a_copy",
+        "y = torch.arange(24).view(3, 8)[:, ::2] has gaps everywhere and is not contiguous. What is y.view(12)?",
+        options=("an error", "a copy", "a view"),
+        answer="a view",
+        because="Its strides are (8, 2), and its rows have 4 columns: one row is exactly four steps of 2 further. So "
+        "twelve steps of 2 read it all.",
+    ),
+    Prediction(
+        "every_eighth",
+        "Summing 16.8 million floats takes this machine some milliseconds. You sum every eighth of them instead: an "
+        "eighth of the numbers. How long does that take?",
+        options=("an eighth of the time", "half the time", "about the same time", "eight times as long"),
+        answer="about the same time",
+        because="Memory comes in lines of 64 bytes, 16 floats. Every eighth float still touches every line, and "
+        "fetching the lines is what takes the time.",
+    ),
+    Prediction(
+        "learns_the_mean",
+        "Predictions have the shape (64,), targets (64, 1), and the loss is ((p − y)**2).mean(). At the start all "
+        "predictions are equal. Compared with targets of the right shape, the first loss is …",
+        options=("an error", "NaN", "larger", "exactly as large"),
+        answer="exactly as large",
+        because="(64,) − (64, 1) is (64, 64): every prediction against every target. While all predictions are equal "
+        "the average over all pairs is the same number. That is why nobody notices.",
+    ),
+    Prediction(
+        "a_wrong_annotation",
+        'A function is annotated -> Float[Tensor, "b d"] and returns a tensor of shape (d, b). You call it. What '
+        "happens?",
+        options=("a TypeError", "a warning", "nothing"),
+        answer="nothing",
+        because="Python does not look at annotations when a function is called. They are documentation until something "
+        "checks them.",
+    ),
+    Prediction(
+        "five_buffers",
+        "x, y, z and w are tensors of one size. How many more of that size must fit into memory for "
+        "x*y + (y*z + (z*w + w*x))?",
+        options=("2", "3", "5", "7"),
+        answer="5",
+        because="Each left product waits until its right side is done. When the innermost sum is computed, two left "
+        "products wait, two are added, and the sum itself is the fifth. Written from the left it takes 3.",
+    ),
+)

@@ -1,0 +1,146 @@
+"""The exercise on cutting features into heads."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from einops import rearrange
+from torch import Tensor
+
+from lmcourse.chapters.tensors.exercises.inputs import counting
+from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+
+def _blocks(x: Tensor, heads: int) -> Tensor:
+    """A window as wide as a head that steps by its own width: the blocks of neighbouring features, as views."""
+    if x.shape[-1] % heads:
+        raise ValueError("the heads do not divide the features")
+    width = x.shape[-1] // heads
+    return x.unfold(-1, width, width).transpose(1, 2)
+
+
+_WRITTEN = "z = x.clone()\nsplit_heads(z{0}, {1})[0, 1, 0, 0] = 100\nz"
+
+
+def _split_cases(random: Random) -> list[Case]:
+    seen = Random(7)
+    b, s, heads, d = (random.randint(2, 5) for _ in range(4))
+    return [
+        case("other shapes", normal(seen, 3, 4, 10), 5),
+        case("other shapes", normal(seen, 2, 2, 4), 2),
+        case("one token", normal(seen, 2, 1, 6), 3),
+        case("heads of width 1", normal(seen, 2, 3, 4), 4),
+        case("one head", normal(seen, 2, 3, 4), 1),
+        case("other precisions", normal(seen, 1, 3, 8, dtype=torch.bfloat16), 2),
+        case("other precisions", normal(seen, 1, 3, 8, dtype=torch.float64), 4),
+        case("not contiguous", normal(seen, 2, 6, 3).transpose(1, 2), 2),
+        case("not contiguous", normal(seen, 3, 2, 6).transpose(0, 1), 3),
+        script("not contiguous", "split_heads(x[:, 1:, ::2], 3)", x=normal(seen, 2, 4, 12)),
+        script("written into", _WRITTEN.format("", 3), x=counting(2, 2, 6)),
+        script("written into", _WRITTEN.format("[:, 1:, ::2]", 3), x=counting(2, 3, 12)),
+        case("heads that do not divide", normal(seen, 1, 2, 6), 4),
+        case("heads that do not divide", normal(seen, 1, 4, 6), 5),
+        case("heads that do not divide", normal(seen, 1, 8, 6), 8),
+        case("heads that do not divide", normal(seen, 2, 6, 6), 12),
+        case("other shapes", normal(random, b, s, heads * d), heads),
+        script("written into", _WRITTEN.format("", heads), x=normal(random, b, s, heads * d)),
+        case("heads that do not divide", normal(random, b, s, heads * d + 1), heads),
+    ]
+
+
+split_heads = Exercise(
+    "split_heads",
+    points=2,
+    minutes=4,
+    difficulty=2,
+    reference=_blocks,
+    cases=[
+        case("two tokens of six features, two heads", counting(1, 2, 6), 2),
+        case("two texts, three heads", counting(2, 2, 6), 3),
+        case("one head", counting(1, 2, 3), 1),
+        case("four heads for six features", counting(1, 2, 6), 4),
+        script("writing into the result", _WRITTEN.format("", 2), x=counting(1, 2, 6)),
+    ],
+    hidden_cases=_split_cases,
+    hints=[
+        "Two steps: the last axis becomes two, (h d), and then two axes change places.",
+        'rearrange(x, "b s (h d) -> b h s d", h=heads) does both and copies nothing.',
+        "einops raises an error of its own for uneven heads. Check x.shape[-1] % heads first and raise ValueError.",
+    ],
+)
+
+
+def _even(x: Tensor, heads: int) -> None:
+    if x.shape[-1] % heads:
+        raise ValueError("uneven heads")
+
+
+@split_heads.misconception("You cut the tokens into heads. Split the last axis first, then swap two axes.")
+def tokens_cut(x: Tensor, heads: int) -> Tensor:
+    _even(x, heads)
+    return x.view(len(x), heads, x.shape[1], -1)
+
+
+@split_heads.misconception("Your heads take every h-th feature. A head is a block of neighbours: (h d), not (d h).")
+def interleaved(x: Tensor, heads: int) -> Tensor:
+    _even(x, heads)
+    return rearrange(x, "b s (d h) -> b h s d", h=heads)
+
+
+@split_heads.misconception("The last axis is split as it should be, but the heads still stand behind the tokens.")
+def not_swapped(x: Tensor, heads: int) -> Tensor:
+    _even(x, heads)
+    return rearrange(x, "b s (h d) -> b s h d", h=heads)
+
+
+@split_heads.misconception("The numbers are right, but you copied them. A split needs new strides only.")
+def copied(x: Tensor, heads: int) -> Tensor:
+    return _blocks(x, heads).contiguous()
+
+
+@split_heads.misconception(
+    "You leave out features that do not divide evenly. That would lose them silently: raise a ValueError."
+)
+def rest_left_out(x: Tensor, heads: int) -> Tensor:
+    width = x.shape[-1] // heads
+    return rearrange(x[..., : heads * width], "b s (h d) -> b h s d", h=heads)
+
+
+@split_heads.misconception("You took the number of heads for their width.")
+def heads_for_width(x: Tensor, heads: int) -> Tensor:
+    _even(x, heads)
+    return rearrange(x, "b s (h d) -> b h s d", d=heads)
+
+
+@split_heads.misconception("Inside a head tokens come first, then features. Yours are the other way round.")
+def features_before_tokens(x: Tensor, heads: int) -> Tensor:
+    return _blocks(x, heads).transpose(-1, -2)
+
+
+@split_heads.variant
+def view_and_transpose(x: Tensor, heads: int) -> Tensor:
+    b, s, features = x.shape
+    width, rest = divmod(features, heads)
+    if rest != 0:
+        raise ValueError(f"{features} features do not make {heads} heads")
+    return x.view(b, s, heads, width).transpose(1, 2)
+
+
+@split_heads.variant
+def with_strides(x: Tensor, heads: int) -> Tensor:
+    if x.size(2) % heads > 0:
+        raise ValueError("uneven")
+    width = x.size(2) // heads
+    batch_step, token_step, step = x.stride()
+    sizes = x.size(0), heads, x.size(1), width
+    return torch.as_strided(x, sizes, (batch_step, width * step, token_step, step), x.storage_offset())
+
+
+@split_heads.variant
+def permuted(x: Tensor, heads: int) -> Tensor:
+    if x.shape[-1] // heads * heads < x.shape[-1]:
+        raise ValueError("the features do not divide")
+    return x.view(*x.shape[:2], heads, -1).permute(0, 2, 1, 3)

@@ -1,0 +1,169 @@
+"""The exercise on who shares memory with whom."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+
+def _overlapping_memories(a: Tensor, b: Tensor) -> bool:
+    """Whether the bytes of the two memories intersect, from the first byte of each to its last."""
+    ranges = [range(m.data_ptr(), m.data_ptr() + m.nbytes()) for m in (a.untyped_storage(), b.untyped_storage())]
+    return max(r.start for r in ranges) < min(r.stop for r in ranges)
+
+
+def _asked(name: str, *pairs: str, x: Tensor) -> Case:
+    """A case that asks for each of these pairs of expressions."""
+    return script(name, "\n".join(f"shares_storage({pair})" for pair in pairs), x=x)
+
+
+def _hidden(random: Random) -> list[Case]:
+    x = torch.arange(24.0).view(4, 6)
+    rows, columns = random.randint(2, 5), random.randint(4, 9)
+    drawn, row, column = normal(random, rows, columns), random.randrange(rows), random.randrange(columns - 1)
+    return [
+        _asked("stretched and turned", "x, x.expand(3, 4, 6)", "x[0], x.T", x=x),
+        _asked("stretched and turned", "x.flip(0), x", x=x),
+        _asked("reshaped", "x, x.reshape(24)", "x.view(2, 12)[1], x[0]", x=x),
+        _asked("reshaped", "x.t(), x.t().reshape(24)", x=x),
+        _asked("reshaped", "x, x.contiguous()", x=x),
+        _asked("reshaped", "x.t(), x.t().contiguous()", x=x),
+        _asked("other types", "x, x.float()", x=x),
+        _asked("other types", "x, x.double()", "x, x.half()", x=x),
+        _asked("for autograd", "x, x.detach()", "x[1:].detach(), x[:1]", x=x),
+        _asked("one number", "x[0, 0], x[3, 5]", x=x),
+        _asked("one number", "x.sum(), x.sum()", x=x),
+        _asked("nothing in it", "x[:0], x", "x, x[4:]", "x[:0], x[1:1]", x=x),
+        _asked("nothing in it", "x.new_empty(0), x", "x, x.new_empty(0)", x=x),
+        _asked("two alike", "x.new_zeros(3), x.new_zeros(3)", x=x),
+        _asked("parts", f"x[{row}], x", f"x[:, {column}:], x[{row}]", x=drawn),
+        _asked("parts", f"x[:, :{column + 1}], x[:, {column + 1}:]", x=drawn),
+        _asked("copies", f"x[[{row}]], x", f"x[{row}], x[{row}].clone()", x=drawn),
+    ]
+
+
+_NUMBERS = torch.arange(12.0).view(3, 4)
+
+shares_storage = Exercise(
+    "shares_storage",
+    points=2,
+    minutes=6,
+    difficulty=2,
+    reference=_overlapping_memories,
+    cases=[
+        _asked("parts of it", "x, x", "x, x[0]", "x, x[1:]", "x[1:], x", x=_NUMBERS),
+        _asked("other glasses", "x, x.t()", "x, x.view(x.int().dtype)", x=_NUMBERS),
+        _asked("copies", "x, x + 0", "x, x[[0, 1]]", "x[0], x[0].clone()", x=_NUMBERS),
+        _asked("two views", "x[:2], x[1:]", "x[:1], x[2:]", "x[:, ::2], x[:, 1::2]", x=_NUMBERS),
+        _asked("two empty tensors made apart", "x.new_empty(0), x.new_empty(0)", x=_NUMBERS),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Where does a tensor start? x.data_ptr(). Where does its memory start? x.untyped_storage() knows.",
+        "Compare the addresses of the two memories, not those of the tensors.",
+        "An empty memory has no address: data_ptr() says 0. Two zeros say nothing.",
+    ],
+    forbid=["numpy", "torch._C"],
+)
+
+
+def _bytes_of(x: Tensor) -> range:
+    """From the first byte that a tensor shows to the last."""
+    last = sum((n - 1) * stride for n, stride in zip(x.shape, x.stride(), strict=True)) if x.numel() else -1
+    return range(x.data_ptr(), x.data_ptr() + (last + 1) * x.element_size())
+
+
+def _places_of(x: Tensor) -> set[int]:
+    """The address of every element that a tensor shows."""
+    places = torch.zeros(x.shape, dtype=torch.int64)
+    for axis, (n, stride) in enumerate(zip(x.shape, x.stride(), strict=True)):
+        places += (torch.arange(n) * stride).view(-1, *[1] * (x.ndim - axis - 1))
+    return {x.data_ptr() + place * x.element_size() for place in places.flatten().tolist()}
+
+
+@shares_storage.misconception(
+    "You compare where the tensors start. `x[1:]` starts later and lies in the same memory all the same."
+)
+def same_start(a: Tensor, b: Tensor) -> bool:
+    return a.data_ptr() == b.data_ptr() != 0
+
+
+@shares_storage.misconception("You compare numbers. Equal numbers may lie in two places.")
+def same_numbers(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and bool((a == b).all())
+
+
+@shares_storage.misconception("You ask for the same Python object. Every view is an object of its own.")
+def same_object(a: Tensor, b: Tensor) -> bool:
+    return a is b
+
+
+@shares_storage.misconception(
+    "You compare what `storage()` returns with `is`. Each call wraps the memory anew: compare addresses."
+)
+def storage_objects(a: Tensor, b: Tensor) -> bool:
+    return a.storage() is b.storage()  # type: ignore[no-untyped-call]
+
+
+@shares_storage.misconception(
+    "You ask whether one is the other's base. Both may be views of a third tensor, and a view of a detached one has "
+    "no such base."
+)
+def base_only(a: Tensor, b: Tensor) -> bool:
+    return a is b or a._base is b or b._base is a
+
+
+@shares_storage.misconception(
+    "You ask whether elements coincide. Two halves of a tensor share memory and have no element in common."
+)
+def common_elements(a: Tensor, b: Tensor) -> bool:
+    return not _places_of(a).isdisjoint(_places_of(b))
+
+
+@shares_storage.misconception(
+    "You compare the stretches of memory from the first element shown to the last. Two views may lie one after the "
+    "other in the same memory."
+)
+def stretches_overlap(a: Tensor, b: Tensor) -> bool:
+    one, other = _bytes_of(a), _bytes_of(b)
+    return max(one.start, other.start) < min(one.stop, other.stop)
+
+
+@shares_storage.misconception("Two empty memories both have the address 0. They share nothing.")
+def two_empties(a: Tensor, b: Tensor) -> bool:
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+@shares_storage.variant
+def storages_as_integers(a: Tensor, b: Tensor) -> bool:
+    return bool(a.untyped_storage()._cdata == b.untyped_storage()._cdata)
+
+
+@shares_storage.variant
+def start_minus_offset(a: Tensor, b: Tensor) -> bool:
+    if a.untyped_storage().nbytes() == 0 or b.untyped_storage().nbytes() == 0:
+        return False
+    starts = {x.untyped_storage().data_ptr() for x in (a, b)}
+    return len(starts) == 1
+
+
+@shares_storage.variant
+def first_and_last_byte(a: Tensor, b: Tensor) -> bool:
+    one, other = a.untyped_storage(), b.untyped_storage()
+    if not one.nbytes():
+        return False
+    for address in range(one.data_ptr(), one.data_ptr() + one.nbytes()):
+        if other.data_ptr() <= address < other.data_ptr() + other.nbytes():
+            return True
+    return False
+
+
+@shares_storage.variant
+def one_storage_object(a: Tensor, b: Tensor) -> bool:
+    return a.untyped_storage() is b.untyped_storage()

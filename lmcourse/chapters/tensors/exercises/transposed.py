@@ -1,0 +1,172 @@
+"""The exercise on swapping two axes without moving a number."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers, normal
+
+
+def _transposed(x: Tensor, i: int, j: int) -> Tensor:
+    return x.transpose(i, j)
+
+
+_WRITTEN = "z = x.clone()\ny = as_transposed(z, {0}, {1})\ny[{2}] = 100.0\nz"
+_WRITTEN_PART = "z = x.clone()\ny = as_transposed(z[:, ::2], 0, 1)\ny[{0}] = 100.0\nz"
+
+
+def _hidden(random: Random) -> list[Case]:
+    seen, last = Random(7), "y = x[{0}]\nas_transposed(y, {1}, {2})"
+    rank4 = normal(seen, 2, 3, 4, 5)
+    shape = random.sample((2, 4, 6, 8), 4)  # one row less is no other size
+    i, j = random.sample(range(4), 2)
+    drawn = normal(random, *shape)
+    return [
+        case("more axes", rank4, 0, 2),
+        case("more axes", rank4, 3, 1),
+        case("more axes", rank4, -4, -1),
+        case("axes from both ends", rank4, 1, -1),
+        case("axes from both ends", rank4, -2, 0),
+        case("one axis with itself", rank4, 2, 2),
+        case("one axis with itself", normal(seen, 5), 0, -1),
+        case("other types", integers(seen, 3, 2, 4, low=-9, high=9, dtype=torch.int64), 0, 1),
+        case("other types", normal(seen, 3, 2, dtype=torch.bfloat16), 0, 1),
+        case("axes of size 0 and 1", torch.zeros(2, 0, 3), 0, 1),
+        case("axes of size 0 and 1", normal(seen, 1, 3), 0, 1),
+        case("already turned", normal(seen, 3, 4, 2).permute(2, 0, 1), 0, 1),
+        script("a view of a part", last.format("1:, ::2, :, 1:4", 0, 3), x=rank4),
+        script("a view of a part", last.format("1, :, 2", 0, 1), x=rank4),
+        script("repeated elements", "y = x.expand(3, 4)\nas_transposed(y, 0, 1)", x=normal(seen, 3, 1)),
+        script("repeated elements", "y = x.expand(2, 5, 4)\nas_transposed(y, -1, 0)", x=normal(seen, 4)),
+        script("written into", _WRITTEN.format(1, 3, "0, 4, 2, 1"), x=rank4),
+        script("written into", "z = x.clone()\ny = as_transposed(z[1:], 0, 1)\ny[0, 1] = 100.0\nz", x=rank4[0, 0]),
+        script("written into", _WRITTEN_PART.format("1, 2, 1, 1"), x=rank4),
+        case("more axes", drawn, i, j),
+        case("axes from both ends", drawn, i - 4, j),
+        script("a view of a part", last.format("1:", i, j), x=drawn),
+        script("written into", _WRITTEN.format(i, j, "1, 1, 0, 1"), x=drawn),
+    ]
+
+
+_NUMBERS = torch.arange(12.0).view(3, 4)
+
+as_transposed = Exercise(
+    "as_transposed",
+    points=2,
+    minutes=4,
+    difficulty=1,
+    reference=_transposed,
+    cases=[
+        case("a matrix", _NUMBERS[:2, :3].contiguous(), 0, 1),
+        case("a square one", torch.arange(4.0).view(2, 2), 0, 1),
+        case("three axes, the last two", torch.arange(12.0).view(2, 3, 2), -1, -2),
+        case("three axes, the first and the last", torch.arange(12.0).view(2, 2, 3), 0, 2),
+        script("a part that starts later", "y = x[1:, ::2]\nas_transposed(y, 0, 1)", x=_NUMBERS),
+        script("writing into the result", _WRITTEN.format(0, 1, "3, 0"), x=_NUMBERS),
+        script("writing into that of a part", _WRITTEN_PART.format("1, 0"), x=_NUMBERS),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Which of the notes change? x.shape and x.stride() tell them; both have an entry for each axis.",
+        "Make lists of them, swap two entries in each, and hand both to torch.as_strided.",
+        "x.as_strided(sizes, strides) starts where x starts, unless you tell it another place.",
+    ],
+    forbid=[
+        *(".transpose", ".permute", ".swapaxes", ".swapdims", ".movedim", ".moveaxis", ".adjoint", ".t", ".T", ".mT"),
+        *(".H", ".mH", ".t_", ".transpose_", ".swapaxes_", ".swapdims_", "torch.einsum", "einops", "numpy"),
+    ],
+)
+
+
+def _swapped(entries: tuple[int, ...], i: int, j: int) -> list[int]:
+    swapped = list(entries)
+    swapped[i], swapped[j] = swapped[j], swapped[i]
+    return swapped
+
+
+@as_transposed.misconception(
+    "You swap the sizes and keep the strides. Now the two no longer fit: each axis steps as the other one should."
+)
+def only_the_shape(x: Tensor, i: int, j: int) -> Tensor:
+    return x.as_strided(_swapped(x.shape, i, j), x.stride())
+
+
+@as_transposed.misconception(
+    "You swap the strides and keep the sizes: each axis steps as the other one, but as often as before."
+)
+def only_the_strides(x: Tensor, i: int, j: int) -> Tensor:
+    return x.as_strided(x.shape, _swapped(x.stride(), i, j))
+
+
+@as_transposed.misconception("Your view starts at the beginning of the memory; x starts at `x.storage_offset()`.")
+def from_the_beginning(x: Tensor, i: int, j: int) -> Tensor:
+    return x.as_strided(_swapped(x.shape, i, j), _swapped(x.stride(), i, j), 0)
+
+
+@as_transposed.misconception(
+    "Your strides are those of a fresh tensor of the old shape, swapped. Ask x for its own: it may be a part of "
+    "something larger."
+)
+def strides_of_a_fresh_one(x: Tensor, i: int, j: int) -> Tensor:
+    fresh = torch.empty(x.shape).stride()
+    return x.as_strided(_swapped(x.shape, i, j), _swapped(fresh, i, j))
+
+
+@as_transposed.misconception("You turn all axes round. Only two were asked for.")
+def all_reversed(x: Tensor, i: int, j: int) -> Tensor:
+    return x.permute(*reversed(range(x.ndim)))
+
+
+@as_transposed.misconception("You move one axis and let those in between close up. A swap leaves them where they are.")
+def moved(x: Tensor, i: int, j: int) -> Tensor:
+    return x.movedim(i, j)
+
+
+@as_transposed.misconception("The numbers are right, but they are a copy: writing into your result does not change x.")
+def copied(x: Tensor, i: int, j: int) -> Tensor:
+    return x.transpose(i, j).clone()
+
+
+@as_transposed.misconception(
+    "You make x contiguous first. That copies what is a part of something larger, and your view shows the copy."
+)
+def contiguous_first(x: Tensor, i: int, j: int) -> Tensor:
+    return x.contiguous().transpose(i, j)
+
+
+@as_transposed.misconception(
+    "You reshape. That deals the same row of numbers into other boxes; it does not turn anything."
+)
+def reshaped(x: Tensor, i: int, j: int) -> Tensor:
+    return x.reshape(_swapped(x.shape, i, j))
+
+
+@as_transposed.variant
+def by_a_table_of_axes(x: Tensor, i: int, j: int) -> Tensor:
+    axes = list(range(x.dim()))
+    axes[i], axes[j] = axes[j], axes[i]
+    sizes, strides = [x.size(axis) for axis in axes], [x.stride(axis) for axis in axes]
+    return torch.as_strided(x, size=sizes, stride=strides, storage_offset=x.storage_offset())
+
+
+@as_transposed.variant
+def positive_axes_first(x: Tensor, i: int, j: int) -> Tensor:
+    i, j = i % x.ndim, j % x.ndim
+    pairs = []
+    for axis in range(x.ndim):
+        source = j if axis == i else i if axis == j else axis
+        pairs.append((x.shape[source], x.stride()[source]))
+    return x.as_strided([size for size, _ in pairs], [stride for _, stride in pairs])
+
+
+@as_transposed.variant
+def pairs_of_size_and_stride(x: Tensor, i: int, j: int) -> Tensor:
+    notes = list(zip(x.shape, x.stride(), strict=True))
+    notes[i], notes[j] = notes[j], notes[i]
+    sizes, strides = zip(*notes, strict=True)
+    return torch.as_strided(x, sizes, strides)

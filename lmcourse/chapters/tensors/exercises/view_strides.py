@@ -1,0 +1,238 @@
+"""The exercise on when a view is possible, and with which strides."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import torch
+
+from lmcourse.chapters.tensors.exercises.view_cases import hidden_cases
+from lmcourse.exercises.cases import case
+from lmcourse.exercises.exercise import Exercise
+
+Strides = list[int] | None
+
+
+def _by_torch(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    """Lay a view without numbers over memory without numbers, and let PyTorch try."""
+    if math.prod(shape) != math.prod(new_shape):
+        raise ValueError("another number of elements")
+    try:
+        view = torch.empty_strided(shape, strides, device="meta").view(new_shape)
+    except RuntimeError:
+        return None
+    return [stride if n > 1 else 0 for n, stride in zip(new_shape, view.stride(), strict=True)]
+
+
+view_strides = Exercise(
+    "view_strides",
+    points=4,
+    minutes=12,
+    difficulty=3,
+    reference=_by_torch,
+    cases=[
+        case("a fresh 2 × 3 tensor, flat", [2, 3], [3, 1], [6]),
+        case("its transpose, flat", [3, 2], [1, 3], [6]),
+        case("its transpose with one more axis", [3, 2], [1, 3], [3, 1, 2]),
+        case("every other column, flat", [3, 4], [8, 2], [12]),
+        case("a swap kept, an axis split", [2, 4, 3], [12, 1, 4], [2, 2, 2, 3]),
+        case("a swap kept, two axes merged", [2, 4, 3], [12, 1, 4], [8, 3]),
+        case("one column for all, flat", [3, 4], [1, 0], [12]),
+        case("an axis of size 1 in the way", [2, 1, 3], [3, 50, 1], [6]),
+        case("another number of elements", [2, 3], [3, 1], [5]),
+    ],
+    hidden_cases=hidden_cases,
+    hints=[
+        "Leave out the axes of size 1 first. Then find out which neighbouring axes can be read as one: one step of the "
+        "left axis must be n steps of the right one, n being the right one's size.",
+        "So the old shape becomes a few *runs*, each with a number of elements and the stride of its last axis. Inside "
+        "a run every cut is possible; across two of them none is.",
+        "Go through the new shape from the right and cut each size off the last run that has elements left. The stride "
+        "of what you cut is the run's stride times what you have cut off it already. If a size does not divide what is "
+        "left, a copy is needed.",
+    ],
+    forbid=["torch", "numpy"],
+)
+
+
+def _fresh(shape: list[int]) -> list[int]:
+    """The strides of a fresh tensor; 0 for axes of size 1."""
+    return [math.prod(shape[axis + 1 :]) if n > 1 else 0 for axis, n in enumerate(shape)]
+
+
+def _counted(shape: list[int], new_shape: list[int]) -> None:
+    if math.prod(shape) != math.prod(new_shape):
+        raise ValueError("another number of elements")
+
+
+def _scaled(strides: list[int], step: int) -> list[int]:
+    return [step * stride for stride in strides]
+
+
+@view_strides.misconception(
+    "You give up on everything that is not contiguous. Splitting an axis always works, and some axes merge all the "
+    "same."
+)
+def contiguous_only(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    _counted(shape, new_shape)
+    given = [stride if n > 1 else 0 for n, stride in zip(shape, strides, strict=True)]
+    return _fresh(new_shape) if given == _fresh(shape) else None
+
+
+@view_strides.misconception(
+    "You return the strides of a fresh tensor. That would need a copy where the axes do not follow each other in "
+    "memory."
+)
+def always_possible(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    _counted(shape, new_shape)
+    return _fresh(new_shape)
+
+
+@view_strides.misconception(
+    "You merge axes that do not follow each other: one step of the left axis must be n steps of the right one, n being "
+    "its size."
+)
+def merged_across_a_gap(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    _counted(shape, new_shape)
+    steps = [stride for n, stride in zip(shape, strides, strict=True) if n > 1]
+    return _scaled(_fresh(new_shape), steps[-1] if steps else 0)
+
+
+@view_strides.misconception(
+    "Where a view is possible you return the strides of a fresh tensor. In `x[:, ::2]` neighbours lie two apart, and a "
+    "view keeps that."
+)
+def unit_stride(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    return None if _by_torch(shape, strides, new_shape) is None else _fresh(new_shape)
+
+
+@view_strides.misconception(
+    "Nobody ever steps along an axis of size 1. Its stride must not stop its neighbours from being merged."
+)
+def stopped_by_an_axis_of_one(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    blocked = any(
+        n == 1 and stride != strides[axis + 1] * shape[axis + 1]
+        for axis, (n, stride) in enumerate(zip(shape[:-1], strides[:-1], strict=True))
+    )
+    return None if blocked and len(new_shape) < len(shape) else _by_torch(shape, strides, new_shape)
+
+
+@view_strides.misconception(
+    "Your view reads the elements in the order of memory. A view keeps the order of the old indices, whatever the "
+    "memory looks like."
+)
+def order_of_memory(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    axes = sorted(range(len(shape)), key=lambda axis: -strides[axis])
+    return _by_torch([shape[axis] for axis in axes], [strides[axis] for axis in axes], new_shape)
+
+
+@view_strides.misconception(
+    "You never merge. Two axes of which the left one steps exactly over the right one can be read as one."
+)
+def only_split(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    _counted(shape, new_shape)
+    left = [(n, stride) for n, stride in zip(shape, strides, strict=True) if n > 1]
+    result: list[int] = []
+    size, step = 1, 0
+    for n in reversed(new_shape):
+        if n > 1 and size == 1:
+            size, step = left.pop()
+        if size % n:
+            return None
+        result.insert(0, step if n > 1 else 0)
+        size, step = size // n, step * n
+    return result
+
+
+@view_strides.misconception(
+    "A view has as many elements as before. Another number is a mistake, a ValueError, and not a case for a copy."
+)
+def no_count_check(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    return _by_torch(shape, strides, new_shape) if math.prod(shape) == math.prod(new_shape) else None
+
+
+@view_strides.variant
+def every_place_listed(shape: list[int], strides: list[int], new_shape: list[int]) -> list[int] | None:
+    """Where every element lies, in order: the new strides are differences, and have to explain all of it."""
+    places = [
+        sum(i * s for i, s in zip(index, strides, strict=True)) for index in itertools.product(*map(range, shape))
+    ]
+    if len(places) != math.prod(new_shape):
+        raise ValueError("not as many elements")
+    result, step = [], len(places)
+    for n in new_shape:
+        step //= n
+        result.append(places[step] - places[0] if n > 1 else 0)
+    found = [
+        sum(i * s for i, s in zip(index, result, strict=True)) for index in itertools.product(*map(range, new_shape))
+    ]
+    return result if found == places else None
+
+
+@view_strides.variant
+def as_pytorch_does(shape: list[int], strides: list[int], new_shape: list[int]) -> list[int] | None:
+    """From the right, a block of old axes at a time."""
+    if math.prod(shape) != math.prod(new_shape):
+        raise ValueError
+    result = [0] * len(new_shape)
+    axis, base = len(new_shape) - 1, strides[-1] if strides else 0
+    old, new = 1, 1
+    for d in range(len(shape) - 1, -1, -1):
+        old *= shape[d]
+        if d > 0 and (shape[d - 1] == 1 or strides[d - 1] == old * base):
+            continue
+        while axis >= 0 and (new < old or new_shape[axis] == 1):
+            result[axis] = new * base if new_shape[axis] > 1 else 0
+            new *= new_shape[axis]
+            axis -= 1
+        if new != old:
+            return None
+        if d > 0:
+            base, old, new = strides[d - 1], 1, 1
+    return result
+
+
+@view_strides.variant
+def recursion(shape: list[int], strides: list[int], new_shape: list[int]) -> list[int] | None:
+    """Merge the last two axes if they follow each other; else cut the new last axis off the old one."""
+    if math.prod(shape) != math.prod(new_shape):
+        raise ValueError("counts differ")
+
+    def merge(axes: list[list[int]]) -> list[list[int]]:
+        if len(axes) < 2:
+            return axes
+        first, *rest = axes
+        (n, step), *more = merged = merge(rest)
+        return [[first[0] * n, step], *more] if first[1] == n * step else [first, *merged]
+
+    def cut(axes: list[list[int]], sizes: list[int]) -> list[int] | None:
+        if not sizes:
+            return []
+        *front, n = sizes
+        if n == 1:
+            before, mine = cut(axes, front), 0
+        else:
+            *others, (size, mine) = axes
+            if size % n:
+                return None
+            before = cut([*others, [size // n, mine * n]] if size > n else others, front)
+        return None if before is None else [*before, mine]
+
+    return cut(merge([[n, s] for n, s in zip(shape, strides, strict=True) if n > 1]), new_shape)
+
+
+for _change in ("", ", strict=False"):
+    view_strides.equivalent_mutant(
+        f"for n, stride in zip(shape, strides, strict=True): → for n, stride in zip(shape, strides{_change}):",
+        "shape and strides have an entry for each axis, both",
+    )
+for _change in ("1", "-1"):
+    view_strides.equivalent_mutant(
+        f"left, step = (1, 0) → left, step = (1, {_change})",
+        "until the first run is taken there are only axes of size 1, whose stride is 0 whatever the step",
+    )
+view_strides.equivalent_mutant(
+    "left, step = (left // n, step * n) → left, step = (left / n, step * n)",
+    "n divides what is left, and the quotient as a float is the same number",
+)

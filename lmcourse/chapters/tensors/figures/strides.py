@@ -1,0 +1,215 @@
+"""A view as notes on a row of memory: where each element lies, and who shares the row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise, product
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import ConnectionPatch, Rectangle
+from torch import Tensor
+
+from lmcourse.plots.style import GREY, PALETTE, describe, new_drawing_axes, new_figure
+
+ROW_COLOURS = ("#CFE3F3", "#FBE3B5", "#C6E9DC", "#F3D9E6")
+"""Light shades for the rows of a view: black text is read on each."""
+
+VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "x": lambda x: x,
+    "x.t()": lambda x: x.t(),
+    "x[1:]": lambda x: x[1:],
+    "x[:, ::2]": lambda x: x[:, ::2],
+    "x[1].expand(3, 4)": lambda x: x[1].expand(3, 4),
+    "x.view(2, 6)": lambda x: x.view(2, 6),
+    "x.t().view(2, 6)": lambda x: x.t().view(2, 6),
+    "x.t().reshape(2, 6)": lambda x: x.t().reshape(2, 6),
+    "x[:, ::2].view(1, 6)": lambda x: x[:, ::2].view(1, 6),
+}
+"""Views, and what is none, of x = torch.arange(12).view(3, 4)."""
+
+_SEVERAL = "#D5D8DC"
+_CELLS = 12
+
+
+def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
+    """A view of x = arange(12).view(3, 4) as a table, and below it the memory that it reads.
+
+    Args:
+        view: a key of `VIEWS`.
+        row, column: the element whose way is drawn; beyond the view, its last row or column.
+
+    Raises:
+        ValueError: there is no such view.
+    """
+    if view not in VIEWS:
+        raise ValueError(f"there is no view {view!r}; there are {', '.join(VIEWS)}")
+    x = torch.arange(_CELLS).view(3, 4)
+    figure = new_figure(8.0, 4.2)
+    try:
+        y = VIEWS[view](x)
+    except RuntimeError:
+        return _refused(figure, view, x)
+    row, column = min(row, y.shape[0] - 1), min(column, y.shape[1] - 1)
+    copied = y.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+    (row_stride, column_stride), start = map(int, y.stride()), int(y.storage_offset())
+    place = start + row * row_stride + column * column_stride
+    memory = torch.as_strided(y, (_CELLS,), (1,), 0).tolist()
+    notes = f"shape {tuple(y.shape)}, strides {tuple(y.stride())}, offset {start}"
+    axes = new_drawing_axes(figure, f"{view}: {notes}")
+    axes.set(xlim=(-0.2, 12.2), ylim=(-1.6, 5.4))
+    left = (_CELLS - y.shape[1]) / 2
+    bottom = 5.2 - 0.75 * y.shape[0]
+    _draw_table(axes, y, left, (row, column))
+    readers: dict[int, set[int]] = {cell: set() for cell in range(_CELLS)}
+    for i, j in product(range(y.shape[0]), range(y.shape[1])):
+        readers[start + i * row_stride + j * column_stride].add(i)
+    for cell, number in enumerate(memory):
+        rows = readers[cell]
+        colour = _SEVERAL if len(rows) > 1 else ROW_COLOURS[min(rows)] if rows else "white"
+        _draw_cell(axes, cell, 0, 1.0, number, colour, picked=cell == place)
+        axes.text(cell + 0.5, -0.25, str(cell), ha="center", va="top", fontsize=8, color=GREY)
+    way = f"{start} + {row}·{row_stride} + {column}·{column_stride} = {place}"
+    axes.text(0, -0.95, f"[{row}, {column}] lies at {way}", fontsize=10, va="center", color=PALETTE["vermilion"])
+    axes.text(12, -0.95, "a new memory: a copy" if copied else "the memory of x", fontsize=10, va="center", ha="right")
+    axes.add_artist(
+        ConnectionPatch(
+            (left + column + 0.5, bottom + 0.75 * (y.shape[0] - 1 - row)),
+            (place + 0.5, 1.0),
+            "data",
+            "data",
+            arrowstyle="-|>",
+            color=PALETTE["vermilion"],
+            linewidth=1.5,
+        )
+    )
+    caption = (
+        "Above the view, below the row of memory, numbered from 0. Colours are rows of the view; a white cell is not "
+        "read, a grey one by several rows. Change the view: the notes change; the memory does not, unless it says so."
+    )
+    where = "in a copy" if copied else "in the memory of x"
+    return describe(figure, caption=caption, alt=f"{view}: {notes}; element [{row}, {column}] is at {way}, {where}")
+
+
+def _draw_table(axes: Axes, y: Tensor, left: float, picked: tuple[int, int]) -> None:
+    for i, numbers in enumerate(y.tolist()):
+        for j, number in enumerate(numbers):
+            colour = ROW_COLOURS[i]
+            _draw_cell(axes, left + j, 5.2 - 0.75 * (i + 1), 0.75, number, colour, picked=(i, j) == picked)
+
+
+def _draw_cell(
+    axes: Axes, x: float, y: float, height: float, number: int, colour: str, *, picked: bool = False
+) -> None:
+    edge, width = (PALETTE["vermilion"], 2.5) if picked else (GREY, 0.8)
+    axes.add_patch(
+        Rectangle((x, y), 1, height, facecolor=colour, edgecolor=edge, linewidth=width, zorder=3 if picked else 2)
+    )
+    axes.text(x + 0.5, y + height / 2, str(number), ha="center", va="center", fontsize=11, zorder=4)
+
+
+def _refused(figure: Figure, view: str, x: Tensor) -> Figure:
+    """The order in which the elements would have to be read, where no strides lead along it."""
+    axes = new_drawing_axes(figure, f"{view}: no view")
+    axes.set(xlim=(-0.2, 12.2), ylim=(-1.6, 5.4))
+    order = x.t().flatten().tolist()
+    for cell in range(_CELLS):
+        _draw_cell(axes, cell, 0, 1.0, cell, "white")
+        axes.text(cell + 0.5, -0.25, str(cell), ha="center", va="top", fontsize=8, color=GREY)
+    for number, (here, there) in enumerate(pairwise(order)):
+        back = there < here
+        arrow = {"arrowstyle": "-|>", "linewidth": 1.5, "connectionstyle": f"arc3,rad={0.35 if back else -0.35}"}
+        arrow["color"] = PALETTE["vermilion"] if back else PALETTE["blue"]
+        axes.annotate("", (there + 0.5, 1.0), (here + 0.5, 1.0), arrowprops=arrow, zorder=3 + number)
+    axes.text(0, -0.95, "steps of 4 forward (blue) and of 7 back (red): no single stride does both", fontsize=10)
+    caption = (
+        "The row of memory, and the order in which the view would have to read it. RuntimeError: view size is not "
+        "compatible with input tensor's size and stride. `reshape` copies here, and says nothing."
+    )
+    alt = f"{view} is refused: it would have to read the memory in the order {', '.join(map(str, order))}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+OPERATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "x[0]": lambda x: x[0],
+    "x[1:]": lambda x: x[1:],
+    "x[:, ::2]": lambda x: x[:, ::2],
+    "x[[0, 1]]": lambda x: x[[0, 1]],
+    "x[x > 3]": lambda x: x[x > 3],
+    "x.t()": lambda x: x.t(),
+    "x.view(12)": lambda x: x.view(12),
+    "x.reshape(12)": lambda x: x.reshape(12),
+    "x.t().reshape(12)": lambda x: x.t().reshape(12),
+    "x.flatten()": lambda x: x.flatten(),
+    "x.contiguous()": lambda x: x.contiguous(),
+    "x.t().contiguous()": lambda x: x.t().contiguous(),
+    "x[0].expand(3, 4)": lambda x: x[0].expand(3, 4),
+    "x[0].repeat(3, 1)": lambda x: x[0].repeat(3, 1),
+    "x.diagonal()": lambda x: x.diagonal(),
+    "x.unfold(1, 2, 1)": lambda x: x.unfold(1, 2, 1),
+    "x.flip(0)": lambda x: x.flip(0),
+    "x.roll(1)": lambda x: x.roll(1),
+    "x.triu()": lambda x: x.triu(),
+    "x + 0": lambda x: x + 0,
+    "x.add_(0)": lambda x: x.add_(0),
+    "x.detach()": lambda x: x.detach(),
+    "x.float()": lambda x: x.float(),
+    "x.half()": lambda x: x.half(),
+}
+"""Operations on a 3 × 4 tensor of floats, of which some return a view and some a copy."""
+
+
+def shares_with_x(operation: str) -> bool:
+    """Whether the result lies in the memory of x: it is run, and the addresses are compared."""
+    x = torch.arange(12.0).view(3, 4)
+    return OPERATIONS[operation](x).untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+
+
+def sharing_table() -> Figure:
+    """For each operation whether its result shares memory with x, which is a 3 × 4 tensor of floats."""
+    found = {operation: shares_with_x(operation) for operation in OPERATIONS}
+    figure = new_figure(8.0, 3.4)
+    axes = new_drawing_axes(figure, f"{sum(found.values())} of {len(found)} share the memory of x")
+    axes.set(xlim=(0, 4), ylim=(6.1, -0.1))
+    for number, (operation, shared) in enumerate(found.items()):
+        column, line = divmod(number, 6)
+        colour = ROW_COLOURS[0] if shared else ROW_COLOURS[1]
+        axes.add_patch(Rectangle((column + 0.01, line + 0.06), 0.97, 0.88, facecolor=colour))
+        axes.text(column + 0.04, line + 0.52, operation, va="center", fontsize=9, family="monospace")
+        word = "shares" if shared else "copies"
+        axes.text(column + 0.96, line + 0.52, word, va="center", ha="right", fontsize=8, color=GREY)
+    caption = (
+        "Blue: a view, so writing into it changes x. Yellow: a copy. The same name can do both: reshape, flatten, "
+        "contiguous and float copy only if they have to."
+    )
+    groups = {
+        word: ", ".join(operation for operation, shared in found.items() if shared == flag)
+        for word, flag in (("share", True), ("copy", False))
+    }
+    return describe(figure, caption=caption, alt=f"share: {groups['share']}; copy: {groups['copy']}")
+
+
+def lines_touched(step: int = 8) -> Figure:
+    """Eight lines of memory with 16 floats each: which floats x[::step] reads, and which lines have to come.
+
+    ValueError for a step below 1.
+    """
+    if step < 1:
+        raise ValueError("a step is at least 1")
+    read = range(0, 128, step)
+    lines = {place // 16 for place in read}
+    figure = new_figure(8.0, 3.4)
+    axes = new_drawing_axes(figure, f"x[::{step}] reads {len(read)} of 128 floats and fetches {len(lines)} of 8 lines")
+    axes.set(xlim=(-0.1, 16.1), ylim=(8.1, -0.1))
+    for place in range(128):
+        line, cell = divmod(place, 16)
+        colour = PALETTE["blue"] if place in read else ROW_COLOURS[0] if line in lines else "white"
+        axes.add_patch(Rectangle((cell, line), 0.96, 0.9, facecolor=colour, edgecolor=GREY, linewidth=0.4))
+    caption = (
+        "Each row is a cache line of 64 bytes: 16 floats of four bytes. Dark: read. Light: fetched along with them. "
+        "Up to a step of 16 every line has to come."
+    )
+    return describe(
+        figure, caption=caption, alt=f"Step {step}: {len(read)} of 128 floats are read, {len(lines)} of 8 lines"
+    )

@@ -1,0 +1,53 @@
+"""Whether a gradebook can be opened with this nbgrader."""
+
+from __future__ import annotations
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.storage import storage_problem
+
+BACKUP = "Back it up first."
+
+
+def check_gradebook(url: str) -> None:
+    """Look at a gradebook before anything is written into it. One that is not there yet, or empty, will be made.
+
+    Raises:
+        CourseError: it cannot be opened, or is of another version of nbgrader.
+    """
+    from sqlalchemy import create_engine, inspect, text
+
+    try:
+        engine = create_engine(url)
+        try:
+            with engine.connect() as connection:
+                if "alembic_version" not in inspect(connection).get_table_names():
+                    return
+                version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        finally:
+            engine.dispose()
+    except Exception as error:  # whatever a database, its driver or its address leads to
+        raise cannot_be_opened(error) from error
+    current, older = _versions()
+    if version in older:
+        raise CourseError(f"The gradebook is of an older nbgrader: run `nbgrader db upgrade`. {BACKUP}")
+    if version != current:
+        raise CourseError(f"The gradebook is of a newer nbgrader (version {version!r}): install that one. {BACKUP}")
+
+
+def cannot_be_opened(error: Exception) -> CourseError:
+    """What to say of a gradebook, unless it is the disk that fails."""
+    why = str(error).partition("\n")[0]
+    return CourseError(
+        storage_problem(error, "the gradebook")
+        or f"The gradebook cannot be opened ({why}): put a good copy in its place, or name another with --db."
+    )
+
+
+def _versions() -> tuple[str, set[str]]:
+    """The version of this nbgrader's gradebooks, and those that it can bring up to date."""
+    from alembic.script import ScriptDirectory
+    from nbgrader.dbutil import ALEMBIC_DIR
+
+    scripts = ScriptDirectory(ALEMBIC_DIR)
+    current = str(scripts.get_current_head())
+    return current, {script.revision for script in scripts.walk_revisions()} - {current}

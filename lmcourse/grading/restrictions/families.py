@@ -1,0 +1,90 @@
+"""Which of torch's operators a ruled-out name stands for: softmax in public, in private, backward and fused variants.
+
+The operators are looked up in torch's own list, so that what a new version of torch adds is among them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+import torch
+
+_ATTENTION = r"attention|transformer_encoder"
+_SOFTMAX = rf"softmax|softmin|logsumexp|logcumsumexp|cross_entropy|{_ATTENTION}"
+_NORM = r"(layer|group|batch|instance|rms)_norm|transformer_encoder"
+_FUSED = r"_pointwise|addmm_activation|transformer_encoder"
+_GELU = rf"gelu|ndtr|{_FUSED}"
+_RELU = rf"relu|{_FUSED}"
+_SIGMOID = rf"silu|sigmoid|expit|mish|swish|glu(_|$)|lstm|(^|_)gru|{_FUSED}"
+
+FAMILIES: dict[str, str] = {
+    **dict.fromkeys((".softmax", ".log_softmax", ".logsumexp", ".softmin", ".Softmax", ".LogSoftmax"), _SOFTMAX),
+    ".Softmin": _SOFTMAX,
+    ".scaled_dot_product_attention": _ATTENTION,
+    ".multi_head_attention_forward": r"multi_head|transformer_encoder",
+    "torch.nn.MultiheadAttention": r"multi_head|transformer_encoder",
+    **dict.fromkeys((".gelu", ".ndtr", ".log_ndtr"), _GELU),
+    **dict.fromkeys((".relu", ".relu_"), _RELU),
+    **dict.fromkeys((".silu", ".sigmoid", ".sigmoid_", ".logsigmoid", ".expit"), _SIGMOID),
+    **dict.fromkeys((".layer_norm", ".rms_norm", ".LayerNorm", ".RMSNorm", ".normalize"), _NORM),
+    ".view": r"^view(_copy)?\.dtype",
+    **dict.fromkeys((".half", ".float16", ".bfloat16"), r"autocast|quantize|fbgemm|_to_half|_bfloat16"),
+    "torch.amp": r"(^|_)amp_",
+    "torch": r"^(?!empty|clone|copy_|detach|alias|item|_local_scalar_dense|is_|set_|lift|resize_)",
+}
+"""For a rule the pattern of the operators' names, with overload ("view.dtype"). A rule that is not here and starts with
+a dot stands for the operators that have its word in their name."""
+
+NO_OPERATOR = (".normalize", ".single", ".float32")
+"""Names of functions in Python, or of dtypes."""
+
+AUTOGRAD_RULE, COUNTING_RULE, EVERYTHING_RULE = "torch.autograd", "torch.utils.flop_counter", "torch"
+
+
+@cache
+def operators(rule: str) -> tuple[str, ...]:
+    """The full names of the operators that a rule covers, as torch's dispatcher knows them."""
+    pattern = family(rule)
+    return tuple(name for name in _all() if re.search(pattern, name.partition("::")[2])) if pattern else ()
+
+
+def family(rule: str) -> str:
+    """The pattern of a rule's operators, or nothing."""
+    if rule in FAMILIES:
+        return FAMILIES[rule]
+    return rf"(^|_){re.escape(rule[1:])}(_|\.|$)" if rule.startswith(".") and rule not in NO_OPERATOR else ""
+
+
+def warm_up() -> None:
+    """Find the operators of the known rules: a process that is forked has them then."""
+    for rule in FAMILIES:
+        operators(rule)
+    differentiable()
+
+
+@cache
+def _all() -> tuple[str, ...]:
+    return tuple(torch._C._dispatch_get_all_op_names())
+
+
+@cache
+def differentiable() -> tuple[str, ...]:
+    """The operators that would note how to differentiate what they compute."""
+    known = torch._C._dispatch_has_kernel_for_dispatch_key
+    return tuple(name for name in _all() if name.startswith("aten::") and known(name, "Autograd"))
+
+
+def without_values() -> Iterator[str]:
+    """The operators from which tensors without values, on the device "meta", come."""
+    return (name for name in _all() if name.startswith(("aten::empty", "aten::_to_copy", "aten::new_empty")))
+
+
+def by_namespace(names: Iterable[str]) -> dict[str, list[str]]:
+    """Names of operators without their namespace, by namespace."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        namespace, _, rest = name.partition("::")
+        found.setdefault(namespace, []).append(rest)
+    return found

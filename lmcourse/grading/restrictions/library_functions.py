@@ -1,0 +1,135 @@
+"""Have functions of libraries that are written in Python refuse to run, whoever holds them under whatever name.
+
+Their code is replaced, in place: it does not matter whether a learner has imported, stored, wrapped, registered or
+pickled the function before, or in which thread it is called.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import _lru_cache_wrapper
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from lmcourse.exercises.forbidden_names import matches
+from lmcourse.grading.restrictions.families import EVERYTHING_RULE, family
+
+LIBRARIES = ("torch", "numpy", "lmcourse", "einops", "graphlib", "transformers", "scipy")
+"""Packages in which a rule's functions are looked for."""
+
+ALWAYS_ALLOWED = (
+    *("lmcourse.exercises", "lmcourse.grading", "lmcourse.notebook", "lmcourse.text", "lmcourse.errors"),
+    *("lmcourse.units", "lmcourse.report", "torch.autograd.grad_mode", "torch.autograd.forward_ad"),
+    *("torch.autograd.function", "torch.autograd.profiler", "torch.autograd.profiler_util"),
+)
+"""Modules whose functions run around an answer, or are torch's own machinery."""
+
+WRAPPERS = (FunctionType, _lru_cache_wrapper)
+"""What holds a function that it wraps."""
+
+_TEMPLATE = compile('def refusing(*args, **kwargs): return "refusal".refuse()', "<refused>", "exec")
+_REFUSING: CodeType = next(part for part in _TEMPLATE.co_consts if isinstance(part, CodeType))
+
+
+class Refusal:
+    """Stands as a constant in the code of a refused function."""
+
+    def __init__(self, refuse: Callable[[], Any]) -> None:
+        self.refuse = refuse
+
+
+class LibraryFunctions:
+    """The functions of the loaded libraries, found by the rules that cover them."""
+
+    def __init__(self) -> None:
+        self._indexed: dict[str, int] = {}
+        self._by_name: dict[str, list[FunctionType]] = {}
+        self._by_module: dict[str, list[FunctionType]] = {}
+        self._covered: dict[str, list[FunctionType]] = {}
+
+    def covered(self, rule: str) -> list[FunctionType]:
+        """The functions that a rule covers; of torch's private modules, those of its family too."""
+        self.index_modules()
+        if rule not in self._covered:
+            self._covered[rule] = [*(self._named(rule) if rule.startswith(".") else self._below(rule))]
+        return self._covered[rule]
+
+    def index_modules(self) -> None:
+        """Look through the modules that were loaded since the last time."""
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] in LIBRARIES and self._indexed.get(name) != id(module):
+                self._indexed[name] = id(module)
+                if isinstance(module, ModuleType) and not matches(name, ALWAYS_ALLOWED):
+                    for function in _functions(module):
+                        self._by_name.setdefault(function.__name__, []).append(function)
+                        self._by_module.setdefault(function.__module__, []).append(function)
+                        self._covered.clear()
+
+    def _named(self, rule: str) -> Iterator[FunctionType]:
+        yield from self._by_name.get(rule[1:], ())
+        pattern = re.compile(family(rule) or "$^")
+        variants = (functions for name, functions in self._by_name.items() if pattern.search(name))
+        yield from (one for functions in variants for one in functions if one.__module__.startswith("torch._"))
+
+    def _below(self, rule: str) -> Iterator[FunctionType]:
+        for module, functions in self._by_module.items():
+            if rule != EVERYTHING_RULE and (matches(module, (rule,)) or rule.startswith(f"{module}.")):
+                yield from (one for one in functions if matches(f"{module}.{one.__qualname__}", (rule,)))
+
+
+class FunctionOverrides:
+    """Functions whose code refuses, until `clear`."""
+
+    def __init__(self, functions: LibraryFunctions) -> None:
+        self._known = functions
+        self._replaced: list[tuple[FunctionType, CodeType]] = []
+
+    def refuse(self, rule: str, refuse: Callable[[], Any]) -> None:
+        """Have the functions that a rule covers call `refuse`, which raises."""
+        refusal = Refusal(refuse)
+        for function in self._known.covered(rule):
+            code = function.__code__
+            if not any(type(constant) is Refusal for constant in code.co_consts):
+                self._replaced.append((function, code))
+                function.__code__ = _refusing_code(code, refusal)
+
+    def clear(self) -> None:
+        """Give all functions their code back."""
+        while self._replaced:
+            function, code = self._replaced.pop()
+            function.__code__ = code
+
+
+def _functions(module: ModuleType) -> Iterator[FunctionType]:
+    """The functions and methods that a module defines, also those behind decorators."""
+    for value in list(vars(module).values()):
+        own_class = issubclass(type(value), type) and _home(value) == module.__name__
+        for member in list(vars(value).values()) if own_class else [value]:
+            for part in _parts(member):
+                while part is not None:
+                    if type(part) is FunctionType and _home(part) == module.__name__:
+                        yield part
+                    part = vars(part).get("__wrapped__") if type(part) in WRAPPERS else None
+
+
+def _parts(member: Any) -> list[Any]:
+    if type(member) is property:
+        return [member.fget, member.fset]
+    return [member.__func__] if type(member) in (staticmethod, classmethod) else [member]
+
+
+def _home(item: Any) -> Any:
+    return item.__module__ if type(item) is FunctionType or issubclass(type(item), type) else None
+
+
+def _refusing_code(original: CodeType, refusal: Refusal) -> CodeType:
+    constants: Sequence[Any] = [refusal if part == "refusal" else part for part in _REFUSING.co_consts]
+    return _REFUSING.replace(
+        co_consts=tuple(constants),
+        co_freevars=original.co_freevars,
+        co_filename=original.co_filename,
+        co_name=original.co_name,
+        co_firstlineno=original.co_firstlineno,
+    )

@@ -1,0 +1,48 @@
+"""Storages are counted from their birth to their release; views and arguments are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmcourse.accounting.live import live_bytes
+
+SIZE = 4 * 1000
+
+LINES: dict[str, tuple[Callable[..., Tensor], int, int]] = {
+    "one result": (lambda x, y: x + y, 1, 1),
+    "a sum of products": (lambda x, y: x * x + y * y, 3, 3),
+    "in place": (lambda x, y: (x * x).add_(y), 1, 1),
+    "into an argument": (lambda x, y: x.add_(y), 0, 0),
+    "a view of an argument": (lambda x, y: x.view(10, 100).t(), 0, 0),
+    "a view of a temporary": (lambda x, y: (x + y).view(10, 100).t().exp(), 2, 2),
+    "a chain": (lambda x, y: x.exp().exp().exp().exp(), 2, 4),
+    "left first": (lambda x, y: x.exp() + y.exp().exp(), 3, 4),
+    "out=": (lambda x, y: torch.add(x, y, out=y), 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_peak_and_the_sum_of_a_line(name: str) -> None:
+    function, peak, allocated = LINES[name]
+    x, y = torch.rand(1000), torch.rand(1000)
+    counted = live_bytes(function, x, y)
+    assert (counted.peak, counted.allocated) == (peak * SIZE, allocated * SIZE)
+
+
+def test_what_was_counted_once_is_not_there_the_next_time() -> None:
+    x = torch.rand(1000)
+    assert live_bytes(torch.exp, x) == live_bytes(torch.exp, x)
+
+
+def test_a_tensor_that_is_used_beside_the_arguments_is_not_counted_unless_it_is_returned() -> None:
+    bias = torch.rand(1000)
+    assert live_bytes(lambda x: x + bias, torch.rand(1000)).allocated == SIZE
+
+
+def test_all_results_of_an_operation_count() -> None:
+    counted = live_bytes(lambda x: x.sort(), torch.rand(1000))
+    assert counted.peak == counted.allocated == SIZE + 2 * SIZE  # floats and int64 places
