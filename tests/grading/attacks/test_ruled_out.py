@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
 from lmcourse.course import find_chapter
+from lmcourse.exercises import case
 from lmcourse.exercises.outcome import run_case
 from lmcourse.exercises.registry import exercises_of, find_exercise
 from lmcourse.exercises.trial import verdict
+from tests.exercises.toy import doubling
 from tests.grading.attacks.ruled_out import RULE_ATTACKS, RuleAttack
 from tests.grading.examining import ForkLauncher, examined
 
@@ -36,3 +40,29 @@ def test_it_would_be_right_if_nothing_were_refused(attack: RuleAttack) -> None:
         for case in exercise.cases
     ]
     assert wrong.count(None) > len(wrong) / 2, wrong
+
+
+def test_tensors_come_and_go_while_every_way_to_turn_them_is_refused() -> None:
+    answer = """
+    def as_transposed(x, i, j):
+        sizes, strides = list(x.shape), list(x.stride())
+        sizes[i], sizes[j], strides[i], strides[j] = sizes[j], sizes[i], strides[j], strides[i]
+        return x.as_strided(sizes, strides)
+    """
+    exercise = find_exercise("as_transposed")
+    report = examined([FIRST, dedent(answer)], [exercise], launcher=ForkLauncher()).reports[exercise.name]
+    assert report.points == exercise.points, report
+
+
+def test_a_tensor_where_all_of_torch_is_ruled_out_does_not_end_the_process() -> None:
+    exercise = doubling(
+        cases=[case("two", 2)],
+        hidden_cases=lambda random: [case("another", random.randrange(9))],
+        reference=lambda x: [2 * x],
+        forbid=["torch"],
+    )
+    made_before = f"{FIRST}\nmade = torch.ones(2, 3)"
+    found = examined([made_before, "def double(x): return made"], [exercise], launcher=ForkLauncher())
+    assert not found.reports["double"].points
+    assert not found.evidence
+    assert "torch" in str(found.reports["double"])
