@@ -912,15 +912,8 @@ def streamed_attention(q: Tensor, k: Tensor, v: Tensor, block: int, update: Call
         state = update(*state, scores, v[keys])
     return state[2] / state[1]
 
-
-torch.manual_seed(0)
-q, k, v = torch.randn(3, 300, 64)
-expected = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
-update, whose = figures.block_update_or_ours(block_update)
-print(f"with {whose}:")
-for block in (1, 64, 300):
-    close = torch.allclose(streamed_attention(q, k, v, block, update), expected, atol=1e-5)
-    print(f"{block:3} keys at a time: equal to PyTorch's attention: {close}")
+# %%
+figures.compare_block_sizes(streamed_attention, block_update)
 
 # %% [markdown]
 # **FlashAttention** (Dao et al., 2022) does this inside one GPU kernel, with blocks small enough for the chip's own

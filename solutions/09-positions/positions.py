@@ -909,8 +909,8 @@ train_text, new_text = text[:-20_000], text[-20_000:]
 
 def windows(text: Int[Tensor, " n"], count: int, length: int) -> Int[Tensor, "count length+1"]:
     """So many pieces of the text, each with the character after it."""
-    start = torch.randint(len(text) - length, (count, 1))
-    return text[start + torch.arange(length + 1)]
+    first = torch.randint(len(text) - length, (count, 1))
+    return text[first + torch.arange(length + 1)]
 
 
 def losses(model: Transformer, rows: Int[Tensor, "n s+1"]) -> Float[Tensor, "n s"]:

@@ -47,7 +47,7 @@ from lmcourse.grading.examination.messages import (
 from lmcourse.grading.examination.missing_answers import not_defined
 from lmcourse.grading.examination.own_answers import OwnAnswers
 from lmcourse.grading.examination.remote_answer import RemoteAnswer
-from lmcourse.grading.restrictions import Restrictions, close_side_doors
+from lmcourse.grading.restrictions import Restrictions, RuledOutError, close_side_doors
 
 
 class TooMuchPrintedError(Exception):
@@ -136,7 +136,7 @@ def _evaluate_case(request: dict[str, Any], answers: OwnAnswers) -> dict[str, Pl
     try:
         sent = outcome_to_plain(outcome)
         encode(sent)
-    except ProtocolError as error:
+    except (ProtocolError, RuledOutError) as error:
         failure = Failure(("NotPlainError",), f"returned what cannot be graded: {error}")
         return outcome_to_plain(Outcome(failure=failure))
     return sent

@@ -23,6 +23,7 @@ from lmcourse.grading.examination.encoding import (
     NON_FINITE_FLOATS,
     MessageLimits,
     ProtocolError,
+    with_axes,
 )
 
 
@@ -148,7 +149,7 @@ def _decode_tensor(head: object, data: memoryview) -> tuple[Tensor, memoryview]:
         raise ProtocolError(f"a gradient for a tensor of {name}")
     in_memory = raw.view(dtype).reshape([shape[axis] for axis in order])
     back = sorted(range(len(order)), key=order.__getitem__)
-    return in_memory.permute(back).requires_grad_(grad), data[size:]
+    return with_axes(in_memory, back).requires_grad_(grad), data[size:]
 
 
 def _checked_head(head: object) -> tuple[str, list[int], list[int], bool]:

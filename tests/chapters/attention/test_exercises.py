@@ -176,6 +176,16 @@ def test_block_after_block_gives_torchs_attention(update: Callable[..., Any], wh
     torch.testing.assert_close(state[2] / state[1], expected)
 
 
+def test_the_block_sizes_are_compared_with_torchs_attention(capsys: pytest.CaptureFixture[str]) -> None:
+    def layer(q: Tensor, k: Tensor, v: Tensor, block: int, _: object) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True) + (block == 64)
+
+    figures.compare_block_sizes(layer, stub)
+    told = capsys.readouterr().out.splitlines()
+    assert "course's" in told[0]
+    assert [line.split()[-1] for line in told[1:]] == ["True", "False", "True"]
+
+
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
 def test_there_are_at_least_four_wrong_answers(exercise: Exercise) -> None:
     assert len(exercise.misconceptions) >= 4

@@ -8,6 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from textwrap import dedent
 
+from lmcourse.exercises.outcome import run_case
+from lmcourse.exercises.registry import find_exercise
+from lmcourse.exercises.trial import verdict
+
+FIRST = "import math\nimport torch"
+"""The first cell of a notebook with an attack."""
+
 HELD = (
     "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\npool.submit(len, '').result()\n"
 )
@@ -466,3 +473,16 @@ GUESSES = [
 
 RULE_ATTACKS = [*KERNELS, *TORCH_IN_PYTHON, *THREADS, *WATCH, *AUTOGRAD, *PACKAGE, *COUNTING, *GUESSES]
 """All of them."""
+
+
+def verdicts_if_nothing_is_refused(attack: RuleAttack) -> list[str | None]:
+    """What is wrong in each case with an attack that nothing stops. It may patch the course in this very process."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    exec(f"{FIRST}\n{attack.code}", names)
+    exercise = find_exercise(attack.exercise)
+    answer = names[attack.exercise]
+    assert callable(answer)
+    return [
+        verdict(exercise, run_case(exercise.reference, case, name=exercise.name), run_case(answer, case))
+        for case in exercise.cases
+    ]

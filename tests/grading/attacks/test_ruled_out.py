@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.context import BaseContext
+from textwrap import dedent
+
 import pytest
 
 from lmcourse.course import find_chapter
-from lmcourse.exercises.outcome import run_case
+from lmcourse.exercises import case
 from lmcourse.exercises.registry import exercises_of, find_exercise
-from lmcourse.exercises.trial import verdict
-from tests.grading.attacks.ruled_out import RULE_ATTACKS, RuleAttack
+from tests.exercises.toy import doubling
+from tests.grading.attacks import ruled_out
+from tests.grading.attacks.ruled_out import FIRST, RULE_ATTACKS, RuleAttack
 from tests.grading.examining import ForkLauncher, examined
-
-FIRST = "import math\nimport torch"
 
 
 @pytest.mark.parametrize("attack", RULE_ATTACKS, ids=lambda attack: attack.name)
@@ -24,15 +28,42 @@ def test_what_is_ruled_out_earns_nothing(attack: RuleAttack) -> None:
     assert report.answered or not attack.right
 
 
+@pytest.fixture(scope="module")
+def throw_away() -> BaseContext:
+    """Starts processes in which an attack may patch what it likes: nothing of it is left for the tests after it."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch._dynamo", ruled_out.__name__])  # slow imports, once for all processes
+    return context
+
+
 @pytest.mark.parametrize("attack", [one for one in RULE_ATTACKS if one.right], ids=lambda attack: attack.name)
-def test_it_would_be_right_if_nothing_were_refused(attack: RuleAttack) -> None:
-    names: dict[str, object] = {"__name__": "__main__"}
-    exec(f"{FIRST}\n{attack.code}", names)
-    exercise = find_exercise(attack.exercise)
-    answer = names[attack.exercise]
-    assert callable(answer)
-    wrong = [
-        verdict(exercise, run_case(exercise.reference, case, name=exercise.name), run_case(answer, case))
-        for case in exercise.cases
-    ]
+def test_it_would_be_right_if_nothing_were_refused(attack: RuleAttack, throw_away: BaseContext) -> None:
+    with ProcessPoolExecutor(1, throw_away) as process:
+        wrong = process.submit(ruled_out.verdicts_if_nothing_is_refused, attack).result()
     assert wrong.count(None) > len(wrong) / 2, wrong
+
+
+def test_tensors_come_and_go_while_every_way_to_turn_them_is_refused() -> None:
+    answer = """
+    def as_transposed(x, i, j):
+        sizes, strides = list(x.shape), list(x.stride())
+        sizes[i], sizes[j], strides[i], strides[j] = sizes[j], sizes[i], strides[j], strides[i]
+        return x.as_strided(sizes, strides)
+    """
+    exercise = find_exercise("as_transposed")
+    report = examined([FIRST, dedent(answer)], [exercise], launcher=ForkLauncher()).reports[exercise.name]
+    assert report.points == exercise.points, report
+
+
+def test_a_tensor_where_all_of_torch_is_ruled_out_does_not_end_the_process() -> None:
+    exercise = doubling(
+        cases=[case("two", 2)],
+        hidden_cases=lambda random: [case("another", random.randrange(9))],
+        reference=lambda x: [2 * x],
+        forbid=["torch"],
+    )
+    made_before = f"{FIRST}\nmade = torch.ones(2, 3)"
+    found = examined([made_before, "def double(x): return made"], [exercise], launcher=ForkLauncher())
+    assert not found.reports["double"].points
+    assert not found.evidence
+    assert "torch" in str(found.reports["double"])

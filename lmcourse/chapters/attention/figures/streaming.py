@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 Update = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 """(largest score, denominator, sum of the values, scores of the block, its values) → the first three afterwards."""
+
+Layer = Callable[[Tensor, Tensor, Tensor, int, Update], Tensor]
+"""(queries, keys, values, keys in a block, update) → the result of causal attention."""
+
+
+def compare_block_sizes(layer: Layer, update: Update, sizes: Sequence[int] = (1, 64, 300)) -> None:
+    """Print whether a layer that takes 300 keys block by block gives what PyTorch's attention does."""
+    q, k, v = torch.randn(3, 300, 64, generator=torch.Generator().manual_seed(0))
+    expected = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+    chosen, whose = block_update_or_ours(update)
+    print(f"with {whose}:")
+    for size in sizes:
+        close = torch.allclose(layer(q, k, v, size, chosen), expected, atol=1e-5)
+        print(f"{size:3} keys at a time: equal to PyTorch's attention: {close}")
 
 
 def block_update_or_ours(update: Update) -> tuple[Update, str]:

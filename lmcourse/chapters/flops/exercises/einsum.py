@@ -33,7 +33,7 @@ def _einsum(pattern: str, first: list[int], second: list[int]) -> int:
 
 
 def _einsum_cases(random: Random) -> list[Case]:
-    a, b, c, d, e = (random.randint(2, 40) for _ in range(5))
+    a, b, c, d, e = random.sample(range(2, 41), 5)  # of two equal sizes a wrong one would do as well
     product = "m k, k n -> m n"
     return [
         case("bad input", product, [2, 1], [3, 4]),

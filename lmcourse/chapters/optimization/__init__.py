@@ -1,0 +1,1 @@
+"""Notebook 04: how far to step, from gradient descent to AdamW and schedules."""

@@ -1,0 +1,44 @@
+"""The exercises and predictions of notebook 04, in the notebook's order."""
+
+from lmcourse.chapters.optimization.exercises.adagrad import AdaGrad
+from lmcourse.chapters.optimization.exercises.adam import Adam
+from lmcourse.chapters.optimization.exercises.adamw import AdamW
+from lmcourse.chapters.optimization.exercises.ball import best_momentum
+from lmcourse.chapters.optimization.exercises.certificate import descent_certificate
+from lmcourse.chapters.optimization.exercises.classifier import softmax_gradient
+from lmcourse.chapters.optimization.exercises.descent import descend
+from lmcourse.chapters.optimization.exercises.momentum import Momentum
+from lmcourse.chapters.optimization.exercises.noise import gradient_noise
+from lmcourse.chapters.optimization.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.optimization.exercises.schedule import rate_factor
+from lmcourse.chapters.optimization.exercises.smoothness import smoothness
+
+EXERCISES = (
+    descend,
+    smoothness,
+    descent_certificate,
+    gradient_noise,
+    Momentum,
+    best_momentum,
+    AdaGrad,
+    Adam,
+    AdamW,
+    rate_factor,
+    softmax_gradient,
+)
+
+__all__ = [
+    "EXERCISES",
+    "PREDICTIONS",
+    "AdaGrad",
+    "Adam",
+    "AdamW",
+    "Momentum",
+    "best_momentum",
+    "descend",
+    "descent_certificate",
+    "gradient_noise",
+    "rate_factor",
+    "smoothness",
+    "softmax_gradient",
+]

@@ -1,0 +1,138 @@
+"""The exercise on the best rate and momentum of the heavy ball in a bowl."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+Setting = tuple[float, float, float]
+
+
+def _best(mu: float, L: float) -> Setting:
+    """Both ends of the spectrum as slow as each other: 1 − √(γμ) = √(γL) − 1 = √β."""
+    root = 2 / (math.sqrt(mu) + math.sqrt(L))
+    factor = max(0.0, 1 - root * math.sqrt(mu))
+    return root**2, factor**2, factor
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        case("a round bowl", 3.0, 3.0),
+        case("a very flat direction", 1e-6, 1.0),
+        case("another unit", 0.02, 2.0),
+        case("another unit", 1e3, 1e5),
+        case("whole numbers", 4, 9),
+    ]
+    for _ in range(4):
+        mu = random.uniform(0.01, 5.0)
+        cases.append(case("other bowls", mu, mu * random.uniform(1.5, 5000)))
+    return cases
+
+
+best_momentum = Exercise(
+    "best_momentum",
+    points=3,
+    minutes=10,
+    difficulty=3,
+    reference=_best,
+    cases=[
+        case("a valley of 1 to 100", 1.0, 100.0),
+        case("the same, ten times as steep", 10.0, 1000.0),
+        case("a mild one", 1.0, 4.0),
+        case("a round bowl", 1.0, 1.0),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Take both conditions as equations: √β = 1 − √(γμ) for the flattest direction and √β = √(γL) − 1 for the "
+        "steepest.",
+        "Two equations, two unknowns: set them equal, and √γ comes out of it. Then put it back for √β.",
+        "√γ = 2/(√L + √μ). With γ known, √β = 1 − √(γμ) is the third number, and its square the second.",
+    ],
+)
+
+
+@best_momentum.misconception("Your second and third number are the same, √β. The momentum β itself is its square.")
+def beta_is_the_factor(mu: float, L: float) -> Setting:
+    rate, _, factor = _best(mu, L)
+    return rate, factor, factor
+
+
+@best_momentum.misconception("Your third number is β. What the error loses in a step is its root.")
+def factor_is_beta(mu: float, L: float) -> Setting:
+    rate, beta, _ = _best(mu, L)
+    return rate, beta, beta
+
+
+@best_momentum.misconception("You use κ where √κ belongs: (κ − 1)/(κ + 1) is what descent without memory reaches.")
+def kappa_not_rooted(mu: float, L: float) -> Setting:
+    factor = (L - mu) / (L + mu)
+    return _best(mu, L)[0], factor**2, factor
+
+
+@best_momentum.misconception("2/(L + μ) is the best rate without momentum. With it a larger one pays.")
+def rate_of_descent(mu: float, L: float) -> Setting:
+    return 2 / (L + mu), *_best(mu, L)[1:]
+
+
+@best_momentum.misconception("1/L is a safe rate, and not the best one.")
+def one_over_steepest(mu: float, L: float) -> Setting:
+    return 1 / L, *_best(mu, L)[1:]
+
+
+@best_momentum.misconception("That is √γ, or a multiple of it. The sum of the roots has to be squared.")
+def roots_not_squared(mu: float, L: float) -> Setting:
+    return 4 / (math.sqrt(L) + math.sqrt(mu)), *_best(mu, L)[1:]
+
+
+@best_momentum.misconception("You square the roots one by one: 4/(L + μ). The *sum* of the roots is squared.")
+def squared_one_by_one(mu: float, L: float) -> Setting:
+    return 4 / (L + mu), *_best(mu, L)[1:]
+
+
+@best_momentum.misconception("You took the flat direction for the steep one: your factor is negative.")
+def swapped(mu: float, L: float) -> Setting:
+    rate, beta, factor = _best(mu, L)
+    return rate, beta, -factor
+
+
+@best_momentum.misconception("β = 0.9 is a habit. The best one depends on how steep the bowl is against how flat.")
+def always_nine_tenths(mu: float, L: float) -> Setting:
+    return _best(mu, L)[0], 0.9, math.sqrt(0.9)
+
+
+@best_momentum.variant
+def by_the_condition_number(mu: float, L: float) -> tuple[float, float, float]:
+    root = math.sqrt(L / mu)
+    factor = (root - 1) / (root + 1)
+    return 4 / (L**0.5 + mu**0.5) ** 2, factor**2, factor
+
+
+@best_momentum.variant
+def by_bisection(mu: float, L: float) -> tuple[float, float, float]:
+    low, high = 0.0, 2 / math.sqrt(mu)
+    for _ in range(200):
+        middle = (low + high) / 2
+        if 1 - middle * math.sqrt(mu) > middle * math.sqrt(L) - 1:
+            low = middle
+        else:
+            high = middle
+    factor = 1 - low * math.sqrt(mu)
+    return low**2, factor**2, factor
+
+
+@best_momentum.variant
+def with_numpy(mu: float, L: float) -> tuple[float, float, float]:
+    steep, flat = np.sqrt(np.float64(L)), np.sqrt(np.float64(mu))
+    q = (steep - flat) / (steep + flat)
+    return (float((2 / (steep + flat)) ** 2), float(q * q), float(q))
+
+
+@best_momentum.variant
+def from_the_factor(mu: float, L: float) -> tuple[float, float, float]:
+    factor = 1 - 2 / (1 + math.sqrt(L / mu))
+    return (1 + factor) ** 2 / L, factor * factor, factor

@@ -1,0 +1,225 @@
+"""The exercise that holds the theorem on gradient descent against data."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+
+Pair = tuple[float, float]
+
+
+def _certificate(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    """In the basis of the right singular vectors, where each coordinate of the gradient shrinks by 1 − γλ a step."""
+    _, singular, directions = torch.linalg.svd(X.double(), full_matrices=False)
+    curvature = singular**2 / len(X)
+    if rate > (1 + 1e-9) / curvature[0]:
+        raise ValueError(f"a rate of {rate} is above 1/L = {1 / curvature[0]:.4g}")
+    first = directions @ X.double().T @ y.double() / len(X)
+    powers = (1 - rate * curvature) ** (2 * torch.arange(steps + 1)[:, None])
+    average = (powers * first**2).sum(dim=1).mean()
+    curved = curvature > 1e-12 * curvature[0]
+    above_the_bottom = (first[curved] ** 2 / curvature[curved]).sum() / 2
+    return average.item(), (2 * above_the_bottom / (rate * (steps + 1))).item()
+
+
+def _tensor(*numbers: float | list[float]) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+X, Y = _tensor([1.0, 0.0], [0.0, 2.0], [1.0, 1.0]), _tensor(1.0, 2.0, 0.0)
+TWINS, TWINS_Y = _tensor([1.0, 1.0], [2.0, 2.0], [0.0, 0.0]), _tensor(1.0, 1.0, 1.0)
+
+
+def _largest_rate(X: Tensor) -> float:
+    return float(len(X) / torch.linalg.svdvals(X)[0] ** 2)
+
+
+def _hidden(random: Random) -> list[Case]:
+    tall, told = normal64(Random(7), 8, 3), normal64(Random(8), 8)
+    wide, wide_y = normal64(Random(9), 2, 4), normal64(Random(10), 2)
+    cases = [
+        case("a rate of exactly 1/L", _tensor([2.0, 0.0], [0.0, 1.0]), _tensor(1.0, 3.0), 0.5, 4),
+        case("a rate of exactly 1/L", tall, told, _largest_rate(tall), 30),
+        case("a rate above 1/L", tall, told, 1.001 * _largest_rate(tall), 3),
+        case("a rate above 1/L", _tensor([2.0, 0.0], [0.0, 1.0]), _tensor(1.0, 3.0), 0.75, 0),
+        case("columns that repeat", TWINS, _tensor(1.0, -1.0, 2.0), 0.3, 6),
+        case("fewer rows than columns", wide, wide_y, 0.5 * _largest_rate(wide), 5),
+        case("targets of zero", tall, torch.zeros(8, dtype=torch.float64), 0.1, 3),
+        case("many steps", tall, told, 0.1, 500),
+        case("no step", tall, told, 0.1, 0),
+    ]
+    for n, d in ((4, 1), (6, 2), (9, 4)):
+        data = normal64(random, n, d)
+        rate = random.uniform(0.2, 0.9) * _largest_rate(data)
+        cases.append(case("other data", data, normal64(random, n), rate, random.randint(1, 20)))
+    return cases
+
+
+descent_certificate = Exercise(
+    "descent_certificate",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    reference=_certificate,
+    cases=[
+        case("K = 0, no step", X, Y, 0.2, 0),
+        case("K = 1", X, Y, 0.2, 1),
+        case("K = 9", X, Y, 0.2, 9),
+        case("two equal columns", TWINS, TWINS_Y, 0.25, 3),
+        case("a rate above 1/L", X, Y, 0.6, 3),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "The gradient at w is Xᵀ(Xw − y)/n, the loss ‖Xw − y‖²/2n. The gradients count from k = 0, before the first "
+        "step, to k = K: K + 1 of them.",
+        "f* is the loss of the best w. torch.linalg.pinv(X) @ y is one, also where two columns are equal.",
+        "L is what `smoothness` gave. Compare rate · L with 1 + 1e-9, so that a rate of 1/L is not refused for its "
+        "rounding.",
+    ],
+    forbid=["torch.optim", "torch.autograd", ".backward"],
+    tolerance=Tolerance(1e-7, 1e-12),
+    uses=["smoothness"],
+)
+
+
+for _slack in (">= 1 + 1e-09", "> 1 + 2e-09", "> 1 + 5e-10"):
+    descent_certificate.equivalent_mutant(
+        f"if rate * smoothness(X) > 1 + 1e-09: → if rate * smoothness(X) {_slack}:",
+        "How much is left to rounding is nobody's business: 1/L passes, and the next rate asked is 0.1 % above.",
+    )
+descent_certificate.equivalent_mutant(
+    "gradient = X.T @ (X @ w - y) / len(X) → gradient = X.T @ (X @ w + y) / len(X)",
+    "With −y for y the path from 0 is mirrored, and squared lengths are the same.",
+)
+descent_certificate.equivalent_mutant(
+    "drop = (y.square().sum() - (X @ best - y).square().sum()) / (2 * len(X)) → "
+    "drop = (y.square().sum() - (y - X @ best).square().sum()) / (2 * len(X))",
+    "A square does not see the sign.",
+)
+
+
+def _measured(X: Tensor, y: Tensor, rate: float, steps: int, n: float | None = None) -> list[Tensor]:
+    """The gradients of all K + 1 points."""
+    w, gradients = torch.zeros_like(X[0]), []
+    for _ in range(steps + 1):
+        gradients.append(X.T @ (X @ w - y) / (n or len(X)))
+        w = w - rate * gradients[-1]
+    return gradients
+
+
+def _average(gradients: list[Tensor], count: int | None = None) -> float:
+    return float(sum(g.square().sum() for g in gradients)) / (count or len(gradients))
+
+
+@descent_certificate.misconception("You divide by K. There are K + 1 gradients, from k = 0 to K.")
+def k_not_k_plus_1(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    _, bound = _certificate(X, y, rate, steps)
+    steps_or_one = max(steps, 1)
+    return _average(_measured(X, y, rate, steps), steps_or_one), bound * (steps + 1) / steps_or_one
+
+
+@descent_certificate.misconception("You stop one gradient early. The last one, k = K, belongs to the average.")
+def last_gradient_missing(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    _, bound = _certificate(X, y, rate, steps)
+    return _average(_measured(X, y, rate, max(steps - 1, 0))), bound
+
+
+@descent_certificate.misconception("You average lengths. The theorem speaks of *squared* lengths.")
+def not_squared(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    _, bound = _certificate(X, y, rate, steps)
+    return float(np.mean([g.norm().item() for g in _measured(X, y, rate, steps)])), bound
+
+
+@descent_certificate.misconception("You take the last gradient. The theorem bounds the average, and so the smallest.")
+def the_last_only(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    _, bound = _certificate(X, y, rate, steps)
+    return _average(_measured(X, y, rate, steps)[-1:]), bound
+
+
+@descent_certificate.misconception("You set f* to 0. Noisy data leave a loss that no w removes.")
+def bottom_at_zero(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    average, _ = _certificate(X, y, rate, steps)
+    return average, float(y.square().mean()) / (rate * (steps + 1))
+
+
+@descent_certificate.misconception("A factor of 2 is missing in the bound: a step is sure of γ/2 · ‖∇f‖² only.")
+def half_the_bound(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    average, bound = _certificate(X, y, rate, steps)
+    return average, bound / 2
+
+
+@descent_certificate.misconception("You put L where 1/γ belongs: that is the bound for γ = 1/L. The rate is given.")
+def bound_of_the_largest_rate(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    average, bound = _certificate(X, y, rate, steps)
+    return average, bound * rate / _largest_rate(X)
+
+
+@descent_certificate.misconception("Your loss and its gradient have lost their 1/n.")
+def n_lost(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    _, bound = _certificate(X, y, rate, steps)
+    return _average(_measured(X, y, rate, steps, 1.0)), bound * len(X)
+
+
+@descent_certificate.misconception("A rate above 1/L gets numbers. The theorem says nothing there: raise ValueError.")
+def never_refuses(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    safe = min(rate, _largest_rate(X))
+    _, bound = _certificate(X, y, safe, steps)
+    return _average(_measured(X, y, rate, steps)), bound * safe / rate
+
+
+@descent_certificate.variant
+def in_a_loop(X: Tensor, y: Tensor, rate: float, steps: int) -> tuple[float, float]:
+    n = len(X)
+    if rate * torch.linalg.eigvalsh(X.T @ X / n)[-1] > 1 + 1e-9:
+        raise ValueError("the rate is above 1/L")
+
+    def loss(w: Tensor) -> Tensor:
+        return (X @ w - y).square().mean() / 2
+
+    w = torch.zeros(X.shape[1], dtype=X.dtype)
+    best = torch.linalg.lstsq(X, y[:, None], driver="gelsd").solution[:, 0]
+    at_first = loss(w)
+    total = 0.0
+    for _ in range(steps + 1):
+        gradient = X.T @ (X @ w - y) / n
+        total += gradient.dot(gradient).item()
+        w = w - rate * gradient
+    return total / (steps + 1), 2 * (at_first - loss(best)).item() / (rate * (steps + 1))
+
+
+@descent_certificate.variant
+def with_numpy(X: Tensor, y: Tensor, rate: float, steps: int) -> tuple[float, float]:
+    data, target = X.numpy(), y.numpy()
+    hessian, slope = data.T @ data / len(data), data.T @ target / len(data)
+    if rate * np.linalg.eigvalsh(hessian).max() > 1 + 1e-8:
+        raise ValueError
+    w, lengths = np.zeros(len(slope)), []
+    for _ in range(steps + 1):
+        lengths.append(np.sum((hessian @ w - slope) ** 2))
+        w = w - rate * (hessian @ w - slope)
+    w = np.linalg.pinv(data) @ target
+    return np.mean(lengths), (slope @ w) / (rate * (steps + 1))
+
+
+@descent_certificate.variant
+def by_powers_of_a_matrix(X: Tensor, y: Tensor, rate: float, steps: int) -> tuple[Tensor, Tensor]:
+    n, d = X.shape
+    if rate > 1.00000001 * n / torch.linalg.matrix_norm(X, 2) ** 2:
+        raise ValueError("too large a rate")
+    move = torch.eye(d, dtype=X.dtype) - rate * X.T @ X / n
+    gradient = -X.T @ y / n
+    squares = []
+    for _ in range(steps + 1):
+        squares.append(gradient @ gradient)
+        gradient = move @ gradient
+    left = y - X @ (torch.linalg.pinv(X) @ y)
+    drop = (y @ y - left @ left) / (2 * n)
+    return torch.stack(squares).mean(), 2 * drop / rate / (steps + 1)

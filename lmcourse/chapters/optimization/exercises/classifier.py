@@ -1,0 +1,175 @@
+"""The exercise on the gradient of a linear classifier with softmax."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
+from lmcourse.exercises.inputs import integers, normal
+
+
+def _by_autograd(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    weights = W.detach().double().requires_grad_()
+    loss = torch.nn.functional.cross_entropy(X.double() @ weights.T, y)
+    (gradient,) = torch.autograd.grad(loss, weights)
+    return gradient.to(W.dtype)
+
+
+def _labels(*labels: int) -> Tensor:
+    return torch.tensor(labels)
+
+
+def _hidden(random: Random) -> list[Case]:
+    X, W = normal(Random(7), 5, 3), normal(Random(8), 4, 3)
+    cases = [
+        case(
+            "scores of a thousand",
+            1000 * torch.eye(2),
+            torch.tensor([[1.0, -1.0], [1.0, 0.0], [-1.0, 1.0]]),
+            _labels(1, 0, 0),
+        ),
+        case("all scores far above zero", torch.tensor([[300.0], [299.0], [200.0]]), torch.tensor([[1.0]]), _labels(1)),
+        case("all scores far below zero", torch.full((2, 1), -500.0), torch.tensor([[1.0], [0.5]]), _labels(0, 1)),
+        case("one example", W, X[:1], _labels(2)),
+        case("a class that never occurs", W, X, _labels(0, 1, 1, 0, 3)),
+        case("as many classes as examples", W, X[:4], _labels(3, 2, 1, 0)),
+        case("as many features as examples", W, X[:3], _labels(3, 3, 1)),
+        case("double precision", W.double(), X.double(), _labels(0, 1, 2, 3, 0)),
+        case("the same example twice", W, X[[0, 0]], _labels(1, 1)),
+        case("one class alone", W[:1], X, _labels(0, 0, 0, 0, 0)),
+    ]
+    for n, c, d in ((3, 2, 4), (6, 5, 2), (4, 3, 3)):
+        y = torch.tensor([random.randrange(c) for _ in range(n)])
+        cases.append(case("other shapes", normal(random, c, d), normal(random, n, d), y))
+    cases.append(case("whole numbers", integers(random, 3, 2), integers(random, 4, 2), _labels(0, 1, 2, 1)))
+    return cases
+
+
+softmax_gradient = Exercise(
+    "softmax_gradient",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_by_autograd,
+    cases=[
+        case("scores of 0, two classes", torch.zeros(2, 2), torch.tensor([[1.0, 2.0]]), _labels(0)),
+        case("three classes, two examples", torch.zeros(3, 2), torch.tensor([[3.0, 0.0], [0.0, 6.0]]), _labels(0, 2)),
+        case(
+            "scores that differ",
+            torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+            torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 1.0], [1.0, 1.0, -1.0]]),
+            _labels(1, 1, 0),
+        ),
+        case("large scores", torch.tensor([[200.0], [-100.0]]), torch.tensor([[1.0], [-1.0]]), _labels(1, 1)),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "The scores are X @ W.T, a row for each example. The softmax runs along the row: dim=1.",
+        "How does −log p of the right class change with a score? Take p for every class, and 1 off that of the right "
+        "one: p[torch.arange(n), y] -= 1.",
+        "A score is a row of W times x, so each row of W collects its error times x: (p − one-hot).T @ X, divided by "
+        "the number of examples.",
+    ],
+    forbid=[*NO_AUTOGRAD, ".grad"],
+)
+
+
+def _gradient(W: Tensor, X: Tensor, y: Tensor, *, target: float = 1.0) -> Tensor:
+    p = (X @ W.T).softmax(dim=1)
+    p[torch.arange(len(y)), y] -= target
+    return p.T @ X / len(X)
+
+
+@softmax_gradient.misconception("You add up the examples. The loss is their mean.")
+def no_mean(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    return len(X) * _gradient(W, X, y)
+
+
+@softmax_gradient.misconception("Your sign is turned round: a step against it would lower the right class.")
+def upwards(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    return -_gradient(W, X, y)
+
+
+@softmax_gradient.misconception("Rows and columns are swapped: a gradient has the shape of what it belongs to, W.")
+def transposed(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    return _gradient(W, X, y).T
+
+
+@softmax_gradient.misconception("Only the right class is pushed. The others are pushed down, each by its probability.")
+def right_class_only(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    p = (X @ W.T).softmax(dim=1)
+    right = torch.nn.functional.one_hot(y, len(W)).to(p)
+    return (right * (p - 1)).T @ X / len(X)
+
+
+@softmax_gradient.misconception("The targets are missing: it is p − 1 for the right class.")
+def no_target(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    return _gradient(W, X, y, target=0.0)
+
+
+@softmax_gradient.misconception("Your softmax runs over the examples. It is the classes of one example that compete.")
+def over_examples(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    p = (X @ W.T).softmax(dim=0)
+    p[torch.arange(len(y)), y] -= 1
+    return p.T @ X / len(X)
+
+
+@softmax_gradient.misconception("e to a large score is infinite. Subtract the largest score of each row first.")
+def overflows(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    p = (X @ W.T).exp()
+    p = p / p.sum(dim=1, keepdim=True)
+    p[torch.arange(len(y)), y] -= 1
+    return p.T @ X / len(X)
+
+
+@softmax_gradient.misconception("You divide by the number of classes as well. The mean is taken over examples alone.")
+def mean_over_classes(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    return _gradient(W, X, y) / len(W)
+
+
+@softmax_gradient.misconception("That is the gradient of a squared error: score − one-hot, without a softmax.")
+def squared_error(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    return (X @ W.T - torch.nn.functional.one_hot(y, len(W))).T @ X / len(X)
+
+
+@softmax_gradient.variant
+def example_by_example(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    total = torch.zeros_like(W)
+    for x, label in zip(X, y.tolist(), strict=True):
+        scores = W @ x
+        weights = torch.exp(scores - scores.max())
+        p = weights / weights.sum()
+        for k in range(len(W)):
+            total[k] += (p[k] - (1.0 if k == label else 0.0)) * x
+    return total / len(X)
+
+
+@softmax_gradient.variant
+def with_einsum(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    log_p = torch.log_softmax(torch.einsum("nd,cd->nc", X, W), dim=-1)
+    error = log_p.exp() - torch.nn.functional.one_hot(y, num_classes=W.size(0))
+    return torch.einsum("nc,nd->cd", error.to(W.dtype), X) / X.size(0)
+
+
+@softmax_gradient.variant
+def with_numpy(W: Tensor, X: Tensor, y: Tensor) -> np.ndarray:
+    x, labels = X.numpy(), y.numpy()
+    scores = x @ W.numpy().T
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    error: np.ndarray = p - np.eye(len(W), dtype=x.dtype)[labels]
+    gradient: np.ndarray = np.einsum("nc,nd->cd", error, x)
+    return (gradient / len(x)).astype(x.dtype)
+
+
+@softmax_gradient.variant
+def two_sums(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    pushed_down = torch.softmax(X @ W.mT, 1).mT @ X
+    pushed_up = torch.zeros_like(W).index_add_(0, y, X)
+    return (pushed_down - pushed_up).div(X.shape[0])

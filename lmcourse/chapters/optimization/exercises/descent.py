@@ -1,0 +1,175 @@
+"""The exercise on gradient descent in a bowl."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+
+
+def _path(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    """In the basis of the eigenvectors each coordinate goes its own way: z ← r z + γβ, with r = 1 − γλ."""
+    curvature, directions = torch.linalg.eigh(H.double())
+    z, pull = directions.T @ start.double(), rate * directions.T @ b.double()
+    factor = 1 - rate * curvature
+    rows = [factor**k * z + pull * sum((factor**j for j in range(k)), torch.zeros(())) for k in range(steps + 1)]
+    return torch.mm(torch.stack(rows), directions.T).to(start.dtype)
+
+
+def _tensor(*numbers: float | list[float]) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def _bowl(random: Random, d: int, flat: int = 0) -> Tensor:
+    """A random symmetric matrix with positive eigenvalues, of which some are 0."""
+    factor = normal64(random, d - flat, d)
+    return factor.T @ factor
+
+
+def _hidden(random: Random) -> list[Case]:
+    saddle = _tensor([1.0, 2.0], [2.0, 1.0])
+    trough = _tensor([1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 3.0])
+    leaning = _tensor([3.0, 1.0, 0.0], [1.0, 2.0, -1.0], [0.0, -1.0, 4.0])
+    fixed = [
+        case("a direction without curvature", trough, _tensor(1.0, -1.0, 3.0), _tensor(1.0, 2.0, 3.0), 0.2, 5),
+        case("a saddle", saddle, _tensor(0.5, 0.0), _tensor(0.25, 1.0), 0.1, 6),
+        case("three dimensions", leaning, _tensor(1.0, 2.0, -3.0), _tensor(4.0, -1.0, 2.0), 0.15, 7),
+        case("a rate of zero", leaning, _tensor(1.0, 2.0, -3.0), _tensor(4.0, -1.0, 2.0), 0.0, 3),
+        case("no step", leaning, _tensor(1.0, 2.0, -3.0), _tensor(4.0, -1.0, 2.0), 0.1, 0),
+        case("single precision", saddle.float(), torch.tensor([1.0, 3.0]), torch.tensor([0.5, -2.0]), 0.25, 2),
+        case("at the bottom", _tensor([2.0, 0.0], [0.0, 4.0]), _tensor(2.0, -4.0), _tensor(1.0, -1.0), 0.3, 4),
+    ]
+    for d in (1, 2, 4, 6):
+        H, b, start = _bowl(random, d), normal64(random, d), normal64(random, d)
+        fixed.append(case("other bowls", H, b, start, random.uniform(0.01, 0.1), random.randint(2, 12)))
+    return fixed
+
+
+descend = Exercise(
+    "descend",
+    points=2,
+    minutes=5,
+    difficulty=1,
+    reference=_path,
+    cases=[
+        case("one dimension", _tensor([2.0]), _tensor(2.0), _tensor(5.0), 0.25, 3),
+        case("a rate of 1/L", _tensor([1.0, 0.0], [0.0, 4.0]), _tensor(1.0, 4.0), _tensor(3.0, 3.0), 0.25, 2),
+        case("no step at all", _tensor([1.0, 0.0], [0.0, 4.0]), _tensor(0.0, 0.0), _tensor(3.0, 3.0), 0.25, 0),
+        case("a leaning valley", _tensor([2.0, 1.0], [1.0, 2.0]), _tensor(0.0, 3.0), _tensor(1.0, 0.0), 0.5, 3),
+        case("far above 2/L", _tensor([4.0]), _tensor(0.0), _tensor(1.0), 1.0, 4),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "The gradient of this bowl at x is H @ x − b. One step is x − rate · gradient.",
+        "Keep a list that begins with the start, and append a *new* tensor in every step: x = x - rate * (H @ x - b).",
+        "torch.stack(points) makes a tensor of shape (steps + 1, d) of the list.",
+    ],
+    forbid=["torch.optim", "torch.autograd", ".backward"],
+)
+
+descend.equivalent_mutant(
+    "path.append(path[-1] - rate * (H @ path[-1] - b)) → path.append(path[-1] - rate * (path[-1] @ H - b))",
+    "H is symmetric: rows or columns, the product is the same.",
+)
+
+
+def _walk(
+    H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int, *, of_b: float = 1.0, of_x: float = 1.0
+) -> Tensor:
+    points = [start]
+    for _ in range(steps):
+        points.append(points[-1] - rate * (of_x * H @ points[-1] - of_b * b))
+    return torch.stack(points)
+
+
+@descend.misconception("You add the gradient: that climbs. Descent goes against it.")
+def uphill(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    return _walk(H, b, start, -rate, steps)
+
+
+@descend.misconception("Your gradient is Hx alone. That of this bowl is Hx − b; b moves its bottom.")
+def b_forgotten(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    return _walk(H, b, start, rate, steps, of_b=0.0)
+
+
+@descend.misconception("Your gradient is Hx + b. The bowl is ½xᵀHx − bᵀx, so b comes with a minus.")
+def b_added(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    return _walk(H, b, start, rate, steps, of_b=-1.0)
+
+
+@descend.misconception("The start is missing. The path begins with it and has steps + 1 points.")
+def one_short(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    return _walk(H, b, start, rate, steps)[1:]
+
+
+@descend.misconception("All rows are the last point: you stored the same tensor again and again, and changed it.")
+def all_the_last(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    return _walk(H, b, start, rate, steps)[-1:].repeat(steps + 1, 1)
+
+
+@descend.misconception("You step along 2Hx − b. The ½ in front of the square cancels the 2.")
+def twice_the_gradient(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    return _walk(H, b, start, rate, steps, of_x=2.0)
+
+
+@descend.misconception("You divide the gradient by its length. How long it is says how far to step.")
+def unit_steps(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    points = [start]
+    for _ in range(steps):
+        gradient = H @ points[-1] - b
+        points.append(points[-1] - rate * gradient / gradient.norm().clamp(min=1e-12))
+    return torch.stack(points)
+
+
+@descend.misconception("Every step uses the gradient of the start. Take it anew where you stand.")
+def gradient_of_the_start(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    return torch.stack([start - k * rate * (H @ start - b) for k in range(steps + 1)])
+
+
+@descend.variant
+def coordinate_by_coordinate(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    path = start.new_empty(steps + 1, len(start))
+    path[0] = start
+    for k in range(steps):
+        for i in range(len(start)):
+            slope = -b[i]
+            for j in range(len(start)):
+                slope = slope + H[i, j] * path[k, j]
+            path[k + 1, i] = path[k, i] - rate * slope
+    return path
+
+
+@descend.variant
+def with_one_matrix(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    move = torch.eye(len(b), dtype=H.dtype) - rate * H
+    path = [start]
+    while len(path) <= steps:
+        path.append(torch.addmv(rate * b, move, path[-1]))
+    return torch.vstack(path)
+
+
+@descend.variant
+def with_numpy(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> np.ndarray:
+    matrix, vector, x = H.numpy(), b.numpy(), start.numpy().copy()
+    rows = [x.copy()]
+    for _ in range(steps):
+        x -= rate * (matrix.dot(x) - vector)
+        rows.append(x.copy())
+    return np.array(rows)
+
+
+@descend.variant
+def by_recursion(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
+    def point(k: int) -> Tensor:
+        if k == 0:
+            return start.clone()
+        x = point(k - 1)
+        return x - rate * (torch.einsum("ij,j->i", H, x) - b)
+
+    return torch.stack([point(k) for k in range(steps + 1)])

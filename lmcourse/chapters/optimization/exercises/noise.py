@@ -1,0 +1,178 @@
+"""The exercise on the noise of a minibatch gradient."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, product
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+
+
+def _noise(gradients: Tensor, batch: int, replacement: bool) -> float:
+    """Over all batches, one after the other."""
+    n, rows = len(gradients), gradients.double()
+    batches = product(range(n), repeat=batch) if replacement else combinations(range(n), batch)
+    means = torch.stack([rows[list(chosen)].mean(dim=0) for chosen in batches])
+    return (means - rows.mean(dim=0)).square().sum(dim=1).mean().item()
+
+
+def _tensor(*rows: list[float]) -> Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+FOUR = _tensor([2.0, 0.0], [0.0, 0.0], [0.0, 2.0], [0.0, -2.0])
+
+
+def _hidden(random: Random) -> list[Case]:
+    six = normal64(Random(7), 6, 3)
+    cases = [
+        case("a single example", _tensor([3.0, -4.0]), 1, False),
+        case("a single example", _tensor([3.0, -4.0]), 2, True),
+        case("two examples", _tensor([1.0], [4.0]), 1, False),
+        case("all of them", six, 6, False),
+        case("all but one", six, 5, False),
+        case("one of six", six, 1, True),
+        case("one of six", six, 1, False),
+        case("a batch larger than the data", _tensor([1.0, 2.0], [-3.0, 5.0]), 5, True),
+        case("a mean far from zero", 100.0 + six[:5], 2, True),
+        case("a mean far from zero", 100.0 + six[:5], 3, False),
+        case("one number each", six[:, :1], 3, True),
+    ]
+    for n, d in ((3, 4), (5, 1), (5, 2)):
+        gradients = normal64(random, n, d) + random.uniform(-2, 2)
+        cases += [case("other gradients", gradients, 2, replacement) for replacement in (True, False)]
+    return cases
+
+
+gradient_noise = Exercise(
+    "gradient_noise",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_noise,
+    cases=[
+        case("two that disagree, one drawn", _tensor([1.0], [-1.0]), 1, True),
+        case("three draws of four, with replacement", FOUR, 3, True),
+        case("two of four, each at most once", FOUR, 2, False),
+        case("all four, each once", FOUR, 4, False),
+        case("all agree", _tensor([3.0, 1.0], [3.0, 1.0], [3.0, 1.0]), 2, True),
+        case("one example in all", _tensor([5.0, 7.0]), 1, False),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Begin with batches of one: the mean over all examples of ‖g − full gradient‖².",
+        "With replacement, B draws are independent: the variance of their mean is that of one, divided by B.",
+        "Without replacement there is another factor. It is 1 for B = 1 and 0 for B = n, and a straight line in "
+        "between. Beware of n = 1.",
+    ],
+    tolerance=Tolerance(1e-9, 1e-11),
+)
+
+
+gradient_noise.equivalent_mutant(
+    "noise = (gradients - gradients.mean(dim=0)).square().sum(dim=1).mean().item() / batch → "
+    "noise = (gradients.mean(dim=0) - gradients).square().sum(dim=1).mean().item() / batch",
+    "A square does not see the sign.",
+)
+
+
+def _one(gradients: Tensor) -> float:
+    return float((gradients - gradients.mean(dim=0)).square().sum(dim=1).mean())
+
+
+def _correction(gradients: Tensor, batch: int, replacement: bool) -> float:
+    n = len(gradients)
+    return 1.0 if replacement or n == 1 else (n - batch) / (n - 1)
+
+
+@gradient_noise.misconception("That is the noise of one example. Averaging B of them divides it by B.")
+def one_example(gradients: Tensor, batch: int, replacement: bool) -> float:
+    return _one(gradients) * _correction(gradients, batch, replacement)
+
+
+@gradient_noise.misconception("You divide by B². The spread falls with √B, its square with B.")
+def b_squared(gradients: Tensor, batch: int, replacement: bool) -> float:
+    return _noise(gradients, batch, replacement) / batch
+
+
+@gradient_noise.misconception("You divide by √B. That is how the spread falls; the squared length falls with B.")
+def root_of_b(gradients: Tensor, batch: int, replacement: bool) -> float:
+    return _noise(gradients, batch, replacement) * math.sqrt(batch)
+
+
+@gradient_noise.misconception("You divide by n − 1. These n gradients are all there are: divide by n.")
+def bessel(gradients: Tensor, batch: int, replacement: bool) -> float:
+    n = len(gradients)
+    return _noise(gradients, batch, replacement) * (n / (n - 1) if n > 1 else 1.0)
+
+
+@gradient_noise.misconception("You draw with replacement in both cases. Without it a batch of all examples is exact.")
+def drawn_twice(gradients: Tensor, batch: int, replacement: bool) -> float:
+    return _noise(gradients, batch, True)
+
+
+@gradient_noise.misconception("Your correction is (n − B)/n. Try B = 1, where no example can come twice.")
+def n_for_n_minus_1(gradients: Tensor, batch: int, replacement: bool) -> float:
+    n = len(gradients)
+    return _one(gradients) / batch * (1.0 if replacement else (n - batch) / n)
+
+
+@gradient_noise.misconception("You average over the coordinates. A squared length adds them up.")
+def per_coordinate(gradients: Tensor, batch: int, replacement: bool) -> float:
+    return _noise(gradients, batch, replacement) / gradients.shape[1]
+
+
+@gradient_noise.misconception("You forgot to subtract the full gradient: noise is how far a batch is from it.")
+def not_centred(gradients: Tensor, batch: int, replacement: bool) -> float:
+    return float(gradients.square().sum(dim=1).mean()) / batch * _correction(gradients, batch, replacement)
+
+
+@gradient_noise.misconception("You turned it round: drawing each at most once is what `replacement=False` says.")
+def turned_round(gradients: Tensor, batch: int, replacement: bool) -> float:
+    return _one(gradients) / batch * _correction(gradients, batch, not replacement)
+
+
+@gradient_noise.variant
+def by_the_formula(gradients: Tensor, batch: int, replacement: bool) -> float:
+    n = gradients.size(0)
+    variance = gradients.var(dim=0, correction=0).sum().item()
+    if n == 1:
+        return 0.0
+    return variance / batch if replacement else variance / batch * (n - batch) / (n - 1)
+
+
+@gradient_noise.variant
+def by_enumeration(gradients: Tensor, batch: int, replacement: bool) -> float:
+    full = gradients.mean(dim=0)
+    rows = list(gradients)
+    total = count = 0
+    for chosen in product(rows, repeat=batch) if replacement else combinations(rows, batch):
+        total += ((sum(chosen) / batch - full) ** 2).sum().item()
+        count += 1
+    return total / count
+
+
+@gradient_noise.variant
+def with_numpy(gradients: Tensor, batch: int, replacement: bool) -> float:
+    rows = gradients.numpy()
+    n = len(rows)
+    trace = np.trace(np.atleast_2d(np.cov(rows.T, bias=True)))
+    return float(trace) / batch * (1 if replacement else (n - batch) / max(n - 1, 1))
+
+
+@gradient_noise.variant
+def pair_by_pair(gradients: Tensor, batch: int, replacement: bool) -> float:
+    n = len(gradients)
+    distances = torch.cdist(gradients, gradients, compute_mode="donot_use_mm_for_euclid_dist")
+    variance = distances.pow(2).sum().item() / (2 * n * n)
+    if not replacement and n > 1:
+        variance *= 1 - (batch - 1) / (n - 1)
+    return variance / batch

@@ -1,0 +1,76 @@
+"""The predictions of notebook 04."""
+
+from lmcourse.exercises.prediction import Prediction
+
+PREDICTIONS = (
+    Prediction(
+        "hair_above",
+        "A bowl with largest curvature L. You choose a rate a hair above 2/L: 2.01/L. What happens?",
+        options=("it arrives, only slower", "it swings to and fro for ever", "it explodes"),
+        answer="it explodes",
+        because="In the steepest direction every step multiplies the distance by 1 − 2.01 = −1.01. A hundred steps "
+        "make it 2.7 times as large, a thousand 21,000 times.",
+    ),
+    Prediction(
+        "below_every_parabola",
+        "A function lies below the parabola of curvature L at each of its points. Does its gradient change at most L "
+        "times as fast as x?",
+        options=("yes, the two say the same", "not necessarily"),
+        answer="not necessarily",
+        because="Take −x⁴: it bends downwards everywhere and lies below every such parabola, and its slope changes as "
+        "fast as you like. The bound from above says nothing about how fast a function may fall.",
+    ),
+    Prediction(
+        "sharper_or_flatter",
+        "A small network is trained on all of its data at once with the fixed rate 0.3, until its loss is small. How "
+        "large is the largest curvature of the loss where it ends?",
+        options=("far below 2/γ = 6.7", "about 6.7", "far above", "it depends on the seed"),
+        answer="about 6.7",
+        because="The curvature rises while the network learns, until the steps begin to swing; that turns them away "
+        "from the steepest places. The rate chooses the curvature.",
+    ),
+    Prediction(
+        "constant_rate",
+        "Stochastic gradient descent, one example at a time, constant rate, on data that a line fits *exactly*. Does "
+        "it reach the bottom?",
+        options=("no, it stays at a floor that is as high as the rate is large", "yes"),
+        answer="yes",
+        because="At the best line the gradient of every single example is 0, so there is no noise left. The floor is "
+        "made of σ² there, and that is 0.",
+    ),
+    Prediction(
+        "rate_with_momentum",
+        "With β = 0.9 the ball's steps become ten times as long. What is the largest rate that it bears, compared with "
+        "gradient descent's 2/L?",
+        options=("a tenth", "the same", "nearly twice as large"),
+        answer="nearly twice as large",
+        because="In the steepest direction gradients alternate in sign, and a sum of those is small: memory brakes "
+        "there. The edge is 2(1 + β)/L. (Nesterov's is lower, as you will see.)",
+    ),
+    Prediction(
+        "who_notices",
+        "All coordinates of a problem are turned, as if you looked at the same valley from another side. Whose path "
+        "changes?",
+        options=("gradient descent's", "the heavy ball's", "AdaGrad's", "that of all three", "nobody's"),
+        answer="AdaGrad's",
+        because="It measures along the axes, so it must know where they are. The others are made of vectors alone, "
+        "and vectors turn with the valley.",
+    ),
+    Prediction(
+        "first_step",
+        "Adam with β₁ = 0.9 and β₂ = 0.999, both means starting at 0 and used as they are. How long is the first step, "
+        "in units of the rate?",
+        options=("0.1", "1", "3.2", "32"),
+        answer="3.2",
+        because="m is 0.1 g after the first step, and √s is √0.001 · |g| = 0.032 |g|. Their quotient is 3.2.",
+    ),
+    Prediction(
+        "decay_and_validation",
+        "Three runs of a language model, with more and more weight decay, are compared in pairs of training and "
+        "validation loss. In all three the two are equal, because no text is seen twice. What can decay have done?",
+        options=("prevented overfitting", "nothing", "changed how low the *training* loss gets"),
+        answer="changed how low the *training* loss gets",
+        because="Where both losses are the same there is nothing to regularise. Decay keeps the weights small, and so "
+        "changes how far a step of a given rate turns them.",
+    ),
+)

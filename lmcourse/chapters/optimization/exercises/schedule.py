@@ -1,0 +1,167 @@
+"""The exercise on warm-up and cosine."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.training.schedules import Cosine
+
+
+def _factor(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    return Cosine(steps, warmup, floor)(step)
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        case("no warm-up", 0, 50, 0),
+        case("no warm-up", 25, 50, 0, floor=0.2),
+        case("a warm-up of one step", 0, 50, 1),
+        case("a warm-up as long as the run", 7, 8, 8),
+        case("a warm-up as long as the run", 8, 8, 8, floor=0.3),
+        case("a floor of one", 40, 60, 5, floor=1.0),
+        case("the last step", 99, 100, 10),
+        case("the step after the last", 100, 100, 10, floor=0.1),
+        case("long after the end", 10_000, 100, 10),
+        case("a run of one step", 0, 1, 0),
+        case("a run of one step", 0, 1, 1, floor=0.5),
+    ]
+    for _ in range(3):
+        steps = random.randint(50, 5000)
+        warmup, floor = random.randint(4, steps // 2), random.uniform(0.1, 0.5)
+        cases.append(case("other runs", random.randrange(warmup), steps, warmup, floor=floor))
+        middle = random.randint(warmup + (steps - warmup) // 10, warmup + (steps - warmup) // 3)
+        cases.append(case("other runs", middle, steps, warmup, floor=floor))
+    return cases
+
+
+rate_factor = Exercise(
+    "rate_factor",
+    points=2,
+    minutes=6,
+    difficulty=2,
+    reference=_factor,
+    cases=[
+        case("the first of all steps", 0, 100, 10),
+        case("the last of the warm-up", 9, 100, 10),
+        case("the first of the cosine", 10, 100, 10),
+        case("a quarter of the way down", 32, 100, 10),
+        case("half-way to a floor of 0.1", 55, 100, 10, floor=0.1),
+        case("near the end", 90, 100, 10),
+        case("after the end", 120, 100, 10, floor=0.1),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Three stretches: step < warmup, then up to `steps`, then the floor for ever.",
+        "In the warm-up: (step + 1) / warmup. In the cosine first ask which share of its way is done: 0 at step "
+        "`warmup`, 1 at step `steps`.",
+        "(1 + cos(π · done)) / 2 goes from 1 to 0. Stretch it so that it goes from 1 to floor.",
+    ],
+    forbid=["torch.optim.lr_scheduler"],
+)
+
+
+for _change in ("(warmup - step) / (steps - warmup)", "(step - warmup) / (warmup - steps)"):
+    rate_factor.equivalent_mutant(
+        f"done = (step - warmup) / (steps - warmup) → done = {_change}", "The cosine does not see the sign of an angle."
+    )
+
+
+def _wrong(
+    step: int, steps: int, warmup: int, floor: float, *, first: int = 1, start: int | None = None, waves: float = 0.5
+) -> float:
+    if step < warmup:
+        return (step + first) / warmup
+    start = warmup if start is None else start
+    done = min(1.0, (step - start) / (steps - start)) if steps > start else 1.0
+    return floor + (1 - floor) * (1 + math.cos(2 * math.pi * waves * done)) / 2
+
+
+@rate_factor.misconception("Your first update has a rate of 0 and is wasted: begin with 1/warmup.")
+def zero_start(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    return _wrong(step, steps, warmup, floor, first=0)
+
+
+@rate_factor.misconception("Your cosine begins at step 0: when the warm-up ends, it has already fallen.")
+def whole_run(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    return _wrong(step, steps, warmup, floor, start=0)
+
+
+@rate_factor.misconception("You multiply warm-up and cosine, so the rate never reaches its peak.")
+def product(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    rise = min(1.0, (step + 1) / warmup) if warmup else 1.0
+    return rise * _wrong(step, steps, 0, floor)
+
+
+@rate_factor.misconception("You add the floor on top: the peak is above 1.")
+def floor_added(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    return (0.0 if step < warmup else floor) + _wrong(step, steps, warmup, 0.0)
+
+
+@rate_factor.misconception("You cut the curve off at the floor. It ends there, with its whole shape above.")
+def clipped(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    found = _wrong(step, steps, warmup, 0.0)
+    return found if step < warmup else max(found, floor)
+
+
+@rate_factor.misconception("A full wave comes up again. Half of one goes down.")
+def full_wave(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    return _wrong(step, steps, warmup, floor, waves=1.0)
+
+
+@rate_factor.misconception("A quarter of a wave is steep at its end. Half a wave is flat at both ends.")
+def quarter_wave(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    if step < warmup or step >= steps:
+        return _factor(step, steps, warmup, floor)
+    return floor + (1 - floor) * math.cos(math.pi / 2 * (step - warmup) / (steps - warmup))
+
+
+@rate_factor.misconception("After the last step your rate rises again. From there on it is the floor.")
+def up_again(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    if step < warmup:
+        return (step + 1) / warmup
+    done = (step - warmup) / max(steps - warmup, 1)
+    return floor + (1 - floor) * (1 + math.cos(math.pi * done)) / 2
+
+
+@rate_factor.misconception("The floor is what the rate falls to. Yours goes to 0.")
+def no_floor(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    return _wrong(step, steps, warmup, 0.0)
+
+
+@rate_factor.misconception("That is a straight line. A cosine is flat at both ends.")
+def linear(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    if step < warmup or step >= steps:
+        return _factor(step, steps, warmup, floor)
+    return floor + (1 - floor) * (steps - step) / (steps - warmup)
+
+
+@rate_factor.variant
+def with_a_square(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    if warmup > step:
+        return (1 + step) / warmup
+    left = max(0, steps - step)
+    if left == 0:
+        return floor
+    return floor + (1 - floor) * math.sin(math.pi / 2 * left / (steps - warmup)) ** 2
+
+
+@rate_factor.variant
+def with_numpy(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    decay = np.linspace(0, np.pi, steps - warmup, endpoint=False)
+    curve = np.concatenate([np.arange(1, warmup + 1) / max(warmup, 1), floor + (1 - floor) * 0.5 * (1 + np.cos(decay))])
+    return curve[step] if step < len(curve) else floor
+
+
+@rate_factor.variant
+def end_first(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    if step >= steps:
+        return floor
+    if step + 1 <= warmup:
+        return (step + 1) / warmup
+    angle = (step - warmup) * math.pi / (steps - warmup)
+    return (1 + floor) / 2 + (1 - floor) / 2 * math.cos(angle)

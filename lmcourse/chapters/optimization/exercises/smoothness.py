@@ -1,0 +1,149 @@
+"""The exercise on the largest curvature of a linear regression."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+
+
+def _largest_curvature(X: Tensor) -> float:
+    return float(torch.linalg.svdvals(X.double())[0].square() / len(X))
+
+
+def _tensor(*rows: list[float]) -> Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def _hidden(random: Random) -> list[Case]:
+    tall = normal64(Random(7), 12, 3)
+    return [
+        case("fewer rows than columns", _tensor([1.0, 2.0, 0.0, -1.0], [0.0, 1.0, 3.0, 1.0])),
+        case("one column", _tensor([3.0], [-4.0])),
+        case("one number", _tensor([-3.0])),
+        case("two directions nearly as steep", _tensor([1.0, 0.0], [0.0, 0.98], [0.3, -0.3])),
+        case("columns that cancel", _tensor([1.0, -1.0], [2.0, -2.0])),
+        case("nothing but zeros", torch.zeros(3, 2, dtype=torch.float64)),
+        case("every row twice", torch.cat([tall, tall])),
+        case("many rows", 0.1 * normal64(Random(8), 200, 2) + 1.0),
+        case("huge numbers", 1e6 * tall),
+        case("tiny numbers", 1e-6 * tall),
+        case("single precision", tall.float()),
+        *(case("other data", normal64(random, random.randint(2, 9), d)) for d in (2, 3, 5)),
+    ]
+
+
+smoothness = Exercise(
+    "smoothness",
+    points=2,
+    minutes=5,
+    difficulty=2,
+    reference=_largest_curvature,
+    cases=[
+        case("two equal features", _tensor([1.0, 1.0], [1.0, 1.0])),
+        case("a valley", _tensor([3.0, 0.0], [0.0, 1.0])),
+        case("a leaning one", _tensor([2.0, 1.0], [0.0, 1.0], [1.0, 2.0])),
+        case("one row", _tensor([1.0, 2.0, 2.0])),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "The matrix of second derivatives is H = XᵀX / n.",
+        "How fast the gradient changes depends on the direction; the largest eigenvalue of H is the most it can be.",
+        "torch.linalg.eigvalsh(H) sorts the eigenvalues of a symmetric matrix from small to large. `.item()` makes a "
+        "float.",
+    ],
+    forbid=["torch.autograd", ".backward", "torch.func"],
+    tolerance=Tolerance(2e-5),  # an eigenvalue found in float32
+)
+
+
+smoothness.equivalent_mutant(
+    "return torch.linalg.eigvalsh(X.T @ X / len(X)).max().item() → "
+    "return torch.linalg.eigvalsh(X @ X.T / len(X)).max().item()",
+    "XᵀX and XXᵀ have the same eigenvalues, but for zeros, and none is negative.",
+)
+
+
+def _eigenvalues(X: Tensor) -> Tensor:
+    values: Tensor = torch.linalg.eigvalsh(X.double().T @ X.double())
+    return values.clamp(min=0)
+
+
+@smoothness.misconception(
+    "The 1/n is gone: your L grows with the number of examples, and the rate would have to shrink with it."
+)
+def n_lost(X: Tensor) -> float:
+    return float(_eigenvalues(X)[-1])
+
+
+@smoothness.misconception("That is the singular value over n. A curvature has its square.")
+def singular_value(X: Tensor) -> float:
+    return float(_eigenvalues(X)[-1].sqrt() / len(X))
+
+
+@smoothness.misconception("You add up the curvatures of all directions. The steepest alone decides.")
+def trace(X: Tensor) -> float:
+    return float(_eigenvalues(X).sum() / len(X))
+
+
+@smoothness.misconception("You look along the axes. The steepest direction may lie between them.")
+def largest_entry(X: Tensor) -> float:
+    return float((X.double().T @ X.double()).diagonal().max() / len(X))
+
+
+@smoothness.misconception("That is the flattest direction. L belongs to the steepest.")
+def flattest(X: Tensor) -> float:
+    return float(_eigenvalues(X)[0] / len(X))
+
+
+@smoothness.misconception("Twice too much: the ½ of the loss cancels the 2 of the square.")
+def twice(X: Tensor) -> float:
+    return float(2 * _eigenvalues(X)[-1] / len(X))
+
+
+@smoothness.misconception("You divide by the number of columns. n counts the examples, which are rows.")
+def divided_by_columns(X: Tensor) -> float:
+    return float(_eigenvalues(X)[-1] / X.shape[1])
+
+
+@smoothness.misconception(
+    "You take the largest row sum of |H|. L is never above it, and mostly below: it is the largest eigenvalue."
+)
+def row_sums(X: Tensor) -> float:
+    return float((X.double().T @ X.double()).abs().sum(dim=1).max() / len(X))
+
+
+@smoothness.variant
+def by_the_spectral_norm(X: Tensor) -> Tensor:
+    spectral: Tensor = torch.linalg.matrix_norm(X, ord=2)
+    return spectral**2 / X.shape[0]
+
+
+@smoothness.variant
+def of_the_small_side(X: Tensor) -> float:
+    gram = X @ X.T if len(X) < X.shape[1] else X.T @ X
+    return float(torch.linalg.eigvalsh(gram / len(X))[-1])
+
+
+@smoothness.variant
+def by_power_iteration(X: Tensor) -> float:
+    v = torch.arange(1, X.shape[1] + 1, dtype=X.dtype).sqrt()
+    for _ in range(3000):
+        w = X.mT @ (X @ v)
+        length = w.norm()
+        if length == 0:
+            return 0.0
+        v = w / length
+    return float((X @ v).square().sum() / len(X))
+
+
+@smoothness.variant
+def with_numpy(X: Tensor) -> float:
+    return float(np.linalg.norm(X.numpy(), 2)) ** 2 / len(X)

@@ -1,0 +1,175 @@
+"""Paths down a valley: a map of contour lines with the steps of one method, and three methods side by side."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure, three_digits
+
+Array = NDArray[np.float64]
+
+METHODS = ("gradient descent", "heavy ball", "Nesterov", "AdaGrad", "Adam")
+STEPS = 60
+_START = (-2.0, 1.0)
+_REACH = 3.0
+"""How far the map goes from the bottom, in each direction."""
+
+
+def valley(kappa: float, rotation: float) -> Array:
+    """The symmetric matrix with eigenvalues 1 and kappa whose steep direction is turned by `rotation` degrees.
+
+    At 0° the steep direction is the vertical axis.
+    """
+    angle = math.radians(rotation)
+    turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+    return np.asarray(turn @ np.diag([1.0, kappa]) @ turn.T)
+
+
+def walk(method: str, rate: float, momentum: float, kappa: float, rotation: float, steps: int = STEPS) -> Array:
+    """The points of a path, the start included: (steps + 1, 2). It starts at the same place of the valley.
+
+    Raises:
+        ValueError: there is no such method.
+    """
+    if method not in METHODS:
+        raise ValueError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
+    H = valley(kappa, rotation)
+    angle = math.radians(rotation)
+    turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+    x = turn @ np.array(_START)
+    points, memory, squares = [x], np.zeros(2), np.zeros(2)
+    for k in range(1, steps + 1):
+        g = H @ x
+        if method in ("heavy ball", "Nesterov"):
+            memory = momentum * memory + g
+            move = rate * (g + momentum * memory if method == "Nesterov" else memory)
+        elif method == "AdaGrad":
+            squares = squares + g * g
+            move = rate * g / (np.sqrt(squares) + 1e-10)
+        elif method == "Adam":
+            memory, squares = momentum * memory + (1 - momentum) * g, 0.999 * squares + 0.001 * g * g
+            move = rate * memory / (1 - momentum**k) / (np.sqrt(squares / (1 - 0.999**k)) + 1e-8)
+        else:
+            move = rate * g
+        x = np.clip(x - move, -1e6, 1e6)
+        points.append(x)
+    return np.array(points)
+
+
+def value(points: Array, kappa: float, rotation: float) -> Array:
+    """½ xᵀHx at each point."""
+    return np.asarray(0.5 * np.einsum("ki,ij,kj->k", points, valley(kappa, rotation), points))
+
+
+def descent_path(
+    method: str = "gradient descent",
+    rate: float = 0.18,
+    momentum: float = 0.9,
+    kappa: float = 10.0,
+    rotation: float = 0.0,
+) -> Figure:
+    """60 steps of a method in a valley with curvatures 1 and kappa, on its map.
+
+    Args:
+        method: one of METHODS.
+        rate: γ.
+        momentum: β of the heavy ball and of Nesterov, β₁ of Adam; the others have none.
+        kappa: the curvature of the steep direction; the flat one has 1.
+        rotation: of the whole valley, in degrees.
+
+    Raises:
+        ValueError: there is no such method.
+    """
+    points = walk(method, rate, momentum, kappa, rotation)
+    heights = value(points, kappa, rotation)
+    end = _verdict(heights)
+    figure = new_figure(8.0, 4.6)
+    settings = f"rate {rate:.3g}" + (f", β {momentum:.2g}" if method in ("heavy ball", "Nesterov", "Adam") else "")
+    axes = new_axes(figure, f"{method[0].upper()}{method[1:]}, {settings}: {end}", "x₁", "x₂")
+    _draw_map(axes, kappa, rotation)
+    _draw_path(axes, points, PALETTE["vermilion"])
+    caption = (
+        f"Lines of equal height of ½xᵀHx with curvatures 1 and {three_digits(kappa)}; the bottom is the black dot, the "
+        f"path starts at the ring. Times the largest curvature, the rate is {rate * kappa:.3g}."
+    )
+    alt = f"Path of {method} on a contour map, {settings}, curvatures 1 and {three_digits(kappa)}: {end}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def zig_zag(rate: float = 0.012, momentum: float = 0.8, kappa: float = 100.0) -> Figure:
+    """Gradient descent, the heavy ball and Nesterov with the same rate, side by side."""
+    figure = new_figure(8.0, 4.4)
+    grid = figure.add_gridspec(3, 1)
+    told = []
+    for row, method in enumerate(METHODS[:3]):
+        points = walk(method, rate, momentum, kappa, 0.0)
+        end = _verdict(value(points, kappa, 0.0))
+        axes = new_axes(figure, f"{method[0].upper()}{method[1:]}: {end}", "x₁" if row == 2 else "", "x₂")
+        axes.set_subplotspec(grid[row])
+        _draw_map(axes, kappa, 0.0, 1.2)
+        _draw_path(axes, points, (PALETTE["vermilion"], PALETTE["blue"], PALETTE["green"])[row])
+        told.append(f"{method}: {end}")
+    caption = (
+        f"{STEPS} steps with the same rate {rate:.3g} and β = {momentum:.2g}, curvatures 1 and {three_digits(kappa)}. "
+        "Memory adds up what points along the valley, and cancels what goes across."
+    )
+    return describe(figure, caption=caption, alt=f"Three paths down the same valley. {'; '.join(told)}")
+
+
+def _verdict(heights: Array) -> str:
+    if not heights[-1] < 1e3 * heights[0]:
+        return "explodes"
+    for k, height in enumerate(heights):
+        if height < 1e-3 * heights[0] and (heights[k:] < 1e-3 * heights[0]).all():
+            return f"down to a thousandth after {k} steps"
+    left = heights[-1] / heights[0]
+    return f"after {STEPS} steps {100 * left:.2g} % of the height is left"
+
+
+def _draw_map(axes: Axes, kappa: float, rotation: float, tall: float = _REACH) -> None:
+    x, y = np.meshgrid(np.linspace(-_REACH, _REACH, 121), np.linspace(-tall, tall, 121))
+    height = value(np.stack([x.ravel(), y.ravel()], axis=1), kappa, rotation).reshape(x.shape)
+    levels = height.max() * np.linspace(0.02, 1, 14) ** 2
+    axes.contour(x, y, height, levels=levels, colors=PALETTE["sky"], linewidths=0.8)
+    axes.plot([0], [0], "o", color="black", markersize=6)
+    axes.set_xlim(-_REACH, _REACH)
+    axes.set_ylim(-tall, tall)
+
+
+def _draw_path(axes: Axes, points: Array, colour: str) -> None:
+    axes.plot(points[:, 0], points[:, 1], ".-", color=colour, linewidth=1.4, markersize=5, clip_on=True)
+    axes.plot(*points[0], "o", color=colour, markerfacecolor="white", markersize=9)
+
+
+def adam_steps(beta1: float = 0.9, beta2: float = 0.999, corrected: bool = False) -> Figure:
+    """How long Adam's first 50 steps are for a gradient that stays the same, in units of the rate.
+
+    Raises:
+        ValueError: a β is not from 0 to below 1.
+    """
+    if not (0 <= beta1 < 1 and 0 <= beta2 < 1):
+        raise ValueError(f"betas are at least 0 and below 1, not {beta1:g} and {beta2:g}")
+    k = torch.arange(1, 51, dtype=torch.float64)
+    steps = (1 - beta1**k) / (1 - beta2**k).sqrt()
+    figure = new_figure(8.0, 3.4)
+    largest = int(steps.argmax())
+    first, peak = steps[0].item(), steps[largest].item()
+    title = f"Without correction: first {first:.3g} γ, longest {peak:.3g} γ at step {largest + 1}"
+    axes = new_axes(figure, "With correction every step is 1 γ" if corrected else title, "step", "length (in γ)")
+    axes.plot(k, steps, color=PALETTE["vermilion"], linewidth=1 if corrected else 2.2, label="as the means are")
+    axes.plot(k, torch.ones(50), color=PALETTE["blue"], linewidth=2.2 if corrected else 1, label="corrected")
+    axes.set_ylim(0, max(1.2, 1.1 * peak))
+    axes.legend(frameon=False, fontsize=10)
+    caption = (
+        f"m after k equal gradients is 1 − β₁ᵏ of the gradient, √s is √(1 − β₂ᵏ) of it; the step is their quotient. "
+        f"Here β₁ = {beta1:g}, β₂ = {beta2:g}."
+    )
+    return describe(
+        figure, caption=caption, alt=f"Length of Adam's first 50 steps, betas {beta1:g} and {beta2:g}. {title}"
+    )

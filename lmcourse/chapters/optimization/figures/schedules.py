@@ -1,0 +1,73 @@
+"""What an optimizer costs and what a schedule does: bytes per parameter, and the rate at each step."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStableDecay
+
+SHAPES = ("cosine", "constant, then drop", "warm-up only")
+BYTES = {"SGD": 0, "momentum": 4, "AdaGrad": 4, "Adam, AdamW": 8}
+"""Of state per parameter in fp32, by optimizer."""
+
+
+def optimizer_bytes() -> Figure:
+    """Bytes per parameter in fp32: weight, gradient, and what the optimizer remembers."""
+    figure = new_figure(8.0, 2.7)
+    axes = new_axes(figure, "Adam keeps two numbers per weight", "bytes per parameter (fp32)")
+    names = list(BYTES)
+    left = [0.0] * len(names)
+    parts = {"weight": [4.0] * 4, "gradient": [4.0] * 4, "memory of the optimizer": [float(n) for n in BYTES.values()]}
+    for colour, (part, sizes) in zip(("sky", "orange", "blue"), parts.items(), strict=True):
+        axes.barh(names, sizes, left=left, color=PALETTE[colour], label=part)
+        left = [a + b for a, b in zip(left, sizes, strict=True)]
+    for row, total in enumerate(left):
+        axes.text(total + 0.2, row, f"{total:g}", va="center", fontsize=10)
+    axes.set_xlim(0, 19)
+    axes.invert_yaxis()
+    axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=3)
+    caption = "Without activations, which depend on the batch. Mixed precision adds master weights: notebook 14."
+    alt = f"Bytes per parameter: {', '.join(f'{name} {8 + size}' for name, size in BYTES.items())}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def rate_schedule(shape: str = "cosine", warmup: int = 100, floor: float = 0.1, drop: float = 0.2) -> Figure:
+    """The factor of the rate over 1,000 steps.
+
+    Args:
+        shape: one of SHAPES.
+        warmup: steps until the full rate.
+        floor: what it falls to.
+        drop: the share of the run in which a constant rate falls, at its end.
+
+    Raises:
+        ValueError: there is no such shape, or the phases do not fit into the run.
+    """
+    if shape not in SHAPES:
+        raise ValueError(f"there is no schedule {shape!r}; there are {', '.join(SHAPES)}")
+    steps = 1000
+    schedules: dict[str, Schedule] = {
+        "cosine": Cosine(steps, warmup, floor),
+        "constant, then drop": WarmupStableDecay(
+            steps, warmup, min(round(drop * steps), steps - warmup), min_lr_ratio=floor
+        ),
+        "warm-up only": Constant(warmup),
+    }
+    factors = [schedules[shape](step) for step in range(steps)]
+    mean = sum(factors) / steps
+    figure = new_figure(8.0, 3.2)
+    title = f"{shape[0].upper()}{shape[1:]}: at half of the run {factors[steps // 2]:.2f}, {mean:.2f} on average"
+    axes = new_axes(figure, title, "step", "share of the full rate")
+    for style, (name, schedule) in zip(("-", "--", ":"), schedules.items(), strict=True):
+        mine = name == shape
+        curve = [schedule(step) for step in range(steps)]
+        axes.plot(
+            curve, color=PALETTE["blue"] if mine else GREY, linewidth=2.4 if mine else 1.2, linestyle=style, label=name
+        )
+    axes.set_ylim(0, 1.05)
+    axes.legend(frameon=False, fontsize=9, loc="lower center")
+    caption = f"A warm-up of {warmup} steps, then the schedule; grey, thin: the others with the same settings."
+    return describe(
+        figure, caption=caption, alt=f"Learning rate against steps, warm-up {warmup}, floor {floor:g}. {title}"
+    )
