@@ -20,7 +20,7 @@ from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial
-from lmcourse.exercises.values import Plain, same
+from lmcourse.exercises.values import Plain
 from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line
 
@@ -28,7 +28,8 @@ Agrees = Callable[[Misconception, Trial], bool]
 """Whether a known wrong answer gives what the learner's answer gave."""
 
 GUESSED = "It earns no points yet: one fixed answer to all cases would be right as often."
-"""Of an answer with right results, none of which count."""
+GUESSED_HIDDEN = "It earns no points yet: one fixed answer to all hidden cases would be right at least as often."
+"""Of an answer with right results, none of which count: in the learner's check, and in a grade."""
 
 
 def judge(
@@ -52,7 +53,9 @@ def judge(
     results = [_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
     counted, total = count_right(trials, [result.passed for result in results])
-    guessed = GUESSED if not counted and len(failing) < total else ""
+    guessed = ""
+    if not counted and len(failing) < total:
+        guessed = GUESSED_HIDDEN if hidden else GUESSED
     named = _misconception(exercise, trials, failing, agrees or _agrees) if failing and not broken else None
     suggested = named.sentence if named else _diagnosis(exercise, trials, failing, graded=hidden)
     return Report(
@@ -72,23 +75,32 @@ def count_right(trials: Sequence[Trial], passed: Sequence[bool]) -> tuple[Fracti
     """How many cases count as right, and how many there are. Guessing counts for nothing.
 
     A case in which the answer has to refuse its input counts by the share of values that are right: an answer that
-    always refuses has none. Nor does any case count if no more values are right than one fixed value would make right.
+    always refuses has none. Nor does any case count if no more values are right than one fixed value would make right;
+    in a grade, that is asked of the hidden cases, as the results of the public ones can be stored.
     """
     total = len(trials)
-    asked = [trial for trial in trials if not trial.expected.failure]
-    right = sum(ok for trial, ok in zip(trials, passed, strict=True) if not trial.expected.failure)
+    asked = [(trial, ok) for trial, ok in zip(trials, passed, strict=True) if not trial.expected.failure]
+    right = sum(ok for _, ok in asked)
     refused = sum(passed) - right
-    if not asked or right == len(asked):
+    if right == len(asked):
         return Fraction(right + refused), total
-    if 1 < _commonest(asked) >= right:
+    unseen = [(trial, ok) for trial, ok in asked if trial.hidden] or asked
+    if _is_guess([trial for trial, _ in unseen], sum(ok for _, ok in unseen)):
         return Fraction(0), total
     return right + Fraction(refused * right, len(asked)), total
 
 
+def _is_guess(trials: Sequence[Trial], right: int) -> bool:
+    """Whether one fixed value would be right in as many of these cases. In the learner's check, one is no guess yet."""
+    fewest = 1 if trials[0].hidden else 2
+    return right < len(trials) and (right == 0 or _commonest(trials) >= max(right, fewest))
+
+
 def _commonest(trials: Sequence[Trial]) -> int:
     """In how many of these cases the same value is right, at most."""
+    tolerance = trials[0].exercise.tolerance
     values = [trial.expected.value for trial in trials]
-    return max(sum(same(value, other) for other in values) for value in values)
+    return max(sum(difference(other, value, tolerance) is None for other in values) for value in values)
 
 
 def earned(points: int, passed: Fraction | int, total: int) -> float:

@@ -16,7 +16,7 @@ from lmcourse.course import Chapter
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import REFERENCE_SECONDS, check_exercise, try_cases
 from lmcourse.exercises.exercise import Misconception
-from lmcourse.exercises.judge import GUESSED, agree, judge
+from lmcourse.exercises.judge import GUESSED, GUESSED_HIDDEN, agree, judge
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.exercises.values import same, to_plain
@@ -241,7 +241,8 @@ def _is_same(case: Case, other: Case) -> bool:
 
 def _named(report: Report, wrong: Misconception) -> bool:
     """Whether a report says its sentence, and at most why nothing is earned after it."""
-    return report.diagnosis.removesuffix(f" {GUESSED}") == wrong.sentence if report.diagnosis else False
+    said = report.diagnosis.removesuffix(GUESSED).removesuffix(GUESSED_HIDDEN).rstrip()
+    return bool(said) and said == wrong.sentence
 
 
 def _failing(report: Report) -> str:

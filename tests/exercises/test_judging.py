@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from lmcourse.errors import CourseError
 from lmcourse.exercises import EXACT, Exercise, Tolerance, case, check, check_exercise, hint, value_exercise
 from lmcourse.exercises.checking import SEED
 from lmcourse.exercises.compare import difference
-from lmcourse.exercises.judge import GUESSED, earned
+from lmcourse.exercises.judge import GUESSED, GUESSED_HIDDEN, earned
 from tests.exercises.toy import answering, doubling
 
 
@@ -167,7 +168,7 @@ def test_one_failing_case_gives_no_factor_away() -> None:
 def test_a_factor_of_the_hidden_cases_stays_hidden() -> None:
     report = check_exercise(doubling(), lambda x: 2 * x if len(x) < 3 else 6 * x, hidden=True)
     assert [case.passed for case in report.cases] == [True, True, False, False]
-    assert report.diagnosis == ""
+    assert report.diagnosis == GUESSED_HIDDEN
 
 
 def test_no_result_of_a_public_case_is_told_in_a_grade() -> None:
@@ -412,3 +413,14 @@ def test_guessing_earns_nothing_and_a_part_of_the_answer_its_part(name: str) -> 
     report = check_exercise(parities(), answer)
     assert report.points == points
     assert ("one fixed answer" in report.diagnosis) == (points == 0)
+
+
+def test_stored_results_of_the_public_cases_earn_nothing_in_a_grade() -> None:
+    """Nor do they lift a guess at the hidden cases above a guess."""
+    exercise = replace(parities(), hidden_cases=lambda random: [case("more", number) for number in (8, 10, 5, 7, -3)])
+    public = {number: number % 2 == 0 for number in (0, 2, 4, 6, 1, 3)}
+    for other in (False, True):
+        report = check_exercise(exercise, lambda x, other=other: public.get(x, other), hidden=True)
+        assert report.points == 0
+        assert report.diagnosis == GUESSED_HIDDEN
+    assert check_exercise(exercise, lambda x: parity(x) or x == 7, hidden=True).points == 3.5  # 9 + 3 · 9/10 of 13

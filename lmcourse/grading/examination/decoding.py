@@ -23,7 +23,7 @@ from lmcourse.grading.examination.encoding import (
     NON_FINITE_FLOATS,
     MessageLimits,
     ProtocolError,
-    with_axes,
+    tensor_from,
 )
 
 
@@ -142,14 +142,14 @@ def _decode_tensor(head: object, data: memoryview) -> tuple[Tensor, memoryview]:
     size = math.prod(shape) * dtype.itemsize
     if size > len(data) or math.prod(max(length, 1) for length in shape) > 2**40:
         raise ProtocolError("a tensor that is larger than its bytes")
-    raw = torch.frombuffer(bytearray(data[:size]), dtype=torch.uint8) if size else torch.empty(0, dtype=torch.uint8)
-    if dtype == torch.bool and bool((raw > 1).any()):
+    raw = bytes(data[:size])
+    if dtype == torch.bool and raw.translate(None, b"\0\1"):
         raise ProtocolError("a bool that is neither 0 nor 1")
     if grad and not (dtype.is_floating_point or dtype.is_complex):
         raise ProtocolError(f"a gradient for a tensor of {name}")
-    in_memory = raw.view(dtype).reshape([shape[axis] for axis in order])
-    back = sorted(range(len(order)), key=order.__getitem__)
-    return with_axes(in_memory, back).requires_grad_(grad), data[size:]
+    tensor = tensor_from(raw, dtype, shape, order)
+    tensor.requires_grad = grad
+    return tensor, data[size:]
 
 
 def _checked_head(head: object) -> tuple[str, list[int], list[int], bool]:

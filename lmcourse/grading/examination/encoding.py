@@ -10,6 +10,7 @@ the order in which they lie in memory.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import sys
@@ -20,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.values import NotPlainError, Plain, copy_input, raw_bytes
+from lmcourse.exercises.values import NotPlainError, Plain, copy_input
 
 LENGTH_BYTES = 4
 """Bytes of the length that stands in front of the JSON."""
@@ -146,8 +147,11 @@ class _Encoder:
 def _encode_tensor(tensor: Tensor) -> tuple[list[Any], bytes]:
     """A tensor's head (dtype, shape, order of the axes in memory, whether it requires a gradient) and its bytes.
 
-    The order makes a transposed input arrive transposed: `.view` then fails on it there as it does here. By strides,
-    because this is also done while an exercise's rules refuse operators such as `permute`.
+    The order makes a transposed input arrive transposed: `.view` then fails on it there as it does here. The memory is
+    read as it is, without any of torch's operators: an exercise's rules refuse some while its results are sent.
+
+    Args:
+        tensor: a copy from `copy_input`, which leaves no gaps in memory.
 
     Raises:
         ProtocolError: the tensor is on another device than the CPU, or of a dtype that is not in `DTYPES`.
@@ -156,12 +160,18 @@ def _encode_tensor(tensor: Tensor) -> tuple[list[Any], bytes]:
     if name not in DTYPES or tensor.device.type != "cpu" or tensor.ndim > MAX_TENSOR_AXES:
         raise ProtocolError(f"a tensor of dtype {name} with {tensor.ndim} axes on {tensor.device} cannot be sent")
     order = sorted(range(tensor.ndim), key=lambda axis: -tensor.stride()[axis])
-    in_memory = with_axes(tensor.detach(), order)
-    data = raw_bytes(in_memory).numpy().tobytes()
+    size = tensor.numel() * tensor.element_size()
+    data = ctypes.string_at(tensor.data_ptr(), size) if size else b""
     return [name, list(tensor.shape), order, tensor.requires_grad], data
 
 
-def with_axes(tensor: Tensor, order: Sequence[int]) -> Tensor:
-    """The tensor with its axes in this order, as `permute` gives it."""
-    sizes, strides = tensor.shape, tensor.stride()
-    return tensor.as_strided([sizes[axis] for axis in order], [strides[axis] for axis in order])
+def tensor_from(data: bytes, dtype: torch.dtype, shape: Sequence[int], order: Sequence[int]) -> Tensor:
+    """A tensor of these bytes, whose axes lie in memory in this order; without an operator that a rule may refuse."""
+    strides, step = [0] * len(shape), 1
+    for axis in reversed(order):
+        strides[axis], step = step, step * max(shape[axis], 1)
+    tensor = torch.empty_strided(shape, strides, dtype=dtype)
+    if tensor.numel() * tensor.element_size() != len(data):
+        raise ProtocolError("a tensor that does not have the size of its bytes")
+    ctypes.memmove(tensor.data_ptr(), data, len(data))
+    return tensor

@@ -35,7 +35,8 @@ running with it, which nbgrader does not: on a real machine some would do more.
 page. In the last column stand the points and the kinds of evidence that a teacher gets to see. Where there is no
 evidence, honest work could look the same.
 
-What is not prevented: a right answer that is somebody else's, copied at home.
+What is not prevented: a right answer that is somebody else's, copied at home; nor results of hidden cases that do not
+depend on the seed, computed at home with the package, where the right answer stands as well.
 """
 
 RULES_HEAD = """## At the rules
@@ -49,8 +50,8 @@ an answer is judged, that is refused where it is computed, whoever asks under wh
 - **Functions in Python**, of torch and of this package, have their code replaced: who held them before is no better
   off.
 - **The package**: of `lmcourse` only what the notebook imports is loaded in the sandbox; the rest is not on its disk.
-- **Guessing**: an answer earns nothing if one fixed answer would get as many cases right; a case that is to be refused
-  counts by the share of right values.
+- **Guessing**: an answer earns nothing if one fixed answer would get as many hidden cases right, so stored results of
+  the public ones earn nothing either; a case that is to be refused counts by the share of right values.
 
 Each of these earned nothing. Most would be right if nothing were refused, which a test shows as well.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from lmcourse.course import find_chapter
+from lmcourse.exercises.outcome import run_case
 from lmcourse.exercises.registry import exercises_of, find_exercise
+from lmcourse.exercises.values import Plain
 from lmcourse.grading.cells import new_code_cell
 from tests.grading.attacks.attack import COURSE, attack
 
@@ -76,7 +78,12 @@ ANSWERS = [
         "answers the hidden cases of other runs, computed at home",
         every="return STORED.get(repr(args)) if 'NAME' == 'stable_softmax' else None",
         edit=lambda nb: nb.cells.insert(1, new_code_cell(_stored())),
-        gain=1.0,  # for the cases that every seed has: whoever has the package may learn them by heart
+    ),
+    attack(
+        "public_by_heart",
+        "knows the results of all public cases, and says 1.0 to all others",
+        every="return SHOWN['NAME'].get(repr((args, kwargs)), 1.0)",
+        edit=lambda nb: nb.cells.insert(1, new_code_cell(_shown())),
     ),
     attack(
         "tells_what_it_was_asked",
@@ -101,6 +108,16 @@ def _stored() -> str:
     known = {repr(case.args): exercise.reference(*case.args).tolist() for case in cases}
     lines = [f"    {asked!r}: {answer!r}," for asked, answer in known.items()]
     return "\n".join(["STORED = {", *lines, "}", "STORED = {k: torch.tensor(v) for k, v in STORED.items()}"])
+
+
+def _shown() -> str:
+    """A table of the results of all public cases, as far as Python's own words can say them, by exercise."""
+    table: dict[str, dict[str, Plain]] = {}
+    for exercise in exercises_of(find_chapter("01-floating-point")):
+        known = table[exercise.name] = {}
+        for case in exercise.cases:
+            known[repr((case.args, case.kwargs))] = run_case(exercise.reference, case, name=exercise.name).value
+    return f"from math import inf, nan\nimport torch\nfrom torch import tensor\nSHOWN = {table!r}"
 
 
 def _public() -> str:

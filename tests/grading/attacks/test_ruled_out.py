@@ -8,14 +8,18 @@ from multiprocessing.context import BaseContext
 from textwrap import dedent
 
 import pytest
+import torch
 
 from lmcourse.course import find_chapter
 from lmcourse.exercises import case
-from lmcourse.exercises.registry import exercises_of, find_exercise
+from lmcourse.exercises.registry import all_exercises, exercises_of, find_exercise
+from lmcourse.grading.examination.decoding import decode
+from lmcourse.grading.examination.encoding import encode
+from lmcourse.grading.restrictions.families import EVERYTHING_RULE
 from tests.exercises.toy import doubling
 from tests.grading.attacks import ruled_out
 from tests.grading.attacks.ruled_out import FIRST, RULE_ATTACKS, RuleAttack
-from tests.grading.examining import ForkLauncher, examined
+from tests.grading.examining import RESTRICTIONS, ForkLauncher, examined
 
 
 @pytest.mark.parametrize("attack", RULE_ATTACKS, ids=lambda attack: attack.name)
@@ -67,3 +71,20 @@ def test_a_tensor_where_all_of_torch_is_ruled_out_does_not_end_the_process() -> 
     assert not found.reports["double"].points
     assert not found.evidence
     assert "torch" in str(found.reports["double"])
+
+
+def test_tensors_can_be_sent_under_the_rules_of_every_exercise() -> None:
+    """In both directions: neither encoding nor decoding may need an operator that is refused then."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
+        assert process.submit(tensors_arrive_under_all_rules).result()
+
+
+def tensors_arrive_under_all_rules() -> bool:
+    """To be called in a process of its own, as the rules then hold there."""
+    torch.set_num_threads(1)
+    plain = torch.arange(6.0).reshape(2, 3)
+    samples = [plain, plain.t(), plain.bfloat16(), plain > 2, plain.int()[:, ::2], plain[0, 0], plain.clone()[:0]]
+    message = encode(samples)
+    rules = {rule for exercise in all_exercises().values() for rule in exercise.rules}
+    RESTRICTIONS.enforce((*sorted(rules - {EVERYTHING_RULE}), ".as_strided", ".contiguous", ".flatten", ".reshape"))
+    return encode(decode(message)) == message
