@@ -6,11 +6,13 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
+import lmcourse
 from lmcourse.grading.fork_server import ForkServer
 from lmcourse.grading.sandbox import Sandbox, filesystem
 from tests.grading import forked
@@ -18,18 +20,20 @@ from tests.grading.sandboxed import SMALL, got, got_outside, needs_bubblewrap
 
 pytestmark = needs_bubblewrap
 
-SHARED = os.__file__
-"""A file that every sandbox shows."""
+SHARED = lmcourse.__file__
+"""A file that every sandbox of this checkout shows."""
 
 REFUSED = f"PermissionError {errno.EPERM}"
 TAKEN = f"BlockingIOError {errno.EAGAIN}"
-RANGE = "struct.pack('hhqqi4x', {kind}, 0, 0, 0, 0)"
+RANGE = f"struct.pack('hhqqi4x', {{kind}}, 0, {os.getpid()}, 1, 0)"
+"""A byte of /dev/null that no other run of these tests, in another checkout say, has a lock on."""
+
 LOCK = f"""
 import fcntl, struct
 file = open({SHARED!r})
 null = open("/dev/null", "r+b", buffering=0)
 print(trying(lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)))
-print(trying(lambda: fcntl.lockf(null, fcntl.LOCK_EX | fcntl.LOCK_NB)))
+print(trying(lambda: fcntl.lockf(null, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, {os.getpid()})))
 print(trying(lambda: fcntl.fcntl(null, 37, {RANGE.format(kind=1)})).split(" b")[0])
 """
 
@@ -38,10 +42,21 @@ print(trying(lambda: fcntl.fcntl(null, 37, {RANGE.format(kind=1)})).split(" b")[
 def locks() -> Iterator[None]:
     """Locks that somebody else holds, on a file to read and on a device to write to."""
     with Path(SHARED).open() as file, Path("/dev/null").open("r+b", buffering=0) as null:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        taken_within(60, lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB))
         # Of the open file, not of this process: that one would end as soon as anything here closes /dev/null.
-        fcntl.fcntl(null, fcntl.F_OFD_SETLKW, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+        fcntl.fcntl(null, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, os.getpid(), 1, 0))
         yield
+
+
+def taken_within(seconds: float, take: Callable[[], None]) -> None:
+    """Take a lock that another worker of this test run may have; a wait in the kernel would have no end."""
+    deadline = monotonic() + seconds
+    while True:
+        try:
+            return take()
+        except BlockingIOError:
+            assert monotonic() < deadline, "somebody else keeps this lock"
+            sleep(0.1)
 
 
 @pytest.mark.usefixtures("locks")

@@ -1,24 +1,29 @@
-"""`python -m tests.grading.attacks`: every attack on nbgrader alone and on our grader, as the table in docs/attacks.md.
+"""`python -m tests.grading.attacks`: every attack on nbgrader alone and on our grader, as tables in docs/attacks.md.
 
-nbgrader takes ten seconds and more for each, so what it did is kept in a file of JSON lines, and not done again.
+nbgrader takes ten seconds and more for each, so only attacks that the page does not have yet are tried on it; with
+`--again` all are, and what it did is kept in a file of JSON lines, with which a run that was stopped goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.grading.attacks import ATTACKS, BY_AIM, Attack
+from tests.grading.attacks.channels import CHANNELS
 from tests.grading.attacks.nbgrader_alone import outcomes
 from tests.grading.attacks.our_grader import graded
 from tests.grading.attacks.ruled_out import RULE_ATTACKS
 from tests.grading.tiny_course import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "attacks.md"
+NOTHING = "nothing"
 
 HEAD = """# Attacks on the grader
 
@@ -39,6 +44,13 @@ What is not prevented: a right answer that is somebody else's, copied at home; n
 depend on the seed, computed at home with the package, where the right answer stands as well.
 """
 
+CHANNELS_HEAD = """## Between submissions
+
+Notebooks that are examined at the same time share a machine. What two learners could tell each other through it is
+their own answers and the inputs that they were asked, never what is right. `lmcourse grade --workers 1` examines one at
+a time.
+"""
+
 RULES_HEAD = """## At the rules
 
 An exercise rules out what would do its work: softmax where it is to be written, autograd where the gradient is. While
@@ -53,8 +65,12 @@ an answer is judged, that is refused where it is computed, whoever asks under wh
 - **Guessing**: an answer earns nothing if one fixed answer would get as many hidden cases right, so stored results of
   the public ones earn nothing either; a case that is to be refused counts by the share of right values.
 
-Each of these earned nothing. Most would be right if nothing were refused, which a test shows as well.
+Each of these earned nothing. Most would be right if nothing were refused, which a test shows as well. The first table
+has how many of a kind are tried in which notebook, the second each of them.
+"""
 
+
+WHAT_REMAINS = """
 What remains: a graph that was recorded in a cell, before the answer is judged, can be walked with other numbers put
 into its tensors; functions written in C (`math.ulp`, numpy's `view`) are refused by name and when Python calls them,
 not when C calls them; a function that one of the package's made in a cell before stays as it is, and code that a
@@ -66,66 +82,86 @@ over the frames of callers, Python's list of objects and patched classes are tol
 def main() -> None:
     """Run what was not run yet, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--again", action="store_true", help="try all attacks on nbgrader alone")
     parser.add_argument("--kept", type=Path, default=Path("attacks-on-nbgrader.jsonl"), help="what nbgrader did")
-    kept: Path = parser.parse_args().kept
-    plain = on_nbgrader(kept)
+    arguments = parser.parse_args()
+    told = {} if arguments.again else on_the_page(PAGE.read_text(encoding="utf-8"))
+    alone = told | on_nbgrader(arguments.kept, [attack for attack in ATTACKS if attack.name not in told])
     with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
         batch = graded(Path(folder), ATTACKS, seconds=1800)
-        PAGE.write_text(page(plain, batch.results), encoding="utf-8")
+        PAGE.write_text(page(alone, batch.results), encoding="utf-8")
     print(f"{PAGE} is written.")
 
 
-def on_nbgrader(kept: Path) -> dict[str, dict[str, Any]]:
-    """What nbgrader alone did with each attack, by name."""
+def on_nbgrader(kept: Path, attacks: Sequence[Attack]) -> dict[str, str]:
+    """What nbgrader alone did with these attacks, in words, by name."""
     lines = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
     known = {told["name"]: told["outcome"] for told in map(json.loads, lines)}
     with kept.open("a", encoding="utf-8") as book:
-        for attack, outcome in outcomes([each for each in ATTACKS if each.name not in known]):
+        for attack, outcome in outcomes([each for each in attacks if each.name not in known]):
             known[attack.name] = outcome
             print(json.dumps({"name": attack.name, "outcome": outcome}), file=book, flush=True)
-    return known
+    names = {attack.name for attack in attacks}
+    return {name: in_words(outcome) for name, outcome in known.items() if name in names}
 
 
-def page(plain: Mapping[str, dict[str, Any]], ours: Mapping[str, dict[str, Any]]) -> str:
+def on_the_page(text: str) -> dict[str, str]:
+    """The same as the page tells it: the third column of the tables of attacks."""
+    return dict(
+        re.findall(r"^\| `(.+?)` \|.* \| ([^|]+) \| [^|]+ \|$", text.partition("## At the rules")[0], re.MULTILINE)
+    )
+
+
+def page(alone: Mapping[str, str], ours: Mapping[str, dict[str, Any]]) -> str:
     """The page as Markdown."""
-    beaten = [name for name, outcome in plain.items() if harm(outcome)]
     gained = [f"`{attack.name}`" for attack in ATTACKS if ours[attack.name]["score"] > 0]
     points = next(iter(ours.values()))["max_score"]
     head = {
         "chapter": "01-floating-point",
         "points": f"{points:g}",
-        "plain": len(beaten),
-        "tried": len(plain),
+        "plain": sum(alone[attack.name] != NOTHING for attack in ATTACKS),
+        "tried": len(ATTACKS),
         "gained": f"**{len(gained)}**: {', '.join(gained)}" if gained else "**none**",
     }
     parts = [HEAD.format(**head)]
     for aim, attacks in BY_AIM.items():
         parts.append(f"## At {aim}\n\n| attack | what it does | nbgrader alone | here |\n| --- | --- | --- | --- |")
-        parts[-1] += "".join(f"\n{row(attack, plain.get(attack.name), ours[attack.name])}" for attack in attacks)
+        parts[-1] += "".join(f"\n{row(attack, alone[attack.name], ours[attack.name])}" for attack in attacks)
         parts[-1] += "\n"
-    return "\n".join([*parts, rules_section()])
+    return "\n".join([*parts, channels_section(), rules_section()])
+
+
+def channels_section() -> str:
+    """The part of the page on channels between submissions. What it says is what `test_sandbox_channels` asks for."""
+    lines = [CHANNELS_HEAD, "| channel | what it would tell | here |", "| --- | --- | --- |"]
+    lines += [f"| {one.what} | {one.tells} | {one.here} |" for one in CHANNELS]
+    return "\n".join(lines) + "\n"
 
 
 def rules_section() -> str:
     """The part of the page on rules. What it says of each attack is what `test_ruled_out` asks for."""
-    lines = [RULES_HEAD, "| kind | notebook | exercise | what is tried | here |", "| --- | --- | --- | --- | --- |"]
+    numbers = sorted({one.number for one in RULE_ATTACKS})
+    lines = [RULES_HEAD, f"| kind | {' | '.join(numbers)} |", f"| --- |{' --- |' * len(numbers)}"]
+    for kind in dict.fromkeys(one.kind for one in RULE_ATTACKS):
+        tried = Counter(one.number for one in RULE_ATTACKS if one.kind == kind)
+        lines.append(f"| {kind} | {' | '.join(str(tried[number] or '') for number in numbers)} |")
+    lines += ["", "| kind | notebook | exercise | what is tried | here |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| {one.kind} | {one.number} | `{one.exercise}` | {one.what} | 0 points |" for one in RULE_ATTACKS]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + f"\n{WHAT_REMAINS}"
 
 
-def row(attack: Attack, plain: dict[str, Any] | None, ours: dict[str, Any]) -> str:
+def row(attack: Attack, alone: str, ours: dict[str, Any]) -> str:
     """One line of a table."""
     kinds = ", ".join(sorted({one["kind"] for one in ours["evidence"]}))
     here = f"{ours['score']:g} points" + (f"; {kinds}" if kinds else "")
-    alone = "not tried" if plain is None else "; ".join(f"**{what}**" for what in harm(plain)) or "nothing"
-    cells = [f"`{attack.name}`", attack.what, alone, here]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    cells = [f"`{attack.name}`", attack.what.replace("|", "\\|"), alone, here]
+    return "| " + " | ".join(cells) + " |"
 
 
-def harm(outcome: Mapping[str, Any]) -> list[str]:
-    """What an attack on nbgrader alone came to, in a few words each; nothing if it failed."""
+def in_words(outcome: Mapping[str, Any]) -> str:
+    """What an attack on nbgrader alone came to, in a few words each."""
     if "ended" in outcome:
-        return ["grading hung" if outcome["ended"] == "still running" else "ended the grader itself"]
+        return "**grading hung**" if outcome["ended"] == "still running" else "**ended the grader itself**"
     told = {
         f"{outcome['points'] or 0:g} points": bool(outcome["points"]),
         "no grade": outcome["points"] is None,
@@ -140,7 +176,7 @@ def harm(outcome: Mapping[str, Any]) -> list[str]:
         f"left {outcome['files']} files": outcome["files"] > 1000,
         "a script on the teacher's page": bool(outcome["scripts"]),
     }
-    return [what for what, is_so in told.items() if is_so]
+    return "; ".join(f"**{what}**" for what, is_so in told.items() if is_so) or NOTHING
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ SCORES = [
         "report_made",
         "every report is made with the maximum of its points",
         """
-        from lmcourse.exercises import report
+        from lmcourse import report
         def generous(self, *args, **kwargs):
             made(self, *args, **kwargs)
             object.__setattr__(self, "points", float(self.max_points))

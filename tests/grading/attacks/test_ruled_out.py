@@ -75,16 +75,16 @@ def test_a_tensor_where_all_of_torch_is_ruled_out_does_not_end_the_process() -> 
 
 def test_tensors_can_be_sent_under_the_rules_of_every_exercise() -> None:
     """In both directions: neither encoding nor decoding may need an operator that is refused then."""
+    rules = {rule for exercise in all_exercises().values() for rule in exercise.rules} - {EVERYTHING_RULE}
     with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
-        assert process.submit(tensors_arrive_under_all_rules).result()
+        assert process.submit(tensors_arrive_under, sorted(rules)).result()
 
 
-def tensors_arrive_under_all_rules() -> bool:
+def tensors_arrive_under(rules: list[str]) -> bool:
     """To be called in a process of its own, as the rules then hold there."""
     torch.set_num_threads(1)
     plain = torch.arange(6.0).reshape(2, 3)
     samples = [plain, plain.t(), plain.bfloat16(), plain > 2, plain.int()[:, ::2], plain[0, 0], plain.clone()[:0]]
     message = encode(samples)
-    rules = {rule for exercise in all_exercises().values() for rule in exercise.rules}
-    RESTRICTIONS.enforce((*sorted(rules - {EVERYTHING_RULE}), ".as_strided", ".contiguous", ".flatten", ".reshape"))
+    RESTRICTIONS.enforce((*rules, ".as_strided", ".contiguous", ".flatten", ".reshape"))
     return encode(decode(message)) == message
