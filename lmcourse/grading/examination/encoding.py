@@ -10,7 +10,6 @@ the order in which they lie in memory.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
 import sys
@@ -148,7 +147,7 @@ def _encode_tensor(tensor: Tensor) -> tuple[list[Any], bytes]:
     """A tensor's head (dtype, shape, order of the axes in memory, whether it requires a gradient) and its bytes.
 
     The order makes a transposed input arrive transposed: `.view` then fails on it there as it does here. The memory is
-    read as it is, without any of torch's operators: an exercise's rules refuse some while its results are sent.
+    read as it is, with no operator that an exercise's rules may refuse while its results are sent.
 
     Args:
         tensor: a copy from `copy_input`, which leaves no gaps in memory.
@@ -160,9 +159,9 @@ def _encode_tensor(tensor: Tensor) -> tuple[list[Any], bytes]:
     if name not in DTYPES or tensor.device.type != "cpu" or tensor.ndim > MAX_TENSOR_AXES:
         raise ProtocolError(f"a tensor of dtype {name} with {tensor.ndim} axes on {tensor.device} cannot be sent")
     order = sorted(range(tensor.ndim), key=lambda axis: -tensor.stride()[axis])
-    size = tensor.numel() * tensor.element_size()
-    data = ctypes.string_at(tensor.data_ptr(), size) if size else b""
-    return [name, list(tensor.shape), order, tensor.requires_grad], data
+    size, start = (count * tensor.element_size() for count in (tensor.numel(), tensor.storage_offset()))
+    in_bytes = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage(), start, (size,), (1,))
+    return [name, list(tensor.shape), order, tensor.requires_grad], in_bytes.numpy().tobytes()
 
 
 def tensor_from(data: bytes, dtype: torch.dtype, shape: Sequence[int], order: Sequence[int]) -> Tensor:
@@ -170,8 +169,7 @@ def tensor_from(data: bytes, dtype: torch.dtype, shape: Sequence[int], order: Se
     strides, step = [0] * len(shape), 1
     for axis in reversed(order):
         strides[axis], step = step, step * max(shape[axis], 1)
-    tensor = torch.empty_strided(shape, strides, dtype=dtype)
-    if tensor.numel() * tensor.element_size() != len(data):
-        raise ProtocolError("a tensor that does not have the size of its bytes")
-    ctypes.memmove(tensor.data_ptr(), data, len(data))
-    return tensor
+    if not data:
+        return torch.empty_strided(shape, strides, dtype=dtype)
+    memory = torch.frombuffer(bytearray(data), dtype=torch.uint8).untyped_storage()
+    return torch.empty(0, dtype=dtype).set_(memory, 0, tuple(shape), tuple(strides))
