@@ -32,6 +32,10 @@ FAMILIES: dict[str, str] = {
     ".view": r"^view(_copy)?\.dtype",
     **dict.fromkeys((".half", ".float16", ".bfloat16"), r"autocast|quantize|fbgemm|_to_half|_bfloat16"),
     "torch.amp": r"(^|_)amp_",
+    **dict.fromkeys(("torch.optim.Adam", "torch.optim.adam", "torch.optim.AdamW", "torch.optim.adamw"), "^_fused_adam"),
+    **dict.fromkeys(("torch.optim.SGD", "torch.optim.sgd"), "^_fused_sgd"),
+    **dict.fromkeys(("torch.optim.Adagrad", "torch.optim.adagrad"), "^_fused_adagrad"),
+    "torch.optim": "^_fused_",
     "torch": r"^(?!empty|clone|copy_|detach|alias|item|_local_scalar_dense|is_|set_|lift|resize_)",
 }
 """For a rule the pattern of the operators' names, with overload ("view.dtype"). A rule that is not here and starts with

@@ -94,6 +94,27 @@ KERNELS = [
     ),
     _attack(
         "kernels",
+        "04 Adam",
+        "the fused kernel of torch's own optimizer",
+        """
+        fused = getattr(torch, "_fused_" + "adam_")
+        class Adam(torch.optim.Optimizer):
+            def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+                super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
+            @torch.no_grad()
+            def step(self, closure=None):
+                for group in self.param_groups:
+                    for p in (each for each in group["params"] if each.grad is not None):
+                        s = self.state[p]
+                        if not s: s.update(m=torch.zeros_like(p), v=torch.zeros_like(p), t=torch.zeros(()))
+                        s["t"] += 1
+                        fused([p], [p.grad], [s["m"]], [s["v"]], [], [s["t"]], amsgrad=False, maximize=False,
+                              lr=group["lr"], beta1=group["betas"][0], beta2=group["betas"][1],
+                              weight_decay=0.0, eps=group["eps"])
+        """,
+    ),
+    _attack(
+        "kernels",
         "08 causal_attention",
         "the fused kernel by its private name",
         """
