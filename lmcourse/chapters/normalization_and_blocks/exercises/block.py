@@ -60,8 +60,8 @@ def _counted(name: str, parallel: bool, x: Tensor) -> Case:
 
 
 def _drawn(name: str, random: Random, parallel: bool, b: int, s: int, d: int) -> Case:
-    inputs = {"x": normal(random, b, s, d), "a": normal(random, s, s).tril(), "m": normal(random, d, 2 * d)}
-    return _ask(name, parallel, MATRICES, **inputs)
+    x, a, m = normal(random, b, s, d), normal(random, s, s).tril(), normal(random, d, 2 * d)
+    return _ask(name, parallel, MATRICES, x=x, a=a, m=m)
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -153,7 +153,9 @@ def reads_the_input(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, n
     return x + attention(n) + feed_forward(n if parallel else norm_2(x))  # type: ignore[no-any-return]
 
 
-@block.misconception("In a serial block the second branch reads what attention returned. It reads the stream: x plus that.")
+@block.misconception(
+    "In a serial block the second branch reads what attention returned. It reads the stream: x plus that."
+)
 def reads_attention(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     n = norm_1(x)
     a = attention(n)

@@ -105,6 +105,12 @@ centre_writers = Exercise(
 )
 
 
+centre_writers.equivalent_mutant(
+    "weight = weight - weight.mean(dim=-1, keepdim=True) → weight = weight - weight.mean(dim=1, keepdim=True)",
+    "tables have two axes: the last one is axis 1",
+)
+
+
 @centre_writers.variant
 def in_a_loop(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     result = dict(weights)
@@ -144,9 +150,7 @@ def number_by_number(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
     result: dict[str, Tensor] = {}
     for name, w in weights.items():
-        if name in ("embedding", "positions"):
-            result[name] = centred(w)
-        elif name.split(".")[0] in ("out_bias", "down_bias"):
+        if name.split(".")[0] in ("embedding", "positions", "out_bias", "down_bias"):
             result[name] = centred(w)
         elif name.split(".")[0] in ("out", "down"):
             result[name] = centred(w.t().contiguous()).t()
@@ -170,7 +174,7 @@ def _rows_centred(weights: Weights, *kinds: str) -> Weights:
 
 
 @centre_writers.misconception(
-    "You centre `out` and `down` along their inputs. What is *written* must have mean 0: every column, over the outputs."
+    "You centre `out` and `down` along their inputs. What is *written* must have mean 0: each column, over outputs."
 )
 def inputs_centred(weights: Weights) -> Weights:
     return _rows_centred(weights, "out", "down")
@@ -241,7 +245,9 @@ def readers_left_out(weights: Weights) -> Weights:
     return {name: w for name, w in _projected(weights).items() if _kind(name) in (*ROWS, *COLUMNS)}
 
 
-@centre_writers.misconception("You change the weights that you were given. Return new ones: the old model is still needed.")
+@centre_writers.misconception(
+    "You change the weights that you were given. Return new ones: the old model is still needed."
+)
 def in_place(weights: Weights) -> Weights:
     for name, right in _projected(weights).items():
         weights[name].copy_(right)

@@ -70,7 +70,12 @@ contributions = Exercise(
     cases=[
         case("an embedding and one branch", _t((3.0, 0.0), (0.0, 4.0)), ONE, ROW),
         case("a second branch undoes the first", _t((3.0, 0.0), (0.0, 4.0), (0.0, -4.0)), ONE, ROW),
-        case("a scale, and a row with both signs", _t((3.0, 0.0), (1.0, 4.0)), torch.tensor([2.0, 0.5]), torch.tensor([1.0, -2.0])),
+        case(
+            "a scale, and a row with both signs",
+            _t((3.0, 0.0), (1.0, 4.0)),
+            torch.tensor([2.0, 0.5]),
+            torch.tensor([1.0, -2.0]),
+        ),
         _ask("five parts", Random(5), 5, 4),
         _ask("parts so small that eps counts", Random(6), 3, 4, 1e-3),
         _ask("a large eps", Random(8), 3, 4, eps=2.0),
@@ -79,18 +84,20 @@ contributions = Exercise(
     hints=[
         "How long is the *sum* of the parts? That one number is what the norm divides by, for all of them alike.",
         "With the root r of the sum's mean square: norm(sum) = scale · (p₀ + p₁ + …) / r. Multiply it out.",
-        "contribution of part i = Σ over features of parts[i] · scale · row / r. As one product: parts @ (scale * row) / r.",
+        "Part i: the sum over features of parts[i] · scale · row / r. As one product: parts @ (scale * row) / r.",
     ],
 )
 
 
 @contributions.variant
 def part_by_part(parts: Tensor, scale: Tensor, row: Tensor, eps: float = 1e-6) -> Tensor:
-    stream = sum(parts)
-    r = math.sqrt(sum(float(number) ** 2 for number in stream) / len(row) + eps)
+    stream = parts[0]
+    for part in parts[1:]:
+        stream = stream + part
+    r = math.sqrt(sum(number**2 for number in stream.tolist()) / len(row) + eps)
     shares = []
     for part in parts:
-        shares.append(sum(a * b * c for a, b, c in zip(part.tolist(), scale.tolist(), row.tolist())) / r)
+        shares.append(sum(a * b * c for a, b, c in zip(part.tolist(), scale.tolist(), row.tolist(), strict=True)) / r)
     return torch.tensor(shares, dtype=parts.dtype)
 
 

@@ -19,10 +19,10 @@ Layer = tuple[Tensor, Tensor]
 
 def _by_evaluation(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
     """The linear map that norm parameters and layer make together, evaluated at 0 and at every unit vector."""
-    wide = [None if part is None else part.double() for part in (scale, shift, weight, bias)]
+    offset = None if bias is None else bias.double()
     d = weight.shape[1]
     points = torch.cat([torch.zeros(1, d), torch.eye(d)]).double()
-    outputs = torch.nn.functional.linear(points * wide[0] + wide[1], wide[2], wide[3])
+    outputs = torch.nn.functional.linear(points * scale.double() + shift.double(), weight.double(), offset)
     return (outputs[1:] - outputs[0]).T.contiguous().to(weight.dtype), outputs[0].to(weight.dtype)
 
 
@@ -80,9 +80,7 @@ fold_norm = Exercise(
 
 
 @fold_norm.variant
-def number_by_number(
-    scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None
-) -> tuple[Tensor, Tensor]:
+def number_by_number(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     n, d = weight.shape
     new_weight, new_bias = torch.zeros_like(weight), torch.zeros(n, dtype=weight.dtype)
     for i in range(n):
@@ -95,9 +93,7 @@ def number_by_number(
 
 
 @fold_norm.variant
-def with_a_diagonal_matrix(
-    scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None
-) -> tuple[Tensor, Tensor]:
+def with_a_diagonal_matrix(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     moved = torch.mv(weight, shift)
     return weight.mm(torch.diag(scale)), moved if bias is None else torch.add(bias, moved)
 
@@ -165,7 +161,5 @@ def transposed(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None
 @fold_norm.misconception(
     "Without a bias of its own the layer needs one now: the shift passes the matrix, and has to stay somewhere."
 )
-def none_stays_none(
-    scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None
-) -> tuple[Tensor, Tensor | None]:
+def none_stays_none(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
     return weight * scale, None if bias is None else weight @ shift + bias

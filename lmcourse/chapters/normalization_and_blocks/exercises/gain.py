@@ -35,7 +35,8 @@ narang_gain.wrong_value(
     "The two differ. A step takes 1/3.5 s, then 1/3.68 s: take the share of the first.",
 )
 narang_gain.wrong_value(
-    {"faster": 0.0489, "time_saved": 0.0489}, "The two differ. `faster` compares rates: the gain as a share of the old rate."
+    {"faster": 0.0489, "time_saved": 0.0489},
+    "The two differ. `faster` compares rates: the gain as a share of the old rate.",
 )
 narang_gain.wrong_value({"faster": 0.0489, "time_saved": 0.0514}, "The two are exchanged.")
 narang_gain.wrong_value({"faster": 5.14, "time_saved": 4.89}, "Those are per cent. Give shares: 0.05 for 5 %.")

@@ -214,7 +214,9 @@ def in_single(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, dtype=torch.float32)
 
 
-@layer_norm.misconception("The result has another dtype than x. Cast it back, or the whole model silently becomes fp32.")
+@layer_norm.misconception(
+    "The result has another dtype than x. Cast it back, or the whole model silently becomes fp32."
+)
 def returns_fp32(x: Tensor, *args: Any, **eps: Any) -> Tensor:
     return _wrong(x.to(torch.promote_types(x.dtype, torch.float32)), *args, **eps)
 

@@ -59,7 +59,9 @@ after = lambda v: v / 2
 X = torch.tensor([[1.0, 2.0, 6.0]])
 
 
-def _ask(name: str, placement: str, lines: str = NORMS, before: str = "before", after: str = "after", **inputs: Tensor) -> Case:
+def _ask(
+    name: str, placement: str, lines: str = NORMS, before: str = "before", after: str = "after", **inputs: Tensor
+) -> Case:
     call = f"residual(x, f, {before}, {after}, {placement!r})"
     return script(name, f"{lines}{call}", **inputs)
 
@@ -83,7 +85,11 @@ def _hidden(random: Random) -> list[Case]:
         *(_ask("norms that are not there", placement, before="None", x=X - 3) for placement in ("post", "output")),
         *(_ask("unknown names", name, x=X) for name in ("", "PRE", "none", "pre-norm", "doubled")),
         *(
-            script("how often f is called", f"{COUNTED}y = residual(x, f, before, after, {placement!r})\nlen(calls)\ny", x=X)
+            script(
+                "how often f is called",
+                f"{COUNTED}y = residual(x, f, before, after, {placement!r})\nlen(calls)\ny",
+                x=X,
+            )
             for placement in PLACEMENTS
         ),
         script("x is still needed", f"{NORMS}y = residual(x, f, before, after, 'pre')\nx\ny", x=X + 1),

@@ -113,7 +113,10 @@ def with_the_length(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
 def token_by_token(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     d = x.shape[-1]
     rows = [
-        [number / math.sqrt(sum(other**2 for other in row) / d + eps) * factor for number, factor in zip(row, scale.tolist())]
+        [
+            number / math.sqrt(sum(other**2 for other in row) / d + eps) * factor
+            for number, factor in zip(row, scale.tolist(), strict=True)
+        ]
         for row in x.reshape(-1, d).tolist()
     ]
     return torch.tensor(rows, dtype=torch.float64).reshape(x.shape).to(x.dtype)
@@ -155,7 +158,9 @@ def standard_deviation(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return (wide / (wide.var(-1, correction=0, keepdim=True) + eps).sqrt() * scale).to(x.dtype)
 
 
-@rms_norm.misconception("You divide by the length: your numbers are √d times too small. Take the *mean* of the squares.")
+@rms_norm.misconception(
+    "You divide by the length: your numbers are √d times too small. Take the *mean* of the squares."
+)
 def length(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     return (wide / (wide.square().sum(-1, keepdim=True) + eps).sqrt() * scale).to(x.dtype)
@@ -196,7 +201,9 @@ def returns_fp32(x: Tensor, *args: Any, **eps: Any) -> Tensor:
     return _wrong(x.to(torch.promote_types(x.dtype, torch.float32)), *args, **eps)
 
 
-@rms_norm.misconception("You multiply by 1 + scale. That is how Gemma *stores* its scale; here a scale of 1 means unchanged.")
+@rms_norm.misconception(
+    "You multiply by 1 + scale. That is how Gemma *stores* its scale; here a scale of 1 means unchanged."
+)
 def one_plus_scale(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, 1 + scale, eps)
 

@@ -86,7 +86,7 @@ def by_formula(blocks: int, placement: str) -> float:
     if placement == "post":
         return 2.0**-blocks
     if placement in ("pre", "double", "output"):
-        return (1 + 2 * blocks) ** -0.5
+        return 1 / math.sqrt(1 + 2 * blocks)
     raise ValueError(placement)
 
 
@@ -120,7 +120,7 @@ def with_torch(blocks: int, placement: str) -> float:
     branches = 2 * blocks
     if placement == "post":
         return torch.full((branches,), 2.0, dtype=torch.float64).rsqrt().prod().item()
-    return 1 / torch.ones(branches + 1, dtype=torch.float64).norm().item()
+    return 1 / math.sqrt(torch.ones(branches + 1, dtype=torch.float64).sum().item())
 
 
 @embedding_share.misconception("A block adds twice: attention, and the feed-forward layer.")
@@ -144,7 +144,9 @@ def post_like_pre(blocks: int, placement: str) -> float:
     return _by_construction(blocks, "pre" if placement == "post" else placement)
 
 
-@embedding_share.misconception("With “output” and “double” the stream itself is never normalised. You treat them like “post”.")
+@embedding_share.misconception(
+    "With “output” and “double” the stream itself is never normalised. You treat them like “post”."
+)
 def output_like_post(blocks: int, placement: str) -> float:
     return _by_construction(blocks, "post" if placement in ("output", "double") else placement)
 
@@ -155,7 +157,9 @@ def linear(blocks: int, placement: str) -> float:
     return 2.0**-blocks if placement == "post" else 1 / (1 + 2 * blocks)
 
 
-@embedding_share.misconception("The embedding is in the sum, too: with two additions a block it has 1 + 2 · blocks parts.")
+@embedding_share.misconception(
+    "The embedding is in the sum, too: with two additions a block it has 1 + 2 · blocks parts."
+)
 def embedding_not_counted(blocks: int, placement: str) -> float:
     _check(blocks, placement)
     return 2.0**-blocks if placement == "post" else 1 / math.sqrt(max(1, 2 * blocks))

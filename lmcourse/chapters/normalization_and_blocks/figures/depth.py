@@ -41,7 +41,10 @@ def gradient_by_block(gradients: Mapping[str, Mapping[int, Sequence[float]]]) ->
     """
     figure = new_figure(8.0, 3.8)
     axes = new_axes(
-        figure, "Gradient of each block's last matrix, at initialisation", "from the first block to the last", "its norm"
+        figure,
+        "Gradient of each block's last matrix, at initialisation",
+        "from the first block to the last",
+        "its norm",
     )
     told = []
     for left, (placement, depths) in enumerate(gradients.items()):
@@ -72,9 +75,7 @@ def weight_jitter(changes: Mapping[str, Mapping[int, float]], noise: float) -> F
     told = []
     for placement, by_depth in changes.items():
         depths, values = list(by_depth), list(by_depth.values())
-        axes.loglog(
-            depths, values, f"{_MARKERS[placement]}-", color=COLOURS[placement], label=placement, linewidth=1.7
-        )
+        axes.loglog(depths, values, f"{_MARKERS[placement]}-", color=COLOURS[placement], label=placement, linewidth=1.7)
         told.append(f"{placement} {values[0]:.0%} at {depths[0]} and {values[-1]:.0%} at {depths[-1]} blocks")
     axes.axhline(1.0, color=GREY, linewidth=1, linestyle="--")
     axes.set_xticks(list(next(iter(changes.values()))), [str(d) for d in next(iter(changes.values()))])

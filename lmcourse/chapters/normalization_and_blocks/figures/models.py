@@ -19,7 +19,11 @@ _SHIFT = {"LayerNorm": 0.16, "RMSNorm": -0.16}
 def published_norms() -> Counter[tuple[int, str, str]]:
     """How many published models of the zoo there are by year, placement and norm, where all three are known."""
     return Counter(
-        (entry.year, entry.decoder.block.placement, {"layer": "LayerNorm", "rms": "RMSNorm"}[entry.decoder.block.norm.kind])
+        (
+            entry.year,
+            entry.decoder.block.placement,
+            {"layer": "LayerNorm", "rms": "RMSNorm"}[entry.decoder.block.norm.kind],
+        )
         for entry in all_models()
         if entry.source != COURSE_SOURCE and "norm" not in entry.survey_overrides
     )
@@ -80,5 +84,7 @@ def norm_costs(kernels: str = "fused") -> Figure:
     axes.set_ylim(1.6, -0.6)
     axes.set_xlim(0, 52)
     axes.legend(frameon=False, fontsize=10, loc="lower right")
-    caption = "A fused kernel reads each number once and writes it once. Otherwise every step is a pass through the memory."
+    caption = (
+        "A fused kernel reads each number once and writes it once. Otherwise every step is a pass through the memory."
+    )
     return describe(figure, caption=caption, alt=f"Costs of the norms, {kernels}: {'; '.join(told)}")

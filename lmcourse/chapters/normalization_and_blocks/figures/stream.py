@@ -49,7 +49,9 @@ def norm_circle(kind: str = "rms", eps: float = 1e-6) -> Figure:
         f"Every vector lands on {where}, but for those so short that ε is no longer small beside their mean square. "
         f"{near:.0%} of these are pulled inwards."
     )
-    alt = f"{_POINTS} points before and after {_KINDS[kind]} with eps {eps:.2g}: they land on {where}; {near:.0%} inside"
+    alt = (
+        f"{_POINTS} points before and after {_KINDS[kind]} with eps {eps:.2g}: they land on {where}; {near:.0%} inside"
+    )
     return describe(figure, caption=caption, alt=alt)
 
 
@@ -82,7 +84,8 @@ def stream_share(placement: str = "pre", blocks: int = 24) -> Figure:
     cosine = math.sqrt(shares[-1, 0])
     figure = new_figure(8.0, 3.8)
     left = f"{cosine:.3f}" if cosine >= 0.001 else f"{cosine:.1g}"
-    title = f"“{placement}”, {blocks} block{'s' * (blocks > 1)}: the embedding's cosine with the stream is {left} in the end"
+    depth = f"{blocks} block{'s' * (blocks > 1)}"
+    title = f"“{placement}”, {depth}: the embedding's cosine with the stream is {left} in the end"
     axes = new_axes(figure, title, "after block", "share of the squared length")
     colours = [PALETTE[name] for name in ("vermilion", "yellow", "green", "sky", "blue")]
     axes.stackplot(range(blocks + 1), groups, labels=names, colors=colours, linewidth=0)
@@ -90,9 +93,15 @@ def stream_share(placement: str = "pre", blocks: int = 24) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylim(0, 1)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, reverse=True)
-    caption = "Every branch adds a vector as long as the embedding, unrelated to all the others. Drawn from their lengths."
+    caption = (
+        "Every branch adds a vector as long as the embedding, unrelated to all the others. Drawn from their lengths."
+    )
     ends = "; ".join(f"{name} {group[-1]:.1%}" for name, group in zip(names, groups, strict=True))
-    return describe(figure, caption=caption, alt=f"Shares of the stream, {placement}, after {blocks} block{'s' * (blocks > 1)}: {ends}")
+    return describe(
+        figure,
+        caption=caption,
+        alt=f"Shares of the stream, {placement}, after {depth}: {ends}",
+    )
 
 
 def contribution_bars(contributions: Mapping[str, float], token: str) -> Figure:

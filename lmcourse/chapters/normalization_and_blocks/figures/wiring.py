@@ -118,7 +118,9 @@ def block_timeline(branches: str = "serial") -> Figure:
         raise ValueError(f"branches are 'serial' or 'parallel', not {branches!r}")
     groups = [(name,) for name in PRODUCTS] if branches == "serial" else FUSED
     rows = {", ".join(group): sum(PRODUCTS[name] for name in group) for group in groups}
-    title = f"{branches.capitalize()}: {len(rows)} products in a row, {sum(rows.values()):.1f} d² multiplications a token"
+    title = (
+        f"{branches.capitalize()}: {len(rows)} products in a row, {sum(rows.values()):.1f} d² multiplications a token"
+    )
     figure = new_figure(8.0, 3.0)
     axes = new_axes(figure, title, "multiplications so far (d² a token)")
     start = 0.0
