@@ -50,8 +50,8 @@ PREDICTIONS = (
         "post_norm_gradients",
         "48 post-norm blocks with SwiGLU, at initialisation. How large is the gradient of the first block's weights, "
         "compared with the last block's?",
-        options=("it has vanished", "about the same", "hundreds of times larger"),
-        answer="hundreds of times larger",
+        options=("it has vanished", "about the same", "a hundred times larger or so"),
+        answer="a hundred times larger or so",
         because="A gradient that passes 96 norms is a product of many factors. Everybody has learned that such a "
         "product vanishes; it explodes just as well. Which of the two depends on the activation and the weights.",
     ),
