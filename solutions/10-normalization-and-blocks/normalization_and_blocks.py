@@ -839,7 +839,7 @@ print("post-norm:", ", ".join(f"{e.name} ({e.year})" for e in all_models() if e.
 # 5. You remove block 80 of 96 from a pre-norm model and it hardly gets worse. Which figure of this notebook said so?
 # 6. Which of the three verbs (see, say, survive) belongs to which placement?
 #
-# ## Slips
+# ### Slips
 #
 # What sources of this notebook say, and what is right: LayerNorm "over the sequence dimension" (over the features) · no $\varepsilon$ (a constant vector is 0/0) · $\sum a + m$ (brackets) · double and output norms with LayerNorm (RMSNorm) · "pre-norm … a lot more loss spikes" (post-norm) · "only two models" naming three · the serial block without attention's own addition · $2D$ for two LayerNorms ($4D$).
 #

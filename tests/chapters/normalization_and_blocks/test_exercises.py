@@ -80,7 +80,8 @@ def _rms_logits(change: Callable[[dict[str, Tensor]], dict[str, Tensor]], text: 
     changed = change({ours: tensors[theirs].clone() for ours, theirs in names.items()})
     model = _gpt2(NormConfig("rms", bias=True))
     model.load_state_dict(tensors | {names[ours]: tensor for ours, tensor in changed.items()})
-    return model(text).detach()
+    result: Tensor = model(text).detach()
+    return result
 
 
 def test_centred_writers_turn_a_gpt2_into_one_with_rms_norms_and_no_wrong_answer_does() -> None:

@@ -139,8 +139,8 @@ def on_a_copy(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2:
 
 
 @block.misconception(
-    "What attention found reaches only the feed-forward layer, never the stream itself. (PaLM's paper prints it so, as "
-    "a shorthand.)"
+    "What attention found reaches only the feed-forward layer, never the stream itself: PaLM's paper prints it so, as "
+    "a shorthand."
 )
 def as_printed(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     a = attention(norm_1(x))
@@ -187,7 +187,7 @@ def always_parallel(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, n
     return _by_equations(x, attention, feed_forward, norm_1, norm_2, True)
 
 
-@block.misconception("Here both parallel branches read the *same* normalised input. (GPT-NeoX has two norms.)")
+@block.misconception("Here both parallel branches read the *same* normalised input. Two norms are what GPT-NeoX has.")
 def two_norms(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     if not parallel:
         return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)

@@ -10,27 +10,28 @@ from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import LAYER_NORM, RMS, llama_like
+from lmcourse.nn.block import build_block
 from lmcourse.nn.norm import Norm
 
 PLACEMENTS = ("pre", "post", "double", "output")
 
 
 def _by_building(layers: int, d_model: int, kind: str, placement: str) -> int:
-    """Two models without memory, with one block and with two: what a block has, and what is left."""
+    """A model with one block, and a block alone, both without memory."""
     norm = {"layer": LAYER_NORM, "rms": RMS}.get(kind)
     if norm is None or placement not in PLACEMENTS:
         raise ValueError(f"{kind!r}, {placement!r}")
 
-    def count(blocks: int) -> int:
-        width = 2 * d_model  # rotary positions need an even width
-        config = llama_like(
-            blocks, width, 1, 2, vocab_size=2, context=2, norm=norm, block={"placement": placement}
-        ).with_(final_norm=None if placement == "post" else norm)
-        with torch.device("meta"):
-            model = Transformer(config)
-        return sum(p.numel() for m in model.modules() if isinstance(m, Norm) for p in m.parameters()) // 2
-
-    return count(1) + (layers - 1) * (count(2) - count(1))
+    width = 2 * d_model  # rotary positions need an even width
+    config = llama_like(1, width, 1, 2, vocab_size=2, context=2, norm=norm, block={"placement": placement})
+    with torch.device("meta"):
+        whole = Transformer(config.with_(final_norm=None if placement == "post" else norm))
+        alone = build_block(config.layers[0], config.block, width, 0)
+    first, further = (
+        sum(p.numel() for m in model.modules() if isinstance(m, Norm) for p in m.parameters()) // 2
+        for model in (whole, alone)
+    )
+    return first + (layers - 1) * further
 
 
 def _hidden(random: Random) -> list[Case]:

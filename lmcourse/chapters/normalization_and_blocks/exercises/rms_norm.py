@@ -181,6 +181,12 @@ def eps_missing(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, scale, 0.0)
 
 
+@rms_norm.misconception("You take eps for the least that a mean square may be. It is added to each of them.")
+def eps_as_a_floor(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide / wide.square().mean(-1, keepdim=True).clamp(min=eps).sqrt() * scale).to(x.dtype)
+
+
 @rms_norm.misconception("You use 1e-6 whatever eps is. It is an argument.")
 def eps_is_fixed(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, scale)

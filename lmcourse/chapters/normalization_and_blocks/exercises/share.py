@@ -145,7 +145,7 @@ def post_like_pre(blocks: int, placement: str) -> float:
 
 
 @embedding_share.misconception(
-    "With “output” and “double” the stream itself is never normalised. You treat them like “post”."
+    "In “output” and “double” the norm stands on the branch: only “post” normalises the stream itself."
 )
 def output_like_post(blocks: int, placement: str) -> float:
     return _by_construction(blocks, "post" if placement in ("output", "double") else placement)
