@@ -1058,7 +1058,8 @@ figures.crossing_losses({f"decay {decay:g}": losses for decay, (losses, _, _) in
 # %% tags=["nbval-ignore-output", "because rounding differs between processors and grows in two thousand steps"]
 dropped = next_byte_run(WarmupStableDecay(2000, 50, 400), 0.0, 0)
 for name, (losses, held_out, _) in {"cosine": cosine_runs[0.0], "constant, then a drop": dropped}.items():
-    print(f"{name:22} before the drop {sum(losses[1500:1600]) / 100:.2f}, in the end {sum(losses[-100:]) / 100:.2f}, held out {held_out:.2f}")
+    before, end = sum(losses[1500:1600]) / 100, sum(losses[-100:]) / 100
+    print(f"{name:22} before the drop {before:.2f}, in the end {end:.2f}, held out {held_out:.2f}")
 
 # %%
 figures.crossing_losses({"cosine": cosine_runs[0.0][0], "constant, then a drop": dropped[0]})
