@@ -1,6 +1,8 @@
 # %% [markdown]
 # # 07 · Tokens and data
 #
+# **90 min · 10 exercises · 25 points**
+#
 # **You will be able to**
 #
 # - x.
@@ -23,6 +25,9 @@ from lmcourse.notebook import check, explore, hint, predict, start
 
 start("07-tokens-and-data")
 
+# %% [markdown]
+# ### Exercise 1 · Count neighbours  (2 points · 5 min · ●)
+
 # %% exercise="count_pairs"
 def count_pairs(words: list[list[int]], times: list[int]) -> dict[tuple[int, int], int]:
     """How often each pair of neighbours stands in these words: {(1, 2): 3} for [[1, 2]] and [3]."""
@@ -40,6 +45,9 @@ check(count_pairs)
 ### BEGIN HIDDEN TESTS
 check(count_pairs, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 2 · Merge  (2 points · 5 min · ●)
 
 # %% exercise="merge"
 def merge(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
@@ -59,6 +67,9 @@ check(merge)
 ### BEGIN HIDDEN TESTS
 check(merge, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 3 · Train  (4 points · 12 min · ●●●)
 
 # %% exercise="train_bpe"
 def train_bpe(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
@@ -82,6 +93,9 @@ check(train_bpe)
 check(train_bpe, hidden=True)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ### Exercise 4 · Encode  (3 points · 8 min · ●●)
+
 # %% exercise="encode_word"
 def encode_word(word: str, merges: list[tuple[int, int]]) -> list[int]:
     """The tokens of a word."""
@@ -98,6 +112,9 @@ check(encode_word)
 ### BEGIN HIDDEN TESTS
 check(encode_word, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 5 · Decode  (2 points · 5 min · ●●)
 
 # %% exercise="decode"
 def decode(tokens: list[int], merges: list[tuple[int, int]]) -> str:
@@ -118,6 +135,9 @@ check(decode)
 check(decode, hidden=True)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ### Exercise 6 · What a language pays  (1 point · 3 min · ●)
+
 # %% exercise="relative_price"
 def relative_price(tokens: dict[str, int], base: str) -> dict[str, float]:
     """How many times the price of `base` each language pays for the same text."""
@@ -131,6 +151,9 @@ check(relative_price)
 ### BEGIN HIDDEN TESTS
 check(relative_price, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 7 · Windows  (3 points · 7 min · ●●)
 
 # %% exercise="batch_at"
 def batch_at(
@@ -153,6 +176,9 @@ check(batch_at)
 check(batch_at, hidden=True)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ### Exercise 8 · Read from disk  (3 points · 8 min · ●●)
+
 # %% exercise="read_tokens"
 def read_tokens(path: str, start: int, count: int, bytes_each: int) -> Int[Tensor, "count"]:
     """`count` tokens of a raw file, from token number `start` on."""
@@ -170,6 +196,9 @@ check(read_tokens)
 ### BEGIN HIDDEN TESTS
 check(read_tokens, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 9 · One batch ahead  (3 points · 8 min · ●●)
 
 # %% exercise="train_ahead"
 def train_ahead(
@@ -192,6 +221,9 @@ check(train_ahead)
 ### BEGIN HIDDEN TESTS
 check(train_ahead, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 10 · Luck of your own  (2 points · 5 min · ●)
 
 # %% exercise="own_numbers"
 def own_numbers(seed: int, count: int) -> Float[Tensor, "count"]:

@@ -1,4 +1,4 @@
-"""The file format of `tokenizers`: its library reads what we write, makes the same tokens, and we read what it saves."""
+"""The format of `tokenizers`: its library reads what we write, makes the same tokens, and we read what it saves."""
 
 from __future__ import annotations
 

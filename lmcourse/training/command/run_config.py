@@ -23,8 +23,8 @@ class RunConfig:
         preset: a decoder of the zoo; its vocabulary and context become those of the run.
         corpus: what `find_corpus` takes: a name, or the path of a text.
         training: how the model is trained.
-        tokenizer: how text is cut. "bpe" and "characters" are made from the part of the corpus that is trained on, "bytes"
-            needs no training; or the path of a tokenizer.json that was made before.
+        tokenizer: how text is cut: "bytes", or "bpe" or "characters", made from the part of the corpus that is trained
+            on, or the path of a tokenizer.json that was made before.
         vocab_size: how many tokens "bpe" makes, at most.
         held_out: the share of the corpus to validate on; 0 for none.
         validation_tokens: how many tokens of that share each evaluation reads, at most.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.chapters.tokens_and_data.exercises.calls import call
+from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 
 Pair = tuple[int, int]
@@ -27,24 +28,29 @@ def _reference(tokens: list[int], merges: list[Pair]) -> str:
 
 def _hidden(random: Random) -> list[Case]:
     cases = [
-        case("cut inside a character", [240, 159, 152], []),
-        case("cut inside a character", [159, 152, 128, 33], []),
-        case("cut inside a character", [97, 195, 98, 169, 99], []),
-        case("characters of several tokens", [256, 258], _HALF),
-        case("characters of several tokens", [104, 256, 257, 128, 33], _HALF),
-        case("merges of merges", [97, 256, 257, 258, 259], [(97, 97), (256, 256), (257, 257), (258, 98)]),
-        case("the last token there is", [260], TOY),
-        case("bad input", [261], TOY),
-        case("bad input", [256], []),
-        case("bad input", [97, -1, 98], TOY),
-        case("bad input", [-256], []),
-        case("token 0", [0, 97, 0], []),
-        case("no tokens", [], []),
-        case("blanks stay", [32, 97, 32, 32, 10], TOY),
+        call("cut inside a character", "decode", [240, 159, 152], []),
+        call("cut inside a character", "decode", [159, 152, 128, 33], []),
+        call("cut inside a character", "decode", [97, 195, 98, 169, 99], []),
+        call("characters of several tokens", "decode", [256, 258], _HALF),
+        call("characters of several tokens", "decode", [104, 256, 257, 128, 33], _HALF),
+        call("merges of merges", "decode", [97, 256, 257, 258, 259], [(97, 97), (256, 256), (257, 257), (258, 98)]),
+        call("the last token there is", "decode", [260], TOY),
+        call("bad input", "decode", [261], TOY),
+        call("bad input", "decode", [256], []),
+        call("bad input", "decode", [97, -1, 98], TOY),
+        call("bad input", "decode", [-256], []),
+        call("token 0", "decode", [0, 97, 0], []),
+        call("no tokens", "decode", [], []),
+        call("blanks stay", "decode", [32, 97, 32, 32, 10], TOY),
     ]
     for _ in range(4):
-        tokens = [random.choice([97, 32, 195, 169, 233, 256, 257, 258, 259, 260]) for _ in range(12)]
-        cases.append(case("other tokens", tokens, TOY))
+        tokens = [random.choice([97, 32, 195, 169, 233, 256, 257, 258, 259, 260]) for _ in range(10)] + [
+            195,
+            169,
+            195,
+            97,
+        ]
+        cases.append(call("other tokens", "decode", tokens, TOY))
     return cases
 
 
@@ -55,14 +61,14 @@ decode = Exercise(
     difficulty=2,
     reference=_reference,
     cases=[
-        case("two bytes, one letter", [195, 169], []),
-        case("half a letter", [195], []),
-        case("low, est", [259, 257], TOY),
-        case("a blank inside", [97, 32, 98], TOY),
-        case("a letter that two tokens share", [256, 258], _HALF),
-        case("no such token", [97, 261], TOY),
-        case("a negative one", [97, -1], TOY),
-        case("no tokens", [], TOY),
+        call("two bytes, one letter", "decode", [195, 169], []),
+        call("half a letter", "decode", [195], []),
+        call("low, est", "decode", [259, 257], TOY),
+        call("a blank inside", "decode", [97, 32, 98], TOY),
+        call("a letter that two tokens share", "decode", [256, 258], _HALF),
+        call("no such token", "decode", [97, 261], TOY),
+        call("a negative one", "decode", [97, -1], TOY),
+        call("no tokens", "decode", [], TOY),
     ],
     hidden_cases=_hidden,
     hints=[

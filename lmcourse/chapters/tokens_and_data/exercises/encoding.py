@@ -7,8 +7,9 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
+from lmcourse.chapters.tokens_and_data.exercises.calls import call
 from lmcourse.data.tokenizers.bpe import merge as merged
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 
 Pair = tuple[int, int]
@@ -37,23 +38,31 @@ def _random_merges(random: Random, letters: str, count: int) -> list[Pair]:
     return merges
 
 
+def _telling(random: Random) -> tuple[str, list[Pair]]:
+    """A random word and merges with which every known mistake makes other tokens, so that no mark depends on luck."""
+    while True:
+        merges = _random_merges(random, "abé", random.randint(6, 12))
+        word = "".join(random.choice("abé") for _ in range(random.randint(12, 20)))
+        right = _reference(word, merges)
+        if all(wrong.answer(word, merges) != right for wrong in encode_word.misconceptions):
+            return word, merges
+
+
 def _hidden(random: Random) -> list[Case]:
     cases = [
-        case("long words", "ab" * 300, [(97, 98), (256, 256), (257, 257)]),
-        case("long words", "low" * 50 + "est", TOY),
-        case("runs of one letter", "aaaaaaa", [(97, 97), (256, 97)]),
-        case("runs of one letter", "aaaaaaa", [(97, 97), (256, 256)]),
-        case("one letter", "a", [(97, 98)]),
-        case("no merges", "東京", []),
-        case("letters of several bytes", "东京東京", [(230, 157), (256, 177), (228, 186)]),
-        case("letters of several bytes", "né", _NE),
-        case("a merge in the middle of two letters", "éé", [(169, 195), (195, 256)]),
-        case("the same bytes by two ways", "abcabc", [(98, 99), (97, 98), (97, 256), (257, 99)]),
-        case("no word", "", TOY),
+        call("long words", "encode_word", "ab" * 300, [(97, 98), (256, 256), (257, 257)]),
+        call("long words", "encode_word", "low" * 50 + "est", TOY),
+        call("runs of one letter", "encode_word", "aaaaaaa", [(97, 97), (256, 97)]),
+        call("runs of one letter", "encode_word", "aaaaaaa", [(97, 97), (256, 256)]),
+        call("one letter", "encode_word", "a", [(97, 98)]),
+        call("no merges", "encode_word", "東京", []),
+        call("letters of several bytes", "encode_word", "东京東京", [(230, 157), (256, 177), (228, 186)]),
+        call("letters of several bytes", "encode_word", "né", _NE),
+        call("a merge in the middle of two letters", "encode_word", "éé", [(169, 195), (195, 256)]),
+        call("the same bytes by two ways", "encode_word", "abcabc", [(98, 99), (97, 98), (97, 256), (257, 99)]),
+        call("no word", "encode_word", "", TOY),
     ]
-    for _ in range(4):
-        merges = _random_merges(random, "abc", random.randint(6, 12))
-        cases.append(case("other words", "".join(random.choice("abc") for _ in range(random.randint(12, 30))), merges))
+    cases += [call("other words", "encode_word", *_telling(random)) for _ in range(4)]
     return cases
 
 
@@ -64,14 +73,14 @@ encode_word = Exercise(
     difficulty=2,
     reference=_reference,
     cases=[
-        case("a word that never came", "lowest", TOY),
-        case("bc was learned before ab", "abc", [(98, 99), (97, 98), (257, 99)]),
-        case("a·bc is a token", "abc", [(98, 99), (97, 256), (97, 98)]),
-        case("two merges beside each other", "abcd", [(97, 98), (99, 100), (98, 99)]),
-        case("the same pair twice", "abab", [(97, 98)]),
-        case("nothing fits", "why", TOY),
-        case("a letter of two bytes", "né", _NE),
-        case("an empty word", "", TOY),
+        call("a word that never came", "encode_word", "lowest", TOY),
+        call("bc was learned before ab", "encode_word", "abc", [(98, 99), (97, 98), (257, 99)]),
+        call("a·bc is a token", "encode_word", "abc", [(98, 99), (97, 256), (97, 98)]),
+        call("two merges beside each other", "encode_word", "abcd", [(97, 98), (99, 100), (98, 99)]),
+        call("the same pair twice", "encode_word", "abab", [(97, 98)]),
+        call("nothing fits", "encode_word", "why", TOY),
+        call("a letter of two bytes", "encode_word", "né", _NE),
+        call("an empty word", "encode_word", "", TOY),
     ],
     hidden_cases=_hidden,
     hints=[

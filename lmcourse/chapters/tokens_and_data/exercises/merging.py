@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from random import Random
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.chapters.tokens_and_data.exercises.calls import call, unchanged
+from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 
 Pair = tuple[int, int]
@@ -18,21 +19,21 @@ def _reference(tokens: list[int], pair: Pair, new: int) -> list[int]:
 
 
 def _hidden(random: Random) -> list[Case]:
-    cases = [case("runs", [7] * length, (7, 7), 256) for length in range(2, 10)]
+    cases = [call("runs", "merge", [7] * length, (7, 7), 256) for length in range(2, 10)]
     cases += [
-        case("at both ends", [1, 2, 9, 1, 2], (1, 2), 300),
-        case("nothing to do", [2, 1, 3], (1, 2), 300),
-        case("short texts", [1], (1, 1), 300),
-        case("short texts", [], (0, 0), 300),
-        case("token 0", [0, 0, 0, 1], (0, 0), 256),
-        case("token 0", [5, 0, 5, 0], (5, 0), 257),
-        case("the new token is part of the pair", [1, 2, 2, 2, 1], (1, 2), 1),
-        case("the new token is there already", [256, 1, 2, 256], (1, 2), 256),
-        case("half a pair in between", [1, 1, 2, 2], (1, 2), 256),
+        call("at both ends", "merge", [1, 2, 9, 1, 2], (1, 2), 300),
+        call("nothing to do", "merge", [2, 1, 3], (1, 2), 300),
+        call("short texts", "merge", [1], (1, 1), 300),
+        call("short texts", "merge", [], (0, 0), 300),
+        call("token 0", "merge", [0, 0, 0, 1], (0, 0), 256),
+        call("token 0", "merge", [5, 0, 5, 0], (5, 0), 257),
+        call("the new token is part of the pair", "merge", [1, 2, 2, 2, 1], (1, 2), 1),
+        call("the new token is there already", "merge", [256, 1, 2, 256], (1, 2), 256),
+        call("half a pair in between", "merge", [1, 1, 2, 2], (1, 2), 256),
     ]
     for _ in range(4):
         tokens = [random.randint(0, 2) for _ in range(random.randint(12, 30))]
-        cases.append(case("other texts", tokens, (random.randint(0, 2), random.randint(0, 2)), 256))
+        cases.append(call("other texts", "merge", tokens, (random.randint(0, 2), random.randint(0, 2)), 256))
     return cases
 
 
@@ -43,13 +44,14 @@ merge = Exercise(
     difficulty=1,
     reference=_reference,
     cases=[
-        case("once", [5, 1, 2, 6], (1, 2), 256),
-        case("twice", [1, 2, 1, 2], (1, 2), 256),
-        case("three equal tokens", [7, 7, 7], (7, 7), 256),
-        case("the other order is another pair", [2, 1, 2, 1], (1, 2), 256),
-        case("a new token that could merge on", [7, 7, 7, 7], (7, 7), 7),
-        case("nothing to do", [3, 4], (1, 2), 256),
-        case("no tokens", [], (1, 2), 256),
+        call("once", "merge", [5, 1, 2, 6], (1, 2), 256),
+        call("twice", "merge", [1, 2, 1, 2], (1, 2), 256),
+        call("three equal tokens", "merge", [7, 7, 7], (7, 7), 256),
+        call("the other order is another pair", "merge", [2, 1, 2, 1], (1, 2), 256),
+        call("a new token that could merge on", "merge", [7, 7, 7, 7], (7, 7), 7),
+        call("nothing to do", "merge", [3, 4], (1, 2), 256),
+        call("no tokens", "merge", [], (1, 2), 256),
+        unchanged("the input stays as it is", "merge", "tokens = [1, 2, 3]", "tokens, (1, 2), 256"),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -133,7 +135,7 @@ def right_one_stays(tokens: list[int], pair: Pair, new: int) -> list[int]:
 
 
 @merge.variant
-def onto_a_stack(tokens: list[int], pair: Pair, new: int) -> list[int]:
+def onto_a_stack(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
     merged: list[int] = []
     free = False
     for token in tokens:
@@ -147,7 +149,7 @@ def onto_a_stack(tokens: list[int], pair: Pair, new: int) -> list[int]:
 
 
 @merge.variant
-def by_cutting(tokens: list[int], pair: Pair, new: int) -> list[int]:
+def by_cutting(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
     left, right = pair
     merged: list[int] = []
     rest = list(tokens)
@@ -161,7 +163,7 @@ def by_cutting(tokens: list[int], pair: Pair, new: int) -> list[int]:
 
 
 @merge.variant
-def with_an_iterator(tokens: list[int], pair: Pair, new: int) -> list[int]:
+def with_an_iterator(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
     def pieces():  # type: ignore[no-untyped-def]
         skip = False
         for at in range(len(tokens)):

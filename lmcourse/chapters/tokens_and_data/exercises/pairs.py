@@ -20,9 +20,11 @@ def _reference(words: Words, times: list[int]) -> dict[Pair, int]:
     """Every pair that stands anywhere is looked for in every word."""
     if len(words) != len(times):
         raise ValueError("there must be a number for each word")
-    found = {pair for word in words for pair in zip(word, word[1:], strict=False)}
+    found = {pair for word in words for pair in pairwise(word)}
     totals = {
-        pair: sum(many * sum(pair == (a, b) for a, b in pairwise(word)) for word, many in zip(words, times, strict=True))
+        pair: sum(
+            many * sum(pair == (a, b) for a, b in pairwise(word)) for word, many in zip(words, times, strict=True)
+        )
         for pair in found
     }
     return {pair: total for pair, total in totals.items() if total}
@@ -39,7 +41,9 @@ def _hidden(random: Random) -> list[Case]:
         case("bad input", [[1, 2]], [1, 2]),
     ]
     for _ in range(4):
+        token = random.randint(5, 300)
         words = [[random.randint(0, 4) for _ in range(random.randint(0, 9))] for _ in range(random.randint(3, 6))]
+        words += [[token] * random.randint(3, 5), [token, 1, token, 1]]
         cases.append(case("other words", words, [random.randint(1, 9) for _ in words]))
     return cases
 
@@ -55,6 +59,7 @@ count_pairs = Exercise(
         case("a run of equal tokens", [[7, 7, 7]], [1]),
         case("two words, five times and twice", [[1, 2, 3], [1, 2]], [5, 2]),
         case("both orders", [[1, 2, 1]], [3]),
+        case("twice in a word", [[1, 2, 3, 1, 2]], [1]),
         case("a word of one token, and an empty one", [[9], [], [9, 8]], [4, 4, 1]),
         case("a word that occurs zero times", [[1, 2], [2, 3]], [0, 1]),
         case("no words", [], []),
@@ -108,7 +113,9 @@ def either_order(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted(((min(a, b), max(a, b)), n) for word, n in _zip(words, times) for a, b in pairwise(word))
 
 
-@count_pairs.misconception("You look at every second neighbourhood only. Each token but the last has a right neighbour.")
+@count_pairs.misconception(
+    "You look at every second neighbourhood only. Each token but the last has a right neighbour."
+)
 def every_two(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted(((a, b), n) for word, n in _zip(words, times) for a, b in list(pairwise(word))[::2])
 
@@ -147,10 +154,10 @@ def cut_short(words: Words, times: list[int]) -> dict[Pair, int]:
 
 
 @count_pairs.variant
-def with_a_counter(words: Words, times: list[int]) -> Counter[Pair]:
+def with_a_counter(words: list[list[int]], times: list[int]) -> Counter[tuple[int, int]]:
     if len(words) != len(times):
         raise ValueError("lengths differ")
-    counts: Counter[Pair] = Counter()
+    counts: Counter[tuple[int, int]] = Counter()
     for word, many in zip(words, times, strict=False):
         for _ in range(1 if many else 0):
             for pair in pairwise(word):
@@ -159,10 +166,10 @@ def with_a_counter(words: Words, times: list[int]) -> Counter[Pair]:
 
 
 @count_pairs.variant
-def with_indices(words: Words, times: list[int]) -> dict[Pair, int]:
+def with_indices(words: list[list[int]], times: list[int]) -> dict[tuple[int, int], int]:
     if len(times) != len(words):
         raise ValueError
-    counts: dict[Pair, int] = {}
+    counts: dict[tuple[int, int], int] = {}
     for i in range(len(words)):
         if times[i] == 0:
             continue
@@ -175,10 +182,12 @@ def with_indices(words: Words, times: list[int]) -> dict[Pair, int]:
 
 
 @count_pairs.variant
-def with_numpy(words: Words, times: list[int]) -> dict[Pair, int]:
+def with_numpy(words: list[list[int]], times: list[int]) -> dict[tuple[int, int], int]:
     if len(words) - len(times):
         raise ValueError("one number a word")
-    rows = list(chain.from_iterable([(a, b, n) for a, b in pairwise(w)] for w, n in zip(words, times, strict=True) if n))
+    rows = list(
+        chain.from_iterable([(a, b, n) for a, b in pairwise(w)] for w, n in zip(words, times, strict=True) if n)
+    )
     if not rows:
         return {}
     table = np.array(rows)

@@ -85,12 +85,14 @@ train_ahead = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Keep the copy that is not trained on yet. When the next batch comes, copy that one first, then train on the one "
+        "Keep the copy that is not trained on yet. When the next batch comes, copy it first, then train on the one that "
         "you kept.",
         "After the loop one copy is left over, if there was any batch at all.",
         "A list is a simple place for it: append each copy; when it holds two, train on pop(0).",
     ],
 )
+
+train_ahead.equivalent_mutant("for batch in waiting: → for batch in waiting: ... break", "At most one is left.")
 
 for sentence, wrong in WRONG_PREFETCHING:
     train_ahead.misconception(sentence)(wrong)

@@ -25,12 +25,11 @@ def _hidden(random: Random) -> list[Case]:
         case("a base in the middle", {"a": 10, "b": 4, "c": 1}, "b"),
         case("one language", {"x": 17}, "x"),
         case("a base that is missing", {"English": 13, "German": 16}, "Latin"),
-        case("a base that is missing", {}, "English"),
         case("equal prices", {"a": 3, "b": 3}, "b"),
     ]
     for _ in range(3):
         table = {name: random.randint(5, 400) for name in random.sample(["de", "en", "el", "my", "hi", "sw"], 4)}
-        cases.append(case("other tables", table, random.choice(list(table))))
+        cases.append(case("other tables", table, max(table, key=table.__getitem__)))
     return cases
 
 
@@ -93,7 +92,7 @@ def with_the_cheapest(tokens: dict[str, int], base: str) -> Prices:
 
 
 @relative_price.variant
-def in_a_loop(tokens: dict[str, int], base: str) -> Prices:
+def in_a_loop(tokens: dict[str, int], base: str) -> dict[str, float]:
     reference = tokens[base]
     prices = {}
     for language in tokens:
@@ -102,12 +101,12 @@ def in_a_loop(tokens: dict[str, int], base: str) -> Prices:
 
 
 @relative_price.variant
-def with_numpy(tokens: dict[str, int], base: str) -> Prices:
+def with_numpy(tokens: dict[str, int], base: str) -> dict[str, float]:
     counts = np.array(list(tokens.values()), dtype=float)
     return dict(zip(tokens, counts / tokens[base], strict=True))
 
 
 @relative_price.variant
-def with_torch(tokens: dict[str, int], base: str) -> Prices:
+def with_torch(tokens: dict[str, int], base: str) -> dict[str, float]:
     counts = torch.tensor(list(tokens.values()), dtype=torch.float64)
     return dict(zip(tokens, (counts / tokens[base]).tolist(), strict=True))

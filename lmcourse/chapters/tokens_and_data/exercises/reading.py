@@ -36,6 +36,14 @@ def _untouched(name: str, count: int) -> Case:
     return script(name, lines, numbers=[1, 2, 3, 4], kind="<4H")
 
 
+def _dtype(name: str, kind: str, bytes_each: int) -> Case:
+    lines = (
+        f"{_IMPORTS}, torch\nwith tempfile.TemporaryDirectory() as folder:\n{_WRITE}\n"
+        f"    tokens = read_tokens(path, 0, 2, {bytes_each})\ntorch.as_tensor(tokens).dtype"
+    )
+    return script(name, lines, numbers=[1, 2, 3], kind=kind)
+
+
 def _peak(name: str, start: int) -> Case:
     """A file of 8 MiB; reading four tokens may not take more than 1 MiB."""
     lines = (
@@ -78,11 +86,10 @@ def _hidden(random: Random) -> list[Case]:
         _reading("tokens of another size", eight, "<8Q", 0, 1, 8),
         _untouched("the file stays as it is", 3),
         _peak("a large file", 2**21),
+        _dtype("the kind of numbers", "<3H", 2),
     ]
-    for _ in range(3):
-        numbers, wide = [random.randrange(2**16) for _ in range(12)], random.choice([2, 4])
-        start = random.randint(1, 6)
-        kind = f"<12{'H' if wide == 2 else 'I'}"
+    for wide, kind in ((2, "<12H"), (4, "<12I")):
+        numbers, start = [random.randrange(2**15, 2**16) for _ in range(12)], random.randint(1, 6)
         cases.append(_reading("other files", numbers, kind, start, random.randint(2, 12 - start), wide))
     return cases
 
@@ -99,6 +106,7 @@ read_tokens = Exercise(
         _reading("from the middle", [10, 11, 12, 13, 14, 15], "<6H", 2, 3, 2),
         _untouched("is the file as it was?", 2),
         _reading("past the end", [10, 11, 12, 13], "<4H", 2, 3, 2),
+        _dtype("what an embedding takes", "<3I", 4),
         _reading("no tokens", [10, 11, 12, 13], "<4H", 1, 0, 2),
         _peak("four tokens of a file of 8 MiB", 2**20),
     ],
@@ -106,10 +114,25 @@ read_tokens = Exercise(
     hints=[
         "How many bytes lie before the first token? np.memmap(path, dtype, mode, offset) and file.seek count in bytes.",
         'The dtype is "<u2" or "<u4": little end first, unsigned. mode="r" cannot write to the file.',
-        "Compare (start + count) · bytes_each with os.path.getsize(path) first. astype(np.int64) makes a copy, and "
+        "Compare (start + count) · bytes_each with Path(path).stat().st_size first. astype(np.int64) makes a copy, and "
         "torch.from_numpy a tensor of it.",
     ],
     seconds=20.0,
+)
+
+read_tokens.equivalent_mutant(
+    "held = Path(path).stat().st_size // bytes_each → held = Path(path).stat().st_size / bytes_each",
+    "A whole number is at most 3.5 if it is at most 3.",
+)
+read_tokens.equivalent_mutant(
+    "text = np.memmap(path, dtype=f'<u{bytes_each}', mode='r') → text = np.memmap(path, dtype=f'<u{bytes_each}')",
+    "The copy never goes back to the file. (One that may only be read would tell, but not under an administrator's "
+    "name, as which some graders run.)",
+)
+read_tokens.equivalent_mutant(
+    "return torch.from_numpy(text[start:start + count].astype(np.int64)) → "
+    "return text[start:start + count].astype(np.int64)",
+    "An array of NumPy counts as a tensor.",
 )
 
 for sentence, wrong in WRONG_READING:

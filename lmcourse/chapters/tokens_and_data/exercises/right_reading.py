@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ def with_seek(path: str, start: int, count: int, bytes_each: int) -> Tensor:
     """File methods and int.from_bytes."""
     if bytes_each not in (2, 4) or start < 0 or count < 0:
         raise ValueError("no such tokens")
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         if (start + count) * bytes_each > end:
             raise ValueError("the file is too short")
@@ -27,7 +28,7 @@ def with_fromfile(path: str, start: int, count: int, bytes_each: int) -> Tensor:
     """NumPy's fromfile, which reads no more than it is asked for."""
     if bytes_each != 2 and bytes_each != 4:
         raise ValueError("two or four bytes")
-    if start < 0 or count < 0 or start * bytes_each > os.stat(path).st_size:
+    if start < 0 or count < 0 or start * bytes_each > Path(path).stat().st_size:
         raise ValueError("no such tokens")
     kind = np.uint16 if bytes_each == 2 else np.uint32
     found = np.fromfile(path, dtype=kind, count=count, offset=start * bytes_each)
@@ -41,9 +42,9 @@ def with_a_map(path: str, start: int, count: int, bytes_each: int) -> Tensor:
     if bytes_each not in {2, 4}:
         raise ValueError("two or four bytes")
     first, last = start * bytes_each, (start + count) * bytes_each
-    if first < 0 or last < first or last > os.path.getsize(path):
+    if first < 0 or last < first or last > Path(path).stat().st_size:
         raise ValueError("no such tokens")
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+    with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
         raw = torch.tensor(list(text[first:last]), dtype=torch.int64).reshape(count, bytes_each)
     return (raw << (8 * torch.arange(bytes_each))).sum(dim=1)
 

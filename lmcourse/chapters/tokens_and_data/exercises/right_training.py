@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 
-Pair = tuple[int, int]
 
-
-def all_in_one(words: dict[str, int], merges: int) -> list[Pair]:
+def all_in_one(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
     """Counting and merging without any earlier answer."""
     texts = {word: list(word.encode("utf-8")) for word in words}
-    learned: list[Pair] = []
+    learned: list[tuple[int, int]] = []
     for new in range(256, 256 + merges):
-        counts: dict[Pair, int] = defaultdict(int)
+        counts: dict[tuple[int, int], int] = defaultdict(int)
         for word, text in texts.items():
             for i in range(len(text) - 1):
                 counts[text[i], text[i + 1]] += words[word]
@@ -34,13 +33,13 @@ def all_in_one(words: dict[str, int], merges: int) -> list[Pair]:
     return learned
 
 
-def by_recursion(words: dict[str, int], merges: int) -> list[Pair]:
+def by_recursion(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
     """One merge, and the rest of the work is the same task again."""
 
-    def learn(texts: list[tuple[list[int], int]], left: int, new: int) -> list[Pair]:
-        counts: Counter[Pair] = Counter()
+    def learn(texts: list[tuple[list[int], int]], left: int, new: int) -> list[tuple[int, int]]:
+        counts: Counter[tuple[int, int]] = Counter()
         for text, many in texts:
-            for pair in zip(text, text[1:], strict=False):
+            for pair in pairwise(text):
                 counts[pair] += many
         if left == 0 or not counts or max(counts.values()) < 2:
             return []
@@ -62,14 +61,14 @@ def by_recursion(words: dict[str, int], merges: int) -> list[Pair]:
     return learn([(list(word.encode()), many) for word, many in words.items()], merges, 256)
 
 
-def with_strings(words: dict[str, int], merges: int) -> list[Pair]:
+def with_strings(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
     """Tokens as characters of one string, so that str.replace merges."""
     texts = ["".join(map(chr, word.encode())) for word in words]
-    learned: list[Pair] = []
+    learned: list[tuple[int, int]] = []
     while len(learned) < merges:
         counts: Counter[str] = Counter()
         for text, many in zip(texts, words.values(), strict=True):
-            for left, right in zip(text, text[1:], strict=False):
+            for left, right in pairwise(text):
                 counts[left + right] += many
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         if not ranked or ranked[0][1] <= 1:

@@ -13,6 +13,7 @@ from torch import Tensor
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 
+
 def _numbers(name: str, seed: int, count: int) -> Case:
     return script(name, f"own_numbers({seed}, {count})")
 
@@ -20,7 +21,8 @@ def _numbers(name: str, seed: int, count: int) -> Case:
 def _between(name: str, seed: int, count: int) -> Case:
     """What torch, NumPy and random draw after it, when all were seeded before it."""
     lines = (
-        "import random, numpy, torch\n_ = torch.manual_seed(5), numpy.random.seed(5), random.seed(5)\n_ = torch.rand(1)\n"
+        "import random, numpy, torch\n_ = torch.manual_seed(5), numpy.random.seed(5), random.seed(5)\n"
+        "_ = torch.rand(1)\n"
         f"_ = own_numbers({seed}, {count})\ntorch.rand(2), numpy.random.rand(2), random.random()"
     )
     return script(name, lines)

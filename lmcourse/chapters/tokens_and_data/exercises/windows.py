@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
 
 Rows = tuple[Tensor, Tensor]
@@ -24,11 +24,21 @@ def _reference(tokens: Tensor, starts: list[int], length: int) -> Rows:
         raise ValueError("a window does not fit")
     inputs, targets = ([[text[start + s + by] for s in range(length)] for start in starts] for by in (0, 1))
     shape = len(starts), length
-    return torch.tensor(inputs, dtype=torch.int64).reshape(shape), torch.tensor(targets, dtype=torch.int64).reshape(shape)
+    return torch.tensor(inputs, dtype=torch.int64).reshape(shape), torch.tensor(targets, dtype=torch.int64).reshape(
+        shape
+    )
 
 
 def _text(random: Random, count: int, high: int, dtype: torch.dtype = torch.int64) -> Tensor:
     return torch.tensor([random.randrange(high) for _ in range(count)]).to(dtype)
+
+
+def _dtypes(name: str, kind: str) -> Case:
+    lines = (
+        f"import torch\ntokens = torch.tensor([5, 6, 7, 8], dtype=torch.{kind})\n"
+        "inputs, targets = batch_at(tokens, [0, 1], 2)\ntorch.as_tensor(inputs).dtype, torch.as_tensor(targets).dtype"
+    )
+    return script(name, lines)
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -48,10 +58,11 @@ def _hidden(random: Random) -> list[Case]:
         case("one byte a token", text.to(torch.uint8), [9, 1], 5),
         case("large tokens", (text + 5_500).to(torch.uint16), [0, 20], 8),
         case("a text of one token", text[:1], [0], 1),
+        *(_dtypes("the kind of numbers", kind) for kind in ("uint16", "uint8", "int64")),
     ]
     for _ in range(3):
         length, count = random.randint(2, 6), random.randint(20, 40)
-        starts = [random.randrange(count - length) for _ in range(random.randint(1, 4))]
+        starts = [random.randrange(count - length) for _ in range(random.randint(1, 4))] + [count - length - 1]
         cases.append(case("other texts", _text(random, count, 1000), starts, length))
     return cases
 
@@ -70,6 +81,7 @@ batch_at = Exercise(
         case("a start below zero", TEN, [-4], 3),
         case("tokens of four bytes", TEN.int(), [0, 1], 2),
         case("no windows", TEN, [], 3),
+        _dtypes("what an embedding takes", "int32"),
     ],
     hidden_cases=_hidden,
     hints=[

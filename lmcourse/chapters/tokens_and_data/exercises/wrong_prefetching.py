@@ -109,7 +109,7 @@ def reads_everything(loader: Iterable[Any], copy: Act, train: Act) -> None:
 
 
 WRONG_PREFETCHING: tuple[tuple[str, Callable[..., None]], ...] = (
-    ("With i + 2 the last batch is never copied, and the one before it is trained on twice.", i_plus_2),
+    ("That is i + 2: the last batch is never trained on, and the one before it twice.", i_plus_2),
     ("The device waits for every copy: order the next one *before* you train.", no_overlap),
     ("You copy everything first. All batches at once do not fit into the device.", everything_first),
     ("The last batch is copied and never trained on.", last_not_trained),
@@ -117,6 +117,9 @@ WRONG_PREFETCHING: tuple[tuple[str, Callable[..., None]], ...] = (
     ("An empty loader is no error: next() of nothing raises StopIteration.", crash_on_nothing),
     ("You ask for len(loader). A loader that makes its batches as it goes has none.", asks_for_len),
     ("You stop at a batch that counts as False, such as 0. Ask whether there *is* one.", while_it_counts),
-    ("You train on the batch itself, which is still in main memory. Train on what `copy` returned.", trains_on_the_original),
+    (
+        "You train on the batch itself, which is still in main memory. Train on what `copy` returned.",
+        trains_on_the_original,
+    ),
     ("You read the whole loader into a list first. It may have no end: take one batch at a time.", reads_everything),
 )

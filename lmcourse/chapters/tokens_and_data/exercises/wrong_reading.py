@@ -85,7 +85,10 @@ def dtype_kept(path: str, start: int, count: int, bytes_each: int) -> Tensor:
 
 
 WRONG_READING: tuple[tuple[str, Callable[..., Tensor]], ...] = (
-    ("Your tensor is the file, dtype and all: writing into it changed what is on the disk. Return a copy.", writes_through),
+    (
+        "Your tensor is the file, dtype and all: writing into it changed what is on the disk. Return a copy.",
+        writes_through,
+    ),
     ("Read as signed numbers, tokens above 32,767 become negative. They are unsigned.", signed),
     ("You always read four bytes: two tokens of two bytes become one.", always_four),
     ("You always read two bytes: a token of four becomes two.", always_two),
