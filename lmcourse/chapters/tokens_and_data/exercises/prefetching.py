@@ -85,8 +85,8 @@ train_ahead = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Keep the copy that is not trained on yet. When the next batch comes, copy it first, then train on the one that "
-        "you kept.",
+        "Keep the copy that is not trained on yet. When the next batch comes, copy it first, then train on the one you "
+        "kept.",
         "After the loop one copy is left over, if there was any batch at all.",
         "A list is a simple place for it: append each copy; when it holds two, train on pop(0).",
     ],

@@ -10,6 +10,7 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from lmcourse.data.corpora import find_corpus
 from lmcourse.data.tokenizers.bpe import BPETokenizer, learn_merges, merge
@@ -17,6 +18,9 @@ from lmcourse.data.tokenizers.pre_tokenizer import split_words
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 MAX_VOCABULARY = 2048
+TOY = " ".join(["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3)
+"""The words of Sennrich, Haddow and Birch (2016)."""
+
 MAX_CHARACTERS = 400
 """Characters of a text that are drawn."""
 
@@ -24,6 +28,9 @@ _COLUMNS = 84
 _LINE = 1.6
 _FILLS = ("#CFE3F1", "#FBE3B5", "#CDEBDD", "#F3DCE8")
 _BLANKS = {" ": "·", "\n": "↵", "\t": "→"}
+_TIMES = "\u00d7 "
+"""What stands before a count; no box is drawn around it."""
+
 _LAST_DRAWN = "\u024f"
 """The last character that every font has: those behind it are shown as bytes."""
 
@@ -60,8 +67,8 @@ def _boxes(axes: Axes, pieces: Sequence[str], breaks: Sequence[int] = ()) -> int
         width = min(len(piece), _COLUMNS) + 0.5
         if column + width > _COLUMNS:
             column, line = 0.0, line + _LINE
-        box = Rectangle((column, -line - 0.55), width - 0.08, 1.2, facecolor=_FILLS[index % 4], edgecolor="white")
-        axes.add_patch(box)
+        fill = "none" if piece.startswith(_TIMES) else _FILLS[index % 4]
+        axes.add_patch(Rectangle((column, -line - 0.55), width - 0.08, 1.2, facecolor=fill, edgecolor="white"))
         text = piece[: _COLUMNS - 1]
         axes.text(column + width / 2, -line, text, ha="center", va="center", fontsize=10, family="monospace")
         column += width
@@ -94,7 +101,7 @@ def token_colours(
     return describe(figure, caption=caption, alt=f"{len(pieces)} tokens of {vocabulary}: {told}")
 
 
-def merge_steps(text: str = "low low low low low lower lower newest widest", step: int = 0) -> Figure:
+def merge_steps(text: str = TOY, step: int = 0) -> Figure:
     """The words of a text after some merges, and how often each pair of neighbours stands there.
 
     Args:
@@ -110,7 +117,7 @@ def merge_steps(text: str = "low low low low low lower lower newest widest", ste
     pieces, breaks = [], []
     for word, tokens in words.items():
         breaks.append(len(pieces))
-        pieces += [*(shown(tokenizer.token_bytes[token]) for token in tokens), f"×{times[word]}"]
+        pieces += [*(shown(tokenizer.token_bytes[token]) for token in tokens), f"{_TIMES}{times[word]}"]
     figure = new_figure(8.0, 4.4)
     grid = figure.add_gridspec(2, 1, height_ratios=(2, 3))
     total = sum(len(tokens) * times[word] for word, tokens in words.items())
@@ -130,6 +137,7 @@ def merge_steps(text: str = "low low low low low lower lower newest widest", ste
     bars.barh(range(len(best)), [counts[pair] for pair in best], color=colours)
     bars.set_yticks(range(len(best)), names, family="monospace")
     bars.invert_yaxis()
+    bars.xaxis.set_major_locator(MaxNLocator(integer=True))
     bars.set_xlim(left=0)
     end = f"Merged next: {names[0]}." if merged else "Nothing is left that stands there twice: the end."
     caption = (

@@ -55,12 +55,12 @@ def vocabulary_trade(bytes_per_token: Mapping[int, float], width: int = 768) -> 
     axes.set_ylim(bottom=0)
     rows = axes.twinx()
     rows.plot(sizes, [size * width / 1e6 for size in sizes], "s--", color=PALETTE["vermilion"])
-    rows.set_ylabel(f"embedding of width {width} (million numbers)", fontsize=10, color=PALETTE["vermilion"])
+    rows.set_ylabel("embedding (million numbers)", fontsize=10, color=PALETTE["vermilion"])
     rows.set_ylim(bottom=0)
     rows.spines["top"].set_visible(False)
     caption = (
-        "Blue: how much text a token holds, which shortens the sequence. Red, dashed: the table of rows that somebody "
-        "has to train. Twice the rows buy less and less."
+        "Blue: how much text a token holds, which shortens the sequence. Red, dashed: the table of rows, of "
+        f"width {width}, that somebody has to train. Twice the rows buy less and less."
     )
     told = ", ".join(f"{size:,}: {value:.2f}" for size, value in bytes_per_token.items())
     return describe(figure, caption=caption, alt=f"Bytes per token by vocabulary: {told}")
