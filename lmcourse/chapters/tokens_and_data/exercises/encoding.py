@@ -29,7 +29,8 @@ def _reference(word: str, merges: list[Pair]) -> list[int]:
 
 
 def _random_merges(random: Random, letters: str, count: int) -> list[Pair]:
-    known, merges = list(letters.encode()), []
+    known = list(letters.encode())
+    merges: list[Pair] = []
     while len(merges) < count:
         pair = random.choice(known), random.choice(known)
         if pair not in merges:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from random import Random
 
 from lmcourse.chapters.tokens_and_data.exercises.calls import call, unchanged
@@ -164,7 +165,7 @@ def by_cutting(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
 
 @merge.variant
 def with_an_iterator(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
-    def pieces():  # type: ignore[no-untyped-def]
+    def pieces() -> Iterator[int]:
         skip = False
         for at in range(len(tokens)):
             if skip:

@@ -68,7 +68,7 @@ count_pairs = Exercise(
     hidden_cases=_hidden,
     hints=[
         "itertools.pairwise(word) goes through the neighbours of a word.",
-        "Each neighbourhood adds to counts[pair] what `times` says of its word; counts.get(pair, 0) is 0 for a new one.",
+        "Each neighbourhood adds to counts[pair] what `times` says of its word; counts.get(pair, 0) is 0 at first.",
         "zip(words, times, strict=True) raises the ValueError. Leave out the entries that are 0 at the end.",
     ],
 )

@@ -21,8 +21,8 @@ MAX_VOCABULARY = 2048
 TOY = " ".join(["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3)
 """The words of Sennrich, Haddow and Birch (2016)."""
 
-MAX_CHARACTERS = 400
-"""Characters of a text that are drawn."""
+MAX_BYTES = 300
+"""Bytes of a text that are drawn."""
 
 _COLUMNS = 84
 _LINE = 1.6
@@ -59,6 +59,10 @@ def shown(raw: bytes) -> str:
     return "".join(_BLANKS.get(letter, letter) for letter in text)
 
 
+def _beginning(text: str) -> str:
+    return text.encode(errors="replace")[:MAX_BYTES].decode(errors="ignore")
+
+
 def _boxes(axes: Axes, pieces: Sequence[str], breaks: Sequence[int] = ()) -> int:
     """Draw the pieces in lines; returns how many lines. A wider gap is left before the pieces at `breaks`."""
     column = line = 0.0
@@ -83,11 +87,11 @@ def token_colours(
     """A text in tokens of the course's own byte pairs, one box each.
 
     Args:
-        text: the first 400 characters are drawn.
+        text: its first 300 bytes are drawn.
         vocabulary: how many tokens there are, 256 to 2,048.
     """
     tokenizer = course_tokenizer(vocabulary)
-    part = text[:MAX_CHARACTERS]
+    part = _beginning(text)
     pieces = [shown(tokenizer.token_bytes[token]) for token in tokenizer.encode(part)]
     figure = new_figure(8.0, 1.5 + 0.28 * (1 + sum(map(len, pieces)) * 1.3 // _COLUMNS))
     words = len(part.split())
@@ -98,7 +102,7 @@ def token_colours(
         "digits of base 16 are a byte that is no letter by itself."
     )
     told = " | ".join(pieces[:60])
-    return describe(figure, caption=caption, alt=f"{len(pieces)} tokens of {vocabulary}: {told}")
+    return describe(figure, caption=caption, alt=f"{len(pieces)} tokens of a vocabulary of {vocabulary}: {told}")
 
 
 def merge_steps(text: str = TOY, step: int = 0) -> Figure:
@@ -108,13 +112,14 @@ def merge_steps(text: str = TOY, step: int = 0) -> Figure:
         text: what is merged, and what is counted.
         step: how many merges were made.
     """
-    times = Counter(word.strip() for word in split_words(text[:MAX_CHARACTERS]) if word.strip())
+    times = Counter(word.strip() for word in split_words(_beginning(text)) if word.strip())
     merges = learn_merges([word for word, count in times.items() for _ in range(count)], step)
     tokenizer = BPETokenizer(merges)
     words = {word: list(word.encode()) for word in times}
     for new, pair in enumerate(merges, start=256):
         words = {word: merge(tokens, pair, new) for word, tokens in words.items()}
-    pieces, breaks = [], []
+    pieces: list[str] = []
+    breaks: list[int] = []
     for word, tokens in words.items():
         breaks.append(len(pieces))
         pieces += [*(shown(tokenizer.token_bytes[token]) for token in tokens), f"{_TIMES}{times[word]}"]

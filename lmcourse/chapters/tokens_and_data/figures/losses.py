@@ -44,7 +44,7 @@ def output_rows(similarities: Mapping[str, Sequence[float]]) -> Figure:
         figure, "Who never came looks alike", "cosine with the mean row of bytes that UTF-8 never uses", "tokens"
     )
     colours = (PALETTE["blue"], PALETTE["vermilion"], GREY)
-    edges = np.linspace(-1, 1, 81)
+    edges = np.linspace(-1, 1, 81).tolist()
     for colour, (name, values) in zip(colours, similarities.items(), strict=False):
         axes.hist(np.asarray(values), bins=edges, color=colour, alpha=0.75, label=f"{name} ({len(values)})")
     axes.legend(frameon=False, fontsize=10, loc="upper left")

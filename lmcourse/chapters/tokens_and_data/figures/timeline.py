@@ -33,7 +33,8 @@ def in_turn(copy: float, compute: float, batches: int) -> Schedule:
 
 def one_ahead(copy: float, compute: float, batches: int) -> Schedule:
     """Batch i + 1 is ordered just before the step on batch i: copies and steps."""
-    copies, steps = [Work(0, 0.0, copy)], []
+    copies = [Work(0, 0.0, copy)]
+    steps: list[Work] = []
     for batch in range(batches):
         begin = max(copies[batch].end, steps[-1].end if steps else 0.0)
         if batch + 1 < batches:
