@@ -77,7 +77,7 @@ def _hidden(random: Random) -> list[Case]:
     for a, b, c in ((0, 17, 33), (21, 4, 12), (30, 25, 8)):
         # Fixed vectors in random places: which mistakes show in them does not depend on luck.
         places = random.sample(range(40), 40)
-        E = torch.empty_like(many)
+        E = torch.empty_like(UNEQUAL)
         E[places] = UNEQUAL
         cases.append(case("other vectors", random.uniform(0.5, 2.0) * E, places[a], places[b], places[c]))
     return cases

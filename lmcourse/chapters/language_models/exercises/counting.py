@@ -89,7 +89,7 @@ ngram = Exercise(
 
 for _step in ("-= 1", "+= 2"):
     ngram.equivalent_mutant(
-        f"counts[text[start + n]] += 1 → counts[text[start + n]] {_step}",
+        f"counts[text[place + n]] += 1 → counts[text[place + n]] {_step}",
         "Shares are quotients: another unit of counting cancels.",
     )
 

@@ -39,12 +39,11 @@ PREDICTIONS = (
     ),
     Prediction(
         "better_perplexity",
-        "One model predicts bytes and has a perplexity of 2.20. Another predicts words of the same text and has a "
-        "perplexity of 5.06. Which is the better model of the text?",
-        options=("that of the bytes", "that of the words", "neither: the numbers say nothing without more"),
-        answer="neither: the numbers say nothing without more",
-        because="2.20 is a choice per byte, 5.06 one per word, and a word has several bytes. One has to know how many "
-        "tokens and bytes the text has.",
+        "One model predicts bytes and has a perplexity of 2.2. Another predicts words of the same text, of about four "
+        "bytes each, and has a perplexity of 5. Which is the better model of the text?",
+        options=("that of the bytes", "that of the words", "they are equally good"),
+        answer="that of the words",
+        because="A choice among 2.2 for each byte is one among 2.2⁴, more than 20, for each word of four bytes.",
     ),
     Prediction(
         "owl_to_owls",

@@ -49,7 +49,8 @@ def _fixed() -> list[Case]:
         case("as many words as tokens", normal(FIXED, 4, 4, 4), _tokens(FIXED, 4, 4, 4)),
         case("huge logits", steep, torch.tensor([[0, 1, 0]])),
         case("huge logits", steep, torch.tensor([[1, 0, 1]])),
-        case("huge logits", -torch.full((2, 3, 4), 1e4), torch.tensor([[0, 1, 2], [3, 3, 0]])),
+        case("huge logits", -steep - 20_000, torch.tensor([[0, 1, 0]])),
+        case("huge logits", steep[:, :2] - 20_000, torch.tensor([[0, 0]])),
         case("16 bits", wide.to(torch.bfloat16), tokens),
         case("16 bits", wide.to(torch.float16), tokens),
         case("16 bits", (8 * wide).to(torch.bfloat16), tokens),
@@ -91,6 +92,12 @@ next_token_loss = Exercise(
         "log_p.gather(-1, targets[..., None]) picks them. Then the mean, with a minus. For 16 bits: .float() first.",
     ],
     forbid=[".cross_entropy", ".nll_loss", "torch.nn"],
+)
+
+
+next_token_loss.equivalent_mutant(
+    "log_p = logits[:, :-1].log_softmax(dim=-1) → log_p = logits[:, :].log_softmax(dim=-1)",
+    "gather reads as many places as there are targets, from the first on: the last logits are left over.",
 )
 
 
@@ -230,10 +237,15 @@ for _value, _sentence in (
     (16.97, "That is in bits. PyTorch's loss is in nats."),
     (128_256, "That is the perplexity. The loss is its logarithm."),
     (5.11, "That is a logarithm to base 10."),
-    (7.8e-6, "That is the probability of a token. The loss is its −ln."),
+    (10.37, "That is for Llama 2's 32,000 tokens."),
     (0, "A loss of 0 is certainty: this model is as uncertain as can be."),
     (-11.76, "The sign is wrong: a loss is −ln p, and ln p is negative."),
     (10.82, "That is for GPT-2's 50,257 tokens."),
 ):
     first_loss.wrong_value(_value, _sentence)
+for _near in (128_257, 128_255):
+    first_loss.equivalent_mutant(
+        f"first_loss = math.log(128256) → first_loss = math.log({_near})",
+        "One token more or less changes the loss by 0.000008, and readers round.",
+    )
 first_loss.right_value("math.log(128_256)", "-math.log(1 / 128_256)", "11.76")
