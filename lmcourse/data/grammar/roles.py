@@ -11,7 +11,7 @@ def word_roles() -> dict[str, tuple[str, str]]:
     The roles are "noun" and "nouns", and for verbs without and with an object "acts", "act", "meets" and "meet": those
     with an s belong to a noun in the singular.
     """
-    roles = {}
+    roles: dict[str, tuple[str, str]] = {}
     for name, topic in TOPICS.items():
         kinds = (
             ("noun", "nouns", topic.nouns),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
 import numpy as np
 import torch
@@ -205,7 +206,7 @@ def by_sorting(E: Tensor, a: int, b: int, c: int) -> int:
 
 
 @analogy.variant
-def normalised_first(E: Tensor, a: int, b: int, c: int) -> Tensor:
+def normalised_first(E: Tensor, a: int, b: int, c: int) -> Any:
     lengths = E.norm(dim=-1, keepdim=True)
     directions = E / lengths.masked_fill(lengths == 0, 1)
     scores = directions @ (E[b] - E[a] + E[c])

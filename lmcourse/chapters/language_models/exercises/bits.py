@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
 import numpy as np
 import torch
@@ -109,7 +110,7 @@ def logarithm_of_the_loss(loss: float, tokens: int, text: str) -> float:
 
 
 @bits_per_byte.variant
-def with_numpy(loss: float, tokens: int, text: str) -> float:
+def with_numpy(loss: float, tokens: int, text: str) -> Any:
     return np.float64(loss) * tokens / np.log(2) / len(bytes(text, "utf-8"))
 
 
@@ -120,7 +121,7 @@ def through_the_perplexity(loss: float, tokens: int, text: str) -> float:
 
 
 @bits_per_byte.variant
-def with_torch(loss: float, tokens: int, text: str) -> float:
+def with_torch(loss: float, tokens: int, text: str) -> Any:
     total = torch.tensor(loss, dtype=torch.float64) * tokens
     count = sum(len(letter.encode()) for letter in text)
     return (total / count / torch.tensor(2.0, dtype=torch.float64).log()).item()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
 import numpy as np
 import torch
@@ -177,7 +178,7 @@ def in_a_loop(v: Tensor) -> bool:
 
 
 @is_distribution.variant
-def with_numpy(v: Tensor) -> np.bool_:
+def with_numpy(v: Tensor) -> Any:
     numbers = v.to(torch.float64).numpy()
     allowed = {torch.float16: 0.01, torch.bfloat16: 0.01}.get(v.dtype, 1e-5)
     return np.all(numbers >= 0) & (abs(numbers.sum() - 1) < allowed)

@@ -18,7 +18,8 @@ def _shares(P: Tensor) -> Tensor:
     """The share of each word in an endless text: π(I − P + 1) = 1, where 1 is all ones."""
     v = len(P)
     ones = torch.ones(v, v, dtype=torch.float64)
-    return torch.linalg.solve((torch.eye(v, dtype=torch.float64) - P.double() + ones).T, ones[0])
+    shares: Tensor = torch.linalg.solve((torch.eye(v, dtype=torch.float64) - P.double() + ones).T, ones[0])
+    return shares
 
 
 def _entropy_rate(P: Tensor) -> float:
@@ -88,7 +89,8 @@ entropy_rate = Exercise(
 
 
 def _row_entropies(P: Tensor) -> Tensor:
-    return -torch.special.xlogy(P, P).sum(dim=1)
+    entropies: Tensor = -torch.special.xlogy(P, P).sum(dim=1)
+    return entropies
 
 
 for _change in (
@@ -110,7 +112,7 @@ def rows_equally(P: Tensor) -> float:
 @entropy_rate.misconception("That is the entropy of single words, as if the text had no memory.")
 def of_single_words(P: Tensor) -> float:
     shares = _shares(P).clamp(min=0)
-    return -torch.special.xlogy(shares, shares).sum().item()
+    return float(-torch.special.xlogy(shares, shares).sum())
 
 
 @entropy_rate.misconception("That is in bits. Asked for are nats.")
@@ -125,7 +127,7 @@ def nan_of_zero(P: Tensor) -> float:
 
 @entropy_rate.misconception("Your powers of P never settle where a source goes in turns. Solve π = πP.")
 def powers(P: Tensor) -> float:
-    return (torch.linalg.matrix_power(P, 1001)[0] @ _row_entropies(P)).item()
+    return float(torch.linalg.matrix_power(P, 1001)[0] @ _row_entropies(P))
 
 
 @entropy_rate.misconception("You add up the rows. One word is written at a time: take their weighted average.")
@@ -161,7 +163,8 @@ def with_least_squares(P: Tensor) -> Tensor:
     right = torch.zeros(v + 1, 1, dtype=P.dtype)
     right[-1] = 1
     shares = torch.linalg.lstsq(equations, right).solution[:, 0]
-    return torch.special.entr(P).sum(1).dot(shares)
+    rate: Tensor = torch.special.entr(P).sum(1).dot(shares)
+    return rate
 
 
 @entropy_rate.variant

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
 import numpy as np
 import torch
@@ -152,7 +153,7 @@ def with_epsilon(p: list[float], q: list[float], base: float = math.e) -> float:
 
 
 @cross_entropy.variant
-def with_numpy(p: list[float], q: list[float], base: float = math.e) -> float:
+def with_numpy(p: list[float], q: list[float], base: float = math.e) -> Any:
     truth, model = np.array(p), np.array(q)
     if truth.shape != model.shape:
         raise ValueError("two lists of one length, please")
@@ -162,7 +163,7 @@ def with_numpy(p: list[float], q: list[float], base: float = math.e) -> float:
 
 
 @cross_entropy.variant
-def with_xlogy(p: list[float], q: list[float], base: float = math.e) -> float:
+def with_xlogy(p: list[float], q: list[float], base: float = math.e) -> Any:
     if len(p) != len(q):
         raise ValueError
     truth, model = torch.tensor(p, dtype=torch.float64), torch.tensor(q, dtype=torch.float64)

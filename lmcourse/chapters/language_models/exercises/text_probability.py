@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from functools import reduce
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -151,7 +152,7 @@ def impossible_words_skipped(next_probabilities: Model, text: list[int]) -> floa
 
 
 @text_log_probability.variant
-def with_numpy(next_probabilities: Callable[[tuple[int, ...]], list[float]], text: list[int]) -> float:
+def with_numpy(next_probabilities: Callable[[tuple[int, ...]], list[float]], text: list[int]) -> Any:
     each = np.array([next_probabilities(tuple(text[:t]))[text[t]] for t in range(len(text))])
     with np.errstate(divide="ignore"):
         return np.log(each).sum()

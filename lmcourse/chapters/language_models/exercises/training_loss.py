@@ -226,7 +226,7 @@ first_loss = value_exercise(
     points=1,
     minutes=2,
     difficulty=1,
-    reference=lambda: math.log(find_model("llama-3-8b").config.vocab_size),
+    reference=lambda: math.log(find_model("llama-3-8b").decoder.vocab_size),
     hints=[
         "A model that knows nothing gives every token the same probability. Which?",
         "The loss is −ln p, and every token has p = 1 / V.",
