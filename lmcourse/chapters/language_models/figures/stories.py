@@ -70,12 +70,12 @@ def ngram_loss(n: int = 8, count: int = 20) -> Figure:
         axes.set_xticks(range(1, LARGEST + 1))
         axes.set_xlim(0.4, LARGEST + 0.6)
     orders = range(1, LARGEST + 1)
-    losses.plot(orders, seen, "o-", color=PALETTE["blue"], label="on the stories it counted")
-    losses.plot(orders, new, "o-", color=PALETTE["vermilion"], label="on new stories, shorter contexts help")
+    losses.plot(orders, seen.tolist(), "o-", color=PALETTE["blue"], label="on the stories it counted")
+    losses.plot(orders, new.tolist(), "o-", color=PALETTE["vermilion"], label="on new stories, shorter contexts help")
     losses.axhline(floor, color="black", linestyle=":", linewidth=1.5, label=f"entropy of the language {floor:.3f}")
     losses.set_ylim(0, 3.2)
     losses.legend(frameon=False, fontsize=9)
-    shares.bar(orders, 100 * impossible, color=PALETTE["vermilion"], width=0.6)
+    shares.bar(orders, (100 * impossible).tolist(), color=PALETTE["vermilion"], width=0.6)
     shares.set_ylim(bottom=0)
     caption = (
         f"Below: the share of the letters of new text that never followed their context in the counted stories. "
