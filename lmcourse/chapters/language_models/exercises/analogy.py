@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.inputs import normal64
+from lmcourse.exercises.inputs import integers, normal64
 
 SIX_WORDS = torch.tensor(
     [
@@ -51,6 +51,7 @@ def _tensor(*rows: list[float]) -> Tensor:
 
 TIE = _tensor([1, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 4], [0, 2, 0], [0, 0, 1], [0, 8, 0])
 LONG = _tensor([1, 0], [2, 1], [1, 1], [9, 1], [1, 0.9], [-1, 3])
+NINE = integers(Random(2572), 9, 3, low=-9, high=9, dtype=torch.float64)
 UNEQUAL = normal64(Random(8), 40, 3) * torch.linspace(0.2, 3.0, 40, dtype=torch.float64)[:, None]
 AWAY = _tensor([0, 1], [1, 1], [1, 0], [0, 0], [-2, -1], [-1, 0.5], [-1, -4])
 
@@ -94,6 +95,7 @@ analogy = Exercise(
         case("man, king, woman", SIX_WORDS, 0, 2, 1),
         case("king, man, queen", SIX_WORDS, 2, 0, 3),
         case("apple, orange, man", SIX_WORDS, 4, 5, 0),
+        case("nine words", NINE, 0, 1, 2),
         case("a tie", TIE, 0, 1, 2),
         case("a long row", LONG, 0, 1, 2),
         case("a row of zeros", AWAY, 0, 1, 2),
@@ -165,6 +167,12 @@ def last_of_a_tie(E: Tensor, a: int, b: int, c: int) -> int:
     left = _cosines(E, E[b] - E[a] + E[c])
     left[[a, b, c]] = -math.inf
     return len(E) - 1 - int(left.flip(0).argmax())
+
+
+@analogy.misconception("You make all vectors equally long first. Take the difference of the vectors as they are.")
+def normalised_before(E: Tensor, a: int, b: int, c: int) -> int:
+    directions = torch.nn.functional.normalize(E, dim=1)
+    return _best(_cosines(E, directions[b] - directions[a] + directions[c]), a, b, c)
 
 
 @analogy.misconception("You look for what is like c. The way from a to b is not used.")

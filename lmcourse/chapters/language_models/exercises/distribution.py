@@ -35,7 +35,7 @@ def _summing_to(total: float, words: int, dtype: torch.dtype) -> Tensor:
     return torch.full((words,), total / words, dtype=dtype)
 
 
-SCORES = normal(Random(7), 50_257)
+SCORES = normal(Random(7), 5_000)
 
 
 def _near_the_edges() -> list[Case]:
@@ -77,7 +77,7 @@ def _hidden(random: Random) -> list[Case]:
         case("a large vocabulary", SCORES.softmax(0)),
         case("a large vocabulary", SCORES.softmax(0).to(torch.float16)),
         case("a large vocabulary", SCORES.sigmoid()),
-        case("a large vocabulary", SCORES.softmax(0)[:-700]),
+        case("a large vocabulary", SCORES.softmax(0)[:-70]),
     ]
     for words in (3, 40, 700):
         p = normal(random, words).double().softmax(0)

@@ -102,8 +102,8 @@ for _change in (
 
 
 @entropy_rate.misconception(
-    "You weigh all words alike. Those that come more often decide more often. (π = Pπ, with rows and columns swapped, "
-    "gives equal weights, too.)"
+    "You weigh all words alike, as π = Pπ does, with rows and columns swapped. Words that come more often decide more "
+    "often."
 )
 def rows_equally(P: Tensor) -> float:
     return _row_entropies(P).mean().item()

@@ -151,6 +151,11 @@ def impossible_words_skipped(next_probabilities: Model, text: list[int]) -> floa
     return math.fsum(math.log(p) for p in _each(next_probabilities, text) if p)
 
 
+@text_log_probability.misconception("You hand the model a list. It asks for a tuple: tuple(text[:t]).")
+def list_for_tuple(next_probabilities: Callable[[list[int]], list[float]], text: list[int]) -> float:
+    return math.fsum(_log(next_probabilities(text[:t])[word]) for t, word in enumerate(text))
+
+
 @text_log_probability.variant
 def with_numpy(next_probabilities: Callable[[tuple[int, ...]], list[float]], text: list[int]) -> Any:
     each = np.array([next_probabilities(tuple(text[:t]))[text[t]] for t in range(len(text))])
