@@ -194,7 +194,7 @@ check(cross_entropy, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# > **Spot the slip.** Lecture notes give two examples: for $p = (1, 0, 0, 0)$, a model $q = (¼, ¼, ¼, ¼)$ has $H = 2$, and $q = (0.91, 0.03, 0.03, 0.03)$ has $H = 0.136$. Two pages on they take PyTorch's loss for the same thing. Your function knows what PyTorch would say.
+# > **Spot the slip.** Lecture notes give two examples: for $p = (1, 0, 0, 0)$, a model $q = (¼, ¼, ¼, ¼)$ has $H = 2$, and $q = (0.91, 0.03, 0.03, 0.03)$ has $H = 0.136$. On the next page the same thing is the loss of a classifier, with $\exp$ and $\log$. Are the two pages written in one unit? Your function knows.
 #
 # The notes go on: "smaller cross entropy indicates smaller difference between p and q".
 
@@ -403,7 +403,7 @@ for n in (1, 2, 3, 4, 6, 8, 10):
     print(f"{n:3}{a:27.3f}{b:13.3f}{c:28.3f}{d:13.3f}")
 
 # %% [markdown]
-# On the five stories that it has counted, the model pays *less* than the language costs. It knows things about these stories that nobody could predict: it remembers them. On new stories the same model is far above. A loss below the entropy is memory, always; and this is what "training loss" can mean when there is little text. With fifty stories there is less to remember per letter,
+# On the five stories that it has counted, the model with $n = 8$ pays *less* than the language costs. It knows things about these stories that nobody could predict: it remembers them. On new stories the same model is far above. A loss so far below the entropy is always memory (chance moves it by a hundredth or two, as you will see); and this is what "training loss" can mean when there is little text. With fifty stories there is less to remember per letter,
 # and the best $n$ for new text is larger. Look for it on the desk:
 
 # %%
@@ -769,7 +769,7 @@ explore(figures.work_grid, prompt=(1, 10), new=(1, 12), reuse=False)
 # | --- | --- |
 # | "a vector in the $\lvert V\rvert$-dimensional simplex" | it has $\lvert V\rvert$ entries and $\lvert V\rvert - 1$ dimensions |
 # | "a distribution over $\lvert V\rvert^k$, the set of strings" | the set is $V^k$; $\lvert V\rvert^k$ is their number |
-# | $H = 2$ and $0.136$, then PyTorch | those are bits; PyTorch says 1.386 and 0.0943 nats |
+# | $H = 2$ and $0.136$, without a unit | those are bits; in nats, the unit of every library's loss, they are 1.386 and 0.0943 |
 # | "smaller cross entropy, smaller difference" | for one and the same $p$ only (section 3) |
 # | minimise $\frac1{\lvert D\rvert}\sum\sum \log p$ | the minus is missing; and it weighs documents by their length |
 # | $\frac1{BK}\sum \text{Softmax}(z)$ | minus and logarithm are missing |
