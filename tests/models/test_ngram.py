@@ -85,7 +85,7 @@ def test_perplexity() -> None:
 
 
 def test_witten_and_bell_by_hand() -> None:
-    """After a came b, c, b: two different tokens in three; the shorter context has 3/7, 3/7, 1/7 and 3 in 7 of its own."""
+    """After a came b, c, b: two different tokens of three. In all there are three different tokens of seven."""
     model = NGram(2, 4, witten_bell=True).count(TEXT)
     single = [(count + 3 / 4) / 10 for count in (3, 3, 1, 0)]
     expected = [(count + 2 * p) / 5 for count, p in zip((0, 2, 1, 0), single, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import pairwise, product
 from random import Random
 
 import pytest
@@ -99,7 +99,7 @@ def test_the_entropy_rate_is_what_longer_texts_cost_more() -> None:
 def _entropy_of_texts(P: Tensor, shares: Tensor, length: int) -> float:
     total = 0.0
     for text in product(range(3), repeat=length):
-        p = shares[text[0]].item() * math.prod(P[a, b].item() for a, b in zip(text, text[1:], strict=False))
+        p = shares[text[0]].item() * math.prod(P[a, b].item() for a, b in pairwise(text))
         total -= p * math.log(p) if p else 0.0
     return total
 
