@@ -68,7 +68,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("07-tokens-and-data", "Tokens and data", 90, PART_II),
     Chapter("08-attention", "Attention", 120, PART_III),
     Chapter("09-positions", "Positions", 120, PART_III),
-    Chapter("10-normalization-and-blocks", "Normalization and blocks", 75, PART_III),
+    Chapter("10-normalization-and-blocks", "Normalization and blocks", 110, PART_III),
     Chapter("11-feed-forward", "Feed-forward layers", 90, PART_III),
     Chapter("12-transformer", "The transformer, assembled", 90, PART_III),
     Chapter("13-training", "Training", 90, PART_III),
