@@ -230,7 +230,7 @@ explore(figures.gradient_spikes, factor=(1.5, 20.0, 0.5), clip=Log(0.1, 10.0))
 #
 # ### Exercise 2 · Clip  (3 points · 7 min · ●●)
 #
-# Return the clipped gradients and the norm *before* clipping. Leave the inputs as they are. If the norm is infinite or NaN, raise `ValueError`: there is no direction to keep. (By hand: not with `torch.nn.utils`.)
+# Return the clipped gradients and the norm *before* clipping. Leave the inputs as they are. If the norm is infinite or NaN, raise `ValueError`: there is no direction to keep. Gradients of 300 in fp16 are among the cases, and keep their dtype; so are empty tensors. (By hand: not with `torch.nn.utils`.)
 
 
 # %% exercise="clip_by_global_norm"
