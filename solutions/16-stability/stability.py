@@ -526,7 +526,7 @@ explore(figures.soft_cap_curve, cap=[10.0, 30.0, 50.0], logit=(-150.0, 150.0, 5.
 # %% [markdown]
 # ### Exercise 8 · Soft cap and slope  (3 points · 6 min · ●●)
 #
-# Return the capped logits, and the slope at each of them without autograd. Raise `ValueError` for a cap that is not positive.
+# Return the capped logits, and the slope at each of them without autograd. Raise `ValueError` for a cap of zero or less.
 
 
 # %% exercise="soft_cap"

@@ -67,6 +67,7 @@ _FIXED = [
         X,
     ),
     branch("views", "nn.Linear(4, 8)", "(lambda y: y[..., :4] * y[..., 4:].detach())(self.inside(x))", X),
+    layers("one number", "nn.Tanh()", X[:1, 0, 1].clone().requires_grad_()),
     branch("views", "nn.Linear(4, 1)", "self.inside(x).expand(2, 3, 100).square()", X),
 ]
 

@@ -67,6 +67,7 @@ spike_detector = Exercise(
         case("too early to tell", [9.0, 1.0, 30.0, 1.0, 1.0], 5.0, 10, 4),
         case("a window of three", [10.0, 10.0, 10.0, 1.0, 1.0, 7.0, 6.0], 5.0, 3, 3),
         case("a window of two: halfway between them", [1.0, 3.0, 9.0, 1.0, 3.0, 12.0, 1.0, 1.0, 50.0], 5.0, 2, 2),
+        case("just enough to tell", [1.0, 1.0, 1.0, 8.0], 5.0, 10, 3),
         case("exactly five times", [1.0, 1.0, 1.0, 5.0], 5.0, 10, 3),
         case("infinite", [1.0, math.inf, math.inf, math.inf, 1.0, 1.0, 2.0], 1.5, 10, 2),
         case("infinite, and a window of four", [1.0, 1.0, 1.0, math.inf, math.inf, 2.0], 1.5, 4, 3),
@@ -128,6 +129,13 @@ def no_window(norms: list[float], factor: float, window: int, fewest: int) -> li
 @spike_detector.misconception("You judge from the start. With fewer than `fewest` norms nothing is usual yet.")
 def from_the_start(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window, 1)
+
+
+@spike_detector.misconception(
+    "You wait for one norm more than `fewest`. With `fewest` of them before it a step is judged."
+)
+def one_step_late(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, window, fewest + 1)
 
 
 @spike_detector.misconception("A spike is *more* than factor times the median. Exactly that much is not one yet.")
