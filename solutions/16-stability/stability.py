@@ -237,7 +237,7 @@ explore(figures.gradient_spikes, factor=(1.5, 20.0, 0.5), clip=Log(0.1, 10.0))
 def clip_by_global_norm(gradients: list[Tensor], max_norm: float) -> tuple[list[Tensor], float]:
     """Gradients whose norm, all together, is at most max_norm; and the norm they had."""
     ### BEGIN SOLUTION
-    norm = math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
+    norm = math.sqrt(sum(gradient.double().square().sum().item() for gradient in gradients))
     if not math.isfinite(norm):
         raise ValueError(f"the norm of the gradient is {norm}")
     factor = max_norm / max(norm, max_norm)  # which bears a norm of 0

@@ -46,8 +46,8 @@ def _cases(random: Random) -> list[Case]:
     return [
         case("other GPUs", 256.0, [1.0, 4.0, 2.0], "toy", "bf16", toy),
         case("other GPUs", 256.0, [0.5], "toy XL", "bf16", toy),
+        case("other GPUs", 3.0, [2.0], "toy", "bf16", toy),
         case("exactly the peak", 512.0, [0.5], "toy", "fp8", toy),
-        case("rates that are no whole numbers", 3.0, [2.0], "toy", "bf16", toy),
         case("an even number of steps", 256.0, [1.0, 0.5, 4.0, 3.0], "toy", "bf16", toy),
         case("rates that cannot be", 514.0, [1.0, 1.0, 4.0], "toy", "bf16", toy),
         case("unknown GPUs", 256.0, [1.0], "toy X", "bf16", toy),

@@ -44,6 +44,7 @@ _FIXED = [
         X,
         CALL_WITH_GRADIENT,
     ),
+    layers("an input that wants a gradient", "nn.Tanh()", X[:1, 0, 1].clone().requires_grad_()),
     branch("an input that wants a gradient", "nn.LayerNorm(4)", "self.inside(x)", X, CALL_WITH_GRADIENT),
     branch("modules in modules", "nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.GELU()))", "self.inside(x)", X),
     branch(
@@ -67,7 +68,6 @@ _FIXED = [
         X,
     ),
     branch("views", "nn.Linear(4, 8)", "(lambda y: y[..., :4] * y[..., 4:].detach())(self.inside(x))", X),
-    layers("one number", "nn.Tanh()", X[:1, 0, 1].clone().requires_grad_()),
     branch("views", "nn.Linear(4, 1)", "self.inside(x).expand(2, 3, 100).square()", X),
 ]
 

@@ -64,7 +64,8 @@ clip_by_global_norm = Exercise(
     ],
     hidden_cases=_clip_cases,
     hints=[
-        "One norm for all: the root of the sum of all squares of all tensors, as if they were one long vector.",
+        "One norm for all: the root of the sum of all squares of all tensors, as if they were one long vector. In fp16 "
+        "300² is infinite: square in a wider dtype.",
         "If it is above max_norm, multiply every tensor by max_norm / norm. Else change nothing.",
         "max_norm / max(norm, max_norm) does both, and bears a norm of 0. `math.isfinite(norm)` tells whether there is "
         "any hope.",
@@ -151,7 +152,7 @@ def as_one_long_vector(gradients: list[Tensor], max_norm: float) -> tuple[list[T
 
 @clip_by_global_norm.variant
 def with_the_epsilon_of_torch(gradients: list[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
-    norm = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]).square().sum().sqrt()
+    norm = torch.stack([torch.linalg.vector_norm(gradient.float()) for gradient in gradients]).square().sum().sqrt()
     if not torch.isfinite(norm):
         raise ValueError("there is no direction to keep")
     factor = (max_norm / (norm + 1e-6)).clamp(max=1.0)

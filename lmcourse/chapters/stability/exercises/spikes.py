@@ -65,7 +65,7 @@ spike_detector = Exercise(
         case("two in a row", [1.0, 1.1, 0.9, 1.0, 1.0, 1.0, 1.1, 0.9, 8.0, 30.0], 5.0, 10, 3),
         case("a second one in the shadow of the first", [1.0, 1.0, 1.0, 1.0, 1000.0, 20.0, 1.0], 5.0, 10, 3),
         case("too early to tell", [9.0, 1.0, 30.0, 1.0, 1.0], 5.0, 10, 4),
-        case("a window of three", [10.0, 10.0, 10.0, 1.0, 1.0, 7.0, 6.0], 5.0, 3, 3),
+        case("a window of three", [10.0, 10.0, 10.0, 1.0, 1.0, 7.0, 6.0, 1.0, 1.0, 1.0, 9.0], 5.0, 3, 3),
         case("a window of two: halfway between them", [1.0, 3.0, 9.0, 1.0, 3.0, 12.0, 1.0, 1.0, 50.0], 5.0, 2, 2),
         case("just enough to tell", [1.0, 1.0, 1.0, 8.0], 5.0, 10, 3),
         case("exactly five times", [1.0, 1.0, 1.0, 5.0], 5.0, 10, 3),
