@@ -19,10 +19,23 @@ EXERCISES = (
     gradient_at_lag,
     lstm_step,
     waiting,
+    teacher_inputs,
     soft_lookup,
     attend_source,
-    teacher_inputs,
     after_the_first_error,
 )
 
-__all__ = ["EXERCISES", "PREDICTIONS"]
+__all__ = [
+    "EXERCISES",
+    "PREDICTIONS",
+    "after_the_first_error",
+    "attend_source",
+    "gradient_at_lag",
+    "lstm_step",
+    "rnn_parameters",
+    "rnn_probabilities",
+    "soft_lookup",
+    "teacher_inputs",
+    "through_time",
+    "waiting",
+]

@@ -36,6 +36,7 @@ def _hidden(random: Random) -> list[Case]:
         case("one word", "attention", 1, 2),
         case("one word", "window", 1, 3, 5),
         case("two words", "rnn", 2, 1),
+        case("two words", "attention", 2, 1),
         case("two words", "window", 2, 5, 2),
         case("longer texts", "rnn", 400, 6),
         case("longer texts", "attention", 130, 8),
@@ -51,13 +52,12 @@ def _hidden(random: Random) -> list[Case]:
         case("bad input", "window", 1, 2, 1),
         case("bad input", "window", 5, 9),
         case("bad input", "lstm", 10, 2),
-        case("bad input", "RNN", 10, 2),
+        case("bad input", "RNN", 10, 20, 5),
     ]
     for _ in range(3):
-        n, layers, window = random.randint(20, 90), random.randint(30, 60), random.randint(3, 12)
-        while (n - 1) // (window - 1) + 1 > layers:
-            window += 1
-        cases += [case("other sizes", "rnn", n, layers), case("other sizes", "window", n, layers, window)]
+        n, layers, window = random.randint(20, 90), random.randint(30, 60), random.randint(4, 8)
+        reached = 2 + (window - 1) * random.randint(3, 12)  # one place more than whole moves
+        cases += [case("other sizes", "rnn", n, layers), case("other sizes", "window", reached, layers, window)]
     return cases
 
 
@@ -73,10 +73,10 @@ waiting = Exercise(
         case("attention", "attention", 100),
         case("three layers of attention", "attention", 100, 3),
         case("thirty layers of a window", "window", 100, 30, 12),
-        case("a window, one step further", "window", 101, 30, 12),
+        case("a window, one word further", "window", 42, 30, 5),
         case("one word", "window", 1, 2, 3),
         case("layers that do not reach", "window", 100, 8, 12),
-        case("an unknown kind", "transformer", 100),
+        case("an unknown kind", "transformer", 100, 30, 12),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -150,6 +150,14 @@ def reaches_anyway(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple
     if kind == "window" and window >= 2:
         return layers, ceil(Fraction(n - 1, window - 1))
     return _on_the_graph(kind, n, layers, window)
+
+
+for default in (1, -1):
+    waiting.equivalent_mutant(
+        "def waiting(kind: str, n: int, layers: int=1, window: int=0) -> tuple[int, int]: → def waiting(kind: str, n: "
+        f"int, layers: int=1, window: int={default}) -> tuple[int, int]:",
+        "Every window below 2 is refused, whichever it is.",
+    )
 
 
 @waiting.variant

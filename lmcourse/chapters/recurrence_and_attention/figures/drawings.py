@@ -40,11 +40,15 @@ def unrolled(words: int = 4, backward: bool = True) -> Figure:
         axes.text(words / 2, 2.3, "∂loss/∂W_h = sum of all parts", ha="center", color=PALETTE["vermilion"], fontsize=11)
     caption = "Every step uses the same weights. "
     caption += (
-        "Red: the gradient goes back from state to state, and in each step a part of it falls to W_h."
+        "Orange: the gradient goes back from state to state, and in each step a part of it is W_h's."
         if backward
-        else "All that state 4 knows of word 1 has gone through states 1, 2 and 3."
+        else "What the last state knows of the first word has gone through all states between."
     )
-    way = "; red arrows lead back from state to state, and from each step up to the gradient of W_h" if backward else ""
+    way = (
+        "; orange arrows lead back from state to state, and from each step up to the gradient of W_h"
+        if backward
+        else ""
+    )
     return describe(
         figure, caption=caption, alt=f"A chain of {words + 1} states, joined by W_h, each fed by a word{way}"
     )

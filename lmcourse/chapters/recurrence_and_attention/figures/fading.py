@@ -15,6 +15,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 KINDS = ("linear", "tanh", "lstm")
 WIDTH, STEPS = 64, 60
 _COLOURS = ("blue", "vermilion", "orange", "purple", "green", "sky")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def gradient_norms(
@@ -145,4 +146,5 @@ def _size(value: float) -> str:
     """The order of magnitude, or, between a hundredth and a hundred, a digit: what all processors agree on."""
     if 0.01 <= value < 100:
         return f"about {float(f'{value:.1g}'):g}"
-    return f"about 10^{round(math.log10(max(value, 1e-18)))}"
+    exponent = str(round(math.log10(max(value, 1e-18))))
+    return f"about 10{exponent.translate(_RAISED)}"
