@@ -67,11 +67,11 @@ def test_a_step_of_an_lstm_is_that_of_the_courses_own_cell() -> None:
     network = nn.LSTM(3, 2, dtype=torch.float64)
     x = torch.randn(4, 1, 3, dtype=torch.float64)
     h = c = torch.zeros(1, 2, dtype=torch.float64)
-    weights = network.weight_ih_l0, network.weight_hh_l0, network.bias_ih_l0 + network.bias_hh_l0
+    W, U, b, other_b = network.parameters()
     with torch.no_grad():
         expected, _ = network(x)
         for step in range(4):
-            h, c = exercises.lstm_step.reference(x[step], h, c, *weights)
+            h, c = exercises.lstm_step.reference(x[step], h, c, W, U, b + other_b)
             torch.testing.assert_close(h, expected[step], rtol=1e-10, atol=1e-14)
 
 

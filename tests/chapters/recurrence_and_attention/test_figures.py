@@ -64,8 +64,8 @@ def test_a_linear_gradient_is_a_power_of_the_matrix_and_a_bent_one_fades() -> No
 
 @pytest.mark.parametrize("seed", [3, 4, 5])
 def test_what_the_text_says_of_fading_holds_for_other_seeds(seed: int) -> None:
-    def left(*settings: Any) -> float:
-        return figures.gradient_norms(*settings, seed=seed)[50].item()
+    def left(kind: str, radius: float = 1.0, forget_bias: float | None = None) -> float:
+        return figures.gradient_norms(kind, radius, forget_bias, seed=seed)[50].item()
 
     assert left("tanh", 1.0) < 1e-9 < left("tanh", 1.5) < 1e-3
     assert left("lstm") < 1e-9 < left("lstm", 1.0, 1.0) < 1e-3 < left("lstm", 1.0, 3.0)

@@ -130,7 +130,8 @@ def matrix_first(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
 @gradient_at_lag.misconception("You use powers of the spectral radius. That holds in the long run, and without tanh.")
 def radius_power(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     radius = torch.linalg.eigvals(W_h).abs().max()
-    return v.norm() * radius ** torch.arange(len(hidden))
+    powers: Tensor = radius ** torch.arange(len(hidden))
+    return powers.mul(v.norm())
 
 
 @gradient_at_lag.misconception("Your entries come in the order of time. Entry 0 is lag 0: the last state itself.")
@@ -158,7 +159,7 @@ def norms_multiplied(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
 
 @gradient_at_lag.misconception("Those are squared lengths. The norm is the root of the sum of squares.")
 def squared_norms(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    return _lags(W_h, _slopes(hidden), v) ** 2
+    return _lags(W_h, _slopes(hidden), v).square()
 
 
 gradient_at_lag.equivalent_mutant(
@@ -197,8 +198,8 @@ def by_numpy(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
 
 @gradient_at_lag.variant
 def by_recursion(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    first = torch.linalg.norm(v).reshape(1)
+    first: Tensor = torch.linalg.norm(v).reshape(1)
     if len(hidden) == 1:
         return first
-    below: Tensor = by_recursion(W_h, hidden[:-1], torch.mv(W_h.mT, v - v * hidden[-1] ** 2))
+    below = by_recursion(W_h, hidden[:-1], torch.mv(W_h.mT, v - v * hidden[-1] ** 2))
     return torch.cat([first, below])

@@ -64,7 +64,7 @@ after_the_first_error = Exercise(
     reference=_place_by_place,
     cases=[
         case("wrong at the third of five", [1, 2, 9, 4, 5], [1, 2, 9, 8, 5], [1, 2, 3, 4, 5]),
-        case("wrong from the start", [7, 2, 3, 8, 5], [7, 1, 2, 8, 5], [1, 2, 3, 4, 5]),
+        case("wrong from the start", [7, 2, 3, 8, 5], [7, 2, 2, 8, 5], [1, 2, 3, 4, 5]),
         case("never wrong", [1, 2, 3], [1, 2, 3], [1, 2, 3]),
         case("wrong at the end", [1, 2, 9], [1, 2, 9], [1, 2, 3]),
         case("never right again", [5, 6, 7, 8], [5, 6, 7, 8], [1, 2, 3, 4]),

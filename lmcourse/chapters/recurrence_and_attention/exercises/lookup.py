@@ -31,6 +31,10 @@ def _table(random: Random, n: int, d: int, v: int) -> tuple[Tensor, Tensor, Tens
     return normal64(random, d), normal64(random, n, d), normal64(random, n, v, scale=3.0)
 
 
+_NEAR = torch.tensor([[1.0], [1.0 + 2.0**-30]], dtype=torch.float64)
+"""Two keys that differ by an exact, tiny number."""
+
+
 def _hidden(random: Random) -> list[Case]:
     seen = Random(7)
     query, keys, values = _table(seen, 4, 3, 2)
@@ -53,8 +57,18 @@ def _hidden(random: Random) -> list[Case]:
         case("almost 0", query, keys, values, 1e-30),
         case("almost 0", -query, keys, values, 1e-12),
         case("a near match, almost 0", torch.tensor([1.0]), torch.tensor([[1.0], [1.01]]), whole[:2], 0.01),
+        case("a near match, almost 0", torch.tensor([1.0]).double(), _NEAR, whole[:2].double(), 2.0**-30),
+        case("temperature 0", torch.tensor([1.0]).double(), _NEAR, whole[:2].double(), 0.0),
         case("very hot", query, keys, values, 1e12),
+        case("very hot", query, keys, values, 1e5),
         case("scores far below zero", torch.tensor([-100.0]), torch.tensor([[9.0], [8.0], [10.0]]), whole[:3], 100.0),
+        case(
+            "scores far below zero",
+            torch.tensor([-128.0]),
+            torch.tensor([[9.0], [9 - 2.0**-7], [10.0]]),
+            whole[:3],
+            1.0,
+        ),
         case("single precision", *(each.float() for each in _table(seen, 4, 3, 2)), 1.5),
     ]
     for temperature in (0.4, 1.0, 5.0):
