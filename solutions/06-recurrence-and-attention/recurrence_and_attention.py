@@ -3,7 +3,7 @@
 #
 # **110 min · 10 exercises · 29 points**
 #
-# A text is long and a memory is small. What do you keep? For thirty years the answer was *a state*: read a word,
+# A text is long and a memory is small. What do you keep? For twenty-five years the answer was *a state*: read a word,
 # change the state, forget the word. Since 2015 there is another: keep everything, and look. This notebook builds
 # both, measures the three complaints about the first (what is far is lost, everything waits, gradients fade), and
 # finds that none of them is quite what the textbooks say.
@@ -42,7 +42,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # ## 1 · One state for everything
 #
 # *The keys that the man in the red coat lost on the way to the station* **were** *found.* Not *was*: the verb belongs
-# to the keys, thirteen words back. An n-gram model forgets after $n - 1$ words, and a table that looks thirteen words
+# to the keys, fifteen words back. An n-gram model forgets after $n - 1$ words, and a table that looks fifteen words
 # back does not fit on this planet. A **recurrent network** (Elman, 1990) has no such limit. It keeps a vector $h$,
 # its *state*, and changes it with every word:
 #
@@ -136,8 +136,8 @@ figures.size_against_context()
 # *In principle.* The figure says what it costs to look back, not whether anybody sees anything there. That is what
 # the next three sections measure.
 #
-# **In real models.** With $d = 512$ and a trillion-entry table out of reach, recurrent networks halved the perplexity
-# of the best n-grams within a few years (Mikolov et al., 2010; Józefowicz et al., 2016).
+# **In real models.** On a billion words of news a 5-gram model has a perplexity of 67.6, and a large LSTM one of 30.0
+# (Józefowicz et al., 2016).
 #
 # ## 2 · Backwards through time
 #
@@ -437,7 +437,7 @@ check(waiting, hidden=True)
 #
 # **The tanh is what waits.** Drop it, and let a state be $h_t = a_t h_{t-1} + b_t$. Two such steps in a row are again
 # such a step, so they can be joined in pairs, the pairs in fours, and all $n$ states are there after $\log_2 n$
-# rounds (Blelloch, 1990). Six lines:
+# rounds (Hillis & Steele, 1986). Six lines:
 
 # %%
 def scan(a: Tensor, b: Tensor) -> tuple[Tensor, int]:
@@ -761,7 +761,7 @@ for forced, free in runs:
     assert perfect[0] == perfect[1]
 
 # %% [markdown]
-# Free running costs six or seven symbols in a hundred, and **not one perfect row**. The two counts are equal, to the
+# Free running costs about seven symbols in a hundred, and **not one perfect row**. The two counts are equal, to the
 # row, for every model and every seed, and this is no measurement but a proof. Try to find it before you read on.
 #
 # <details><summary>The proof</summary>
@@ -831,7 +831,7 @@ for number, (forced_share, free_share) in enumerate(afterwards):
 # | memory per word of context | none | none | $d$ numbers |
 # | steps one after the other | $n$ | $n$ | 1 |
 # | moves from first to last | $n - 1$ | $n - 1$ | 1 |
-# | a gradient 50 steps back | below a billionth, whatever the radius | the same, until the forget gate is opened | as long as one step |
+# | a gradient 50 steps back | below a billionth at a radius of 1 | the same, until the forget gate is opened | one step away |
 # | arithmetic of a layer | $\propto n$ | $\propto n$ | $\propto n^2$ |
 #
 # ### Slips
@@ -919,6 +919,6 @@ assert min(shares["attention"][12]) > 0.5 and min(mirrored) > 0.85
 assert max(shares["attention"][20] + shares["one state"][20]) < 0.15
 for forced, free in runs:
     same = (forced == gold).all(dim=1) == (free == gold).all(dim=1)
-    assert same.all() and 0.03 < ((forced == gold).double().mean() - (free == gold).double().mean()).item() < 0.11
-assert all(forced_share > 0.85 and 0.45 < free_share < 0.72 for forced_share, free_share in afterwards)
+    assert same.all() and 0.02 < ((forced == gold).double().mean() - (free == gold).double().mean()).item() < 0.15
+assert all(forced_share > 0.85 and 0.4 < free_share < 0.75 for forced_share, free_share in afterwards)
 assert round(math.log(2) / -math.log(0.99)) == 69 and math.log(2) / -math.log(0.9) < 7

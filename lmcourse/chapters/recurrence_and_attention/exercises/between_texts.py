@@ -146,7 +146,9 @@ def found_only(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return _weights(s, h, real) @ h
 
 
-@attend_source.misconception("e to a large score is infinite and to a low one 0, and then you divide: subtract each row's largest first.")
+@attend_source.misconception(
+    "e to a large score is infinite and to a low one 0, and then you divide: subtract each row's largest first."
+)
 def softmax_by_the_book(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     raised = (s @ h.T).masked_fill(~real, -torch.inf).exp()
     return torch.cat([raised / raised.sum(dim=-1, keepdim=True) @ h, s], dim=-1)
