@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lmcourse import __version__
-from lmcourse.cli import commands, feedback, grading, model_commands
+from lmcourse.cli import collecting, commands, feedback, grading, model_commands
 from lmcourse.cli.flags import add_account, add_bench, add_generate
 from lmcourse.errors import CourseError
 
@@ -64,6 +64,9 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     add("list", commands.list_chapters, "Show the map of the course", "JSON leaves out what is only planned.")
     status = "Read from the reports saved in the notebooks; nothing is run."
     add("status", commands.status, "Show what is done: points per exercise and per notebook", status)
+
+    what = "Collect your answers from the notebooks into a package of your own, which runs without the course"
+    collecting.add_collect(add("collect", collecting.collect, what, collecting.EPILOG))
 
     build = add("build", commands.build, "Build the notebooks whose source in solutions/ has changed")
     build.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
