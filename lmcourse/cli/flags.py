@@ -45,7 +45,10 @@ def add_bench(parser: ArgumentParser) -> None:
 def add_generate(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse generate`."""
     add = parser.add_argument
-    where = "the folder of a run, whose checkpoint with the lowest validation loss is taken; or of one checkpoint"
+    where = (
+        "the folder of a run, whose checkpoint with the lowest validation loss is taken; or of one checkpoint; or "
+        "micro-python-docs, the model that ships with the course"
+    )
     add("--checkpoint", required=True, type=Path, metavar="FOLDER", help=where)
     add("--prompt", required=True, metavar="TEXT", help="how the text begins; - reads it from stdin")
     add("--last", action="store_true", help="the last checkpoint of the run, even if an earlier one is better")

@@ -18,6 +18,7 @@ from lmcourse.device import best_device
 from lmcourse.errors import CourseError
 from lmcourse.inference.generate import stream
 from lmcourse.inference.sampling import Sampling
+from lmcourse.pretrained import PRETRAINED, pretrained_folder
 from lmcourse.training.command.trained_model import TrainedModel, load_trained_model
 
 UNKNOWN = "\ufffd"
@@ -61,7 +62,9 @@ def write(options: Namespace) -> GeneratedText:
         CourseError: there is no such model, or it cannot go on from this prompt in this way.
     """
     device = best_device()
-    trained = load_trained_model(options.checkpoint, last=options.last, device=device)
+    name = str(options.checkpoint)
+    folder = pretrained_folder(name) if name in PRETRAINED else options.checkpoint
+    trained = load_trained_model(folder, last=options.last, device=device)
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
     seed = random.randrange(2**32) if options.seed is None else options.seed
     if not 0 <= seed < 2**63:

@@ -55,6 +55,13 @@ CORPORA = {
             corpus_sources.stories,
         ),
         Corpus(
+            "course-text",
+            "Paragraphs of this course's own notebooks, of before notebook 07 (98 kB)",
+            "MIT",
+            "lmcourse/data/course_text.txt",
+            corpus_sources.course_text,
+        ),
+        Corpus(
             "python-docs",
             f"The topics of Python's help(), in English; of Python {corpus_sources.PYTHON}",
             "PSF-2.0",

@@ -48,6 +48,14 @@ def stories(count: int = 20_000, seed: int = 0) -> Iterator[str]:
     return (story_grammar().generate(source) for _ in range(count))
 
 
+def course_text() -> Iterator[str]:
+    """Paragraphs without formulas from eleven of the course's notebooks as they were in November 2026; one document.
+
+    It is kept as it was, so that counts made of it stay true.
+    """
+    yield Path(__file__).with_name("course_text.txt").read_text(encoding="utf-8")
+
+
 def python_docs() -> Iterator[str]:
     """The help topics that come with Python, half a megabyte, in the order of their names.
 

@@ -44,7 +44,7 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.notebook import check, explore, hint, predict, start
-from lmcourse.training.schedules import Cosine
+from lmcourse.training.schedules import Cosine, Schedule, WarmupStableDecay
 from lmcourse.widgets import Log
 
 start("04-optimization")
@@ -806,8 +806,23 @@ for name, above in rare_words.items():
 figures.optimizer_bytes()
 
 # %% [markdown]
-# **In real models.** GPT-3 and Llama take $\beta_2 = 0.95$, a memory of about 20 steps in place of 1,000 (Brown et al., 2020; Touvron et al., 2023). Without correction the first step would then be *too short*, $0.447\,\gamma$. Muon (Jordan et al., 2024) keeps momentum only and makes the matrix of each step nearly
-# orthogonal: one number per weight again. The bytes of training as a whole are notebook 14.
+# **In real models.** GPT-3 and Llama take $\beta_2 = 0.95$, a memory of about 20 steps in place of 1,000 (Brown et al., 2020; Touvron et al., 2023). Without correction the first step would then be *too short*, $0.447\,\gamma$. The bytes of training as a whole are notebook 14.
+#
+# Adam looks at one weight at a time. **Muon** (Jordan et al., 2024) looks at the whole matrix: it keeps momentum only, one number per weight again, and makes the matrix of each step nearly orthogonal. Five times it computes $Y \leftarrow aY + (bA + cA^2)\,Y$ with $A = YY^\top$, products only, which push every singular value towards 1. Here is what they do to a matrix with the singular values 1 to 0.01:
+
+# %%
+left, right = (torch.linalg.qr(torch.randn(5, 5, dtype=torch.float64))[0] for _ in range(2))
+singular = torch.tensor([1.0, 0.5, 0.1, 0.03, 0.01], dtype=torch.float64)
+Y = left @ singular.diag() @ right
+Y /= Y.norm()
+for _ in range(5):
+    A = Y @ Y.T
+    Y = 3.4445 * Y + (-4.7750 * A + 2.0315 * A @ A) @ Y
+turned = (left.T @ Y @ right.T).diag()
+print("before:", singular.tolist(), " after:", [round(value, 2) for value in turned.tolist()])
+
+# %% [markdown]
+# A direction with a hundredth of the gradient gets the same step as the strongest. That is what Adam does for coordinates, here for the directions in which a matrix acts. `torch.optim.Muon` is this rule; Kimi K2 was trained with a variant of it, on $15.5\cdot 10^{12}$ tokens (Kimi Team, 2025).
 
 # %% [markdown]
 # ## 9 · Decay, beside the gradient
@@ -1001,7 +1016,7 @@ class NextByte(nn.Module):
         return self.head(x)
 
 
-def cosine_run(decay: float, seed: int, steps: int = 2000) -> tuple[list[float], float, float]:
+def next_byte_run(schedule: Schedule, decay: float, seed: int) -> tuple[list[float], float, float]:
     """Training losses, the loss on text that was held out, and the norm of the second layer's weights in the end."""
     torch.manual_seed(seed)
     model = NextByte()
@@ -1009,10 +1024,10 @@ def cosine_run(decay: float, seed: int, steps: int = 2000) -> tuple[list[float],
     groups = [{"params": model.layers.parameters()}, {"params": others, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, weight_decay=decay, betas=(0.9, 0.95))
     end, window, losses = int(0.9 * len(text)), torch.arange(12), []
-    starts = torch.randperm(end - 12, generator=torch.Generator().manual_seed(seed))[: 64 * steps].split(64)
+    starts = torch.randperm(end - 12, generator=torch.Generator().manual_seed(seed))[: 64 * 2000].split(64)
     for step, at in enumerate(starts):
         for group in optimizer.param_groups:
-            group["lr"] = 7e-4 * Cosine(steps, 50)(step)
+            group["lr"] = 7e-4 * schedule(step)
         loss = F.cross_entropy(model(text[at[:, None] + window]), text[at + 12])
         optimizer.zero_grad()
         loss.backward()
@@ -1024,7 +1039,7 @@ def cosine_run(decay: float, seed: int, steps: int = 2000) -> tuple[list[float],
     return losses, held_out, model.layers[1].weight.norm().item()
 
 
-cosine_runs = {decay: cosine_run(decay, 0) for decay in (0.0, 3.0)}
+cosine_runs = {decay: next_byte_run(Cosine(2000, 50), decay, 0) for decay in (0.0, 3.0)}
 for decay, (losses, held_out, norm) in cosine_runs.items():
     train = sum(losses[-100:]) / 100
     print(f"decay {decay}: training {train:.2f}, held out {held_out:.2f}, norm of the second layer {norm:.0f}")
@@ -1035,6 +1050,22 @@ figures.crossing_losses({f"decay {decay:g}": losses for decay, (losses, _, _) in
 # %% [markdown]
 # Half-way the run with decay is behind, and in the end it is ahead, in training and on held-out text alike: on both sides the two losses are within 0.03 of each other. A lecture shows the same on large models, and a student asks: "if validation is not affected, why do we care?" Here is the answer to see. Decay changed the *training*. Behind a norm only the direction of a matrix counts, and a step of size $\gamma$ turns a
 # matrix of norm $\lVert W\rVert$ by an angle of about $\gamma/\lVert W\rVert$. Decay keeps $\lVert W\rVert$ small, so steps turn more: the same as a higher rate. That is noisier in the middle, and further along when the cosine takes the rate to 0.
+#
+# ### Half a wave, or a drop?
+#
+# The same model without decay, and the schedule that need not know its end: 50 steps of warm-up, then a constant rate, and in the last 400 of the 2,000 steps a straight line down to 0.
+
+# %% tags=["nbval-ignore-output", "because rounding differs between processors and grows in two thousand steps"]
+dropped = next_byte_run(WarmupStableDecay(2000, 50, 400), 0.0, 0)
+for name, (losses, held_out, _) in {"cosine": cosine_runs[0.0], "constant, then a drop": dropped}.items():
+    before, end = sum(losses[1500:1600]) / 100, sum(losses[-100:]) / 100
+    print(f"{name:22} before the drop {before:.2f}, in the end {end:.2f}, held out {held_out:.2f}")
+
+# %%
+figures.crossing_losses({"cosine": cosine_runs[0.0][0], "constant, then a drop": dropped[0]})
+
+# %% [markdown]
+# As long as its rate is high, the constant run is behind: it sits on the floor of section 5. The drop takes it below the cosine, which had the same peak and, on average, little more than half the rate. How long should a drop be? Hu et al. (2024) take a tenth of the run, Hägele et al. (2024) find that a fifth keeps up with the cosine on larger models.
 #
 # **In real models.** Cosine to a tenth of the peak and decay 0.1 is the recipe of GPT-3 and Llama; D'Angelo, Andriushchenko et al. (2023) show on such models what you have just seen, and that decay is "never useful as an explicit regularizer" there. Constant rates with a final drop are described by Hu et al. (2024) and Hägele et al. (2024). Notebook 13 trains a real model with all of this.
 
@@ -1198,6 +1229,11 @@ plain, with_decay = cosine_runs[0.0], cosine_runs[3.0]
 assert sum(plain[0][900:1100]) < sum(with_decay[0][900:1100]) and sum(plain[0][-100:]) > sum(with_decay[0][-100:])
 assert plain[1] > with_decay[1] and plain[2] > 3 * with_decay[2]
 assert all(abs(sum(losses[-100:]) / 100 - held_out) < 0.03 for losses, held_out, _ in cosine_runs.values())
+assert sum(dropped[0][900:1100]) > sum(plain[0][900:1100]) and sum(dropped[0][1500:1600]) > sum(plain[0][1500:1600])
+assert sum(dropped[0][-100:]) < sum(plain[0][-100:]) and dropped[1] < plain[1]
+assert turned.min() > 0.65 and turned.max() < 1.25  # all near 1, as section 8 says
+cosine, drop = (sum(map(shape, range(2000))) / 2000 for shape in (Cosine(2000, 50), WarmupStableDecay(2000, 50, 400)))
+assert 0.5 < cosine / drop < 0.6
 assert [round(1 / (1 - beta)) for beta in (0.95, 0.999)] == [20, 1000]
 dip = torch.tensor([-0.76, -0.7518, -0.74], dtype=torch.float64, requires_grad=True)
 F.gelu(dip).sum().backward()

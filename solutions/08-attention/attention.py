@@ -410,6 +410,39 @@ figures.head_gallery()
 # 2024). A head like C in one layer and one that looks for copies in the next make an *induction head*: "what came after
 # this word last time?" (Olsson et al., 2022).
 #
+# ### Heads that were learned
+#
+# Those four were drawn by hand. The course comes with a small model that was really trained: four layers of four heads,
+# on the help texts of Python, by `lmcourse train`. Nobody told any head what to do.
+
+# %%
+predict("where_it_looks_back")
+
+# %% [markdown]
+# Look through the 16 of them: the left side shows one text, the right side how far back the head looks on average. Which
+# head looks one token back? Which look at nothing in particular? Its text is cut into pieces of words (notebook 07), so the
+# previous token is often the beginning of the same word.
+
+# %%
+explore(figures.heads, layer=(0, 3), head=(0, 3), text=["a sentence", "a repetition", "code"])
+
+# %% [markdown]
+# A picture of one short text may mislead. So measure: for each head, the share of its attention that goes to the
+# previous token, averaged over a thousand tokens that the model was not trained on.
+
+# %%
+explore(
+    figures.head_scores,
+    pattern=["the previous token", "itself", "the first token", "behind an earlier copy"],
+)
+
+# %% [markdown]
+# Head 3 of layer 3 is the one: more than half of its attention goes one token back, and most of the rest two. Trained heads
+# are less clean than drawn ones, and more of them do something that has no name. And two of the famous patterns are
+# missing. No head rests on the first token, and none looks behind an earlier copy: this model has read two million tokens,
+# and induction heads come late (Olsson et al., 2022, see them form after billions). A pattern that was found in one model
+# has to be looked for anew in the next.
+#
 # ### What it takes, and where it goes
 #
 # Four $d \times d$ matrices: $4d^2$ weights a layer, or $3d^2$ to make queries, keys and values and $d^2$ to bring them

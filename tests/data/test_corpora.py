@@ -21,6 +21,7 @@ from lmcourse.errors import CourseError
 def test_each_name_is_its_own_corpus() -> None:
     assert {name: corpus.read for name, corpus in CORPORA.items()} == {
         "synthetic": corpus_sources.stories,
+        "course-text": corpus_sources.course_text,
         "python-docs": corpus_sources.python_docs,
         "python-code": corpus_sources.python_code,
         "tiny-shakespeare": corpus_sources.tiny_shakespeare,

@@ -1,6 +1,6 @@
 """Tokenizers: `bytes`, `characters`, and byte pairs, plain (`bpe`) and fast (`fast_bpe`).
 
-`load` makes a tokenizer again from what `to_json` gave.
+`load` makes a tokenizer again from what `to_json` gave; `hugging_face` reads and writes byte pairs as tokenizer.json.
 """
 
 from __future__ import annotations
@@ -9,6 +9,15 @@ from lmcourse.data.tokenizers.bpe import BPETokenizer
 from lmcourse.data.tokenizers.bytes import ByteTokenizer
 from lmcourse.data.tokenizers.characters import CharacterTokenizer
 from lmcourse.data.tokenizers.fast_bpe import FastBPETokenizer
+from lmcourse.data.tokenizers.hugging_face import open_tokenizer, save_tokenizer
 from lmcourse.data.tokenizers.load import load_tokenizer
 
-__all__ = ["BPETokenizer", "ByteTokenizer", "CharacterTokenizer", "FastBPETokenizer", "load_tokenizer"]
+__all__ = [
+    "BPETokenizer",
+    "ByteTokenizer",
+    "CharacterTokenizer",
+    "FastBPETokenizer",
+    "load_tokenizer",
+    "open_tokenizer",
+    "save_tokenizer",
+]

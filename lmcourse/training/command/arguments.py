@@ -28,7 +28,7 @@ TITLES = {
 HELP = {
     "preset": "a decoder of the zoo: nano, micro, mini, course-124m, gpt-2, …",
     "corpus": f"{', '.join(CORPORA)}, or the path of a text file or folder",
-    "tokenizer": "how text is cut into tokens",
+    "tokenizer": "how text is cut into tokens: bpe, bytes, characters, or a tokenizer.json that you have",
     "vocab_size": "tokens that bpe makes, at most",
     "held_out": "share of the text to validate on; 0 for none",
     "validation_tokens": "most tokens that an evaluation reads",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.find import find_model
-from lmcourse.nn.checks import check_choice
 from lmcourse.training.config import TrainingConfig
 
-TokenizerKind = Literal["bpe", "bytes", "characters"]
+TOKENIZER_KINDS = ("bpe", "bytes", "characters")
 
 NUM_BYTE_TOKENS = 256
 """What every vocabulary of byte pairs begins with."""
@@ -25,7 +23,8 @@ class RunConfig:
         preset: a decoder of the zoo; its vocabulary and context become those of the run.
         corpus: what `find_corpus` takes: a name, or the path of a text.
         training: how the model is trained.
-        tokenizer: how text is cut; made from the part of the corpus that is trained on.
+        tokenizer: how text is cut: "bytes", or "bpe" or "characters", made from the part of the corpus that is trained
+            on, or the path of a tokenizer.json that was made before.
         vocab_size: how many tokens "bpe" makes, at most.
         held_out: the share of the corpus to validate on; 0 for none.
         validation_tokens: how many tokens of that share each evaluation reads, at most.
@@ -38,13 +37,15 @@ class RunConfig:
     preset: str
     corpus: str
     training: TrainingConfig
-    tokenizer: TokenizerKind = "bpe"
+    tokenizer: str = "bpe"
     vocab_size: int = 512
     held_out: float = 0.1
     validation_tokens: int = 65_536
 
     def __post_init__(self) -> None:
-        check_choice("tokenizer", self.tokenizer, TokenizerKind)
+        if self.tokenizer not in TOKENIZER_KINDS and not self.tokenizer.endswith(".json"):
+            kinds = ", ".join(TOKENIZER_KINDS)
+            raise ValueError(f"tokenizer must be {kinds} or the path of a .json file, not {self.tokenizer!r}")
         if self.vocab_size < NUM_BYTE_TOKENS:
             raise ValueError(f"vocab_size must be at least {NUM_BYTE_TOKENS}, the bytes alone, not {self.vocab_size}")
         if not 0 <= self.held_out < 1:

@@ -23,6 +23,7 @@ from lmcourse.data.tokenizers import (
     FastBPETokenizer,
     load_tokenizer,
 )
+from lmcourse.data.tokenizers import open_tokenizer as read_tokenizer
 from lmcourse.errors import CourseError
 from lmcourse.training.command.json_files import read_json, write_json
 from lmcourse.training.command.run_config import RunConfig
@@ -95,6 +96,8 @@ def tokenize_corpus(run: RunConfig) -> TokenizedCorpus:
 def _make_tokenizer(run: RunConfig, corpus: Corpus) -> Tokenizer:
     if run.tokenizer == "bytes":
         return ByteTokenizer()
+    if run.tokenizer.endswith(".json"):
+        return read_tokenizer(Path(run.tokenizer).expanduser())
     if run.tokenizer == "characters":
         return CharacterTokenizer.train(_documents(corpus))
     kind = FastBPETokenizer if find_spec("tokenizers") else BPETokenizer

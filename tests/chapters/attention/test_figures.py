@@ -22,6 +22,7 @@ from lmcourse.chapters.attention import figures
 from lmcourse.chapters.attention.exercises.costs import attention_flops_bytes
 from lmcourse.chapters.attention.exercises.reach import receptive_field
 from lmcourse.chapters.attention.figures.costs import D_MODEL, layer_cost, saved_bytes
+from lmcourse.chapters.attention.figures.heads import TEXTS, scores, share, shares_by_distance, weights_on
 from lmcourse.chapters.attention.figures.look import PRESETS, SENTENCE, STORY, head_patterns
 from lmcourse.chapters.attention.figures.masks import MASK_DESCRIPTIONS, mask_matrix, receptive_positions
 from lmcourse.chapters.attention.figures.scale import largest_weight
@@ -32,6 +33,8 @@ DRAWINGS: list[Callable[..., Figure]] = [
     figures.attention_roofline,
     figures.cache_against_context,
     figures.head_gallery,
+    figures.head_scores,
+    figures.heads,
     figures.mask_zoo,
     figures.receptive_field,
     figures.score_matrix_bytes,
@@ -51,6 +54,9 @@ EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
     (figures.attention_roofline, {"batch": 1, "context": 256, "accelerator": "a100-sxm-80gb"}),
     (figures.attention_roofline, {"batch": 256, "context": 32768, "accelerator": "h200"}),
     (figures.cache_against_context, {"batch": 64}),
+    (figures.head_scores, {"pattern": "behind an earlier copy"}),
+    (figures.heads, {"layer": 3, "head": 3, "text": "a repetition"}),
+    (figures.heads, {"text": "code"}),
     (figures.mask_zoo, {"kind": "prefix", "size": 8, "query": 0}),
     (figures.mask_zoo, {"kind": "everything", "size": 1, "query": 19}),
     (figures.receptive_field, {"window": 8, "layers": 8, "full_layers": "every 4th"}),
@@ -102,6 +108,43 @@ def test_the_gallery_holds_causal_heads_of_four_kinds() -> None:
     assert first.argmax() == 0
     assert previous.argmax() == 6
     np.testing.assert_allclose(average[:8], 1 / 8)
+
+
+def test_the_previous_token_head_is_the_one_the_notebook_names() -> None:
+    """ "Head 3 of layer 3": by far, on held-out text and on every text that can be chosen; what else section 5 says."""
+    found = scores("the previous token")
+    first, second = np.sort(found.ravel())[[-1, -2]]
+    assert np.unravel_index(found.argmax(), found.shape) == (3, 3)
+    assert first > 0.5
+    assert second < first - 0.1
+    for text in TEXTS:
+        shares = shares_by_distance(weights_on(text)[1][3, 3])
+        assert np.argmax(shares) == 1
+        assert sum(shares[1:3]) > 0.7
+    for pattern in ("the first token", "behind an earlier copy"):
+        assert scores(pattern).max() < 0.1
+
+
+def test_the_model_of_the_heads_has_as_many_as_the_notebook_offers() -> None:
+    assert {weights_on(text)[1].shape[:2] for text in TEXTS} == {(4, 4)}
+
+
+def test_scores_are_of_the_tokens_that_they_are_called_after() -> None:
+    """A map in which every token looks at one kind of token only, given to `share`."""
+    tokens = torch.tensor([5, 7, 9, 5, 7])
+    place = torch.arange(5)
+    behind = torch.zeros(5, 5)
+    behind[3, 1] = behind[4, 2] = 1.0
+    maps = {
+        "the previous token": torch.eye(5)[(place - 1).clamp(min=0)],
+        "itself": torch.eye(5),
+        "the first token": torch.eye(5)[[0] * 5],
+        "behind an earlier copy": behind,
+    }
+    for pattern, weights in maps.items():
+        assert share(weights[None, None], tokens, pattern).item() == 1.0
+        others = [share(weights[None, None], tokens, other).item() for other in maps if other != pattern]
+        assert max(others) < 1.0
 
 
 @pytest.mark.parametrize(("scale", "power"), [("q·k", 0.0), ("q·k / √d", -0.5), ("q·k / d", -1.0)])
@@ -205,6 +248,10 @@ def test_the_cache_is_that_of_the_published_configuration() -> None:
         (figures.attention_playground, {"query_index": 6}),
         (figures.attention_roofline, {"batch": 0}),
         (figures.cache_against_context, {"batch": 0}),
+        (figures.head_scores, {"pattern": "nothing"}),
+        (figures.heads, {"layer": 4}),
+        (figures.heads, {"head": -1}),
+        (figures.heads, {"text": "a poem"}),
         (figures.mask_zoo, {"kind": "holes"}),
         (figures.mask_zoo, {"size": 0}),
         (figures.mask_zoo, {"query": 20}),

@@ -46,6 +46,16 @@ PREDICTIONS = (
         "to it.",
     ),
     Prediction(
+        "where_it_looks_back",
+        "A small model of four layers was trained on the help texts of Python. One of its 16 heads looks more than all "
+        "others at the previous token. In which layer is it?",
+        options=("the first", "the second", "the third", "the last"),
+        answer="the last",
+        because="Nobody told the model where to put it. Here the earlier layers average over more distant tokens, and "
+        "the last one looks at the neighbour just before the next token is predicted. In other models it is in an "
+        "early layer.",
+    ),
+    Prediction(
         "what_is_kept",
         "While a model writes token by token, which of q, k and v of earlier tokens will be needed again?",
         options=("q, k and v", "k and v", "only v", "none of them"),

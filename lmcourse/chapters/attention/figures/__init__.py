@@ -1,6 +1,7 @@
 """Figures of notebook 08: who looks at whom, and what it costs."""
 
 from lmcourse.chapters.attention.figures.costs import attention_roofline, score_matrix_bytes
+from lmcourse.chapters.attention.figures.heads import head_scores, heads
 from lmcourse.chapters.attention.figures.look import attention_playground, head_gallery
 from lmcourse.chapters.attention.figures.masks import mask_zoo, receptive_field
 from lmcourse.chapters.attention.figures.playground import AttentionPlayground
@@ -16,6 +17,8 @@ __all__ = [
     "cache_against_context",
     "compare_block_sizes",
     "head_gallery",
+    "head_scores",
+    "heads",
     "mask_zoo",
     "receptive_field",
     "score_matrix_bytes",

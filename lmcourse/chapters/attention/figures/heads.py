@@ -1,0 +1,138 @@
+"""What the heads of a trained model look at: the small model that ships with the course, on short texts."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from lmcourse.data.token_file import TokenFile
+from lmcourse.inference.attention_maps import attention_maps
+from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
+from lmcourse.pretrained import load_pretrained, pretrained_folder
+from lmcourse.training.command.training_data import VALIDATION
+
+Array = NDArray[np.float64]
+
+TEXTS = {
+    "a sentence": "If the object is not a string, a TypeError exception is raised.",
+    "a repetition": "The second argument is a list. The second argument is a list.",
+    "code": "for name in names:\n    print(name)",
+}
+"""What the heads can be shown."""
+
+PATTERNS = ("the previous token", "itself", "the first token", "behind an earlier copy")
+"""What a head may look at: the last is the token that followed when this one was here before (induction)."""
+
+_FARTHEST = 8
+_WINDOW, _WINDOWS = 128, 8
+
+
+@cache
+def weights_on(text: str) -> tuple[tuple[str, ...], Array]:
+    """The tokens of one of TEXTS, readable, and the weights of all heads on them, by layer, head, query and key."""
+    trained = load_pretrained()
+    tokens = trained.tokenizer.encode(TEXTS[text])
+    shown = (trained.tokenizer.decode([token]).replace(" ", "·").replace("\n", "↵") for token in tokens)
+    return tuple(shown), attention_maps(trained.model, torch.tensor(tokens)).numpy().astype(np.float64)
+
+
+def heads(layer: int = 0, head: int = 0, text: str = "a sentence") -> Figure:
+    """Whom one head of the trained model looks at in a text, and how far back on average.
+
+    ValueError if there is no such layer, head or text.
+    """
+    if text not in TEXTS:
+        raise ValueError(f"there is no text {text!r}, only {', '.join(TEXTS)}")
+    tokens, weights = weights_on(text)
+    layers, count = weights.shape[:2]
+    if not (0 <= layer < layers and 0 <= head < count):
+        raise ValueError(f"layers are 0 to {layers - 1} and heads 0 to {count - 1}, not {layer} and {head}")
+    one = weights[layer, head]
+    shares = shares_by_distance(one)
+    figure = new_figure(8.0, 4.4)
+    grid = figure.add_gridspec(1, 2, width_ratios=(1.5, 1))
+    panel = new_axes(figure, f"Layer {layer}, head {head}: who looks at whom")
+    panel.set_subplotspec(grid[0])
+    panel.imshow(one, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+    panel.set_xticks(range(len(tokens)), tokens, rotation=90, fontsize=7)
+    panel.set_yticks(range(len(tokens)), tokens, fontsize=7)
+    panel.grid(visible=False)
+    bars = new_axes(figure, "How far back", "tokens back", "average weight")
+    bars.set_subplotspec(grid[1])
+    bars.bar(range(len(shares)), shares, color=PALETTE["blue"])
+    bars.set_xticks(range(len(shares)))
+    bars.set_ylim(0, 1)
+    caption = (
+        "A head of the model that ships with the course. Left: a row per token that asks, darker is more, rows sum to "
+        "one; · is a space. Right: the average over all rows that reach so far back; 0 is the token itself."
+    )
+    listed = ", ".join(f"{distance} back {share:.2f}" for distance, share in enumerate(shares[:4]))
+    alt = f"Layer {layer}, head {head} on {text} of {len(tokens)} tokens. Average weight: {listed}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def shares_by_distance(weights: Array) -> list[float]:
+    """The average weight on the token 0, 1, 2, … back, over the queries that have one so far back."""
+    return [float(np.diagonal(weights, -distance).mean()) for distance in range(min(_FARTHEST + 1, len(weights)))]
+
+
+@cache
+def scores(pattern: str) -> Array:
+    """How much of its attention each head (column) of each layer (row) gives to one of PATTERNS, on held-out text.
+
+    ValueError for another pattern.
+    """
+    if pattern not in PATTERNS:
+        raise ValueError(f"there is no pattern {pattern!r}, only {', '.join(PATTERNS)}")
+    model = load_pretrained().model
+    with TokenFile(pretrained_folder() / VALIDATION) as file:
+        windows = [file[start * _WINDOW : (start + 1) * _WINDOW] for start in range(_WINDOWS)]
+    each = [share(attention_maps(model, window).double(), window, pattern) for window in windows]
+    return torch.stack(each).mean(dim=0).numpy()
+
+
+def share(maps: torch.Tensor, tokens: torch.Tensor, pattern: str) -> torch.Tensor:
+    """How much of its attention every head gives to a pattern in one text, of shape l h.
+
+    Args:
+        maps: weights, of shape l h s s.
+        tokens: of the text. Only those count that have such a token to look at.
+        pattern: one of PATTERNS.
+    """
+    length = len(tokens)
+    if pattern == "behind an earlier copy":
+        copies = torch.tril(tokens[:, None] == tokens, -1)
+        wanted = torch.nn.functional.pad(copies, (1, 0))[:, :length]  # one to the right: what followed the copy
+    else:
+        wanted = torch.zeros(length, length, dtype=torch.bool)
+        distances = torch.arange(length)
+        column = {"the previous token": distances - 1, "itself": distances, "the first token": 0 * distances}[pattern]
+        wanted[distances[1:], column[1:]] = True
+    return (maps * wanted).sum(dim=-1)[..., wanted.any(dim=-1)].mean(dim=-1)
+
+
+def head_scores(pattern: str = PATTERNS[0]) -> Figure:
+    """How much attention every head of the trained model gives to one kind of token, as a table of layers and heads.
+
+    ValueError for a pattern that is not in PATTERNS.
+    """
+    found = scores(pattern)
+    figure = new_figure(5.0, 3.6)
+    panel = new_axes(figure, f"Attention to {pattern}", "head", "layer")
+    panel.imshow(found, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for (layer, head), share in np.ndenumerate(found):
+        panel.text(head, layer, f"{share:.2f}", ha="center", va="center", color="white" if share > 0.5 else "black")
+    panel.set_xticks(range(found.shape[1]))
+    panel.set_yticks(range(found.shape[0]))
+    panel.grid(visible=False)
+    layer, head = np.unravel_index(int(found.argmax()), found.shape)
+    caption = f"The average share over {_WINDOWS * _WINDOW:,} tokens that the model was not trained on."
+    alt = (
+        f"Share of the attention to {pattern}, by layer and head: most in layer {layer}, head {head}, "
+        f"{found.max():.2f}; median {np.median(found):.2f}"
+    )
+    return describe(figure, caption=caption, alt=alt)

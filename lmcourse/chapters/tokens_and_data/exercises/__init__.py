@@ -1,0 +1,41 @@
+"""The exercises and predictions of notebook 07, in the notebook's order."""
+
+from lmcourse.chapters.tokens_and_data.exercises.decoding import decode
+from lmcourse.chapters.tokens_and_data.exercises.encoding import encode_word
+from lmcourse.chapters.tokens_and_data.exercises.merging import merge
+from lmcourse.chapters.tokens_and_data.exercises.pairs import count_pairs
+from lmcourse.chapters.tokens_and_data.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.tokens_and_data.exercises.prefetching import train_ahead
+from lmcourse.chapters.tokens_and_data.exercises.price import relative_price
+from lmcourse.chapters.tokens_and_data.exercises.reading import read_tokens
+from lmcourse.chapters.tokens_and_data.exercises.seeding import own_numbers
+from lmcourse.chapters.tokens_and_data.exercises.training import train_bpe
+from lmcourse.chapters.tokens_and_data.exercises.windows import batch_at
+
+EXERCISES = (
+    count_pairs,
+    merge,
+    train_bpe,
+    encode_word,
+    decode,
+    relative_price,
+    batch_at,
+    read_tokens,
+    train_ahead,
+    own_numbers,
+)
+
+__all__ = [
+    "EXERCISES",
+    "PREDICTIONS",
+    "batch_at",
+    "count_pairs",
+    "decode",
+    "encode_word",
+    "merge",
+    "own_numbers",
+    "read_tokens",
+    "relative_price",
+    "train_ahead",
+    "train_bpe",
+]

@@ -1,0 +1,189 @@
+"""The exercise on turning tokens into text."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lmcourse.chapters.tokens_and_data.exercises.calls import call
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+
+Pair = tuple[int, int]
+
+TOY = [(101, 115), (256, 116), (108, 111), (258, 119), (101, 119)]
+_HALF = [(101, 240), (159, 152), (257, 128)]
+"""e with the first byte of 😀, its two middle ones, and its last three."""
+
+
+def _reference(tokens: list[int], merges: list[Pair]) -> str:
+    """Each token is taken apart until only bytes are left."""
+
+    def raw(token: int) -> bytes:
+        if not 0 <= token < 256 + len(merges):
+            raise ValueError(f"there is no token {token}")
+        return bytes([token]) if token < 256 else b"".join(map(raw, merges[token - 256]))
+
+    return b"".join(map(raw, tokens)).decode("utf-8", "replace")
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        call("cut inside a character", "decode", [240, 159, 152], []),
+        call("cut inside a character", "decode", [159, 152, 128, 33], []),
+        call("cut inside a character", "decode", [97, 195, 98, 169, 99], []),
+        call("characters of several tokens", "decode", [256, 258], _HALF),
+        call("characters of several tokens", "decode", [104, 256, 257, 128, 33], _HALF),
+        call("merges of merges", "decode", [97, 256, 257, 258, 259], [(97, 97), (256, 256), (257, 257), (258, 98)]),
+        call("the last token there is", "decode", [260], TOY),
+        call("bad input", "decode", [261], TOY),
+        call("bad input", "decode", [256], []),
+        call("bad input", "decode", [97, -1, 98], TOY),
+        call("bad input", "decode", [-256], []),
+        call("token 0", "decode", [0, 97, 0], []),
+        call("no tokens", "decode", [], []),
+        call("blanks stay", "decode", [32, 97, 32, 32, 10], TOY),
+    ]
+    for _ in range(4):
+        tokens = [random.choice([97, 32, 195, 169, 233, 256, 257, 258, 259, 260]) for _ in range(10)] + [
+            195,
+            169,
+            195,
+            97,
+        ]
+        cases.append(call("other tokens", "decode", tokens, TOY))
+    return cases
+
+
+decode = Exercise(
+    "decode",
+    points=2,
+    minutes=5,
+    difficulty=2,
+    reference=_reference,
+    cases=[
+        call("two bytes, one letter", "decode", [195, 169], []),
+        call("half a letter", "decode", [195], []),
+        call("low, est", "decode", [259, 257], TOY),
+        call("a blank inside", "decode", [97, 32, 98], TOY),
+        call("a letter that two tokens share", "decode", [256, 258], _HALF),
+        call("no such token", "decode", [97, 261], TOY),
+        call("a negative one", "decode", [97, -1], TOY),
+        call("no tokens", "decode", [], TOY),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Make a list of the bytes of every token: first bytes([0]) to bytes([255]), then one for each merge.",
+        "The bytes of a merge are those of its left token followed by those of its right token: both are in the list.",
+        'Join the bytes of all tokens, and only then b"…".decode(errors="replace").',
+    ],
+    forbid=["tokenizers", "tiktoken"],
+)
+
+
+def _pieces(merges: list[Pair]) -> list[bytes]:
+    pieces = [bytes([value]) for value in range(256)]
+    for left, right in merges:
+        pieces.append(pieces[left] + pieces[right])
+    return pieces
+
+
+def _known(tokens: list[int], merges: list[Pair]) -> list[bytes]:
+    pieces = _pieces(merges)
+    if any(not 0 <= token < len(pieces) for token in tokens):
+        raise ValueError("no such token")
+    return [pieces[token] for token in tokens]
+
+
+@decode.misconception("You decode each token by itself. A letter may be spread over two: join the bytes first.")
+def token_by_token(tokens: list[int], merges: list[Pair]) -> str:
+    return "".join(piece.decode(errors="replace") for piece in _known(tokens, merges))
+
+
+@decode.misconception("A model may stop in the middle of a letter. That is no error: put U+FFFD there.")
+def strict(tokens: list[int], merges: list[Pair]) -> str:
+    return b"".join(_known(tokens, merges)).decode()
+
+
+@decode.misconception("You drop what is no letter, and nobody would notice. U+FFFD stands for it.")
+def dropped(tokens: list[int], merges: list[Pair]) -> str:
+    return b"".join(_known(tokens, merges)).decode(errors="ignore")
+
+
+@decode.misconception("You make a character of each byte. é has two bytes: decode UTF-8.")
+def latin_1(tokens: list[int], merges: list[Pair]) -> str:
+    return b"".join(_known(tokens, merges)).decode("latin-1")
+
+
+@decode.misconception("Blanks are part of tokens. Add none.")
+def blanks_between(tokens: list[int], merges: list[Pair]) -> str:
+    return b" ".join(_known(tokens, merges)).decode(errors="replace")
+
+
+@decode.misconception("−1 is no token, but a Python list takes its last one. Raise ValueError.")
+def from_the_end(tokens: list[int], merges: list[Pair]) -> str:
+    pieces = _pieces(merges)
+    if any(token >= len(pieces) for token in tokens):
+        raise ValueError("no such token")
+    return b"".join(pieces[token] for token in tokens).decode(errors="replace")
+
+
+@decode.misconception("A token that does not exist gives an IndexError or KeyError. The task asks for a ValueError.")
+def index_error(tokens: list[int], merges: list[Pair]) -> str:
+    pieces = dict(enumerate(_pieces(merges)))
+    return b"".join(pieces[token] for token in tokens).decode(errors="replace")
+
+
+@decode.misconception("A token that does not exist is left out in silence. Raise ValueError.")
+def left_out(tokens: list[int], merges: list[Pair]) -> str:
+    pieces = dict(enumerate(_pieces(merges)))
+    return b"".join(pieces.get(token, b"") for token in tokens).decode(errors="replace")
+
+
+@decode.misconception("A merge may be made of merges. You take it apart once only.")
+def one_level(tokens: list[int], merges: list[Pair]) -> str:
+    _known(tokens, merges)
+    raw: list[int] = []
+    for token in tokens:
+        raw += [token] if token < 256 else list(merges[token - 256])
+    return b"".join(bytes([part]) if part < 256 else b"" for part in raw).decode(errors="replace")
+
+
+@decode.variant
+def by_taking_apart(tokens: list[int], merges: list[tuple[int, int]]) -> str:
+    stack = list(reversed(tokens))
+    raw = bytearray()
+    while stack:
+        token = stack.pop()
+        if token < 0 or token >= 256 + len(merges):
+            raise ValueError(token)
+        if token < 256:
+            raw.append(token)
+        else:
+            left, right = merges[token - 256]
+            stack += [right, left]
+    return str(raw, "utf-8", "replace")
+
+
+@decode.variant
+def with_a_dictionary(tokens: list[int], merges: list[tuple[int, int]]) -> str:
+    table = {value: bytes((value,)) for value in range(256)}
+    for i, pair in enumerate(merges):
+        table[256 + i] = table[pair[0]] + table[pair[1]]
+    try:
+        return b"".join([table[token] for token in tokens]).decode("utf-8", errors="replace")
+    except KeyError as error:
+        raise ValueError(f"no token {error}") from None
+
+
+@decode.variant
+def by_unmerging(tokens: list[int], merges: list[tuple[int, int]]) -> str:
+    for token in tokens:
+        if token not in range(256 + len(merges)):
+            raise ValueError("no such token")
+    rest = list(tokens)
+    for number in reversed(range(len(merges))):
+        flat: list[int] = []
+        for token in rest:
+            flat.extend(merges[number] if token == 256 + number else [token])
+        rest = flat
+    return bytes(rest).decode(errors="replace")

@@ -1,0 +1,212 @@
+"""The exercise on cutting a word into tokens with merges that were learned before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+from lmcourse.chapters.tokens_and_data.exercises.calls import call
+from lmcourse.data.tokenizers.bpe import merge as merged
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+
+Pair = tuple[int, int]
+
+TOY = [(101, 115), (256, 116), (108, 111), (258, 119), (101, 119)]
+"""es, est, lo, low, ew."""
+_NE = [(195, 169), (110, 256)]
+
+
+def _reference(word: str, merges: list[Pair]) -> list[int]:
+    """Of the merges that fit the one learned first, until none fits."""
+    tokens, rank = list(word.encode()), {pair: index for index, pair in enumerate(merges)}
+    while known := [pair for pair in pairwise(tokens) if pair in rank]:
+        first = min(known, key=rank.__getitem__)
+        tokens = merged(tokens, first, 256 + rank[first])
+    return tokens
+
+
+def _random_merges(random: Random, letters: str, count: int) -> list[Pair]:
+    known = list(letters.encode())
+    merges: list[Pair] = []
+    while len(merges) < count:
+        pair = random.choice(known), random.choice(known)
+        if pair not in merges:
+            known.append(256 + len(merges))
+            merges.append(pair)
+    return merges
+
+
+def _telling(random: Random) -> tuple[str, list[Pair]]:
+    """A random word and merges with which every known mistake makes other tokens, so that no mark depends on luck."""
+    while True:
+        merges = _random_merges(random, "abé", random.randint(6, 12))
+        word = "".join(random.choice("abé") for _ in range(random.randint(12, 20)))
+        right = _reference(word, merges)
+        if all(wrong.answer(word, merges) != right for wrong in encode_word.misconceptions):
+            return word, merges
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        call("long words", "encode_word", "ab" * 300, [(97, 98), (256, 256), (257, 257)]),
+        call("long words", "encode_word", "low" * 50 + "est", TOY),
+        call("runs of one letter", "encode_word", "aaaaaaa", [(97, 97), (256, 97)]),
+        call("runs of one letter", "encode_word", "aaaaaaa", [(97, 97), (256, 256)]),
+        call("one letter", "encode_word", "a", [(97, 98)]),
+        call("no merges", "encode_word", "東京", []),
+        call("letters of several bytes", "encode_word", "东京東京", [(230, 157), (256, 177), (228, 186)]),
+        call("letters of several bytes", "encode_word", "né", _NE),
+        call("a merge in the middle of two letters", "encode_word", "éé", [(169, 195), (195, 256)]),
+        call("the same bytes by two ways", "encode_word", "abcabc", [(98, 99), (97, 98), (97, 256), (257, 99)]),
+        call("no word", "encode_word", "", TOY),
+    ]
+    cases += [call("other words", "encode_word", *_telling(random)) for _ in range(4)]
+    return cases
+
+
+encode_word = Exercise(
+    "encode_word",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_reference,
+    cases=[
+        call("a word that never came", "encode_word", "lowest", TOY),
+        call("bc was learned before ab", "encode_word", "abc", [(98, 99), (97, 98), (257, 99)]),
+        call("a·bc is a token", "encode_word", "abc", [(98, 99), (97, 256), (97, 98)]),
+        call("two merges beside each other", "encode_word", "abcd", [(97, 98), (99, 100), (98, 99)]),
+        call("the same pair twice", "encode_word", "abab", [(97, 98)]),
+        call("nothing fits", "encode_word", "why", TOY),
+        call("a letter of two bytes", "encode_word", "né", _NE),
+        call("an empty word", "encode_word", "", TOY),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Begin with the bytes, list(word.encode()).",
+        "Training merged its pairs in one order. Do what it did, in that order, to this word.",
+        "Merge number i makes token 256 + i. Your `merge` puts it wherever its pair stands.",
+    ],
+    forbid=["tokenizers", "tiktoken"],
+    uses=["merge"],
+)
+
+
+def _bytes_of(merges: list[Pair]) -> list[bytes]:
+    pieces = [bytes([value]) for value in range(256)]
+    for left, right in merges:
+        pieces.append(pieces[left] + pieces[right])
+    return pieces
+
+
+def _repeatedly(word: str, merges: list[Pair], key: Callable[[int, int], Any]) -> list[int]:
+    """Merge again and again the one pair that is least by its rank and place."""
+    tokens, rank = list(word.encode()), {pair: index for index, pair in enumerate(merges)}
+    while places := [at for at, pair in enumerate(pairwise(tokens)) if pair in rank]:
+        at = min(places, key=lambda at: key(rank[tokens[at], tokens[at + 1]], at))
+        tokens[at : at + 2] = [256 + rank[tokens[at], tokens[at + 1]]]
+    return tokens
+
+
+@encode_word.misconception("The longest piece is not what merging finds: what was learned first is merged first.")
+def longest_first(word: str, merges: list[Pair]) -> list[int]:
+    raw, found = word.encode(), []
+    pieces = {piece: token for token, piece in reversed(list(enumerate(_bytes_of(merges))))}
+    while raw:
+        length = max(size for size in range(1, len(raw) + 1) if raw[:size] in pieces)
+        found.append(pieces[raw[:length]])
+        raw = raw[length:]
+    return found
+
+
+@encode_word.misconception("You merge what you meet first from the left. The order of learning decides.")
+def left_to_right(word: str, merges: list[Pair]) -> list[int]:
+    return _repeatedly(word, merges, lambda rank, at: at)
+
+
+@encode_word.misconception("You begin with the merge that was learned last. The first comes first.")
+def newest_first(word: str, merges: list[Pair]) -> list[int]:
+    return _repeatedly(word, merges, lambda rank, at: (-rank, at))
+
+
+@encode_word.misconception("You stop after one merge. Go on with the next ones.")
+def one_merge_only(word: str, merges: list[Pair]) -> list[int]:
+    tokens = list(word.encode())
+    for new, pair in enumerate(merges, start=256):
+        if pair in pairwise(tokens):
+            return merged(tokens, pair, new)
+    return tokens
+
+
+@encode_word.misconception("You go through the merges from the end. What they are made of does not exist yet then.")
+def backwards(word: str, merges: list[Pair]) -> list[int]:
+    tokens = list(word.encode())
+    for new, pair in reversed(list(enumerate(merges, start=256))):
+        tokens = merged(tokens, pair, new)
+    return tokens
+
+
+@encode_word.misconception("You begin with the numbers of characters. Merging starts from the bytes of UTF-8.")
+def characters(word: str, merges: list[Pair]) -> list[int]:
+    tokens = list(map(ord, word))
+    for new, pair in enumerate(merges, start=256):
+        tokens = merged(tokens, pair, new)
+    return tokens
+
+
+@encode_word.misconception("Those are the pieces. Tokens are their numbers.")
+def pieces_as_text(word: str, merges: list[Pair]) -> list[str]:
+    known = _bytes_of(merges)
+    return [known[token].decode(errors="replace") for token in _reference(word, merges)]
+
+
+@encode_word.misconception("You apply each merge once. It applies wherever its pair stands.")
+def first_place_only(word: str, merges: list[Pair]) -> list[int]:
+    tokens = list(word.encode())
+    for new, pair in enumerate(merges, start=256):
+        pairs = list(pairwise(tokens))
+        if pair in pairs:
+            at = pairs.index(pair)
+            tokens[at : at + 2] = [new]
+    return tokens
+
+
+@encode_word.misconception("Your new tokens begin at 257. The bytes are 0 to 255, so the first merge makes 256.")
+def ids_from_257(word: str, merges: list[Pair]) -> list[int]:
+    return [token + (token > 255) for token in _reference(word, merges)]
+
+
+@encode_word.variant
+def by_rank(word: str, merges: list[tuple[int, int]]) -> list[int]:
+    tokens = list(word.encode())
+    while True:
+        best = len(merges)
+        for i in range(len(tokens) - 1):
+            pair = tokens[i], tokens[i + 1]
+            if pair in merges and merges.index(pair) < best:
+                best, place = merges.index(pair), i
+        if best == len(merges):
+            return tokens
+        tokens = [*tokens[:place], 256 + best, *tokens[place + 2 :]]
+
+
+@encode_word.variant
+def all_in_one(word: str, merges: list[tuple[int, int]]) -> list[int]:
+    tokens = list(word.encode("utf-8"))
+    for index, (left, right) in enumerate(merges):
+        i = 0
+        while i < len(tokens) - 1:
+            if tokens[i] == left and tokens[i + 1] == right:
+                tokens[i : i + 2] = [256 + index]
+            i += 1
+    return tokens
+
+
+@encode_word.variant
+def with_a_string(word: str, merges: list[tuple[int, int]]) -> list[int]:
+    text = word.encode().decode("latin-1")
+    for number, (left, right) in enumerate(merges):
+        text = text.replace(chr(left) + chr(right), chr(256 + number))
+    return [ord(character) for character in text]

@@ -1,0 +1,179 @@
+"""The exercise on putting a new token in place of a pair."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from random import Random
+
+from lmcourse.chapters.tokens_and_data.exercises.calls import call, unchanged
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+
+Pair = tuple[int, int]
+
+
+def _reference(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    """A regular expression over code points: it finds from left to right and never uses a character twice."""
+    text, (left, right) = "".join(map(chr, tokens)), map(chr, pair)
+    return [ord(each) for each in re.sub(re.escape(left + right), lambda _: chr(new), text, flags=re.DOTALL)]
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [call("runs", "merge", [7] * length, (7, 7), 256) for length in range(2, 10)]
+    cases += [
+        call("at both ends", "merge", [1, 2, 9, 1, 2], (1, 2), 300),
+        call("nothing to do", "merge", [2, 1, 3], (1, 2), 300),
+        call("short texts", "merge", [1], (1, 1), 300),
+        call("short texts", "merge", [], (0, 0), 300),
+        call("token 0", "merge", [0, 0, 0, 1], (0, 0), 256),
+        call("token 0", "merge", [5, 0, 5, 0], (5, 0), 257),
+        call("the new token is part of the pair", "merge", [1, 2, 2, 2, 1], (1, 2), 1),
+        call("the new token is there already", "merge", [256, 1, 2, 256], (1, 2), 256),
+        call("half a pair in between", "merge", [1, 1, 2, 2], (1, 2), 256),
+    ]
+    for _ in range(4):
+        tokens = [random.randint(0, 2) for _ in range(random.randint(12, 30))]
+        cases.append(call("other texts", "merge", tokens, (random.randint(0, 2), random.randint(0, 2)), 256))
+    return cases
+
+
+merge = Exercise(
+    "merge",
+    points=2,
+    minutes=5,
+    difficulty=1,
+    reference=_reference,
+    cases=[
+        call("once", "merge", [5, 1, 2, 6], (1, 2), 256),
+        call("twice", "merge", [1, 2, 1, 2], (1, 2), 256),
+        call("three equal tokens", "merge", [7, 7, 7], (7, 7), 256),
+        call("the other order is another pair", "merge", [2, 1, 2, 1], (1, 2), 256),
+        call("a new token that could merge on", "merge", [7, 7, 7, 7], (7, 7), 7),
+        call("nothing to do", "merge", [3, 4], (1, 2), 256),
+        call("no tokens", "merge", [], (1, 2), 256),
+        unchanged("the input stays as it is", "merge", "tokens = [1, 2, 3]", "tokens, (1, 2), 256"),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Walk from left to right with an index. Is the pair here? Then append the new token and go on behind both.",
+        "If it is not, append the token and go on by one. Mind the last token: it has no right neighbour.",
+        "`tuple(tokens[i : i + 2]) == pair` is False at the end, without an error.",
+    ],
+)
+
+
+@merge.misconception("You use a token twice. After a merge go on behind *both* tokens.")
+def overlapping(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    merged, used = [], False
+    for at, token in enumerate(tokens):
+        if tuple(tokens[at : at + 2]) == pair:
+            merged.append(new)
+            used = True
+        elif used:
+            used = False
+        else:
+            merged.append(token)
+    return merged
+
+
+@merge.misconception("You stop after one merge. The pair is merged wherever it stands.")
+def first_only(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    for at in range(len(tokens) - 1):
+        if (tokens[at], tokens[at + 1]) == pair:
+            return [*tokens[:at], new, *tokens[at + 2 :]]
+    return tokens
+
+
+@merge.misconception("You merge from right to left. Of 7 7 7 the *left* two are merged.")
+def from_the_right(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    return _reference(tokens[::-1], (pair[1], pair[0]), new)[::-1]
+
+
+@merge.misconception("The last token is lost when it is not part of a pair.")
+def last_lost(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    merged, at = [], 0
+    while at < len(tokens) - 1:
+        found = (tokens[at], tokens[at + 1]) == pair
+        merged.append(new if found else tokens[at])
+        at += 2 if found else 1
+    return merged
+
+
+@merge.misconception("(2, 1) is not (1, 2): the order counts.")
+def either_order(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    merged, at = [], 0
+    while at < len(tokens):
+        found = sorted(tokens[at : at + 2]) == sorted(pair)
+        merged.append(new if found else tokens[at])
+        at += 2 if found else 1
+    return merged
+
+
+@merge.misconception("You merge the result on. Each token is used once; a new token waits for a merge of its own.")
+def again(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    merged: list[int] = []
+    for token in tokens:
+        merged.append(token)
+        while tuple(merged[-2:]) == pair:
+            merged[-2:] = [new]
+    return merged
+
+
+@merge.misconception("You keep the pair beside the new token. The new one stands *in place of* the two.")
+def inserted(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    merged, at = [], 0
+    while at < len(tokens):
+        found = tuple(tokens[at : at + 2]) == pair
+        merged += [*pair, new] if found else [tokens[at]]
+        at += 2 if found else 1
+    return merged
+
+
+@merge.misconception("You put the new token in place of the left one and leave the right one standing.")
+def right_one_stays(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    return [new if tuple(tokens[at : at + 2]) == pair else token for at, token in enumerate(tokens)]
+
+
+@merge.variant
+def onto_a_stack(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
+    merged: list[int] = []
+    free = False
+    for token in tokens:
+        if free and (merged[-1], token) == (pair[0], pair[1]):
+            merged[-1] = new
+            free = False
+        else:
+            merged.append(token)
+            free = True
+    return merged
+
+
+@merge.variant
+def by_cutting(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
+    left, right = pair
+    merged: list[int] = []
+    rest = list(tokens)
+    while rest:
+        token = rest.pop(0)
+        if rest and token == left and rest[0] == right:
+            rest.pop(0)
+            token = new
+        merged.append(token)
+    return merged
+
+
+@merge.variant
+def with_an_iterator(tokens: list[int], pair: tuple[int, int], new: int) -> list[int]:
+    def pieces() -> Iterator[int]:
+        skip = False
+        for at in range(len(tokens)):
+            if skip:
+                skip = False
+            elif at + 1 < len(tokens) and tokens[at] == pair[0] and tokens[at + 1] == pair[1]:
+                skip = True
+                yield new
+            else:
+                yield tokens[at]
+
+    return list(pieces())

@@ -1,0 +1,139 @@
+"""The exercise on random numbers of one's own."""
+
+from __future__ import annotations
+
+import random as python_random
+from random import Random
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.exercise import Exercise
+
+
+def _numbers(name: str, seed: int, count: int) -> Case:
+    return script(name, f"own_numbers({seed}, {count})")
+
+
+def _between(name: str, seed: int, count: int) -> Case:
+    """What torch, NumPy and random draw after it, when all were seeded before it."""
+    lines = (
+        "import random, numpy, torch\n_ = torch.manual_seed(5), numpy.random.seed(5), random.seed(5)\n"
+        "_ = torch.rand(1)\n"
+        f"_ = own_numbers({seed}, {count})\ntorch.rand(2), numpy.random.rand(2), random.random()"
+    )
+    return script(name, lines)
+
+
+def _reference(seed: int, count: int) -> Tensor:
+    return torch.rand(count, generator=torch.Generator().manual_seed(seed))
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        _numbers("other seeds", 0, 5),
+        _numbers("other seeds", 2**40 + 1, 4),
+        _numbers("no numbers", 3, 0),
+        _numbers("one number", 9, 1),
+        _numbers("many numbers", 11, 100),
+        script("calls in turns", "own_numbers(1, 2)\nown_numbers(2, 2)\nown_numbers(1, 4)\nown_numbers(2, 1)"),
+        _between("others draw as before", 8, 3),
+        _between("others draw as before", 0, 0),
+    ]
+    return [*cases, *(_numbers("other seeds", random.randrange(10**6), random.randint(3, 6)) for _ in range(3))]
+
+
+own_numbers = Exercise(
+    "own_numbers",
+    points=2,
+    minutes=5,
+    difficulty=1,
+    reference=_reference,
+    cases=[
+        _numbers("three numbers", 7, 3),
+        script("the same seed twice", "own_numbers(7, 2)\nown_numbers(7, 2)"),
+        _numbers("another seed", 8, 3),
+        _between("does anybody notice?", 7, 3),
+        script("whoever drew before", "import torch\n_ = torch.rand(9)\nown_numbers(7, 2)"),
+        _numbers("no numbers", 7, 0),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "torch.manual_seed seeds the generator that everybody draws from. There can be others.",
+        "torch.Generator().manual_seed(seed) makes one and returns it; torch.rand takes it as generator=.",
+    ],
+)
+
+
+@own_numbers.misconception("You seed the generator that all others draw from: after your call their numbers differ.")
+def global_seed(seed: int, count: int) -> Tensor:
+    torch.manual_seed(seed)
+    return torch.rand(count)
+
+
+@own_numbers.misconception("You seed Python's generator. torch does not know it.")
+def python_seed(seed: int, count: int) -> Tensor:
+    python_random.seed(seed)
+    return torch.rand(count)
+
+
+@own_numbers.misconception("You seed NumPy's generator. torch does not know it.")
+def numpy_seed(seed: int, count: int) -> Tensor:
+    np.random.seed(seed % 2**32)
+    return torch.rand(count)
+
+
+@own_numbers.misconception("You never use the seed: your numbers depend on who drew before.")
+def unseeded(seed: int, count: int) -> Tensor:
+    return torch.rand(count)
+
+
+@own_numbers.misconception("Uniform numbers between 0 and 1 are asked for, not normal ones.")
+def normal_numbers(seed: int, count: int) -> Tensor:
+    return torch.randn(count, generator=torch.Generator().manual_seed(seed))
+
+
+@own_numbers.misconception("You draw and put the seed back, but not the generator's *place* in its sequence.")
+def seed_put_back(seed: int, count: int) -> Tensor:
+    before = torch.initial_seed()
+    torch.manual_seed(seed)
+    numbers = torch.rand(count)
+    torch.manual_seed(before)
+    return numbers
+
+
+@own_numbers.misconception("The numbers come from NumPy's generator. torch.rand of this seed gives others.")
+def from_numpy(seed: int, count: int) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).random(count, dtype=np.float32))
+
+
+@own_numbers.variant
+def seeded_afterwards(seed: int, count: int) -> Float[Tensor, " n"]:
+    generator = torch.Generator()
+    generator.manual_seed(seed)
+    return torch.rand((count,), generator=generator)
+
+
+@own_numbers.variant
+def in_place(seed: int, count: int) -> Tensor:
+    source = torch.Generator(device="cpu").manual_seed(seed)
+    return torch.empty(count).uniform_(generator=source)
+
+
+@own_numbers.variant
+def forked(seed: int, count: int) -> Tensor:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return torch.rand(count)
+
+
+@own_numbers.variant
+def state_put_back(seed: int, count: int) -> Tensor:
+    state = torch.get_rng_state()
+    torch.manual_seed(seed)
+    numbers = torch.rand(count)
+    torch.set_rng_state(state)
+    return numbers

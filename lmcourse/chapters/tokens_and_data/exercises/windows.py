@@ -1,0 +1,222 @@
+"""The exercise on inputs and targets from a long text."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.exercise import Exercise
+
+Rows = tuple[Tensor, Tensor]
+
+TEN = torch.tensor([50, 51, 52, 53, 54, 55, 56, 57, 58, 59])
+
+
+def _reference(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    """Token by token."""
+    text = tokens.tolist()
+    if any(not 0 <= start < len(text) - length for start in starts):
+        raise ValueError("a window does not fit")
+    inputs, targets = ([[text[start + s + by] for s in range(length)] for start in starts] for by in (0, 1))
+    shape = len(starts), length
+    return torch.tensor(inputs, dtype=torch.int64).reshape(shape), torch.tensor(targets, dtype=torch.int64).reshape(
+        shape
+    )
+
+
+def _text(random: Random, count: int, high: int, dtype: torch.dtype = torch.int64) -> Tensor:
+    return torch.tensor([random.randrange(high) for _ in range(count)]).to(dtype)
+
+
+def _dtypes(name: str, kind: str) -> Case:
+    lines = (
+        f"import torch\ntokens = torch.tensor([5, 6, 7, 8], dtype=torch.{kind})\n"
+        "inputs, targets = batch_at(tokens, [0, 1], 2)\ntorch.as_tensor(inputs).dtype, torch.as_tensor(targets).dtype"
+    )
+    return script(name, lines)
+
+
+def _hidden(random: Random) -> list[Case]:
+    text = _text(Random(7), 30, 60_000)
+    cases = [
+        case("a window as long as the text allows", text, [0], 29),
+        case("a window as long as the text", text, [0], 30),
+        case("windows of one token", text, [0, 28, 5], 1),
+        case("the last window that fits", text, [22, 0], 7),
+        case("one too far", text, [0, 23], 7),
+        case("no windows", text, [], 4),
+        case("a start below zero", text, [-1], 4),
+        case("a start below zero", text, [3, -30], 4),
+        case("the same window twice", text, [4, 4, 5], 6),
+        case("two bytes a token", text.to(torch.uint16), [3, 12], 5),
+        case("four bytes a token", text.int(), [12, 3], 5),
+        case("one byte a token", text.to(torch.uint8), [9, 1], 5),
+        case("large tokens", (text + 5_500).to(torch.uint16), [0, 20], 8),
+        case("a text of one token", text[:1], [0], 1),
+        *(_dtypes("the kind of numbers", kind) for kind in ("uint16", "uint8", "int64")),
+    ]
+    for _ in range(3):
+        length, count = random.randint(2, 6), random.randint(20, 40)
+        starts = [random.randrange(count - length) for _ in range(random.randint(1, 4))] + [count - length - 1]
+        cases.append(case("other texts", _text(random, count, 1000), starts, length))
+    return cases
+
+
+batch_at = Exercise(
+    "batch_at",
+    points=3,
+    minutes=7,
+    difficulty=2,
+    reference=_reference,
+    cases=[
+        case("one window of three", TEN, [2], 3),
+        case("two windows", TEN, [5, 0], 4),
+        case("the last that fits", TEN, [6], 3),
+        case("one further", TEN, [7], 3),
+        case("a start below zero", TEN, [-4], 3),
+        case("tokens of four bytes", TEN.int(), [0, 1], 2),
+        case("no windows", TEN, [], 3),
+        _dtypes("what an embedding takes", "int32"),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "A window of `length` inputs and its targets together are length + 1 tokens of the text.",
+        "Make an empty int64 tensor of shape (len(starts), length + 1) and fill it row by row. The inputs are all of "
+        "its columns but the last, the targets all but the first.",
+        "A slice that reaches beyond the end is cut short without an error: check start + length < len(tokens) "
+        "yourself, and start >= 0.",
+    ],
+)
+
+
+def _rows(tokens: Tensor, starts: list[int], length: int, by: int) -> Tensor:
+    rows = [tokens.long()[start + by : start + by + length] for start in starts]
+    return torch.stack(rows) if rows else torch.empty(0, length, dtype=torch.int64)
+
+
+def _check(tokens: Tensor, starts: list[int], length: int, spare: int = 0) -> None:
+    if any(not 0 <= start < len(tokens) - length - spare for start in starts):
+        raise ValueError("a window does not fit")
+
+
+@batch_at.misconception("Your targets are the inputs: the model would be asked for what it reads.")
+def no_shift(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    _check(tokens, starts, length)
+    return _rows(tokens, starts, length, 0), _rows(tokens, starts, length, 0)
+
+
+@batch_at.misconception("Your targets lie one *before* the inputs. The next token is asked for.")
+def shifted_back(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    _check(tokens, starts, length)
+    windows = _rows(tokens, starts, length + 1, 0)
+    return windows[:, 1:], windows[:, :-1]
+
+
+@batch_at.misconception("Your last target is the window's own first token: rolling wraps round.")
+def rolled(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    _check(tokens, starts, length)
+    inputs = _rows(tokens, starts, length, 0)
+    return inputs, inputs.roll(-1, dims=1)
+
+
+@batch_at.misconception("A window that does not fit comes out shorter in silence. Raise ValueError.")
+def cut_short(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    if any(start < 0 for start in starts):
+        raise ValueError("a window does not fit")
+    windows = _rows(tokens, starts, length + 1, 0)
+    return windows[:, :-1], windows[:, 1:]
+
+
+@batch_at.misconception("You refuse the last window. It fits: its last target is the text's last token.")
+def one_refused(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    _check(tokens, starts, length, 1)
+    return _rows(tokens, starts, length, 0), _rows(tokens, starts, length, 1)
+
+
+@batch_at.misconception("Your targets are the window behind. They are this window, one token later.")
+def next_window(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    _check(tokens, starts, length)
+    wrapped = tokens.long().repeat(2)
+    return _rows(tokens, starts, length, 0), _rows(wrapped, starts, length, length)
+
+
+@batch_at.misconception("You keep the dtype of the text. An embedding asks for int64.")
+def dtype_kept(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    _check(tokens, starts, length)
+    return _rows(tokens, starts, length, 0).to(tokens.dtype), _rows(tokens, starts, length, 1).to(tokens.dtype)
+
+
+@batch_at.misconception("A start below zero is no window, but a slice counts it from the end. Raise ValueError.")
+def negative_start(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    if any(start + length >= len(tokens) for start in starts):
+        raise ValueError("a window does not fit")
+    places = [[(start + s) % len(tokens) for s in range(length + 1)] for start in starts]
+    windows = tokens.long()[torch.tensor(places, dtype=torch.int64).reshape(len(starts), length + 1)]
+    return windows[:, :-1], windows[:, 1:]
+
+
+@batch_at.misconception("No windows stop you. The answer then has 0 rows of `length` columns.")
+def stack_of_nothing(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    _check(tokens, starts, length)
+    windows = torch.stack([tokens.long()[start : start + length + 1] for start in starts])
+    return windows[:, :-1], windows[:, 1:]
+
+
+@batch_at.misconception("You number windows side by side. The starts are places in the text.")
+def side_by_side(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    _check(tokens, starts, length)
+    first = [start * length % max(len(tokens) - length, 1) for start in starts]
+    return _rows(tokens, first, length, 0), _rows(tokens, first, length, 1)
+
+
+@batch_at.variant
+def with_places(
+    tokens: Int[Tensor, " n"], starts: list[int], length: int
+) -> tuple[Int[Tensor, "b s"], Int[Tensor, "b s"]]:
+    first = torch.tensor(starts, dtype=torch.long).view(-1, 1)
+    if ((first < 0) | (first >= len(tokens) - length)).any():
+        raise ValueError("it does not fit")
+    places = first + torch.arange(length)
+    text = tokens.to(torch.int64)
+    return text[places], text[places + 1]
+
+
+@batch_at.variant
+def with_unfold(tokens: Tensor, starts: list[int], length: int) -> tuple[Tensor, Tensor]:
+    if starts and (min(starts) < 0 or max(starts) > len(tokens) - length - 1):
+        raise ValueError("it does not fit")
+    if not starts:
+        return torch.zeros(0, length).long(), torch.zeros(0, length).long()
+    every = tokens.long().unfold(0, length + 1, 1)
+    windows = torch.stack([every[start] for start in starts])
+    return windows[:, :length], windows[:, 1:]
+
+
+@batch_at.variant
+def with_numpy(tokens: Tensor, starts: list[int], length: int) -> tuple[Tensor, Tensor]:
+    text = tokens.numpy()
+    inputs, targets = np.zeros((len(starts), length), np.int64), np.zeros((len(starts), length), np.int64)
+    for row, start in enumerate(starts):
+        if start < 0 or start + length + 1 > text.size:
+            raise ValueError(start)
+        inputs[row] = text[start : start + length]
+        targets[row] = text[start + 1 : start + length + 1]
+    return torch.from_numpy(inputs), torch.from_numpy(targets)
+
+
+@batch_at.variant
+def with_lists(tokens: Tensor, starts: list[int], length: int) -> tuple[Tensor, Tensor]:
+    x, y = [], []
+    for start in starts:
+        window = tokens[max(start, 0) :][: length + 1].tolist()
+        if start < 0 or len(window) <= length:
+            raise ValueError("it does not fit")
+        x += window[:-1]
+        y += window[1:]
+    shape = (len(starts), length)
+    return torch.tensor(x, dtype=torch.int64).reshape(shape), torch.tensor(y, dtype=torch.int64).reshape(shape)

@@ -1,0 +1,56 @@
+"""Loss by position in a window, and rows of the output that were never right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+
+
+def loss_by_position(losses: Sequence[float], full: float) -> Figure:
+    """The loss at each position of a window, its mean, and the loss with full context everywhere.
+
+    Args:
+        losses: in nats per token, by position from 0 on.
+        full: with as much context as the model can use, at every token.
+    """
+    mean = sum(losses) / len(losses)
+    figure = new_figure(8.0, 3.4)
+    axes = new_axes(figure, "A window begins in the dark", "position in the window", "loss (nats per byte)")
+    axes.bar(range(len(losses)), losses, color=PALETTE["sky"])
+    axes.axhline(mean, color=PALETTE["vermilion"], linewidth=1.5, label=f"mean of the window: {mean:.2f}")
+    axes.axhline(full, color="black", linestyle="--", linewidth=1.2, label=f"full context: {full:.2f}")
+    axes.legend(frameon=False, fontsize=10)
+    caption = (
+        "At position 0 the model sees one byte, at position 7 eight. The mean is worse than what the model can do."
+    )
+    told = ", ".join(f"{loss:.2f}" for loss in losses[:8])
+    return describe(
+        figure, caption=caption, alt=f"Loss by position: {told}, …; mean {mean:.2f}, full context {full:.2f}"
+    )
+
+
+def output_rows(similarities: Mapping[str, Sequence[float]]) -> Figure:
+    """How rows of the output look at a direction: a histogram for each kind of token.
+
+    Args:
+        similarities: cosines, by kind.
+    """
+    figure = new_figure(8.0, 3.4)
+    axes = new_axes(
+        figure, "Who never came looks alike", "cosine with the mean row of bytes that UTF-8 never uses", "tokens"
+    )
+    colours = (PALETTE["blue"], PALETTE["vermilion"], GREY)
+    edges = np.linspace(-1, 1, 81).tolist()
+    for colour, (name, values) in zip(colours, similarities.items(), strict=False):
+        axes.hist(np.asarray(values), bins=edges, color=colour, alpha=0.75, label=f"{name} ({len(values)})")
+    axes.legend(frameon=False, fontsize=10, loc="upper left")
+    caption = (
+        "One number per token, from the weights of the output layer alone. Thirteen bytes cannot occur in any text; "
+        "tokens whose rows point where theirs do were not seen either."
+    )
+    told = "; ".join(f"{name} from {min(values):.1f} to {max(values):.1f}" for name, values in similarities.items())
+    return describe(figure, caption=caption, alt=f"Histogram of cosines. {told}")

@@ -1,0 +1,47 @@
+"""The attention weights of every head of a model on a text, which fused kernels never write down."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lmcourse.models.transformer import Transformer
+from lmcourse.nn.attend import attention_weights
+from lmcourse.nn.attention import Attention
+from lmcourse.nn.context import ForwardContext
+
+
+@torch.no_grad()
+def attention_maps(model: Transformer, tokens: Int[Tensor, " s"]) -> Float[Tensor, "l h s s"]:
+    """How much each token (row) attends to each token (column) of its text, in every layer and head; rows sum to one.
+
+    Args:
+        model: its layers have equally many heads, and no relative position vectors.
+        tokens: of one text, at most as long as the model's context.
+
+    Raises:
+        ValueError: a layer scores distances with vectors of its own (Shaw et al., 2018).
+    """
+    maps: list[Tensor] = []
+    layers = [module for module in model.modules() if isinstance(module, Attention)]
+    if any(layer.relative_position_vectors is not None for layer in layers):
+        raise ValueError("attention maps of a model with relative position vectors are not written yet")
+    hooks = [layer.register_forward_pre_hook(partial(_keep, maps)) for layer in layers]
+    try:
+        model(tokens[None])
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return torch.cat(maps)
+
+
+def _keep(maps: list[Tensor], layer: nn.Module, inputs: tuple[Tensor, ForwardContext]) -> None:
+    """Compute the weights of a layer that is about to run."""
+    assert isinstance(layer, Attention)
+    x, context = inputs
+    q, k = layer.qk_transform(layer.project(x)[0], context)
+    visible, bias = context.mask(layer.pattern, context.positions)
+    maps.append(attention_weights(q, k, visible, bias, scale=layer.scale, soft_cap=layer.soft_cap))

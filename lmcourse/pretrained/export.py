@@ -1,0 +1,61 @@
+"""Copy what is worth keeping of a run: `python -m lmcourse.pretrained.export runs/first models/first`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from lmcourse.errors import CourseError
+from lmcourse.training.checkpoint_format import (
+    MODEL,
+    commit_checkpoint,
+    digest,
+    make_staging_folder,
+    read_manifest,
+)
+from lmcourse.training.command.run_folder import SETTINGS_FILE
+from lmcourse.training.command.trained_model import load_trained_model
+from lmcourse.training.command.training_data import TOKENIZER, VALIDATION
+
+METRICS = "metrics.jsonl"
+
+
+def export_run(run: Path, out: Path) -> None:
+    """Copy a run without what only training needs: the text that it learned, and the state of the optimizer.
+
+    What stays is settings, tokenizer, metrics, the text that was held out, and the weights of the checkpoint with the
+    lowest validation loss. The copy appears under its name when all of it is on the disk.
+
+    Args:
+        run: the folder of a run of one process.
+        out: the folder of the copy, which must not be there yet.
+
+    Raises:
+        CourseError: there is no such run, it is damaged or of many processes, or something is at `out` already.
+    """
+    if out.exists():
+        raise CourseError(f"{out} is there already: choose another folder")
+    checkpoint = load_trained_model(run).checkpoint
+    if not (checkpoint / MODEL).is_file():
+        raise CourseError(f"{checkpoint} was written by many processes: resume the run with one, then export it")
+    staging = make_staging_folder(out)
+    for name in (SETTINGS_FILE, TOKENIZER, METRICS, VALIDATION):
+        if (run / name).exists():
+            shutil.copyfile(run / name, staging / name)
+    copy = staging / "checkpoints" / checkpoint.name
+    weights = make_staging_folder(copy)
+    shutil.copyfile(checkpoint / MODEL, weights / MODEL)
+    manifest = {key: value for key, value in read_manifest(checkpoint).items() if key not in ("version", "sha256")}
+    commit_checkpoint(weights, copy, manifest, {MODEL: digest(weights / MODEL)})
+    staging.replace(out)
+
+
+if __name__ == "__main__":
+    try:
+        run, out = map(Path, sys.argv[1:])
+        export_run(run, out)
+    except ValueError:
+        sys.exit("say which run, and where its copy is to be: python -m lmcourse.pretrained.export RUN OUT")
+    except CourseError as error:
+        sys.exit(str(error))

@@ -1,0 +1,120 @@
+"""The format of `tokenizers`: its library reads what we write, makes the same tokens, and we read what it saves."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from hypothesis import example, given, settings
+
+from lmcourse.data.corpora import find_corpus
+from lmcourse.data.tokenizers import BPETokenizer, ByteTokenizer, open_tokenizer, save_tokenizer
+from lmcourse.data.tokenizers.hugging_face import BYTE_CHARACTERS, from_hugging_face, to_hugging_face
+from lmcourse.errors import CourseError
+from tests.data.texts import ENGLISH, EVERY, ODD
+
+
+@pytest.fixture(scope="module")
+def ours() -> BPETokenizer:
+    return BPETokenizer.train([*ENGLISH, "東京 é é 😀😀"], 600)
+
+
+@pytest.fixture(scope="module")
+def theirs(ours: BPETokenizer, tmp_path_factory: pytest.TempPathFactory) -> tokenizers.Tokenizer:
+    path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
+    save_tokenizer(ours, path)
+    assert [each.name for each in path.parent.iterdir()] == ["tokenizer.json"]
+    return tokenizers.Tokenizer.from_file(str(path))
+
+
+@given(text=EVERY)
+@example(text=ODD)
+@settings(deadline=None)
+def test_their_library_makes_our_tokens_and_our_text_of_them(
+    ours: BPETokenizer, theirs: tokenizers.Tokenizer, text: str
+) -> None:
+    tokens = ours.encode(text)
+    assert theirs.encode(text).ids == tokens
+    assert theirs.decode(tokens, skip_special_tokens=False) == text
+    assert theirs.get_vocab_size() == ours.vocab_size
+
+
+def test_what_their_library_saves_is_the_same_tokenizer(
+    ours: BPETokenizer, theirs: tokenizers.Tokenizer, tmp_path: Path
+) -> None:
+    theirs.save(str(tmp_path / "theirs.json"))
+    again = open_tokenizer(tmp_path / "theirs.json")
+    assert isinstance(again, BPETokenizer)
+    assert again.merges == ours.merges
+    assert again.encode(ODD) == ours.encode(ODD)
+
+
+def test_characters_of_bytes_are_those_of_their_library() -> None:
+    assert sorted(BYTE_CHARACTERS) == sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    for text in ("é ~\x7f\u00ad\x00\n", "東京"):
+        shown = "".join(piece for piece, _ in byte_level.pre_tokenize_str(text))
+        assert shown == "".join(BYTE_CHARACTERS[byte] for byte in text.encode())
+
+
+def test_merges_as_older_files_have_them(ours: BPETokenizer) -> None:
+    saved = to_hugging_face(ours)
+    saved["model"]["merges"] = [" ".join(pair) for pair in saved["model"]["merges"]]
+    assert from_hugging_face(saved).merges == ours.merges
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    saved = copy.deepcopy(to_hugging_face(BPETokenizer([(97, 98)])))
+    change(saved)
+    return saved
+
+
+REFUSED: list[tuple[Callable[[dict[str, Any]], object], str]] = [
+    (lambda saved: saved["model"].update(type="Unigram"), "another model"),
+    (lambda saved: saved["model"].update(dropout=0.1), "another model"),
+    (lambda saved: saved["model"].update(ignore_merges=True), "another model"),
+    (lambda saved: saved.update(added_tokens=[{"id": 257, "content": "<|endoftext|>"}]), "special tokens"),
+    (lambda saved: saved.update(normalizer={"type": "NFC"}), "changes the text"),
+    (lambda saved: saved.update(pre_tokenizer={"type": "Whitespace"}), "cuts words by another rule"),
+    (lambda saved: saved["model"]["vocab"].update({"a": 98, "b": 97}), "numbers its tokens otherwise"),
+    (lambda saved: saved["model"]["vocab"].update(zz=300), "numbers its tokens otherwise"),
+    (lambda saved: saved["model"]["merges"].append(["a", "zz"]), "KeyError"),
+    (lambda saved: saved["model"].pop("merges"), "KeyError"),
+    (lambda saved: saved.update(model=None), "TypeError"),
+]
+
+
+@pytest.mark.parametrize(("change", "why"), REFUSED)
+def test_files_whose_tokens_would_be_others_are_refused(
+    change: Callable[[dict[str, Any]], object], why: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(changed(change)), encoding="utf-8")
+    with pytest.raises(CourseError, match=why) as told:
+        open_tokenizer(path)
+    assert str(path) in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_a_tokenizer_that_a_run_saved_and_what_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(ByteTokenizer().to_json()), encoding="utf-8")
+    assert isinstance(open_tokenizer(path), ByteTokenizer)
+    for content in ("[]", "{", "3"):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(CourseError, match="no JSON object"):
+            open_tokenizer(path)
+    with pytest.raises(CourseError, match="cannot be read"):
+        open_tokenizer(tmp_path / "missing.json")
+
+
+def test_the_text_of_the_course_is_the_one_that_was_counted() -> None:
+    (text,) = find_corpus("course-text").texts()
+    assert list(find_corpus("course-text").texts()) == [text]
+    assert 90_000 < len(text.encode()) < 110_000
+    assert "BEGIN SOLUTION" not in text
