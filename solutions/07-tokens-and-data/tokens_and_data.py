@@ -611,7 +611,7 @@ by_position, full = losses_by_position(0)
 figures.loss_by_position(by_position, full)
 
 # %% [markdown]
-# The first bytes of a window cost several times the later ones. Over the whole window the mean is about 0.15 nats above what the same model does with full context. So longer windows have a lower loss *on paper*, before anybody has learned anything. Compare losses at equal windows, or slide the window and count its last position only.
+# The first bytes of a window cost several times the later ones. Over the whole window the mean is about 0.14 nats above what the same model does with full context. So longer windows have a lower loss *on paper*, before anybody has learned anything. Compare losses at equal windows, or slide the window and count its last position only.
 #
 # > **Spot the slip.** Notes say that "$y_{bs}$ is predicted from the first $s$ tokens", and count $s$ from zero two pages later. At $s = 0$, the model would have to guess from nothing. It sees one token.
 
@@ -898,8 +898,10 @@ assert story_tokenizer.vocab_size == 571 and 3.9 < perplexities[400][0] / perple
 assert all(table["English"] == 33 for table in SENTENCE_TOKENS.values())
 burmese = [table["Burmese"] / table["English"] for table in SENTENCE_TOKENS.values()]
 assert [round(price, 1) for price in burmese] == [22.0, 15.5, 4.1]
-assert by_position[0] / by_position[1] > 1.9 and by_position[0] > 4.5 * sum(by_position[7:]) / 9
-assert 0.1 < sum(by_position) / 16 - full < 0.2
+for seed in range(4):
+    by_position, full = losses_by_position(seed)
+    assert by_position[0] > 4 * by_position[7] and by_position[0] > 1.9 * by_position[1]
+    assert 0.13 < sum(by_position) / 16 - full < 0.15
 assert [(n - s, (n - 1) // s) for n, s in ((5, 2),)] == [(3, 2)]
 assert [work.batch for work in LOOPS["i + 2"](4, 10, 6)[1]] == [0, 1, 2, 3, 4, 4] and [w.batch for w in LOOPS["i + 2"](4, 10, 2)[1]] == [0, 0]
 assert peaks["open the map"] < 1 and peaks["64 crops of 256"] < 1 and round(peaks["read the file"]) == 64
