@@ -100,7 +100,7 @@ def matrix(options: Namespace) -> int:
 
     with quiet(options):
         cells = answer_cells(chapters, root)
-        proof = prove(only(options.exercise, cells) if options.exercise else cells)
+        proof = prove(only(options.exercise, cells) if options.exercise else cells, options.seeds)
     if options.json:
         print_json(proof.to_json())
     else:

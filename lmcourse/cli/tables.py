@@ -161,14 +161,18 @@ def _caught(row: MisconceptionResult) -> str:
 
 
 def survivors(proof: Matrix) -> RenderableType:
-    """The mutants that keep all points, and the right answers that do not get them."""
+    """The mutants that keep all points or earn some by luck, and the right answers that do not get them."""
     kept = [f"[red]✗ keeps all points[/] {escape(f'{one.exercise}: {one.change}')}" for one in proof.survivors]
+    lucky = [
+        f"[red]✗ {one.points[0]:g} to {one.points[1]:g} points by luck[/] {escape(f'{one.exercise}: {one.change}')}"
+        for one in proof.lucky_mutants
+    ]
     lost = [
         f"[red]✗ loses points[/] {escape(f'{one.exercise}, {one.variant}: {one.lost}')}"
         for one in proof.variants
         if one.lost
     ]
-    return "\n".join(["", *kept, *lost])
+    return "\n".join(["", *kept, *lucky, *lost])
 
 
 def verdict(proof: Matrix) -> str:

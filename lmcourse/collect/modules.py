@@ -86,7 +86,7 @@ class Collection:
 
     def _part(self, chapter: Chapter, name: str) -> Part:
         answer = self._answers.get(name)
-        reason = "its notebook is not there"
+        reason = f"notebook {chapter.number} {'was not read' if chapter.available else 'is not written yet'}"
         if answer is not None:
             reason = "not answered" if answer.state == "missing" else answer.reason
         if answer is not None and self._is_taken(answer):

@@ -34,13 +34,15 @@ MUTANT_SECONDS = 2.0
 """The time limit of a mutant on one case: many of them loop for ever."""
 
 
-def prove(cells: Mapping[Chapter, Sequence[AnswerCell]]) -> Matrix:
+def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], mutant_seeds: int = 0) -> Matrix:
     """Submit everything that is known of the exercises in these cells.
 
     Args:
         cells: by chapter; see `answers.answer_cells`.
+        mutant_seeds: under how many seeds the points of each mutant are compared. Many mutants make that slow; that
+            they lose points is known without.
     """
-    proofs = [(chapter, _Proof(cell)) for chapter, found in cells.items() for cell in found]
+    proofs = [(chapter, _Proof(cell, range(mutant_seeds))) for chapter, found in cells.items() for cell in found]
     return Matrix(
         exercises=len(proofs),
         rows=tuple(row for chapter, proof in proofs for row in proof.misconceptions(chapter)),
@@ -59,8 +61,9 @@ class _Proof:
     Each answer runs once on each case, however many seeds have the case and however many others it is compared with.
     """
 
-    def __init__(self, cell: AnswerCell) -> None:
+    def __init__(self, cell: AnswerCell, mutant_seeds: Sequence[int]) -> None:
         self.cell = cell
+        self.mutant_seeds = mutant_seeds
         self.exercise = cell.exercise
         self._hidden: dict[int, list[Case]] = {}
         self._outcomes: dict[tuple[str, int], Outcome] = {}
@@ -89,7 +92,11 @@ class _Proof:
             reasons = self.exercise.equivalent_mutants
             self._mutants = [
                 MutantResult(
-                    self.exercise.name, mutant.change, self._killed(mutant.text), reasons.get(mutant.change, "")
+                    self.exercise.name,
+                    mutant.change,
+                    self._killed(mutant.text),
+                    reasons.get(mutant.change, ""),
+                    self._points(mutant.text),
                 )
                 for mutant in mutants(self.cell.solution)
             ]
@@ -161,6 +168,20 @@ class _Proof:
             if verdict(self.exercise, self.expected(case), outcome):
                 return True
         return False
+
+    def _points(self, text: str) -> tuple[float, ...]:
+        """The least and the most that a mutant earns under the seeds for mutants; nothing if it does not run."""
+        try:
+            answer = self.cell.run(text)
+        except Exception:
+            return ()
+
+        def run(case: Case, seconds: float) -> Outcome:
+            return self._run(answer, case, min(MUTANT_SECONDS, seconds))
+
+        trials = self._trials(run)
+        points = [self._graded(trials, seed).points for seed in self.mutant_seeds]
+        return (min(points), max(points)) if points else ()
 
     def _trials(self, answer: Callable[[Case, float], Outcome]) -> _Trials:
         return _Trials(self, answer)

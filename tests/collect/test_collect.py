@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from lmcourse.cli import main
+from lmcourse.collect import collect
 from lmcourse.collect.answers import Answer, printed_notebooks
 from lmcourse.collect.collect import check_name, package_files
 from lmcourse.collect.files import formatted, write_files
@@ -26,6 +27,7 @@ from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.course import available_chapters, find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
+from lmcourse.grading.grader import GradingOptions
 from lmcourse.inference.generate import generate
 from lmcourse.models.interop import from_hugging_face
 from lmcourse.models.transformer import Transformer
@@ -232,7 +234,8 @@ def test_each_answer_is_told_apart(collected: dict[str, Any]) -> None:
     assert (rows["gelu"]["state"], rows["gelu"]["package"]) == ("missing", "")
     for name in PARTS.keys() - {"glu_ffn"}:
         assert (rows[name]["state"], rows[name]["package"]) == ("", "lent")
-        assert rows[name]["reason"] == "its notebook is not there"
+        why = "was not read" if find_chapter(PARTS[name]).available else "is not written yet"
+        assert rows[name]["reason"] == f"notebook {PARTS[name]} {why}"
 
 
 def test_a_helper_cell_comes_along_and_what_is_lent_says_so(collected: dict[str, Any], learner: Path) -> None:
@@ -241,9 +244,25 @@ def test_a_helper_cell_comes_along_and_what_is_lent_says_so(collected: dict[str,
     assert [node.name for node in ast.parse(module).body if isinstance(node, ast.FunctionDef)] == ["gated", "glu_ffn"]
     assert '    """Mine."""\n' in module
     lent = (learner / "my_transformer" / "positions.py").read_text(encoding="utf-8")
-    assert "# Lent by the course, in place of yours: its notebook is not there\ndef rope(" in lent
+    assert "# Lent by the course, in place of yours: notebook 09 was not read\ndef rope(" in lent
     run = "import runpy; runpy.run_module('my_transformer', run_name='__main__', alter_sys=True)"
     assert alone(learner, run, "--prompt", "The ", "--tokens", "5").startswith("The ")
+
+
+def test_work_by_hand_is_told_before_anything_is_graded(collected: dict[str, Any], learner: Path) -> None:
+    """With an isolation that does not exist, grading would be an error of its own."""
+    module = learner / "my_transformer" / "attention.py"
+    text = module.read_text(encoding="utf-8")
+    module.write_text(f"{text}# mine\n", encoding="utf-8")
+    try:
+        with pytest.raises(
+            CourseError, match=r"^attention\.py in .* changed since lmcourse collect wrote it: .*--force$"
+        ):
+            collect(learner, learner / "my_transformer", options=GradingOptions("hope"))
+    finally:
+        module.write_text(text, encoding="utf-8")
+    with pytest.raises(CourseError, match="no isolation 'hope'"):
+        collect(learner, learner / "my_transformer", options=GradingOptions("hope"))
 
 
 # Without grading
