@@ -14,7 +14,7 @@ from safetensors.torch import save
 
 from lmcourse.collect import package
 from lmcourse.collect.answers import Answer, judge, printed_notebooks, read_notebook
-from lmcourse.collect.files import formatted, write_files
+from lmcourse.collect.files import check_unchanged, formatted, write_files
 from lmcourse.collect.modules import PARTS, Collection, chapters_in_order, module_text, parts_text
 from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.course import Chapter, available_chapters, find_chapter
@@ -106,11 +106,13 @@ def collect(
             hand.
     """
     check_name(out.name)
+    if not force:
+        check_unchanged(out)  # before notebooks are graded for a minute
     chapters = available_chapters() if chapters is None else chapters
     needed = [find_chapter(number) for number in PARTS.values()]
-    printed = printed_notebooks([c for c in dict.fromkeys([*chapters, *needed]) if c.available], root)
     paths = {chapter: root / "notebooks" / chapter.id / f"{chapter.topic}.ipynb" for chapter in chapters}
     own = {chapter: (path, read_notebook(path)) for chapter, path in paths.items() if path.is_file()}
+    printed = printed_notebooks(list(dict.fromkeys([*own, *needed])), root)
     answers = judge(own, printed, root, options)
     collection = Collection(answers, {chapter: notebook for chapter, (_, notebook) in own.items()}, printed, lend)
     changed = write_files(formatted(package_files(out.name, collection)), out, force=force)

@@ -49,18 +49,14 @@ def write_files(files: Mapping[str, bytes], out: Path, *, force: bool = False) -
     Raises:
         CourseError: a file was changed by hand, or the folder cannot be written. Then nothing is.
     """
-    if out.exists() and not out.is_dir():
-        raise CourseError(f"{out} is a file: choose another folder with --out")
+    _check_folder(out)
     known = _read_record(out)
     obsolete = [name for name in known if name not in files and (out / name).is_file()]
     here = {name: digest((out / name).read_bytes()) for name in [*files, *obsolete] if (out / name).is_file()}
     wanted = {name: digest(content) for name, content in files.items()}
     edited = [name for name, found in here.items() if found not in {*known.get(name, ()), wanted.get(name)}]
-    if edited and not force:
-        raise CourseError(
-            f"{', '.join(edited)} in {out} changed since lmcourse collect wrote it: keep it by another --out, or "
-            "overwrite it with --force"
-        )
+    if not force:
+        _refuse(edited, out)
     changed = [name for name in files if here.get(name) != wanted[name]]
     try:
         # Both the old contents and the new ones are ours until all files are in place.
@@ -73,6 +69,31 @@ def write_files(files: Mapping[str, bytes], out: Path, *, force: bool = False) -
     except OSError as error:
         raise CourseError(f"{out} cannot be written: {error.strerror}") from None
     return changed
+
+
+def check_unchanged(out: Path) -> None:
+    """See that no file that an earlier call wrote was changed by hand.
+
+    Raises:
+        CourseError: one was, or there is a file in place of the folder.
+    """
+    _check_folder(out)
+    known = _read_record(out)
+    here = {name: digest((out / name).read_bytes()) for name in known if (out / name).is_file()}
+    _refuse([name for name, found in here.items() if found not in known[name]], out)
+
+
+def _check_folder(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise CourseError(f"{out} is a file: choose another folder with --out")
+
+
+def _refuse(edited: list[str], out: Path) -> None:
+    if edited:
+        raise CourseError(
+            f"{', '.join(edited)} in {out} changed since lmcourse collect wrote it: keep it by another --out, or "
+            "overwrite it with --force"
+        )
 
 
 def digest(content: bytes) -> str:

@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from lmcourse.cli import main
+from lmcourse.collect import collect
 from lmcourse.collect.answers import Answer, printed_notebooks
 from lmcourse.collect.collect import check_name, package_files
 from lmcourse.collect.files import formatted, write_files
@@ -26,6 +27,7 @@ from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.course import available_chapters, find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
+from lmcourse.grading.grader import GradingOptions
 from lmcourse.inference.generate import generate
 from lmcourse.models.interop import from_hugging_face
 from lmcourse.models.transformer import Transformer
@@ -193,8 +195,7 @@ def learner(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("learner")
     shutil.copy(course / "nbgrader_config.py", root)
     for chapter in {find_chapter(number) for number in PARTS.values()}:
-        if chapter.available:
-            shutil.copytree(course / "solutions" / chapter.id, root / "solutions" / chapter.id)
+        shutil.copytree(course / "solutions" / chapter.id, root / "solutions" / chapter.id)
     chapter = find_chapter("11")
     notebook = nbformat.read(course / "notebooks" / chapter.id / f"{chapter.topic}.ipynb", as_version=4)
     for index, cell in reversed(list(enumerate(notebook.cells))):
@@ -232,7 +233,7 @@ def test_each_answer_is_told_apart(collected: dict[str, Any]) -> None:
     assert (rows["gelu"]["state"], rows["gelu"]["package"]) == ("missing", "")
     for name in PARTS.keys() - {"glu_ffn"}:
         assert (rows[name]["state"], rows[name]["package"]) == ("", "lent")
-        assert rows[name]["reason"] == "its notebook is not there"
+        assert rows[name]["reason"] == f"notebook {PARTS[name]} was not read"
 
 
 def test_a_helper_cell_comes_along_and_what_is_lent_says_so(collected: dict[str, Any], learner: Path) -> None:
@@ -241,9 +242,25 @@ def test_a_helper_cell_comes_along_and_what_is_lent_says_so(collected: dict[str,
     assert [node.name for node in ast.parse(module).body if isinstance(node, ast.FunctionDef)] == ["gated", "glu_ffn"]
     assert '    """Mine."""\n' in module
     lent = (learner / "my_transformer" / "positions.py").read_text(encoding="utf-8")
-    assert "# Lent by the course, in place of yours: its notebook is not there\ndef rope(" in lent
+    assert "# Lent by the course, in place of yours: notebook 09 was not read\ndef rope(" in lent
     run = "import runpy; runpy.run_module('my_transformer', run_name='__main__', alter_sys=True)"
     assert alone(learner, run, "--prompt", "The ", "--tokens", "5").startswith("The ")
+
+
+def test_work_by_hand_is_told_before_anything_is_graded(collected: dict[str, Any], learner: Path) -> None:
+    """With an isolation that does not exist, grading would be an error of its own."""
+    module = learner / "my_transformer" / "attention.py"
+    text = module.read_text(encoding="utf-8")
+    module.write_text(f"{text}# mine\n", encoding="utf-8")
+    try:
+        with pytest.raises(
+            CourseError, match=r"^attention\.py in .* changed since lmcourse collect wrote it: .*--force$"
+        ):
+            collect(learner, learner / "my_transformer", options=GradingOptions("hope"))
+    finally:
+        module.write_text(text, encoding="utf-8")
+    with pytest.raises(CourseError, match="no isolation 'hope'"):
+        collect(learner, learner / "my_transformer", options=GradingOptions("hope"))
 
 
 # Without grading
@@ -252,7 +269,7 @@ def test_a_helper_cell_comes_along_and_what_is_lent_says_so(collected: dict[str,
 def collection(course: Path, state: Any, *, lend: bool) -> Collection:
     """Notebook 11, in which `glu_ffn` alone is in this state, and its answer is wrong."""
     chapter = find_chapter("11")
-    printed = printed_notebooks([chapter, find_chapter("08"), find_chapter("09")], course)
+    printed = printed_notebooks([find_chapter(number) for number in set(PARTS.values())], course)
     own = {chapter: type(printed[chapter])(("import torch\n" + GLU.replace("gated(", "torch.where("),), {"glu_ffn": 0})}
     return Collection([Answer(chapter, "glu_ffn", state, "0 of 3 points")], own, printed, lend)
 
@@ -277,7 +294,7 @@ def test_a_missing_answer_that_nobody_lends_says_so_when_it_is_called(course: Pa
 def test_what_an_answer_calls_comes_along_in_the_order_of_the_notebook(course: Path) -> None:
     """`causal_attention` passes and calls `causal_mask`, which is wrong: the course's takes its place."""
     chapter = find_chapter("08")
-    printed = printed_notebooks([chapter, find_chapter("09"), find_chapter("11")], course)
+    printed = printed_notebooks([find_chapter(number) for number in set(PARTS.values())], course)
     wrong = Answer(chapter, "causal_mask", "wrong", "0 of 2 points")
     found = Collection([Answer(chapter, "causal_attention", "passes"), wrong], {chapter: printed[chapter]}, printed)
     assert [(part.exercise, part.origin) for part in found.ordered(chapter)] == [
