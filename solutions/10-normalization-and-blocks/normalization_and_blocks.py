@@ -25,6 +25,7 @@
 import math
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 import torch.nn.functional as F
@@ -289,9 +290,10 @@ def difference_of_logits() -> float:
 
 
 print("RMSNorms put in, and nothing else: logits differ by more than 1:  ", difference_of_logits() > 1)
-centred = centre_writers({ours: tensors[theirs] for theirs, ours in names.items()})
-with_rms_norm.load_state_dict(tensors | {theirs: centred[ours] for theirs, ours in names.items()})
-print("RMSNorms put in, writers centred: logits differ by less than 10⁻¹²:", difference_of_logits() < 1e-12)
+with suppress(NotImplementedError):  # until Exercise 3 is solved
+    centred = centre_writers({ours: tensors[theirs] for theirs, ours in names.items()})
+    with_rms_norm.load_state_dict(tensors | {theirs: centred[ours] for theirs, ours in names.items()})
+    print("RMSNorms put in, writers centred: logits differ by less than 10⁻¹²:", difference_of_logits() < 1e-12)
 
 # %% [markdown]
 # To the last digits. The mean was never a feature of the model: it is one direction of the stream, out of $d$, that can be written and not be read. RMSNorm gives that direction back.
@@ -325,10 +327,11 @@ check(fold_norm, hidden=True)
 # %%
 gamma, beta, x = torch.tensor([2.0, 0.5, -1.0]), torch.tensor([1.0, 0.0, 3.0]), torch.randn(4, 3)
 layer = nn.Linear(3, 2)
-folded = fold_norm(gamma, beta, layer.weight.detach(), layer.bias.detach())
 normed = F.layer_norm(x, (3,))
-same = torch.allclose(F.linear(normed, *folded), layer(gamma * normed + beta), atol=1e-5)
-print("the folded layer computes the same:", same)
+with suppress(NotImplementedError):  # until Exercise 4 is solved
+    folded = fold_norm(gamma, beta, layer.weight.detach(), layer.bias.detach())
+    same = torch.allclose(F.linear(normed, *folded), layer(gamma * normed + beta), atol=1e-5)
+    print("the folded layer computes the same:", same)
 
 # %% [markdown]
 # **In real models.** SliceGPT (Ashkboos et al., 2024) does both to published models before it cuts features away: without means and scales the stream may be turned like any vector, and the least important directions cut off. Who uses which norm you can count in the zoo:
@@ -349,7 +352,7 @@ print(f"of {len(all_models())} entries: RMSNorm {kinds.count('rms')}, LayerNorm 
 explore(figures.norm_costs, kernels=["fused", "one by one"])
 
 # %% [markdown]
-# A multiplication takes a hundredth of the time that it takes to fetch the number. What counts is how often the features travel through the memory, and a **fused** kernel needs one trip for either norm.
+# A multiplication is far quicker than fetching the number that is multiplied (notebook 19). What counts is how often the features travel through the memory, and a **fused** kernel needs one trip for either norm.
 
 # %%
 predict("faster_norm")
@@ -360,11 +363,15 @@ candidates: dict[str, Callable[[], object]] = {
     "copy": lambda: x.clone(),
     "F.layer_norm": lambda: F.layer_norm(x, (4096,), ones, zeros),
     "F.rms_norm": lambda: F.rms_norm(x, (4096,), ones),
+}
+yours: dict[str, Callable[[], object]] = {
     "your layer_norm": lambda: layer_norm(x, ones, zeros),
     "your rms_norm": lambda: rms_norm(x, ones),
 }
-for name, timing in time_interleaved(candidates, repeats=5).items():
-    print(f"{name:16} {1000 * timing.median:5.0f} ms")
+for functions in (candidates, yours):
+    with suppress(NotImplementedError):  # until Exercises 1 and 2 are solved
+        for name, timing in time_interleaved(functions, repeats=5).items():
+            print(f"{name:16} {1000 * timing.median:5.0f} ms")
 
 # %% [markdown]
 # On the processors we tried, torch's LayerNorm costs little more than copying, and its RMSNorm, which does less, takes more than twice as long: nobody wrote a fused kernel of it for CPUs. Compare your two: *written out*, both lose to the fused kernel, and the one with fewer steps makes fewer trips. So "RMSNorm is faster" is a statement about kernels, not about formulas.
@@ -486,7 +493,10 @@ check(contributions, hidden=True)
 
 # %% tags=["nbval-ignore-output", "because the digits of a trained model differ between processors"]
 best = int(logits.argmax())
-added = contributions(torch.stack(list(parts.values())), writer.norm.weight.detach(), writer.head.linear.weight[best].detach(), eps=1e-5)
+try:
+    added = contributions(torch.stack(list(parts.values())), writer.norm.weight.detach(), writer.head.linear.weight[best].detach(), eps=1e-5)
+except NotImplementedError:  # until Exercise 6 is solved
+    added = torch.zeros(len(parts))
 figures.contribution_bars(dict(zip(parts, added.tolist(), strict=True)), f"“{chr(best)}” after “{bytes(prompt[0].tolist()).decode()}”")
 
 # %%
@@ -581,13 +591,13 @@ explore(figures.stream_share, placement=["pre", "post", "double", "output"], blo
 # %%
 torch.manual_seed(0)
 embedding = F.normalize(torch.randn(8192), dim=0)
-for placement in ("pre", "post"):
+for placement, predicted in (("pre", 0.2), ("post", 2**-12)):
     stream = embedding
     for _ in range(24):
         stream = stream + F.normalize(torch.randn(8192), dim=0)
         stream = F.normalize(stream, dim=0) if placement == "post" else stream
     cosine = F.cosine_similarity(stream, embedding, dim=0).item()
-    print(f"{placement:4} cosine within 0.05 of the prediction for 12 blocks: {abs(cosine - embedding_share(12, placement)) < 0.05}")
+    print(f"{placement:4} cosine within 0.05 of the prediction for 12 blocks: {abs(cosine - predicted) < 0.05}")
 
 # %% [markdown]
 # In a pre-norm model the first word is still a fifth of everything after 12 blocks. In a post-norm model each layer has to write the word anew, or it is gone. Gradients go the same way back: on the straight path each post-norm divides them by as much.
@@ -788,8 +798,9 @@ check(norm_parameters, hidden=True)
 # %%
 for name, kind, placement in (("gpt-3", "layer", "pre"), ("llama-3.1-405b", "rms", "pre"), ("gemma-2-9b", "rms", "double")):
     entry = find_model(name)
-    count = norm_parameters(len(entry.decoder.layers), entry.decoder.d_model, kind, placement)
-    print(f"{name:15} {count:9,} numbers in norms: {count / entry.parameters:.5%} of the model")
+    with suppress(NotImplementedError):  # until Exercise 10 is solved
+        count = norm_parameters(len(entry.decoder.layers), entry.decoder.d_model, kind, placement)
+        print(f"{name:15} {count:9,} numbers in norms: {count / entry.parameters:.5%} of the model")
 
 # %% [markdown]
 # ## 11 · What to take along
@@ -853,9 +864,11 @@ print("post-norm:", ", ".join(f"{e.name} ({e.year})" for e in all_models() if e.
 # %% tags=["hide-input"]
 assert f"{100 / math.sqrt(15_000):.3f} {200 / math.sqrt(15_000):.3f}" == "0.816 1.633"
 assert f"{math.sqrt(5_000):.2f} {math.sqrt(15_000):.2f} {math.sqrt(2):.3f}" == "70.71 122.47 1.414"
-assert (f"{0.5**12:.3%}", embedding_share(12, "pre"), f"{(1 + 2 * 90) ** 0.5:.0f}") == ("0.024%", 0.2, "13")
+assert (f"{0.5**12:.3%}", (1 + 2 * 12) ** -0.5, f"{(1 + 2 * 90) ** 0.5:.0f}") == ("0.024%", 0.2, "13")
 assert [len(steps) for steps in STEPS.values()] == [7, 4]
 assert sum(published_norms().values()) == len(all_models()) - 5  # four of the course's own, and one that does not say
 assert f"{3.68 / 3.5 - 1:.3f}" == "0.051"
+assert min(jitter, key=lambda placement: jitter[placement][2]) == "post"
+assert max(jitter["pre"].values()) < 3 * min(jitter["pre"].values())
 assert {e.name for e in all_models() if e.name.startswith("opt") and e.decoder.block.placement == "post"} == {"opt-350m"}
 assert max(entry.year for entry in zoo_parallel) == find_model("command-a").year == 2025
