@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Share the cores: without this each process would use all of them, and they would wait for each other."""
+    """Share the cores: without this each process would use all of them, and they would wait for each other. And keep
+    compiled modules, whatever the environment says: hundreds of processes are started that import the course."""
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if workers := getattr(config.option, "numprocesses", None):
         threads = str(max(1, cores() // workers))
         os.environ.setdefault("OMP_NUM_THREADS", threads)

@@ -72,7 +72,7 @@ def status(options: Namespace) -> int:
 
 def build(options: Namespace) -> int:
     """Build the notebooks whose source has changed, or say which are not up to date."""
-    root, chapters = find_root(options.course), _chapters(options.chapters)
+    root, chapters = find_root(options.course), find_chapters(options.chapters)
     from lmcourse import authoring
 
     if options.check:
@@ -94,13 +94,13 @@ def build(options: Namespace) -> int:
 
 def matrix(options: Namespace) -> int:
     """Submit every known wrong answer, every right one, every stub, and every mutant of a solution."""
-    root, chapters = find_root(options.course), _chapters(options.chapters)
+    root, chapters = find_root(options.course), find_chapters(options.chapters)
     from lmcourse.proof.answers import answer_cells, only
     from lmcourse.proof.prove import prove
 
     with quiet(options):
         cells = answer_cells(chapters, root)
-        proof = prove(only(options.exercise, cells) if options.exercise else cells)
+        proof = prove(only(options.exercise, cells) if options.exercise else cells, options.seeds)
     if options.json:
         print_json(proof.to_json())
     else:
@@ -110,8 +110,12 @@ def matrix(options: Namespace) -> int:
     return 0 if proof.proved else 1
 
 
-def _chapters(names: Sequence[str]) -> list[Chapter]:
-    """The chapters somebody named, or all that are written."""
+def find_chapters(names: Sequence[str]) -> list[Chapter]:
+    """The chapters somebody named, or all that are written.
+
+    Raises:
+        CourseError: there is none of a name, or it is only planned.
+    """
     from lmcourse.course import available_chapters, find_chapter
 
     chapters = [find_chapter(name) for name in names] or available_chapters()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lmcourse import __version__
-from lmcourse.cli import commands, feedback, grading, model_commands
+from lmcourse.cli import collecting, commands, feedback, grading, model_commands
 from lmcourse.cli.flags import add_account, add_bench, add_generate
 from lmcourse.errors import CourseError
 
@@ -65,6 +65,9 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     status = "Read from the reports saved in the notebooks; nothing is run."
     add("status", commands.status, "Show what is done: points per exercise and per notebook", status)
 
+    what = "Collect your answers from the notebooks into a package of your own, which runs without the course"
+    collecting.add_collect(add("collect", collecting.collect, what, collecting.EPILOG))
+
     build = add("build", commands.build, "Build the notebooks whose source in solutions/ has changed")
     build.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
     build.add_argument("--check", action="store_true", help="only say what is not up to date; exit 1 if any")
@@ -84,6 +87,8 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     )
     matrix.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
     matrix.add_argument("--exercise", metavar="NAME", help="this exercise only")
+    seeds = "compare the points of mutants, too, under N seeds: slow; wrong and right answers always have 20"
+    matrix.add_argument("--seeds", type=int, default=0, metavar="N", help=seeds)
 
 
 def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -17,6 +18,7 @@ from lmcourse.units import MIB
 
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
+    from lmcourse.collect import Collected
     from lmcourse.grading.intake.downloads import Person
     from lmcourse.grading.result import SubmissionResult
     from lmcourse.proof.matrix import Matrix, MisconceptionResult
@@ -75,6 +77,20 @@ def _notebook(notebook: NotebookProgress) -> RenderableType:
         earned = f"{exercise.points:g}" if exercise.started else "–"
         table.add_row(MARKS[exercise.state], exercise.name, f"{earned} / {exercise.max_points:g}")
     return Group(table, "")
+
+
+def collected(found: Collected) -> RenderableType:
+    """What became of each exercise: how the answer is judged, and whose function the package has."""
+    table = _table("notebook", "exercise", "your answer", "in the package", "why")
+    for number, rows in groupby(found.rows, key=lambda row: row.notebook):
+        for row in rows:
+            colour = {"yours": "green", "lent": "yellow"}.get(row.package, "dim")
+            table.add_row(
+                number, row.exercise, row.state or "–", f"[{colour}]{row.package or '–'}[/]", escape(row.reason)
+            )
+        table.add_section()
+    table.columns[-1].no_wrap = False
+    return table
 
 
 def result(graded: SubmissionResult) -> RenderableType:
@@ -145,14 +161,18 @@ def _caught(row: MisconceptionResult) -> str:
 
 
 def survivors(proof: Matrix) -> RenderableType:
-    """The mutants that keep all points, and the right answers that do not get them."""
+    """The mutants that keep all points or earn some by luck, and the right answers that do not get them."""
     kept = [f"[red]✗ keeps all points[/] {escape(f'{one.exercise}: {one.change}')}" for one in proof.survivors]
+    lucky = [
+        f"[red]✗ {one.points[0]:g} to {one.points[1]:g} points by luck[/] {escape(f'{one.exercise}: {one.change}')}"
+        for one in proof.lucky_mutants
+    ]
     lost = [
         f"[red]✗ loses points[/] {escape(f'{one.exercise}, {one.variant}: {one.lost}')}"
         for one in proof.variants
         if one.lost
     ]
-    return "\n".join(["", *kept, *lost])
+    return "\n".join(["", *kept, *lucky, *lost])
 
 
 def verdict(proof: Matrix) -> str:

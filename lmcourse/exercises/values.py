@@ -108,7 +108,8 @@ def same(a: Plain, b: Plain) -> bool:
 
 def raw_bytes(tensor: Tensor) -> Tensor:
     """The bytes of a tensor, so that NaN compares equal to itself and -0.0 does not equal 0.0."""
-    return tensor.detach().contiguous().cpu().flatten().view(torch.uint8)
+    flat = tensor.detach().contiguous().cpu().flatten()
+    return flat.as_strided(flat.shape, (1,)).view(torch.uint8)  # a single number may have any stride
 
 
 def type_phrase(value: object) -> str:

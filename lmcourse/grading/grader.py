@@ -109,7 +109,8 @@ def _examine(
     not_examined: list[Submission] = []
 
     def jobs() -> Iterator[tuple[Submission, ExaminationJob]]:
-        for submission in submissions:
+        # One assignment after the other: a worker loads torch anew for each that it comes to.
+        for submission in sorted(submissions, key=lambda each: each.assignment.id if each.assignment else ""):
             if job := workspace.examination_job(submission):
                 yield submission, job
             else:

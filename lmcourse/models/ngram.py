@@ -18,60 +18,90 @@ class NGram:
     nothing (0 / 0 when k = 0): the one token shorter context answers for it, and below the single tokens all are equal.
     With weights λ the orders are mixed, Σ λ_m p_m. So the probabilities sum to one whatever was counted.
 
+    Witten and Bell (1991) let the shorter context c' help always, the more, the more different tokens t(c) followed c:
+    p_m(w | c) = (count(c w) + t(c) p_{m−1}(w | c')) / (count(c) + t(c)). Then nothing is impossible.
+
     Args:
         order: n: 1 ignores the context, 2 looks at one token, …
         vocab_size: how many tokens there are.
         add: k, added to every count (Laplace: 1).
         weights: λ_1 … λ_n, which sum to one; None takes the full order alone.
+        witten_bell: whether shorter contexts help as Witten and Bell have it; without `add`.
 
     Raises:
-        ValueError: an order below 1, a negative k, weights that are no weights.
+        ValueError: an order below 1, a negative k, weights that are no weights, two ways of smoothing at once.
     """
 
     def __init__(
-        self, order: int, vocab_size: int, *, add: float = 0.0, weights: Sequence[float] | None = None
+        self,
+        order: int,
+        vocab_size: int,
+        *,
+        add: float = 0.0,
+        weights: Sequence[float] | None = None,
+        witten_bell: bool = False,
     ) -> None:
         if order < 1 or vocab_size < 1 or add < 0:
             raise ValueError("an n-gram model needs an order and a vocabulary of at least 1, and no negative counts")
         mixed = [0.0] * (order - 1) + [1.0] if weights is None else list(weights)
         if len(mixed) != order or min(mixed) < 0 or not math.isclose(sum(mixed), 1.0):
             raise ValueError(f"an order of {order} needs {order} weights that sum to one, not {weights}")
+        if witten_bell and add:
+            raise ValueError("counts are smoothed by `add` or by `witten_bell`, not by both")
         self.order, self.vocab_size, self.add, self.weights = order, vocab_size, add, mixed
+        self.witten_bell = witten_bell
         self.counts: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
         """What followed each context of 0 … n − 1 tokens, how often."""
+        self.totals: Counter[tuple[int, ...]] = Counter()
+        """How often each context was followed by anything."""
 
     def count(self, text: Sequence[int]) -> NGram:
         """Learn from one more text. Nothing is counted across the border of two texts."""
         for end, token in enumerate(text):
             for length in range(min(self.order - 1, end) + 1):
-                self.counts[tuple(text[end - length : end])][token] += 1
+                context = tuple(text[end - length : end])
+                self.counts[context][token] += 1
+                self.totals[context] += 1
         return self
 
     def probabilities(self, context: Sequence[int]) -> Float[Tensor, " v"]:
         """Of every token, to follow the context. Its last n − 1 tokens matter; at a text's start there are fewer."""
         known = tuple(context)
-        mixed = torch.zeros(self.vocab_size, dtype=torch.float64)
-        current = torch.full((self.vocab_size,), 1 / self.vocab_size, dtype=torch.float64)
-        for order, weight in enumerate(self.weights, start=1):
-            if len(known) >= order - 1:
-                current = self._counted(known[len(known) - order + 1 :], otherwise=current)
-            mixed += weight * current
-        return mixed
+        every = [self._by_order(known, token) for token in range(self.vocab_size)]
+        weights = torch.tensor(self.weights, dtype=torch.float64)
+        return torch.tensor(every, dtype=torch.float64) @ weights
 
-    def _counted(self, context: tuple[int, ...], otherwise: Tensor) -> Float[Tensor, " v"]:
-        following = self.counts.get(context, Counter())
-        total = following.total() + self.add * self.vocab_size
-        if total == 0:
-            return otherwise
-        counts = torch.full((self.vocab_size,), self.add, dtype=torch.float64)
-        for token, times in following.items():
-            counts[token] += times
-        return counts / total
+    def losses(self, text: Sequence[int]) -> Float[Tensor, " t"]:
+        """−ln p of each token given those before it, in nats; infinite for an impossible one."""
+        weights = torch.tensor(self.weights, dtype=torch.float64)
+        return -(weights @ self._probabilities_by_order(text)).log()
+
+    def losses_by_order(self, text: Sequence[int]) -> Float[Tensor, "n t"]:
+        """As `losses`, of the models of order 1 … n that have counted the same texts; the weights play no part."""
+        return -self._probabilities_by_order(text).log()
+
+    def _probabilities_by_order(self, text: Sequence[int]) -> Float[Tensor, "n t"]:
+        tokens, longest = tuple(text), self.order - 1
+        each = [self._by_order(tokens[max(end - longest, 0) : end], token) for end, token in enumerate(tokens)]
+        return torch.tensor(each, dtype=torch.float64).reshape(len(tokens), self.order).T
+
+    def _by_order(self, context: tuple[int, ...], token: int) -> list[float]:
+        """The probability of one token from its 0, 1, … n − 1 predecessors."""
+        prior = uniform = 1 / self.vocab_size
+        found = []
+        for length in range(self.order):
+            if length <= len(context):
+                known = context[len(context) - length :]
+                following, total = self.counts.get(known, Counter()), self.totals[known]
+                helps, strength = (prior, len(following)) if self.witten_bell else (uniform, self.add * self.vocab_size)
+                if total + strength:
+                    prior = (following[token] + strength * helps) / (total + strength)
+            found.append(prior)
+        return found
 
     def log_probability(self, text: Sequence[int]) -> float:
         """Of a whole text, in nats: the sum over its tokens, each given those before it. −∞ if one was impossible."""
-        each = (self.probabilities(text[:end])[token].log().item() for end, token in enumerate(text))
-        return math.fsum(each)
+        return -math.fsum(self.losses(text).tolist())
 
     def perplexity(self, text: Sequence[int]) -> float:
         """exp of the mean −log p per token: among how many equal choices the model seems to waver.

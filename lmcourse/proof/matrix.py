@@ -69,12 +69,19 @@ class MutantResult:
         change: the statement before and after.
         killed: whether it lost points, by a case that is the same under every seed.
         equivalent: why it is right too, if somebody said so.
+        points: what it earned, least and most, under the seeds that it was submitted with; nothing if there were none.
     """
 
     exercise: str
     change: str
     killed: bool
     equivalent: str = ""
+    points: tuple[float, ...] = ()
+
+    @property
+    def lucky(self) -> bool:
+        """Its points depend on the seed."""
+        return len(set(self.points)) > 1
 
 
 @dataclass(frozen=True)
@@ -107,11 +114,17 @@ class Matrix:
         return [mutant for mutant in self.mutants if not mutant.killed and not mutant.equivalent]
 
     @property
+    def lucky_mutants(self) -> list[MutantResult]:
+        """The mutants whose points depend on the seed, of those that were submitted under several."""
+        return [mutant for mutant in self.mutants if mutant.lucky]
+
+    @property
     def proved(self) -> bool:
         """Whether every wrong answer loses points and is named, whatever the seed, and every right one earns them."""
         wrong = all(row.killed and row.named and not row.lucky for row in self.rows)
         right = not any(variant.lost for variant in self.variants) and not self.not_full
-        return wrong and right and not (self.survivors or self.not_zero or self.untrue or self.confused)
+        others = (self.survivors, self.lucky_mutants, self.not_zero, self.untrue, self.confused)
+        return wrong and right and not any(others)
 
     def to_json(self) -> dict[str, Any]:
         """The results as plain data."""
@@ -131,6 +144,7 @@ class Matrix:
             "rows": [asdict(row) | {"killed": row.killed, "named": row.named, "lucky": row.lucky} for row in self.rows],
             "variants_not_full": [asdict(variant) for variant in self.variants if variant.lost],
             "survivors": [asdict(mutant) for mutant in self.survivors],
+            "lucky_mutants": [asdict(mutant) for mutant in self.lucky_mutants],
             "untrue": list(self.untrue),
             "confused": list(self.confused),
         }

@@ -14,8 +14,9 @@ from typing import Any
 
 from lmcourse.course import Chapter
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.checking import REFERENCE_SECONDS, check_exercise, try_cases
+from lmcourse.exercises.checking import REFERENCE_SECONDS, try_cases
 from lmcourse.exercises.exercise import Misconception
+from lmcourse.exercises.forbidden_names import forbidden_in_source
 from lmcourse.exercises.judge import GUESSED, agree, judge
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial, verdict
@@ -33,13 +34,15 @@ MUTANT_SECONDS = 2.0
 """The time limit of a mutant on one case: many of them loop for ever."""
 
 
-def prove(cells: Mapping[Chapter, Sequence[AnswerCell]]) -> Matrix:
+def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], mutant_seeds: int = 0) -> Matrix:
     """Submit everything that is known of the exercises in these cells.
 
     Args:
         cells: by chapter; see `answers.answer_cells`.
+        mutant_seeds: under how many seeds the points of each mutant are compared. Many mutants make that slow; that
+            they lose points is known without.
     """
-    proofs = [(chapter, _Proof(cell)) for chapter, found in cells.items() for cell in found]
+    proofs = [(chapter, _Proof(cell, range(mutant_seeds))) for chapter, found in cells.items() for cell in found]
     return Matrix(
         exercises=len(proofs),
         rows=tuple(row for chapter, proof in proofs for row in proof.misconceptions(chapter)),
@@ -58,8 +61,9 @@ class _Proof:
     Each answer runs once on each case, however many seeds have the case and however many others it is compared with.
     """
 
-    def __init__(self, cell: AnswerCell) -> None:
+    def __init__(self, cell: AnswerCell, mutant_seeds: Sequence[int]) -> None:
         self.cell = cell
+        self.mutant_seeds = mutant_seeds
         self.exercise = cell.exercise
         self._hidden: dict[int, list[Case]] = {}
         self._outcomes: dict[tuple[str, int], Outcome] = {}
@@ -88,7 +92,11 @@ class _Proof:
             reasons = self.exercise.equivalent_mutants
             self._mutants = [
                 MutantResult(
-                    self.exercise.name, mutant.change, self._killed(mutant.text), reasons.get(mutant.change, "")
+                    self.exercise.name,
+                    mutant.change,
+                    self._killed(mutant.text),
+                    reasons.get(mutant.change, ""),
+                    self._points(mutant.text),
                 )
                 for mutant in mutants(self.cell.solution)
             ]
@@ -105,8 +113,8 @@ class _Proof:
 
     def stub_earns(self) -> bool:
         """Whether the untouched stub earns points."""
-        stub = self.cell.run(self.cell.stub)
-        return any(check_exercise(self.exercise, stub, hidden=hidden).points for hidden in (False, True))
+        stub = self._trials(partial(self._run, self.cell.run(self.cell.stub)))
+        return any(self._graded(stub, seed).points for seed in (None, SEEDS[0]))
 
     def _misconception(self, chapter: Chapter, wrong: Misconception) -> MisconceptionResult:
         answer = self._trials(partial(self.given, wrong))
@@ -127,21 +135,25 @@ class _Proof:
     def _lost(self, text: str) -> str:
         """Why a right answer does not earn everything, or an empty text.
 
-        Rules are about code and not about inputs: looking whether they are kept takes longest, and once is enough.
+        Rules are about code and not about inputs: looking whether they are kept takes longest, and the cases of one
+        seed are enough.
         """
         try:
             answer = self.cell.run(text)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
-        for hidden in (False, True):
-            report = check_exercise(self.exercise, answer, hidden=hidden)
+        rules = self.exercise.rules
+        watched = {id(case) for case in (*self.exercise.cases, *self._cases(SEEDS[0]))}
+
+        def run(case: Case, seconds: float) -> Outcome:
+            return self._run(answer, case, seconds, rules if id(case) in watched else ())
+
+        trials, forbidden = self._trials(run), forbidden_in_source(answer, rules)
+        for seed in (None, *SEEDS):
+            report = self._graded(trials, seed, forbidden)
             if report.points < self.exercise.points:
-                return report.diagnosis or _failing(report)
-        trials = self._trials(partial(self._run, answer))
-        for seed in SEEDS:
-            report = self._graded(trials, seed)
-            if report.points < self.exercise.points:
-                return f"seed {seed}: {_failing(report)}"
+                why = report.diagnosis or _failing(report)
+                return f"seed {seed}: {why}" if seed else why
         return ""
 
     def _killed(self, text: str) -> bool:
@@ -157,16 +169,30 @@ class _Proof:
                 return True
         return False
 
+    def _points(self, text: str) -> tuple[float, ...]:
+        """The least and the most that a mutant earns under the seeds for mutants; nothing if it does not run."""
+        try:
+            answer = self.cell.run(text)
+        except Exception:
+            return ()
+
+        def run(case: Case, seconds: float) -> Outcome:
+            return self._run(answer, case, min(MUTANT_SECONDS, seconds))
+
+        trials = self._trials(run)
+        points = [self._graded(trials, seed).points for seed in self.mutant_seeds]
+        return (min(points), max(points)) if points else ()
+
     def _trials(self, answer: Callable[[Case, float], Outcome]) -> _Trials:
         return _Trials(self, answer)
 
-    def _graded(self, answer: _Trials, seed: int | None) -> Report:
-        """The report of a grade under a seed; without one, of a check in the notebook."""
+    def _graded(self, answer: _Trials, seed: int | None, forbidden: Sequence[str] = ()) -> Report:
+        """The report of a grade under a seed; without one, of a check in the notebook. `forbidden` is in the source."""
         cases = [(case, False) for case in self.exercise.cases]
         if seed is not None:
             cases += [(case, True) for case in self._cases(seed)]
         trials = try_cases(cases, answer.trial, self.exercise.seconds)
-        return judge(self.exercise, trials, hidden=seed is not None, agrees=answer.agrees)
+        return judge(self.exercise, trials, hidden=seed is not None, forbidden=forbidden, agrees=answer.agrees)
 
     def _cases(self, seed: int) -> list[Case]:
         """The hidden cases of a seed. One that the first seed has in the same place is the same object."""
@@ -195,8 +221,8 @@ class _Proof:
         """The outcome of a misconception on a case, within a time limit; by default the exercise's."""
         return self._once(wrong.name, case, lambda: self._run(wrong.answer, case, seconds or self.exercise.seconds))
 
-    def _run(self, answer: Callable[..., Any], case: Case, seconds: float) -> Outcome:
-        return run_case(answer, case, name=self.exercise.name, seconds=seconds)
+    def _run(self, answer: Callable[..., Any], case: Case, seconds: float, forbid: tuple[str, ...] = ()) -> Outcome:
+        return run_case(answer, case, name=self.exercise.name, seconds=seconds, forbid=forbid)
 
     def _once(self, answer: str, case: Case, run: Callable[[], Outcome]) -> Outcome:
         key = (answer, id(case))  # the cases live as long as this object

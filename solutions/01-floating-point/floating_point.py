@@ -535,7 +535,7 @@ explore(figures.dtype_bytes)
 # ### Exercise 10 · Bytes of a tensor  (2 points · 4 min · ●)
 #
 # Return the bytes of a tensor of this shape. `dtype` is a name as in torch: "float64", "float32", "float16", "bfloat16",
-# "float8_e4m3fn", "int64" or "bool".
+# "float8_e4m3fn", "int64" or "bool". Some would not fit into your memory: make none.
 
 # %% exercise="tensor_bytes"
 def tensor_bytes(shape: list[int], dtype: str) -> int:

@@ -636,7 +636,7 @@ check(two_layer_backward_flops=two_layer_backward_flops, hidden=True)
 #
 # ### Exercise 7 · One example  (3 points · 8 min · ●●)
 #
-# Here $L(\hat y) = \tfrac12 \lVert \hat y - y \rVert^2$ and $\sigma$ is the sigmoid. Return `[dw1, dw2]`. No autograd.
+# Here $L(\hat y) = \tfrac12 \lVert \hat y - y \rVert^2$ and $\sigma$ is the sigmoid. Return `[dw1, dw2]`. Numbers of ±1000 in $h$ must not hurt. No autograd.
 
 
 # %% exercise="backward_two_layer"
@@ -862,7 +862,8 @@ for name, view in {
 # ### Exercise 10 · Measure it  (3 points · 8 min · ●●)
 #
 # `forward` is a function of nothing that runs a forward pass. Run it, and return how many bytes autograd keeps for its backward pass. Count every
-# storage once, in full, even if several saved tensors are views of it or of a part of it; leave out the storages of the `parameters`, which are there anyway.
+# storage once, in full, even if several saved tensors are views of it or of a part of it; leave out the storages of the `parameters`, which are there anyway. An address is given away
+# again as soon as its tensor is gone: hold on to what the hook hands you until you have counted.
 
 
 # %% exercise="saved_bytes"

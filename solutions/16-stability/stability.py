@@ -230,14 +230,14 @@ explore(figures.gradient_spikes, factor=(1.5, 20.0, 0.5), clip=Log(0.1, 10.0))
 #
 # ### Exercise 2 · Clip  (3 points · 7 min · ●●)
 #
-# Return the clipped gradients and the norm *before* clipping. Leave the inputs as they are. If the norm is infinite or NaN, raise `ValueError`: there is no direction to keep. (By hand: not with `torch.nn.utils`.)
+# Return the clipped gradients and the norm *before* clipping. Leave the inputs as they are. If the norm is infinite or NaN, raise `ValueError`: there is no direction to keep. Gradients of 300 in fp16 are among the cases, and keep their dtype; so are empty tensors. (By hand: not with `torch.nn.utils`.)
 
 
 # %% exercise="clip_by_global_norm"
 def clip_by_global_norm(gradients: list[Tensor], max_norm: float) -> tuple[list[Tensor], float]:
     """Gradients whose norm, all together, is at most max_norm; and the norm they had."""
     ### BEGIN SOLUTION
-    norm = math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
+    norm = math.sqrt(sum(gradient.double().square().sum().item() for gradient in gradients))
     if not math.isfinite(norm):
         raise ValueError(f"the norm of the gradient is {norm}")
     factor = max_norm / max(norm, max_norm)  # which bears a norm of 0
@@ -526,7 +526,7 @@ explore(figures.soft_cap_curve, cap=[10.0, 30.0, 50.0], logit=(-150.0, 150.0, 5.
 # %% [markdown]
 # ### Exercise 8 · Soft cap and slope  (3 points · 6 min · ●●)
 #
-# Return the capped logits, and the slope at each of them without autograd. Raise `ValueError` for a cap that is not positive.
+# Return the capped logits, and the slope at each of them without autograd. Raise `ValueError` for a cap of zero or less.
 
 
 # %% exercise="soft_cap"

@@ -26,7 +26,20 @@ from lmcourse.grading.result import SubmissionResult
 from lmcourse.proof import answers, prove
 from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
 
-COMMANDS = ["lab", "doctor", "list", "status", "build", "grade", "matrix", "account", "bench", "train", "generate"]
+COMMANDS = [
+    "lab",
+    "doctor",
+    "list",
+    "status",
+    "collect",
+    "build",
+    "grade",
+    "matrix",
+    "account",
+    "bench",
+    "train",
+    "generate",
+]
 HEAVY = ["torch", "nbgrader", "nbformat", "IPython", "rich", "matplotlib", "jupyterlab"]
 
 

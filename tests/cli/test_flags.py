@@ -15,7 +15,13 @@ from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
 
-DOCUMENTS = {"train": "training.md", "generate": "training.md", "account": "accounting.md", "bench": "accounting.md"}
+DOCUMENTS = {
+    "train": "training.md",
+    "generate": "training.md",
+    "collect": "training.md",
+    "account": "accounting.md",
+    "bench": "accounting.md",
+}
 
 NO_FLAG = {
     "training": "RunConfig holds a TrainingConfig, whose fields have flags",

@@ -87,10 +87,11 @@ def variant_notebooks(chapter: Chapter, solution: Path) -> Iterator[NotebookNode
 
 
 def graded(folder: Path, *flags: str) -> Results:
-    """What was earned in a folder, graded by one command for each seed."""
+    """What was earned in a folder, graded by one command for each seed; by one worker, as each loads torch for each
+    assignment, and other tests have the other cores."""
     results: Results = {}
     for seed in SEEDS:
-        command = [sys.executable, "-m", "lmcourse", "grade", str(folder), "--json", *flags]
+        command = [sys.executable, "-m", "lmcourse", "grade", str(folder), "--json", "--workers=1", *flags]
         environment = os.environ | {SEED: str(seed)}
         run = subprocess.run(
             command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=500, check=False

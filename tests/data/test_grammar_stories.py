@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmcourse.data.grammar import entropy_per_sentence, story_grammar
+from lmcourse.data.grammar.roles import word_roles
 from lmcourse.data.grammar.words import HEROES, TOPICS
 
 STORIES = 3000
@@ -123,3 +124,16 @@ def test_sums_are_true_and_brackets_closed(stories: list[str]) -> None:
     assert len(sums) > 1000
     assert all(re.fullmatch(r"[\d+() ]+", right) and int(left) == eval(right) for left, right in sums)
     assert max(right.count("(") for _, right in sums) >= 4
+
+
+def test_roles_are_known_of_every_noun_and_verb_and_of_nothing_else(stories: list[str]) -> None:
+    used = set(
+        re.findall(r"\b[a-z]+", re.sub(r" So \w+ goes home| (is|are) (at|in|among) the \w+", "", "".join(stories)))
+    )
+    assert used - {"is", "that", "one", "many"} == set(word_roles())
+    assert word_roles()["bear"] == ("wood", "noun")
+    assert word_roles()["fears"] == ("wood", "meets")
+    assert word_roles()["sleep"] == ("wood", "act")
+    for text in stories[:20]:
+        for number, noun in re.findall(r"\b([Oo]ne|[Mm]any) (\w+)", text):
+            assert word_roles()[noun][1] == ("noun" if number.lower() == "one" else "nouns")

@@ -128,5 +128,12 @@ def test_same_is_to_the_bit() -> None:
     assert not same(1, 1.0)
 
 
+def test_a_single_number_may_have_any_stride() -> None:
+    one = torch.arange(24.0).view(2, 12)[:1, 3].clone()
+    assert one.stride() == (12,)
+    assert same(one, torch.tensor([3.0]))
+    assert not same(one, torch.tensor([-3.0]))
+
+
 def test_kinds_read_well() -> None:
     assert [type_phrase(x) for x in (None, 1, 1.0, ONE)] == ["None", "an int", "a float", "a tensor of shape (1,)"]

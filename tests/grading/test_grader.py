@@ -168,11 +168,15 @@ def test_a_wrong_path_is_told_in_one_line(tmp_path: Path) -> None:
     [
         ("import lmcourse.grading.examination.child", {"nbgrader", "nbformat", "nbconvert"}),
         ("import lmcourse.grading.config as writer; writer.nbgrader_configuration(writer.Path())", {"torch"}),
+        (
+            "import lmcourse.grading.batch.worker; from lmcourse.exercises import registry; registry.all_exercises()",
+            {"torch._dynamo", "matplotlib", "IPython", "nbgrader"},
+        ),
     ],
-    ids=["of a notebook", "that writes marks"],
+    ids=["of a notebook", "that writes marks", "that judges"],
 )
 def test_a_process_loads_nothing_that_it_does_not_need(does: str, packages: set[str]) -> None:
-    """The one must not know nbgrader; the other, and each `nbgrader` command, would begin seconds later."""
+    """The first must not know nbgrader; the others, and each `nbgrader` command, would begin seconds later."""
     code = f"import sys; {does}; print({packages} & {{*sys.modules}})"
     ran = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"

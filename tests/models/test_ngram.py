@@ -84,6 +84,29 @@ def test_perplexity() -> None:
         model.perplexity([])
 
 
+def test_witten_and_bell_by_hand() -> None:
+    """After a came b, c, b: two different tokens of three. In all there are three different tokens of seven."""
+    model = NGram(2, 4, witten_bell=True).count(TEXT)
+    single = [(count + 3 / 4) / 10 for count in (3, 3, 1, 0)]
+    expected = [(count + 2 * p) / 5 for count, p in zip((0, 2, 1, 0), single, strict=True)]
+    assert model.probabilities([0]).tolist() == pytest.approx(expected)
+    assert model.probabilities([3]).tolist() == pytest.approx(single)
+    assert sum(expected) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("witten_bell", [False, True])
+def test_losses_of_every_order_are_those_of_smaller_models(witten_bell: bool) -> None:
+    text, other = [int(x) for x in torch.randint(3, (80,))], [int(x) for x in torch.randint(3, (30,))]
+    every = NGram(4, 3, witten_bell=witten_bell).count(text).losses_by_order(other)
+    for order in (1, 2, 3, 4):
+        model = NGram(order, 3, witten_bell=witten_bell).count(text)
+        torch.testing.assert_close(every[order - 1], model.losses(other))
+        each = [-model.probabilities(other[:end])[token].log() for end, token in enumerate(other)]
+        torch.testing.assert_close(model.losses(other), torch.stack(each))
+    assert every.isinf().any() != witten_bell
+    assert NGram(2, 3).losses([]).shape == (0,)
+
+
 def test_a_higher_order_fits_its_own_text_better() -> None:
     text = [int(x) for x in torch.randint(3, (400,))]
     fits = [NGram(order, 3).count(text).perplexity(text) for order in (1, 3, 5, 7)]
@@ -103,6 +126,7 @@ def test_generation_follows_the_counts() -> None:
     [
         (lambda: NGram(0, 3), "an order and a vocabulary of at least 1"),
         (lambda: NGram(2, 3, add=-1), "no negative counts"),
+        (lambda: NGram(2, 3, add=1, witten_bell=True), "not by both"),
         (lambda: NGram(2, 3, weights=[1.0]), "an order of 2 needs 2 weights"),
         (lambda: NGram(2, 3, weights=[0.5, 0.6]), "sum to one"),
         (lambda: NGram(2, 3, weights=[1.5, -0.5]), "sum to one"),

@@ -27,10 +27,11 @@ def right(x: Tensor) -> Tensor:
     return x + x
 
 
-def prove(exercise: Exercise, solution: str = RIGHT, stub: str = STUB, **names: Any) -> Matrix:
+def prove(exercise: Exercise, solution: str = RIGHT, stub: str = STUB, mutant_seeds: int = 0, **names: Any) -> Matrix:
     """Prove an exercise whose printed solution and stub have these lines."""
     texts = [f"def double(x):\n    {line}\n" for line in (solution, stub)]
-    return proof_module.prove({CHAPTER: [AnswerCell(exercise, *texts, {"__name__": "__main__", **names})]})
+    cell = AnswerCell(exercise, *texts, {"__name__": "__main__", **names})
+    return proof_module.prove({CHAPTER: [cell]}, mutant_seeds)
 
 
 def test_an_exercise_in_order_is_proved() -> None:
@@ -53,6 +54,7 @@ def test_an_exercise_in_order_is_proved() -> None:
         "stubs_zero": True,
         "variants_not_full": [],
         "survivors": [],
+        "lucky_mutants": [],
         "untrue": [],
         "confused": [],
     }
@@ -218,3 +220,12 @@ def test_a_mutant_that_only_a_random_case_catches_survives() -> None:
     assert "return x + x if len(x) < 4 else 2 * x → return x + x if len(x) < 4 else 3 * x" in [
         mutant.change for mutant in proof.survivors
     ]
+
+
+def test_a_mutant_whose_points_depend_on_the_seed_breaks_the_proof_if_asked() -> None:
+    solution = "return x + x if x.max() < 0.9 else 2 * x"
+    change = f"{solution} → return x + x if x.max() < 0.9 else 3 * x"
+    [mutant] = [each for each in prove(doubling(), solution, mutant_seeds=20).lucky_mutants if each.change == change]
+    assert mutant.killed
+    assert mutant.points == (0.5, 1.5)
+    assert prove(doubling(), solution).lucky_mutants == []

@@ -34,14 +34,16 @@ def _cases(random: Random) -> list[Case]:
     seen = Random(7)
     b, h, s, t = (random.randint(2, 5) for _ in range(4))
     d = random.randint(11, 16)  # as many as there are keys would hide the wrong scale
-    halves = [integers(seen, 1, 2, n, 16, dtype=torch.bfloat16) for n in (3, 4)]
+    bf16 = [integers(seen, 1, 2, n, 16, dtype=torch.bfloat16) for n in (3, 4)]
+    fp16 = [integers(seen, 1, 2, n, 16, dtype=torch.float16) for n in (3, 4)]
     return [
         case("other shapes", *_pair(seen, 2, 3, 4, 6, 5)),
         case("other shapes", *_pair(seen, 3, 2, 6, 4, 1)),
         case("other shapes", *_pair(seen, 1, 1, 2, 1, 3)),
         case("wide heads", *_pair(seen, 1, 3, 2, 6, 256)),
         case("other precisions", *(tensor.double() for tensor in _pair(seen, 1, 2, 4, 4, 64))),
-        case("other precisions", *halves),
+        case("other precisions", *bf16),
+        case("other precisions", *fp16),
         case("large scores", *_large(seen)),
         case("other shapes", *_pair(random, b, h, s, t + s, d)),
         case("other shapes", *_pair(random, b, h + 1, t, t, d)),

@@ -25,14 +25,14 @@ def _by_torch(x: float, y: float, w0: float, w1: float) -> Grads:
 
 
 def _points(random: Random) -> list[Case]:
-    def number() -> float:
-        return round(random.uniform(-5, 5), 2)
+    def number(sign: int = 1) -> float:
+        return round(sign * random.uniform(0.5, 5), 2)
 
     return [
         case("a perfect prediction", 2.0, 15.0, 1.0, 7.0),
         case("other points and lines", -4.0, -3.0, -1.5, -0.25),
         case("other points and lines", 100.0, 3.0, -1.0, 25.0),
-        *(case("other points and lines", number(), number(), number(), number()) for _ in range(2)),
+        *(case("other points and lines", number(x), number(), number(w0), number(-1)) for x, w0 in ((1, -1), (-1, 1))),
     ]
 
 

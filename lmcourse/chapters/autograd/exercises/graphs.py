@@ -70,6 +70,12 @@ def other_graphs(random: Random) -> list[Case]:
         *_OTHERS,
         *again,
         case("other graphs", {"L": {"n": 2.0}, "p": {"x": 3.0}, "x": {}, "n": {"p": 5.0}}, "L"),
+        case("local derivatives of zero", {"L": {"a": 1.0, "b": 3.0}, "a": {"c": 0.0}, "b": {"c": 2.0}, "c": {}}, "L"),
+        case(
+            "local derivatives of zero",
+            {"L": {"a": 1, "b": 3}, "a": {"c": 0}, "b": {"c": 2}, "c": {"x": 5}, "x": {}},
+            "L",
+        ),
         case("paths that cancel", {"x": {}, "a": {"x": 2.0}, "b": {"x": -2.0}, "L": {"a": 1.0, "b": 1.0}}, "L"),
         case("paths that cancel", {"L": {"a": 1, "b": -1}, "a": {"c": 2}, "b": {"c": 2}, "c": {"x": 5}, "x": {}}, "a"),
         case("a single node", {"x": {}}, "x"),

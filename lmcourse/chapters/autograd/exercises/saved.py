@@ -37,6 +37,14 @@ def _network(name: str, random: Random, b: int, d: int, p: int, q: int, dtype: t
 
 TWICE = "f = lambda: (lambda h: (h.tanh() * h).sum())(x @ w)\nsaved_bytes(f, [w])"
 VIEWS = "f = lambda: (lambda h: (h.T @ h).exp().sum())(x @ w)\nsaved_bytes(f, [w])"
+CHAIN = """\
+def f():
+    h = (x @ w).repeat(32, 32)
+    for _ in range(12):
+        h = h.tanh()
+    return h.sum()
+saved_bytes(f, [w])
+"""
 PART = "f = lambda: (x[1:] @ w).sum()\nsaved_bytes(f, [w])"
 TURNED = "f = lambda: ((x @ w).sigmoid() @ v.T).sum()\nsaved_bytes(f, [w, v])"
 ONE_BLOCK = """\
@@ -62,6 +70,7 @@ def _passes(random: Random) -> list[Case]:
         script("what else is kept", "f = lambda: (x @ w).exp().sum()\nsaved_bytes(f, [])", x=asking, w=w),
         script("what else is kept", "f = lambda: w[i].tanh().sum()\nsaved_bytes(f, [w])", i=ids, w=w),
         script("tensors that are used twice", TWICE, x=x, w=w),
+        script("a long chain", CHAIN, x=x, w=w),
         script("views", VIEWS, x=x, w=w),
         script("views", PART, x=x, w=w),
         script("nothing to keep", "f = lambda: (w + w).sum()\nsaved_bytes(f, [w])", w=w),

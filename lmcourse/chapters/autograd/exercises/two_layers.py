@@ -26,6 +26,12 @@ def _example(name: str, random: Random, d: int, p: int, q: int, dtype: torch.dty
     return case(name, *(normal(random, *shape, dtype=dtype) for shape in ((d,), (p, d), (q, p), (q,))))
 
 
+def _saturated(dtype: torch.dtype = torch.float64) -> Case:
+    """Hidden numbers of 1000, -1000 and 0, computed without rounding."""
+    sizes = [1.0, 2.0], [[1000.0, 0.0], [0.0, -500.0], [4.0, -2.0]], [[2.0, 3.0, -1.0]], [1.0]
+    return case("hidden numbers of ±1000", *(torch.tensor(size, dtype=dtype) for size in sizes))
+
+
 def _examples(random: Random) -> list[Case]:
     fixed = Random(7)
     return [
@@ -33,6 +39,7 @@ def _examples(random: Random) -> list[Case]:
         _example("other sizes", fixed, 1, 1, 1),
         _example("one hidden unit", fixed, 3, 1, 2),
         _example("single precision", fixed, 4, 3, 2, dtype=torch.float32),
+        _saturated(torch.float32),
         _example("other sizes", random, 2, 6, 4),
         _example("square weights", random, 3, 3, 3),
         _example("one output", random, 4, 5, 1),
@@ -52,6 +59,7 @@ backward_two_layer = Exercise(
         _example("2 inputs, 3 hidden units, 1 output", _FIXED, 2, 3, 1),
         _example("4 inputs, 3 hidden units, 2 outputs", _FIXED, 4, 3, 2),
         _example("square weights", _FIXED, 3, 3, 3),
+        _saturated(),
     ],
     hidden_cases=_examples,
     hints=[
@@ -68,7 +76,7 @@ backward_two_layer = Exercise(
 def loops_over_numbers(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
     d, p, q = len(x), len(w1), len(w2)
     h = [sum(float(w1[j, i]) * float(x[i]) for i in range(d)) for j in range(p)]
-    z = [1 / (1 + math.exp(-number)) for number in h]
+    z = [(1 + math.tanh(number / 2)) / 2 for number in h]
     error = [sum(float(w2[k, j]) * z[j] for j in range(p)) - float(y[k]) for k in range(q)]
     dw2 = [[error[k] * z[j] for j in range(p)] for k in range(q)]
     dh = [sum(error[k] * float(w2[k, j]) for k in range(q)) * z[j] * (1 - z[j]) for j in range(p)]
@@ -81,7 +89,7 @@ def columns_as_matrices(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> tuple[T
     h = torch.nn.functional.linear(x[None], w1)
     z = torch.nn.functional.sigmoid(h)
     delta = torch.sub(torch.mm(z, w2.T), y)
-    return ((delta @ w2) * torch.exp(-h) * z**2).T @ x[None], delta.T @ z
+    return ((delta @ w2) * z * torch.nn.functional.sigmoid(-h)).T @ x[None], delta.T @ z
 
 
 @backward_two_layer.variant
@@ -144,6 +152,16 @@ def wrong_sign(*args: Tensor) -> list[Tensor]:
 )
 def not_transposed(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
     return _wrong_single(x, w1, w2, y, through=w2)
+
+
+@backward_two_layer.misconception(
+    "Your sigmoid is eʰ/(1 + eʰ): at h = 1000 that is ∞/∞, NaN. 1/(1 + e⁻ʰ) bears both ends, torch.sigmoid too."
+)
+def sigmoid_overflows(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    raised = (w1 @ x).exp()
+    z = raised / (1 + raised)
+    dy_hat = w2 @ z - y
+    return [(w2.T @ dy_hat * z * (1 - z)).outer(x), dy_hat.outer(z)]
 
 
 @backward_two_layer.misconception("W₂ multiplied z, not h: its gradient is the outer product of dŷ with z.")

@@ -44,6 +44,8 @@ ulp = Exercise(
         case("256, in bf16", 256.0, *widths("bf16")),
         case("a negative number", -3.0, *widths("fp16")),
         case("0.1, in fp32", 0.1, *widths("fp32")),
+        case("a power of two", 2.0**-29, *widths("fp32")),
+        case("just below 1024, with 52 mantissa bits", 1024 - 2.0**-43, 8, 52),
         case("an fp16 subnormal", 2.0**-20, *widths("fp16")),
         case("zero", 0.0, *widths("fp16")),
     ],
@@ -126,10 +128,19 @@ def gap_below(x: float, exponent_bits: int, mantissa_bits: int) -> float:
 
 @ulp.misconception(
     "math.log(x, 2) is a quotient of two rounded logarithms: at 2^-29 it gives −29.000000000000004, and floor makes "
-    "−30 of that. math.log2 and math.frexp are exact at powers of two."
+    "−30 of that. math.frexp gives the exponent exactly."
 )
 def quotient_of_logarithms(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     exponent = math.floor(math.log(abs(x), 2)) if x else _lowest(exponent_bits)
+    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
+
+
+@ulp.misconception(
+    "math.log2 rounds: just below 1024 it gives 10.0, although the exponent is still 9. math.frexp gives "
+    "the exponent exactly."
+)
+def floor_of_a_logarithm(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    exponent = math.floor(math.log2(abs(x))) if x else _lowest(exponent_bits)
     return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
 
 
@@ -150,10 +161,12 @@ def by_halving(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
 
 
 @ulp.variant
-def with_a_logarithm(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+def with_a_logarithm_put_right(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     bias = 2 ** (exponent_bits - 1) - 1
     smallest = 2.0 ** (1 - bias)
-    exponent = 1 - bias if abs(x) <= smallest else math.floor(math.log2(abs(x)))
+    exponent = math.floor(math.log2(max(abs(x), smallest)))
+    if 2.0**exponent > max(abs(x), smallest):
+        exponent -= 1
     return math.ldexp(1, exponent - mantissa_bits)
 
 

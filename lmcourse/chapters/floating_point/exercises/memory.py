@@ -26,6 +26,8 @@ def _byte_cases(random: Random) -> list[Case]:
         case("scalars and empty tensors", [], "float64"),
         case("scalars and empty tensors", [], "bool"),
         case("scalars and empty tensors", [2, 0, 3], "int64"),
+        case("more than 4 GB", [50_000, 1_000, 100], "bool"),
+        case("more than 4 GB", [65_536, 65_536], "float64"),
         case("one axis", [7], "float16"),
         case("one axis", [7], "bool"),
         case("axes of one", [1, 6, 1], "float64"),
@@ -82,7 +84,7 @@ def scalar_is_empty(shape: list[int], dtype: str) -> int:
 
 @tensor_bytes.variant
 def asked_of_torch(shape: list[int], dtype: str) -> int:
-    return torch.empty(shape, dtype=getattr(torch, dtype)).nbytes
+    return torch.empty(shape, dtype=getattr(torch, dtype), device="meta").nbytes
 
 
 @tensor_bytes.variant

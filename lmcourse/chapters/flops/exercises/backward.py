@@ -29,7 +29,7 @@ def _backward(batch: int, widths: list[int], input_grad: bool = False) -> int:
 
 def _cases(random: Random) -> list[Case]:
     def widths(layers: int) -> list[int]:
-        return [random.randint(2, 500) for _ in range(layers + 1)]
+        return sorted(random.sample(range(2, 501), layers + 1), reverse=True)
 
     batch = random.randint(2, 100)
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from random import Random
 
@@ -140,6 +141,7 @@ gpu_hours = Exercise(
         case("LLaMA 7B on A100s", 6.7e9, 1e12, 312e12, mfu=0.43),
         case("GPT-3 on A100s", 174.6e9, 300e9, 312e12),
         case("an MFU in percent", 6.7e9, 1e12, 312e12, mfu=43),
+        case("an MFU that is no number", 6.7e9, 1e12, 312e12, mfu=math.nan),
     ],
     hidden_cases=_hour_cases,
     hints=[
@@ -190,9 +192,17 @@ def unchecked(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -
     return _hours(parameters, tokens, peak, mfu) if mfu else 0.0
 
 
+@gpu_hours.misconception(
+    "You let NaN pass: it is not below 0 and not above 1, every comparison with it is false. Ask what has to be true, "
+    "not what has to be false: `if not 0 < mfu <= 1`."
+)
+def not_a_number_passes(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
+    return mfu if math.isnan(mfu) else _checked_hours(parameters, tokens, peak, mfu)
+
+
 @gpu_hours.variant
 def token_after_token(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    if mfu <= 0 or mfu > 1:
+    if mfu <= 0 or not mfu <= 1:
         raise ValueError("mfu")
     seconds_per_token = (2 + 4) * parameters / (mfu * peak)
     return tokens * seconds_per_token / 60 / 60

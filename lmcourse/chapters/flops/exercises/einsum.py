@@ -37,6 +37,7 @@ def _einsum_cases(random: Random) -> list[Case]:
     product = "m k, k n -> m n"
     return [
         case("bad input", product, [2, 1], [3, 4]),
+        case("bad input", product, [2, 3], [1, 4]),
         case("bad input", product, [2, 3, 3], [4]),
         case("bad input", product, [2], [3, 4]),
         case("bad input", product, [2, 3], [3, 4, 5]),

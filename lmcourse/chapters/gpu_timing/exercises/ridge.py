@@ -31,7 +31,7 @@ def _cases(random: Random) -> list[Case]:
         case("powers of two", 128.0, 512, unit="GiB/s"),
         case("powers of two", 256.0, 0.5, unit="TiB/s", sparse=True),
         case("terabytes", 100.0, 2, unit="TB/s"),
-        *(case("unknown units", 312.0, 600.0, unit=unit) for unit in ("gb/s", "TB", "PB/s", "MB/s", "")),
+        *(case("unknown units", 312.0, 600.0, unit=unit) for unit in ("gb/s", "TB", "PB/s", "MB/s", " GB/s", "")),
         *(case("other chips", tflops(), random.randint(300, 9000)) for _ in range(3)),
         case("sparse peaks", tflops(), random.randint(300, 9000), sparse=True),
         *(case("terabytes", tflops(), round(random.uniform(0.3, 9), 2), unit="TB/s") for _ in range(2)),

@@ -30,7 +30,7 @@ def _tensor_parallel_cases(random: Random) -> list[Case]:
     def sizes(T: int) -> tuple[int, ...]:
         heads = T * random.randint(2, 9)
         layers, batch, length = random.randint(2, 40), random.randint(1, 9), random.randint(5, 999)
-        return T, random.randint(10**6, 10**9), layers, batch, length, heads * random.randint(3, 9), heads
+        return T, random.randrange(10**6 + 1, 10**9, 2), layers, batch, length, heads * random.randint(3, 9), heads
 
     T, N, L, B, S, D, A = sizes(4)
     return [

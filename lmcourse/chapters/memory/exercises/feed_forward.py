@@ -25,6 +25,7 @@ def _mlp_cases(random: Random) -> list[Case]:
         case("gated", 3, 5, 7, 11, p=1, gated=True),
         case("other precisions", 3, 5, 7, 11, p=8),
         case("a narrow hidden layer", 3, 5, 12, 4),
+        case("other sizes", 8, 8192, 12_288, 49_152),
         case("other sizes", *sizes()),
         case("other precisions", *sizes(), p=4),
         case("other precisions", *sizes(), p=8),

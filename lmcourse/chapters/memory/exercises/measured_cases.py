@@ -44,6 +44,7 @@ _FIXED = [
         X,
         CALL_WITH_GRADIENT,
     ),
+    layers("an input that wants a gradient", "nn.Tanh()", X[:1, 0, 1].clone().requires_grad_()),
     branch("an input that wants a gradient", "nn.LayerNorm(4)", "self.inside(x)", X, CALL_WITH_GRADIENT),
     branch("modules in modules", "nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.GELU()))", "self.inside(x)", X),
     branch(

@@ -32,7 +32,10 @@ def _states(parameters: int, precision: str) -> Bytes:
 def _state_cases(random: Random) -> list[Case]:
     return [
         *(case("other sizes", 7, precision) for precision in RECIPES),
-        *(case("bad input", 7, precision) for precision in ("", "fp", "mixed precision", "no inference", "FP32")),
+        *(
+            case("bad input", 7, precision)
+            for precision in ("", "fp", "mixed precision", "no inference", "FP32", " fp32")
+        ),
         *(case("other sizes", random.randint(1, 10**12), precision) for precision in RECIPES),
     ]
 

@@ -50,6 +50,21 @@ def _clear(random: Random, bidirectional: bool, buckets: int, max_distance: int,
     return torch.tensor([0, *kept[: size - 1]])
 
 
+def _beside_borders(side: int, max_distance: int) -> Tensor:
+    """Around each border of the far buckets, the nearest distances that no rounding can move over it."""
+    exact = side // 2
+    found = []
+    for step in range(1, side - exact):
+        border = exact * (max_distance / exact) ** (step / (side - exact))
+        below, above = math.floor(border), math.ceil(border)
+        while not _is_clear(below, exact, side, max_distance):
+            below -= 1
+        while not _is_clear(above, exact, side, max_distance):
+            above += 1
+        found += [below, above]
+    return torch.tensor(found)
+
+
 def _t5_cases(random: Random) -> list[Case]:
     borders = torch.tensor([8, 9, 11, 12, 15, 17, 22, 23, 31, 33, 90, 91, 112, 113, 127, 129, 10_000])
     both = torch.cat([borders, -borders])
@@ -59,6 +74,8 @@ def _t5_cases(random: Random) -> list[Case]:
         case("borders of buckets, both ways", both, True),
         case("other numbers of buckets", both, False, 8, 20),
         case("other numbers of buckets", both, True, 16, 100),
+        case("other numbers of buckets", -_beside_borders(32, 50_000), False, 32, 50_000),
+        case("other numbers of buckets", _beside_borders(16, 50_000), True, 32, 50_000),
         case("a table of offsets", torch.arange(-15, 15).reshape(2, 5, 3), True),
         case("other offsets, causal", _clear(random, False, 32, 128), False),
         case("other offsets, both ways", _clear(random, True, 32, 128), True),

@@ -35,6 +35,7 @@ def _half_cases(random: Random) -> list[Case]:
         case("other shapes", normal(seen, 4, 2), mixed),
         case("far into the text", normal(seen, 2, 4), torch.tensor([5000, 4999])),
         case("interleaved features", normal(seen, 2, 4, 10), mixed, interleaved=True),
+        case("interleaved features", normal(seen, 4, 2), mixed, interleaved=True),
         case("other precisions", normal(seen, 4, 8).double(), mixed, interleaved=True),
         case("bf16, far into the text", _clear_halves(seen, 4, far), far),
         case("bf16, far into the text", clear_bf16(seen, 8, far), far, interleaved=True),

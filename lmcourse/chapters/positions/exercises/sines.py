@@ -27,7 +27,7 @@ def _sinusoidal(positions: Tensor, d: int) -> Tensor:
 
 def _sinusoidal_cases(random: Random) -> list[Case]:
     near = torch.tensor([random.randint(0, 40) for _ in range(5)])
-    far = torch.tensor([random.randint(100, 500) for _ in range(3)])
+    far = torch.tensor(random.sample(range(257, 500, 2), 3))  # bf16 has only even numbers there
     return [
         case("other positions", torch.tensor([7, 0, 30, 7, 2]), 6),
         case("far positions", torch.tensor([1000, 20_000]), 4),

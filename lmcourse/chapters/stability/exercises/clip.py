@@ -40,6 +40,9 @@ def _clip_cases(random: Random) -> list[Case]:
         case("below the limit", [torch.tensor([3e-5, 0.0]), torch.tensor([[4e-5]])], 1.0),
         case("a single number", [torch.tensor(-8.0)], 2.0),
         case("gradients of zero", [torch.zeros(3), torch.zeros(2, 2)], 1.0),
+        case("half precision", [torch.tensor([300.0, 0.0]).half(), torch.tensor([[-400.0]]).half()], 250.0),
+        case("half precision", [torch.tensor([3.0]).half(), torch.tensor([4.0]).half()], 6.0),
+        case("empty tensors", [torch.zeros(0), torch.tensor([3.0, 4.0]), torch.zeros(2, 0)], 1.0),
         case("very large gradients", several(1e6), 1.0),
         case("other gradients", several(5.0), random.uniform(0.1, 0.9)),
         case("other gradients", several(9.0), random.uniform(1.1, 2.0)),
@@ -61,7 +64,8 @@ clip_by_global_norm = Exercise(
     ],
     hidden_cases=_clip_cases,
     hints=[
-        "One norm for all: the root of the sum of all squares of all tensors, as if they were one long vector.",
+        "One norm for all: the root of the sum of all squares of all tensors, as if they were one long vector. In fp16 "
+        "300² is infinite: square in a wider dtype.",
         "If it is above max_norm, multiply every tensor by max_norm / norm. Else change nothing.",
         "max_norm / max(norm, max_norm) does both, and bears a norm of 0. `math.isfinite(norm)` tells whether there is "
         "any hope.",
@@ -148,7 +152,7 @@ def as_one_long_vector(gradients: list[Tensor], max_norm: float) -> tuple[list[T
 
 @clip_by_global_norm.variant
 def with_the_epsilon_of_torch(gradients: list[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
-    norm = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]).square().sum().sqrt()
+    norm = torch.stack([torch.linalg.vector_norm(gradient.float()) for gradient in gradients]).square().sum().sqrt()
     if not torch.isfinite(norm):
         raise ValueError("there is no direction to keep")
     factor = (max_norm / (norm + 1e-6)).clamp(max=1.0)

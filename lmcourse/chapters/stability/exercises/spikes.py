@@ -65,10 +65,12 @@ spike_detector = Exercise(
         case("two in a row", [1.0, 1.1, 0.9, 1.0, 1.0, 1.0, 1.1, 0.9, 8.0, 30.0], 5.0, 10, 3),
         case("a second one in the shadow of the first", [1.0, 1.0, 1.0, 1.0, 1000.0, 20.0, 1.0], 5.0, 10, 3),
         case("too early to tell", [9.0, 1.0, 30.0, 1.0, 1.0], 5.0, 10, 4),
-        case("a window of three", [10.0, 10.0, 10.0, 1.0, 1.0, 1.0, 7.0], 5.0, 3, 3),
+        case("a window of three", [10.0, 10.0, 10.0, 1.0, 1.0, 7.0, 6.0, 1.0, 1.0, 1.0, 9.0], 5.0, 3, 3),
         case("a window of two: halfway between them", [1.0, 3.0, 9.0, 1.0, 3.0, 12.0, 1.0, 1.0, 50.0], 5.0, 2, 2),
+        case("just enough to tell", [1.0, 1.0, 1.0, 8.0], 5.0, 10, 3),
         case("exactly five times", [1.0, 1.0, 1.0, 5.0], 5.0, 10, 3),
         case("infinite", [1.0, math.inf, math.inf, math.inf, 1.0, 1.0, 2.0], 1.5, 10, 2),
+        case("infinite, and a window of four", [1.0, 1.0, 1.0, math.inf, math.inf, 2.0], 1.5, 4, 3),
     ],
     hidden_cases=_spike_cases,
     hints=[
@@ -129,6 +131,13 @@ def from_the_start(norms: list[float], factor: float, window: int, fewest: int) 
     return _wrong_spikes(norms, factor, window, 1)
 
 
+@spike_detector.misconception(
+    "You wait for one norm more than `fewest`. With `fewest` of them before it a step is judged."
+)
+def one_step_late(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, window, fewest + 1)
+
+
 @spike_detector.misconception("A spike is *more* than factor times the median. Exactly that much is not one yet.")
 def ties_count(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window, fewest, tie=True)
@@ -169,6 +178,28 @@ def lower_of_two(norms: list[float], factor: float, window: int, fewest: int) ->
 )
 def upper_of_two(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window, fewest, usual=median_high)
+
+
+@spike_detector.misconception("Your window holds a norm more than `window`. seen[-window:] are the last `window`.")
+def one_norm_more(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, window + 1, fewest)
+
+
+@spike_detector.misconception("Your window holds a norm fewer than `window`. seen[-window:] are the last `window`.")
+def one_norm_fewer(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    return _wrong_spikes(norms, factor, max(window - 1, 1), fewest)
+
+
+@spike_detector.misconception(
+    "Your window counts steps, so infinite norms take places in it. Take the last `window` of the finite norms."
+)
+def window_of_steps(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    found = []
+    for step, norm in enumerate(norms):
+        seen = list(filter(math.isfinite, norms[max(step - window, 0) : step]))
+        if not math.isfinite(norm) or (len(seen) >= fewest and norm > factor * median(seen)):
+            found.append(step)
+    return found
 
 
 @spike_detector.misconception("You compare a norm with a window that it is in already. Only those before it count.")

@@ -1,0 +1,40 @@
+"""The exercises and predictions of notebook 05, in the notebook's order."""
+
+from lmcourse.chapters.language_models.exercises.analogy import analogy
+from lmcourse.chapters.language_models.exercises.bits import bits_per_byte
+from lmcourse.chapters.language_models.exercises.counting import ngram
+from lmcourse.chapters.language_models.exercises.distribution import is_distribution
+from lmcourse.chapters.language_models.exercises.entropy_rate import entropy_rate
+from lmcourse.chapters.language_models.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.language_models.exercises.price import cross_entropy
+from lmcourse.chapters.language_models.exercises.reading import tokens_read
+from lmcourse.chapters.language_models.exercises.text_probability import text_log_probability
+from lmcourse.chapters.language_models.exercises.training_loss import first_loss, next_token_loss
+
+EXERCISES = (
+    is_distribution,
+    text_log_probability,
+    cross_entropy,
+    next_token_loss,
+    first_loss,
+    ngram,
+    entropy_rate,
+    bits_per_byte,
+    analogy,
+    tokens_read,
+)
+
+__all__ = [
+    "EXERCISES",
+    "PREDICTIONS",
+    "analogy",
+    "bits_per_byte",
+    "cross_entropy",
+    "entropy_rate",
+    "first_loss",
+    "is_distribution",
+    "next_token_loss",
+    "ngram",
+    "text_log_probability",
+    "tokens_read",
+]

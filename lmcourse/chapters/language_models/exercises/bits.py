@@ -1,0 +1,127 @@
+"""The exercise on bits per byte, the unit in which models with different tokens can be compared."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _byte_count(text: str) -> int:
+    """Of UTF-8, from the code points alone."""
+    return sum(1 + (ord(sign) > 0x7F) + (ord(sign) > 0x7FF) + (ord(sign) > 0xFFFF) for sign in text)
+
+
+def _bits_per_byte(loss: float, tokens: int, text: str) -> float:
+    return loss * tokens * math.log2(math.e) / _byte_count(text)
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        case("one byte", 1.0, 1, "x"),
+        case("certainty", 0.0, 5, "hello"),
+        case("a loss per byte", 0.22215, 26, "Clara is in the wood. So …"),
+        case("other scripts", 2.5, 4, "языковая модель"),
+        case("other scripts", 1.75, 7, "言語モデル"),
+        case("other scripts", 4.0, 3, "ñandú"),
+        case("emoji", 5.5, 2, "🙂"),
+        case("emoji", 1.25, 9, "👩‍🚀 lands"),
+        case("line ends and blanks", 0.5, 6, " a\n\tb \r\n"),
+        case("long texts", 3.3, 12_000, "The sea is wide. " * 3000),
+        case("an infinite loss", math.inf, 2, "ab"),
+    ]
+    letters = "abcdefgh éüß Ωλ 語"
+    for length in (7, 30, 200):
+        text = "".join(random.choice(letters) for _ in range(length))
+        cases.append(case("other texts", random.uniform(0.5, 6.0), random.randint(2, length // 2), text))
+    return cases
+
+
+bits_per_byte = Exercise(
+    "bits_per_byte",
+    points=2,
+    minutes=4,
+    difficulty=1,
+    reference=_bits_per_byte,
+    cases=[
+        case("a coin for every letter", math.log(2), 4, "abcd"),
+        case("250 tokens for 1,000 letters", 3.2, 250, "word" * 250),
+        case("café has five bytes", 2.0, 3, "café"),
+        case("λόγος has ten", 1.5, 2, "λόγος"),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "What did the whole text cost, in nats? The loss is a mean over tokens.",
+        "A nat is 1 / ln 2 = 1.44 bits.",
+        "len(text) counts characters; len(text.encode()) counts bytes.",
+    ],
+)
+
+
+@bits_per_byte.misconception("That is in nats per byte: divide by ln 2.")
+def nats(loss: float, tokens: int, text: str) -> float:
+    return loss * tokens / _byte_count(text)
+
+
+@bits_per_byte.misconception("You count characters: é is one character and two bytes.")
+def characters(loss: float, tokens: int, text: str) -> float:
+    return loss * tokens / math.log(2) / len(text)
+
+
+@bits_per_byte.misconception("You multiply by ln 2. A bit is only 0.69 nats, so there are *more* bits.")
+def times_ln2(loss: float, tokens: int, text: str) -> float:
+    return loss * tokens * math.log(2) / _byte_count(text)
+
+
+@bits_per_byte.misconception("Tokens and bytes are swapped.")
+def upside_down(loss: float, tokens: int, text: str) -> float:
+    return loss / math.log(2) * _byte_count(text) / tokens
+
+
+@bits_per_byte.misconception("That is bits per token, which depends on the tokenizer.")
+def per_token(loss: float, tokens: int, text: str) -> float:
+    return loss / math.log(2)
+
+
+@bits_per_byte.misconception("You went on to the perplexity. Asked for is its logarithm to base 2.")
+def perplexity(loss: float, tokens: int, text: str) -> float:
+    return float(np.exp2(_bits_per_byte(loss, tokens, text)))
+
+
+@bits_per_byte.misconception("The loss is a mean over tokens: multiply by their number before you divide by bytes.")
+def tokens_forgotten(loss: float, tokens: int, text: str) -> float:
+    return loss / math.log(2) / _byte_count(text)
+
+
+@bits_per_byte.misconception("Those are the bits of the whole text. Divide by its bytes.")
+def not_per_byte(loss: float, tokens: int, text: str) -> float:
+    return loss * tokens / math.log(2)
+
+
+@bits_per_byte.misconception("You take the logarithm of the loss. It is a logarithm already; it only changes its unit.")
+def logarithm_of_the_loss(loss: float, tokens: int, text: str) -> float:
+    return (math.log2(loss) if loss else -math.inf) * tokens / _byte_count(text)
+
+
+@bits_per_byte.variant
+def with_numpy(loss: float, tokens: int, text: str) -> Any:
+    return np.float64(loss) * tokens / np.log(2) / len(bytes(text, "utf-8"))
+
+
+@bits_per_byte.variant
+def through_the_perplexity(loss: float, tokens: int, text: str) -> float:
+    nats = [loss / len(text.encode("utf-8"))] * tokens
+    return sum(nats) / math.log(2)
+
+
+@bits_per_byte.variant
+def with_torch(loss: float, tokens: int, text: str) -> Any:
+    total = torch.tensor(loss, dtype=torch.float64) * tokens
+    count = sum(len(letter.encode()) for letter in text)
+    return (total / count / torch.tensor(2.0, dtype=torch.float64).log()).item()

@@ -1,0 +1,199 @@
+"""The exercise on what a probability distribution over a vocabulary is."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+HALF_PRECISION = (torch.float16, torch.bfloat16)
+
+
+def _is_distribution(v: Tensor) -> bool:
+    """One Python float after the other, and an exact sum."""
+    numbers = v.tolist()
+    if not all(math.isfinite(number) and number >= 0 for number in numbers):
+        return False
+    allowed = 1e-2 if v.dtype in HALF_PRECISION else 1e-5
+    return abs(math.fsum(numbers) - 1) <= allowed
+
+
+def _tensor(*numbers: float, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.tensor(numbers, dtype=dtype)
+
+
+def _summing_to(total: float, words: int, dtype: torch.dtype) -> Tensor:
+    """Equal entries with this sum, up to their rounding."""
+    return torch.full((words,), total / words, dtype=dtype)
+
+
+SCORES = normal(Random(7), 5_000)
+
+
+def _near_the_edges() -> list[Case]:
+    """Sums that are just near enough to 1, or just not."""
+    full = [
+        case("nearly one", _summing_to(1 + error, 4, dtype))
+        for dtype in (torch.float32, torch.float64)
+        for error in (8e-6, -8e-6, 1.3e-5, -1.3e-5, 1e-3, -1e-3)
+    ]
+    half = [
+        case("16 bits", _tensor(0.5, 0.5 - abs(error) * (error < 0), max(error, 0.0), dtype=dtype))
+        for dtype in HALF_PRECISION
+        for error in (0.008, -0.0078125, 0.0112, -0.0117, 0.03, -0.03)
+    ]
+    return [*full, *half]
+
+
+def _hidden(random: Random) -> list[Case]:
+    nan, inf = math.nan, math.inf
+    cases = [
+        *_near_the_edges(),
+        case("not a number", _tensor(nan, 1.0)),
+        case("not a number", _tensor(0.5, nan, 0.5, dtype=torch.float64)),
+        case("infinite", _tensor(inf, 0.0)),
+        case("infinite", _tensor(inf, -inf, 1.0)),
+        case("nothing at all", _tensor()),
+        case("nothing at all", _tensor(dtype=torch.bfloat16)),
+        case("one word", _tensor(1.0)),
+        case("one word", _tensor(0.0)),
+        case("one word", _tensor(-1.0)),
+        case("one word", _tensor(1.0, dtype=torch.float16)),
+        case("a negative entry", _tensor(1.0 + 2**-20, -(2.0**-20))),
+        case("a negative entry", _tensor(-1e-9, 1.0, 1e-9, dtype=torch.float64)),
+        case("a negative entry", _tensor(0.5, -0.25, 0.75, dtype=torch.bfloat16)),
+        case("zeros", _tensor(0.0, 0.0, 0.5, 0.5)),
+        case("zeros", _tensor(-0.0, 1.0, dtype=torch.float64)),
+        case("zeros", torch.zeros(9)),
+        case("logarithms of probabilities", _tensor(0.25, 0.75).log()),
+        case("a large vocabulary", SCORES.softmax(0)),
+        case("a large vocabulary", SCORES.softmax(0).to(torch.float16)),
+        case("a large vocabulary", SCORES.sigmoid()),
+        case("a large vocabulary", SCORES.softmax(0)[:-70]),
+    ]
+    for words in (3, 40, 700):
+        p = normal(random, words).double().softmax(0)
+        cases += [case("other vectors", p), case("other vectors", 1.01 * p), case("other vectors", p.float())]
+    return cases
+
+
+is_distribution = Exercise(
+    "is_distribution",
+    points=1,
+    minutes=4,
+    difficulty=1,
+    reference=_is_distribution,
+    cases=[
+        case("three words", _tensor(0.2, 0.3, 0.5)),
+        case("a sum of 1, and a negative entry", _tensor(0.5, 0.6, -0.1)),
+        case("a corner", _tensor(1.0, 0.0, 0.0)),
+        case("too little", _tensor(0.3, 0.3, 0.3)),
+        case("too much, and a negative entry", _tensor(0.7, 0.2, -0.1)),
+        case("a sum that is not a number", _tensor(math.nan, 0.5)),
+        case("a thousand words in 16 bits", normal(Random(5), 1000).softmax(0).to(torch.bfloat16)),
+        case("16 bits, a sum of 1.0113", _tensor(0.5, 0.5, 0.0113, dtype=torch.bfloat16)),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Two conditions: no entry is negative, and the sum is close enough to 1. Which comparison lets NaN through?",
+        "How close is close enough depends on v.dtype; the sum itself should not be rounded to 16 bits: v.double().",
+        "(v >= 0).all() is a tensor; bool(...) makes it a Python truth value.",
+    ],
+)
+
+for _tolerance in ("wide.sum().item() - 1) < tolerance", "1 - wide.sum().item()) <= tolerance"):
+    is_distribution.equivalent_mutant(
+        "return bool((wide >= 0).all() and abs(wide.sum().item() - 1) <= tolerance) → "
+        f"return bool((wide >= 0).all() and abs({_tolerance})",
+        "No sum of floats is exactly 0.00001 or 0.01 away from 1, and a distance has no sign.",
+    )
+
+
+def _tolerance_of(v: Tensor) -> float:
+    return 1e-2 if v.dtype in HALF_PRECISION else 1e-5
+
+
+@is_distribution.misconception("Sums of rounded numbers are rarely exactly 1: allow for their rounding.")
+def exactly_one(v: Tensor) -> bool:
+    return bool((v >= 0).all() and v.double().sum() == 1)
+
+
+@is_distribution.misconception("A probability is never negative, even where all of them sum to one.")
+def negative_allowed(v: Tensor) -> bool:
+    return abs(v.double().sum().item() - 1) <= _tolerance_of(v)
+
+
+@is_distribution.misconception("You add absolute values: a negative entry passes as a positive one.")
+def absolute_values(v: Tensor) -> bool:
+    return abs(v.double().abs().sum().item() - 1) <= _tolerance_of(v)
+
+
+@is_distribution.misconception("A zero is allowed: corners and edges belong to the simplex.")
+def zeros_refused(v: Tensor) -> bool:
+    return bool((v > 0).all()) and _is_distribution(v)
+
+
+@is_distribution.misconception("NaN fails every comparison, so a test for what is *wrong* lets it through.")
+def nan_passes(v: Tensor) -> bool:
+    return not ((v < 0).any() or abs(v.double().sum().item() - 1) > _tolerance_of(v))
+
+
+@is_distribution.misconception("You add up in 16 bits, one after the other: the sum stalls long before the last word.")
+def summed_in_16_bits(v: Tensor) -> bool:
+    total = v.cumsum(0)[-1:] if v.dtype not in HALF_PRECISION else sum(v, torch.zeros(1, dtype=v.dtype))
+    return bool((v >= 0).all() and len(v)) and abs(float(total) - 1) <= _tolerance_of(v)
+
+
+@is_distribution.misconception("The sum of 16-bit numbers is rounded to 16 bits before you compare it: sum in float64.")
+def sum_rounded_to_16_bits(v: Tensor) -> bool:
+    return bool((v >= 0).all()) and abs(v.sum().item() - 1) <= _tolerance_of(v)
+
+
+@is_distribution.misconception("Numbers that are not negative are not yet probabilities: they have to sum to one.")
+def sum_forgotten(v: Tensor) -> bool:
+    return bool((v >= 0).all() and len(v))
+
+
+@is_distribution.misconception("One tolerance for all: 16-bit numbers are rounded a thousand times as coarsely.")
+def one_tolerance(v: Tensor) -> bool:
+    return bool((v >= 0).all()) and abs(v.double().sum().item() - 1) <= 1e-5
+
+
+@is_distribution.variant
+def in_a_loop(v: Tensor) -> bool:
+    total = 0.0
+    for number in v.tolist():
+        if not number >= 0:
+            return False
+        total += number
+    return math.isclose(total, 1.0, rel_tol=0.0, abs_tol=1e-5 if v.dtype.itemsize > 2 else 1e-2)
+
+
+@is_distribution.variant
+def with_numpy(v: Tensor) -> Any:
+    numbers = v.to(torch.float64).numpy()
+    allowed = {torch.float16: 0.01, torch.bfloat16: 0.01}.get(v.dtype, 1e-5)
+    return np.all(numbers >= 0) & (abs(numbers.sum() - 1) < allowed)
+
+
+@is_distribution.variant
+def a_tensor_of_truth(v: Tensor) -> Tensor:
+    error = v.sum(dtype=torch.float64) - 1
+    return ~(v < 0).any() & (error.abs() <= (1e-5 if torch.finfo(v.dtype).bits > 16 else 1e-2))
+
+
+@is_distribution.variant
+def from_the_smallest(v: Tensor) -> bool:
+    if v.numel() == 0 or v.isnan().any() or v.min() < 0:
+        return False
+    total = math.fsum(sorted(v.tolist()))
+    slack = 1e-2 if v.dtype in (torch.bfloat16, torch.half) else 1e-5
+    return 1 - slack <= total <= 1 + slack

@@ -1,0 +1,186 @@
+"""The exercise on the entropy of a source whose rules are known."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+
+def _shares(P: Tensor) -> Tensor:
+    """The share of each word in an endless text: π(I − P + 1) = 1, where 1 is all ones."""
+    v = len(P)
+    ones = torch.ones(v, v, dtype=torch.float64)
+    shares: Tensor = torch.linalg.solve((torch.eye(v, dtype=torch.float64) - P.double() + ones).T, ones[0])
+    return shares
+
+
+def _entropy_rate(P: Tensor) -> float:
+    terms = [
+        share * -p * math.log(p) for share, row in zip(_shares(P).tolist(), P.tolist(), strict=True) for p in row if p
+    ]
+    return math.fsum(terms)
+
+
+def _tensor(*rows: list[float]) -> Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def _drawn(random: Random, words: int, zeros: int) -> Tensor:
+    """Rows of random probabilities with some zeros, over a cycle that leads from every word to every other."""
+    rows = [[random.uniform(0.05, 1.0) for _ in range(words)] for _ in range(words)]
+    for i in range(words):
+        for j in random.sample([j for j in range(words) if j != (i + 1) % words], zeros):
+            rows[i][j] = 0.0
+    P = torch.tensor(rows, dtype=torch.float64)
+    return P / P.sum(dim=1, keepdim=True)
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        case("one word", _tensor([1.0])),
+        case("a cycle", _tensor([0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0])),
+        case("a cycle", _tensor([0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0])),
+        case("a cycle", _tensor([0, 0, 0.3, 0.7], [0, 0, 0.8, 0.2], [0.5, 0.5, 0, 0], [0.9, 0.1, 0, 0])),
+        case("rarely a change", _tensor([0.999, 0.001], [0.002, 0.998])),
+        case("rarely a change", _tensor([0.9999, 0.0001], [0.5, 0.5])),
+        case("a word that hardly comes", _tensor([0.5, 0.499, 0.001], [0.4, 0.6, 0.0], [0.0, 0.1, 0.9])),
+        case("all rows alike", _tensor([0.2, 0.3, 0.5], [0.2, 0.3, 0.5], [0.2, 0.3, 0.5])),
+        case("many words", _drawn(Random(7), 30, 20)),
+        case("columns that sum to one, too", _tensor([0.2, 0.5, 0.3], [0.5, 0.3, 0.2], [0.3, 0.2, 0.5])),
+    ]
+    for words, zeros in ((2, 0), (3, 1), (5, 3), (6, 2)):
+        cases.append(case("other sources", _drawn(random, words, zeros)))
+    return cases
+
+
+entropy_rate = Exercise(
+    "entropy_rate",
+    points=4,
+    minutes=10,
+    difficulty=3,
+    reference=_entropy_rate,
+    cases=[
+        case("two fair words", _tensor([0.5, 0.5], [0.5, 0.5])),
+        case("one word holds on", _tensor([0.9, 0.1], [0.5, 0.5])),
+        case("in turns", _tensor([0.0, 1.0], [1.0, 0.0])),
+        case("three words, one of them forced", _tensor([0.5, 0.25, 0.25], [0.0, 0.0, 1.0], [0.75, 0.25, 0.0])),
+        case("there and back", _tensor([0.0, 0.3, 0.7], [1.0, 0.0, 0.0], [0.8, 0.2, 0.0])),
+        case("there and back for ever", _tensor([0, 0, 0.3, 0.7], [0, 0, 0.9, 0.1], [0.5, 0.5, 0, 0], [1, 0, 0, 0])),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Row i alone has the entropy h_i = −Σ_j P_ij ln P_ij: what the next word surprises whoever has just read word "
+        "i. The answer is an average of the h_i.",
+        "The weights are the shares π_i of the words in an endless text. A word's share is what flows in: "
+        "π_j = Σ_i π_i P_ij. With Σ π = 1 that is a system of linear equations.",
+        "One equation of πP = π follows from the others: replace it by Σ π = 1, and use torch.linalg.solve. For "
+        "0 · ln 0 = 0 there is torch.special.xlogy(P, P).",
+    ],
+    tolerance=Tolerance(1e-9, 1e-12),
+)
+
+
+def _row_entropies(P: Tensor) -> Tensor:
+    entropies: Tensor = -torch.special.xlogy(P, P).sum(dim=1)
+    return entropies
+
+
+for _change in (
+    "balance = P.T - torch.eye(v) → balance = torch.eye(v) - P.T",
+    "return -(shares @ torch.special.xlogy(P, P).sum(dim=1)).item() → "
+    "return -(torch.special.xlogy(P, P).sum(dim=1) @ shares).item()",
+):
+    entropy_rate.equivalent_mutant(_change, "Nothing flows in as nothing flows out, and a dot product has no order.")
+
+
+@entropy_rate.misconception(
+    "You weigh all words alike, as π = Pπ does, with rows and columns swapped. Words that come more often decide more "
+    "often."
+)
+def rows_equally(P: Tensor) -> float:
+    return _row_entropies(P).mean().item()
+
+
+@entropy_rate.misconception("That is the entropy of single words, as if the text had no memory.")
+def of_single_words(P: Tensor) -> float:
+    shares = _shares(P).clamp(min=0)
+    return float(-torch.special.xlogy(shares, shares).sum())
+
+
+@entropy_rate.misconception("That is in bits. Asked for are nats.")
+def bits(P: Tensor) -> float:
+    return _entropy_rate(P) / math.log(2)
+
+
+@entropy_rate.misconception("0 · ln 0 counts as 0 here: a word that cannot come surprises nobody.")
+def nan_of_zero(P: Tensor) -> float:
+    return -(_shares(P)[:, None] * P * P.log()).sum().item()
+
+
+@entropy_rate.misconception("Your powers of P never settle where a source goes in turns. Solve π = πP.")
+def powers(P: Tensor) -> float:
+    return float(torch.linalg.matrix_power(P, 1001)[0] @ _row_entropies(P))
+
+
+@entropy_rate.misconception("You add up the rows. One word is written at a time: take their weighted average.")
+def summed_rows(P: Tensor) -> float:
+    return _row_entropies(P).sum().item()
+
+
+@entropy_rate.misconception("You stay with word 0. An endless text forgets where it began.")
+def first_row(P: Tensor) -> float:
+    return _row_entropies(P)[0].item()
+
+
+@entropy_rate.misconception("The minus is missing: entropy is not negative.")
+def sign(P: Tensor) -> float:
+    return -_entropy_rate(P)
+
+
+@entropy_rate.variant
+def with_eigenvectors(P: Tensor) -> float:
+    values, vectors = np.linalg.eig(P.numpy().T)
+    share = np.real(vectors[:, np.argmin(abs(values - 1))])
+    share = share / share.sum()
+    total = 0.0
+    for i, row in enumerate(P.tolist()):
+        total -= share[i] * sum(p * math.log(p) for p in row if p > 0)
+    return total
+
+
+@entropy_rate.variant
+def with_least_squares(P: Tensor) -> Tensor:
+    v = P.shape[0]
+    equations = torch.vstack([P.T - torch.eye(v, dtype=P.dtype), torch.ones(1, v, dtype=P.dtype)])
+    right = torch.zeros(v + 1, 1, dtype=P.dtype)
+    right[-1] = 1
+    shares = torch.linalg.lstsq(equations, right).solution[:, 0]
+    rate: Tensor = torch.special.entr(P).sum(1).dot(shares)
+    return rate
+
+
+@entropy_rate.variant
+def one_equation_replaced(P: Tensor) -> float:
+    v = len(P)
+    A = P.numpy().T - np.eye(v)
+    A[-1] = 1
+    share = np.linalg.solve(A, np.eye(v)[-1])
+    surprise = np.where(P.numpy() > 0, -np.log(np.where(P.numpy() > 0, P.numpy(), 1)), 0)
+    return float(share @ (P.numpy() * surprise).sum(axis=1))
+
+
+@entropy_rate.variant
+def squaring_a_lazy_source(P: Tensor) -> float:
+    step = (P + torch.eye(len(P), dtype=P.dtype)) / 2
+    for _ in range(40):
+        step = step @ step
+        step = step / step.sum(dim=1, keepdim=True)
+    return float(step[0] @ torch.special.entr(P).sum(dim=1))

@@ -1,0 +1,197 @@
+"""The exercise on cross-entropy, the price of a text under a model."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _cross_entropy(p: list[float], q: list[float], base: float = math.e) -> float:
+    """Over the words that can come, with a sum that does not round."""
+    if len(p) != len(q):
+        raise ValueError(f"{len(p)} probabilities cannot be compared with {len(q)}")
+    pairs = [(truth, model) for truth, model in zip(p, q, strict=True) if truth > 0]
+    if any(model == 0 for _, model in pairs):
+        return math.inf
+    return -math.fsum(truth * math.log(model) for truth, model in pairs) / math.log(base)
+
+
+SURE, VAGUE, CONFIDENT = [1.0, 0.0, 0.0, 0.0], [0.25] * 4, [0.91, 0.03, 0.03, 0.03]
+
+
+def _drawn(random: Random, words: int) -> list[float]:
+    shares = [random.uniform(0.05, 1.0) for _ in range(words)]
+    return [share / math.fsum(shares) for share in shares]
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        case("one word", [1.0], [1.0]),
+        case("one word", [1.0], [1.0], base=2),
+        case("other bases", [0.5, 0.25, 0.25], [0.1, 0.2, 0.7], base=10),
+        case("other bases", [0.5, 0.25, 0.25], [0.1, 0.2, 0.7], 3.0),
+        case("zeros in p", [0.0, 1.0, 0.0], [0.2, 0.3, 0.5]),
+        case("zeros in p", [0.5, 0.0, 0.5], [0.25, 0.25, 0.5], base=2),
+        case("zeros in q", [0.5, 0.25, 0.25], [0.5, 0.5, 0.0]),
+        case("zeros in q", [0.0, 0.1, 0.9], [0.5, 0.0, 0.5], base=2),
+        case("zeros in q", [0.999, 0.001], [1.0, 0.0]),
+        case("zeros in both", [0.0, 0.5, 0.5], [0.0, 0.25, 0.75]),
+        case("zeros in both", [0.0, 1.0], [0.0, 1.0]),
+        case("zeros in both", [0.0, 0.4, 0.6], [0.0, 0.0, 1.0]),
+        case("tiny probabilities", [0.5, 0.5], [1e-200, 1.0]),
+        case("tiny probabilities", [1e-12, 1.0], [1e-300, 1.0]),
+        case("different lengths", [0.5, 0.5], [0.5, 0.25, 0.25]),
+        case("different lengths", [0.5, 0.25, 0.25], [0.5, 0.5]),
+        case("different lengths", [1.0, 0.0], [1.0], base=2),
+    ]
+    for words in (2, 5, 300):
+        p, q = _drawn(random, words), _drawn(random, words)
+        cases += [case("other models", p, q), case("other models", p, q, base=2), case("other models", q, q)]
+    return cases
+
+
+cross_entropy = Exercise(
+    "cross_entropy",
+    points=2,
+    minutes=5,
+    difficulty=1,
+    reference=_cross_entropy,
+    cases=[
+        case("a sure thing, a vague model, in nats", SURE, VAGUE),
+        case("the same in bits", SURE, VAGUE, base=2),
+        case("a confident model, in nats", SURE, CONFIDENT),
+        case("a fair coin by itself, in bits", [0.5, 0.5], [0.5, 0.5], base=2),
+        case("a fair coin, a model that believes in heads", [0.5, 0.5], [0.9, 0.1], base=2),
+        case("heads nine times of ten, a fair model", [0.9, 0.1], [0.5, 0.5]),
+        case("heads nine times of ten, a cautious model", [0.9, 0.1], [0.7, 0.3]),
+        case("the model calls impossible what comes", [0.5, 0.5], [1.0, 0.0]),
+        case("not the same words", [0.5, 0.5], [1.0]),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Word by word: p of it, times the surprise −log q of it.",
+        "Leave out the words with p = 0: they never come. Of the others, q = 0 costs infinitely much.",
+        "A logarithm to another base is a quotient: math.log(q) / math.log(base), or math.log(q, base).",
+    ],
+)
+
+
+def _sum(weights: list[float], odds: list[float]) -> float:
+    """−Σ w ln o, where 0 · ln 0 is 0."""
+    pairs = [(weight, of) for weight, of in zip(weights, odds, strict=True) if weight > 0]
+    return math.inf if any(of == 0 for _, of in pairs) else -math.fsum(w * math.log(of) for w, of in pairs)
+
+
+@cross_entropy.misconception("Truth and model are swapped: the average is taken over what really comes, p.")
+def swapped(p: list[float], q: list[float], base: float = math.e) -> float:
+    return _cross_entropy(q, p, base)
+
+
+@cross_entropy.misconception("You answer in nats, whatever the base.")
+def always_nats(p: list[float], q: list[float], base: float = math.e) -> float:
+    return _cross_entropy(p, q)
+
+
+@cross_entropy.misconception("You answer in bits, whatever the base.")
+def always_bits(p: list[float], q: list[float], base: float = math.e) -> float:
+    return _cross_entropy(p, q, 2)
+
+
+@cross_entropy.misconception("That is the difference alone. The entropy of p belongs to the price.")
+def difference_only(p: list[float], q: list[float], base: float = math.e) -> float:
+    return _cross_entropy(p, q, base) - _cross_entropy(p, p, base)
+
+
+@cross_entropy.misconception("You price p by its own probabilities. The model's, q, are not used.")
+def own_entropy(p: list[float], q: list[float], base: float = math.e) -> float:
+    _cross_entropy(p, q, base)
+    return _cross_entropy(p, p, base)
+
+
+@cross_entropy.misconception("The minus is missing: surprise is not negative.")
+def sign(p: list[float], q: list[float], base: float = math.e) -> float:
+    return -_cross_entropy(p, q, base)
+
+
+@cross_entropy.misconception("You look at the likeliest word only. All that can come counts.")
+def likeliest_only(p: list[float], q: list[float], base: float = math.e) -> float:
+    _cross_entropy(p, q, base)
+    model = q[p.index(max(p))]
+    return -math.log(model, base) if model else math.inf
+
+
+@cross_entropy.misconception("Every word counts alike in yours. It counts as often as it comes, p.")
+def unweighted(p: list[float], q: list[float], base: float = math.e) -> float:
+    _cross_entropy(p, q, base)
+    return _sum([1 / len(q)] * len(q), q) / math.log(base)
+
+
+@cross_entropy.misconception("A word that the model calls impossible came: that costs infinitely much, not an error.")
+def crash_at_zero(p: list[float], q: list[float], base: float = math.e) -> float:
+    if len(p) != len(q):
+        raise ValueError("not as long as each other")
+    return -sum(truth * math.log(model, base) for truth, model in zip(p, q, strict=True) if truth > 0)
+
+
+@cross_entropy.misconception("You multiply by the logarithm of the base. Divide by it.")
+def times_the_base(p: list[float], q: list[float], base: float = math.e) -> float:
+    return _cross_entropy(p, q) * math.log(base)
+
+
+@cross_entropy.misconception("A small number added to q hides what is impossible. Words with p = 0 are to be left out.")
+def with_epsilon(p: list[float], q: list[float], base: float = math.e) -> float:
+    if len(p) != len(q):
+        raise ValueError("not as long as each other")
+    return -sum(truth * math.log(model + 1e-9, base) for truth, model in zip(p, q, strict=True))
+
+
+@cross_entropy.variant
+def with_numpy(p: list[float], q: list[float], base: float = math.e) -> Any:
+    truth, model = np.array(p), np.array(q)
+    if truth.shape != model.shape:
+        raise ValueError("two lists of one length, please")
+    comes = truth > 0
+    with np.errstate(divide="ignore"):
+        return -(truth[comes] * np.log(model[comes])).sum() / np.log(base)
+
+
+@cross_entropy.variant
+def with_xlogy(p: list[float], q: list[float], base: float = math.e) -> Any:
+    if len(p) != len(q):
+        raise ValueError
+    truth, model = torch.tensor(p, dtype=torch.float64), torch.tensor(q, dtype=torch.float64)
+    return -(torch.special.xlogy(truth, model).sum() / math.log(base)).item()
+
+
+@cross_entropy.variant
+def entropy_and_difference(p: list[float], q: list[float], base: float = math.e) -> float:
+    if len(p) - len(q):
+        raise ValueError(f"lengths {len(p)} and {len(q)}")
+    entropy = difference = 0.0
+    for a, b in zip(p, q, strict=True):
+        if a == 0:
+            continue
+        if b == 0:
+            return float("inf")
+        entropy += a * math.log(1 / a, base)
+        difference += a * (math.log(a, base) - math.log(b, base))
+    return entropy + difference
+
+
+@cross_entropy.variant
+def recursively(p: list[float], q: list[float], base: float = math.e) -> float:
+    def price(left: list[tuple[float, float]]) -> float:
+        if len(left) > 1:
+            middle = len(left) // 2
+            return price(left[:middle]) + price(left[middle:])
+        truth, model = left[0]
+        return 0.0 if not truth else math.inf if not model else -truth * math.log(model, base)
+
+    return price(list(zip(p, q, strict=True)))

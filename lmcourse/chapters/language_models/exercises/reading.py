@@ -1,0 +1,149 @@
+"""The exercise on how many tokens a model reads to write."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _tokens_read(prompt: int, new: int, reuse: bool) -> int:
+    """Two ends of an arithmetic series, or every token but the last."""
+    if prompt < 1:
+        raise ValueError("there is nothing to continue")
+    if not new:
+        return 0
+    return prompt + new - 1 if reuse else (prompt + prompt + new - 1) * new // 2
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        case("other lengths", prompt, new, reuse)
+        for prompt, new in ((1, 1), (1, 2), (2, 1), (7, 3), (3, 7), (1, 50))
+        for reuse in (True, False)
+    ]
+    cases += [
+        case("nothing to write", 1, 0, True),
+        case("nothing to write", 9, 0, False),
+        case("no prompt", 0, 5, True),
+        case("no prompt", 0, 5, False),
+        case("no prompt", 0, 0, True),
+        case("no prompt", -3, 5, False),
+        case("large numbers", 100_000, 20_000, False),
+        case("large numbers", 100_000, 20_000, True),
+    ]
+    prompt, new = random.sample(range(20, 3000), 2)
+    return [*cases, *(case("other lengths", prompt, new, reuse) for reuse in (True, False))]
+
+
+tokens_read = Exercise(
+    "tokens_read",
+    points=2,
+    minutes=4,
+    difficulty=1,
+    reference=_tokens_read,
+    cases=[
+        case("a thousand words, nothing kept", 100, 1000, False),
+        case("a thousand words, all kept", 100, 1000, True),
+        case("one word, nothing kept", 5, 1, False),
+        case("one word, all kept", 5, 1, True),
+        case("no word, nothing kept", 5, 0, False),
+        case("no word, all kept", 5, 0, True),
+        case("no prompt", 0, 3, True),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Write down how many tokens are read for the first new token, for the second, for the third.",
+        "Without reuse: prompt, prompt + 1, …, prompt + new − 1. The last token written is never read.",
+        "With reuse every token is read once. And for no new token, nothing is read.",
+    ],
+)
+
+
+def _refused(prompt: int) -> int:
+    if prompt < 1:
+        raise ValueError("no prompt")
+    return prompt
+
+
+@tokens_read.misconception("Not every step reads the final length: at the first, nothing has been written yet.")
+def square(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) + new) * new
+
+
+@tokens_read.misconception("The last token is written, and nobody reads it: your sums are one step too long.")
+def last_one_read(prompt: int, new: int, reuse: bool) -> int:
+    _refused(prompt)
+    if not new:
+        return 0
+    return prompt + new if reuse else sum(prompt + i for i in range(1, new + 1))
+
+
+@tokens_read.misconception("Without reuse the prompt is read as well, in every step.")
+def prompt_free(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) and sum(range(new)))
+
+
+@tokens_read.misconception("Without reuse the prompt is read *again* in every step.")
+def prompt_once(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt, new, reuse) if reuse or not new else _refused(prompt) + sum(range(new))
+
+
+@tokens_read.misconception("With reuse the prompt still has to be read once.")
+def only_new(prompt: int, new: int, reuse: bool) -> int:
+    _refused(prompt)
+    return new if reuse else _tokens_read(prompt, new, reuse)
+
+
+@tokens_read.misconception("`reuse` makes no difference in yours.")
+def reuse_ignored(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt, new, False)
+
+
+@tokens_read.misconception("You have it the wrong way round: `reuse=True` is the cheap way.")
+def turned_round(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt, new, not reuse)
+
+
+@tokens_read.misconception("That is the order of it, half a square. The exact number is asked for.")
+def half_square(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) + new) ** 2 // 2
+
+
+@tokens_read.misconception("With no token to write, nothing is read. Your formula needs at least one.")
+def reads_for_nothing(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt, new, reuse) if new or not reuse else _refused(prompt) - 1
+
+
+@tokens_read.variant
+def simulated(prompt: int, new: int, reuse: bool) -> int:
+    if prompt <= 0:
+        raise ValueError("a model needs something to begin with")
+    known = read = 0
+    length = prompt
+    for _ in range(new):
+        read += length - known if reuse else length
+        known = length
+        length += 1
+    return read
+
+
+@tokens_read.variant
+def by_a_formula(prompt: int, new: int, reuse: bool) -> float:
+    assert new >= 0
+    if not prompt >= 1:
+        raise ValueError
+    if reuse:
+        return 0 if new == 0 else prompt - 1 + new
+    return new * prompt + new * (new - 1) / 2
+
+
+@tokens_read.variant
+def with_numpy(prompt: int, new: int, reuse: bool) -> int:
+    if prompt < 1:
+        raise ValueError("empty prompt")
+    lengths = np.arange(prompt, prompt + new)
+    return int(np.diff(lengths, prepend=0).sum() if reuse else lengths.sum())

@@ -1,0 +1,196 @@
+"""The exercise on the probability of a whole text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.exercise import Exercise
+
+Model = Callable[[tuple[int, ...]], list[float]]
+
+COIN = "lambda past: [0.25, 0.75]"
+ONE_BACK = "lambda past: [0.9, 0.1] if past and past[-1] == 0 else [0.3, 0.7]"
+TABLE = "{(): [0.5, 0.5], (0,): [0.25, 0.75], (1,): [1.0, 0.0], (0, 1): [0.125, 0.875], (1, 0): [0.6, 0.4]}.get"
+STRICT = "lambda past: [0.5, 0.25, 0.25, 0.0] if past == tuple(range(len(past))) else [0.1, 0.2, 0.3, 0.4]"
+COUNTING = "lambda past: [1 / (2 + len(past)), 1 - 1 / (2 + len(past))]"
+FIRST_DECIDES = "lambda past: [0.5, 0.3, 0.2] if not past else [0.7, 0.2, 0.1] if past[0] == 0 else [0.1, 0.1, 0.8]"
+CERTAIN = "lambda past: [0.0, 1.0, 0.0] if sum(past) % 2 == 0 else [0.5, 0.0, 0.5]"
+
+
+def _log_probability(next_probabilities: Model, text: list[int]) -> float:
+    """As a text is read: the past grows by a word at a time; exact logarithms of exact products where it is short."""
+    logs: list[float] = []
+    past: tuple[int, ...] = ()
+    for word in text:
+        p = next_probabilities(past)[word]
+        if p == 0:
+            return -math.inf
+        logs.append(math.log(p))
+        past += (word,)
+    return math.fsum(logs)
+
+
+def _asked(name: str, model: str, text: list[int] | str) -> Case:
+    return script(name, f"text_log_probability({model}, {text})")
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        _asked("one word", COIN, [0]),
+        _asked("one word", FIRST_DECIDES, [2]),
+        _asked("one word", CERTAIN, [1]),
+        _asked("the whole past", STRICT, [0, 1, 2, 2, 3]),
+        _asked("the whole past", FIRST_DECIDES, [1, 0, 0, 2, 2]),
+        _asked("the whole past", FIRST_DECIDES, [0, 0, 1, 2, 2]),
+        _asked("the whole past", COUNTING, [0, 1, 1, 0, 1, 0, 0]),
+        _asked("impossible words", CERTAIN, [0, 1]),
+        _asked("impossible words", CERTAIN, [1, 0, 2, 1]),
+        _asked("impossible words", CERTAIN, [1, 2, 0, 0]),
+        _asked("impossible words", STRICT, [3]),
+        _asked("a sure thing", "lambda past: [0.0, 1.0]", [1, 1, 1]),
+        _asked("an empty text", CERTAIN, []),
+        _asked("long texts", ONE_BACK, "[0, 1] * 3000"),
+        _asked("long texts", "lambda past: [1e-300, 1.0]", [0, 0, 1]),
+    ]
+    for words in (2, 3, 5):
+        shares = [random.uniform(0.1, 1.0) for _ in range(2 * words)]
+        rows = [[share / sum(part) for share in part] for part in (shares[:words], shares[words:])]
+        text = [random.randrange(words) for _ in range(random.randint(4, 9))]
+        cases.append(_asked("other models", f"lambda past: {rows}[len(past) % 2]", text))
+        cases.append(_asked("other models", f"lambda past: {rows}[bool(past) and past[0] == past[-1]]", text))
+    return cases
+
+
+text_log_probability = Exercise(
+    "text_log_probability",
+    points=2,
+    minutes=6,
+    difficulty=2,
+    reference=_log_probability,
+    cases=[
+        _asked("a coin", COIN, [0, 1, 1]),
+        _asked("a model that looks one word back", ONE_BACK, [0, 0, 1, 1, 0]),
+        _asked("a table of pasts", TABLE, [0, 1, 1]),
+        _asked("a word that cannot come", TABLE, [1, 1]),
+        _asked("the empty text", COIN, []),
+        _asked("2,000 words of 0.01", "lambda past: [0.01, 0.99]", "[0] * 2000"),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "For each place t of the text: ask the model with tuple(text[:t]), and take the entry of text[t].",
+        "The logarithm of a product is the sum of the logarithms. Take them before anything can underflow.",
+        "math.log(0) raises. A word of probability 0 makes the whole text impossible: −math.inf.",
+    ],
+)
+
+
+def _each(next_probabilities: Model, text: list[int]) -> list[float]:
+    return [next_probabilities(tuple(text[:t]))[word] for t, word in enumerate(text)]
+
+
+def _log(p: float) -> float:
+    return math.log(p) if p else -math.inf
+
+
+@text_log_probability.misconception(
+    "You multiply first: a thousand small factors are 0 as a float, and its logarithm is −∞. Add logarithms."
+)
+def underflow(next_probabilities: Model, text: list[int]) -> float:
+    return _log(math.prod(_each(next_probabilities, text)))
+
+
+@text_log_probability.misconception("Each word is predicted from those before it; in your past it stands already.")
+def sees_the_answer(next_probabilities: Model, text: list[int]) -> float:
+    return math.fsum(_log(next_probabilities(tuple(text[: t + 1]))[word]) for t, word in enumerate(text))
+
+
+@text_log_probability.misconception("The model may look at the whole past; you hand it one word.")
+def one_back_only(next_probabilities: Model, text: list[int]) -> float:
+    return math.fsum(_log(next_probabilities(tuple(text[max(t - 1, 0) : t]))[word]) for t, word in enumerate(text))
+
+
+@text_log_probability.misconception("The first word has a probability, too: that after nothing, ().")
+def first_word_skipped(next_probabilities: Model, text: list[int]) -> float:
+    return math.fsum(map(_log, _each(next_probabilities, text)[1:]))
+
+
+@text_log_probability.misconception("You average. The log-probability of a text is the sum over its words.")
+def averaged(next_probabilities: Model, text: list[int]) -> float:
+    return math.fsum(map(_log, _each(next_probabilities, text))) / max(len(text), 1)
+
+
+@text_log_probability.misconception("That is in bits. Asked for are nats, the natural logarithm.")
+def in_bits(next_probabilities: Model, text: list[int]) -> float:
+    return _log_probability(next_probabilities, text) / math.log(2)
+
+
+@text_log_probability.misconception("Logarithms of probabilities are not positive; yours is the surprise, −ln p.")
+def sign(next_probabilities: Model, text: list[int]) -> float:
+    return -_log_probability(next_probabilities, text)
+
+
+@text_log_probability.misconception("An impossible word makes the text impossible, −∞. It is not an error.")
+def crash_at_zero(next_probabilities: Model, text: list[int]) -> float:
+    return sum(math.log(p) for p in _each(next_probabilities, text))
+
+
+@text_log_probability.misconception("That is the probability. Asked for is its logarithm.")
+def probability_itself(next_probabilities: Model, text: list[int]) -> float:
+    return math.prod(_each(next_probabilities, text))
+
+
+@text_log_probability.misconception("You leave out impossible words. One of them makes the whole text impossible.")
+def impossible_words_skipped(next_probabilities: Model, text: list[int]) -> float:
+    return math.fsum(math.log(p) for p in _each(next_probabilities, text) if p)
+
+
+@text_log_probability.misconception("You hand the model a list. It asks for a tuple: tuple(text[:t]).")
+def list_for_tuple(next_probabilities: Callable[[list[int]], list[float]], text: list[int]) -> float:
+    return math.fsum(_log(next_probabilities(text[:t])[word]) for t, word in enumerate(text))
+
+
+@text_log_probability.variant
+def with_numpy(next_probabilities: Callable[[tuple[int, ...]], list[float]], text: list[int]) -> Any:
+    each = np.array([next_probabilities(tuple(text[:t]))[text[t]] for t in range(len(text))])
+    with np.errstate(divide="ignore"):
+        return np.log(each).sum()
+
+
+@text_log_probability.variant
+def from_the_end(next_probabilities: Callable[[tuple[int, ...]], list[float]], text: list[int]) -> float:
+    rest, total = list(text), 0.0
+    while rest:
+        word = rest.pop()
+        p = next_probabilities(tuple(rest))[word]
+        if p <= 0:
+            return float("-inf")
+        total += math.log2(p)
+    return total * math.log(2)
+
+
+@text_log_probability.variant
+def by_reduction(next_probabilities: Callable[[tuple[int, ...]], list[float]], text: list[int]) -> float:
+    def longer(state: tuple[float, tuple[int, ...]], word: int) -> tuple[float, tuple[int, ...]]:
+        p = next_probabilities(state[1])[word]
+        return state[0] + (math.log(p) if p > 0 else -math.inf), (*state[1], word)
+
+    start: tuple[float, tuple[int, ...]] = (0.0, ())
+    return reduce(longer, text, start)[0]
+
+
+@text_log_probability.variant
+def product_with_exponent(next_probabilities: Callable[[tuple[int, ...]], list[float]], text: list[int]) -> float:
+    mantissa, exponent = 1.0, 0
+    for t, word in enumerate(text):
+        mantissa, more = math.frexp(mantissa * next_probabilities(tuple(text[:t]))[word])
+        if mantissa == 0:
+            return -math.inf
+        exponent += more
+    return math.log(mantissa) + exponent * math.log(2)

@@ -1,0 +1,251 @@
+"""The exercises on the loss of training, and on its value before the first step."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise, value_exercise
+from lmcourse.exercises.inputs import normal
+from lmcourse.models.zoo import find_model
+
+
+def _loss(logits: Tensor, tokens: Tensor) -> Tensor:
+    """By PyTorch's own function, in double precision."""
+    if tokens.shape[1] < 2:
+        raise ValueError("a text of one token holds nothing to predict")
+    loss = F.cross_entropy(logits[:, :-1].double().flatten(0, 1), tokens[:, 1:].flatten())
+    return loss.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+def _tokens(random: Random, batch: int, length: int, words: int) -> Tensor:
+    return torch.tensor([[random.randrange(words) for _ in range(length)] for _ in range(batch)])
+
+
+FIXED = Random(7)
+TWO, TWO_TOKENS = normal(FIXED, 2, 5, 4), torch.tensor([[0, 1, 2, 3, 3], [2, 2, 0, 1, 3]])
+BY_HAND = torch.tensor([[[1.0, 0.0, 1.0], [0.0, 5.0, -2.0]]])
+HUGE = torch.tensor([[[1000.0, 0.0, -500.0], [0.0, 0.0, 1000.0], [3.0, 1.0, 2.0]]])
+
+
+def _fixed() -> list[Case]:
+    wide = normal(FIXED, 3, 4, 6, scale=2.0)
+    tokens = _tokens(FIXED, 3, 4, 6)
+    steep = torch.tensor([[[10_000.0, -10_000.0], [-10_000.0, 10_000.0], [0.0, 0.0]]])
+    return [
+        case("two tokens", normal(FIXED, 1, 2, 5), torch.tensor([[4, 1]])),
+        case("two tokens", normal(FIXED, 3, 2, 3), torch.tensor([[0, 1], [1, 1], [2, 0]])),
+        case("a vocabulary of two", normal(FIXED, 2, 6, 2), _tokens(FIXED, 2, 6, 2)),
+        case("a vocabulary of one", normal(FIXED, 2, 3, 1), torch.zeros(2, 3, dtype=torch.int64)),
+        case("one text", wide[:1], tokens[:1]),
+        case("a longer batch", wide, tokens),
+        case("as many words as tokens", normal(FIXED, 4, 4, 4), _tokens(FIXED, 4, 4, 4)),
+        case("huge logits", steep, torch.tensor([[0, 1, 0]])),
+        case("huge logits", steep, torch.tensor([[1, 0, 1]])),
+        case("huge logits", -steep - 20_000, torch.tensor([[0, 1, 0]])),
+        case("huge logits", steep[:, :2] - 20_000, torch.tensor([[0, 0]])),
+        case("16 bits", wide.to(torch.bfloat16), tokens),
+        case("16 bits", wide.to(torch.float16), tokens),
+        case("16 bits", (8 * wide).to(torch.bfloat16), tokens),
+        case("double precision", wide.double(), tokens),
+        case("a single token", wide[:, :1], tokens[:, :1]),
+        case("a single token", wide[:1, :1], tokens[:1, :1]),
+    ]
+
+
+FIXED_CASES = _fixed()
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = []
+    for batch, length, words in ((2, 3, 7), (5, 4, 3), (1, 9, 11)):
+        cases.append(case("other batches", normal(random, batch, length, words), _tokens(random, batch, length, words)))
+    return [*FIXED_CASES, *cases]
+
+
+next_token_loss = Exercise(
+    "next_token_loss",
+    points=4,
+    minutes=9,
+    difficulty=2,
+    reference=_loss,
+    cases=[
+        case("all words alike: ln 8", torch.zeros(1, 3, 8), torch.tensor([[1, 5, 2]])),
+        case("one prediction, by hand", BY_HAND, torch.tensor([[0, 1]])),
+        case("two texts", TWO, TWO_TOKENS),
+        case("logits of a thousand", HUGE, torch.tensor([[1, 0, 2]])),
+        case("16 bits", TWO.to(torch.bfloat16), TWO_TOKENS),
+        case("one token", torch.zeros(1, 1, 8), torch.tensor([[3]])),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "logits[:, :-1] are all that predict something, and tokens[:, 1:] is what they predict.",
+        "log_p = logits[:, :-1].log_softmax(dim=-1) holds the logarithms of all probabilities. You need one entry for "
+        "each prediction.",
+        "log_p.gather(-1, targets[..., None]) picks them. Then the mean, with a minus. For 16 bits: .float() first.",
+    ],
+    forbid=[".cross_entropy", ".nll_loss", "torch.nn"],
+)
+
+
+next_token_loss.equivalent_mutant(
+    "log_p = logits[:, :-1].log_softmax(dim=-1) → log_p = logits[:, :].log_softmax(dim=-1)",
+    "gather reads as many places as there are targets, from the first on: the last logits are left over.",
+)
+
+
+def _log_p(logits: Tensor, dim: int = -1) -> Tensor:
+    return logits.float().log_softmax(dim=dim)
+
+
+def _picked(log_p: Tensor, targets: Tensor) -> Tensor:
+    return log_p.gather(-1, targets[..., None])[..., 0]
+
+
+def _checked(tokens: Tensor) -> Tensor:
+    if tokens.shape[1] < 2:
+        raise ValueError("too short")
+    return tokens
+
+
+@next_token_loss.misconception(
+    "You compare the logits at a token with that same token. They speak of the one after it."
+)
+def no_shift(logits: Tensor, tokens: Tensor) -> Tensor:
+    return -_picked(_log_p(logits), _checked(tokens)).mean()
+
+
+@next_token_loss.misconception("Your targets lie one place *before* the logits: they are what the model has read.")
+def shifted_back(logits: Tensor, tokens: Tensor) -> Tensor:
+    return -_picked(_log_p(logits[:, 1:]), _checked(tokens)[:, :-1]).mean()
+
+
+@next_token_loss.misconception("The last logits are there, too, with the first token as their target: drop them.")
+def around_the_end(logits: Tensor, tokens: Tensor) -> Tensor:
+    return -_picked(_log_p(logits), _checked(tokens).roll(-1, dims=1)).mean()
+
+
+@next_token_loss.misconception("You average probabilities. The logarithm is missing, and so is the minus.")
+def no_logarithm(logits: Tensor, tokens: Tensor) -> Tensor:
+    return _picked(_log_p(logits[:, :-1]), _checked(tokens)[:, 1:]).exp().mean()
+
+
+@next_token_loss.misconception("The minus is missing: whoever minimises this teaches the model to be wrong.")
+def no_minus(logits: Tensor, tokens: Tensor) -> Tensor:
+    return -_loss(logits, tokens)
+
+
+@next_token_loss.misconception("You add up all predictions: twice the batch, twice the loss. Take the mean.")
+def summed(logits: Tensor, tokens: Tensor) -> Tensor:
+    return _loss(logits, tokens) * tokens[:, 1:].numel()
+
+
+@next_token_loss.misconception("You add up a text and average over texts: a longer text would weigh more.")
+def per_text(logits: Tensor, tokens: Tensor) -> Tensor:
+    return _loss(logits, tokens) * (tokens.shape[1] - 1)
+
+
+@next_token_loss.misconception("You divide by the number of tokens. There is one prediction fewer in each text.")
+def divided_by_tokens(logits: Tensor, tokens: Tensor) -> Tensor:
+    return _loss(logits, tokens) * (tokens.shape[1] - 1) / tokens.shape[1]
+
+
+@next_token_loss.misconception("Your softmax runs over positions. Words compete with words, not places with places.")
+def over_positions(logits: Tensor, tokens: Tensor) -> Tensor:
+    return -_picked(_log_p(logits[:, :-1], dim=1), _checked(tokens)[:, 1:]).mean()
+
+
+@next_token_loss.misconception("e^1000 is infinite as a float: subtract the largest logit first, or use log_softmax.")
+def overflows(logits: Tensor, tokens: Tensor) -> Tensor:
+    raised = logits[:, :-1].float().exp()
+    return -_picked(raised / raised.sum(dim=-1, keepdim=True), _checked(tokens)[:, 1:]).log().mean()
+
+
+@next_token_loss.misconception("You compute in 16 bits. There a loss has two or three digits: turn the logits to fp32.")
+def in_16_bits(logits: Tensor, tokens: Tensor) -> Tensor:
+    return -_picked(logits[:, :-1].log_softmax(dim=-1), _checked(tokens)[:, 1:]).mean()
+
+
+@next_token_loss.misconception("That is in bits. Asked for are nats.")
+def in_bits(logits: Tensor, tokens: Tensor) -> Tensor:
+    return _loss(logits, tokens) / math.log(2)
+
+
+@next_token_loss.variant
+def prediction_by_prediction(logits: Tensor, tokens: Tensor) -> Tensor:
+    if tokens.size(1) == 1:
+        raise ValueError("nothing to predict")
+    losses = []
+    for text, words in zip(logits, tokens.tolist(), strict=True):
+        for scores, following in zip(text, words[1:], strict=False):
+            shifted = scores.to(torch.float64) - scores.max()
+            losses.append(shifted.exp().sum().log() - shifted[following])
+    return torch.stack(losses).mean().to(torch.float64 if logits.dtype == torch.float64 else torch.float32)
+
+
+@next_token_loss.variant
+def with_logsumexp(logits: Tensor, tokens: Tensor) -> Tensor:
+    b, s, _ = logits.shape
+    if s < 2:
+        raise ValueError(s)
+    z = logits if logits.element_size() > 2 else logits.to(torch.float32)
+    rows, columns = torch.arange(b)[:, None], torch.arange(s - 1)
+    right = z[rows, columns, tokens[:, 1:]]
+    return (z[:, :-1].logsumexp(-1) - right).sum() / (b * (s - 1))
+
+
+@next_token_loss.variant
+def with_one_hot(logits: Tensor, tokens: Tensor) -> Tensor:
+    if tokens.shape[-1] <= 1:
+        raise ValueError("one token")
+    z = logits[:, :-1].type(torch.promote_types(logits.dtype, torch.float32))
+    chosen = tokens[:, 1:, None] == torch.arange(logits.shape[-1])
+    return -torch.log_softmax(z, 2).masked_fill(~chosen, 0).sum() / chosen.sum()
+
+
+@next_token_loss.variant
+def with_numpy(logits: Tensor, tokens: Tensor) -> np.ndarray:
+    kind = np.float64 if logits.dtype == torch.float64 else np.float32
+    z = logits.double().numpy()[:, :-1].reshape(-1, logits.shape[2])
+    if len(z) == 0:
+        raise ValueError("no prediction")
+    z = z - z.max(axis=1, keepdims=True)
+    price = np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(z)), tokens.numpy()[:, 1:].ravel()]
+    return np.array(price.mean(), dtype=kind)
+
+
+first_loss = value_exercise(
+    "first_loss",
+    points=1,
+    minutes=2,
+    difficulty=1,
+    reference=lambda: math.log(find_model("llama-3-8b").decoder.vocab_size),
+    hints=[
+        "A model that knows nothing gives every token the same probability. Which?",
+        "The loss is −ln p, and every token has p = 1 / V.",
+    ],
+    tolerance=Tolerance(0.0, 0.005),
+)
+for _value, _sentence in (
+    (16.97, "That is in bits. PyTorch's loss is in nats."),
+    (128_256, "That is the perplexity. The loss is its logarithm."),
+    (5.11, "That is a logarithm to base 10."),
+    (10.37, "That is for Llama 2's 32,000 tokens."),
+    (0, "A loss of 0 is certainty: this model is as uncertain as can be."),
+    (-11.76, "The sign is wrong: a loss is −ln p, and ln p is negative."),
+    (10.82, "That is for GPT-2's 50,257 tokens."),
+):
+    first_loss.wrong_value(_value, _sentence)
+for _near in (128_257, 128_255):
+    first_loss.equivalent_mutant(
+        f"first_loss = math.log(128256) → first_loss = math.log({_near})",
+        "One token more or less changes the loss by 0.000008, and readers round.",
+    )
+first_loss.right_value("math.log(128_256)", "-math.log(1 / 128_256)", "11.76")

@@ -1,0 +1,60 @@
+"""What a model costs: cross-entropy as the entropy of the truth and a difference on top."""
+
+from __future__ import annotations
+
+import math
+
+from matplotlib.figure import Figure
+
+from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
+
+TRUTH = (0.6, 0.3, 0.1)
+"""What really comes, in the figure."""
+
+WORDS = ("books", "laptops", "windows")
+_UNITS = {"nats": math.e, "bits": 2.0}
+
+
+def cross_entropy_bars(books: float = 0.2, laptops: float = 0.2, unit: str = "nats") -> Figure:
+    """The odds of a model that you set, beside the truth, and what they cost.
+
+    Args:
+        books: the model's weight of the first word; the third one's is what is left of 1, at least 0.01.
+        laptops: that of the second.
+        unit: "nats" or "bits".
+
+    Raises:
+        ValueError: a weight that is not positive, or another unit.
+    """
+    if min(books, laptops) <= 0 or unit not in _UNITS:
+        raise ValueError("weights are positive, and the unit is nats or bits")
+    weights = (books, laptops, max(1 - books - laptops, 0.01))
+    q = [weight / sum(weights) for weight in weights]
+    log = math.log(_UNITS[unit])
+    entropy = -math.fsum(p * math.log(p) for p in TRUTH) / log
+    price = -math.fsum(p * math.log(model) for p, model in zip(TRUTH, q, strict=True)) / log
+    figure = new_figure(8.0, 3.4)
+    grid = figure.add_gridspec(1, 2, width_ratios=(1, 1.35))
+    title = f"{price:.3f} {unit} = {entropy:.3f} entropy + {price - entropy:.3f} difference"
+    odds = new_axes(figure, "What comes, and your odds", "", "probability")
+    bill = new_axes(figure, title, f"{unit} per word")
+    for place, axes in enumerate((odds, bill)):
+        axes.set_subplotspec(grid[place])
+    x = range(len(WORDS))
+    odds.bar([k - 0.2 for k in x], TRUTH, 0.38, color=PALETTE["black"], label="truth p")
+    odds.bar([k + 0.2 for k in x], q, 0.38, color=PALETTE["sky"], label="model q")
+    odds.set_xticks(list(x), WORDS)
+    odds.set_ylim(0, 1)
+    odds.legend(frameon=False, fontsize=9)
+    bill.barh([0], [entropy], color=PALETTE["black"], label="entropy H(p): cannot be saved")
+    bill.barh([0], [price - entropy], left=[entropy], color=PALETTE["vermilion"], label="difference KL(p‖q)")
+    bill.set_yticks([])
+    bill.set_xlim(0, 3.2 / log)
+    bill.set_ylim(-0.8, 1.6)
+    bill.legend(frameon=False, fontsize=9, loc="upper left")
+    caption = (
+        "The third word gets what you leave, at least 0.01 (then all are divided by their sum). The black part never "
+        f"moves. The coloured one is 0 where your odds are {', '.join(f'{p:g}' for p in TRUTH)}, and nowhere else."
+    )
+    chosen = ", ".join(f"{word} {share:.2f}" for word, share in zip(WORDS, q, strict=True))
+    return describe(figure, caption=caption, alt=f"Bars of a model's odds: {chosen}. Cross-entropy {title}")

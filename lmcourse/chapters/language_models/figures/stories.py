@@ -1,0 +1,136 @@
+"""Models that count in the course's stories: loss against n, and the price of every letter of a text."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from lmcourse.data.grammar import story_grammar
+from lmcourse.models.ngram import NGram
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+
+LARGEST = 10
+"""The largest n of the desk."""
+
+_BYTES = 256
+_NEW_SEED = 1000
+_NEW_BYTES = 10_000
+
+
+def stories(count: int, seed: int) -> str:
+    """So many stories, one after the other."""
+    source, grammar = random.Random(seed), story_grammar()
+    return "".join(grammar.generate(source) for _ in range(count))
+
+
+@cache
+def losses_by_order(count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """For n = 1 … 10 counted in `count` stories: nats per byte on these, nats per byte on new ones with the help of
+    shorter contexts (Witten and Bell), and the share of the new bytes that counts alone call impossible."""
+    text = stories(count, 0).encode()
+    new = stories(20, _NEW_SEED).encode()[:_NEW_BYTES]
+    model = NGram(LARGEST, _BYTES).count(text)
+    seen, impossible = model.losses_by_order(text).mean(dim=1), model.losses_by_order(new).isinf()
+    model.witten_bell = True
+    return seen, model.losses_by_order(new).mean(dim=1), impossible.double().mean(dim=1)
+
+
+@cache
+def sample(n: int, count: int, length: int = 90) -> str:
+    """What the model of order n writes after a line end, by counts alone."""
+    model = NGram(n, _BYTES).count(stories(count, 0).encode())
+    written = model.generate(b"\n", length, torch.Generator().manual_seed(0))
+    return bytes(written).decode().replace("\n", "¶")
+
+
+def ngram_loss(n: int = 8, count: int = 20) -> Figure:
+    """Loss against n of models that counted in `count` stories, on these and on new ones, with a sample of order n.
+
+    Raises:
+        ValueError: n is not from 1 to 10.
+    """
+    if not 1 <= n <= LARGEST:
+        raise ValueError(f"the desk has models of n = 1 to {LARGEST}, not {n}")
+    seen, new, impossible = losses_by_order(count)
+    floor = story_grammar().entropy_per_byte
+    best = int(new.argmin()) + 1
+    figure = new_figure(8.0, 5.4)
+    grid = figure.add_gridspec(2, 1, height_ratios=(2.2, 1))
+    title = f"{count} stories, n = {n}: {seen[n - 1]:.2f} nats/byte on them, {new[n - 1]:.2f} on new text"
+    losses = new_axes(figure, title, "", "nats per byte")
+    shares = new_axes(figure, "", "n", "impossible (%)")
+    for row, axes in enumerate((losses, shares)):
+        axes.set_subplotspec(grid[row])
+        axes.axvline(n, color=PALETTE["sky"], linewidth=6, alpha=0.35)
+        axes.set_xticks(range(1, LARGEST + 1))
+        axes.set_xlim(0.4, LARGEST + 0.6)
+    orders = range(1, LARGEST + 1)
+    losses.plot(orders, seen.tolist(), "o-", color=PALETTE["blue"], label="on the stories it counted")
+    losses.plot(orders, new.tolist(), "o-", color=PALETTE["vermilion"], label="on new stories, shorter contexts help")
+    losses.axhline(floor, color="black", linestyle=":", linewidth=1.5, label=f"entropy of the language {floor:.3f}")
+    losses.set_ylim(0, 3.2)
+    losses.legend(frameon=False, fontsize=9)
+    shares.bar(orders, (100 * impossible).tolist(), color=PALETTE["vermilion"], width=0.6)
+    shares.set_ylim(bottom=0)
+    caption = (
+        f"Below: the share of the letters of new text that never followed their context in the counted stories. "
+        f"With n = {n} and counts alone it writes: “{sample(n, count)}”"
+    )
+    alt = (
+        f"Loss against n, 1 to {LARGEST}, counted in {count} stories. At n = {n}: {seen[n - 1]:.2f} on them, "
+        f"{new[n - 1]:.2f} on new text, {100 * impossible[n - 1]:.1f} % impossible; lowest on new text at n = {best}; "
+        f"the entropy is {floor:.3f}"
+    )
+    return describe(figure, caption=caption, alt=alt)
+
+
+@cache
+def _reader() -> NGram:
+    return NGram(6, _BYTES, witten_bell=True).count(stories(50, 0).encode())
+
+
+def token_surprise(
+    text: str = "Clara is in the wood. One bear that many owls fear sleeps. So Clara goes home.",
+) -> Figure:
+    """The price of every letter of a text that begins a line, for a 6-gram model of fifty stories.
+
+    Raises:
+        ValueError: no text, or one of more than 100 letters.
+    """
+    if not 1 <= len(text) <= 100:
+        raise ValueError(f"type between 1 and 100 letters, not {len(text)}")
+    each = iter(_reader().losses(b"\n" + text.encode()).tolist()[1:])
+    surprise = [sum(next(each) for _ in letter.encode()) for letter in text]
+    dearest = max(range(len(text)), key=surprise.__getitem__)
+    mean = sum(surprise) / len(text.encode())
+    figure = new_figure(8.0, 3.2)
+    axes = new_axes(
+        figure, f"{mean:.2f} nats per byte; the dearest letter costs {max(surprise):.1f}", "", "−ln p (nats)"
+    )
+    _draw_letters(axes, text, surprise)
+    caption = (
+        "A 6-gram model of fifty stories reads, letter by letter; ␣ is a blank. High bars stand where something is "
+        "decided: a new word, a name, a number. Once a word has begun, the rest of it is cheap."
+    )
+    shown = text[dearest].replace(" ", "␣")
+    alt = (
+        f"Bars of surprise for {len(text)} letters, {mean:.2f} nats per byte on average; the largest, "
+        f"{max(surprise):.1f}, for “{shown}” at place {dearest + 1}"
+    )
+    return describe(figure, caption=caption, alt=alt)
+
+
+def _draw_letters(axes: Axes, text: str, surprise: list[float]) -> None:
+    places = range(len(text))
+    high = [PALETTE["vermilion"] if nats > 1 else PALETTE["blue"] for nats in surprise]
+    axes.bar(places, surprise, color=high, width=0.8)
+    shown = [letter.replace(" ", "␣") if letter.isprintable() else "·" for letter in text]
+    axes.set_xticks(places, shown, fontsize=8, family="monospace", color="black")
+    axes.tick_params(axis="x", length=0)
+    axes.axhline(1, color=GREY, linewidth=0.6)
+    axes.set_xlim(-1, len(text))

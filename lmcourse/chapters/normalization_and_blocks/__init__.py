@@ -1,0 +1,1 @@
+"""The chapter on normalization and blocks: norms, where they stand, residual streams, serial and parallel blocks."""

@@ -1,0 +1,41 @@
+"""The exercises and predictions of notebook 10, in the notebook's order."""
+
+from lmcourse.chapters.normalization_and_blocks.exercises.block import block
+from lmcourse.chapters.normalization_and_blocks.exercises.centre import centre_writers
+from lmcourse.chapters.normalization_and_blocks.exercises.contributions import contributions
+from lmcourse.chapters.normalization_and_blocks.exercises.fold import fold_norm
+from lmcourse.chapters.normalization_and_blocks.exercises.gain import narang_gain
+from lmcourse.chapters.normalization_and_blocks.exercises.layer_norm import layer_norm
+from lmcourse.chapters.normalization_and_blocks.exercises.parameters import norm_parameters
+from lmcourse.chapters.normalization_and_blocks.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.normalization_and_blocks.exercises.residual import residual
+from lmcourse.chapters.normalization_and_blocks.exercises.rms_norm import rms_norm
+from lmcourse.chapters.normalization_and_blocks.exercises.share import embedding_share
+
+EXERCISES = (
+    layer_norm,
+    rms_norm,
+    centre_writers,
+    fold_norm,
+    narang_gain,
+    contributions,
+    residual,
+    embedding_share,
+    block,
+    norm_parameters,
+)
+
+__all__ = [
+    "EXERCISES",
+    "PREDICTIONS",
+    "block",
+    "centre_writers",
+    "contributions",
+    "embedding_share",
+    "fold_norm",
+    "layer_norm",
+    "narang_gain",
+    "norm_parameters",
+    "residual",
+    "rms_norm",
+]

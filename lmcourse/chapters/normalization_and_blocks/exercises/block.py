@@ -1,0 +1,206 @@
+"""The exercise on serial and parallel blocks."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+
+def _by_equations(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    """The equations of a pre-norm block, a line each."""
+    normed = norm_1(x)
+    attended = attention(normed)
+    if parallel:
+        return x + (attended + feed_forward(normed))  # type: ignore[no-any-return]
+    middle = x + attended
+    read = norm_2(middle)
+    thought = feed_forward(read)
+    return middle + thought  # type: ignore[no-any-return]
+
+
+CENTRED = "norm_1 = lambda v: v - v.mean(-1, keepdim=True)\n"
+LARGEST = "norm_2 = lambda v: v / v.abs().amax(-1, keepdim=True)\n"
+SMALL = """\
+attention = lambda v: v.cumsum(1) / torch.arange(1, v.shape[1] + 1)[:, None]
+feed_forward = lambda v: v * v
+"""
+MEAN = "attention = lambda v: v.cumsum(1)\nfeed_forward = lambda v: v * v\n" + CENTRED + LARGEST
+ZERO = "attention = lambda v: 0 * v\nfeed_forward = lambda v: v * v + 1\n" + CENTRED + LARGEST
+SILENT = "attention = lambda v: 3 * v\nfeed_forward = lambda v: 0 * v\n" + CENTRED + LARGEST
+MATRICES = """\
+attention = lambda v: a @ v
+feed_forward = lambda v: (v @ m).relu() @ m.T
+norm_1 = lambda v: 2 * v / v.square().mean(-1, keepdim=True).add(1).sqrt()
+norm_2 = lambda v: v / v.square().mean(-1, keepdim=True).add(2).sqrt() - 1
+"""
+COUNTED = """\
+calls = []
+attention = lambda v: calls.append("attention") or v.cumsum(1)
+feed_forward = lambda v: calls.append("feed_forward") or v * v
+norm_1 = lambda v: calls.append("norm_1") or v - 1
+norm_2 = lambda v: calls.append("norm_2") or v / 2
+"""
+X = torch.tensor([[[1.0, 3.0], [2.0, -4.0]]])
+
+
+def _ask(name: str, parallel: bool, lines: str = MEAN, norm_2: str = "norm_2", **inputs: Tensor) -> Case:
+    return script(name, f"{lines}block(x, attention, feed_forward, norm_1, {norm_2}, {parallel})", **inputs)
+
+
+def _counted(name: str, parallel: bool, x: Tensor) -> Case:
+    lines = f"{COUNTED}y = block(x, attention, feed_forward, norm_1, norm_2, {parallel})\nsorted(calls)\nx\ny"
+    return script(name, lines, x=x)
+
+
+def _drawn(name: str, random: Random, parallel: bool, b: int, s: int, d: int) -> Case:
+    x, a, m = normal(random, b, s, d), normal(random, s, s).tril(), normal(random, d, 2 * d)
+    return _ask(name, parallel, MATRICES, x=x, a=a, m=m)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    gradient = "x = x.clone().requires_grad_()\n" + MEAN
+    run = "block(x, attention, feed_forward, norm_1, norm_2, {}).sum().backward()\nx.grad"
+    return [
+        *(_drawn("other layers", fixed, parallel, 2, 3, 4) for parallel in (True, False)),
+        *(_drawn("one feature", fixed, parallel, 1, 3, 1) for parallel in (True, False)),
+        *(_drawn("one token", fixed, parallel, 2, 1, 3) for parallel in (True, False)),
+        _ask("layers that add nothing", False, ZERO, x=-X),
+        _ask("layers that add nothing", True, SILENT, x=-X),
+        _ask("layers that add nothing", False, SILENT, x=-X),
+        _ask("parallel without a second norm", True, norm_2="None", x=X + 1),
+        _counted("how often each is called", True, X + 2),
+        _counted("how often each is called", False, X + 2),
+        *(script("the gradient", gradient + run.format(parallel), x=X) for parallel in (True, False)),
+        *(
+            _drawn("other shapes", random, parallel, random.randint(1, 3), random.randint(2, 5), random.randint(2, 6))
+            for parallel in (True, False)
+        ),
+    ]
+
+
+block = Exercise(
+    "block",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_by_equations,
+    cases=[
+        _ask("serial", False, x=X),
+        _ask("parallel", True, x=X),
+        _ask("serial, attention adds nothing", False, ZERO, x=X),
+        _ask("serial, feed-forward adds nothing", False, SILENT, x=X),
+        _ask("parallel needs no second norm", True, norm_2="None", x=X - 2),
+        _counted("serial: each is called once, and x stays", False, X),
+        _counted("parallel: norm_1 is called once", True, X),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Serial: the stream after attention is a quantity of its own. Give it a name.",
+        "Serial: a = attention(norm_1(x)), then the stream is h = x + a, and the second branch starts from h: it reads "
+        "norm_2(h), and is added to h.",
+        "Parallel: n = norm_1(x) once, and both branches read n. x + attention(n) + feed_forward(n).",
+    ],
+)
+
+
+@block.variant
+def in_two_lines(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    n = norm_1(x)
+    a = attention(n)
+    return x + a + (feed_forward(n) if parallel else feed_forward(norm_2(x + a)))  # type: ignore[no-any-return]
+
+
+@block.variant
+def with_a_helper(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    def add(stream: Tensor, branch: Any, norm: Any) -> Tensor:
+        return stream + branch(norm(stream))  # type: ignore[no-any-return]
+
+    if not parallel:
+        return add(add(x, attention, norm_1), feed_forward, norm_2)
+    return add(x, lambda n: attention(n) + feed_forward(n), norm_1)
+
+
+@block.variant
+def on_a_copy(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    stream = x.clone()
+    normed = norm_1(stream)
+    stream = torch.add(stream, attention(normed))
+    second = normed if parallel else norm_2(stream)
+    stream = torch.stack([stream, feed_forward(second)]).sum(0)
+    return stream
+
+
+@block.misconception(
+    "What attention found reaches only the feed-forward layer, never the stream itself: PaLM's paper prints it so, as "
+    "a shorthand."
+)
+def as_printed(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    a = attention(norm_1(x))
+    return x + feed_forward(norm_2(x + a)) if not parallel else x + a + feed_forward(norm_1(x))  # type: ignore[no-any-return]
+
+
+@block.misconception("In a serial block the second branch reads x *plus* what attention added. Yours reads x alone.")
+def reads_the_input(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    n = norm_1(x)
+    return x + attention(n) + feed_forward(n if parallel else norm_2(x))  # type: ignore[no-any-return]
+
+
+@block.misconception(
+    "In a serial block the second branch reads what attention returned. It reads the stream: x plus that."
+)
+def reads_attention(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    n = norm_1(x)
+    a = attention(n)
+    return x + a + feed_forward(n if parallel else norm_2(a))  # type: ignore[no-any-return]
+
+
+@block.misconception("Each branch of a serial block has a norm of its own. You use norm_1 for both.")
+def same_norm_twice(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    return _by_equations(x, attention, feed_forward, norm_1, norm_1, parallel)
+
+
+@block.misconception("norm_1 and norm_2 are swapped: the first belongs to attention.")
+def norms_swapped(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    return _by_equations(x, attention, feed_forward, *((norm_1, norm_2) if parallel else (norm_2, norm_1)), parallel)
+
+
+@block.misconception("The second branch of your serial block reads features that are not normalised.")
+def raw(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    return _by_equations(x, attention, feed_forward, norm_1, lambda v: v, parallel)
+
+
+@block.misconception("`parallel` makes no difference: your block is always serial.")
+def always_serial(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    return _by_equations(x, attention, feed_forward, norm_1, norm_2, False)
+
+
+@block.misconception("`parallel` makes no difference: your block is always parallel.")
+def always_parallel(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    return _by_equations(x, attention, feed_forward, norm_1, norm_2, True)
+
+
+@block.misconception("Here both parallel branches read the *same* normalised input. Two norms are what GPT-NeoX has.")
+def two_norms(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    if not parallel:
+        return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
+    return x + attention(norm_1(x)) + feed_forward(norm_2(x))  # type: ignore[no-any-return]
+
+
+@block.misconception("You normalise x twice for the parallel branches. Do it once: that is what the form is for.")
+def normed_twice(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    if not parallel:
+        return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
+    return x + attention(norm_1(x)) + feed_forward(norm_1(x))  # type: ignore[no-any-return]
+
+
+@block.misconception("x is in your sum twice.")
+def twice_x(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    return x + _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)

@@ -1,0 +1,189 @@
+"""The exercise on who made a logit: the residual stream is a sum, and the head reads a sum."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.chapters.normalization_and_blocks.exercises.inputs import scales
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+EPS = 1e-6
+
+
+def _by_leaving_out(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    """With the length of the stream held fixed, the logit with everything minus the logit without a part."""
+    wide, factors, reader = parts.double(), scale.double(), row.double()
+    root = math.sqrt(wide.sum(0).square().mean().item() + eps)
+
+    def logit(kept: Tensor) -> Tensor:
+        return F.linear(kept.sum(0) / root * factors, reader[None])[0]
+
+    left_out = [torch.cat([wide[:index], wide[index + 1 :]]) for index in range(len(wide))]
+    return torch.stack([logit(wide) - logit(kept) for kept in left_out]).to(parts.dtype)
+
+
+def _ask(name: str, random: Random, n: int, d: int, size: float = 1.0, **eps: float) -> Case:
+    return case(name, normal(random, n, d, scale=size), scales(random, d), normal(random, d), **eps)
+
+
+def _t(*rows: tuple[float, ...]) -> Tensor:
+    return torch.tensor(rows)
+
+
+ONE, ROW = torch.ones(2), torch.tensor([1.0, 1.0])
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    wide = [part.double() for part in _ask("", fixed, 4, 3).args]
+    return [
+        _ask("one part", fixed, 1, 4),
+        _ask("one feature", fixed, 4, 1),
+        _ask("as many parts as features", fixed, 4, 4),
+        _ask("large parts", fixed, 3, 5, 1e4),
+        _ask("small parts", fixed, 3, 5, 1e-3),
+        _ask("another eps", fixed, 3, 4, eps=0.7),
+        case("parts that are zero", _t((0.0, 0.0), (3.0, 1.0), (0.0, 0.0)), ONE, torch.tensor([-1.0, 2.0])),
+        case("parts that cancel to nothing", _t((0.5, -2.0), (-0.5, 2.0)), ONE, ROW, eps=0.25),
+        case("a reader that looks elsewhere", _t((1.0, 2.0), (3.0, -1.0)), ONE, torch.zeros(2)),
+        case("double precision", *wide),
+        _ask("many parts", fixed, 25, 8),
+        _ask("other sizes", random, random.randint(2, 9), random.randint(3, 9)),
+        _ask("other sizes", random, random.randint(10, 20), random.randint(3, 9), random.uniform(0.1, 10)),
+    ]
+
+
+contributions = Exercise(
+    "contributions",
+    points=3,
+    minutes=8,
+    difficulty=3,
+    reference=_by_leaving_out,
+    cases=[
+        case("an embedding and one branch", _t((3.0, 0.0), (0.0, 4.0)), ONE, ROW),
+        case("a second branch undoes the first", _t((3.0, 0.0), (0.0, 4.0), (0.0, -4.0)), ONE, ROW),
+        case(
+            "a scale, and a row with both signs",
+            _t((3.0, 0.0), (1.0, 4.0)),
+            torch.tensor([2.0, 0.5]),
+            torch.tensor([1.0, -2.0]),
+        ),
+        _ask("five parts", Random(5), 5, 4),
+        _ask("parts so small that eps counts", Random(6), 3, 4, 1e-3),
+        _ask("a large eps", Random(8), 3, 4, eps=2.0),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "How long is the *sum* of the parts? That one number is what the norm divides by, for all of them alike.",
+        "With the root r of the sum's mean square: norm(sum) = scale · (p₀ + p₁ + …) / r. Multiply it out.",
+        "Part i: the sum over features of parts[i] · scale · row / r. As one product: parts @ (scale * row) / r.",
+    ],
+)
+
+
+@contributions.variant
+def part_by_part(parts: Tensor, scale: Tensor, row: Tensor, eps: float = 1e-6) -> Tensor:
+    stream = parts[0]
+    for part in parts[1:]:
+        stream = stream + part
+    r = math.sqrt(sum(number**2 for number in stream.tolist()) / len(row) + eps)
+    shares = []
+    for part in parts:
+        shares.append(sum(a * b * c for a, b, c in zip(part.tolist(), scale.tolist(), row.tolist(), strict=True)) / r)
+    return torch.tensor(shares, dtype=parts.dtype)
+
+
+@contributions.variant
+def with_einsum(parts: Tensor, scale: Tensor, row: Tensor, eps: float = 1e-6) -> Tensor:
+    stream = torch.einsum("nd->d", parts)
+    inverse = torch.rsqrt(stream.pow(2).mean() + eps)
+    return torch.einsum("nd,d,d->n", parts * inverse, scale, row)
+
+
+@contributions.variant
+def with_numpy(parts: Tensor, scale: Tensor, row: Tensor, eps: float = 1e-6) -> Tensor:
+    p, s, w = (tensor.double().numpy() for tensor in (parts, scale, row))
+    stream = p.sum(axis=0)
+    return torch.from_numpy(p / np.sqrt(np.mean(stream**2) + eps) @ (s * w)).to(parts.dtype)
+
+
+@contributions.variant
+def by_the_gradient(parts: Tensor, scale: Tensor, row: Tensor, eps: float = 1e-6) -> Tensor:
+    fixed = parts.double().sum(0)
+    p = parts.double().clone().requires_grad_()
+    logit = (p.sum(0) / (fixed.square().mean() + eps).sqrt() * scale * row).sum()
+    (slope,) = torch.autograd.grad(logit, p)
+    return (slope * p.detach()).sum(-1).to(parts.dtype)
+
+
+def _root(stream: Tensor, eps: float) -> Tensor:
+    return (stream.square().mean(-1, keepdim=True) + eps).sqrt()
+
+
+@contributions.misconception(
+    "You normalise every part by itself. The norm sees only the sum, and divides all parts by the length of that."
+)
+def each_by_itself(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts / _root(parts, eps) @ (scale * row)
+
+
+@contributions.misconception("You read the raw stream. The head never sees it: a norm stands in between.")
+def not_normalised(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts @ (scale * row)
+
+
+@contributions.misconception("The norm's learned scale is missing.")
+def scale_forgotten(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts @ row / _root(parts.sum(0), eps)
+
+
+@contributions.misconception("Contributions have a sign: a part may speak against the token.")
+def absolute(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return (parts @ (scale * row) / _root(parts.sum(0), eps)).abs()
+
+
+@contributions.misconception("These are shares of one. Asked is what each part adds to the logit.")
+def shares_of_one(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    products = parts @ (scale * row)
+    return products / products.sum()
+
+
+@contributions.misconception("The embedding got nothing. It is a part of the stream like the others.")
+def embedding_dropped(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    products = parts @ (scale * row) / _root(parts.sum(0), eps)
+    products[0] = 0
+    return products
+
+
+@contributions.misconception(
+    "That is the logit after each part, as if the model ended there. Asked is what each part adds in the whole model."
+)
+def running_logit(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    streams = parts.cumsum(0)
+    return streams / _root(streams, eps) @ (scale * row)
+
+
+@contributions.misconception("You divide by the length. RMSNorm divides by the root of the *mean* square: √d less.")
+def length(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts @ (scale * row) / (parts.sum(0).square().sum() + eps).sqrt()
+
+
+@contributions.misconception("You use 1e-6 whatever eps is. It is an argument.")
+def eps_is_fixed(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts @ (scale * row) / _root(parts.sum(0), EPS)
+
+
+@contributions.misconception(
+    "You divide by the parts' lengths added by squares, as if none of them worked with or against another. Add them up "
+    "first."
+)
+def squares_of_parts(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts @ (scale * row) / (parts.square().sum(0).mean() + eps).sqrt()

@@ -1,0 +1,44 @@
+"""Inputs that several exercises of this notebook share."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.inputs import integers, normal
+
+NOTES = torch.tensor([[100.0, 200.0, 100.0, 0.0]])
+"""The worked example of the lecture notes: one token with four features."""
+
+POWERS = torch.tensor([2.0, -0.5, 1.0, 4.0])
+"""Scales that round nothing: it makes no difference whether one multiplies before or after casting to 16 bits."""
+
+NO_NORM = [
+    ".layer_norm",
+    ".native_layer_norm",
+    ".rms_norm",
+    ".batch_norm",
+    ".group_norm",
+    ".instance_norm",
+    "torch.nn.LayerNorm",
+    "torch.nn.RMSNorm",
+    "torch.nn.GroupNorm",
+    "torch.nn.modules.normalization",
+    "torch.nn.modules.batchnorm",
+    "torch.nn.modules.instancenorm",
+    "torch.nn.BatchNorm1d",
+    "torch.nn.InstanceNorm1d",
+]
+"""Functions and modules that compute a norm, or can be made to."""
+
+
+def scales(random: Random, d: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Scales around 1, none of them small."""
+    return 1 + 0.3 * integers(random, d, low=-2, high=2, dtype=dtype)
+
+
+def tokens(random: Random, *shape: int, mean: float = 0.5, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Random features whose mean is not 0."""
+    return normal(random, *shape, dtype=dtype) + mean

@@ -1,0 +1,234 @@
+"""The exercise on LayerNorm."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.chapters.normalization_and_blocks.exercises.inputs import NO_NORM, NOTES, POWERS, scales, tokens
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+
+def _by_torch(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    """In float64, rounded once."""
+    return F.layer_norm(x.double(), x.shape[-1:], scale.double(), shift.double(), eps).to(x.dtype)
+
+
+def _ask(name: str, random: Random, *shape: int, dtype: torch.dtype = torch.float32, **eps: float) -> Case:
+    d = shape[-1]
+    return case(name, tokens(random, *shape, dtype=dtype), scales(random, d), normal(random, d), **eps)
+
+
+ONE, ZERO = torch.ones(4), torch.zeros(4)
+SMALL = torch.tensor([[0.001, 0.002, 0.001, 0.0]])
+FAR = torch.tensor([[10_000.0, 10_001.0, 10_002.0, 10_005.0], [-8_192.0, -8_192.0, -8_191.0, -8_189.0]])
+"""The mean is known exactly in fp32, its square is not."""
+BROKEN = torch.tensor([[1.0, 2.0, 4.0, 1.0], [3.0, math.nan, 1.0, 0.0], [0.0, 1.0, -1.0, 5.0]])
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    wide = torch.float64
+    return [
+        _ask("one feature", fixed, 3, 1),
+        _ask("two features", fixed, 2, 2, 2),
+        _ask("a single vector", fixed, 6),
+        _ask("more axes", fixed, 2, 1, 3, 5),
+        _ask("as many tokens as features", fixed, 5, 5),
+        case("no tokens", torch.zeros(2, 0, 4), ONE, ZERO),
+        case("far from zero", FAR, POWERS, torch.tensor([1.0, -1.0, 0.5, 0.0])),
+        case("small features", torch.tensor([[0.001, -0.003, 0.002, 0.004]]), POWERS, ONE),
+        case("tiny features", 1e-12 * NOTES, ONE, ONE),
+        case("another eps", NOTES / 50, ONE, ZERO, eps=3.0),
+        case("16 bits", (8 * NOTES).half(), POWERS.half(), ZERO.half()),
+        case("16 bits", (10 * NOTES).bfloat16(), ONE, ZERO),
+        case("16 bits", -NOTES.half(), POWERS, ZERO),
+        case("16 bits", torch.tensor([[1000.0, 1001.0, 1000.0, 1002.0]]).half(), ONE, ZERO),  # no fp16 has the mean
+        _ask("double precision", fixed, 3, 4, dtype=wide),
+        case("double precision", tokens(fixed, 2, 4, dtype=wide), scales(fixed, 4, wide), normal(fixed, 4, dtype=wide)),
+        case("a token that is not a number", BROKEN, ONE, ZERO),
+        _ask("other shapes", random, random.randint(2, 4), random.randint(2, 4), random.randint(3, 9)),
+        _ask("other shapes", random, random.randint(2, 5), random.randint(3, 9), eps=random.uniform(0.1, 2.0)),
+    ]
+
+
+_FIXED = Random(5)
+
+layer_norm = Exercise(
+    "layer_norm",
+    points=2,
+    minutes=6,
+    difficulty=1,
+    reference=_by_torch,
+    cases=[
+        case("the vector from above", NOTES, ONE, ZERO),
+        case("with scale and shift", NOTES, torch.tensor([1.0, 2.0, 3.0, 0.5]), torch.tensor([0.0, 1.0, -1.0, 10.0])),
+        _ask("two texts of three tokens", _FIXED, 2, 3, 4),
+        case("all features alike", torch.full((1, 4), 3.0), ONE, torch.tensor([1.0, 2.0, 3.0, 4.0])),
+        case("features so small that eps counts", SMALL, ONE, ZERO),
+        case("another eps", NOTES / 100, ONE, ZERO, eps=0.5),
+        case("a mean of 10,000", FAR[:1], ONE, ZERO),
+        case("in fp16, the parameters in fp32", (4 * NOTES).half(), ONE, ZERO),
+        case("in fp64", (NOTES - 1).double() / 3, ONE, ZERO),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Mean and variance of each token: dim=-1, keepdim=True. Keep x − mean, you need it twice.",
+        "The variance is the mean of the squares of x − mean; eps is added to it, then comes the root.",
+        "Widen first: `torch.promote_types(x.dtype, torch.float32)` is float32 for 16 bits and float64 for float64. "
+        "Go back to x.dtype in the very last step.",
+    ],
+    forbid=NO_NORM,
+)
+
+
+layer_norm.equivalent_mutant(
+    "wide = x.to(torch.promote_types(x.dtype, torch.float32)) → "
+    "wide = x.to(torch.promote_types(torch.float32, x.dtype))",
+    "the wider of two dtypes is the same in either order",
+)
+
+
+@layer_norm.variant
+def with_var(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    wide = x.double()
+    variance, mean = torch.var_mean(wide, dim=-1, correction=0, keepdim=True)
+    return ((wide - mean) * torch.rsqrt(variance + eps) * scale + shift).to(x.dtype)
+
+
+@layer_norm.variant
+def token_by_token(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    result = torch.empty_like(x)
+    rows, out = x.reshape(-1, x.shape[-1]), result.view(-1, x.shape[-1])
+    for i in range(rows.shape[0]):
+        row = [float(number) for number in rows[i]]
+        mean = math.fsum(row) / len(row)
+        root = math.sqrt(math.fsum((number - mean) ** 2 for number in row) / len(row) + eps)
+        for j, number in enumerate(row):
+            out[i, j] = (number - mean) / root * float(scale[j]) + float(shift[j])
+    return result
+
+
+@layer_norm.variant
+def with_numpy(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    rows = x.to(torch.float64).numpy()
+    centred = rows - rows.mean(axis=-1, keepdims=True)
+    y = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + eps) * scale.numpy() + shift.numpy()
+    return torch.as_tensor(y, dtype=x.dtype)
+
+
+@layer_norm.variant
+def with_a_matrix(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    d = x.size(-1)
+    wide = x.to(torch.float64)
+    centred = wide @ (torch.eye(d, dtype=torch.float64) - torch.full((d, d), 1 / d, dtype=torch.float64))
+    squares = torch.einsum("...d, ...d -> ...", centred, centred).unsqueeze(-1)
+    return torch.addcmul(shift.double(), centred / (squares / d + eps).sqrt(), scale.double()).type(x.dtype)
+
+
+def _wrong(
+    x: Tensor,
+    scale: Tensor,
+    shift: Tensor,
+    eps: float = 1e-5,
+    *,
+    axes: tuple[int, ...] = (-1,),
+    correction: int = 0,
+    dtype: torch.dtype | None = None,
+    centred: bool = True,
+    outside: bool = False,
+) -> Tensor:
+    """The formula, with a mistake switched on."""
+    wide = x.to(dtype or torch.promote_types(x.dtype, torch.float32))
+    mean = wide.mean(axes, keepdim=True) if centred else 0
+    squares = (wide - mean).square()
+    count = math.prod(x.shape[axis] for axis in axes)
+    variance = squares.sum(axes, keepdim=True) / (count - correction)
+    root = variance.sqrt() + eps if outside else (variance + eps).sqrt()
+    return ((wide - mean) / root * scale.to(wide.dtype) + shift.to(wide.dtype)).to(x.dtype)
+
+
+@layer_norm.misconception(
+    "You normalise over the tokens of a text: every position now depends on later ones, and the future leaks in."
+)
+def over_tokens(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x, scale, shift, eps, axes=(-2,) if x.ndim > 1 else (-1,))
+
+
+@layer_norm.misconception("You use one mean for a whole text. Every token has its own.")
+def over_everything(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x, scale, shift, eps, axes=(-2, -1) if x.ndim > 1 else (-1,))
+
+
+@layer_norm.misconception(
+    "Your variance divides by d − 1, torch's default for a sample. Here it is the mean of the squares: divide by d."
+)
+def unbiased(*args: Any, **eps: Any) -> Tensor:
+    return _wrong(*args, **eps, correction=1)
+
+
+@layer_norm.misconception("Your eps stands beside the root. It belongs under it, where it is compared with squares.")
+def eps_outside(*args: Any, **eps: Any) -> Tensor:
+    return _wrong(*args, **eps, outside=True)
+
+
+@layer_norm.misconception("There is no eps: a token whose features are all alike gives 0/0.")
+def eps_missing(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x, scale, shift, 0.0)
+
+
+@layer_norm.misconception("You use 1e-5 whatever eps is. It is an argument.")
+def eps_is_fixed(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x, scale, shift)
+
+
+@layer_norm.misconception("Your shift is scaled as well. It comes after the scale.")
+def shift_first(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x, scale, shift * scale, eps)
+
+
+@layer_norm.misconception(
+    "E[x²] − E[x]² takes the difference of two large numbers: far from zero fp32 has no digit of the variance left."
+)
+def one_pass(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    mean = wide.mean(-1, keepdim=True)
+    variance = wide.square().mean(-1, keepdim=True) - mean.square()
+    return ((wide - mean) / (variance + eps).sqrt() * scale + shift).to(x.dtype)
+
+
+@layer_norm.misconception("You compute in 16 bits, where 400² is infinite. Widen first, and cast back at the end.")
+def in_half(x: Tensor, *args: Any, **eps: Any) -> Tensor:
+    return _wrong(x, *args, **eps, dtype=x.dtype)
+
+
+@layer_norm.misconception("You compute in fp32 even what came in fp64: half of its digits are lost.")
+def in_single(*args: Any, **eps: Any) -> Tensor:
+    return _wrong(*args, **eps, dtype=torch.float32)
+
+
+@layer_norm.misconception(
+    "The result has another dtype than x. Cast it back, or the whole model silently becomes fp32."
+)
+def returns_fp32(x: Tensor, *args: Any, **eps: Any) -> Tensor:
+    return _wrong(x.to(torch.promote_types(x.dtype, torch.float32)), *args, **eps)
+
+
+@layer_norm.misconception("The mean is not subtracted. That is another norm, the one of the next exercise.")
+def not_centred(*args: Any, **eps: Any) -> Tensor:
+    return _wrong(*args, **eps, centred=False)
+
+
+@layer_norm.misconception("You divide by the variance. Take its root: otherwise twice the input gives half the output.")
+def no_root(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    variance = wide.var(-1, correction=0, keepdim=True)
+    return ((wide - wide.mean(-1, keepdim=True)) / (variance + eps) * scale + shift).to(x.dtype)

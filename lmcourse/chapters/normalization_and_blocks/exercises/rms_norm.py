@@ -1,0 +1,229 @@
+"""The exercise on RMSNorm."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.chapters.normalization_and_blocks.exercises.inputs import NO_NORM, NOTES, POWERS, scales, tokens
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _by_torch(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    """In float64, rounded once."""
+    return F.rms_norm(x.double(), x.shape[-1:], scale.double(), eps).to(x.dtype)
+
+
+def _ask(name: str, random: Random, *shape: int, dtype: torch.dtype = torch.float32, **eps: float) -> Case:
+    return case(name, tokens(random, *shape, dtype=dtype), scales(random, shape[-1]), **eps)
+
+
+ONE = torch.ones(4)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    wide = torch.float64
+    return [
+        _ask("one feature", fixed, 3, 1),
+        _ask("two features", fixed, 2, 2, 2),
+        _ask("a single vector", fixed, 6),
+        _ask("more axes", fixed, 2, 1, 3, 5),
+        _ask("as many tokens as features", fixed, 5, 5),
+        case("no tokens", torch.zeros(2, 0, 4), ONE),
+        case("small features", 1e-5 * NOTES, ONE),
+        case("tiny features", 1e-12 * NOTES, POWERS),
+        case("large features", -1e12 * NOTES, POWERS),
+        case("another eps", NOTES / 50, ONE, eps=3.0),
+        case("16 bits", torch.tensor([[65504.0, -65504.0, 0.0, 65504.0]]).half(), POWERS.half()),
+        case("16 bits", (10 * NOTES).bfloat16(), ONE),
+        case("16 bits", torch.tensor([[0.001, 0.003, -0.002, 0.0]]).half(), POWERS),
+        _ask("double precision", fixed, 3, 4, dtype=wide),
+        case("double precision", tokens(fixed, 2, 4, dtype=wide), scales(fixed, 4, wide)),
+        case("a token that is not a number", torch.tensor([[1.0, 2.0], [math.nan, 1.0], [0.0, -1.0]]), torch.ones(2)),
+        _ask("other shapes", random, random.randint(2, 4), random.randint(2, 4), random.randint(3, 9)),
+        _ask("other shapes", random, random.randint(2, 5), random.randint(3, 9), eps=random.uniform(0.1, 2.0)),
+    ]
+
+
+_FIXED = Random(6)
+
+rms_norm = Exercise(
+    "rms_norm",
+    points=2,
+    minutes=6,
+    difficulty=1,
+    reference=_by_torch,
+    cases=[
+        case("the vector from above", NOTES, ONE),
+        case("with a scale", NOTES, torch.tensor([1.0, 2.0, 3.0, 0.5])),
+        _ask("two texts of three tokens", _FIXED, 2, 3, 4),
+        case("zeros", torch.zeros(1, 4), ONE),
+        case("features so small that eps counts", NOTES * 1e-5, ONE),
+        case("another eps", NOTES / 100, ONE, eps=0.5),
+        case("twice the vector, in fp16", (2 * NOTES).half(), ONE),
+        case("in bf16, the scale in fp32", (2 * NOTES).bfloat16(), POWERS),
+        case("in fp64", (NOTES - 1).double() / 3, ONE),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "The mean of x² over the last axis, with keepdim=True. No mean of x anywhere.",
+        "x / √(mean square + eps), times the scale.",
+        "Widen before you square: `torch.promote_types(x.dtype, torch.float32)`. Go back to x.dtype at the very end.",
+    ],
+    forbid=NO_NORM,
+)
+
+
+rms_norm.equivalent_mutant(
+    "wide = x.to(torch.promote_types(x.dtype, torch.float32)) → "
+    "wide = x.to(torch.promote_types(torch.float32, x.dtype))",
+    "the wider of two dtypes is the same in either order",
+)
+
+
+@rms_norm.variant
+def with_rsqrt(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide * torch.rsqrt((wide * wide).sum(-1, keepdim=True) / x.shape[-1] + eps) * scale).to(x.dtype)
+
+
+@rms_norm.variant
+def cast_before_the_scale(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    wide = x.double() if x.dtype == torch.float64 else x.float()
+    normed = wide / (wide.pow(2).mean(dim=-1, keepdim=True) + eps) ** 0.5
+    return (scale * normed.to(x.dtype)).to(x.dtype)
+
+
+@rms_norm.variant
+def with_the_length(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    wide = x.to(torch.float64)
+    length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
+    return (wide * scale / torch.hypot(length / math.sqrt(x.size(-1)), torch.tensor(eps).double().sqrt())).to(x.dtype)
+
+
+@rms_norm.variant
+def token_by_token(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    d = x.shape[-1]
+    rows = [
+        [
+            number / math.sqrt(sum(other**2 for other in row) / d + eps) * factor
+            for number, factor in zip(row, scale.tolist(), strict=True)
+        ]
+        for row in x.reshape(-1, d).tolist()
+    ]
+    return torch.tensor(rows, dtype=torch.float64).reshape(x.shape).to(x.dtype)
+
+
+@rms_norm.variant
+def with_numpy(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    rows = x.double().numpy()
+    y = rows / np.sqrt(np.square(rows).mean(-1, keepdims=True) + eps) * scale.numpy()
+    return torch.from_numpy(np.asarray(y)).to(x.dtype)
+
+
+def _wrong(
+    x: Tensor,
+    scale: Tensor,
+    eps: float = 1e-6,
+    *,
+    axes: tuple[int, ...] = (-1,),
+    dtype: torch.dtype | None = None,
+    outside: bool = False,
+    power: float = 0.5,
+) -> Tensor:
+    """The formula, with a mistake switched on."""
+    wide = x.to(dtype or torch.promote_types(x.dtype, torch.float32))
+    square = wide.square().mean(axes, keepdim=True)
+    root = square.sqrt() + eps if outside else (square + eps) ** power
+    return (wide / root * scale.to(wide.dtype)).to(x.dtype)
+
+
+@rms_norm.misconception("You subtract the mean. This norm leaves the direction alone and changes the length only.")
+def subtracts_the_mean(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return _wrong(wide - wide.mean(-1, keepdim=True), scale, eps).to(x.dtype)
+
+
+@rms_norm.misconception("You divide by the standard deviation, which has the mean in it. Take the mean of the squares.")
+def standard_deviation(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide / (wide.var(-1, correction=0, keepdim=True) + eps).sqrt() * scale).to(x.dtype)
+
+
+@rms_norm.misconception(
+    "You divide by the length: your numbers are √d times too small. Take the *mean* of the squares."
+)
+def length(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide / (wide.square().sum(-1, keepdim=True) + eps).sqrt() * scale).to(x.dtype)
+
+
+@rms_norm.misconception("You divide by the mean square. Take its root.")
+def no_root(*args: Any, **eps: Any) -> Tensor:
+    return _wrong(*args, **eps, power=1.0)
+
+
+@rms_norm.misconception("Your eps stands beside the root. It belongs under it, where it is compared with squares.")
+def eps_outside(*args: Any, **eps: Any) -> Tensor:
+    return _wrong(*args, **eps, outside=True)
+
+
+@rms_norm.misconception("There is no eps: a token of zeros gives 0/0.")
+def eps_missing(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x, scale, 0.0)
+
+
+@rms_norm.misconception("You take eps for the least that a mean square may be. It is added to each of them.")
+def eps_as_a_floor(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide / wide.square().mean(-1, keepdim=True).clamp(min=eps).sqrt() * scale).to(x.dtype)
+
+
+@rms_norm.misconception("You use 1e-6 whatever eps is. It is an argument.")
+def eps_is_fixed(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x, scale)
+
+
+@rms_norm.misconception("You square in 16 bits: 400² is infinite in fp16, 1/∞ is 0, and in bf16 digits are lost.")
+def in_half(x: Tensor, *args: Any, **eps: Any) -> Tensor:
+    return _wrong(x, *args, **eps, dtype=x.dtype)
+
+
+@rms_norm.misconception("You compute in fp32 even what came in fp64: half of its digits are lost.")
+def in_single(*args: Any, **eps: Any) -> Tensor:
+    return _wrong(*args, **eps, dtype=torch.float32)
+
+
+@rms_norm.misconception("The result has another dtype than x. Cast it back, or the whole model silently becomes fp32.")
+def returns_fp32(x: Tensor, *args: Any, **eps: Any) -> Tensor:
+    return _wrong(x.to(torch.promote_types(x.dtype, torch.float32)), *args, **eps)
+
+
+@rms_norm.misconception(
+    "You multiply by 1 + scale. That is how Gemma *stores* its scale; here a scale of 1 means unchanged."
+)
+def one_plus_scale(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x, 1 + scale, eps)
+
+
+@rms_norm.misconception("The scale is missing.")
+def scale_forgotten(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x, torch.ones_like(scale), eps)
+
+
+@rms_norm.misconception("The mean runs over the tokens instead of the features of each.")
+def over_tokens(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x, scale, eps, axes=(-2,) if x.ndim > 1 else (-1,))
+
+
+@rms_norm.misconception("You use one root mean square for a whole text. Every token has its own.")
+def over_everything(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x, scale, eps, axes=(-2, -1) if x.ndim > 1 else (-1,))

@@ -1,0 +1,1 @@
+"""Notebook 06: recurrent networks, what they lose, and the attention that looks it up."""

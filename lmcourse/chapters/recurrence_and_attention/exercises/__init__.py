@@ -1,0 +1,41 @@
+"""The exercises and predictions of notebook 06, in the notebook's order."""
+
+from lmcourse.chapters.recurrence_and_attention.exercises.between_texts import attend_source
+from lmcourse.chapters.recurrence_and_attention.exercises.fading import gradient_at_lag
+from lmcourse.chapters.recurrence_and_attention.exercises.first_error import after_the_first_error
+from lmcourse.chapters.recurrence_and_attention.exercises.lookup import soft_lookup
+from lmcourse.chapters.recurrence_and_attention.exercises.lstm import lstm_step
+from lmcourse.chapters.recurrence_and_attention.exercises.network import rnn_probabilities
+from lmcourse.chapters.recurrence_and_attention.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.recurrence_and_attention.exercises.size import rnn_parameters
+from lmcourse.chapters.recurrence_and_attention.exercises.teacher import teacher_inputs
+from lmcourse.chapters.recurrence_and_attention.exercises.through_time import through_time
+from lmcourse.chapters.recurrence_and_attention.exercises.waiting import waiting
+
+EXERCISES = (
+    rnn_probabilities,
+    rnn_parameters,
+    through_time,
+    gradient_at_lag,
+    lstm_step,
+    waiting,
+    teacher_inputs,
+    soft_lookup,
+    attend_source,
+    after_the_first_error,
+)
+
+__all__ = [
+    "EXERCISES",
+    "PREDICTIONS",
+    "after_the_first_error",
+    "attend_source",
+    "gradient_at_lag",
+    "lstm_step",
+    "rnn_parameters",
+    "rnn_probabilities",
+    "soft_lookup",
+    "teacher_inputs",
+    "through_time",
+    "waiting",
+]

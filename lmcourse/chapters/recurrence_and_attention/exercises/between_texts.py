@@ -1,0 +1,191 @@
+"""The exercise on attention from a decoder to its source."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers, normal64
+
+
+def _by_torch(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    """Torch's own attention with a scale of 1, in double precision."""
+    keys = h.double()[None, None]
+    visible = real[None, None, None].expand(1, 1, len(s), -1)
+    found = F.scaled_dot_product_attention(s.double()[None, None], keys, keys, attn_mask=visible, scale=1.0)
+    return torch.cat([found[0, 0].to(s.dtype), s], dim=-1)
+
+
+def _texts(random: Random, t: int, n: int, d: int, *, padding: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """States of t decoder steps and n source words of width d; the last `padding` words are none."""
+    real = torch.tensor([place < n - padding for place in range(n)])
+    return normal64(random, t, d), normal64(random, n, d), real
+
+
+def _large(t: int, n: int, padding: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores of hundreds, in single precision and exact: all are products of whole numbers."""
+    seen = Random(13)  # no two scores are equally large: the logarithm of their sum is then exact, too
+    return 16 * integers(seen, t, 8), 16 * integers(seen, n, 8), torch.arange(n) < n - padding
+
+
+def _hidden(random: Random) -> list[Case]:
+    seen = Random(7)
+    s, h, _ = _texts(seen, 3, 5, 4)
+    below = torch.full((2, 3), -30.0), torch.tensor([[10.0] * 3, [10.5] * 3, [9.0] * 3]), torch.tensor([True] * 3)
+    cases = [
+        case("other sizes", *_texts(seen, 2, 6, 3)),
+        case("other sizes", *_texts(seen, 4, 4, 4)),
+        case("other sizes", *_texts(seen, 5, 2, 1)),
+        case("one word", *_texts(seen, 3, 1, 2)),
+        case("one step", *_texts(seen, 1, 4, 3)),
+        case("much padding", *_texts(seen, 2, 6, 3, padding=5)),
+        case("much padding", *_texts(seen, 4, 4, 4, padding=2)),
+        case("padding in front", s, h, torch.tensor([False, False, True, True, True])),
+        case("padding in between", s, h, torch.tensor([True, False, True, False, True])),
+        case("padding that would win", s, torch.cat([h, 1000 * s[:1]]), torch.tensor([True] * 5 + [False])),
+        case("large scores", *_large(3, 5, 0)),
+        case("large scores", *_large(4, 6, 2)),
+        case("scores far below zero", *below),
+        case("scores far below zero", *below[:2], torch.tensor([True, True, False])),
+        case("single precision", *(each.float() for each in (s, h)), torch.tensor([True] * 4 + [False])),
+    ]
+    for padding in (0, 1, 2):
+        t, d = random.sample(range(3, 8), 2)  # with one word left even wrong scores give it all the weight
+        cases.append(case("other sizes", *_texts(random, t, 6, d, padding=padding)))
+    return cases
+
+
+_FIXED = Random(4)
+_TWO = torch.tensor([[2.0, 0.0], [0.0, 2.0]])
+
+attend_source = Exercise(
+    "attend_source",
+    points=4,
+    minutes=9,
+    difficulty=2,
+    reference=_by_torch,
+    cases=[
+        case("one step, two words", torch.tensor([[1.0, 0.0]]), _TWO, torch.tensor([True, True])),
+        case("two steps, three words", *_texts(_FIXED, 2, 3, 2)),
+        case("three steps, five words", *_texts(_FIXED, 3, 5, 4)),
+        case("one word and padding", torch.tensor([[1.0, 0.0]]), _TWO, torch.tensor([False, True])),
+        case("two of four words are padding", *_texts(_FIXED, 3, 4, 3, padding=2)),
+        case("large scores", *_large(2, 3, 0)),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Three steps: scores s @ h.T of shape (t, n), a softmax along each row, a product with h.",
+        "Padding must get a weight of exactly 0, and the others still sum to one: hide its *scores*, with −inf, before "
+        "the softmax.",
+        "scores.masked_fill(~real, -torch.inf) does that for every row. Then torch.cat([found, s], dim=-1).",
+    ],
+    forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],
+)
+
+
+def _weights(s: Tensor, h: Tensor, real: Tensor, scale: float = 1.0) -> Tensor:
+    return (scale * s @ h.T).masked_fill(~real, -torch.inf).softmax(dim=-1)
+
+
+@attend_source.misconception("You divide the scores by √d. These are Luong's scores: plain dot products.")
+def scaled(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([_weights(s, h, real, s.shape[1] ** -0.5) @ h, s], dim=-1)
+
+
+@attend_source.misconception("The halves are swapped: what was found comes first, then the decoder's own state.")
+def halves_swapped(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([s, _weights(s, h, real) @ h], dim=-1)
+
+
+@attend_source.misconception("Padding is read as if it were words. It must get no weight: its scores become −∞.")
+def padding_seen(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([(s @ h.T).softmax(dim=-1) @ h, s], dim=-1)
+
+
+@attend_source.misconception("You hide padding after the softmax: the weights that are left do not sum to one.")
+def masked_afterwards(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([((s @ h.T).softmax(dim=-1) * real) @ h, s], dim=-1)
+
+
+@attend_source.misconception(
+    "You set the scores of padding to 0, and e⁰ is 1: it still gets weight. Only −∞ becomes 0."
+)
+def scores_of_zero(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([(s @ h.T * real).softmax(dim=-1) @ h, s], dim=-1)
+
+
+@attend_source.misconception("You hide the words and keep the padding: `real` is True where there is a word.")
+def words_hidden(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([_weights(s, h, ~real) @ h, s], dim=-1)
+
+
+@attend_source.misconception("Your weights sum to one over the decoder's steps. Each step shares out *its* attention.")
+def over_the_decoder(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([(s @ h.T).masked_fill(~real, -torch.inf).softmax(dim=0) @ h, s], dim=-1)
+
+
+@attend_source.misconception("You blend the decoder's states. What is averaged are the states of the source, h.")
+def decoder_blended(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([_weights(s, s, torch.ones(len(s), dtype=torch.bool)) @ s, s], dim=-1)
+
+
+@attend_source.misconception("You add the two. They are put side by side: 2d numbers, from which the head can choose.")
+def added(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return _weights(s, h, real) @ h + s
+
+
+@attend_source.misconception("The decoder's own state is lost: it goes on beside what was found, 2d numbers in all.")
+def found_only(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return _weights(s, h, real) @ h
+
+
+@attend_source.misconception(
+    "e to a large score is infinite and to a low one 0, and then you divide: subtract each row's largest first."
+)
+def softmax_by_the_book(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    raised = (s @ h.T).masked_fill(~real, -torch.inf).exp()
+    return torch.cat([raised / raised.sum(dim=-1, keepdim=True) @ h, s], dim=-1)
+
+
+@attend_source.variant
+def words_alone(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    words = h[real]
+    weights = torch.softmax(torch.einsum("td,nd->tn", s, words), dim=1)
+    return torch.hstack((torch.einsum("tn,nd->td", weights, words), s))
+
+
+@attend_source.variant
+def step_by_step(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    rows = []
+    for state in s:
+        scores = [float(torch.dot(state, word)) if seen else -math.inf for word, seen in zip(h, real, strict=True)]
+        raised = [math.exp(score - max(scores)) for score in scores]
+        blend = torch.zeros_like(state)
+        for weight, word in zip(raised, h, strict=True):
+            blend = blend + weight / sum(raised) * word
+        rows.append(torch.cat([blend, state]))
+    return torch.stack(rows)
+
+
+@attend_source.variant
+def with_an_added_mask(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    hidden = torch.zeros(len(h), dtype=s.dtype)
+    hidden[torch.logical_not(real)] = torch.finfo(s.dtype).min
+    scores = torch.addmm(hidden, s, h.mT)
+    raised = (scores - scores.max(dim=1, keepdim=True).values).exp()
+    return torch.cat([(raised @ h) / raised.sum(1, keepdim=True), s], 1)
+
+
+@attend_source.variant
+def by_numpy(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    scores = np.where(real.numpy(), s.double().numpy() @ h.double().numpy().T, -np.inf)
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    found = raised @ h.double().numpy() / raised.sum(axis=1, keepdims=True)
+    return torch.from_numpy(np.concatenate([found, s.double().numpy()], axis=1)).to(s.dtype)

@@ -1,0 +1,205 @@
+"""The exercise on what is left of a gradient after so many steps back."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
+from lmcourse.exercises.inputs import normal64
+
+
+def _by_autograd(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    """Backward through steps that have the given states and the slopes of tanh there."""
+    states = hidden.double()
+    leaves = [state.clone().requires_grad_() for state in states]
+    chain = [leaves[0]]
+    for state, leaf in zip(states[1:], leaves[1:], strict=True):
+        before = chain[-1]
+        linear = W_h.double() @ (before - before.detach())
+        chain.append(leaf + (1 - state**2) * linear)
+    gradients = torch.autograd.grad(chain[-1] @ v.double(), leaves)
+    return torch.stack([gradient.norm() for gradient in reversed(gradients)]).to(v.dtype)
+
+
+def _chain(random: Random, t: int, d: int, *, radius: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
+    """A matrix, states between -0.9 and 0.9, and a vector."""
+    return normal64(random, d, d, scale=radius / d**0.5), _states(random, t, d), normal64(random, d)
+
+
+def _states(random: Random, t: int, d: int) -> Tensor:
+    numbers = [random.choice((-1, 1)) * random.uniform(0.2, 0.9) for _ in range(t * d)]
+    return torch.tensor(numbers, dtype=torch.float64).reshape(t, d)
+
+
+def _hidden(random: Random) -> list[Case]:
+    seen = Random(7)
+    saturated = torch.tensor([[0.3, -0.2], [1.0, 0.5], [-0.4, -1.0], [0.1, 0.6]], dtype=torch.float64)
+    cases = [
+        case("other sizes", *_chain(seen, 4, 3, radius=2.0)),
+        case("other sizes", *_chain(seen, 3, 6, radius=2.0)),
+        case("other sizes", *_chain(seen, 2, 2, radius=2.0)),
+        case("one number", *_chain(seen, 5, 1, radius=2.0)),
+        case("one step", *_chain(seen, 1, 3)),
+        case("saturated states", 2 * torch.eye(2, dtype=torch.float64), saturated, _V),
+        case("all saturated", *_chain(seen, 1, 2)[:1], torch.ones(3, 2, dtype=torch.float64), _V),
+        case("single precision", *(each.float() for each in _chain(seen, 4, 3, radius=2.0))),
+        case("a gradient that explodes", *_chain(seen, 40, 4, radius=6.0)),
+        case("a vector of zeros", *_chain(seen, 3, 2)[:2], torch.zeros(2, dtype=torch.float64)),
+        case("longer rows", *_chain(seen, 30, 4, radius=2.0)),
+    ]
+    for _ in range(3):
+        t, d = random.sample(range(3, 9), 2)
+        cases.append(case("other sizes", *_chain(random, t, d, radius=2.0)))
+    return cases
+
+
+_FIXED = Random(5)
+_V = torch.tensor([3.0, 4.0], dtype=torch.float64)
+_ROTATION = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)
+
+gradient_at_lag = Exercise(
+    "gradient_at_lag",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_by_autograd,
+    cases=[
+        case("a rotation, states of zero", _ROTATION, torch.zeros(3, 2, dtype=torch.float64), _V),
+        case("half in each step", 0.5 * torch.eye(2, dtype=torch.float64), torch.zeros(4, 2, dtype=torch.float64), _V),
+        case("one number", *(torch.tensor(each).double() for each in ([[2.0]], [[0.1], [0.5], [-0.8]], [1.0]))),
+        case("three steps", *_chain(_FIXED, 3, 2, radius=2.0)),
+        case("five steps", *_chain(_FIXED, 5, 3, radius=2.0)),
+        case("one step", *_chain(_FIXED, 1, 2)),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Keep a vector g, which starts as v: that is lag 0. What does a step back do to it? First the tanh, then W_h.",
+        "Through the tanh of the state you come from: g * (1 - h**2), entry by entry. Then through W_h @ h, backwards.",
+        "g = W_h.T @ ((1 - h**2) * g) for h = hidden[-1], hidden[-2], ... Keep g.norm() before each step back.",
+    ],
+    forbid=[*NO_AUTOGRAD],
+)
+
+
+def _lags(W_h: Tensor, slopes: Tensor, v: Tensor) -> Tensor:
+    """The norms for these slopes: that of the last step first."""
+    g, norms = v, [v.norm()]
+    for slope in slopes:
+        g = W_h.T @ (slope * g)
+        norms.append(g.norm())
+    return torch.stack(norms)
+
+
+def _slopes(hidden: Tensor) -> Tensor:
+    """1 − h² of every state but the first, the last one first."""
+    return (1 - hidden**2).flip(0)[:-1]
+
+
+@gradient_at_lag.misconception("Going back, the vector meets W_h from the other side: W_h.T @ g.")
+def not_transposed(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    return _lags(W_h.T, _slopes(hidden), v)
+
+
+@gradient_at_lag.misconception("The slope of the tanh is missing: every step back passes 1 − h².")
+def slope_missing(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    return _lags(W_h, torch.ones_like(_slopes(hidden)), v)
+
+
+@gradient_at_lag.misconception("You take the slope of the state you go to. It is that of the state you come from.")
+def slope_of_another_step(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    return _lags(W_h, (1 - hidden**2).flip(0)[1:], v)
+
+
+@gradient_at_lag.misconception(
+    "You go through W_h first and through the tanh after it. Backwards the tanh comes first: it was the last to act."
+)
+def matrix_first(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    g, norms = v, [v.norm()]
+    for slope in _slopes(hidden):
+        g = slope * (W_h.T @ g)
+        norms.append(g.norm())
+    return torch.stack(norms)
+
+
+@gradient_at_lag.misconception("You use powers of the spectral radius. That holds in the long run, and without tanh.")
+def radius_power(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    radius = torch.linalg.eigvals(W_h).abs().max()
+    powers: Tensor = radius ** torch.arange(len(hidden))
+    return powers.mul(v.norm())
+
+
+@gradient_at_lag.misconception("Your entries come in the order of time. Entry 0 is lag 0: the last state itself.")
+def order_reversed(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    return _lags(W_h, _slopes(hidden), v).flip(0)
+
+
+@gradient_at_lag.misconception("Lag 0 is missing: the first entry is ‖v‖, before any step back.")
+def one_step_ahead(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    return _lags(W_h, (1 - hidden**2).flip(0), v)[1:]
+
+
+@gradient_at_lag.misconception("The slope of tanh is 1 − h², not 1 − h.")
+def slope_not_squared(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    return _lags(W_h, (1 - hidden).flip(0)[:-1], v)
+
+
+@gradient_at_lag.misconception("A product of norms is only a bound. Carry the vector along; take its norm at each lag.")
+def norms_multiplied(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    norms = [v.norm()]
+    for slope in _slopes(hidden):
+        norms.append(norms[-1] * torch.linalg.matrix_norm(slope[:, None] * W_h, ord=2))
+    return torch.stack(norms)
+
+
+@gradient_at_lag.misconception("Those are squared lengths. The norm is the root of the sum of squares.")
+def squared_norms(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    return _lags(W_h, _slopes(hidden), v).square()
+
+
+gradient_at_lag.equivalent_mutant(
+    "gradient = W_h.T @ ((1 - h ** 2) * gradient) → gradient = W_h.T @ ((h ** 2 - 1) * gradient)",
+    "The vector changes its sign with every step, and its length does not.",
+)
+
+
+@gradient_at_lag.variant
+def with_whole_jacobians(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    norms, product = [], torch.eye(len(v), dtype=v.dtype)
+    for h in hidden.flip(0):
+        norms.append(torch.linalg.vector_norm(v @ product))
+        product = product @ torch.diag(1 - h.square()) @ W_h
+    return torch.stack(norms)
+
+
+@gradient_at_lag.variant
+def number_by_number(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    g, d, norms = v.tolist(), len(v), []
+    for t in range(len(hidden) - 1, -1, -1):
+        norms.append(sum(x * x for x in g) ** 0.5)
+        bent = [g[i] * (1 - hidden[t, i].item() ** 2) for i in range(d)]
+        g = [sum(bent[i] * W_h[i, j].item() for i in range(d)) for j in range(d)]
+    return torch.tensor(norms, dtype=v.dtype)
+
+
+@gradient_at_lag.variant
+def by_numpy(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    g, norms = v.numpy(), []
+    for h in hidden.numpy()[::-1]:
+        norms.append(np.linalg.norm(g))
+        g = (g * (1 - h) * (1 + h)) @ W_h.numpy()
+    return torch.from_numpy(np.array(norms)).to(v.dtype)
+
+
+@gradient_at_lag.variant
+def by_recursion(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    first: Tensor = torch.linalg.norm(v).reshape(1)
+    if len(hidden) == 1:
+        return first
+    below = by_recursion(W_h, hidden[:-1], torch.mv(W_h.mT, v - v * hidden[-1] ** 2))
+    return torch.cat([first, below])

@@ -1,0 +1,185 @@
+"""The exercise on what becomes of a text after its first mistake."""
+
+from __future__ import annotations
+
+from itertools import compress
+from random import Random
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _place_by_place(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    first = 0
+    while first < len(gold) and free[first] == gold[first]:
+        first += 1
+    places = list(range(first + 1, len(gold)))
+    if not places:
+        return None
+    return [sum(said[place] == gold[place] for place in places) / len(places) for said in (forced, free)]
+
+
+def _runs(random: Random, length: int, first: int, forced_right: int, free_right: int) -> list[list[int]]:
+    """Two runs that make the same first error, and are right at so many places after it."""
+    gold = [random.randint(1, 9) for _ in range(length)]
+    wrong = gold[first] % 9 + 1
+    rest = range(first + 1, length)
+    runs = []
+    for right in (forced_right, free_right):
+        kept = set(random.sample(list(rest), right))
+        runs.append([*gold[:first], wrong, *(gold[p] if p in kept else gold[p] % 9 + 1 for p in rest)])
+    return [*runs, gold]
+
+
+def _hidden(random: Random) -> list[Case]:
+    seen = Random(7)
+    cases = [
+        case("longer rows", *_runs(seen, 12, 3, 6, 2)),
+        case("longer rows", *_runs(seen, 15, 6, 5, 7)),
+        case("wrong from the start", *_runs(seen, 8, 0, 5, 1)),
+        case("wrong from the start", [2, 2, 2], [2, 2, 2], [1, 1, 1]),
+        case("all right after one error", *_runs(seen, 7, 2, 4, 4)),
+        case("all wrong after one error", *_runs(seen, 7, 2, 0, 0)),
+        case("an error before the last word", *_runs(seen, 6, 4, 1, 0)),
+        case("an error before the last word", *_runs(seen, 6, 4, 0, 1)),
+        case("the teacher helped nobody", *_runs(seen, 9, 2, 2, 5)),
+        case("no error", [4], [4], [4]),
+        case("no error", [4, 7, 7], [4, 7, 7], [4, 7, 7]),
+        case("an error at the very end", [3], [3], [4]),
+        case("an error at the very end", [1, 2, 3, 9], [1, 2, 3, 9], [1, 2, 3, 4]),
+    ]
+    for length, first in ((9, 3), (14, 5), (11, 0)):
+        counts = random.sample(range(1, length - first - 1), 2)
+        cases.append(case("longer rows", *_runs(random, length, first, *counts)))
+    return cases
+
+
+after_the_first_error = Exercise(
+    "after_the_first_error",
+    points=4,
+    minutes=8,
+    difficulty=2,
+    reference=_place_by_place,
+    cases=[
+        case("wrong at the third of five", [1, 2, 9, 4, 5], [1, 2, 9, 8, 5], [1, 2, 3, 4, 5]),
+        case("wrong from the start", [7, 2, 3, 8, 5], [7, 2, 2, 8, 5], [1, 2, 3, 4, 5]),
+        case("never wrong", [1, 2, 3], [1, 2, 3], [1, 2, 3]),
+        case("wrong at the end", [1, 2, 9], [1, 2, 9], [1, 2, 3]),
+        case("never right again", [5, 6, 7, 8], [5, 6, 7, 8], [1, 2, 3, 4]),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "First find the place: the first where free and gold differ. There may be none.",
+        "What counts are the places after it, the error itself left out. If there is no such place, return None.",
+        "For each run, count the places where it equals gold, and divide by how many there are: forced first.",
+    ],
+)
+
+
+def _first(free: list[int], gold: list[int]) -> int:
+    """The place of the first error; the length if there is none."""
+    return next((place for place, pair in enumerate(zip(free, gold, strict=True)) if pair[0] != pair[1]), len(gold))
+
+
+def _shares(runs: list[list[int]], gold: list[int], places: range) -> list[float]:
+    return [sum(said[place] == gold[place] for place in places) / len(places) for said in runs]
+
+
+@after_the_first_error.misconception("You count the error itself. Both runs fail there; what counts comes after it.")
+def error_included(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    first = _first(free, gold)
+    return _shares([forced, free], gold, range(first, len(gold))) if first < len(gold) - 1 else None
+
+
+@after_the_first_error.misconception(
+    "You count all places. Before the first error both are right: it hides the effect."
+)
+def all_places(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    return _shares([forced, free], gold, range(len(gold))) if _first(free, gold) < len(gold) - 1 else None
+
+
+@after_the_first_error.misconception("You compare the runs with each other. Compare each with what is right, gold.")
+def against_each_other(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    first = _first(free, gold)
+    return _shares([free, forced], forced, range(first + 1, len(gold))) if first < len(gold) - 1 else None
+
+
+@after_the_first_error.misconception("Without an error nothing comes after one: None, not 1.0.")
+def one_if_perfect(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    return [1.0, 1.0] if free == gold else _place_by_place(forced, free, gold)
+
+
+@after_the_first_error.misconception("After an error at the last place nothing is left to count: None, not 0/0.")
+def zero_places(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    return None if free == gold else _shares([forced, free], gold, range(_first(free, gold) + 1, len(gold)))
+
+
+@after_the_first_error.misconception("The two shares are swapped: the forced run comes first.")
+def swapped(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    return _place_by_place(free, forced, gold) if free != gold else None
+
+
+@after_the_first_error.misconception("Those are counts. Divide by the number of places after the error.")
+def counts(forced: list[int], free: list[int], gold: list[int]) -> list[int] | None:
+    first = _first(free, gold)
+    if first >= len(gold) - 1:
+        return None
+    return [sum(a == b for a, b in zip(run[first + 1 :], gold[first + 1 :], strict=True)) for run in (forced, free)]
+
+
+@after_the_first_error.misconception("You divide by the whole length. Divide by the number of places after the error.")
+def over_the_whole_length(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    right = counts(forced, free, gold)
+    return right and [count / len(gold) for count in right]
+
+
+@after_the_first_error.misconception("Those are the shares of errors. Asked for is what each got *right*.")
+def shares_of_errors(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    shares = _place_by_place(forced, free, gold)
+    return shares and [1 - share for share in shares]
+
+
+@after_the_first_error.variant
+def with_the_first_error_of_the_forced_run(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    # It is at the same place: up to there both read the same words.
+    while gold and forced[0] == gold[0]:
+        forced, free, gold = forced[1:], free[1:], gold[1:]
+    if len(gold) < 2:
+        return None
+    hits = [[a == b for a, b in zip(run, gold, strict=True)][1:] for run in (forced, free)]
+    return [sum(hit) / len(hit) for hit in hits]
+
+
+@after_the_first_error.variant
+def by_numpy(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    right = np.array([forced, free]) == np.array(gold)
+    wrong = np.flatnonzero(~right[1])
+    if wrong.size == 0 or wrong[0] + 1 == len(gold):
+        return None
+    share: list[float] = right[:, wrong[0] + 1 :].mean(axis=1).tolist()
+    return share
+
+
+@after_the_first_error.variant
+def by_recursion(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    if not gold:
+        return None
+    if free[0] == gold[0]:
+        again: list[float] | None = by_recursion(forced[1:], free[1:], gold[1:])
+        return again
+    rest = len(gold) - 1
+    return [sum(map(int.__eq__, run[1:], gold[1:])) / rest for run in (forced, free)] if rest else None
+
+
+@after_the_first_error.variant
+def with_a_flag(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    failed, after = False, []
+    for said in zip(free, gold, strict=True):
+        after.append(failed)
+        failed = failed or said[0] != said[1]
+    pairs = list(compress(zip(forced, free, gold, strict=True), after))
+    if len(pairs) == 0:
+        return None
+    return [sum(a == g for a, _, g in pairs) / len(pairs), sum(f == g for _, f, g in pairs) / len(pairs)]

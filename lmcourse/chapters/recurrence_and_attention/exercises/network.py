@@ -1,0 +1,229 @@
+"""The exercise on the forward pass of a recurrent language model."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers, normal
+
+
+def _by_torch(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    """Torch's own network in double precision, with these weights."""
+    d, e = W_e.shape
+    network = nn.RNN(e, d, dtype=torch.float64)
+    weights = {"weight_ih_l0": W_e, "weight_hh_l0": W_h, "bias_ih_l0": b1, "bias_hh_l0": torch.zeros(d)}
+    network.load_state_dict({name: weight.double() for name, weight in weights.items()})
+    with torch.no_grad():
+        states, _ = network(E.double().T[tokens], h0.double()[None])
+        return nn.functional.linear(states, U.double(), b2.double()).softmax(dim=-1).to(E.dtype)
+
+
+def _weights(
+    random: Random, v: int, e: int, d: int, *, zero_h0: bool = False, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, ...]:
+    """E, W_h, W_e, b1, U, b2 and h0 of a network that does not amplify what rounding does."""
+    shapes = [(e, v), (d, d), (d, e), (d,), (v, d), (v,), (d,)]
+    scales = [1.0, 0.6 / d**0.5, 1.0 / e**0.5, 0.5, 1.0, 1.0, 0.0 if zero_h0 else 0.8]
+    return tuple(normal(random, *shape, scale=scale, dtype=dtype) for shape, scale in zip(shapes, scales, strict=True))
+
+
+def _ids(random: Random, v: int, length: int) -> Tensor:
+    return torch.tensor([random.randrange(v) for _ in range(length)])
+
+
+def _saturated(random: Random) -> tuple[Tensor, ...]:
+    """States of exactly ±1 and logits of hundreds, all whole numbers."""
+    signs = torch.tensor([[1.0, -1.0, 1.0], [1.0, 1.0, -1.0]])
+    U = 100 * integers(random, 3, 2, low=2, high=4) * torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0]])
+    return signs, torch.zeros(2, 2), 40 * torch.eye(2), torch.zeros(2), U, torch.tensor([1.0, 0.0, -1.0]), torch.ones(2)
+
+
+def _hidden(random: Random) -> list[Case]:
+    seen = Random(7)
+    sizes = [(5, 3, 4), (3, 4, 2), (6, 6, 6), (4, 2, 1), (2, 1, 5), (1, 2, 3)]
+    cases = [case("other sizes", _ids(seen, v, 4), *_weights(seen, v, e, d)) for v, e, d in sizes]
+    cases += [
+        case("double precision", _ids(seen, 5, 6), *_weights(seen, 5, 3, 4, dtype=torch.float64)),
+        case("a long row", _ids(seen, 4, 90), *_weights(seen, 4, 3, 5, dtype=torch.float64)),
+        case("one token", torch.tensor([2]), *_weights(seen, 3, 2, 2)),
+        case("one token, over and over", torch.tensor([1, 1, 1, 1]), *_weights(seen, 3, 2, 2)),
+        case("large logits", torch.tensor([2, 1, 0, 0]), *_saturated(seen)),
+    ]
+    for _ in range(3):
+        v, e, d = random.sample(range(2, 8), 3)
+        cases.append(case("other sizes", _ids(random, v, random.randint(2, 6)), *_weights(random, v, e, d)))
+    return cases
+
+
+_FIXED = Random(6)
+_ONE = [[[1.0, -0.5]], [[0.5]], [[1.0]], [0.0], [[1.0], [-1.0]], [0.5, 0.0], [0.0]]
+
+rnn_probabilities = Exercise(
+    "rnn_probabilities",
+    points=3,
+    minutes=9,
+    difficulty=2,
+    reference=_by_torch,
+    cases=[
+        case("three words, by hand", torch.tensor([0, 1, 0]), *(torch.tensor(weights) for weights in _ONE)),
+        case("three tokens", torch.tensor([3, 0, 2]), *_weights(_FIXED, 4, 3, 2, zero_h0=True)),
+        case("a first state that is not zero", torch.tensor([2, 0, 1, 1]), *_weights(_FIXED, 3, 3, 3)),
+        case("one token", torch.tensor([1]), *_weights(_FIXED, 3, 2, 4)),
+        case("large logits", torch.tensor([0, 1, 2]), *_saturated(_FIXED)),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Keep one vector h, which starts as h0, and go through the tokens. What does each step do to h?",
+        "h = torch.tanh(W_h @ h + W_e @ E[:, token] + b1). After each step, keep h.",
+        "The logits of a step are U @ h + b2; a softmax over the words makes them probabilities. torch.stack makes "
+        "rows of them.",
+    ],
+    forbid=[".RNN", ".RNNCell", ".RNNBase", ".rnn_tanh", ".rnn_tanh_cell"],
+)
+
+
+def _states(tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, h0: Tensor) -> Tensor:
+    """h0 and the state after each token: (s + 1, d)."""
+    states = [h0]
+    for token in tokens.tolist():
+        states.append(torch.tanh(W_h @ states[-1] + W_e @ E[:, token] + b1))
+    return torch.stack(states)
+
+
+def _predict(states: Tensor, U: Tensor, b2: Tensor) -> Tensor:
+    return (states @ U.T + b2).softmax(dim=-1)
+
+
+@rnn_probabilities.misconception("Every step starts from h0: your network forgets all but the newest word.")
+def always_from_h0(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    states = [_states(token[None], E, W_h, W_e, b1, h0)[1] for token in tokens]
+    return _predict(torch.stack(states), U, b2)
+
+
+@rnn_probabilities.misconception("You take a row of E. Here each word has a column: E[:, token].")
+def rows_of_e(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    states = [h0]
+    for token in tokens.tolist():
+        states.append(torch.tanh(W_h @ states[-1] + W_e @ E[token] + b1))
+    return _predict(torch.stack(states[1:]), U, b2)
+
+
+@rnn_probabilities.misconception("Two weights are swapped: W_h belongs to the state, W_e to the word.")
+def weights_swapped(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    return _predict(_states(tokens, E, W_e, W_h, b1, h0)[1:], U, b2)
+
+
+@rnn_probabilities.misconception("You multiply by W_h from the wrong side: it is W_h @ h, not h @ W_h.")
+def from_the_wrong_side(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    return _predict(_states(tokens, E, W_h.T, W_e, b1, h0)[1:], U, b2)
+
+
+@rnn_probabilities.misconception("There is no tanh in your step. Without it the states only add up.")
+def no_tanh(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    states = [h0]
+    for token in tokens.tolist():
+        states.append(W_h @ states[-1] + W_e @ E[:, token] + b1)
+    return _predict(torch.stack(states[1:]), U, b2)
+
+
+@rnn_probabilities.misconception("You predict from the state before the token: row t does not know token t yet.")
+def one_behind(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    return _predict(_states(tokens, E, W_h, W_e, b1, h0)[:-1], U, b2)
+
+
+@rnn_probabilities.misconception("Your softmax runs over time. The words of one step compete, so each row sums to one.")
+def over_time(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    return (_states(tokens, E, W_h, W_e, b1, h0)[1:] @ U.T + b2).softmax(dim=0)
+
+
+@rnn_probabilities.misconception("b1 is missing: it is added before the tanh, in every step.")
+def without_b1(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    return _predict(_states(tokens, E, W_h, W_e, torch.zeros_like(b1), h0)[1:], U, b2)
+
+
+@rnn_probabilities.misconception("b2 is missing: it is added to the logits of every step.")
+def without_b2(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    return _predict(_states(tokens, E, W_h, W_e, b1, h0)[1:], U, torch.zeros_like(b2))
+
+
+@rnn_probabilities.misconception("You bend the logits too. They may be any number; only the state goes through tanh.")
+def tanh_on_the_logits(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    return (_states(tokens, E, W_h, W_e, b1, h0)[1:] @ U.T + b2).tanh().softmax(dim=-1)
+
+
+@rnn_probabilities.misconception("e to a large logit is infinite, and ∞/∞ is NaN. Subtract the largest of a row first.")
+def softmax_by_the_book(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    raised = (_states(tokens, E, W_h, W_e, b1, h0)[1:] @ U.T + b2).exp()
+    return raised / raised.sum(dim=-1, keepdim=True)
+
+
+rnn_probabilities.equivalent_mutant(
+    "rows.append((U @ h + b2).softmax(dim=0)) → rows.append((U @ h + b2).softmax(dim=-1))",
+    "The logits of one step have one axis: it is the first and the last.",
+)
+
+
+@rnn_probabilities.variant
+def all_words_first(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    added = E.T[tokens] @ W_e.T + b1
+    rows = []
+    for row in added:
+        h0 = torch.tanh(row + W_h.mv(h0))
+        rows.append(torch.softmax(b2 + U.mv(h0), dim=0))
+    return torch.vstack(rows)
+
+
+@rnn_probabilities.variant
+def by_recursion(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    h = torch.tanh(torch.cat([W_h, W_e], dim=1) @ torch.cat([h0, E[:, tokens[0]]]) + b1)
+    row = nn.functional.softmax(torch.einsum("vd,d->v", U, h) + b2, dim=-1)[None]
+    if len(tokens) == 1:
+        return row
+    return torch.cat([row, by_recursion(tokens[1:], E, W_h, W_e, b1, U, b2, h)])
+
+
+@rnn_probabilities.variant
+def by_numpy(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    h, rows = h0.numpy(), []
+    for token in tokens:
+        h = np.tanh(W_h.numpy() @ h + W_e.numpy() @ E.numpy()[:, token] + b1.numpy())
+        logits = U.numpy() @ h + b2.numpy()
+        raised = np.exp(logits - logits.max())
+        rows.append(raised / raised.sum())
+    return torch.from_numpy(np.array(rows)).to(E.dtype)

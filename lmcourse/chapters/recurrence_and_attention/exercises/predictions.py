@@ -1,0 +1,64 @@
+"""The predictions of notebook 06."""
+
+from lmcourse.exercises.prediction import Prediction
+
+PREDICTIONS = (
+    Prediction(
+        "radius_one",
+        "A tanh network reads 60 ordinary inputs. Its matrix W_h has a spectral radius of exactly 1. How much of a "
+        "gradient of length 1 is left 50 steps back?",
+        options=("about 1", "about a hundredth", "less than a billionth", "it explodes"),
+        answer="less than a billionth",
+        because="The radius tells what W_h does alone. On its way back the gradient passes a tanh in each step, too, "
+        "and ordinary inputs push the states to where its slope is well below 1.",
+    ),
+    Prediction(
+        "radius_one_and_a_half",
+        "The same network, with a spectral radius of 1.5: 1.5⁵⁰ is 637 million. What is left 50 steps back now?",
+        options=("it explodes, to about 10⁸", "about 1", "it fades, to less than a thousandth"),
+        answer="it fades, to less than a thousandth",
+        because="A larger W_h saturates the states more, and the slope of tanh falls with them. Here the slopes win.",
+    ),
+    Prediction(
+        "fresh_lstm",
+        "An LSTM as PyTorch makes it, untrained, reads the same inputs. What is left of the cell's gradient 50 steps "
+        "back?",
+        options=("about 1: that is what LSTMs are for", "about a hundredth", "less than a billionth"),
+        answer="less than a billionth",
+        because="Its forget gates start near ½, and ½⁵⁰ is 10⁻¹⁵. The way is there, but the gate has to be opened.",
+    ),
+    Prediction(
+        "more_arithmetic",
+        "A text of 256 words, a state of 64 numbers, one processor. Attention does four times the arithmetic of the "
+        "RNN. It takes ...",
+        options=("four times as long", "about as long", "less time"),
+        answer="less time",
+        because="The RNN's 256 steps are tiny and wait for one another; attention is two large products.",
+    ),
+    Prediction(
+        "one_vector",
+        "An LSTM of 64 numbers reads twelve symbols out of ten, and another writes them in reverse from its last state "
+        "alone. After 400 steps of training, how many rows of twelve come out without an error?",
+        options=("about nine in ten", "about half", "fewer than two in ten"),
+        answer="fewer than two in ten",
+        because="64 numbers have room for twelve symbols many times over. To learn to put them in and to take them "
+        "out again, one by one, is what fails.",
+    ),
+    Prediction(
+        "where_it_looks",
+        "The same task with attention. Nobody tells the decoder where to look. Drawn as a matrix, source to the right, "
+        "target downwards, its weights will form ...",
+        options=("the diagonal", "the other diagonal", "no pattern", "a column: the last state"),
+        answer="the other diagonal",
+        because="The first symbol to say is the last one that was read. A relief: here it does what one hopes.",
+    ),
+    Prediction(
+        "perfect_rows",
+        "With the true words to read, this decoder gets 93 % of the symbols of rows of nine right, and about half of "
+        "the rows perfectly. Reading its own words, it gets 87 %. How many rows are perfect now?",
+        options=("exactly as many", "a few fewer", "about half as many"),
+        answer="exactly as many",
+        because="Up to its first error it has read exactly the true words, so it makes that error in both runs or in "
+        "neither. What differs comes after it.",
+    ),
+)

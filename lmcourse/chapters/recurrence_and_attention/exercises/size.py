@@ -1,0 +1,115 @@
+"""The exercise on how many numbers a recurrent language model learns."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+from torch import nn
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _counted(v: int, e: int, d: int) -> int:
+    """Counted on modules without values: table, both halves of the step, head, and the first state."""
+    parts = [
+        nn.Embedding(v, e, device="meta"),
+        nn.Linear(e, d, device="meta"),
+        nn.Linear(d, d, bias=False, device="meta"),
+        nn.Linear(d, v, device="meta"),
+    ]
+    return sum(weight.numel() for part in parts for weight in part.parameters()) + d
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = [(1, 1, 1), (7, 3, 3), (3, 7, 2), (2, 5, 9), (32_000, 512, 1024), (1, 4, 2), (50, 1, 1)]
+    cases = [case("other sizes", *sizes) for sizes in fixed]
+    return cases + [case("other sizes", *random.sample(range(2, 3000), 3)) for _ in range(3)]
+
+
+rnn_parameters = Exercise(
+    "rnn_parameters",
+    points=2,
+    minutes=4,
+    difficulty=1,
+    reference=_counted,
+    cases=[
+        case("five words", 5, 2, 3),
+        case("ten thousand words", 10_000, 128, 512),
+        case("a word as wide as the state", 11, 4, 4),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Go through the arguments of rnn_probabilities, all but the tokens, and write down the shape of each.",
+        "E has e · v numbers, W_h has d · d, W_e has d · e, U has v · d. And the vectors?",
+        "b1 and h0 have d numbers each, b2 has v.",
+    ],
+)
+
+
+@rnn_parameters.misconception("E and h⁰ are missing: that is the notes' list. Both are learned, and E is large.")
+def as_in_the_notes(v: int, e: int, d: int) -> int:
+    return d * d + d * e + d + v * d + v
+
+
+@rnn_parameters.misconception("The first state is missing. h⁰ is learned as well: d numbers.")
+def without_h0(v: int, e: int, d: int) -> int:
+    return _counted(v, e, d) - d
+
+
+@rnn_parameters.misconception("The embedding is missing: a vector of e numbers for each word.")
+def without_the_embedding(v: int, e: int, d: int) -> int:
+    return _counted(v, e, d) - v * e
+
+
+@rnn_parameters.misconception("The head's bias b₂ is missing: one number for each word.")
+def without_b2(v: int, e: int, d: int) -> int:
+    return _counted(v, e, d) - v
+
+
+@rnn_parameters.misconception(
+    "You count weights only. There are two biases, of d and of v numbers, and the first state."
+)
+def matrices_only(v: int, e: int, d: int) -> int:
+    return v * e + d * d + d * e + v * d
+
+
+@rnn_parameters.misconception("W_e is not square: it turns the e numbers of a word into d.")
+def square_input(v: int, e: int, d: int) -> int:
+    return _counted(v, e, d) - d * e + d * d
+
+
+@rnn_parameters.misconception("U is missing. The head has weights of its own here; it does not share E.")
+def tied_output(v: int, e: int, d: int) -> int:
+    return _counted(v, e, d) - v * d
+
+
+@rnn_parameters.misconception("W_h is a matrix: each of the d new numbers looks at each of the d old ones.")
+def state_by_state(v: int, e: int, d: int) -> int:
+    return _counted(v, e, d) - d * d + d
+
+
+@rnn_parameters.misconception("That is a bigram table. A network has no entry for each pair of words.")
+def table_of_pairs(v: int, e: int, d: int) -> int:
+    return v * v
+
+
+@rnn_parameters.variant
+def sum_of_shapes(v: int, e: int, d: int) -> int:
+    shapes = {"E": (e, v), "W_h": (d, d), "W_e": (d, e), "b1": (d,), "U": (v, d), "b2": (v,), "h0": (d,)}
+    return sum(math.prod(shape) for shape in shapes.values())
+
+
+@rnn_parameters.variant
+def in_three_parts(v: int, e: int, d: int) -> int:
+    step = d * (d + e + 1)
+    head = (d + 1) * v
+    return e * v + step + head + d
+
+
+@rnn_parameters.variant
+def counted_on_torchs_own(v: int, e: int, d: int) -> int:
+    # Its second bias has d numbers, as many as h⁰, which it does not learn.
+    modules = [nn.Embedding(v, e, device="meta"), nn.RNN(e, d, device="meta"), nn.Linear(d, v, device="meta")]
+    return sum(weight.numel() for module in modules for weight in module.parameters())

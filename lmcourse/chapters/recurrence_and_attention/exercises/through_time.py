@@ -1,0 +1,198 @@
+"""The exercise on backpropagation through time, with one number for a state."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from random import Random
+
+import numpy as np
+import torch
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+
+def _by_autograd(w: float, inputs: list[float], h0: float) -> float:
+    weight = torch.tensor(w, dtype=torch.float64, requires_grad=True)
+    h = torch.tensor(h0, dtype=torch.float64) + 0 * weight
+    for x in inputs:
+        h = torch.tanh(weight * h + x)
+    (slope,) = torch.autograd.grad(h, weight)
+    return slope.item()
+
+
+def _hidden(random: Random) -> list[Case]:
+    seen = Random(7)
+    cases = [
+        case("no step", -0.3, [], 0.9),
+        case("one step", -1.5, [0.4], -0.6),
+        case("a weight of zero", 0.0, [0.5, -0.2, 0.3], 0.4),
+        case("a negative weight", -0.8, [0.5, -0.2, 0.3, 0.1], 0.4),
+        case("a first state of zero", 1.2, [0.1, 0.0, -0.4], 0.0),
+        case("a first state beyond one", 0.3, [0.2, -0.1], -2.5),
+        case("saturated states", 2.0, [3.0, -4.0, 2.5], 1.0),
+        case("saturated states", 1.0, [1000.0, 0.1, -0.2], 0.5),
+        case("saturated states", 1.0, [0.2, -1000.0], 0.5),
+        case("a weight above one", 2.0, [0.05, -0.02, 0.04, 0.01], 0.01),
+        case("many steps", 0.9, [round(seen.uniform(-0.5, 0.5), 2) for _ in range(60)], 0.2),
+    ]
+    for steps in (2, 3, 4, 5):  # in more, the start is forgotten to the last digit
+        inputs = [round(random.uniform(-0.8, 0.8), 3) for _ in range(steps)]
+        cases.append(case("other rows", round(random.uniform(0.3, 1.2), 3), inputs, round(random.uniform(0.2, 0.9), 3)))
+    return cases
+
+
+through_time = Exercise(
+    "through_time",
+    points=3,
+    minutes=10,
+    difficulty=3,
+    reference=_by_autograd,
+    tolerance=Tolerance(1e-12, 1e-14),  # differences come to within 1e-10
+    cases=[
+        case("one step", 0.5, [0.0], 1.0),
+        case("two steps", 0.5, [1.0, 0.0], 0.0),
+        case("three steps", 0.7, [0.5, -0.2, 0.1], 0.3),
+        case("no step", 0.5, [], 0.4),
+        case("ten equal inputs", 0.8, [0.1] * 10, 0.5),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Call d the slope dh/dw of the present state. Before the first step it is 0: h0 does not depend on w.",
+        "In z = w · h + x both factors depend on w. What does the product rule say of dz/dw?",
+        "dz/dw is the old state plus w times the old slope. Then the tanh, whose slope is 1 − h² of the *new* state.",
+    ],
+    forbid=["torch"],
+)
+
+
+@through_time.misconception("You stop after one step back. w was used in every step, and all of them count.")
+def last_step_only(w: float, inputs: list[float], h0: float) -> float:
+    h, d = h0, 0.0
+    for x in inputs:
+        before, h = h, math.tanh(w * h + x)
+        d = (1 - h * h) * before
+    return d
+
+
+@through_time.misconception("The slope of the tanh is missing: 1 − h², in every step.")
+def no_slope(w: float, inputs: list[float], h0: float) -> float:
+    h, d = h0, 0.0
+    for x in inputs:
+        d = h + w * d
+        h = math.tanh(w * h + x)
+    return d
+
+
+@through_time.misconception("You take 1 − h² of the state that goes in. The slope belongs to the state that comes out.")
+def slope_of_the_old(w: float, inputs: list[float], h0: float) -> float:
+    h, d = h0, 0.0
+    for x in inputs:
+        d = (1 - h * h) * (h + w * d)
+        h = math.tanh(w * h + x)
+    return d
+
+
+@through_time.misconception("What arrives from the past passes through w again: a factor w is missing in each step.")
+def without_w(w: float, inputs: list[float], h0: float) -> float:
+    h, d = h0, 0.0
+    for x in inputs:
+        before, h = h, math.tanh(w * h + x)
+        d = (1 - h * h) * (before + d)
+    return d
+
+
+@through_time.misconception("Step t multiplies w by the state *before* it. You take the state after it.")
+def new_state(w: float, inputs: list[float], h0: float) -> float:
+    h, d = h0, 0.0
+    for x in inputs:
+        h = math.tanh(w * h + x)
+        d = (1 - h * h) * (h + w * d)
+    return d
+
+
+@through_time.misconception("That is how the last state depends on h0. Asked for is how it depends on w.")
+def way_only(w: float, inputs: list[float], h0: float) -> float:
+    h, d = h0, 1.0
+    for x in inputs:
+        h = math.tanh(w * h + x)
+        d *= (1 - h * h) * w
+    return d
+
+
+@through_time.misconception("The slope of the tanh is 1 − tanh²(z), not 1 − z²: square what comes out of it.")
+def of_the_argument(w: float, inputs: list[float], h0: float) -> float:
+    h, d = h0, 0.0
+    for x in inputs:
+        z = w * h + x
+        d = (1 - z * z) * (h + w * d)
+        h = math.tanh(z)
+    return d
+
+
+@through_time.misconception("You average over the steps. They add up: the same w was used in each.")
+def averaged(w: float, inputs: list[float], h0: float) -> float:
+    return _by_autograd(w, inputs, h0) / max(1, len(inputs))
+
+
+@through_time.misconception("It starts with a slope of 1. h0 does not depend on w, so its slope is 0.")
+def starts_at_one(w: float, inputs: list[float], h0: float) -> float:
+    h, d = h0, 1.0
+    for x in inputs:
+        before, h = h, math.tanh(w * h + x)
+        d = (1 - h * h) * (before + w * d)
+    return d
+
+
+@through_time.variant
+def backwards(w: float, inputs: list[float], h0: float) -> float:
+    states = [h0]
+    for x in inputs:
+        states.append(math.tanh(w * states[-1] + x))
+    arriving, total = 1.0, 0.0
+    for t in range(len(inputs), 0, -1):
+        arriving *= 1 - states[t] ** 2
+        total += arriving * states[t - 1]
+        arriving *= w
+    return total
+
+
+@through_time.variant
+def every_way_on_its_own(w: float, inputs: list[float], h0: float) -> float:
+    states = [h0]
+    for x in inputs:
+        states.append(math.tanh(w * states[-1] + x))
+    slopes = [1 - math.tanh(w * h + x) ** 2 for h, x in zip(states, inputs, strict=False)]
+    ways = [states[t] * math.prod(slopes[t:]) * w ** (len(inputs) - 1 - t) for t in range(len(inputs))]
+    return math.fsum(ways)
+
+
+@through_time.variant
+def by_recursion(w: float, inputs: list[float], h0: float) -> float:
+    def state_and_slope(row: list[float]) -> tuple[float, float]:
+        if not row:
+            return h0, 0.0
+        h, d = state_and_slope(row[:-1])
+        new = math.tanh(w * h + row[-1])
+        return new, (1 - new) * (1 + new) * (h + w * d)
+
+    return state_and_slope(inputs)[1]
+
+
+@through_time.variant
+def with_a_complex_step(w: float, inputs: list[float], h0: float) -> float:
+    h, step = complex(h0), 1e-30
+    for x in inputs:
+        h = cmath.tanh(complex(w, step) * h + x)
+    return h.imag / step
+
+
+@through_time.variant
+def by_numpy(w: float, inputs: list[float], h0: float) -> float:
+    pair = np.array([h0, 0.0])
+    for x in inputs:
+        h = np.tanh(w * pair[0] + x)
+        pair = np.array([h, (1 - h**2) * (pair[0] + w * pair[1])])
+    return float(pair[1])

@@ -1,0 +1,150 @@
+"""How much of a gradient is left so many steps back: linear and tanh networks, and LSTMs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+
+KINDS = ("linear", "tanh", "lstm")
+WIDTH, STEPS = 64, 60
+_COLOURS = ("blue", "vermilion", "orange", "purple", "green", "sky")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def gradient_norms(
+    kind: str = "tanh",
+    radius: float = 1.0,
+    forget_bias: float | None = None,
+    inputs: float = 1.0,
+    seed: int = 0,
+) -> Tensor:
+    """‖∂(v·m_T)/∂m_{T−k}‖ for k = 0 ... 59, in double precision: what is left of a gradient of length 1.
+
+    Args:
+        kind: "linear" (h ← W h + x), "tanh" (h ← tanh(W h + x)) or "lstm". m is the state h, of an LSTM its cell c.
+        radius: the spectral radius of W, the largest size of its eigenvalues; an LSTM is as PyTorch makes it.
+        forget_bias: what the bias of an LSTM's forget gates is set to; None leaves it as PyTorch makes it.
+        inputs: the standard deviation of the inputs; they, the weights and v are drawn.
+        seed: of all of them.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"there is no kind {kind!r}; there are {', '.join(KINDS)}")
+    source = torch.Generator().manual_seed(seed)
+    W, x, v, first = (
+        torch.randn(*shape, generator=source, dtype=torch.float64)
+        for shape in ((WIDTH, WIDTH), (STEPS, WIDTH), (WIDTH,), (WIDTH,))
+    )
+    states = _lstm_cells(inputs * x, forget_bias, seed) if kind == "lstm" else None
+    if states is None:
+        W *= radius / torch.linalg.eigvals(W).abs().max()
+        states = _states(W, inputs * x, 0.01 * first, bent=kind == "tanh")
+    gradients = torch.autograd.grad(states[-1] @ (v / v.norm()), states)
+    return torch.stack([gradient.norm() for gradient in reversed(gradients)])
+
+
+def _states(W: Tensor, x: Tensor, first: Tensor, *, bent: bool) -> list[Tensor]:
+    """The state after each step; the first one is small, so that a network without inputs does something too."""
+    states, h = [], first.requires_grad_()
+    for row in x:
+        h = W @ h + row
+        h = torch.tanh(h) if bent else h
+        states.append(h)
+    return states
+
+
+def _lstm_cells(x: Tensor, forget_bias: float | None, seed: int) -> list[Tensor]:
+    """The cells of an LSTM after each step."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        cell = nn.LSTMCell(WIDTH, WIDTH).double()
+    if forget_bias is not None:
+        with torch.no_grad():
+            cell.bias_ih[WIDTH : 2 * WIDTH] = forget_bias
+            cell.bias_hh[WIDTH : 2 * WIDTH] = 0.0
+    cells, h, c = [], torch.zeros(1, WIDTH).double(), torch.zeros(1, WIDTH).double()
+    for row in x:
+        h, c = cell(row[None], (h, c))
+        flat = c[0]
+        cells.append(flat)
+        c = flat[None]
+    return cells
+
+
+def gradient_lag(kind: str = "tanh", radius: float = 1.0, forget_bias: float = 0.0, inputs: float = 1.0) -> Figure:
+    """What is left of a gradient against how many steps it has gone back, for one network of each of three seeds."""
+    curves = [gradient_norms(kind, radius, forget_bias, inputs, seed) for seed in range(3)]
+    ends = sorted(curve[50].item() for curve in curves)
+    settings = f"forget bias {forget_bias:.3g}" if kind == "lstm" else f"spectral radius {radius:.3g}"
+    name = {"linear": "Linear network", "tanh": "tanh network", "lstm": "LSTM"}[kind]
+    figure = new_figure(8.0, 4.0)
+    axes = new_axes(figure, f"{name}, {settings}: {_size(ends[1])} is left after 50 steps", "steps back", "‖gradient‖")
+    for curve in curves:
+        axes.semilogy(_visible(curve), color=PALETTE["vermilion"], linewidth=1.4)
+    _frame(axes)
+    ignored = " A forget bias is an LSTM's; this network has none." if kind != "lstm" else ""
+    ignored = " A radius is set for the other two; the LSTM is as PyTorch makes it." if kind == "lstm" else ignored
+    caption = (
+        f"State of {WIDTH} numbers, inputs with a standard deviation of {inputs:.2g}, three seeds; the grey line is a "
+        f"gradient that keeps its length.{ignored}"
+    )
+    alt = (
+        f"Length of a gradient against steps back, {name}, {settings}, inputs {inputs:.2g}; after 50 steps the middle "
+        f"one of three seeds is {_size(ends[1])}"
+    )
+    return describe(figure, caption=caption, alt=alt)
+
+
+def compare_networks(networks: Mapping[str, Mapping[str, object]]) -> Figure:
+    """Gradient against lag for several networks, three seeds each.
+
+    Args:
+        networks: for each name the arguments of `gradient_norms`.
+    """
+    figure = new_figure(8.0, 4.4)
+    axes = new_axes(figure, "What is left of a gradient, step by step back", "steps back", "‖gradient‖")
+    told = []
+    for colour, (name, settings) in zip(_COLOURS, networks.items(), strict=False):
+        curves = [gradient_norms(**settings, seed=seed) for seed in range(3)]  # type: ignore[arg-type]
+        for curve in curves:
+            axes.semilogy(_visible(curve), color=PALETTE[colour], linewidth=1.2)
+        middle = sorted(curve[50].item() for curve in curves)[1]
+        axes.plot([], [], color=PALETTE[colour], linewidth=2.4, label=name)
+        told.append(f"{name} {_size(middle)}")
+    _frame(axes)
+    axes.legend(frameon=False, fontsize=9, loc="lower left")
+    caption = (
+        f"Each line is a fresh network with a state of {WIDTH} numbers that reads {STEPS} random inputs, three seeds. "
+        "The scale is logarithmic: a straight line downwards loses the same factor in each step."
+    )
+    return describe(
+        figure, caption=caption, alt=f"Length of gradients 50 steps back, middle of three: {'; '.join(told)}"
+    )
+
+
+def _visible(curve: Tensor) -> Tensor:
+    """So that a gradient of exactly zero has a place on the scale."""
+    return curve.clamp(min=1e-18)
+
+
+def _frame(axes: Axes) -> None:
+    axes.axhline(1.0, color=GREY, linewidth=1)
+    axes.set_ylim(1e-16, 1e12)
+    axes.set_xlim(0, STEPS - 1)
+
+
+def _size(value: float) -> str:
+    """The order of magnitude, or, between a hundredth and a hundred, a digit: what all processors agree on."""
+    if 0.01 <= value < 100:
+        return f"about {float(f'{value:.1g}'):g}"
+    exponent = str(round(math.log10(max(value, 1e-18))))
+    return f"about 10{exponent.translate(_RAISED)}"

@@ -1,0 +1,107 @@
+"""Figures of the translators that reverse rows of symbols: right rows by length, alignment, what follows an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+
+
+def right_rows(shares: Mapping[str, Mapping[int, Sequence[float]]], trained: tuple[int, int]) -> Figure:
+    """The share of rows without an error against their length.
+
+    Args:
+        shares: for each model, at each length, that of each seed.
+        trained: the shortest and the longest row that was trained on.
+    """
+    figure = new_figure(8.0, 4.0)
+    axes = new_axes(figure, "Rows reversed without an error", "symbols in the row", "share of rows")
+    axes.axvspan(trained[0], trained[1], color=PALETTE["sky"], alpha=0.15, linewidth=0)
+    told = []
+    for colour, (name, by_length) in zip(("vermilion", "blue"), shares.items(), strict=True):
+        lengths = list(by_length)
+        for each in zip(*by_length.values(), strict=True):
+            axes.plot(lengths, each, "o-", color=PALETTE[colour], linewidth=1.3, markersize=4)
+        axes.plot([], [], "o-", color=PALETTE[colour], linewidth=2.2, label=name)
+        at = trained[1]
+        told.append(
+            f"{name}: {_range(by_length[at])} at length {at}, {_range(by_length[lengths[-1]])} at {lengths[-1]}"
+        )
+    axes.set_ylim(-0.03, 1.05)
+    axes.set_xticks(lengths)
+    axes.legend(frameon=False, fontsize=10, loc="lower left")
+    seeds = len(next(iter(next(iter(shares.values())).values())))
+    caption = (
+        f"{seeds} seeds each. Shaded: the lengths they were trained on. With one state hardly any row is "
+        "right long before they end; with attention most are."
+    )
+    return describe(figure, caption=caption, alt=f"Share of rows without an error. {'. '.join(told)}")
+
+
+def _range(shares: Sequence[float]) -> str:
+    """Whether all are few or many: what every processor agrees on."""
+    if max(shares) < 0.2:
+        return "fewer than a fifth"
+    return "more than half" if min(shares) > 0.5 else "some"
+
+
+def alignment(
+    weights: Tensor, source: Sequence[str], target: Sequence[str], step: int = 0, *, name: str = "Who looks where"
+) -> Figure:
+    """How much each step of the decoder looks at each word of the source.
+
+    Args:
+        weights: (steps, words); each row sums to one.
+        source, target: what is read, and what is said.
+        step: that of the decoder which is marked, from 1; 0 marks none.
+        name: the title.
+    """
+    figure = new_figure(6.4, 1.5 + 0.34 * len(target))
+    said = f": step {step} says {target[step - 1]}" if step else ""
+    axes = new_axes(figure, f"{name}{said}", "source, as it is read", "target, as it is said")
+    axes.grid(visible=False)
+    axes.imshow(weights.tolist(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for row, column in weights.gt(0.1).nonzero().tolist():
+        value = weights[row, column].item()
+        axes.text(
+            column, row, f"{value:.1f}", ha="center", va="center", fontsize=8, color="white" if value > 0.6 else "black"
+        )
+    if step:
+        axes.axhspan(step - 1.5, step - 0.5, fill=False, edgecolor=PALETTE["vermilion"], linewidth=2)
+    axes.set_xticks(range(len(source)), source)
+    axes.set_yticks(range(len(target)), target)
+    looks = weights.argmax(dim=1).tolist()
+    places = [step - 1] if step else range(len(target))
+    told = ", ".join(f"{target[row]} at {source[looks[row]]} (word {looks[row] + 1})" for row in places)
+    caption = "Each row is a step of the decoder, and its weights sum to one; those above 0.1 are written out."
+    return describe(figure, caption=caption, alt=f"{name}. Each step looks most at: {told}")
+
+
+def forced_and_free(forced: Tensor, free: Tensor) -> Figure:
+    """The share of right symbols by place, with the true words to read and with the model's own.
+
+    Args:
+        forced, free: whether each place of each row is right, of shape (rows, places).
+    """
+    places = torch.arange(1, forced.shape[1] + 1)
+    figure = new_figure(8.0, 3.8)
+    axes = new_axes(figure, "The same rows, two ways to read", "place in the row", "share that is right")
+    for name, right, colour in (("true words", forced, "blue"), ("its own words", free, "vermilion")):
+        axes.plot(places, right.double().mean(dim=0), "o-", color=PALETTE[colour], linewidth=1.8, label=f"reads {name}")
+    perfect = (right.all(dim=1).double().mean().item() for right in (forced, free))
+    axes.axhline(next(perfect), color=GREY, linestyle="--", linewidth=1.2)
+    axes.text(1, next(perfect) + 0.015, "perfect rows: the same number in both", color=GREY, fontsize=9)
+    axes.set_ylim(0, 1.05)
+    axes.set_xticks(places.tolist())
+    axes.legend(frameon=False, fontsize=10, loc="lower left")
+    caption = (
+        f"{len(forced)} rows of {forced.shape[1]} symbols, one model without attention. A free run that has said "
+        "one wrong word says more of them."
+    )
+    gap = (forced[:, -1].double().mean() - free[:, -1].double().mean()).item()
+    told = "the free run is behind at the end" if gap > 0.05 else "both end alike"
+    return describe(figure, caption=caption, alt=f"Share of right symbols by place, forced and free: {told}")

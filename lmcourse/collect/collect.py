@@ -1,0 +1,172 @@
+"""`lmcourse collect`: a learner's answers as a package of their own, which runs without the course."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save
+
+from lmcourse.collect import package
+from lmcourse.collect.answers import Answer, judge, printed_notebooks, read_notebook
+from lmcourse.collect.files import check_unchanged, formatted, write_files
+from lmcourse.collect.modules import PARTS, Collection, chapters_in_order, module_text, parts_text
+from lmcourse.collect.weights import package_config, package_weights
+from lmcourse.course import Chapter, available_chapters, find_chapter
+from lmcourse.data import tokenizers
+from lmcourse.errors import CourseError
+from lmcourse.grading.grader import GradingOptions
+from lmcourse.pretrained import load_pretrained
+
+COPIED = {
+    "model.py": (package, "model.py"),
+    "generate.py": (package, "generate.py"),
+    "tokenizers/bpe.py": (tokenizers, "bpe.py"),
+    "tokenizers/bytes.py": (tokenizers, "bytes.py"),
+    "tokenizers/lookup.py": (tokenizers, "lookup.py"),
+    "tokenizers/pre_tokenizer.py": (tokenizers, "pre_tokenizer.py"),
+}
+"""Files of the course that a package gets, and where they are."""
+
+TITLE = '''"""A transformer made of your own answers, collected from the notebooks of lmcourse.
+
+A module for each notebook has what you wrote there; `parts` says which functions the model is made of, and `model`
+puts them together. Nothing here needs lmcourse: {name} --prompt "The "
+"""
+'''
+
+MAIN = """import sys
+
+from {name}.generate import main
+from {name}.parts import PARTS
+
+sys.exit(main(PARTS))
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of an exercise.
+
+    Attributes:
+        notebook: its number.
+        exercise: its name.
+        state: "passes", "wrong" or "missing"; empty if its notebook is not there.
+        package: whose function the package has: "yours", "lent", or "" for none.
+        reason: why it is not the learner's, in one line.
+    """
+
+    notebook: str
+    exercise: str
+    state: str
+    package: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Collected:
+    """A package that was written: where, what became of each exercise, and the files that changed."""
+
+    out: Path
+    rows: tuple[Row, ...]
+    changed: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {"out": str(self.out), "exercises": [vars(row) for row in self.rows], "changed": list(self.changed)}
+
+
+def collect(
+    root: Path,
+    out: Path,
+    *,
+    chapters: Sequence[Chapter] | None = None,
+    lend: bool = True,
+    force: bool = False,
+    options: GradingOptions | None = None,
+) -> Collected:
+    """Write a package with the answers in the learner's notebooks that pass.
+
+    Args:
+        root: the course's folder.
+        out: where the package is to be; its last part is the package's name.
+        chapters: whose notebooks are read; by default all.
+        lend: whether the course's answer takes the place of one that the model needs and that is missing or wrong. If
+            not, wrong ones are taken along as they are, and missing ones say so when they are called.
+        force: overwrite also what was changed by hand.
+        options: how notebooks are graded.
+
+    Raises:
+        CourseError: the package's name cannot be one, the notebooks cannot be graded here, or files were changed by
+            hand.
+    """
+    check_name(out.name)
+    if not force:
+        check_unchanged(out)  # before notebooks are graded for a minute
+    chapters = available_chapters() if chapters is None else chapters
+    needed = [find_chapter(number) for number in PARTS.values()]
+    paths = {chapter: root / "notebooks" / chapter.id / f"{chapter.topic}.ipynb" for chapter in chapters}
+    own = {chapter: (path, read_notebook(path)) for chapter, path in paths.items() if path.is_file()}
+    printed = printed_notebooks(list(dict.fromkeys([*own, *needed])), root)
+    answers = judge(own, printed, root, options)
+    collection = Collection(answers, {chapter: notebook for chapter, (_, notebook) in own.items()}, printed, lend)
+    changed = write_files(formatted(package_files(out.name, collection)), out, force=force)
+    return Collected(out, tuple(_rows(collection)), tuple(changed))
+
+
+def check_name(name: str) -> None:
+    """See that a package may be called so.
+
+    Raises:
+        CourseError: Python could not import it, or would find another package under its name.
+    """
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise CourseError(f"a package cannot be called {name!r}: give --out a name of letters, digits and _")
+    if name in sys.stdlib_module_names or name in ("lmcourse", "torch", "einops", "jaxtyping", "safetensors"):
+        raise CourseError(f"{name} is another package's name: choose another one with --out")
+
+
+def package_files(name: str, collection: Collection) -> dict[str, bytes]:
+    """The contents of a package's files by their paths in it: modules, copied code, and the shipped model's weights."""
+    texts = {
+        "__init__.py": TITLE.format(name=f"python -m {name}"),
+        "__main__.py": f'"""`python -m {name}`."""\n\n' + MAIN.format(name=name),
+        "parts.py": parts_text(name, collection),
+        "tokenizers/__init__.py": '"""The tokenizer of the weights: byte pair encoding."""\n',
+    }
+    for target, (room, source) in COPIED.items():
+        text = (Path(str(room.__file__)).parent / source).read_text(encoding="utf-8")
+        text = text.replace(package.__name__, name).replace(tokenizers.__name__, f"{name}.tokenizers")
+        texts[target] = text
+    for chapter in chapters_in_order(collection):
+        texts[f"{chapter.topic}.py"] = module_text(chapter, collection.ordered(chapter))
+    trained = load_pretrained()
+    sizes = json.dumps(package_config(trained.model.config), indent=2) + "\n"
+    texts |= {"weights/config.json": sizes, "weights/tokenizer.json": json.dumps(trained.tokenizer.to_json()) + "\n"}
+    files = {path: text.encode() for path, text in texts.items()}
+    return files | {"weights/model.safetensors": save(package_weights(trained.model))}
+
+
+def _rows(collection: Collection) -> list[Row]:
+    """What became of each exercise of the learner's notebooks, and of what the model needs besides."""
+    rows = [_row(answer, collection) for answer in collection.answers]
+    known = {answer.exercise for answer in collection.answers}
+    for chapter in chapters_in_order(collection):
+        for name, part in collection.parts[chapter].items():
+            if name not in known:
+                origin = part.origin if part.statements else ""
+                rows.append(Row(chapter.number, name, "", origin, part.reason))
+    return sorted(rows, key=lambda row: row.notebook)
+
+
+def _row(answer: Answer, collection: Collection) -> Row:
+    part = collection.parts[answer.chapter].get(answer.exercise)
+    if part is None:
+        return Row(answer.chapter.number, answer.exercise, answer.state, "", answer.reason)
+    origin = "" if part.origin == "left out" else part.origin
+    return Row(answer.chapter.number, answer.exercise, answer.state, origin, part.reason)

@@ -1,0 +1,182 @@
+"""The modules of a learner's package: one for each notebook, with the answers that are in it."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lmcourse.collect.answers import Answer, Notebook
+from lmcourse.collect.statements import CannotStandAloneError, Statement, needed
+from lmcourse.course import CHAPTERS, Chapter, find_chapter
+from lmcourse.exercises.registry import exercises_of
+
+PARTS = {
+    "rms_norm": "10",
+    "block": "10",
+    "rope": "09",
+    "grouped_query_attention": "08",
+    "glu_ffn": "11",
+}
+"""The functions that the model is made of, and the numbers of the notebooks in which they are written."""
+
+Origin = Literal["yours", "lent", "left out"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A function of the package, or one that could not be taken along.
+
+    Attributes:
+        exercise: its name.
+        origin: whose it is.
+        reason: why it is lent or left out, in one line.
+        statements: itself, with the imports and helpers that it needs.
+        uses: the other exercises that it calls.
+    """
+
+    exercise: str
+    origin: Origin
+    reason: str = ""
+    statements: tuple[Statement, ...] = ()
+    uses: frozenset[str] = frozenset()
+
+
+@dataclass
+class Collection:
+    """The functions of the package, by notebook.
+
+    Args:
+        answers: the learner's, judged.
+        own: the learner's notebooks.
+        printed: the notebooks with the course's answers.
+        lend: whether the course's answer takes the place of one that is missing or wrong; if not, a wrong one is taken
+            along as it is.
+    """
+
+    answers: Sequence[Answer]
+    own: Mapping[Chapter, Notebook]
+    printed: Mapping[Chapter, Notebook]
+    lend: bool = True
+    parts: dict[Chapter, dict[str, Part]] = field(default_factory=lambda: defaultdict(dict), init=False)
+
+    def __post_init__(self) -> None:
+        self._answers = {answer.exercise: answer for answer in self.answers}
+        for answer in self.answers:
+            if self._is_taken(answer):
+                self._add(answer.chapter, answer.exercise)
+        for name, number in PARTS.items():
+            self._add(find_chapter(number), name)
+
+    def _is_taken(self, answer: Answer) -> bool:
+        return answer.state == "passes" or (answer.state == "wrong" and not self.lend)
+
+    def _add(self, chapter: Chapter, name: str) -> None:
+        """Take a function along, and those of the same notebook that it calls."""
+        if name in self.parts[chapter]:
+            return
+        part = self._part(chapter, name)
+        self.parts[chapter][name] = part
+        for other in sorted(part.uses):
+            self._add(chapter, other)
+
+    def _part(self, chapter: Chapter, name: str) -> Part:
+        answer = self._answers.get(name)
+        reason = f"notebook {chapter.number} was not read"
+        if answer is not None:
+            reason = "not answered" if answer.state == "missing" else answer.reason
+        if answer is not None and self._is_taken(answer):
+            try:
+                return self._cut(chapter, name, self.own[chapter], "yours", reason)
+            except CannotStandAloneError as error:
+                reason = str(error)
+        if not self.lend:
+            return Part(name, "left out", reason)
+        try:
+            return self._cut(chapter, name, self.printed[chapter], "lent", reason)
+        except CannotStandAloneError as error:
+            return Part(name, "left out", f"{reason}; the course's: {error}")
+
+    def ordered(self, chapter: Chapter) -> list[Part]:
+        """The functions of a notebook in the order of its exercises: one may need another as it is defined."""
+        order = [exercise.name for exercise in exercises_of(chapter)]
+        parts = self.parts[chapter].values()
+        return sorted(parts, key=lambda part: order.index(part.exercise) if part.exercise in order else len(order))
+
+    def _cut(self, chapter: Chapter, name: str, notebook: Notebook, origin: Origin, reason: str) -> Part:
+        others = set(notebook.places) | {answer.exercise for answer in self.answers if answer.chapter == chapter}
+        statements, uses = needed(notebook.cells, notebook.places[name], name, others)
+        self._check_helpers(chapter, name, statements)
+        return Part(name, origin, reason, tuple(statements), frozenset(uses))
+
+    def _check_helpers(self, chapter: Chapter, name: str, statements: Iterable[Statement]) -> None:
+        """See that no name of a module gets two meanings."""
+        for other in self.parts[chapter].values():
+            defined = {each: one.text for one in other.statements for each in one.names}
+            for statement in statements:
+                for each in statement.names:
+                    if defined.get(each, statement.text) != statement.text:
+                        raise CannotStandAloneError(f"its `{each}` is another one than that of `{other.exercise}`")
+
+
+def module_text(chapter: Chapter, parts: Iterable[Part]) -> str:
+    """The module of a notebook: what it is, imports, then every function behind the helpers that it needs."""
+    imports: list[str] = []
+    body: dict[str, str] = {}
+    for part in parts:
+        for statement in part.statements:
+            if statement.kind == "import":
+                imports.append(statement.text)
+            elif part.origin == "lent" and part.exercise in statement.names:
+                body[statement.text] = f"# Lent by the course, in place of yours: {part.reason}\n{statement.text}"
+            else:
+                body.setdefault(statement.text, statement.text)
+    title = f'"""Notebook {chapter.number}, {chapter.title}: the answers."""'
+    return "\n\n".join([title, *sorted_imports(imports), *(f"\n{text}" for text in body.values())]) + "\n"
+
+
+def sorted_imports(lines: Iterable[str]) -> list[str]:
+    """Import statements of one name each, merged by module: those of the standard library, then the others."""
+    froms: dict[str, set[str]] = defaultdict(set)
+    whole: set[str] = set()
+    for line in lines:
+        words = line.split(maxsplit=3)
+        if words[0] == "from":
+            froms[words[1]].add(words[3])
+        else:
+            whole.add(line)
+    merged = whole | {f"from {module} import {', '.join(sorted(names))}" for module, names in froms.items()}
+    merged.discard("from __future__ import annotations")
+    groups: dict[bool, list[str]] = {True: [], False: []}
+    for line in sorted(merged, key=lambda line: (line.startswith("from"), line)):
+        groups[line.split()[1].split(".")[0] in sys.stdlib_module_names].append(line)
+    blocks = ["\n".join(group) for group in groups.values() if group]
+    if "annotations" in froms.get("__future__", ()):
+        return ["from __future__ import annotations", *blocks]
+    return blocks
+
+
+def parts_text(package: str, collection: Collection) -> str:
+    """The module that says which function does what in the model.
+
+    One that is neither the learner's nor lent is replaced by a function that says so when it is called.
+    """
+    found = {name: collection.parts[find_chapter(number)][name] for name, number in PARTS.items()}
+    lines = ['"""The functions that the model is made of, by name."""', ""]
+    by_module: dict[str, list[str]] = defaultdict(list)
+    for name, number in PARTS.items():
+        if found[name].origin != "left out":
+            by_module[find_chapter(number).topic].append(name)
+    lines += [f"from {package}.{topic} import {', '.join(sorted(names))}" for topic, names in sorted(by_module.items())]
+    for name in (name for name in PARTS if found[name].origin == "left out"):
+        told = f"{name} of notebook {PARTS[name]} is left out: {found[name].reason}"
+        lines += ["", "", f"def {name}(*_):", f"    raise NotImplementedError({told!r})", ""]
+    lines += ["", "PARTS = {", *(f'    "{name}": {name},' for name in PARTS), "}", ""]
+    return "\n".join(lines)
+
+
+def chapters_in_order(collection: Collection) -> list[Chapter]:
+    """The notebooks of which the package has a module, in reading order."""
+    return [chapter for chapter in CHAPTERS if any(part.statements for part in collection.parts[chapter].values())]

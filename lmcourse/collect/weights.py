@@ -1,0 +1,73 @@
+"""The weights of a model of the course under the names that a learner's package gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.styles import llama_like
+from lmcourse.nn.norm import NormConfig
+
+_NAMES = (
+    ("embedding.tokens.", "embedding."),
+    (".attention.input_norm.", ".norm_1."),
+    (".feed_forward.input_norm.", ".norm_2."),
+    (".layer.", "."),
+    ("head.linear.", "head."),
+)
+
+
+def package_config(config: TransformerConfig) -> dict[str, Any]:
+    """The sizes of a model, as `Config` in the package takes them.
+
+    Raises:
+        ValueError: the package's model cannot be this one: it is in the style of LLaMA, without variations.
+    """
+    first = config.layers[0]
+    attention, feed_forward = first.attention, first.feed_forward
+    if config.final_norm is None or attention.rotary is None or config.context is None:
+        raise ValueError("this model lacks a final norm, rotary embeddings or a longest text")
+    sizes = {
+        "vocab_size": config.vocab_size,
+        "d_model": config.d_model,
+        "layers": len(config.layers),
+        "heads": attention.heads,
+        "kv_heads": attention.key_heads,
+        "d_head": attention.head_width(config.d_model),
+        "d_ff": feed_forward.width,
+        "context": config.context,
+        "theta": attention.rotary.theta,
+        "eps": config.final_norm.eps,
+        "tied": config.head.tied,
+    }
+    same = llama_like(
+        len(config.layers),
+        config.d_model,
+        attention.heads,
+        feed_forward.width,
+        vocab_size=config.vocab_size,
+        context=config.context,
+        norm=NormConfig("rms", eps=config.final_norm.eps),
+        theta=attention.rotary.theta,
+        tied=config.head.tied,
+        kv_heads=attention.kv_heads,
+        d_head=attention.d_head,
+    )
+    if config != same:
+        raise ValueError("this model differs from LLaMA in more than its sizes")
+    return sizes
+
+
+def package_weights(model: Transformer) -> dict[str, Tensor]:
+    """The weights by their names in the package; a head that is the embedding is there once."""
+    found = {}
+    for name, weight in model.state_dict().items():
+        for ours, theirs in _NAMES:
+            name = name.replace(ours, theirs)
+        found[name] = weight.detach().clone()
+    if model.config.head.tied:
+        del found["head.weight"]
+    return found

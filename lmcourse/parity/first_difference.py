@@ -1,0 +1,144 @@
+"""Find the wrong part of a model: each sub-layer is compared with the course's on the same input.
+
+A model with one wrong part is wrong everywhere behind it, so its logits do not tell which. Here every part gets what
+the course's model gives its own at that place, and the first one whose result differs is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from lmcourse.models.loss import next_token_loss
+from lmcourse.models.transformer import Transformer, forward_context
+from lmcourse.nn.attention import Attention
+from lmcourse.nn.block import Block
+from lmcourse.nn.context import ForwardContext
+from lmcourse.nn.feed_forward import GatedFeedForward
+from lmcourse.nn.norm import Norm
+
+TOLERANCE = 1e-4
+"""Of the largest number in the course's result: fp32 keeps seven digits, and sums in another order lose two of them."""
+
+Expected = tuple[str, str, Callable[..., Any], tuple[Any, ...], Tensor]
+"""A comparison: the place, the part's name, the part, its arguments, and what the course's gives for them."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a part first differs from the course's.
+
+    Attributes:
+        place: in the model, as "block 2, attention".
+        part: the name of the part.
+        what: how it differs, in a few words.
+    """
+
+    place: str
+    part: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: `{self.part}` {self.what}"
+
+
+@torch.no_grad()
+def first_difference(
+    parts: Mapping[str, Callable[..., Any]], model: Transformer, tokens: Int[Tensor, "b s"]
+) -> Difference | None:
+    """The first sub-layer of a model, from the embedding to the loss, in which somebody's part differs.
+
+    Args:
+        parts: by the names of their exercises, any of rms_norm, rope, grouped_query_attention, glu_ffn, block and
+            next_token_loss; those that are not there are not compared.
+        model: the course's, in the style of LLaMA (such as `load_pretrained().model`): RMSNorm before each branch,
+            rotary embeddings, SwiGLU, no biases.
+        tokens: a text that it can read.
+
+    Returns:
+        None if every part agrees wherever the model uses it.
+
+    Raises:
+        ValueError: the model has other parts than these, or there is a part of another name.
+    """
+    if unknown := parts.keys() - {"rms_norm", "rope", "grouped_query_attention", "glu_ffn", "block", "next_token_loss"}:
+        raise ValueError(f"there is no part called {', '.join(sorted(unknown))}")
+    for place, name, part, arguments, expected in _comparisons(parts, model, tokens):
+        if what := _compare(part, arguments, expected):
+            return Difference(place, name, what)
+    return None
+
+
+def _comparisons(parts: Mapping[str, Callable[..., Any]], model: Transformer, tokens: Tensor) -> Iterator[Expected]:
+    """Every use of a part, in the order of a forward pass, with the course's result for the same input."""
+    context = forward_context(model.embedding, model.position_bias, tokens, None, None, None)
+    x = model.embedding(tokens, context.shared_positions)
+    for number, block in enumerate(model.blocks):
+        if not isinstance(block, Block):
+            raise ValueError(f"block {number} has parallel branches: these parts are of serial ones")
+        for place, name, arguments, expected in _in_block(block, x, context):
+            if name in parts:
+                yield f"block {number}, {place}", name, parts[name], arguments, expected
+        x = block(x, context)
+    ends: list[tuple[str, str, tuple[Any, ...], Tensor]] = [("final norm", *_norm(model.norm, x))]
+    logits = model.head(model.norm(x))
+    ends.append(("loss", "next_token_loss", (logits, tokens), next_token_loss(logits[:, :-1], tokens[:, 1:])))
+    yield from ((place, name, parts[name], given, expected) for place, name, given, expected in ends if name in parts)
+
+
+def _in_block(block: Block, x: Tensor, context: ForwardContext) -> Iterator[tuple[str, str, tuple[Any, ...], Tensor]]:
+    attention, feed_forward = block.attention.layer, block.feed_forward.layer
+    if not (isinstance(attention, Attention) and isinstance(feed_forward, GatedFeedForward)):
+        raise ValueError("these parts are of a model with gated feed-forward layers")
+    rotary = attention.qk_transform.rotary
+    if rotary is None:
+        raise ValueError("these parts are of a model with rotary embeddings")
+    yield "norm before attention", *_norm(block.attention.input_norm, x)
+    qk, v = attention.project(block.attention.input_norm(x))
+    q, k = attention.qk_transform(qk, context)
+    rotated = torch.cat([q, k], dim=1)
+    given = (_neighbours(qk), context.positions[0], rotary.config.theta)
+    yield "rotary embedding", "rope", given, _neighbours(rotated)
+    mixed = attention.attend_fused(q, k, v, context.positions, context)
+    yield "attention", "grouped_query_attention", (q, k, v), mixed
+    x_1 = block.attention(x, context)
+    yield "norm before feed-forward", *_norm(block.feed_forward.input_norm, x_1)
+    read = block.feed_forward.input_norm(x_1)
+    gate, up = feed_forward.gate_up.weight.chunk(2)
+    yield "feed-forward", "glu_ffn", (read, gate.T, up.T, feed_forward.down.weight.T, "swiglu"), feed_forward(read)
+    layers = (partial(attention, context=context), feed_forward)
+    norms = (block.attention.input_norm, block.feed_forward.input_norm)
+    yield "all of it", "block", (x, *layers, *norms, False), block(x, context)
+
+
+def _norm(norm: Any, x: Tensor) -> tuple[str, tuple[Any, ...], Tensor]:
+    if not (isinstance(norm, Norm) and norm.weight is not None):
+        raise ValueError("these parts are of a model with RMSNorm before each branch")
+    return "rms_norm", (x, norm.weight, norm.eps), norm(x)
+
+
+def _neighbours(x: Tensor) -> Tensor:
+    """Feature i and feature i + d/2 side by side: the course's model rotates these two, `rope` rotates neighbours."""
+    return torch.stack(x.chunk(2, dim=-1), dim=-1).flatten(-2)
+
+
+def _compare(part: Callable[..., Any], arguments: tuple[Any, ...], expected: Tensor) -> str:
+    """How a part's result differs from what is expected; nothing if it does not."""
+    try:
+        # Copies: a part that writes into its input must not spoil what is compared after it.
+        copies = [each.clone() if isinstance(each, Tensor) else each for each in arguments]
+        result = torch.as_tensor(part(*copies))
+    except Exception as error:  # somebody's code: whatever it raises is the answer
+        return f"raises {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    if result.shape != expected.shape:
+        return f"gives shape {tuple(result.shape)}, not {tuple(expected.shape)}"
+    worst = (result.double() - expected.double()).abs().max().item()
+    if worst <= TOLERANCE * max(1.0, expected.abs().max().item()):
+        return ""
+    return f"differs by up to {worst:.2g} from numbers of up to {expected.abs().max().item():.2g}"

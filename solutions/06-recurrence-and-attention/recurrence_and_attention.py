@@ -1,0 +1,924 @@
+# %% [markdown]
+# # 06 · Recurrence and attention
+#
+# **110 min · 10 exercises · 29 points**
+#
+# A text is long and a memory is small. What do you keep? For twenty-five years the answer was *a state*: read a word,
+# change the state, forget the word. Since 2015 there is another: keep everything, and look. This notebook builds
+# both, measures the three complaints about the first (what is far is lost, everything waits, gradients fade), and
+# finds that none of them is quite what the textbooks say.
+#
+# **You will be able to**
+#
+# - write a recurrent language model, its gradient through time, and a step of an LSTM, and prove them equal to
+#   PyTorch's;
+# - measure how a gradient fades with distance, and say what the spectral radius has to do with it, and what not;
+# - train two translators, with attention and without, and read what the one with attention looks at;
+# - say what teacher forcing costs when the teacher leaves, and what it does not cost.
+#
+# **You need** the chain rule (notebook 03) and softmax (01). Cross-entropy and n-grams (05) do not hurt. No GPU.
+#
+# Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")` gives a nudge;
+# run it again for the next one.
+
+# %%
+import math
+import time
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from lmcourse.chapters.recurrence_and_attention import figures
+from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.widgets import Log
+
+start("06-recurrence-and-attention")
+torch.set_num_threads(1)  # everything here is small, and fastest on one
+
+# %% [markdown]
+# ## 1 · One state for everything
+#
+# *The keys that the man in the red coat lost on the way to the station* **were** *found.* Not *was*: the verb belongs
+# to the keys, fifteen words back. An n-gram model forgets after $n - 1$ words, and a table that looks fifteen words
+# back does not fit on this planet. A **recurrent network** (Elman, 1990) has no such limit. It keeps a vector $h$,
+# its *state*, and changes it with every word:
+#
+# $$h_t = \tanh(W_h h_{t-1} + W_e e_t + b_1), \qquad \hat y_t = \text{softmax}(U h_t + b_2)$$
+#
+# The word's vector $e_t$, of $e$ numbers, is a *column* of the table $E$, of shape $(e, v)$ for $v$ words. The state
+# has $d$ numbers, so $W_h$ is $(d, d)$, $W_e$ is $(d, e)$ and $U$ is $(v, d)$. $\hat y_t$ is the model's belief about
+# the word after $t$. By hand, with one number for the state, $W_h = \tfrac12$, $W_e = 1$, no biases, and the words 1,
+# −½ and 1:
+
+# %%
+h = 0.0
+for e in (1.0, -0.5, 1.0):
+    h = math.tanh(0.5 * h + e)
+    print(f"read {e:4}: the state is {h:6.3f}")
+
+# %% [markdown]
+# The first word and the third are the same, and the states after them are not: 0.762 and 0.736. The difference is all
+# that this network knows of its past.
+#
+# ### Exercise 1 · A network that reads  (3 points · 9 min · ●●)
+#
+# Return the probabilities $\hat y_t$ after each token, a row for each, in the dtype of `E`. There is at least one
+# token. The first state is `h0`. PyTorch's own recurrent layers are off limits; `softmax` is fine.
+
+# %% exercise="rnn_probabilities"
+def rnn_probabilities(
+    tokens: Int[Tensor, "s"],
+    E: Float[Tensor, "e v"],
+    W_h: Float[Tensor, "d d"],
+    W_e: Float[Tensor, "d e"],
+    b1: Float[Tensor, "d"],
+    U: Float[Tensor, "v d"],
+    b2: Float[Tensor, "v"],
+    h0: Float[Tensor, "d"],
+) -> Float[Tensor, "s v"]:
+    """Row t: the probability of every word after the tokens up to t."""
+    ### BEGIN SOLUTION
+    h, rows = h0, []
+    for token in tokens:
+        h = torch.tanh(W_h @ h + W_e @ E[:, token] + b1)
+        rows.append((U @ h + b2).softmax(dim=0))
+    return torch.stack(rows)
+    ### END SOLUTION
+
+
+# %% check="rnn_probabilities"
+check(rnn_probabilities)
+### BEGIN HIDDEN TESTS
+check(rnn_probabilities, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# > **Spot the slip.** A set of notes lists what this model learns: "the weights $\{W_h, W_e, U, b_1, b_2\}$". Hold
+# > the list against the arguments of your function. What did the author forget?
+#
+# ### Exercise 2 · How many numbers it learns  (2 points · 4 min · ●)
+#
+# A model knows $v$ words, has $e$ numbers for each, and a state of $d$. How many numbers are learned, if *everything*
+# is that could be? Return an int.
+
+# %% exercise="rnn_parameters"
+def rnn_parameters(v: int, e: int, d: int) -> int:
+    """How many numbers a network of v words, e per word and d per state learns."""
+    ### BEGIN SOLUTION
+    embedding_and_first_state = e * v + d
+    step = d * d + d * e + d
+    head = v * d + v
+    return embedding_and_first_state + step + head
+    ### END SOLUTION
+
+
+# %% check="rnn_parameters"
+check(rnn_parameters)
+### BEGIN HIDDEN TESTS
+check(rnn_parameters, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Missing were $E$ and the first state $h^0$. With 10,000 words, $e = 128$ and $d = 512$ these are 1,280,512 of
+# 6,738,704 numbers: nearly a fifth of the model. (PyTorch's `nn.RNN` does not learn $h^0$, but has two biases where
+# one would do. Count, and you find the same total, for another reason.)
+#
+# Three gains over a table of n-grams: texts of any length; in principle a memory without end; and a size that does
+# not grow with how far one looks.
+
+# %%
+figures.size_against_context()
+
+# %% [markdown]
+# *In principle.* The figure says what it costs to look back, not whether anybody sees anything there. That is what
+# the next three sections measure.
+#
+# **In real models.** On a billion words of news a 5-gram model has a perplexity of 67.6, and a large LSTM one of 30.0
+# (Józefowicz et al., 2016).
+#
+# ## 2 · Backwards through time
+#
+# To train the network we need the gradient of $W_h$. The same matrix acts in every step: this is the fan-out of
+# notebook 03, where what is used twice gets *two* gradients, and they add up.
+
+# %%
+figures.unrolled()
+
+# %% [markdown]
+# By hand, with one number for the state and no words at all: $h_t = \tanh(w\,h_{t-1})$, $w = \tfrac12$, $h_0 = 1$,
+# two steps. Then $h_1 = 0.462$ and $h_2 = 0.227$. How does $h_2$ change with $w$? It was used twice. Had only the
+# *second* step used a slightly larger $w$, the slope would be 0.438; had only the *first*, it would be 0.373, because
+# that one has to travel through the second step. Together 0.811, and nudging $w$ says the same:
+
+# %%
+def two_steps(first: float, second: float) -> float:
+    """h₂ where each step has a weight of its own."""
+    return math.tanh(second * math.tanh(first * 1.0))
+
+
+nudge, base = 1e-6, two_steps(0.5, 0.5)
+for name, nudged in (("second", (0.5, 0.5 + nudge)), ("first", (0.5 + nudge, 0.5)), ("both", (0.5 + nudge, 0.5 + nudge))):
+    print(f"a larger w in {name:6}: slope {(two_steps(*nudged) - base) / nudge:.3f}")
+
+# %% [markdown]
+# In general
+#
+# $$\frac{dh_T}{dw} = \sum_{t=1}^{T} \frac{\partial h_T}{\partial h_t} \cdot \frac{\partial h_t}{\partial w}\Big|_{h_{t-1}\text{ held fixed}}$$
+#
+# ### Exercise 3 · Through time  (3 points · 10 min · ●●●)
+#
+# `inputs` are the numbers $x_1 \dots x_T$, and $h_t = \tanh(w\,h_{t-1} + x_t)$. Return $dh_T/dw$ as a Python number,
+# exact to all digits (nudging is not), and 0 if there are no inputs. It has to work for inputs of any size. Python's
+# `math` is all you need; `torch` is off limits, because it would do the exercise for you.
+
+# %% exercise="through_time"
+def through_time(w: float, inputs: list[float], h0: float) -> float:
+    """How the last of the states h ← tanh(w h + x) changes with w: dh_T/dw."""
+    ### BEGIN SOLUTION
+    h, slope = h0, 0.0
+    for x in inputs:
+        new = math.tanh(w * h + x)
+        slope = (1 - new**2) * (h + w * slope)
+        h = new
+    return slope
+    ### END SOLUTION
+
+
+# %% check="through_time"
+check(through_time)
+### BEGIN HIDDEN TESTS
+check(through_time, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# You can walk forwards, as a pair of state and slope, or backwards, as autograd does. Forwards needs no memory of old
+# states, but one slope for *each* weight; with $d^2$ weights backwards wins, and keeps all states for it. Who has no
+# room for them cuts the sum after so many steps back (**truncated** backpropagation through time), and gives up on
+# learning what lies further back. How much does one give up?
+#
+# ## 3 · It fades
+#
+# A gradient that goes back from $h_T$ to $h_{T-k}$ passes $k$ steps, and each multiplies it by a matrix:
+#
+# $$\frac{\partial h_T}{\partial h_{T-k}} = J_T\, J_{T-1} \cdots J_{T-k+1}, \qquad J_t = \text{diag}(1 - h_t^2)\; W_h$$
+#
+# A product of fifty matrices is rarely about as large as one. What decides is the *spectral radius* of $W_h$, the
+# size of its largest eigenvalue: below 1 the gradient vanishes, above 1 it explodes, at 1 it lives. So they say (and
+# Hochreiter, in 1991, said it first, and more carefully).
+
+# %%
+predict("radius_one")
+
+# %%
+predict("radius_one_and_a_half")
+
+# %% [markdown]
+# ### Exercise 4 · What is left of a gradient  (3 points · 8 min · ●●)
+#
+# `hidden` holds the states $h_1 \dots h_T$ of a tanh network, a row each. A gradient `v` arrives at the last. Return
+# its length at each lag: entry $k$ is $\lVert \partial (v \cdot h_T) / \partial h_{T-k} \rVert$ for $k = 0 \dots T -
+# 1$, in the dtype of `v`. Work with the matrices above; autograd is off limits.
+
+# %% exercise="gradient_at_lag"
+def gradient_at_lag(
+    W_h: Float[Tensor, "d d"], hidden: Float[Tensor, "t d"], v: Float[Tensor, "d"]
+) -> Float[Tensor, "t"]:
+    """The length of ∂(v·h_T)/∂h_{T−k} for k = 0 ... T − 1."""
+    ### BEGIN SOLUTION
+    gradient, lengths = v, []
+    for h in hidden.flip(0):
+        lengths.append(gradient.norm())
+        gradient = W_h.T @ ((1 - h**2) * gradient)
+    return torch.stack(lengths)
+    ### END SOLUTION
+
+
+# %% check="gradient_at_lag"
+check(gradient_at_lag)
+### BEGIN HIDDEN TESTS
+check(gradient_at_lag, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Now ordinary networks: a state of 64, 60 steps, random inputs, three seeds each, and a $W_h$ scaled to the spectral
+# radius in the legend.
+
+# %%
+figures.compare_networks(
+    {
+        "linear, radius 1.1": {"kind": "linear", "radius": 1.1},
+        "linear, radius 1": {"kind": "linear", "radius": 1.0},
+        "tanh, radius 1.5": {"kind": "tanh", "radius": 1.5},
+        "tanh, radius 1": {"kind": "tanh", "radius": 1.0},
+    }
+)
+
+# %% [markdown]
+# The rule is right about *linear* networks. With a tanh and ordinary inputs **all of them fade**: at a radius of 1
+# less than a billionth is left after fifty steps, at 1.5, where a linear network explodes to a hundred million or so,
+# less than a thousandth. Inputs push the states to where tanh is flat, and $1 - h^2$ is what each step multiplies by.
+# A larger $W_h$ pushes harder. Take the inputs away (the last control) and the rule comes back, for as long as the
+# states stay small.
+
+# %%
+explore(figures.gradient_lag, kind=["linear", "tanh", "lstm"], radius=(0.5, 1.5), forget_bias=(0.0, 5.0), inputs=(0.0, 1.0))
+
+# %% [markdown]
+# Exploding is the harmless half of the trouble: one cuts the gradient to a fixed length and goes on (Pascanu et al.,
+# 2013; notebook 16). What has vanished cannot be scaled back, because it is drowned by the gradients of nearby words.
+# A model whose gradient ends after twenty steps does not learn about the keys that *were* found. And the words
+# themselves have gone through $O(n)$ layers on their way: fading backwards and forgetting forwards are the same
+# matrices, read from two sides.
+#
+# **In real models.** LSTM language models used about 200 words of context, and knew the order of the last 50
+# (Khandelwal et al., 2018).
+#
+# ## 4 · A gate that stays open
+#
+# If multiplying is the trouble, add. The **LSTM** (Hochreiter & Schmidhuber, 1997) keeps a second vector, the *cell*
+# $c$, and does not squeeze it through a matrix in each step:
+#
+# $$\begin{aligned} (i, f, g, o) &= W x_t + U h_{t-1} + b \\ c_t &= \sigma(f) \odot c_{t-1} + \sigma(i) \odot \tanh(g) \\ h_t &= \sigma(o) \odot \tanh(c_t) \end{aligned}$$
+#
+# Three *gates* between 0 and 1: $f$ says how much of the cell to keep, $i$ how much to write, $o$ how much to show;
+# $g$ is what could be written. Each has $d$ numbers, so $W$ is $(4d, e)$, $U$ is $(4d, d)$, $b$ is $(4d)$. From step
+# to step the cell is only multiplied by $\sigma(f)$: if that is 1, nothing fades.
+#
+# By hand: a cell of 0.8, $\sigma(f) = 0.9$, $\sigma(i) = 0.5$ and $\tanh(g) = -0.4$ make $0.9 \cdot 0.8 - 0.5 \cdot
+# 0.4 = 0.52$.
+
+# %%
+predict("fresh_lstm")
+
+# %% [markdown]
+# ### Exercise 5 · A step of an LSTM  (3 points · 9 min · ●●)
+#
+# A batch of $b$ texts takes one step. The rows of `W`, `U` and `b` are four blocks of $d$, in PyTorch's order $i, f,
+# g, o$. (PyTorch has two biases; ours is their sum.) Return the new $h$ and the new $c$, in the dtype of `x`.
+# PyTorch's own LSTM is off limits.
+
+# %% exercise="lstm_step"
+def lstm_step(
+    x: Float[Tensor, "b e"],
+    h: Float[Tensor, "b d"],
+    c: Float[Tensor, "b d"],
+    W: Float[Tensor, "4d e"],
+    U: Float[Tensor, "4d d"],
+    b: Float[Tensor, "4d"],
+) -> tuple[Float[Tensor, "b d"], Float[Tensor, "b d"]]:
+    """The new h and c after one more input."""
+    ### BEGIN SOLUTION
+    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+    ### END SOLUTION
+
+
+# %% check="lstm_step"
+check(lstm_step)
+### BEGIN HIDDEN TESTS
+check(lstm_step, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+figures.compare_networks(
+    {
+        "tanh, radius 1": {"kind": "tanh"},
+        "LSTM, as PyTorch makes it": {"kind": "lstm"},
+        "LSTM, forget bias 1": {"kind": "lstm", "forget_bias": 1.0},
+        "LSTM, forget bias 3": {"kind": "lstm", "forget_bias": 3.0},
+    }
+)
+
+# %% [markdown]
+# "LSTMs solve vanishing gradients." A fresh one does not: it fades like the others. Its forget gates start near
+# $\sigma(0) = \tfrac12$, and $(\tfrac12)^{50} \approx 10^{-15}$. What the LSTM has is a *way* that can be opened, and
+# one number opens it: the bias of the forget gate. At 1 it is $\sigma(1) = 0.73$ and far more is left, at 3 it is
+# 0.95 and nearly everything gets through. Training can find that out. It helps to start there.
+#
+# **In real models.** The forget gate came three years after the LSTM (Gers et al., 2000), which at first could only
+# add. Starting its bias at 1 was found to matter more than most variations of the architecture (Józefowicz et al.,
+# 2015). PyTorch starts all biases at small random numbers. The way without a matrix lives on in every transformer, as
+# the residual stream (notebook 10).
+#
+# ## 5 · Waiting
+#
+# State 1,000 needs state 999, which needs state 998. A thousand small steps, one after the other, however many
+# processors there are. Attention (sections 7 and 8) compares all words with all others, which is more arithmetic, and
+# none of it waits. What does the clock say?
+
+# %%
+predict("more_arithmetic")
+
+# %% tags=["nbval-ignore-output", "because it shows the time"]
+def read_in_turn(x: Tensor, W: Tensor) -> Tensor:
+    """A recurrent layer: every state waits for the one before."""
+    h, states = torch.zeros(x.shape[1]), []
+    for row in x @ W.T:
+        h = torch.tanh(W @ h + row)
+        states.append(h)
+    return torch.stack(states)
+
+
+def look_at_all(x: Tensor, W: Tensor) -> Tensor:
+    """Every word compared with all others at once (W is not used)."""
+    return F.scaled_dot_product_attention(x[None, None], x[None, None], x[None, None])[0, 0]
+
+
+def milliseconds(layer, *inputs: Tensor) -> float:
+    """The shortest of five runs."""
+    seconds = []
+    for _ in range(5):
+        began = time.perf_counter()
+        layer(*inputs)
+        seconds.append(time.perf_counter() - began)
+    return 1000 * min(seconds)
+
+
+W = torch.randn(64, 64) / 8
+for n in (64, 256, 1024):
+    x = torch.randn(n, 64)
+    times = [milliseconds(layer, x, W) for layer in (read_in_turn, look_at_all)]
+    print(f"{n:5} words: in turn {times[0]:6.2f} ms, all at once {times[1]:6.2f} ms, with {n // 64} times the arithmetic")
+
+# %% [markdown]
+# With 256 words attention does four times the arithmetic of the recurrent layer ($4 n^2 d$ against $4 n d^2$ FLOPs: a
+# factor $n/d$) and is done sooner. Arithmetic is not time, if steps wait. With many more words the factor wins on a
+# single core; on a GPU, with ten thousand of them, waiting does.
+#
+# Count both then: the *steps* that must come one after the other, and the *moves* that information makes from one
+# position to another on its way from the first word to the last. Each layer of a **window** sees the $W$ newest
+# words, itself included.
+
+# %%
+figures.dependency_grid()
+
+# %% [markdown]
+# ### Exercise 6 · Who waits for whom?  (3 points · 7 min · ●●)
+#
+# `kind` is "rnn", "attention" or "window"; a model of `layers` layers reads `n` words (both at least 1). Return two
+# whole numbers: in how many steps all states can be computed, if everything that can run at once does, and the fewest
+# moves by which something gets from the first word to the last word's state in the top layer. Going up to the next
+# layer at the same position is no move. `window` counts for "window" only. Raise `ValueError` for an unknown kind, a
+# window below 2, and for layers that do not reach from the first word to the last.
+
+# %% exercise="waiting"
+def waiting(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
+    """Steps one after the other, and moves from the first word to the last."""
+    ### BEGIN SOLUTION
+    if kind == "rnn":
+        return n + layers - 1, n - 1
+    if kind == "attention":
+        return layers, int(n > 1)
+    if kind != "window" or window < 2:
+        raise ValueError(f"{kind!r} with a window of {window}")
+    moves = math.ceil((n - 1) / (window - 1))
+    if moves > layers:
+        raise ValueError(f"{layers} layers do not reach {n - 1} places back")
+    return layers, moves
+    ### END SOLUTION
+
+
+# %% check="waiting"
+check(waiting)
+### BEGIN HIDDEN TESTS
+check(waiting, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# | | steps, one after the other | moves from first to last | FLOPs per layer, about |
+# | --- | --- | --- | --- |
+# | RNN, $L$ layers | $n + L - 1$ | $n - 1$ | $4nd^2$ |
+# | attention | $L$ | 1 | $4n^2d$, and its projections |
+# | window of $W$ | $L$ | $\lceil (n-1)/(W-1) \rceil$, each in a layer of its own | $4nWd$, and its projections |
+#
+# **The tanh is what waits.** Drop it, and let a state be $h_t = a_t h_{t-1} + b_t$. Two such steps in a row are again
+# such a step, so they can be joined in pairs, the pairs in fours, and all $n$ states are there after $\log_2 n$
+# rounds (Hillis & Steele, 1986). Six lines:
+
+# %%
+def scan(a: Tensor, b: Tensor) -> tuple[Tensor, int]:
+    """All states of h ← a h + b from 0, and how many rounds it took."""
+    rounds, span = 0, 1
+    while span < len(a):
+        b = torch.cat([b[:span], a[span:] * b[:-span] + b[span:]])
+        a = torch.cat([a[:span], a[span:] * a[:-span]])
+        rounds, span = rounds + 1, 2 * span
+    return b, rounds
+
+
+a, b = torch.rand(100, dtype=torch.float64), torch.randn(100, dtype=torch.float64)
+states, rounds = scan(a, b)
+h = torch.zeros((), dtype=torch.float64)
+for step in range(100):
+    h = a[step] * h + b[step]
+    assert torch.allclose(h, states[step])
+print(f"100 states in {rounds} rounds, equal to the loop")
+
+# %% [markdown]
+# **In real models.** That is how state-space models such as Mamba train (Gu & Dao, 2023): recurrence without its
+# tanh, gates that depend on the word alone, and a scan. Table 1 of Vaswani et al. (2017) is the one above, in its
+# first form.
+#
+# ## 6 · Two networks and a bottleneck
+#
+# Translation has two texts. The **encoder** reads the source; its last state is handed to the **decoder**, a language
+# model of the target that starts from there (Sutskever et al., 2014). Whatever the decoder knows of the source has to
+# fit through that one state.
+#
+# What does the decoder read? In use, what it has just said. In training we know what it *should* have said, and hand
+# it that: **teacher forcing**. So, to say $y_1, y_2, y_3$, it reads a start symbol, $y_1$ and $y_2$.
+#
+# ### Exercise 7 · What the decoder reads  (1 point · 3 min · ●)
+#
+# `target` holds what the decoder should say, a row for each text of at least one word. Return what it reads while it
+# does, in the same shape. Leave `target` as it is.
+
+# %% exercise="teacher_inputs"
+def teacher_inputs(target: Int[Tensor, "b s"], start: int) -> Int[Tensor, "b s"]:
+    """What the decoder reads while it has to say `target`."""
+    ### BEGIN SOLUTION
+    first = torch.full_like(target[:, :1], start)
+    return torch.cat([first, target[:, :-1]], dim=1)
+    ### END SOLUTION
+
+
+# %% check="teacher_inputs"
+check(teacher_inputs)
+### BEGIN HIDDEN TESTS
+check(teacher_inputs, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Our translators have a simple job: read a row of up to twelve symbols out of ten, and write it in reverse. Nothing
+# has to be understood, everything has to be remembered. Here are both models, the one of this section and the one of
+# section 8; `attend` is where they differ. Your `teacher_inputs` is what the decoder reads in training (the course's,
+# while yours is missing).
+
+# %%
+class Translator(nn.Module):
+    """An LSTM reads a row of symbols, another writes one; symbol 0 is the start."""
+
+    def __init__(self, attend=None, symbols: int = 11, d: int = 64) -> None:
+        super().__init__()
+        self.attend = attend
+        self.source, self.target = nn.Embedding(symbols, d), nn.Embedding(symbols, d)
+        self.encoder, self.decoder = nn.LSTM(d, d, batch_first=True), nn.LSTM(d, d, batch_first=True)
+        self.head = nn.Linear(2 * d if attend else d, symbols)
+
+    def forward(self, source: Int[Tensor, "b n"], read: Int[Tensor, "b t"]) -> Float[Tensor, "b t v"]:
+        """Logits for each step, when the decoder reads `read`."""
+        h, state = self.encoder(self.source(source))
+        s, _ = self.decoder(self.target(read), state)
+        return self.head(self.attend(s, h) if self.attend else s)
+
+    @torch.no_grad()
+    def write(self, source: Int[Tensor, "b n"], teacher: Int[Tensor, "b n"] | None = None) -> Int[Tensor, "b n"]:
+        """The likeliest symbol at each step, which reads the teacher's words, or else its own."""
+        h, state = self.encoder(self.source(source))
+        word, said = torch.zeros_like(source[:, :1]), []
+        for step in range(source.shape[1]):
+            s, state = self.decoder(self.target(word), state)
+            said.append(self.head(self.attend(s, h) if self.attend else s).argmax(dim=-1))
+            word = said[-1] if teacher is None else teacher[:, step : step + 1]
+        return torch.cat(said, dim=1)
+
+
+read, whose = figures.teacher_or_ours(teacher_inputs)
+print("What the decoder reads:", whose)
+
+# %%
+def rows(count: int, length: int, generator: torch.Generator) -> Int[Tensor, "b n"]:
+    """Rows of symbols from 1 to 10."""
+    return torch.randint(1, 11, (count, length), generator=generator)
+
+
+def train(seed: int, attend=None, steps: int = 400) -> Translator:
+    """A translator after so many batches of 64 rows, of 2 to 12 symbols."""
+    generator = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)
+    model = Translator(attend)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        source = rows(64, int(torch.randint(2, 13, (), generator=generator)), generator)
+        target = source.flip(1)
+        loss = F.cross_entropy(model(source, read(target, 0)).flatten(0, 1), target.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return model
+
+
+def perfect_rows(model: Translator, length: int) -> float:
+    """The share of 512 new rows that it reverses without an error, reading its own words."""
+    source = rows(512, length, torch.Generator().manual_seed(99))
+    return (model.write(source) == source.flip(1)).all(dim=1).double().mean().item()
+
+# %%
+predict("one_vector")
+
+# %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
+LENGTHS = (2, 3, 4, 6, 8, 9, 10, 12, 14, 16, 20)
+plain = [train(seed) for seed in range(3)]
+shares = {"one state": {length: [perfect_rows(model, length) for model in plain] for length in LENGTHS}}
+for length in (3, 6, 9, 12):
+    print(f"{length:2} symbols: " + "  ".join(f"{share:4.0%}" for share in shares["one state"][length]))
+
+# %% [markdown]
+# A column for each seed. Three symbols are no trouble, twelve come out right in fewer than one row of ten. And yet
+# $10^{12}$ rows need 40 bits, and the state has 128 floats, $h$ and $c$: there is room. What fails is *learning* to
+# pack them so that they can be unpacked, one by one, through up to 23 steps.
+#
+# **In real models.** Sutskever et al. (2014) translated English to French through one vector, and well: 34.8 BLEU.
+# What helped markedly was to *reverse the source*, which puts its first words next to those that are said first.
+# Section 3 says why.
+#
+# ## 7 · Look it up
+#
+# You would not learn the row by heart. You would look at it again. For a network to look something up there has to be
+# a table: *keys*, and for each key a *value*. A Python dict gives back the value of the one key that is equal to the
+# query. For vectors nothing is ever quite equal, and "the best match" has no slope to learn from. So blend: score
+# every key by its dot product with the query, softmax the scores, average the values.
+#
+# $$\alpha_i = \frac{e^{q \cdot k_i / T}}{\sum_j e^{q \cdot k_j / T}}, \qquad \text{answer} = \sum_i \alpha_i v_i$$
+#
+# The **temperature** $T$ says how decided the look-up is. By hand: the query $(2, 0)$ and the keys $(1, 0)$, $(0, 1)$
+# and $(-1, 0)$ have the scores 2, 0 and −2. With the values 10, 20 and 30:
+
+# %%
+explore(figures.soft_table, temperature=Log(0.01, 100))
+
+# %% [markdown]
+# ### Exercise 8 · A table that blends  (3 points · 7 min · ●●)
+#
+# Return the blend, in the dtype of `values`. `temperature` is at least 0. At 0 the look-up is hard: the value of the
+# best match; if several keys match equally well, the plain average of their values. It may be as small as $10^{-30}$,
+# or very large.
+
+# %% exercise="soft_lookup"
+def soft_lookup(
+    query: Float[Tensor, "d"], keys: Float[Tensor, "n d"], values: Float[Tensor, "n v"], temperature: float
+) -> Float[Tensor, "v"]:
+    """The average of the values, weighted by how well their keys match the query."""
+    ### BEGIN SOLUTION
+    scores = keys @ query
+    if temperature == 0:
+        return values[scores == scores.max()].mean(dim=0)
+    return (scores / temperature).softmax(dim=0) @ values
+    ### END SOLUTION
+
+
+# %% check="soft_lookup"
+check(soft_lookup)
+### BEGIN HIDDEN TESTS
+check(soft_lookup, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Cold, the blend is a table: 10. Hot, it is the plain average: 20. At $T = 1$ it is 11.49, mostly the first, and
+# every score has a gradient. This is all that attention is. The rest is who asks, and what is in the table.
+#
+# ## 8 · Attention between two texts
+#
+# Now give the decoder the whole source to look at. Its state $s_t$ is the query; the encoder's states $h_1 \dots h_n$
+# are keys *and* values:
+#
+# $$e^t_i = s_t^\top h_i, \qquad \alpha^t = \text{softmax}(e^t), \qquad a_t = \sum_i \alpha^t_i\, h_i$$
+#
+# What was found and the state go on side by side, $[a_t; s_t] \in \mathbb R^{2d}$, to the layer that chooses the word
+# (Bahdanau et al., 2015; in this form, with the dot product and nothing dividing it, Luong et al., 2015). Texts of a
+# batch differ in length, and the shorter ones are filled up with *padding*, which nobody may look at.
+#
+# By hand: $s = (1, 0)$ looks at the words $(2, 0)$ and $(0, 2)$. The scores are 2 and 0, the weights 0.881 and 0.119,
+# and it goes on with $(1.76, 0.24, 1, 0)$.
+#
+# ### Exercise 9 · Attention to the source  (4 points · 9 min · ●●)
+#
+# `s` holds $t$ states of the decoder, `h` those of $n$ source words, of which at least one is real; `real` is False
+# where there is padding. Return $[a; s]$, a row for each step, in the dtype of `s`. Fused attention functions are off
+# limits. (Keep to tensor operations that do not depend on values, no loops over `.tolist()` or `h[real]`, and it will
+# be *your* function that the translator below is trained with. Other styles are as right.)
+
+# %% exercise="attend_source"
+def attend_source(
+    s: Float[Tensor, "t d"], h: Float[Tensor, "n d"], real: Bool[Tensor, "n"]
+) -> Float[Tensor, "t 2d"]:
+    """For each decoder step what it finds in the source, and its own state beside it."""
+    ### BEGIN SOLUTION
+    scores = (s @ h.T).masked_fill(~real, -torch.inf)
+    found = scores.softmax(dim=1) @ h
+    return torch.cat([found, s], dim=1)
+    ### END SOLUTION
+
+
+# %% check="attend_source"
+check(attend_source)
+### BEGIN HIDDEN TESTS
+check(attend_source, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+predict("where_it_looks")
+
+# %%
+attend, whose = figures.attention_or_ours(attend_source)
+print("Attention to the source:", whose)
+
+# %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
+looking = [train(seed, attend) for seed in range(3)]
+shares["attention"] = {length: [perfect_rows(model, length) for model in looking] for length in LENGTHS}
+for length in (3, 6, 9, 12):
+    print(f"{length:2} symbols: " + "  ".join(f"{share:4.0%}" for share in shares["attention"][length]))
+
+# %%
+figures.right_rows(shares, trained=(2, 12))
+
+# %% [markdown]
+# The same data, the same 400 steps, and most rows of twelve are right now. Beyond the lengths it was trained on
+# (unshaded) the share falls for both: attention removes the bottleneck, it does not give the gift of counting further
+# than one has ever counted.
+#
+# What does it look at? Here is one row as the first of the three models says it. Move the step.
+
+# %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
+@torch.no_grad()
+def looked_at(model: Translator, source: Int[Tensor, "b n"]) -> Float[Tensor, "b t n"]:
+    """The attention weights of each step, with the true words to read."""
+    h, state = model.encoder(model.source(source))
+    s, _ = model.decoder(model.target(read(source.flip(1), 0)), state)
+    return figures.looks(s, h)
+
+
+row = torch.tensor([[3, 8, 1, 10, 5, 7, 2, 9, 4, 6]])
+names = [str(symbol) for symbol in row[0].tolist()]
+explore(partial(figures.alignment, looked_at(looking[0], row)[0], names, names[::-1]), step=(0, 10))
+
+# %% [markdown]
+# Nobody told it. There was no word "reverse", no alignment in the data and no loss on the weights, and yet step $t$
+# looks at word $n + 1 - t$, because that is what lowers the loss. In how many of all steps?
+
+# %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
+source = rows(512, 12, torch.Generator().manual_seed(99))
+where = torch.arange(11, -1, -1)
+mirrored = [(looked_at(model, source).argmax(dim=-1) == where).double().mean().item() for model in looking]
+print("the right word has the largest weight in", "  ".join(f"{share:.0%}" for share in mirrored), "of the steps")
+
+# %% [markdown]
+# Real languages are not mirrors. Here is a matrix as a French–English translator might have it (drawn by us, not
+# trained). Which word goes with which? And where is the order turned round?
+
+# %%
+given = torch.tensor([[0.85, 0.1, 0.05, 0.0], [0.05, 0.15, 0.8, 0.0], [0.0, 0.9, 0.1, 0.0], [0.0, 0.0, 0.05, 0.95]])
+figures.alignment(given, ["la", "maison", "blanche", "dort"], ["the", "white", "house", "sleeps"], name="A given alignment")
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# The largest weight of each row: *the* looks at *la*, *white* at *blanche*, *house* at *maison*, *sleeps* at *dort*.
+# Where the two in the middle cross, French puts the adjective behind its noun.
+#
+# </details>
+#
+# Six reasons why attention was liked at once: translations became better, most of all long ones; looking back is what
+# people do; the bottleneck is gone; every source word is one move away, so gradients have a short way; there is
+# something to look at; and word alignments, once a field of their own, come for free.
+#
+# A caution on the fifth: weights show where a model looked, which is not *why* it said what it said. Other weights
+# can give the same word (Jain & Wallace, 2019), and $h_i$ is a state, which has heard of its neighbours too.
+#
+# **In real models.** A fixed state cannot copy a text that is long enough, attention can (Jelassi et al., 2024):
+# recurrent models of today are often mixed with a few layers of attention for that reason. In a transformer the
+# decoder's recurrence goes as well, and words of *one* text look at each other: notebook 08.
+#
+# ## 9 · When the teacher leaves
+#
+# In training our decoder read true words. In use it reads its own, and was never shown what a mistake looks like.
+# That difference is called **exposure bias** (Ranzato et al., 2016).
+#
+# > **Spot the slip.** "Teacher forcing is used to avoid the accumulation of errors." Whose errors, and when?
+#
+# In training, where the words are true, none can accumulate. In use there is no teacher, and they are back. What the
+# teacher does buy is that the true words are known beforehand: no step has to wait for the one before it to *speak*.
+# A recurrent decoder still waits for its own state; one of masked attention trains on all steps at once.
+#
+# How bad is it? We take the models without attention, rows of nine symbols, and let each say every row twice.
+
+# %%
+predict("perfect_rows")
+
+# %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
+source = rows(512, 9, torch.Generator().manual_seed(5))
+gold = source.flip(1)
+runs = [(model.write(source, gold), model.write(source)) for model in plain]
+for forced, free in runs:
+    symbols = [(said == gold).double().mean().item() for said in (forced, free)]
+    perfect = [int((said == gold).all(dim=1).sum()) for said in (forced, free)]
+    print(f"symbols right: {symbols[0]:.1%} forced, {symbols[1]:.1%} free; perfect rows of 512: {perfect[0]} and {perfect[1]}")
+    assert perfect[0] == perfect[1]
+
+# %% [markdown]
+# Free running costs about seven symbols in a hundred, and **not one perfect row**. The two counts are equal, to the
+# row, for every model and every seed, and this is no measurement but a proof. Try to find it before you read on.
+#
+# <details><summary>The proof</summary>
+#
+# Both runs start with the same symbol and the same state. As long as all they have said is right, the free run has
+# read exactly the true words. So up to the *first* error they are one and the same run, and make that error together.
+# A row without an error is never left by either.
+#
+# </details>
+#
+# So exposure bias is only what comes *after* the first error. To measure it, count there.
+#
+# ### Exercise 10 · After the first error  (4 points · 8 min · ●●)
+#
+# Three rows of equal length, of at least one word: what the forced run said, what the free run said, and what is
+# right. Up to the first error the two runs say the same, and make that error together. Return `[forced, free]`: the
+# share of words that each got right on the places *after* the first error. Return None if there is no error, or
+# nothing after it.
+
+# %% exercise="after_the_first_error"
+def after_the_first_error(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
+    """The share of words that the forced run and the free one got right after the first error."""
+    ### BEGIN SOLUTION
+    errors = [place for place in range(len(gold) - 1) if free[place] != gold[place]]
+    if not errors:
+        return None
+    rest = range(errors[0] + 1, len(gold))
+    return [sum(said[place] == gold[place] for place in rest) / len(rest) for said in (forced, free)]
+    ### END SOLUTION
+
+
+# %% check="after_the_first_error"
+check(after_the_first_error)
+### BEGIN HIDDEN TESTS
+check(after_the_first_error, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+figures.forced_and_free(runs[0][0] == gold, runs[0][1] == gold)
+
+# %% tags=["nbval-ignore-output", "because training ends in other digits on another processor"]
+def after_errors(forced: Tensor, free: Tensor, gold: Tensor) -> list[float]:
+    """The shares of right symbols after the first error of each row, over all rows."""
+    wrong = free != gold
+    after = wrong.cumsum(dim=1) - wrong.long() > 0
+    return [(said == gold)[after].double().mean().item() for said in (forced, free)]
+
+
+afterwards = [after_errors(forced, free, gold) for forced, free in runs]
+for number, (forced_share, free_share) in enumerate(afterwards):
+    print(f"seed {number}: after the first error {forced_share:.0%} right with a teacher, {free_share:.0%} without")
+
+# %% [markdown]
+# With the teacher, an error changes nothing: the next word is as good as any. Without, four in ten of the following
+# words are wrong: the decoder reads a wrong word, takes it for true, and goes on in a row that was never asked for.
+#
+# **In real models.** *Scheduled sampling* lets the model read its own words now and then in training (Bengio et al.,
+# 2015). For open-ended text the harm was found limited, and models recover by themselves (He et al., 2021): a story
+# has many good next words, our task has one. What the proof says holds for them all: greedy decoding with and without
+# a teacher makes the same first error.
+#
+# ## What to keep
+#
+# | | recurrent network | LSTM | attention |
+# | --- | --- | --- | --- |
+# | keeps of $n$ words | $d$ numbers | $2d$ numbers | $n \cdot d$ numbers |
+# | memory per word of context | none | none | $d$ numbers |
+# | steps one after the other | $n$ | $n$ | 1 |
+# | moves from first to last | $n - 1$ | $n - 1$ | 1 |
+# | a gradient 50 steps back | below a billionth at a radius of 1 | the same, until the forget gate is opened | one step away |
+# | arithmetic of a layer | $\propto n$ | $\propto n$ | $\propto n^2$ |
+#
+# ### Slips
+#
+# Sentences from lectures and notes, as printed. Each is wrong; by now you can say why.
+#
+# > - The model's weights are "$\{W_h, W_e, U, b_1, b_2\}$". (And $E$ and $h^0$: a fifth of the numbers.)
+# > - To hide the future from a decoder one changes "the set of keys and queries" to past words. (Keys and *values*.
+# >   Queries are those who ask. Take away a query and nobody asks; take away keys alone, and values have no weights.)
+# > - Teacher forcing is used "to avoid error accumulation". (In training there is none to avoid; in use it is back.)
+# > - "Gradients explode if the spectral radius is above 1." (In a linear network.)
+# > - "LSTMs do not have vanishing gradients." (They have a gate that can be opened.)
+#
+# ## Check yourself
+#
+# 1. A network with $W_h = 0$: what does it still know of the word before?
+# 2. Your `through_time` for $w = 0$ is not zero. Why not?
+# 3. A tanh network with a radius of 1.5 fades with inputs, and does not without. What changes in $J_t$?
+# 4. A forget gate of 0.99: after how many steps is half of the cell left? And with 0.9?
+# 5. A window of 4,096 words and 32 layers. How far apart may two words be, so that one can hear of the other?
+# 6. You set $T = 10^{-4}$ in a trained attention layer. What happens to the gradients of the scores?
+# 7. Why is the largest weight not always on the right word, although the model says the right one?
+#
+# <details><summary>Answers</summary>
+#
+# 1. Nothing. Each state depends on its own word alone, and $h^0$ on nothing.
+# 2. The last step multiplies $w$ by $h_{T-1}$, which is not zero: $(1 - h_T^2)\,h_{T-1}$ is left.
+# 3. The slopes $1 - h_t^2$. Inputs push states towards ±1, where they are small.
+# 4. $\ln 2 / -\ln 0.99 = 69$ steps; with 0.9 fewer than seven.
+# 5. $32 \cdot 4095 = 131{,}040$ words: each layer carries 4,095 further.
+# 6. The weights become 0 and 1, and the gradients vanish nearly everywhere: it is a table again.
+# 7. The encoder's states know their neighbours, so a word can be read from the state next to it; and the decoder's
+#    own state remembers something as well.
+#
+# </details>
+#
+# ## Further reading
+#
+# - Elman, 1990, *Finding structure in time*; Hochreiter & Schmidhuber, 1997, *Long short-term memory*; Gers,
+#   Schmidhuber & Cummins, 2000, *Learning to forget*.
+# - Pascanu, Mikolov & Bengio, 2013, *On the difficulty of training recurrent neural networks*; Józefowicz, Zaremba &
+#   Sutskever, 2015, *An empirical exploration of recurrent network architectures*; Khandelwal et al., 2018, *Sharp
+#   nearby, fuzzy far away*.
+# - Sutskever, Vinyals & Le, 2014, *Sequence to sequence learning with neural networks*; Bahdanau, Cho & Bengio, 2015,
+#   *Neural machine translation by jointly learning to align and translate*; Luong, Pham & Manning, 2015, *Effective
+#   approaches to attention-based neural machine translation*.
+# - Ranzato et al., 2016, *Sequence level training with recurrent neural networks*; Bengio et al., 2015, *Scheduled
+#   sampling*; He et al., 2021, *Exposure bias versus self-recovery*.
+# - Jain & Wallace, 2019, *Attention is not explanation*; Jelassi et al., 2024, *Repeat after me*; Gu & Dao, 2023,
+#   *Mamba*.
+# - In this package: `lmcourse.models.recurrent` and `lmcourse.models.seq2seq`, both cells and the translator as plain
+#   loops.
+
+# %% [markdown]
+# The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you
+# like.)
+
+# %% tags=["hide-input"]
+assert [round(math.tanh(1), 3), round(math.tanh(0.5 * math.tanh(0.5 * math.tanh(1) - 0.5) + 1), 3)] == [0.762, 0.736]
+parameters = 10_000 * 128 + 512 * 512 + 512 * 128 + 512 + 10_000 * 512 + 10_000 + 512
+assert (parameters, 10_000 * 128 + 512) == (6_738_704, 1_280_512) and 0.18 < 1_280_512 / 6_738_704 < 0.2
+assert [round(number, 3) for number in (math.tanh(0.5), math.tanh(math.tanh(0.5) / 2))] == [0.462, 0.227]
+left = {
+    name: [figures.gradient_norms(*settings, seed=seed)[50].item() for seed in range(3)]
+    for name, settings in {
+        "tanh 1": ("tanh", 1.0), "tanh 1.5": ("tanh", 1.5), "linear 1": ("linear", 1.0), "linear 1.5": ("linear", 1.5),
+        "fresh": ("lstm",), "bias 1": ("lstm", 1.0, 1.0), "bias 3": ("lstm", 1.0, 3.0), "no inputs": ("tanh", 1.0, None, 0.0),
+    }.items()
+}  # fmt: skip
+assert max(left["tanh 1"]) < 1e-9 and max(left["tanh 1.5"]) < 1e-3 and min(left["linear 1.5"]) > 1e7
+assert max(left["fresh"]) < 1e-9 and min(left["bias 1"]) > 1e-6 and max(left["bias 1"]) < 1e-3
+assert min(left["bias 3"]) > 0.1 and max(left["bias 3"]) < 10 and min(left["linear 1"] + left["no inputs"]) > 0.05
+gates = [round(1 / (1 + math.exp(-bias)), 2) for bias in (1, 3)]
+assert gates == [0.73, 0.95] and -15.1 < math.log10(0.5**50) < -15 and round(0.9 * 0.8 - 0.5 * 0.4, 2) == 0.52
+assert 39 < math.log2(10**12) < 40 and rounds == 7 and 32 * 4095 == 131_040
+answers = [
+    sum(math.exp(score / T) * value for score, value in zip((2, 0, -2), (10, 20, 30), strict=True))
+    / sum(math.exp(score / T) for score in (2, 0, -2))
+    for T in (0.1, 1, 1e6)
+]
+assert [round(answer, 2) for answer in answers] == [10.0, 11.49, 20.0]
+assert [round(math.exp(2) / (math.exp(2) + 1) * scale, 3) for scale in (1, 2)] == [0.881, 1.762]
+assert min(shares["one state"][3]) > 0.9 and max(shares["one state"][12]) < 0.2
+assert min(shares["attention"][12]) > 0.5 and min(mirrored) > 0.85
+assert max(shares["attention"][20] + shares["one state"][20]) < 0.15
+for forced, free in runs:
+    same = (forced == gold).all(dim=1) == (free == gold).all(dim=1)
+    assert same.all() and 0.02 < ((forced == gold).double().mean() - (free == gold).double().mean()).item() < 0.15
+assert all(forced_share > 0.85 and 0.4 < free_share < 0.75 for forced_share, free_share in afterwards)
+assert round(math.log(2) / -math.log(0.99)) == 69 and math.log(2) / -math.log(0.9) < 7

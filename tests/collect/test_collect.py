@@ -1,0 +1,321 @@
+"""A learner's answers as a package: what becomes of each, and that it runs alone, as the course's model does."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from lmcourse.cli import main
+from lmcourse.collect import collect
+from lmcourse.collect.answers import Answer, printed_notebooks
+from lmcourse.collect.collect import check_name, package_files
+from lmcourse.collect.files import formatted, write_files
+from lmcourse.collect.modules import PARTS, Collection, sorted_imports
+from lmcourse.collect.weights import package_config, package_weights
+from lmcourse.course import available_chapters, find_chapter
+from lmcourse.errors import CourseError
+from lmcourse.exercises.registry import exercises_of
+from lmcourse.grading.grader import GradingOptions
+from lmcourse.inference.generate import generate
+from lmcourse.models.interop import from_hugging_face
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo import find_model
+from lmcourse.models.zoo.styles import llama_like
+from lmcourse.parity.reference import build_reference
+from lmcourse.parity.samples import SAMPLES
+from lmcourse.pretrained import load_pretrained
+
+WITHOUT_COURSE = "import sys; sys.modules['lmcourse'] = None\n"
+"""In front of a program that must run where `import lmcourse` fails."""
+
+LOGITS_ERROR = 1e-6
+"""Of the largest logit, in fp32: each is a sum of a few hundred products with a relative error of 6e-8."""
+
+
+def check_same(found: Tensor, expected: Tensor) -> None:
+    """Equal up to rounding: to 1e-5 for logits of up to ten."""
+    error = LOGITS_ERROR * max(10.0, expected.abs().max().item())
+    torch.testing.assert_close(found, expected, rtol=0, atol=error)
+
+
+READ_ALL = """
+import importlib, json, pathlib, pkgutil
+import torch
+from safetensors.torch import load_file, save_file
+import my_transformer
+for found in pkgutil.walk_packages(my_transformer.__path__, "my_transformer."):
+    if not found.name.endswith("__main__"):
+        importlib.import_module(found.name)
+from my_transformer.model import load
+from my_transformer.parts import PARTS
+results = {}
+for folder in sorted(pathlib.Path("models").iterdir()):
+    model, tokens = load(folder, PARTS), load_file(folder / "tokens")["tokens"]
+    with torch.no_grad():
+        results[folder.name], results[folder.name + " loss"] = model(tokens), model.loss(tokens)
+    results[folder.name + " greedy"] = torch.tensor(model.generate(tokens[0, :5].tolist(), 20))
+save_file(results, "results.safetensors")
+"""
+
+
+def alone(folder: Path, code: str, *words: str) -> str:
+    """What a program prints that runs in a folder, without the course."""
+    command = [sys.executable, "-c", WITHOUT_COURSE + code, *words]
+    done = subprocess.run(command, cwd=folder, text=True, capture_output=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def write_model(folder: Path, model: Transformer, tokens: Tensor) -> None:
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(package_config(model.config)))
+    save_file(package_weights(model), folder / "model.safetensors")
+    save_file({"tokens": tokens}, folder / "tokens")
+
+
+# Every answer of the course, by somebody who has solved it all
+
+
+@pytest.fixture(scope="module")
+def solved(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package of a learner whose answers are the printed ones."""
+    folder = tmp_path_factory.mktemp("solved")
+    chapters = available_chapters()
+    printed = printed_notebooks(chapters, course)
+    answers = [
+        Answer(chapter, exercise.name, "passes")
+        for chapter in chapters
+        for exercise in exercises_of(chapter)
+        if not exercise.value
+    ]
+    collection = Collection(answers, printed, printed)
+    origins = {part.exercise: part for parts in collection.parts.values() for part in parts.values()}
+    assert {name for name, part in origins.items() if part.origin == "left out"} == set()
+    assert {answer.exercise for answer in answers} <= origins.keys()
+    write_files(formatted(package_files("my_transformer", collection)), folder / "my_transformer")
+    return folder
+
+
+def models() -> Mapping[str, Transformer]:
+    """The trained one, one with another base, one of the zoo with fewer heads and layers, one of transformers."""
+    torch.manual_seed(0)
+    llama = find_model("llama-3-8b").decoder.layers[0].attention
+    heads = {"kv_heads": llama.key_heads // 4, "theta": llama.rotary.theta if llama.rotary else 0.0}
+    sample = next(one for one in SAMPLES if one.name == "llama2")
+    theirs = from_hugging_face(build_reference(sample))
+    assert isinstance(theirs, Transformer)
+    return {
+        "trained": load_pretrained().model,
+        "grouped": Transformer(llama_like(3, 48, 6, 96, vocab_size=80, context=64, kv_heads=2, theta=300.0)).eval(),
+        "llama": Transformer(llama_like(2, 64, llama.heads // 4, 96, vocab_size=80, context=64, **heads)).eval(),
+        "transformers": theirs,
+    }
+
+
+def test_the_package_runs_without_the_course_and_is_the_same_model(solved: Path) -> None:
+    expected = models()
+    generator = torch.Generator().manual_seed(1)
+    texts = {
+        name: torch.randint(2, model.config.vocab_size, (2, 40), generator=generator)
+        for name, model in expected.items()
+    }
+    for name, model in expected.items():
+        write_model(solved / "models" / name, model, texts[name])
+    alone(solved, READ_ALL)
+    found = load_file(solved / "results.safetensors")
+    for name, model in expected.items():
+        with torch.no_grad():
+            logits = model(texts[name])
+        check_same(found[name], logits)
+        nats = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), texts[name][:, 1:].flatten())
+        check_same(found[f"{name} loss"], nats)
+        assert found[f"{name} greedy"].tolist() == generate(model, [texts[name][0, :5].tolist()], 20)[0]
+    theirs = build_reference(next(one for one in SAMPLES if one.name == "llama2"))
+    with torch.no_grad():
+        logits = theirs(input_ids=texts["transformers"], use_cache=False).logits
+    check_same(found["transformers"], logits)
+
+
+def test_it_writes_what_the_course_writes(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = "import runpy; runpy.run_module('my_transformer', run_name='__main__', alter_sys=True)"
+    text = alone(solved, run, "--prompt", "The ", "--tokens", "30")
+    words = ["--prompt", "The ", "--tokens", "30", "--temperature", "0"]
+    assert main(["generate", "--checkpoint", "micro-python-docs", *words]) == 0
+    assert text == capsys.readouterr().out
+
+
+def test_no_module_has_more_than_its_answers_need(solved: Path) -> None:
+    """Every import and every helper is used, docstrings are kept, and nothing comes from the course."""
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F", "--ignore", "F722,F821", "."]
+    checked = subprocess.run(command, cwd=solved / "my_transformer", text=True, capture_output=True)
+    assert checked.returncode == 0, checked.stdout
+    for path in (solved / "my_transformer").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert "from lmcourse" not in text
+        assert "import lmcourse" not in text
+        assert "### BEGIN" not in text
+    tree = ast.parse((solved / "my_transformer" / "attention.py").read_text(encoding="utf-8"))
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert ast.get_docstring(functions["causal_mask"]) == (
+        "Which keys each of the last s queries sees: itself and all before it."
+    )
+
+
+# A learner who has solved a little, graded
+
+
+GLU = '''def glu_ffn(x, w_gate, w_value, w_down, kind):
+    """Mine."""
+    return gated(x @ w_gate, x @ w_value, kind) @ w_down'''
+
+HELPER = """def gated(gate, value, kind):
+    gates = {"glu": torch.sigmoid, "bilinear": lambda z: z, "reglu": F.relu, "geglu": F.gelu, "swiglu": F.silu}
+    if kind not in gates:
+        raise ValueError(kind)
+    return gates[kind](gate) * value"""
+
+WRONG_SQUARE = "def squared_relu(x):\n    return x.clamp(min=0)"
+
+
+@pytest.fixture(scope="module")
+def learner(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A course folder whose notebook 11 has a right answer with a helper cell, a wrong one, and else none."""
+    root = tmp_path_factory.mktemp("learner")
+    shutil.copy(course / "nbgrader_config.py", root)
+    for chapter in {find_chapter(number) for number in PARTS.values()}:
+        shutil.copytree(course / "solutions" / chapter.id, root / "solutions" / chapter.id)
+    chapter = find_chapter("11")
+    notebook = nbformat.read(course / "notebooks" / chapter.id / f"{chapter.topic}.ipynb", as_version=4)
+    for index, cell in reversed(list(enumerate(notebook.cells))):
+        match cell.metadata.get("nbgrader", {}).get("grade_id"):
+            case "glu_ffn":
+                cell.source = GLU
+                notebook.cells.insert(index, nbformat.v4.new_code_cell(HELPER))
+            case "squared_relu":
+                cell.source = WRONG_SQUARE
+    path = root / "notebooks" / chapter.id / f"{chapter.topic}.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(notebook, path)
+    return root
+
+
+@pytest.fixture(scope="module")
+def collected(learner: Path) -> dict[str, Any]:
+    """The package of that learner, as the command tells of it."""
+    return told(learner, "11")
+
+
+def told(learner: Path, *words: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "lmcourse", "--course", str(learner), "collect", "--json"]
+    done = subprocess.run([*command, *words], cwd=learner, text=True, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def test_each_answer_is_told_apart(collected: dict[str, Any]) -> None:
+    rows = {row["exercise"]: row for row in collected["exercises"]}
+    assert (rows["glu_ffn"]["state"], rows["glu_ffn"]["package"], rows["glu_ffn"]["reason"]) == ("passes", "yours", "")
+    assert (rows["squared_relu"]["state"], rows["squared_relu"]["package"]) == ("wrong", "")
+    assert rows["squared_relu"]["reason"].startswith("0 of 1 points")
+    assert (rows["gelu"]["state"], rows["gelu"]["package"]) == ("missing", "")
+    for name in PARTS.keys() - {"glu_ffn"}:
+        assert (rows[name]["state"], rows[name]["package"]) == ("", "lent")
+        assert rows[name]["reason"] == f"notebook {PARTS[name]} was not read"
+
+
+def test_a_helper_cell_comes_along_and_what_is_lent_says_so(collected: dict[str, Any], learner: Path) -> None:
+    module = (learner / "my_transformer" / "feed_forward.py").read_text(encoding="utf-8")
+    assert module.startswith('"""Notebook 11, Feed-forward layers: the answers."""\n\nimport torch\n')
+    assert [node.name for node in ast.parse(module).body if isinstance(node, ast.FunctionDef)] == ["gated", "glu_ffn"]
+    assert '    """Mine."""\n' in module
+    lent = (learner / "my_transformer" / "positions.py").read_text(encoding="utf-8")
+    assert "# Lent by the course, in place of yours: notebook 09 was not read\ndef rope(" in lent
+    run = "import runpy; runpy.run_module('my_transformer', run_name='__main__', alter_sys=True)"
+    assert alone(learner, run, "--prompt", "The ", "--tokens", "5").startswith("The ")
+
+
+def test_work_by_hand_is_told_before_anything_is_graded(collected: dict[str, Any], learner: Path) -> None:
+    """With an isolation that does not exist, grading would be an error of its own."""
+    module = learner / "my_transformer" / "attention.py"
+    text = module.read_text(encoding="utf-8")
+    module.write_text(f"{text}# mine\n", encoding="utf-8")
+    try:
+        with pytest.raises(
+            CourseError, match=r"^attention\.py in .* changed since lmcourse collect wrote it: .*--force$"
+        ):
+            collect(learner, learner / "my_transformer", options=GradingOptions("hope"))
+    finally:
+        module.write_text(text, encoding="utf-8")
+    with pytest.raises(CourseError, match="no isolation 'hope'"):
+        collect(learner, learner / "my_transformer", options=GradingOptions("hope"))
+
+
+# Without grading
+
+
+def collection(course: Path, state: Any, *, lend: bool) -> Collection:
+    """Notebook 11, in which `glu_ffn` alone is in this state, and its answer is wrong."""
+    chapter = find_chapter("11")
+    printed = printed_notebooks([find_chapter(number) for number in set(PARTS.values())], course)
+    own = {chapter: type(printed[chapter])(("import torch\n" + GLU.replace("gated(", "torch.where("),), {"glu_ffn": 0})}
+    return Collection([Answer(chapter, "glu_ffn", state, "0 of 3 points")], own, printed, lend)
+
+
+def test_a_wrong_answer_is_replaced_or_taken_along(course: Path) -> None:
+    chapter = find_chapter("11")
+    lent = collection(course, "wrong", lend=True).parts[chapter]["glu_ffn"]
+    assert (lent.origin, lent.reason) == ("lent", "0 of 3 points")
+    kept = collection(course, "wrong", lend=False)
+    assert kept.parts[chapter]["glu_ffn"].origin == "yours"
+    assert "torch.where" in package_files("mine", kept)["feed_forward.py"].decode()
+
+
+def test_a_missing_answer_that_nobody_lends_says_so_when_it_is_called(course: Path) -> None:
+    names: dict[str, Any] = {}
+    text = package_files("mine", collection(course, "missing", lend=False))["parts.py"].decode()
+    exec(text, names)
+    with pytest.raises(NotImplementedError, match="glu_ffn of notebook 11 is left out: not answered"):
+        names["PARTS"]["glu_ffn"](1, 2)
+
+
+def test_what_an_answer_calls_comes_along_in_the_order_of_the_notebook(course: Path) -> None:
+    """`causal_attention` passes and calls `causal_mask`, which is wrong: the course's takes its place."""
+    chapter = find_chapter("08")
+    printed = printed_notebooks([find_chapter(number) for number in set(PARTS.values())], course)
+    wrong = Answer(chapter, "causal_mask", "wrong", "0 of 2 points")
+    found = Collection([Answer(chapter, "causal_attention", "passes"), wrong], {chapter: printed[chapter]}, printed)
+    assert [(part.exercise, part.origin) for part in found.ordered(chapter)] == [
+        ("causal_mask", "lent"),
+        ("causal_attention", "yours"),
+        ("grouped_query_attention", "lent"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["my-model", "class", "json", "torch", "lmcourse", "2nd"])
+def test_a_name_that_no_package_can_have(name: str) -> None:
+    with pytest.raises(CourseError, match=name):
+        check_name(name)
+
+
+def test_imports_are_merged_and_sorted() -> None:
+    lines = ["from b import y", "import torch", "from b import x", "import math", "import torch", "from math import pi"]
+    assert sorted_imports(lines) == ["import math\nfrom math import pi", "import torch\nfrom b import x, y"]
+
+
+def test_a_model_of_another_style_has_no_package() -> None:
+    for name in ("gpt-2", "gemma-2-9b", "llama-3.1-405b"):
+        with pytest.raises(ValueError, match="this model"):
+            package_config(find_model(name).decoder)

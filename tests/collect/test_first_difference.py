@@ -1,0 +1,180 @@
+"""The first sub-layer that differs is named, and no part behind it is blamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmcourse.collect.answers import printed_notebooks
+from lmcourse.collect.modules import PARTS
+from lmcourse.collect.statements import needed
+from lmcourse.course import find_chapter
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.styles import gpt_like, llama_like
+from lmcourse.parity.first_difference import Difference, first_difference
+from lmcourse.pretrained import load_pretrained
+
+Parts = Mapping[str, Callable[..., Any]]
+
+
+def rms_norm(x: Tensor, scale: Tensor, eps: float) -> Tensor:
+    return torch.nn.functional.rms_norm(x, x.shape[-1:], scale, eps)
+
+
+@pytest.fixture(scope="module")
+def parts(course: Any) -> Parts:
+    """The printed solutions of the notebooks."""
+    found: dict[str, Callable[..., Any]] = {}
+    for number in sorted(set(PARTS.values())):
+        chapter = find_chapter(number)
+        notebook = printed_notebooks([chapter], course)[chapter]
+        names: dict[str, Any] = {}
+        for name in (name for name in PARTS if PARTS[name] == number):
+            statements, _ = needed(notebook.cells, notebook.places[name], name)
+            exec("\n".join(one.text for one in statements), names)
+            found[name] = names[name]
+    return found
+
+
+@pytest.fixture(scope="module")
+def tokens() -> Tensor:
+    return torch.randint(0, 512, (2, 20), generator=torch.Generator().manual_seed(0))
+
+
+def grouped() -> Transformer:
+    torch.manual_seed(0)
+    return Transformer(llama_like(2, 32, 4, 64, vocab_size=512, context=32, kv_heads=2, theta=500.0)).eval()
+
+
+@pytest.mark.parametrize("model", [lambda: load_pretrained().model, grouped], ids=["trained", "grouped"])
+def test_right_parts_do_not_differ(model: Callable[[], Transformer], parts: Parts, tokens: Tensor) -> None:
+    assert first_difference(parts, model(), tokens) is None
+
+
+def unscaled(x: Tensor, scale: Tensor, eps: float) -> Tensor:
+    return rms_norm(x, torch.ones_like(scale), eps)
+
+
+def wrong_base(parts: Parts) -> Parts:
+    return {**parts, "rope": lambda x, positions, base: parts["rope"](x, positions, 10.0 * base)}
+
+
+def future_seen(parts: Parts) -> Parts:
+    return {
+        **parts,
+        "grouped_query_attention": lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, enable_gqa=True
+        ),
+    }
+
+
+def heads_in_turn(parts: Parts) -> Parts:
+    attend = parts["grouped_query_attention"]
+
+    def tiled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        times = q.shape[1] // k.shape[1]
+        return attend(q, k.repeat(1, times, 1, 1), v.repeat(1, times, 1, 1))
+
+    return {**parts, "grouped_query_attention": tiled}
+
+
+def gate_exchanged(parts: Parts) -> Parts:
+    return {**parts, "glu_ffn": lambda x, gate, up, down, kind: parts["glu_ffn"](x, up, gate, down, kind)}
+
+
+def old_stream(parts: Parts) -> Parts:
+    def parallel(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, _: bool) -> Tensor:
+        return x + attention(norm_1(x)) + feed_forward(norm_2(x))
+
+    return {**parts, "block": parallel}
+
+
+def spoiling(parts: Parts) -> Parts:
+    """A right norm that empties its input, and a wrong part behind it."""
+
+    def emptying(x: Tensor, scale: Tensor, eps: float) -> Tensor:
+        y = rms_norm(x, scale, eps)
+        x.zero_()
+        return y
+
+    return {**gate_exchanged(parts), "rms_norm": emptying}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "place", "part"),
+    [
+        (lambda parts: {**parts, "rms_norm": unscaled}, "block 0, norm before attention", "rms_norm"),
+        (wrong_base, "block 0, rotary embedding", "rope"),
+        (future_seen, "block 0, attention", "grouped_query_attention"),
+        (heads_in_turn, "block 0, attention", "grouped_query_attention"),
+        (gate_exchanged, "block 0, feed-forward", "glu_ffn"),
+        (old_stream, "block 0, all of it", "block"),
+        (spoiling, "block 0, feed-forward", "glu_ffn"),
+    ],
+)
+def test_the_wrong_part_is_named(
+    spoil: Callable[[Parts], Parts], place: str, part: str, parts: Parts, tokens: Tensor
+) -> None:
+    model = grouped()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "norm" in name:
+                weight.mul_(1.5)  # at 1, a norm that forgets its scale would be right
+    found = first_difference(spoil(parts), model, tokens)
+    assert found is not None
+    assert (found.place, found.part) == (place, part)
+    assert str(found).startswith(f"{place}: `{part}` differs by up to ")
+
+
+def test_the_first_of_two_wrong_parts_and_only_where_it_differs(parts: Parts, tokens: Tensor) -> None:
+    """A norm that is right for the first block's scale alone is named in the second one."""
+    model = grouped()
+    with torch.no_grad():
+        model.blocks[1].attention.input_norm.weight.mul_(2.0)
+    found = first_difference(gate_exchanged({**parts, "rms_norm": unscaled}), model, tokens)
+    assert found is not None
+    assert found.part == "glu_ffn"
+    found = first_difference({"rms_norm": unscaled}, model, tokens)
+    assert found is not None
+    assert found.place == "block 1, norm before attention"
+
+
+def test_an_error_a_shape_and_a_nan_are_differences(tokens: Tensor) -> None:
+    def broken(x: Tensor, scale: Tensor, eps: float) -> Tensor:
+        raise RuntimeError("no\nsecond line")
+
+    model = grouped()
+    for norm, what in [
+        (broken, "raises RuntimeError: no"),
+        (lambda x, scale, eps: x[:1], "gives shape (1, 20, 32), not (2, 20, 32)"),
+        (lambda x, scale, eps: x * torch.nan, "differs by up to nan"),
+    ]:
+        found = first_difference({"rms_norm": norm}, model, tokens)
+        assert isinstance(found, Difference)
+        assert found.what.startswith(what)
+
+
+def test_the_loss_is_compared_last(tokens: Tensor) -> None:
+    def shifted(logits: Tensor, tokens: Tensor) -> float:
+        return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()).item()
+
+    def copied(logits: Tensor, tokens: Tensor) -> float:
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten()).item()
+
+    model = grouped()
+    assert first_difference({"next_token_loss": shifted}, model, tokens) is None
+    found = first_difference({"next_token_loss": copied}, model, tokens)
+    assert found is not None
+    assert (found.place, found.part) == ("loss", "next_token_loss")
+
+
+def test_a_model_of_other_parts_is_refused(parts: Parts, tokens: Tensor) -> None:
+    model = Transformer(gpt_like(1, 16, 4, vocab_size=512, context=32))
+    with pytest.raises(ValueError, match="these parts are of a model with"):
+        first_difference(parts, model, tokens)
+    with pytest.raises(ValueError, match="there is no part called norm"):
+        first_difference({"norm": rms_norm}, grouped(), tokens)
