@@ -112,7 +112,7 @@ def collect(
     needed = [find_chapter(number) for number in PARTS.values()]
     paths = {chapter: root / "notebooks" / chapter.id / f"{chapter.topic}.ipynb" for chapter in chapters}
     own = {chapter: (path, read_notebook(path)) for chapter, path in paths.items() if path.is_file()}
-    printed = printed_notebooks([c for c in dict.fromkeys([*own, *needed]) if c.available], root)
+    printed = printed_notebooks(list(dict.fromkeys([*own, *needed])), root)
     answers = judge(own, printed, root, options)
     collection = Collection(answers, {chapter: notebook for chapter, (_, notebook) in own.items()}, printed, lend)
     changed = write_files(formatted(package_files(out.name, collection)), out, force=force)

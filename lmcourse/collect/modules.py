@@ -6,10 +6,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
-from lmcourse.collect import lent
 from lmcourse.collect.answers import Answer, Notebook
 from lmcourse.collect.statements import CannotStandAloneError, Statement, needed
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
@@ -86,7 +84,7 @@ class Collection:
 
     def _part(self, chapter: Chapter, name: str) -> Part:
         answer = self._answers.get(name)
-        reason = f"notebook {chapter.number} {'was not read' if chapter.available else 'is not written yet'}"
+        reason = f"notebook {chapter.number} was not read"
         if answer is not None:
             reason = "not answered" if answer.state == "missing" else answer.reason
         if answer is not None and self._is_taken(answer):
@@ -97,7 +95,7 @@ class Collection:
         if not self.lend:
             return Part(name, "left out", reason)
         try:
-            return self._cut(chapter, name, self._lender(chapter, name), "lent", reason)
+            return self._cut(chapter, name, self.printed[chapter], "lent", reason)
         except CannotStandAloneError as error:
             return Part(name, "left out", f"{reason}; the course's: {error}")
 
@@ -106,12 +104,6 @@ class Collection:
         order = [exercise.name for exercise in exercises_of(chapter)]
         parts = self.parts[chapter].values()
         return sorted(parts, key=lambda part: order.index(part.exercise) if part.exercise in order else len(order))
-
-    def _lender(self, chapter: Chapter, name: str) -> Notebook:
-        """The notebook with the course's answer; while it is not written, what `lent` has."""
-        if chapter in self.printed and name in self.printed[chapter].places:
-            return self.printed[chapter]
-        return Notebook((Path(lent.__file__).read_text(encoding="utf-8"),), {name: 0})
 
     def _cut(self, chapter: Chapter, name: str, notebook: Notebook, origin: Origin, reason: str) -> Part:
         others = set(notebook.places) | {answer.exercise for answer in self.answers if answer.chapter == chapter}

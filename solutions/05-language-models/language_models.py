@@ -255,7 +255,7 @@ check(next_token_loss, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Three lecture notes print this loss with a mistake, and all three look right at a glance:
+# Two sets of lecture notes print this loss with mistakes, three in all, and each looks right at a glance:
 #
 # - $\frac1{|D|} \sum_s \sum_t \log p(s_t \mid s_{<t})$, "to minimize": without the minus;
 # - $\frac1{BK} \sum_{b,s} \text{Softmax}(z)$: without the minus *and* the logarithm;

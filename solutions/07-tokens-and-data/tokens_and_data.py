@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 07 · Tokens and data
 #
-# **90 min · 10 exercises · 25 points**
+# **90 min · 9 exercises · 22 points**
 #
 # What does a model read? Not letters, not words: numbers, from a table that was made before the model, by counting. In the first half of this notebook you make that table, and find out what it breaks, and whom
 # it costs. In the second half a text goes from a file to the device: each token once, nothing twice, and tomorrow the same as today.
@@ -611,7 +611,7 @@ by_position, full = losses_by_position(0)
 figures.loss_by_position(by_position, full)
 
 # %% [markdown]
-# The first bytes of a window cost several times the later ones. Over the whole window the mean is about 0.15 nats above what the same model does with full context. So longer windows have a lower loss *on paper*, before anybody has learned anything. Compare losses at equal windows, or slide the window and count its last position only.
+# The first bytes of a window cost several times the later ones. Over the whole window the mean is about 0.14 nats above what the same model does with full context. So longer windows have a lower loss *on paper*, before anybody has learned anything. Compare losses at equal windows, or slide the window and count its last position only.
 #
 # > **Spot the slip.** Notes say that "$y_{bs}$ is predicted from the first $s$ tokens", and count $s$ from zero two pages later. At $s = 0$, the model would have to guess from nothing. It sees one token.
 
@@ -636,28 +636,28 @@ with tempfile.TemporaryDirectory() as folder:
 # %% [markdown]
 # Little end first: the four bytes of 1 are 1 0 0 0, which are two tokens of two bytes.
 #
-# ### Exercise 8 · Read from disk  (3 points · 8 min · ●●)
-#
-# The file `path` holds nothing but unsigned integers of `bytes_each` bytes, 2 or 4, little end first. Return `count` of them, from number `start` on (the first is number 0), as an int64 tensor that shares no memory with the file. If there are not so many, or a number is negative, or `bytes_each` is another, raise `ValueError`. The file is larger than the memory: do not read all of it.
+# Here is a reader that avoids all four. Before you go on: which line is there against which trap?
 
-# %% exercise="read_tokens"
+# %%
 def read_tokens(path: str, start: int, count: int, bytes_each: int) -> Int[Tensor, "count"]:
     """`count` tokens of a raw file, from token number `start` on."""
-    ### BEGIN SOLUTION
     held = Path(path).stat().st_size // bytes_each
     if bytes_each not in (2, 4) or not 0 <= start <= start + count <= held:
         raise ValueError(f"the file has {held} tokens of {bytes_each} bytes")
     text = np.memmap(path, dtype=f"<u{bytes_each}", mode="r")
     return torch.from_numpy(text[start : start + count].astype(np.int64))
-    ### END SOLUTION
 
 
-# %% check="read_tokens"
-check(read_tokens)
-### BEGIN HIDDEN TESTS
-check(read_tokens, hidden=True)
-### END HIDDEN TESTS
-
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "tokens.bin"
+    np.array([1, 256, 40_000, 4], dtype="<u2").tofile(path)
+    crop = read_tokens(str(path), 1, 2, 2)
+    crop[0] = 99
+    print("crop", crop.tolist(), "and the file as it was:", read_tokens(str(path), 0, 4, 2).tolist())
+    try:
+        read_tokens(str(path), 3, 2, 2)
+    except ValueError as error:
+        print("ValueError:", error)
 
 # %% [markdown]
 # A map costs nothing until it is touched. Watch the memory that Python and NumPy take, with a file of 64 MiB:
@@ -714,7 +714,7 @@ for copy_time in (2.0, 12.0):
     print(f"100 batches, step 10 ms, copy {copy_time:g} ms:", ", ".join(f"{name} {end:,.0f} ms" for name, end in ends.items()))
 
 # %% [markdown]
-# ### Exercise 9 · One batch ahead  (3 points · 8 min · ●●)
+# ### Exercise 8 · One batch ahead  (3 points · 8 min · ●●)
 #
 # Write the loop. `loader` gives the batches, one after the other: it may be any iterable, can be gone through once, and may not know how many there are. `copy(batch)` orders a copy and returns it; `train(copied)` trains on it. Copy each batch once and train on each copy once, in order, and order the copy of batch $i + 1$ *before* you train on batch $i$, but no copy earlier than that. No batches are no error. A batch may be anything but `None`, also 0 or an empty list. Return nothing.
 
@@ -758,7 +758,7 @@ def two_draws(somebody_else: bool) -> Tensor:
 print("the same numbers:", torch.equal(two_draws(False), two_draws(True)))
 
 # %% [markdown]
-# ### Exercise 10 · Luck of your own  (2 points · 5 min · ●)
+# ### Exercise 9 · Luck of your own  (2 points · 5 min · ●)
 #
 # Return the numbers that `torch.rand(count)` gives to a generator which was just seeded with `seed`, always the same for the same seed, whoever drew before. And leave no trace: whatever torch, NumPy or Python's `random` would have drawn next, they still draw.
 
@@ -898,8 +898,10 @@ assert story_tokenizer.vocab_size == 571 and 3.9 < perplexities[400][0] / perple
 assert all(table["English"] == 33 for table in SENTENCE_TOKENS.values())
 burmese = [table["Burmese"] / table["English"] for table in SENTENCE_TOKENS.values()]
 assert [round(price, 1) for price in burmese] == [22.0, 15.5, 4.1]
-assert by_position[0] / by_position[1] > 1.9 and by_position[0] > 4.5 * sum(by_position[7:]) / 9
-assert 0.1 < sum(by_position) / 16 - full < 0.2
+for seed in range(4):
+    by_position, full = losses_by_position(seed)
+    assert by_position[0] > 4 * by_position[7] and by_position[0] > 1.9 * by_position[1]
+    assert 0.13 < sum(by_position) / 16 - full < 0.15
 assert [(n - s, (n - 1) // s) for n, s in ((5, 2),)] == [(3, 2)]
 assert [work.batch for work in LOOPS["i + 2"](4, 10, 6)[1]] == [0, 1, 2, 3, 4, 4] and [w.batch for w in LOOPS["i + 2"](4, 10, 2)[1]] == [0, 0]
 assert peaks["open the map"] < 1 and peaks["64 crops of 256"] < 1 and round(peaks["read the file"]) == 64

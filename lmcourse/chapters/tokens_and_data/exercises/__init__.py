@@ -7,7 +7,6 @@ from lmcourse.chapters.tokens_and_data.exercises.pairs import count_pairs
 from lmcourse.chapters.tokens_and_data.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.tokens_and_data.exercises.prefetching import train_ahead
 from lmcourse.chapters.tokens_and_data.exercises.price import relative_price
-from lmcourse.chapters.tokens_and_data.exercises.reading import read_tokens
 from lmcourse.chapters.tokens_and_data.exercises.seeding import own_numbers
 from lmcourse.chapters.tokens_and_data.exercises.training import train_bpe
 from lmcourse.chapters.tokens_and_data.exercises.windows import batch_at
@@ -20,7 +19,6 @@ EXERCISES = (
     decode,
     relative_price,
     batch_at,
-    read_tokens,
     train_ahead,
     own_numbers,
 )
@@ -34,7 +32,6 @@ __all__ = [
     "encode_word",
     "merge",
     "own_numbers",
-    "read_tokens",
     "relative_price",
     "train_ahead",
     "train_bpe",

@@ -79,6 +79,7 @@ encode_word = Exercise(
         call("a·bc is a token", "encode_word", "abc", [(98, 99), (97, 256), (97, 98)]),
         call("two merges beside each other", "encode_word", "abcd", [(97, 98), (99, 100), (98, 99)]),
         call("the same pair twice", "encode_word", "abab", [(97, 98)]),
+        call("no plan", "encode_word", "abbb", [(98, 98), (97, 98), (257, 98)]),
         call("nothing fits", "encode_word", "why", TOY),
         call("a letter of two bytes", "encode_word", "né", _NE),
         call("an empty word", "encode_word", "", TOY),
@@ -119,6 +120,18 @@ def longest_first(word: str, merges: list[Pair]) -> list[int]:
         found.append(pieces[raw[:length]])
         raw = raw[length:]
     return found
+
+
+@encode_word.misconception(
+    "Those are the fewest tokens there could be. Merging has no plan: it does what training did."
+)
+def fewest(word: str, merges: list[Pair]) -> list[int]:
+    raw, pieces = word.encode(), _bytes_of(merges)
+    best: list[list[int]] = [[]]
+    for end in range(1, len(raw) + 1):
+        found = ([*best[start], pieces.index(raw[start:end])] for start in range(end) if raw[start:end] in pieces)
+        best.append(min(found, key=len))
+    return best[-1]
 
 
 @encode_word.misconception("You merge what you meet first from the left. The order of learning decides.")

@@ -26,6 +26,7 @@ def _hidden(random: Random) -> list[Case]:
         call("nothing to do", "merge", [2, 1, 3], (1, 2), 300),
         call("short texts", "merge", [1], (1, 1), 300),
         call("short texts", "merge", [], (0, 0), 300),
+        call("tokens that end or begin alike", "merge", [31, 12, 312, 1, 2], (1, 2), 256),
         call("token 0", "merge", [0, 0, 0, 1], (0, 0), 256),
         call("token 0", "merge", [5, 0, 5, 0], (5, 0), 257),
         call("the new token is part of the pair", "merge", [1, 2, 2, 2, 1], (1, 2), 1),
@@ -33,8 +34,11 @@ def _hidden(random: Random) -> list[Case]:
         call("half a pair in between", "merge", [1, 1, 2, 2], (1, 2), 256),
     ]
     for _ in range(4):
-        tokens = [random.randint(0, 2) for _ in range(random.randint(12, 30))]
-        cases.append(call("other texts", "merge", tokens, (random.randint(0, 2), random.randint(0, 2)), 256))
+        left, right = random.sample(range(3), 2)
+        tokens = [random.randint(0, 2) for _ in range(random.randint(8, 20))]
+        # What decides is in every one of them, so that no mark depends on luck.
+        tokens += [5, right, left, 5, left, right, 5, left, right, 5]
+        cases.append(call("other texts", "merge", tokens, (left, right), 256))
     return cases
 
 
@@ -51,6 +55,7 @@ merge = Exercise(
         call("the other order is another pair", "merge", [2, 1, 2, 1], (1, 2), 256),
         call("a new token that could merge on", "merge", [7, 7, 7, 7], (7, 7), 7),
         call("nothing to do", "merge", [3, 4], (1, 2), 256),
+        call("tokens that end or begin alike", "merge", [11, 2, 1, 21], (1, 2), 256),
         call("no tokens", "merge", [], (1, 2), 256),
         unchanged("the input stays as it is", "merge", "tokens = [1, 2, 3]", "tokens, (1, 2), 256"),
     ],

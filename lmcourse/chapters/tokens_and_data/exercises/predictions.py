@@ -43,8 +43,8 @@ PREDICTIONS = (
     Prediction(
         "first_position",
         "A model reads windows of a text. Its loss at the first position of a window, against that at the eighth:",
-        options=("equal", "1.5 times", "5 times or more"),
-        answer="5 times or more",
+        options=("equal", "1.5 times", "more than 4 times"),
+        answer="more than 4 times",
         because="At the first position it sees one token, at the eighth eight. The mean over a window hides it.",
     ),
     Prediction(

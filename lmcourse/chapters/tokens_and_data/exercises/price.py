@@ -24,12 +24,14 @@ def _hidden(random: Random) -> list[Case]:
         case("a base that is not English", SENTENCE_TOKENS["GPT-4"], "Burmese"),
         case("a base in the middle", {"a": 10, "b": 4, "c": 1}, "b"),
         case("one language", {"x": 17}, "x"),
+        case("English is not the base", {"Latin": 15, "English": 20, "German": 30}, "German"),
         case("a base that is missing", {"English": 13, "German": 16}, "Latin"),
         case("equal prices", {"a": 3, "b": 3}, "b"),
     ]
     for _ in range(3):
-        table = {name: random.randint(5, 400) for name in random.sample(["de", "en", "el", "my", "hi", "sw"], 4)}
-        cases.append(case("other tables", table, max(table, key=table.__getitem__)))
+        names, counts = random.sample(["de", "en", "el", "my", "hi", "sw"], 4), random.sample(range(5, 400), 4)
+        table = dict(zip(names, sorted(counts), strict=True))
+        cases.append(case("other tables", table, names[-1]))
     return cases
 
 
@@ -42,7 +44,7 @@ relative_price = Exercise(
     cases=[
         case("three languages", {"English": 20, "German": 30, "Greek": 70}, "English"),
         case("GPT-4", SENTENCE_TOKENS["GPT-4"], "English"),
-        case("German as the base", {"English": 20, "German": 30, "Greek": 75}, "German"),
+        case("German as the base", {"Greek": 75, "Latin": 15, "English": 20, "German": 30}, "German"),
         case("the base alone", {"English": 33}, "English"),
         case("a base that is not in the table", {"English": 33}, "Latin"),
     ],
@@ -89,6 +91,17 @@ def percent(tokens: dict[str, int], base: str) -> Prices:
 @relative_price.misconception("You compare with the cheapest language. Compare with the base.")
 def with_the_cheapest(tokens: dict[str, int], base: str) -> Prices:
     return {name: count / min(tokens[base], *tokens.values()) for name, count in tokens.items()}
+
+
+@relative_price.misconception("You divide by the first language of the table. Divide by the base, wherever it stands.")
+def with_the_first(tokens: dict[str, int], base: str) -> Prices:
+    first = tokens[base] and next(iter(tokens.values()))
+    return {name: count / first for name, count in tokens.items()}
+
+
+@relative_price.misconception("You compare with English, whatever the base is.")
+def with_english(tokens: dict[str, int], base: str) -> Prices:
+    return {name: count / tokens.get("English", tokens[base]) for name, count in tokens.items()}
 
 
 @relative_price.variant
