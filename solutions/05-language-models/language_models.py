@@ -360,7 +360,7 @@ for n in (1, 2, 3, 5, 8):
 
 # %%
 letters = len(set(fifty))
-windows = {fifty[start : start + 8] for start in range(len(fifty) - 7)}
+windows = {fifty[at : at + 8] for at in range(len(fifty) - 7)}
 print(f"{letters}⁸ = {letters**8:.0e} texts of 8 letters are possible; {len(windows):,} stand in fifty stories")
 counted = NGram(10, 128).count(fifty.encode())
 impossible = counted.losses_by_order(new.encode()).isinf().double().mean(dim=1)

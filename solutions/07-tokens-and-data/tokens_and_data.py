@@ -267,8 +267,8 @@ def fewest_tokens(raw: bytes, pieces: set[bytes], longest: int) -> int:
     """The smallest number of pieces that together are these bytes."""
     best = [0]
     for end in range(1, len(raw) + 1):
-        starts = range(max(0, end - longest), end)
-        best.append(min(best[start] + 1 for start in starts if raw[start:end] in pieces))
+        begins = range(max(0, end - longest), end)
+        best.append(min(best[begin] + 1 for begin in begins if raw[begin:end] in pieces))
     return best[-1]
 
 
@@ -639,13 +639,13 @@ with tempfile.TemporaryDirectory() as folder:
 # Here is a reader that avoids all four. Before you go on: which line is there against which trap?
 
 # %%
-def read_tokens(path: str, start: int, count: int, bytes_each: int) -> Int[Tensor, "count"]:
-    """`count` tokens of a raw file, from token number `start` on."""
+def read_tokens(path: str, first: int, count: int, bytes_each: int) -> Int[Tensor, "count"]:
+    """`count` tokens of a raw file, from token number `first` on."""
     held = Path(path).stat().st_size // bytes_each
-    if bytes_each not in (2, 4) or not 0 <= start <= start + count <= held:
+    if bytes_each not in (2, 4) or not 0 <= first <= first + count <= held:
         raise ValueError(f"the file has {held} tokens of {bytes_each} bytes")
     text = np.memmap(path, dtype=f"<u{bytes_each}", mode="r")
-    return torch.from_numpy(text[start : start + count].astype(np.int64))
+    return torch.from_numpy(text[first : first + count].astype(np.int64))
 
 
 with tempfile.TemporaryDirectory() as folder:

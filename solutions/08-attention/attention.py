@@ -244,8 +244,8 @@ figures.AttentionPlayground("nobody asks", "Tom", hide_future=True)
 #
 # ### Exercise 2 · The causal mask  (2 points · 4 min · ●)
 #
-# `t` tokens, of which the last `s` ask. Return an $s \times t$ tensor of `bool`, `True` where a query may look. Raise
-# `ValueError` if $s > t$.
+# `t` tokens, of which the last `s` ask. Return an $s \times t$ tensor of `bool`, `True` where a query may look. $s$ may
+# be 0. Raise `ValueError` if $s > t$.
 
 # %% exercise="causal_mask"
 def causal_mask(s: int, t: int) -> Bool[Tensor, "s t"]:
@@ -756,8 +756,8 @@ explore(figures.attention_roofline, batch=Log(1, 256), context=Log(256, 32768), 
 #
 # ### Exercise 9 · A sliding window  (2 points · 4 min · ●)
 #
-# As `causal_mask`, with a window: each query sees the `window` latest keys up to and including itself. Raise
-# `ValueError` for a window below 1.
+# As `causal_mask`, for $s \le t$, with a window: each query sees the `window` latest keys up to and including itself.
+# Raise `ValueError` for a window below 1.
 
 # %% exercise="sliding_window_mask"
 def sliding_window_mask(s: int, t: int, window: int) -> Bool[Tensor, "s t"]:

@@ -624,7 +624,7 @@ def block_gradients(blocks: int, placement: str, seed: int = 0, rule: str = "fan
     initialize(model, rule)
     tokens = torch.randint(128, (8, 33))
     next_token_loss(model(tokens[:, :-1]), tokens[:, 1:]).backward()
-    return [block.feed_forward.layer.down.weight.grad.norm().item() for block in model.blocks]
+    return [each.feed_forward.layer.down.weight.grad.norm().item() for each in model.blocks]
 
 
 profiles = {p: {blocks: block_gradients(blocks, p) for blocks in DEPTHS} for p in ("pre", "post", "double", "output")}

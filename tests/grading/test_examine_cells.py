@@ -96,6 +96,7 @@ HANDED_OUT = [
     "print(2)",
     "rows = []",
     "rows.append(torch.ones(3))",
+    "shown = double(3)",
 ]
 
 
@@ -107,12 +108,13 @@ HANDED_OUT = [
         ("def double(x):\n    return x * scale", {2, 3}),
         ("def double(scale):\n    return 2 * scale", set()),
         ("def double(x):\n    return x * rows[0]", {1, 5, 6}),
-        ("def double(x):\n    return x * globals()['scale']", {1, 2, 3, 4, 5, 6}),
+        ("def double(x):\n    return x * globals()['scale']", {1, 2, 3, 4, 5, 6, 7}),
+        ("def double(x):\n    return 2 * x if shown else 0", {7}),
         ("begin = now()\ndouble = abs", {1}),
     ],
 )
 def test_a_cell_of_the_course_is_run_if_something_refers_to_it(answer: str, run: set[int]) -> None:
-    assert unneeded_cells(cells_of([*HANDED_OUT, answer]), HANDED_OUT, ["double"]) == {1, 2, 3, 4, 5, 6} - run
+    assert unneeded_cells(cells_of([*HANDED_OUT, answer]), HANDED_OUT, ["double"]) == {1, 2, 3, 4, 5, 6, 7} - run
     assert unneeded_cells(cells_of([*HANDED_OUT, answer]), [], ["double"]) == set()
 
 

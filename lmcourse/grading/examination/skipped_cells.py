@@ -5,15 +5,15 @@ be looked at; and a check would put right answers into the notebook's own proces
 
 A cell only displays if each statement plainly does. What a learner wrote or changed is otherwise always run, and so is
 each cell of the course's that mentions a name which what is run refers to: it may give the name its meaning, or change
-it. Names of imports do not count where they are only used; that the course's cells change nothing behind them is a
-matter of the course (`tests/grading/test_examine_cells.py`).
+it. Names of imports and of answers do not count where they are only used; that the course's cells change nothing behind
+them is a matter of the course (`tests/grading/test_examine_cells.py`).
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from lmcourse.exercises.forbidden_names import global_names
 from lmcourse.grading.examination.code_cells import Cell, bound_names, compile_cell, imported_names
@@ -59,7 +59,7 @@ def only_displays(cell: ast.Module, names: frozenset[str]) -> bool:
     )
 
 
-def unneeded_cells(cells: Sequence[Cell], provided_cells: Collection[str], answers: Iterable[str]) -> set[int]:
+def unneeded_cells(cells: Sequence[Cell], provided_cells: Collection[str], answers: Collection[str]) -> set[int]:
     """The numbers of the course's own cells that no answer needs.
 
     Args:
@@ -71,8 +71,8 @@ def unneeded_cells(cells: Sequence[Cell], provided_cells: Collection[str], answe
     waiting = [cell for cell in cells if cell.text.strip() in provided]
     loaded = {cell.number: {*global_names(compile_cell(cell.text))} for cell in cells}
     modules = {name for cell in cells for node in ast.walk(cell.tree) for name in imported_names(node)}
-    modules |= {*dir(builtins)}
-    touched = {cell.number: (loaded[cell.number] - modules) | _names_given(cell) for cell in waiting}
+    unchanged = {*modules, *dir(builtins), *answers}
+    touched = {cell.number: (loaded[cell.number] - unchanged) | _names_given(cell) for cell in waiting}
     needed = {*answers}.union(*(loaded[cell.number] for cell in cells if cell not in waiting))
     if needed & DYNAMIC_NAMES:
         return set()

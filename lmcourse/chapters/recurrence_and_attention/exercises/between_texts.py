@@ -49,7 +49,7 @@ def _hidden(random: Random) -> list[Case]:
         case("much padding", *_texts(seen, 4, 4, 4, padding=2)),
         case("padding in front", s, h, torch.tensor([False, False, True, True, True])),
         case("padding in between", s, h, torch.tensor([True, False, True, False, True])),
-        case("padding that would win", s, torch.cat([h, 1000 * s[:1]]), torch.tensor([True] * 5 + [False])),
+        case("padding that would win", s, torch.cat([h, 10_000 * s[:1]]), torch.tensor([True] * 5 + [False])),
         case("large scores", *_large(3, 5, 0)),
         case("large scores", *_large(4, 6, 2)),
         case("scores far below zero", *below),

@@ -32,7 +32,8 @@ def _table(random: Random, n: int, d: int, v: int) -> tuple[Tensor, Tensor, Tens
 
 
 _NEAR = torch.tensor([[1.0], [1.0 + 2.0**-20]], dtype=torch.float64)
-"""Two keys that differ by an exact, tiny number."""
+_NEARER = torch.tensor([[1.0], [1.0 + 2.0**-35]], dtype=torch.float64)
+"""Two keys that differ by an exact, tiny number; these by less than any temperature one might put in place of 0."""
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -59,6 +60,7 @@ def _hidden(random: Random) -> list[Case]:
         case("a near match, almost 0", torch.tensor([1.0]), torch.tensor([[1.0], [1.01]]), whole[:2], 0.01),
         case("a near match, almost 0", torch.tensor([1.0]).double(), _NEAR, whole[:2].double(), 2.0**-20),
         case("temperature 0", torch.tensor([1.0]).double(), _NEAR, whole[:2].double(), 0.0),
+        case("temperature 0", torch.tensor([1.0]).double(), _NEARER, whole[:2].double(), 0.0),
         case("very hot", query, keys, values, 1e12),
         case("very hot", query, keys, values, 1e5),
         case("scores far below zero", torch.tensor([-100.0]), torch.tensor([[9.0], [8.0], [10.0]]), whole[:3], 100.0),
