@@ -14,6 +14,7 @@ import torch
 from lmcourse.data.corpora import find_corpus, split
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.token_file import TokenFile
+from lmcourse.data.tokenizers import BPETokenizer, save_tokenizer
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.find import find_model
@@ -70,6 +71,22 @@ def test_only_decoders_can_be_trained(preset: str, corpus: Path) -> None:
 
 
 # The text
+
+
+def test_a_tokenizer_that_exists_is_taken_as_it_is(corpus: Path, tmp_path: Path) -> None:
+    """And kept in the run's folder: its own file may go."""
+    file, folder = tmp_path / "mine.json", tmp_path / "run"
+    mine = BPETokenizer.train(["the cat sat on the mat " * 3], 260)
+    save_tokenizer(mine, file)
+    chosen = run(corpus, tokenizer=str(file))
+    prepare_data(chosen, folder)
+    file.unlink()
+    texts = open_data(chosen, folder)
+    assert texts.tokenizer.vocab_size == mine.vocab_size > 256
+    assert texts.tokenizer.encode("the cat") == mine.encode("the cat")
+    with pytest.raises(CourseError, match=r"mine\.json cannot be read: No such file"):
+        prepare_data(chosen, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_documents_end_with_one_empty_line(corpus: Path, tmp_path: Path) -> None:
