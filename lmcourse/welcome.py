@@ -31,7 +31,7 @@ tensor_bytes   1.5 / 2 points
 ✓ a scalar
 → A bool would fit in one bit, but torch stores it in a whole byte.
 · Stuck? `hint("tensor_bytes")` gives a nudge; run it again for the next.
-Hidden checks (every dtype, scalars and empty tensors, one axis, axes of one, other shapes) \
+Hidden checks (every dtype, scalars and empty tensors, more than 4 GB, one axis, axes of one, other shapes) \
 run when this notebook is graded."""
 """A real report; a test keeps it what the course says."""
 

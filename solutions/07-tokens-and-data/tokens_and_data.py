@@ -19,6 +19,7 @@
 # it again for the next one.
 
 # %%
+import ast
 import math
 import random
 import tempfile
@@ -26,6 +27,7 @@ import tracemalloc
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from itertools import islice, pairwise
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -693,9 +695,13 @@ with tempfile.TemporaryDirectory() as folder:
 # And then: order the copy of the *next* batch before you train on this one. The notes of a course print such a loop. It has three bugs, and the first two cannot even run:
 
 # %%
-for line in ("iter([1, 2, 3]).next()", "batch.cuda(async=True)"):
+attempts: dict[str, Callable[[str], object]] = {
+    "iter([1, 2, 3]).next()": lambda _: methodcaller("next")(iter([1, 2, 3])),
+    "batch.cuda(async=True)": ast.parse,
+}
+for line, attempt in attempts.items():
     try:
-        eval(line)
+        attempt(line)
     except (AttributeError, SyntaxError) as error:
         print(f"{line:24} {type(error).__name__}")
 

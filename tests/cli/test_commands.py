@@ -270,7 +270,7 @@ def test_matrix_fails_unless_all_is_proved(
     proof: Matrix, status: int, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "answer_cells", lambda chapters, root: {})
-    monkeypatch.setattr(prove, "prove", lambda cells: proof)
+    monkeypatch.setattr(prove, "prove", lambda cells, seeds: proof)
     assert main(["matrix", "01"]) == status
     assert told in capsys.readouterr().out
 

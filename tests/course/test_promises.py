@@ -62,7 +62,7 @@ def test_what_printed_answers_call_of_earlier_ones_is_declared(chapter: Chapter)
             called = {*global_names(compile_cell(cell.text))} & {*earlier}
             assert called <= {*exercise.uses} <= {*earlier}
             assert not any(exercises[used].value for used in exercise.uses)
-            assert all(case.script is None for used in exercise.uses for case in exercises[used].cases)
+            assert not any(isinstance(exercises[used].reference, type) for used in exercise.uses)
             earlier.append(name)
     assert earlier == [*exercises]
 

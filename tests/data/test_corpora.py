@@ -120,7 +120,7 @@ def test_a_folder_without_text(tmp_path: Path) -> None:
     [
         ("tinyshakespeare", "Did you mean 'tiny-shakespeare'"),
         ("Python-Doc", "Did you mean 'python-docs' or 'python-code'"),
-        ("qqq", "There are synthetic, python-docs, python-code, tiny-shakespeare, tinystories"),
+        ("qqq", "There are synthetic, course-text, python-docs, python-code, tiny-shakespeare, tinystories"),
         ("", "There are synthetic"),
     ],
 )

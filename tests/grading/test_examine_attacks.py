@@ -161,8 +161,8 @@ def test_answers_stored_from_another_run_are_worth_nothing_hidden() -> None:
     known = [case.args[0].tolist() for case in (*exercise.cases, *exercise.hidden(1))]
     knowing = f"def double(x):\n    return 2 * x if x.tolist() in {known} else x"
     report = reports_of([knowing], [exercise], seed=2, launcher=ForkLauncher())["double"]
-    assert report.points == 1
-    assert not any(case.passed for case in report.cases if case.hidden)
+    assert report.points == 0
+    assert all(case.passed is not case.hidden for case in report.cases)
 
 
 def test_the_process_is_told_nothing_but_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

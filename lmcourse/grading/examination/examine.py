@@ -104,7 +104,7 @@ class _Examination:
         display = display_names([cell.tree for cell in self.cells])
         self.skipped = {cell.number for cell in self.cells if only_displays(cell.tree, display)}
         rest = [cell for cell in self.cells if cell.number not in self.skipped]
-        self.skipped |= unneeded_cells(rest, provided_cells, self.names)
+        self.skipped |= unneeded_cells(rest, provided_cells, self.names, unchanged=self.names)
         python = {cell.number for cell in self.cells}
         self.runs = [
             CellRun(failure="" if number in python or not source.strip() else why_not_python(source))

@@ -59,21 +59,24 @@ def only_displays(cell: ast.Module, names: frozenset[str]) -> bool:
     )
 
 
-def unneeded_cells(cells: Sequence[Cell], provided_cells: Collection[str], answers: Collection[str]) -> set[int]:
+def unneeded_cells(
+    cells: Sequence[Cell], provided_cells: Collection[str], names: Collection[str], unchanged: Collection[str] = ()
+) -> set[int]:
     """The numbers of the course's own cells that no answer needs.
 
     Args:
         cells: of the notebook.
         provided_cells: the texts of the course's own cells.
-        answers: the names that are asked for in the end.
+        names: those that are asked for in the end.
+        unchanged: those of which the course's cells change nothing where they only use them.
     """
     provided = {text.strip() for text in provided_cells}
     waiting = [cell for cell in cells if cell.text.strip() in provided]
     loaded = {cell.number: {*global_names(compile_cell(cell.text))} for cell in cells}
     modules = {name for cell in cells for node in ast.walk(cell.tree) for name in imported_names(node)}
-    unchanged = {*modules, *dir(builtins), *answers}
-    touched = {cell.number: (loaded[cell.number] - unchanged) | _names_given(cell) for cell in waiting}
-    needed = {*answers}.union(*(loaded[cell.number] for cell in cells if cell not in waiting))
+    used = {*modules, *dir(builtins), *unchanged}
+    touched = {cell.number: (loaded[cell.number] - used) | _names_given(cell) for cell in waiting}
+    needed = {*names}.union(*(loaded[cell.number] for cell in cells if cell not in waiting))
     if needed & DYNAMIC_NAMES:
         return set()
     while found := [cell for cell in waiting if touched[cell.number] & needed]:

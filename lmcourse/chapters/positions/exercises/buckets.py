@@ -46,8 +46,11 @@ def _clear(random: Random, bidirectional: bool, buckets: int, max_distance: int,
     """Random offsets of every size, none of them on the border of a bucket."""
     count = buckets // 2 if bidirectional else buckets
     drawn = (random.choice([-1, -1, 1]) * round(2 ** random.uniform(0, 10)) for _ in range(4 * size))
-    kept = [each for each in drawn if _is_clear(abs(each), count // 2, count, max_distance)]
-    return torch.tensor([0, *kept[: size - 1]])
+    exact = count // 2
+    kept = [each for each in drawn if _is_clear(abs(each), exact, count, max_distance)]
+    # Three quarters into the first far bucket: a logarithm that is rounded up is never right by luck.
+    late = -round(exact * (max_distance / exact) ** (0.75 / (count - exact)))
+    return torch.tensor([0, late, *kept[: size - 2]])
 
 
 def _beside_borders(side: int, max_distance: int) -> Tensor:

@@ -49,7 +49,7 @@ relative_price = Exercise(
         case("a base that is not in the table", {"English": 33}, "Latin"),
     ],
     hidden_cases=_hidden,
-    hints=["How many times the base's tokens does each need?", "{name: count / tokens[base] for name, count in …}"],
+    hints=["How many times the base's tokens does each need?", "`{name: count / tokens[base] for name, count in …}`"],
 )
 
 
