@@ -120,7 +120,9 @@ def test_of_a_real_release_each_changed_cell_and_each_that_names_an_answer_is_ru
     release, solution = (code_of(course / folder / place) for folder in ("notebooks", "solutions"))
     names = {exercise.name for exercise in exercises_of(chapter)}
     shown = shown_by_the_solution(release, solution)
-    assert len(shown) > len(release) // 3
+    assert (
+        len(shown) > len(release) // 5
+    )  # those that share no name, not even a loop variable, with what a stub reaches
     assert 0 not in shown
     named = (getattr(node, "id", "") for number in shown for node in ast.walk(ast.parse(release[number])))
     assert names.isdisjoint(named)
