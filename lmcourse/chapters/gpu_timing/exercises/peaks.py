@@ -8,6 +8,7 @@ from random import Random
 
 import torch
 
+from lmcourse.chapters.gpu_timing.exercises.slowness import slowness
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -24,10 +25,11 @@ def _peak(seconds: Log) -> float:
     return sorted(rates)[-1]
 
 
-def _product_log(random: Random, widths: list[int], best: int) -> Log:
+def _product_log(random: Random, widths: list[int], best: int, quickest: int) -> Log:
     """Times at about 1e12 FLOP/s, where one width does better than the others."""
+    factor = {width: 0.5 if width == best else 1.0 for width in widths}
     return {
-        width: [2 * width**3 / 1e12 * random.uniform(1.1, 2.0) * (0.5 if width == best else 1.0) for _ in range(5)]
+        width: [2 * width**3 / 1e12 * each * factor[width] for each in slowness(random, 1.1, 2.0, 5, quickest)]
         for width in widths
     }
 
@@ -39,8 +41,10 @@ def _peak_cases(random: Random) -> list[Case]:
         case("a width that was left out", {256: [], 512: [0.5, 0.25], 1024: []}),
         case("nothing measured", {64: []}),
         case("other machines", {512: [0.4, 0.3], 128: [0.001, 0.002], 256: [0.3, 0.2]}),
-        *(case("other machines", _product_log(random, [256, 512, 1024], best)) for best in (512, 1024, 256)),
-        case("one width", _product_log(random, [random.randint(100, 999)], 0)),
+        case("other machines", _product_log(random, [256, 512, 1024], 512, quickest=0)),
+        case("other machines", _product_log(random, [256, 512, 1024], 1024, quickest=4)),
+        case("other machines", _product_log(random, [256, 512, 1024], 256, quickest=2)),
+        case("one width", _product_log(random, [random.randint(100, 999)], 0, quickest=3)),
         case("one run", {random.randint(100, 999): [random.uniform(0.1, 1.0)]}),
     ]
 
