@@ -32,7 +32,7 @@ def norm_points(kind: str = "rms", eps: float = 1e-6) -> tuple[np.ndarray, np.nd
 def norm_circle(kind: str = "rms", eps: float = 1e-6) -> Figure:
     """Points in two dimensions before and after a norm: a circle, or two points; ε draws the small ones inwards."""
     before, after = norm_points(kind, eps)
-    figure = new_figure(8.0, 4.6)
+    figure = new_figure(8.0, 5.0)
     axes = new_axes(figure, f"{_KINDS[kind]} with two features, ε = {eps:.2g}", "feature 1", "feature 2")
     for (x, y), (u, v) in zip(before, after, strict=True):
         axes.plot([x, u], [y, v], color="#D5D9DD", linewidth=0.6, zorder=1)
