@@ -22,7 +22,7 @@ ifneq ($(shell $(PYTHON) -V 2>&1),$(shell $(PY) -V 2>&1))
 endif
 endif
 
-.PHONY: help install lab test lint format build doctor clean
+.PHONY: help install lab test tests lint style types format build site doctor clean
 
 help:
 	@echo "make lab      open the course in JupyterLab; the first time it installs, for some minutes"
@@ -31,6 +31,7 @@ help:
 	@echo "make test     everything that must hold: lint, types, tests, every notebook (NOTEBOOKS=09 for its own proof)"
 	@echo "make lint     ruff and mypy            make format   let ruff format"
 	@echo "make build    build the notebooks from solutions/ (NOTEBOOKS=\"01 02\" for some)"
+	@echo "make site     build the site into _site: the course to read in a browser, without a kernel"
 	@echo "make clean    remove .venv and caches; notebooks and progress stay"
 	@echo
 	@echo "Another Python (3.11, 3.12 or 3.13):  make lab PYTHON=python3.12"
@@ -43,15 +44,23 @@ lab: $(READY)
 doctor: $(READY)
 	@$(PY) -m lmcourse.doctor
 
+# Types are checked while tests run: by itself mypy keeps one core busy for a minute and the others idle.
+test: style
+	@$(MAKE) --no-print-directory --jobs 2 types tests
+
 # Of some notebooks, what concerns them; of all, everything.
-test: TESTS = $(if $(NOTEBOOKS),tests/course tests/chapters,tests)
+tests: TESTS = $(if $(NOTEBOOKS),tests/course tests/chapters,tests)
 # One run for all, so that no process waits for another at the end of each part.
-test: lint
+tests: $(READY)
 	$(PY) -m pytest --nbval $(TESTS) solutions notebooks -n $(JOBS) --dist loadscope --notebooks "$(NOTEBOOKS)"
 
-lint: $(READY)
+lint: style types
+
+style: $(READY)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+
+types: $(READY)
 	$(PY) -m mypy
 
 format: $(READY)
@@ -60,6 +69,9 @@ format: $(READY)
 
 build: $(READY)
 	.venv/bin/lmcourse build $(NOTEBOOKS)
+
+site: $(READY)
+	.venv/bin/lmcourse site $(NOTEBOOKS)
 
 # The lock's three lines, in a new environment, so that what an older lock installed does not linger. requirements.lock
 # says why torch goes first, with its dependencies, and everything else without.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -21,11 +22,14 @@ class Watched:
 
     Attributes:
         seconds: from start to end.
+        cpu_seconds: of processor time, its own and that of all processes that it waited for; other work on the machine
+            changes it little.
         peak: the most bytes that its processes had in memory at once. What several of them share counts for each.
         status: its exit status.
     """
 
     seconds: float
+    cpu_seconds: float
     peak: int
     status: int
 
@@ -33,7 +37,7 @@ class Watched:
 def watch(command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> Watched:
     """Run a program in a folder; what it prints goes to `log`."""
     with log.open("wb") as printed:
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), cpu_of_children()
         process = subprocess.Popen(
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT
         )
@@ -44,7 +48,13 @@ def watch(command: Sequence[str], folder: Path, environment: Mapping[str, str], 
             except subprocess.TimeoutExpired:
                 peak = max(peak, memory_of_tree(process.pid))
             else:
-                return Watched(time.perf_counter() - start, peak, status)
+                return Watched(time.perf_counter() - start, cpu_of_children() - cpu_start, peak, status)
+
+
+def cpu_of_children() -> float:
+    """Seconds of processor time of all child processes that have ended, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def memory_of_tree(root: int) -> int:

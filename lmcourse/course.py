@@ -70,15 +70,15 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("09-positions", "Positions", 120, PART_III),
     Chapter("10-normalization-and-blocks", "Normalization and blocks", 110, PART_III),
     Chapter("11-feed-forward", "Feed-forward layers", 90, PART_III),
-    Chapter("12-transformer", "The transformer, assembled", 90, PART_III),
-    Chapter("13-training", "Training", 90, PART_III),
+    Chapter("12-transformer", "The transformer, assembled", 135, PART_III),
+    Chapter("13-training", "Training", 135, PART_III),
     Chapter("14-memory", "Memory", 120, PART_IV),
     Chapter("15-flops", "FLOPs", 120, PART_IV),
     Chapter("16-stability", "Stability", 90, PART_IV),
-    Chapter("17-inference", "Inference", 75, PART_IV),
-    Chapter("18-parallelism", "Parallelism", 90, PART_IV),
+    Chapter("17-inference", "Inference", 115, PART_IV),
+    Chapter("18-parallelism", "Parallelism", 140, PART_IV),
     Chapter("19-gpu-timing", "GPU timing", 90, PART_IV),
-    Chapter("20-capstone", "Capstone", 120, PART_IV),
+    Chapter("20-capstone", "Capstone", 180, PART_IV),
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lmcourse import __version__
-from lmcourse.cli import collecting, commands, feedback, grading, model_commands
+from lmcourse.cli import collecting, commands, feedback, grading, model_commands, site
 from lmcourse.cli.flags import add_account, add_bench, add_generate
 from lmcourse.errors import CourseError
 
@@ -72,6 +72,9 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     build.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
     build.add_argument("--check", action="store_true", help="only say what is not up to date; exit 1 if any")
     build.add_argument("--force", action="store_true", help="build all, also over a copy that holds work")
+
+    what = "Build the site: all notebooks as pages to read, with figures that move without a kernel"
+    site.add_site(add("site", site.site, what, site.EPILOG))
 
     grading.add_grade(add("grade", grading.grade, "Grade notebooks, hidden checks included", grading.EPILOG))
 

@@ -19,6 +19,9 @@ PARTS = {
     "rope": "09",
     "grouped_query_attention": "08",
     "glu_ffn": "11",
+    "self_attention": "12",
+    "decoder": "12",
+    "causal_lm_loss": "12",
 }
 """The functions that the model is made of, and the numbers of the notebooks in which they are written."""
 

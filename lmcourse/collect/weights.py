@@ -10,14 +10,7 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.norm import NormConfig
-
-_NAMES = (
-    ("embedding.tokens.", "embedding."),
-    (".attention.input_norm.", ".norm_1."),
-    (".feed_forward.input_norm.", ".norm_2."),
-    (".layer.", "."),
-    ("head.linear.", "head."),
-)
+from lmcourse.parity.parts import decoder_weights
 
 
 def package_config(config: TransformerConfig) -> dict[str, Any]:
@@ -62,12 +55,9 @@ def package_config(config: TransformerConfig) -> dict[str, Any]:
 
 
 def package_weights(model: Transformer) -> dict[str, Tensor]:
-    """The weights by their names in the package; a head that is the embedding is there once."""
-    found = {}
-    for name, weight in model.state_dict().items():
-        for ours, theirs in _NAMES:
-            name = name.replace(ours, theirs)
-        found[name] = weight.detach().clone()
-    if model.config.head.tied:
-        del found["head.weight"]
-    return found
+    """The weights by their names in the package's file; a head that is the embedding is not among them."""
+    nested = decoder_weights(model)
+    flat = {
+        f"blocks.{n}.{name}": weight for n, block in enumerate(nested.pop("blocks")) for name, weight in block.items()
+    }
+    return {**nested, **flat}

@@ -19,9 +19,9 @@ NUMBERS: tuple[Detector, ...] = (
     relations.only_sign,
     relations.rounded,
     relations.same_function_of_expected,
+    relations.constant_offset,
     factors.constant_factor,
     factors.factor_of_a_size,
-    relations.constant_offset,
     order.moved,
     order.same_numbers_in_other_order,
     order.sums_along_another_axis,
@@ -57,6 +57,9 @@ OTHERS: dict[str, tuple[Detector, ...]] = {
     ),
 }
 """For whatever else may be wrong with an outcome."""
+
+OF_ALL_FAILING: tuple[Detector, ...] = (inputs.inputs_in_common, inputs.results_in_common)
+"""They tell the failing cases from all others, which is true only of those that fail in the same way as all."""
 
 
 def broken_rule(in_source: Sequence[str], used: Sequence[str]) -> str:
@@ -95,9 +98,11 @@ def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Tria
 def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
     """For answers that are not written yet, that return nothing, or that never come to an end."""
     everywhere = len(failing) == len(trials)
+    none_is_asked = any(trial.expected.failure is None and trial.expected.value is None for trial in trials)
+    none_in_some = NONE_FOR_A_VALUE if none_is_asked else NONE_IN_A_BRANCH
     for holds, all_of_them, some in (
         (_not_written, "Nothing here yet: replace the line that raises NotImplementedError.", NOT_WHOLE),
-        (_gave_none, "Your function returns None: is there a `return` at the end?", NONE_IN_A_BRANCH),
+        (_gave_none, "Your function returns None: is there a `return` at the end?", none_in_some),
         (_late, ENDLESS, SLOW),
         (_too_deep, ENDLESS_RECURSION, DEEP_RECURSION),
     ):
@@ -117,8 +122,9 @@ def _shadowed(failing: Sequence[Trial]) -> str:
 
 NOT_WHOLE = "In {} it still raises NotImplementedError: that part is left to write."
 NONE_IN_A_BRANCH = (
-    "In {} your function returns None, in other cases it does not: the branch taken there has no `return`."
+    "In {} your function returns None, in other cases it does not: often the branch taken there has no `return`."
 )
+NONE_FOR_A_VALUE = "In {} your function returns None, and None is asked in other cases only."
 ENDLESS = (
     "No case came to an end, and the check stopped your code so that you do not have to restart the kernel. Often that "
     "is a loop whose condition stays true."
@@ -158,9 +164,11 @@ def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[
     passing = [trial for trial in trials if trial not in failing]
     for kind, detectors in [("differs", NUMBERS), *OTHERS.items()]:
         of_kind = [trial for trial in failing if _kind(trial) == kind]
-        sentence = _first(detectors, Evidence(exercise, of_kind, passing)) if of_kind else ""
+        alone = len(of_kind) == len(failing)
+        asked = [detector for detector in detectors if alone or detector not in OF_ALL_FAILING]
+        sentence = _first(asked, Evidence(exercise, of_kind, passing)) if of_kind else ""
         if sentence:
-            return sentence if len(of_kind) == len(failing) else f"In {names(of_kind)}: {sentence}"
+            return sentence if alone else f"In {names(of_kind)}: {sentence}"
     return ""
 
 

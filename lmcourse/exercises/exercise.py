@@ -14,6 +14,7 @@ from typing import Any
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.values import Plain
 
 Answer = Callable[..., Any]
 HiddenCases = Callable[[random.Random], Sequence[Case]]
@@ -72,6 +73,9 @@ class Exercise:
         value: the answer is a number, not code; a report then never shows the expected one.
         uses: the earlier exercises of its notebook whose functions an answer is meant to call. Where the learner's is
             missing or wrong, the reference stands in for it while this one is judged.
+        view: where many results are right, what of a result is compared with the same of the reference's, case by
+            case: a property of a design, say. It works where the judge does, never where the learner's code runs, and
+            has to take whatever plain data an answer may return.
     """
 
     name: str
@@ -88,6 +92,7 @@ class Exercise:
     seconds: float = 10.0
     value: bool = False
     uses: Sequence[str] = ()
+    view: Callable[[Case, Plain], Plain] | None = None
     misconceptions: list[Misconception] = field(default_factory=list, init=False)
     variants: list[Variant] = field(default_factory=list, init=False)
     equivalent_mutants: dict[str, str] = field(default_factory=dict, init=False)
@@ -144,6 +149,10 @@ class Exercise:
     def summary(self) -> str:
         """The line under its heading: "2 points · 10 min · ●●"."""
         return f"{self.points} {plural('point', self.points)} · {self.minutes} min · {DIFFICULTY[self.difficulty]}"
+
+    def seen(self, case: Case, value: Plain) -> Plain:
+        """What of a result of a case is compared."""
+        return self.view(case, value) if self.view else value
 
     def hidden(self, seed: int) -> list[Case]:
         """The hidden cases for this seed."""

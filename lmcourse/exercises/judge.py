@@ -14,7 +14,7 @@ from itertools import chain
 
 from torch import Tensor
 
-from lmcourse.exercises.compare import difference
+from lmcourse.exercises.compare import equal
 from lmcourse.exercises.diagnosis import broken_rule, diagnose
 from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.failure import Failure
@@ -93,14 +93,23 @@ def count_right(trials: Sequence[Trial], passed: Sequence[bool]) -> tuple[Fracti
 def _is_guess(trials: Sequence[Trial], right: int) -> bool:
     """Whether one fixed value would be right in as many of these cases. In the learner's check, one is no guess yet."""
     fewest = 1 if trials[0].hidden else 2
-    return right < len(trials) and (right == 0 or _commonest(trials) >= max(right, fewest))
+    return right < len(trials) and (right == 0 or _one_value_fits(trials, max(right, fewest)))
 
 
-def _commonest(trials: Sequence[Trial]) -> int:
-    """In how many of these cases the same value is right, at most."""
+def _one_value_fits(trials: Sequence[Trial], times: int) -> bool:
+    """Whether the same value is right in at least so many of these cases."""
     tolerance = trials[0].exercise.tolerance
-    values = [trial.expected.value for trial in trials]
-    return max(sum(difference(other, value, tolerance) is None for other in values) for value in values)
+    values = [trial.exercise.seen(trial.case, trial.expected.value) for trial in trials]
+
+    def fits(value: Plain) -> bool:
+        missing = times
+        for seen, other in enumerate(values):
+            missing -= equal(other, value, tolerance)
+            if missing <= 0 or missing >= len(values) - seen:
+                break
+        return missing <= 0
+
+    return any(map(fits, values))
 
 
 def earned(points: int, passed: Fraction | int, total: int) -> float:
@@ -123,7 +132,9 @@ def _result(exercise: Exercise, trial: Trial) -> CaseResult:
 def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], *, graded: bool) -> str:
     """What the public cases suggest: a sentence on a hidden one could give it away."""
     public = [trial for trial in trials if not trial.hidden]
-    return diagnose(exercise, public, [trial for trial in failing if not trial.hidden], graded=graded)
+    seen = bool(exercise.view)  # then results differ for many reasons, and only one that is missing says something
+    wrong = [trial for trial in failing if not trial.hidden and not (seen and trial.outcome.value is not None)]
+    return diagnose(exercise, public, wrong, graded=graded)
 
 
 def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
@@ -182,7 +193,7 @@ def agree(exercise: Exercise, guess: Outcome, outcome: Outcome) -> bool:
         return _exception(guess.failure) == _exception(outcome.failure)
     if guess.failure or outcome.failure:
         return False
-    return difference(guess.value, outcome.value, exercise.tolerance) is None
+    return equal(guess.value, outcome.value, exercise.tolerance)
 
 
 def _exception(failure: Failure) -> tuple[str, str]:

@@ -44,8 +44,19 @@ def predict(name: str) -> Choice:
     """
     from lmcourse.widgets import Choice  # for notebooks only: graders load every chapter's predictions, and no widgets
 
+    prediction = find_prediction(name)
+    return Choice(prediction.question, prediction.options, prediction.answer, prediction.because)
+
+
+def find_prediction(name: str) -> Prediction:
+    """The prediction of this name.
+
+    Raises:
+        CourseError: there is none.
+    """
     for chapter in available_chapters():
         for prediction in importlib.import_module(chapter.module).PREDICTIONS:
             if prediction.name == name:
-                return Choice(prediction.question, prediction.options, prediction.answer, prediction.because)
+                found: Prediction = prediction
+                return found
     raise CourseError(f"There is no prediction called {name!r}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,11 +27,11 @@ class Trial:
     @cached_property
     def wrong(self) -> str | None:
         """What is wrong with the outcome, in one line, or None."""
-        return verdict(self.exercise, self.expected, self.outcome, labels=self.case.expressions())
+        return verdict(self.exercise, self.case, self.expected, self.outcome)
 
 
-def verdict(exercise: Exercise, expected: Outcome, outcome: Outcome, *, labels: Sequence[str] = ()) -> str | None:
-    """Compare an outcome with the expected one: the difference in one line, or None."""
+def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome) -> str | None:
+    """Compare an outcome of a case with the expected one: the difference in one line, or None."""
     if outcome.changed:
         return f"it changes {outcome.changed[0]} in place: work on a copy"
     if expected.failure:
@@ -43,4 +42,5 @@ def verdict(exercise: Exercise, expected: Outcome, outcome: Outcome, *, labels: 
         return f"expected {wanted} to be raised, but it returns a value"
     if outcome.failure:
         return str(outcome.failure)
-    return difference(expected.value, outcome.value, exercise.tolerance, reveal=not exercise.value, labels=labels)
+    right, received = exercise.seen(case, expected.value), exercise.seen(case, outcome.value)
+    return difference(right, received, exercise.tolerance, reveal=not exercise.value, labels=case.expressions())

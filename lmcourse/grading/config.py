@@ -25,6 +25,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         release: the folder under it that the students' notebooks go to.
     """
     from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+    from nbgrader import api
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
     from nbgrader.preprocessors import (
@@ -42,6 +43,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
 
     from lmcourse.grading.export import SafeCsvExportPlugin
     from lmcourse.grading.feedback_release import ReleaseFeedback
+    from lmcourse.grading.gradebook import gradebook_version
     from lmcourse.grading.intake.exporter import IsolatedExporter
     from lmcourse.grading.intake.files import remove_links
     from lmcourse.grading.pages.display import CleanForDisplay
@@ -57,6 +59,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     from lmcourse.grading.stubs import STUB
 
     _find_alembic()
+    api.get_alembic_version = gradebook_version
     CourseDirectory.get_existing_timestamp = _believed_timestamp
     c.ExchangeFactory.release_feedback = ReleaseFeedback
     c.CourseDirectory.root = str(Path(root).resolve())

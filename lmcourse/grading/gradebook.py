@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lmcourse.errors import CourseError
 from lmcourse.grading.storage import storage_problem
+
+if TYPE_CHECKING:
+    from alembic.script import ScriptDirectory
 
 BACKUP = "Back it up first."
 
@@ -27,11 +32,16 @@ def check_gradebook(url: str) -> None:
             engine.dispose()
     except Exception as error:  # whatever a database, its driver or its address leads to
         raise cannot_be_opened(error) from error
-    current, older = _versions()
-    if version in older:
+    if version == gradebook_version():
+        return
+    if version in {script.revision for script in _scripts().walk_revisions()}:
         raise CourseError(f"The gradebook is of an older nbgrader: run `nbgrader db upgrade`. {BACKUP}")
-    if version != current:
-        raise CourseError(f"The gradebook is of a newer nbgrader (version {version!r}): install that one. {BACKUP}")
+    raise CourseError(f"The gradebook is of a newer nbgrader (version {version!r}): install that one. {BACKUP}")
+
+
+def gradebook_version() -> str:
+    """The version of this nbgrader's gradebooks. nbgrader itself starts a program to ask, which takes two seconds."""
+    return str(_scripts().get_current_head())
 
 
 def cannot_be_opened(error: Exception) -> CourseError:
@@ -43,11 +53,9 @@ def cannot_be_opened(error: Exception) -> CourseError:
     )
 
 
-def _versions() -> tuple[str, set[str]]:
-    """The version of this nbgrader's gradebooks, and those that it can bring up to date."""
+def _scripts() -> ScriptDirectory:
+    """nbgrader's steps from one version of its gradebooks to the next."""
     from alembic.script import ScriptDirectory
     from nbgrader.dbutil import ALEMBIC_DIR
 
-    scripts = ScriptDirectory(ALEMBIC_DIR)
-    current = str(scripts.get_current_head())
-    return current, {script.revision for script in scripts.walk_revisions()} - {current}
+    return ScriptDirectory(ALEMBIC_DIR)

@@ -113,6 +113,11 @@ class Sampling:
 
     def __call__(self, logits: Float[Tensor, "b v"], generator: torch.Generator | None = None) -> Int[Tensor, " b"]:
         """One token per row."""
+        logits = self.logits(logits)
+        return greedy(logits) if self.temperature == 0 else sample(logits, generator)
+
+    def logits(self, logits: Float[Tensor, "b v"]) -> Float[Tensor, "b v"]:
+        """What the rules make of the logits, before one is picked; a temperature of 0 leaves them as they are."""
         if self.temperature != 0:
             logits = temperature(logits, self.temperature)
         if self.top_k is not None:
@@ -121,4 +126,4 @@ class Sampling:
             logits = top_p(logits, self.top_p)
         if self.min_p is not None:
             logits = min_p(logits, self.min_p)
-        return greedy(logits) if self.temperature == 0 else sample(logits, generator)
+        return logits

@@ -17,14 +17,24 @@ from torch import Tensor
 
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer, forward_context
-from lmcourse.nn.attention import Attention
-from lmcourse.nn.block import Block
 from lmcourse.nn.context import ForwardContext
-from lmcourse.nn.feed_forward import GatedFeedForward
-from lmcourse.nn.norm import Norm
+from lmcourse.parity.parts import COURSE_PARTS, decoder_weights, norm_scale, serial_layers
 
 TOLERANCE = 1e-4
 """Of the largest number in the course's result: fp32 keeps seven digits, and sums in another order lose two of them."""
+
+COMPARED = (
+    "rms_norm",
+    "rope",
+    "grouped_query_attention",
+    "self_attention",
+    "glu_ffn",
+    "block",
+    "decoder",
+    "next_token_loss",
+    "causal_lm_loss",
+)
+"""The parts that can be compared. `decoder` and `self_attention` get the course's functions for what they call."""
 
 Expected = tuple[str, str, Callable[..., Any], tuple[Any, ...], Tensor]
 """A comparison: the place, the part's name, the part, its arguments, and what the course's gives for them."""
@@ -55,8 +65,7 @@ def first_difference(
     """The first sub-layer of a model, from the embedding to the loss, in which somebody's part differs.
 
     Args:
-        parts: by the names of their exercises, any of rms_norm, rope, grouped_query_attention, glu_ffn, block and
-            next_token_loss; those that are not there are not compared.
+        parts: by the names of their exercises, any of `COMPARED`; those that are not there are not compared.
         model: the course's, in the style of LLaMA (such as `load_pretrained().model`): RMSNorm before each branch,
             rotary embeddings, SwiGLU, no biases.
         tokens: a text that it can read.
@@ -67,7 +76,7 @@ def first_difference(
     Raises:
         ValueError: the model has other parts than these, or there is a part of another name.
     """
-    if unknown := parts.keys() - {"rms_norm", "rope", "grouped_query_attention", "glu_ffn", "block", "next_token_loss"}:
+    if unknown := parts.keys() - {*COMPARED}:
         raise ValueError(f"there is no part called {', '.join(sorted(unknown))}")
     for place, name, part, arguments, expected in _comparisons(parts, model, tokens):
         if what := _compare(part, arguments, expected):
@@ -79,48 +88,62 @@ def _comparisons(parts: Mapping[str, Callable[..., Any]], model: Transformer, to
     """Every use of a part, in the order of a forward pass, with the course's result for the same input."""
     context = forward_context(model.embedding, model.position_bias, tokens, None, None, None)
     x = model.embedding(tokens, context.shared_positions)
+    weights = decoder_weights(model)
     for number, block in enumerate(model.blocks):
-        if not isinstance(block, Block):
-            raise ValueError(f"block {number} has parallel branches: these parts are of serial ones")
-        for place, name, arguments, expected in _in_block(block, x, context):
+        for place, name, arguments, expected in _in_block(block, weights["blocks"][number], x, context):
             if name in parts:
                 yield f"block {number}, {place}", name, parts[name], arguments, expected
         x = block(x, context)
     ends: list[tuple[str, str, tuple[Any, ...], Tensor]] = [("final norm", *_norm(model.norm, x))]
     logits = model.head(model.norm(x))
-    ends.append(("loss", "next_token_loss", (logits, tokens), next_token_loss(logits[:, :-1], tokens[:, 1:])))
+    ends.append(("logits", "decoder", (tokens, weights, _sizes(model), COURSE_PARTS), logits))
+    loss = next_token_loss(logits[:, :-1], tokens[:, 1:])
+    ends += [("loss", name, (logits, tokens), loss) for name in ("next_token_loss", "causal_lm_loss")]
     yield from ((place, name, parts[name], given, expected) for place, name, given, expected in ends if name in parts)
 
 
-def _in_block(block: Block, x: Tensor, context: ForwardContext) -> Iterator[tuple[str, str, tuple[Any, ...], Tensor]]:
-    attention, feed_forward = block.attention.layer, block.feed_forward.layer
-    if not (isinstance(attention, Attention) and isinstance(feed_forward, GatedFeedForward)):
-        raise ValueError("these parts are of a model with gated feed-forward layers")
-    rotary = attention.qk_transform.rotary
-    if rotary is None:
-        raise ValueError("these parts are of a model with rotary embeddings")
+def _in_block(
+    block: Any, weights: dict[str, Tensor], x: Tensor, context: ForwardContext
+) -> Iterator[tuple[str, str, tuple[Any, ...], Tensor]]:
+    attention, feed_forward = serial_layers(block)
+    theta = _theta(block)
     yield "norm before attention", *_norm(block.attention.input_norm, x)
-    qk, v = attention.project(block.attention.input_norm(x))
+    normed = block.attention.input_norm(x)
+    qk, v = attention.project(normed)
     q, k = attention.qk_transform(qk, context)
     rotated = torch.cat([q, k], dim=1)
-    given = (_neighbours(qk), context.positions[0], rotary.config.theta)
-    yield "rotary embedding", "rope", given, _neighbours(rotated)
+    yield "rotary embedding", "rope", (_neighbours(qk), context.positions[0], theta), _neighbours(rotated)
     mixed = attention.attend_fused(q, k, v, context.positions, context)
     yield "attention", "grouped_query_attention", (q, k, v), mixed
+    given = (normed, weights["qkv"], weights["out"], attention.heads, attention.kv_heads, theta)
+    inside = (COURSE_PARTS["rope"], COURSE_PARTS["grouped_query_attention"])
+    yield "attention with its matrices", "self_attention", given + inside, attention(normed, context)
     x_1 = block.attention(x, context)
     yield "norm before feed-forward", *_norm(block.feed_forward.input_norm, x_1)
     read = block.feed_forward.input_norm(x_1)
-    gate, up = feed_forward.gate_up.weight.chunk(2)
-    yield "feed-forward", "glu_ffn", (read, gate.T, up.T, feed_forward.down.weight.T, "swiglu"), feed_forward(read)
+    matrices = [weights[name].T for name in ("gate", "up", "down")]
+    yield "feed-forward", "glu_ffn", (read, *matrices, "swiglu"), feed_forward(read)
     layers = (partial(attention, context=context), feed_forward)
     norms = (block.attention.input_norm, block.feed_forward.input_norm)
     yield "all of it", "block", (x, *layers, *norms, False), block(x, context)
 
 
+def _sizes(model: Transformer) -> dict[str, Any]:
+    """What `decoder` has to know besides the weights."""
+    attention, _ = serial_layers(model.blocks[0])
+    sizes = {"heads": attention.heads, "kv_heads": attention.kv_heads}
+    return {**sizes, "theta": _theta(model.blocks[0]), "eps": model.norm.eps}
+
+
+def _theta(block: Any) -> float:
+    rotary = serial_layers(block)[0].qk_transform.rotary
+    if rotary is None:
+        raise ValueError("these parts are of a model with rotary embeddings")
+    return rotary.config.theta
+
+
 def _norm(norm: Any, x: Tensor) -> tuple[str, tuple[Any, ...], Tensor]:
-    if not (isinstance(norm, Norm) and norm.weight is not None):
-        raise ValueError("these parts are of a model with RMSNorm before each branch")
-    return "rms_norm", (x, norm.weight, norm.eps), norm(x)
+    return "rms_norm", (x, norm_scale(norm), norm.eps), norm(x)
 
 
 def _neighbours(x: Tensor) -> Tensor:

@@ -165,7 +165,7 @@ class _Proof:
         for case in chain(self.exercise.cases, self._fixed_cases()):
             seconds = min(MUTANT_SECONDS, self.exercise.seconds)
             outcome = run_case(answer, case, name=self.exercise.name, seconds=seconds)
-            if verdict(self.exercise, self.expected(case), outcome):
+            if verdict(self.exercise, case, self.expected(case), outcome):
                 return True
         return False
 

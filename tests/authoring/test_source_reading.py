@@ -77,7 +77,7 @@ def test_jupytext_reads_the_same_cells(path: Path) -> None:
     ours = read_source(path)
     theirs = jupytext.read(path, fmt="py:percent").cells
     assert [(cell.kind, cell.text) for cell in ours.cells] == [(cell.cell_type, cell.source) for cell in theirs]
-    names = ("exercise", "check", "tags")
+    names = ("exercise", "check", "task", "points", "tags")
     told = [{name: cell.metadata[name] for name in names if name in cell.metadata} for cell in theirs]
     assert [cell.options for cell in ours.cells] == told
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
 from driver import COURSE
+from formgrader_server import formgrader
 from nbformat import write
 from nbformat.v4 import new_markdown_cell, new_notebook
 
@@ -40,35 +31,6 @@ FILES = {
     "<body><script>document.title = 'ran'</script></body></html>",
 }
 """Beside a notebook that was handed in, whose text links to them."""
-
-
-@contextmanager
-def formgrader(course: Path, folder: Path) -> Iterator[str]:
-    """A Jupyter server with formgrader on a course; gives its address, up to the path."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    token = secrets.token_hex(16)
-    extensions = "{'nbgrader.server_extensions.formgrader': True}"
-    command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", f"--ServerApp.port={port}"]
-    command += [f"--ServerApp.jpserver_extensions={extensions}", "--ServerApp.port_retries=0"]
-    env = os.environ | {"PYTHONPATH": str(COURSE), "JUPYTER_TOKEN": token}
-    env |= {f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(command, cwd=course, env=env, stdout=log, stderr=log)
-    try:
-        address = f"http://127.0.0.1:{port}"
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{address}/api?token={token}", timeout=5).close()
-                break
-            except (urllib.error.URLError, OSError):
-                assert server.poll() is None, (folder / "log").read_text()
-                time.sleep(0.1)
-        yield f"{address}/{{path}}?token={token}"
-    finally:
-        server.terminate()
-        server.wait(timeout=30)
 
 
 @pytest.fixture(scope="module")

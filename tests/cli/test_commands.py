@@ -18,7 +18,7 @@ import pytest
 from lmcourse import __version__, authoring, doctor, lab
 from lmcourse.authoring import Built
 from lmcourse.cli import main
-from lmcourse.course import CHAPTERS, available_chapters
+from lmcourse.course import CHAPTERS, Chapter, available_chapters
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading import grader
@@ -105,7 +105,6 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
     [
         (["list", "--jason"], "list does not take --jason (lmcourse list --help)"),
         (["build", "1O"], "There is no notebook '1O'"),
-        (["matrix", "20"], "planned, not written yet"),
         (["build", "--check", "nowhere", "--json"], "There is no notebook"),
         (["status", "--course", "/nowhere"], "/nowhere is not the course"),
         (["grade", "/nowhere.ipynb"], "There is no file or folder /nowhere.ipynb"),
@@ -118,6 +117,14 @@ def test_a_mistake_is_one_line_on_stderr(words: list[str], told: str, capsys: py
     assert err.startswith("lmcourse: ")
     assert err.count("\n") == 1
     assert told in err
+
+
+def test_a_notebook_that_is_planned_has_nothing_to_prove(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("lmcourse.course.CHAPTERS", (Chapter("98-planned", "Planned", 1, "0"),))
+    assert main(["matrix", "98"]) == 2
+    assert "planned, not written yet" in capsys.readouterr().err
 
 
 # list and status

@@ -102,7 +102,9 @@ def solved(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     collection = Collection(answers, printed, printed)
     origins = {part.exercise: part for parts in collection.parts.values() for part in parts.values()}
-    assert {name for name, part in origins.items() if part.origin == "left out"} == set()
+    left_out = {name: part.reason for name, part in origins.items() if part.origin == "left out"}
+    assert {answer.chapter.number for answer in answers if answer.exercise in left_out} == {"13", "18"}
+    assert all("of lmcourse, and your package stands without it" in reason for reason in left_out.values())
     assert {answer.exercise for answer in answers} <= origins.keys()
     write_files(formatted(package_files("my_transformer", collection)), folder / "my_transformer")
     return folder

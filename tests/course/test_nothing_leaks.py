@@ -58,13 +58,16 @@ def exercise_lines(chapter: Chapter) -> set[str]:
 
 @cache
 def secrets() -> dict[str, str]:
-    """What no student may find, each with where it is from. A line that the text shows on purpose is no secret."""
+    """What no student may find, each with where it is from. A line that a text shows on purpose is no secret, nor is a
+    name that other files have, too."""
     found = dict.fromkeys(SOLUTION_MARKS, "a marker")
+    shown = set().union(*(solution_lines(chapter)[1] for chapter in WRITTEN))
+    files = {path.name for folder in ("lmcourse", "benchmarks") for path in (ROOT / folder).rglob("*.py")}
     for chapter in WRITTEN:
-        inside, outside = solution_lines(chapter)
-        found |= dict.fromkeys(inside - outside, f"a solution of {chapter.id}")
-        found |= dict.fromkeys(exercise_lines(chapter) - outside, f"an exercise of {chapter.id}")
-        found[ChapterFiles.of(chapter, ROOT).source.name] = "the name of a source"
+        found |= dict.fromkeys(solution_lines(chapter)[0] - shown, f"a solution of {chapter.id}")
+        found |= dict.fromkeys(exercise_lines(chapter) - shown, f"an exercise of {chapter.id}")
+        name = ChapterFiles.of(chapter, ROOT).source.name
+        found[f"{chapter.id}/{name}" if name in files else name] = "the name of a source"
     return {
         text: origin
         for text, origin in found.items()

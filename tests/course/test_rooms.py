@@ -30,7 +30,7 @@ FLOORS = (
     ("notebook", "progress"),
     ("grading",),
     ("authoring",),
-    ("collect", "proof"),
+    ("collect", "proof", "site"),
     ("doctor", "welcome"),
     ("lab",),
     ("cli",),

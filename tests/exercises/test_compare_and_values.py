@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from lmcourse.exercises.compare import EXACT, Tolerance, difference
+from lmcourse.exercises.compare import EXACT, Tolerance, difference, equal
 from lmcourse.exercises.values import NotPlainError, same, to_plain, type_phrase
 
 ONE = torch.tensor([1.0])
@@ -38,6 +38,7 @@ ONE = torch.tensor([1.0])
 )
 def test_equal_enough(expected: Any, received: Any) -> None:
     assert difference(expected, received) is None
+    assert equal(expected, received)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,8 @@ def test_equal_enough(expected: Any, received: Any) -> None:
         ([1, 2], 1, "expected a list of 2, yours is an int"),
         ({"a": 1}, {"b": 1}, "expected a dict with keys ['a']: key 'a' is missing"),
         ({"a": 1}, {"a": 2}, "'a': expected 1, yours 2"),
+        ({"a": 1}, {"a": 1, "b": 2}, "there should be no key 'b'"),
+        ({"a": [1]}, [1], "expected a dict with keys ['a'], yours is a list"),
         (ONE, 1.0, "expected a tensor of shape (1,), yours is a float"),
         (torch.ones(2, 3), torch.ones(3, 2), "the last two axes are swapped"),
         (ONE, ONE.half(), "expected dtype float32, yours is float16"),
@@ -75,11 +78,14 @@ def test_the_difference_in_one_line(expected: Any, received: Any, told: str) -> 
     assert line is not None
     assert told in line
     assert "\n" not in line
+    assert not equal(expected, received)
 
 
 def test_exact_means_the_sign_of_zero_too() -> None:
     assert difference(0.0, -0.0) is None
     assert difference(0.0, -0.0, EXACT) == "expected 0.0, yours -0.0"
+    assert equal([{"a": 0.0}], [{"a": -0.0}])
+    assert not equal([{"a": 0.0}], [{"a": -0.0}], EXACT)
     assert difference(torch.zeros(1), -torch.zeros(1), EXACT) is not None
     assert difference(1.0, 1.0 + 1e-15, EXACT) is not None
 

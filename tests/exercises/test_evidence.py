@@ -57,6 +57,7 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     (relations.same_function_of_expected, numbers((2.5, 2), (7.75, 7)), "without its fraction"),
     (relations.same_function_of_expected, numbers((2.5, 2), (7.75, 8)), "rounded to a whole number"),
     (relations.same_function_of_expected, numbers((ROWS, ROWS.sqrt())), "square root of the expected"),
+    (relations.same_function_of_expected, numbers((ROWS, ROWS * (1 + 1e-10))), ""),
     (relations.same_function_of_expected, numbers((ROWS, 1 / ROWS)), "upside down"),
     (relations.same_function_of_expected, numbers((ROWS, ROWS.log())), "the natural logarithm of the expected"),
     (relations.same_function_of_expected, numbers((WEIGHTS, 1 - WEIGHTS)), "1 minus the expected"),
@@ -140,6 +141,8 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
 
 OTHERS: list[tuple[Detector, Evidence, str]] = [
     (kinds.only_dtype, numbers((ROWS.half(), ROWS)), "it should be float16, not float64"),
+    (kinds.only_dtype, numbers((ROWS.half(), ROWS), (ROWS.bfloat16(), ROWS)), "it should be bfloat16 or float16, not"),
+    (kinds.only_dtype, numbers((ROWS.half(), ROWS), (ROWS.bfloat16(), ROWS.half())), ""),
     (kinds.only_dtype, numbers((ROWS.half(), ROWS + 1)), ""),
     (kinds.only_dtype, numbers((ROWS, ROWS + 1)), ""),
     (kinds.wrong_container, numbers((ROWS[0], ROWS[0].tolist())), "a list where a tensor is asked"),
@@ -184,6 +187,11 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
     (exceptions.raises, numbers((1.0, raised("KeyError")), (1.0, raised("ZeroDivisionError"))), ""),
     (exceptions.not_refused, numbers((raised("ValueError"), 3.0)), "`raise` `ValueError` in “a case”"),
     (exceptions.not_refused, numbers((raised("ValueError"), raised("TypeError"))), "happens to occur on the way"),
+    (
+        exceptions.not_refused,
+        numbers((raised("ValueError"), raised("TypeError", line="if x: raise TypeError"))),
+        "another exception than the one asked for: `raise` `ValueError`",
+    ),
     (exceptions.not_refused, numbers((3.0, 4.0)), ""),
     (
         inputs.inputs_in_common,
@@ -272,6 +280,24 @@ def test_none_in_one_branch_is_not_a_missing_return_at_the_end() -> None:
     told = check_exercise(doubling(), nothing_in_one_branch).diagnosis
     assert told.startswith("In “a negative one” your function returns None, in other cases it does not")
     assert "at the end" in check_exercise(doubling(), lambda x: None).diagnosis
+
+
+def test_none_for_a_value_is_no_missing_return_where_none_is_asked_elsewhere() -> None:
+    told = check_exercise(doubling(reference=nothing_in_one_branch), lambda x: None).diagnosis
+    assert told == "In “two numbers” your function returns None, and None is asked in other cases only."
+
+
+def test_what_other_failing_cases_contradict_is_not_said() -> None:
+    def answer(x: Tensor) -> Tensor:
+        if len(x) == 1:
+            raise KeyError("no")
+        return 2 * x if len(x) == 2 else x**3 + 1
+
+    three = case("three numbers", torch.tensor([0.5, 4.0, 7.0]))
+    exercise = doubling(cases=[*doubling().cases, three])
+    alone = check_exercise(exercise, lambda x: 2 * x if len(x) < 3 else x**3 + 1).diagnosis
+    assert "every case without it passes" in alone
+    assert "every case without it passes" not in check_exercise(exercise, answer).diagnosis
 
 
 def test_calls_too_deep_are_told_from_calls_without_end() -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.errors import CourseError
-from lmcourse.exercises import EXACT, Exercise, Tolerance, case, check, check_exercise, hint, value_exercise
+from lmcourse.exercises import EXACT, Case, Exercise, Tolerance, case, check, check_exercise, hint, value_exercise
 from lmcourse.exercises.checking import SEED
 from lmcourse.exercises.compare import difference
 from lmcourse.exercises.judge import GUESSED, GUESSED_HIDDEN, earned
@@ -424,3 +424,26 @@ def test_stored_results_of_the_public_cases_earn_nothing_in_a_grade() -> None:
         assert report.points == 0
         assert report.diagnosis == GUESSED_HIDDEN
     assert check_exercise(exercise, lambda x: parity(x) or x == 7, hidden=True).points == 3.5  # 9 + 3 · 9/10 of 13
+
+
+def test_where_many_answers_are_right_a_property_is_compared() -> None:
+    """The view works on plain data, and of a result nothing else counts, neither for the points nor for a guess."""
+    cases = [case("is it even?"), case("is it large?"), case("is it no multiple of 4?")]
+
+    def view(asked: Case, value: object) -> str:
+        if not isinstance(value, int):
+            return "no whole number"
+        found = {
+            "is it even?": "even" if value % 2 == 0 else "odd",
+            "is it large?": "large" if value > 9 else "small",
+            "is it no multiple of 4?": "a multiple" if value % 4 == 0 else "none",
+        }
+        return found[asked.name]
+
+    exercise = Exercise("pick", 3, 1, 1, lambda: 10, cases, view=view)
+    assert check_exercise(exercise, lambda: 22).passed
+    odd = check_exercise(exercise, lambda: 11)
+    assert odd.points == 2
+    assert [line.message for line in odd.cases] == ["expected 'even', yours 'odd'", "", ""]
+    assert not odd.diagnosis
+    assert check_exercise(exercise, lambda: "ten").points == 0

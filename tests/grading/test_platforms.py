@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import zipfile
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from lmcourse.cli import main
 from tests.grading.mail_server import MailServer, mail_server
+from tests.grading.platforms import SOME, from_canvas, from_moodle, graded_table
 from tests.grading.real_course import RealCourse
 from tests.grading.sandboxed import needs_bubblewrap
 
 pytestmark = needs_bubblewrap
-
-SOME = ("decimal_error", "max_finite")
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +25,6 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> RealCourse:
 
 def grade(course: RealCourse, *words: str | Path) -> int:
     return main(["grade", *map(str, words), "--course", str(course.root), "--record", "--workers", "1"])
-
-
-def table(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @dataclass
@@ -51,29 +42,8 @@ class Term:
 @pytest.fixture(scope="module")
 def term(course: RealCourse, tmp_path_factory: pytest.TempPathFactory) -> Term:
     folder = tmp_path_factory.mktemp("downloads")
-    moodle = folder / "LM-01 Floating point-17.zip"
-    with zipfile.ZipFile(moodle, "w", zipfile.ZIP_DEFLATED) as file:
-        for person, notebook in (("Ada Lovelace_101", course.solved()), ("Zoë ONeill_102", course.partly(*SOME))):
-            file.writestr(f"{person}_assignsubmission_file_/{course.name}", nbformat.writes(notebook))
-        file.writestr("Zoë ONeill_102_assignsubmission_onlinetext_/onlinetext.html", "<p>Here it is.</p>")
-        file.writestr("Ed_103_assignsubmission_onlinetext_/onlinetext.html", "<p>Sorry.</p>")
-    worksheet = folder / "Grades-LM-01 Floating point-17.csv"
-    header = 'Identifier,"Full name",Status,Grade,"Maximum Grade","Last modified (grade)","Feedback comments"\n'
-    names = {101: "Ada Lovelace", 102: "Zoë O'Neill", 103: "Ed", 104: "Flo"}
-    rows = [f'Participant {number},"{name}",Submitted,,100.00,-,\n' for number, name in names.items()]
-    worksheet.write_text(header + "".join(rows), encoding="utf-8")
-
-    canvas = folder / "submissions"
-    canvas.mkdir()
-    nbformat.write(course.partly(*SOME), canvas / f"lovelaceada_LATE_12345_67890_{course.name}")
-    (canvas / "oneillzoë_12346_67891_work-1.ipynb").write_text("{ not json")
-    book = folder / "2026-03-01T0900_Grades-LM.csv"
-    book.write_text(
-        "Student,ID,SIS User ID,SIS Login ID,Section,Floating point (7)\n"
-        ',,,,,Manual Posting\n    Points Possible,,,,,10.00\n"Lovelace, Ada",12345,S1,ada,A,\n'
-        '"O\'Neill, Zoë",12346,S2,zoe,A,3.00\n',
-        encoding="utf-8",
-    )
+    moodle, worksheet = from_moodle(course, folder)
+    canvas, book = from_canvas(course, folder)
     with redirect_stdout(StringIO()) as shown:
         assert grade(course, moodle, canvas) == 0
     return Term(course, moodle, worksheet, canvas, book, shown.getvalue())
@@ -84,7 +54,7 @@ def test_moodles_zip_and_worksheet(term: Term, capsys: pytest.CaptureFixture[str
     assert grade(course, term.moodle, "--grades", term.worksheet) == 0
     some, everything = sum(course.points[name] for name in SOME), sum(course.points.values())
     share = f"{100 * some / everything:.2f}"
-    filled = table(term.worksheet.with_stem(f"{term.worksheet.stem}-graded"))
+    filled = graded_table(term.worksheet)
     assert [row["Grade"] for row in filled] == ["100.00", share, "0.00", ""]
     comments = [row["Feedback comments"] for row in filled]
     assert comments[0] == f"{everything:g} of {everything:g} points. Every check passed."
@@ -137,7 +107,7 @@ def test_feedback_is_mailed_once(term: Term, tmp_path: Path, capsys: pytest.Capt
 def test_canvas_folder_and_gradebook(term: Term) -> None:
     course = term.course
     assert grade(course, term.canvas, "--grades", term.book) == 0
-    filled = table(term.book.with_stem(f"{term.book.stem}-graded"))
+    filled = graded_table(term.book)
     share = f"{10 * sum(course.points[name] for name in SOME) / sum(course.points.values()):.2f}"
     assert [row["Floating point (7)"] for row in filled] == ["Manual Posting", "10.00", share, "0.00"]
     assert course.marks()["lovelaceada_12345"] == course.expected(SOME)

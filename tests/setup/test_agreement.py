@@ -131,7 +131,7 @@ def test_an_extra_can_be_added_to_the_locked_course(extra: str) -> None:
 
 @pytest.mark.parametrize(
     ("folder", "extras"),
-    [("lmcourse", ("parity", "cluster")), ("tests", ("parity", "cluster", "test"))],
+    [("lmcourse", ("parity", "cluster", "site")), ("tests", ("parity", "cluster", "test"))],
 )
 def test_what_is_imported_is_asked_for(folder: str, extras: tuple[str, ...]) -> None:
     """A package that only happens to come with another one leaves when that one changes its mind."""

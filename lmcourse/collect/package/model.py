@@ -1,26 +1,26 @@
-"""A decoder in the style of LLaMA, assembled from functions: norm, rotary embedding, attention, feed-forward, block.
+"""A decoder in the style of LLaMA: its sizes and weights. What is computed with them are functions of a mapping.
 
     tokens → embedding → blocks → norm → head → logits
 
-Each block adds two branches to the stream: attention, then feed-forward, each reading a normalised stream. The
-functions come as a mapping, so that another one can be put in the place of any.
+Each block adds two branches to the stream: attention, then feed-forward, each reading a normalised stream. Another
+function can be put in the place of any.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 Parts = Mapping[str, Callable[..., Any]]
-"""The functions by name: rms_norm, rope, grouped_query_attention, glu_ffn, block."""
+"""The functions by name: decoder, causal_lm_loss, and those that `decoder` needs: block, rms_norm, self_attention,
+rope, grouped_query_attention, glu_ffn."""
 
 
 @dataclass(frozen=True)
@@ -52,79 +52,23 @@ class Config:
     tied: bool = False
 
 
-class Norm(nn.Module):
-    """RMSNorm with a learned scale."""
-
-    def __init__(self, config: Config, parts: Parts) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(config.d_model))
-        self.eps, self.rms_norm = config.eps, parts["rms_norm"]
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The stream, each token's vector normalised; shape b s d."""
-        y: Tensor = self.rms_norm(x, self.weight, self.eps)
-        return y
-
-
-class Attention(nn.Module):
-    """Causal attention with grouped queries and rotary embedding."""
-
-    def __init__(self, config: Config, parts: Parts) -> None:
-        super().__init__()
-        self.config = config
-        self.rope, self.attend = parts["rope"], parts["grouped_query_attention"]
-        self.qkv = nn.Linear(config.d_model, (config.heads + 2 * config.kv_heads) * config.d_head, bias=False)
-        self.out = nn.Linear(config.heads * config.d_head, config.d_model, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """What every token gathers from those before it and itself; shape b s d."""
-        config = self.config
-        heads = self.qkv(x).unflatten(-1, (-1, config.d_head)).transpose(1, 2)  # b s (h d) -> b h s d
-        q, k, v = heads.split([config.heads, config.kv_heads, config.kv_heads], dim=1)
-        positions = torch.arange(x.shape[1], device=x.device)
-        q, k = (self.rope(as_neighbours(each), positions, config.theta) for each in (q, k))
-        y: Tensor = self.out(self.attend(q, k, v).transpose(1, 2).flatten(2))
-        return y
+def block_weights(config: Config) -> nn.ParameterDict:
+    """The weights of one block, matrices as (out, in): drawn from a normal distribution, the scales of norms 1."""
+    d, heads = config.d_model, config.heads * config.d_head
+    shapes = {
+        "qkv": (heads + 2 * config.kv_heads * config.d_head, d),
+        "out": (d, heads),
+        "gate": (config.d_ff, d),
+        "up": (config.d_ff, d),
+        "down": (d, config.d_ff),
+    }
+    weights = {name: small_random(*shape) for name, shape in shapes.items()}
+    return nn.ParameterDict(weights | {"norm_1": torch.ones(d), "norm_2": torch.ones(d)})
 
 
-def as_neighbours(x: Tensor) -> Tensor:
-    """Put feature i and feature i + d/2 side by side.
-
-    Published weights rotate these two together, and `rope` rotates neighbours. Queries and keys are reordered alike,
-    so no score changes.
-    """
-    return torch.stack(x.chunk(2, dim=-1), dim=-1).flatten(-2)
-
-
-class FeedForward(nn.Module):
-    """SwiGLU, with the gate and what it multiplies in one matrix."""
-
-    def __init__(self, config: Config, parts: Parts) -> None:
-        super().__init__()
-        self.gate_up = nn.Linear(config.d_model, 2 * config.d_ff, bias=False)
-        self.down = nn.Linear(config.d_ff, config.d_model, bias=False)
-        self.glu_ffn = parts["glu_ffn"]
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Every token's vector through the layer, on its own; shape b s d."""
-        gate, up = self.gate_up.weight.chunk(2)
-        y: Tensor = self.glu_ffn(x, gate.T, up.T, self.down.weight.T, "swiglu")
-        return y
-
-
-class Block(nn.Module):
-    """One layer: attention, then feed-forward, each added to the stream."""
-
-    def __init__(self, config: Config, parts: Parts) -> None:
-        super().__init__()
-        self.norm_1, self.attention = Norm(config, parts), Attention(config, parts)
-        self.norm_2, self.feed_forward = Norm(config, parts), FeedForward(config, parts)
-        self.block = parts["block"]
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The stream after this layer; shape b s d."""
-        y: Tensor = self.block(x, self.attention, self.feed_forward, self.norm_1, self.norm_2, False)
-        return y
+def small_random(*shape: int) -> Tensor:
+    """Random numbers with a standard deviation of 0.02, as GPT-2 starts."""
+    return torch.empty(shape).normal_(std=0.02)
 
 
 class Transformer(nn.Module):
@@ -137,26 +81,27 @@ class Transformer(nn.Module):
 
     def __init__(self, config: Config, parts: Parts) -> None:
         super().__init__()
-        self.config = config
-        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
-        self.blocks = nn.ModuleList(Block(config, parts) for _ in range(config.layers))
-        self.norm = Norm(config, parts)
-        self.head = nn.Linear(config.d_model, config.vocab_size, bias=False)
-        if config.tied:
-            self.head.weight = self.embedding.weight
+        self.config, self.parts = config, parts
+        self.embedding = nn.Parameter(small_random(config.vocab_size, config.d_model))
+        self.blocks = nn.ModuleList(block_weights(config) for _ in range(config.layers))
+        self.norm = nn.Parameter(torch.ones(config.d_model))
+        self.head = None if config.tied else nn.Parameter(small_random(config.vocab_size, config.d_model))
+
+    def weights(self) -> dict[str, Any]:
+        """The weights by name, as `decoder` takes them; a tied head is not among them."""
+        blocks = [dict(block.items()) for block in self.blocks]  # type: ignore[operator]
+        weights: dict[str, Any] = {"embedding": self.embedding, "blocks": blocks, "norm": self.norm}
+        return weights if self.head is None else {**weights, "head": self.head}
 
     def forward(self, tokens: Tensor) -> Tensor:
         """The logits of the token after each; from b s to b s v."""
-        x = self.embedding(tokens)
-        for block in self.blocks:
-            x = block(x)
-        logits: Tensor = self.head(self.norm(x))
+        logits: Tensor = self.parts["decoder"](tokens, self.weights(), asdict(self.config), self.parts)
         return logits
 
     def loss(self, tokens: Tensor) -> Tensor:
         """The mean of −log p(next token) in nats, over all tokens of b s but the first of each text."""
-        logits = self(tokens[:, :-1])
-        return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+        loss: Tensor = self.parts["causal_lm_loss"](self(tokens), tokens)
+        return loss
 
     @torch.no_grad()
     def generate(self, tokens: list[int], count: int) -> list[int]:
@@ -171,8 +116,5 @@ def load(folder: Path, parts: Parts) -> Transformer:
     """The model whose sizes are in `config.json` and whose weights are in `model.safetensors` of a folder."""
     config = Config(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
     model = Transformer(config, parts)
-    weights = load_file(folder / "model.safetensors")
-    if config.tied:
-        weights["head.weight"] = weights["embedding.weight"]
-    model.load_state_dict(weights)
+    model.load_state_dict(load_file(folder / "model.safetensors"))
     return model.eval()

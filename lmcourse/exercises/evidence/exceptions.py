@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from lmcourse.exercises.evidence.evidence import Evidence, names
@@ -25,7 +26,7 @@ def _meaning(failure: Failure) -> str:
 
 
 def _raised_on_purpose(failure: Failure) -> bool:
-    return failure.line.startswith(("raise", "assert"))
+    return bool(re.match(r"(.*:\s*)?(raise|assert)\b", failure.line))
 
 
 def _own_raise(failures: Sequence[Failure | None]) -> str:
@@ -55,6 +56,8 @@ def not_refused(evidence: Evidence) -> str:
             f"{others}Bad input is met by an exception that happens to occur on the way. Look at the input first, and "
             f"`raise` {wanted}."
         )
+    if all(trial.outcome.failure for trial in evidence.failing):
+        return f"{others}Bad input is refused, but with another exception than the one asked for: `raise` {wanted}."
     return ""
 
 

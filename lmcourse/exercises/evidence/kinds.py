@@ -14,18 +14,22 @@ def only_dtype(evidence: Evidence) -> str:
     """The numbers are right in another dtype."""
     pairs = [_tensors(trial.expected.value, trial.outcome.value) for trial in evidence.failing]
     kinds = {(expected.dtype, received.dtype) for pair in pairs if pair for expected, received in [pair]}
-    if not all(pairs) or len(kinds) != 1 or not all(_same_but_dtype(*pair) for pair in pairs if pair):
+    if not all(pairs) or not all(_same_but_dtype(*pair) for pair in pairs if pair):
         return ""
-    [(expected_dtype, received_dtype)] = kinds
-    wanted, given = (str(dtype).removeprefix("torch.") for dtype in (expected_dtype, received_dtype))
-    if expected_dtype == received_dtype:
+    expected_dtypes, received_dtypes = ({pair[side] for pair in kinds} for side in (0, 1))
+    if len(received_dtypes) != 1 or received_dtypes & expected_dtypes:
         return ""
+    [received_dtype] = received_dtypes
+    wanted, given = (
+        " or ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes))
+        for dtypes in (expected_dtypes, received_dtypes)
+    )
     if received_dtype == torch.float64:
         often = "often a number or an array of NumPy or Python took part"
-    elif expected_dtype.is_floating_point and received_dtype.is_floating_point:
+    elif all(dtype.is_floating_point for dtype in (*expected_dtypes, received_dtype)):
         often = "often a step that widens to compute, and does not go back with `.to(x.dtype)`"
     else:
-        often = f"often a `.to(torch.{wanted})` or a `dtype=` is missing"
+        often = "often a `.to(...)` or a `dtype=` is missing"
     return f"The numbers are right, their dtype is not: it should be {wanted}, not {given}; {often}."
 
 

@@ -74,6 +74,8 @@ def test_the_bill_is_entropy_and_difference(unit: str, base: float) -> None:
     q = (0.2, 0.5, 0.3)
     assert difference == pytest.approx(sum(p * math.log(p / model, base) for p, model in zip(TRUTH, q, strict=True)))
     assert "0.000 difference" in plots.alt_text(figures.cross_entropy_bars(*TRUTH[:2], unit))
+    dearest = figures.cross_entropy_bars(0.01, 0.01, unit).axes[1]
+    assert sum(bar.get_width() for bar in dearest.patches) < dearest.get_xlim()[1]  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="positive"):
         figures.cross_entropy_bars(0.0)
 

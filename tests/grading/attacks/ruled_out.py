@@ -504,6 +504,6 @@ def verdicts_if_nothing_is_refused(attack: RuleAttack) -> list[str | None]:
     answer = names[attack.exercise]
     assert callable(answer)
     return [
-        verdict(exercise, run_case(exercise.reference, case, name=exercise.name), run_case(answer, case))
+        verdict(exercise, case, run_case(exercise.reference, case, name=exercise.name), run_case(answer, case))
         for case in exercise.cases
     ]

@@ -143,6 +143,11 @@ def last_word_only(text: list[int], context: list[int], vocabulary: int) -> list
     return _shared(_following(text, context[-1:], vocabulary))
 
 
+@ngram.misconception("You go on from the end of the text to its beginning. What comes after the last word is unknown.")
+def in_a_circle(text: list[int], context: list[int], vocabulary: int) -> list[float]:
+    return _shared(_following(text + text[: len(context)], context, vocabulary))
+
+
 @ngram.misconception("Your context is read backwards.")
 def reversed_context(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     return _shared(_following(text, context[::-1], vocabulary))

@@ -34,6 +34,7 @@ def _hidden(random: Random) -> list[Case]:
         case("no prompt", -3, 5, False),
         case("large numbers", 100_000, 20_000, False),
         case("large numbers", 100_000, 20_000, True),
+        case("large numbers", 10**16 + 1, 3, False),
     ]
     prompt, new = random.sample(range(20, 3000), 2)
     return [*cases, *(case("other lengths", prompt, new, reuse) for reuse in (True, False))]

@@ -51,6 +51,7 @@ def _fixed() -> list[Case]:
         case("huge logits", steep, torch.tensor([[1, 0, 1]])),
         case("huge logits", -steep - 20_000, torch.tensor([[0, 1, 0]])),
         case("huge logits", steep[:, :2] - 20_000, torch.tensor([[0, 0]])),
+        case("huge logits", torch.tensor([[[10_000.0, 0.0], [0.0, 1.0], [0.0, 0.0]]]), torch.tensor([[0, 1, 0]])),
         case("16 bits", wide.to(torch.bfloat16), tokens),
         case("16 bits", wide.to(torch.float16), tokens),
         case("16 bits", (8 * wide).to(torch.bfloat16), tokens),
@@ -66,7 +67,9 @@ FIXED_CASES = _fixed()
 def _hidden(random: Random) -> list[Case]:
     cases = []
     for batch, length, words in ((2, 3, 7), (5, 4, 3), (1, 9, 11)):
-        cases.append(case("other batches", normal(random, batch, length, words), _tokens(random, batch, length, words)))
+        tokens = _tokens(random, batch, length, words)
+        tokens[0, 1] = 0  # so that it is no luck whether a target is token 0
+        cases.append(case("other batches", normal(random, batch, length, words), tokens))
     return [*FIXED_CASES, *cases]
 
 
@@ -231,7 +234,7 @@ first_loss = value_exercise(
         "A model that knows nothing gives every token the same probability. Which?",
         "The loss is −ln p, and every token has p = 1 / V.",
     ],
-    tolerance=Tolerance(0.0, 0.005),
+    tolerance=Tolerance(0.0, 0.05),  # "near enough": 11.8 will do
 )
 for _value, _sentence in (
     (16.97, "That is in bits. PyTorch's loss is in nats."),

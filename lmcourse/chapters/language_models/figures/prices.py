@@ -49,7 +49,7 @@ def cross_entropy_bars(books: float = 0.2, laptops: float = 0.2, unit: str = "na
     bill.barh([0], [entropy], color=PALETTE["black"], label="entropy H(p): cannot be saved")
     bill.barh([0], [price - entropy], left=[entropy], color=PALETTE["vermilion"], label="difference KL(p‖q)")
     bill.set_yticks([])
-    bill.set_xlim(0, 3.2 / log)
+    bill.set_xlim(0, max(3.2 / log, 1.04 * price))  # the same for most odds, so that the bars can be compared
     bill.set_ylim(-0.8, 1.6)
     bill.legend(frameon=False, fontsize=9, loc="upper left")
     caption = (

@@ -49,7 +49,7 @@ def _hidden(random: Random) -> list[Case]:
         case("much padding", *_texts(seen, 4, 4, 4, padding=2)),
         case("padding in front", s, h, torch.tensor([False, False, True, True, True])),
         case("padding in between", s, h, torch.tensor([True, False, True, False, True])),
-        case("padding that would win", s, torch.cat([h, 10_000 * s[:1]]), torch.tensor([True] * 5 + [False])),
+        case("padding that would win", s, torch.cat([h, 1e6 * s[:1]]), torch.tensor([True] * 5 + [False])),
         case("large scores", *_large(3, 5, 0)),
         case("large scores", *_large(4, 6, 2)),
         case("scores far below zero", *below),
@@ -119,6 +119,21 @@ def masked_afterwards(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
 )
 def scores_of_zero(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([(s @ h.T * real).softmax(dim=-1) @ h, s], dim=-1)
+
+
+@attend_source.misconception(
+    "You take as many words from the front as are real. Padding may stand anywhere: `real` says of each word."
+)
+def first_words(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    words = h[: int(real.sum())]
+    return torch.cat([_weights(s, words, torch.ones(len(words), dtype=torch.bool)) @ words, s], dim=-1)
+
+
+@attend_source.misconception(
+    "You lower the scores of padding by a fixed amount, and a large score outbids it. Make them −∞."
+)
+def lowered(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([(s @ h.T - 10_000.0 * ~real).softmax(dim=-1) @ h, s], dim=-1)
 
 
 @attend_source.misconception("You hide the words and keep the padding: `real` is True where there is a word.")

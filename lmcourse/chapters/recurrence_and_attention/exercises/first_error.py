@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import compress
 from random import Random
 
@@ -24,13 +25,27 @@ def _place_by_place(forced: list[int], free: list[int], gold: list[int]) -> list
 def _runs(random: Random, length: int, first: int, forced_right: int, free_right: int) -> list[list[int]]:
     """Two runs that make the same first error, and are right at so many places after it."""
     gold = [random.randint(1, 9) for _ in range(length)]
-    wrong = gold[first] % 9 + 1
-    rest = range(first + 1, length)
-    runs = []
-    for right in (forced_right, free_right):
-        kept = set(random.sample(list(rest), right))
-        runs.append([*gold[:first], wrong, *(gold[p] if p in kept else gold[p] % 9 + 1 for p in rest)])
-    return [*runs, gold]
+    kept = [random.sample(range(first + 1, length), right) for right in (forced_right, free_right)]
+    return [*(_run(gold, [*range(first), *right]) for right in kept), gold]
+
+
+def _run(gold: list[int], right: Collection[int]) -> list[int]:
+    """What a run says that is right at these places only."""
+    return [word if place in right else word % 9 + 1 for place, word in enumerate(gold)]
+
+
+def _longer(random: Random, first: int, after: int) -> list[list[int]]:
+    """Rows in which nobody is right by luck.
+
+    Both runs are wrong twice in a row, free is right where forced is and at fewer places, the two words at the error
+    stand further in front too where there is room, and a share of 7, 9 or 11 places never ends after a few decimals.
+    """
+    gold = [random.randint(1, 9) for _ in range(1 + after)]
+    places = random.sample(range(2, 1 + after), after - 1)
+    few, many = sorted(random.sample(range(1, after - 1), 2))
+    forced, free = (_run(gold, places[:right]) for right in (many, few))
+    front = [free[0], gold[0], *(random.randint(1, 9) for _ in range(first))][:first]
+    return [[*front, *row] for row in (forced, free, gold)]
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -50,10 +65,7 @@ def _hidden(random: Random) -> list[Case]:
         case("an error at the very end", [3], [3], [4]),
         case("an error at the very end", [1, 2, 3, 9], [1, 2, 3, 9], [1, 2, 3, 4]),
     ]
-    for length, first in ((9, 3), (14, 5), (11, 0)):
-        counts = random.sample(range(1, length - first - 1), 2)
-        cases.append(case("longer rows", *_runs(random, length, first, *counts)))
-    return cases
+    return cases + [case("longer rows", *_longer(random, *sizes)) for sizes in ((3, 7), (5, 11), (0, 9))]
 
 
 after_the_first_error = Exercise(

@@ -57,7 +57,10 @@ def _hidden(random: Random) -> list[Case]:
         case("a large cell", *_gates(0.5, 3.0, -1.0, 1.0, c=30.0)),
         case("an empty batch", *(each[:0] if row < 3 else each for row, each in enumerate(_step(seen, 2, 2, 3)))),
     ]
-    return cases + [case("other sizes", *_step(random, *random.sample(range(3, 8), 3))) for _ in range(3)]
+    for _ in range(3):
+        sizes_of_one = (random.choice((3, 5, 7)), *random.sample((4, 6, 8), 2))  # no batch that falls into quarters
+        cases.append(case("other sizes", *_step(random, *sizes_of_one)))
+    return cases
 
 
 _FIXED = Random(9)

@@ -26,7 +26,7 @@ def _by_autograd(w: float, inputs: list[float], h0: float) -> float:
 def _hidden(random: Random) -> list[Case]:
     seen = Random(7)
     cases = [
-        case("no step", -0.3, [], 0.9),
+        case("two steps", -0.6, [0.3, 0.8], 0.9),
         case("one step", -1.5, [0.4], -0.6),
         case("a weight of zero", 0.0, [0.5, -0.2, 0.3], 0.4),
         case("a negative weight", -0.8, [0.5, -0.2, 0.3, 0.1], 0.4),
@@ -50,7 +50,7 @@ through_time = Exercise(
     minutes=10,
     difficulty=3,
     reference=_by_autograd,
-    tolerance=Tolerance(1e-12, 1e-14),  # differences come to within 1e-10
+    tolerance=Tolerance(5e-14, 1e-14),  # differences come to within 1e-10, and in luckier digits to 1e-12
     cases=[
         case("one step", 0.5, [0.0], 1.0),
         case("two steps", 0.5, [1.0, 0.0], 0.0),

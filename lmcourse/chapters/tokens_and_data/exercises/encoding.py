@@ -62,6 +62,8 @@ def _hidden(random: Random) -> list[Case]:
         call("a merge in the middle of two letters", "encode_word", "éé", [(169, 195), (195, 256)]),
         call("the same bytes by two ways", "encode_word", "abcabc", [(98, 99), (97, 98), (97, 256), (257, 99)]),
         call("no word", "encode_word", "", TOY),
+        call("a word with its blank", "encode_word", " low ", [*TOY, (32, 108)]),
+        call("a word with its blank", "encode_word", " abab", [(32, 97), (97, 98), (256, 98)]),
     ]
     cases += [call("other words", "encode_word", *_telling(random)) for _ in range(4)]
     return cases
@@ -79,6 +81,7 @@ encode_word = Exercise(
         call("a·bc is a token", "encode_word", "abc", [(98, 99), (97, 256), (97, 98)]),
         call("two merges beside each other", "encode_word", "abcd", [(97, 98), (99, 100), (98, 99)]),
         call("the same pair twice", "encode_word", "abab", [(97, 98)]),
+        call("two letters", "encode_word", "ab", [(97, 98)]),
         call("no plan", "encode_word", "abbb", [(98, 98), (97, 98), (257, 98)]),
         call("nothing fits", "encode_word", "why", TOY),
         call("a letter of two bytes", "encode_word", "né", _NE),

@@ -50,7 +50,7 @@ merge = Exercise(
     reference=_reference,
     cases=[
         call("once", "merge", [5, 1, 2, 6], (1, 2), 256),
-        call("twice", "merge", [1, 2, 1, 2], (1, 2), 256),
+        call("twice", "merge", [1, 2, 1, 2, 3, 1, 2], (1, 2), 256),
         call("three equal tokens", "merge", [7, 7, 7], (7, 7), 256),
         call("the other order is another pair", "merge", [2, 1, 2, 1], (1, 2), 256),
         call("a new token that could merge on", "merge", [7, 7, 7, 7], (7, 7), 7),

@@ -63,8 +63,9 @@ def _hidden(random: Random) -> list[Case]:
             "_ = train_ahead(Loader(), lambda x: x, log.append)\nlog\nlen(passes)",
         ),
     ]
+    cases.append(script("nothing is returned", "train_ahead([1, 2], lambda x: x, lambda x: x) is None\n'done'"))
     for _ in range(2):
-        cases.append(_logged("other loaders", repr([random.randint(0, 99) for _ in range(random.randint(4, 8))])))
+        cases.append(_logged("other loaders", repr([random.randint(1, 99) for _ in range(random.randint(4, 8))])))
     return cases
 
 

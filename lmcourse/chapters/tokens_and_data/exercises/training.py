@@ -40,6 +40,7 @@ def _hidden(random: Random) -> list[Case]:
     cases = [
         case("letters of several bytes", {"東京": 3, "東": 2, "京都": 2}, 6),
         case("letters of several bytes", {"😀😀": 2, "😁": 1}, 5),
+        case("words with their blanks", {" low": 3, "low": 2, "lo": 2, " wow": 2}, 8),
         case("capitals", {"AbAb": 2, "abab": 3, "aBAb": 1}, 6),
         case("words of one letter", {"a": 9, "b": 5}, 3),
         case("more merges than there are", TOY, 100),

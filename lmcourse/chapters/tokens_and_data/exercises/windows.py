@@ -57,12 +57,13 @@ def _hidden(random: Random) -> list[Case]:
         case("four bytes a token", text.int(), [12, 3], 5),
         case("one byte a token", text.to(torch.uint8), [9, 1], 5),
         case("large tokens", (text + 5_500).to(torch.uint16), [0, 20], 8),
+        case("large tokens", torch.tensor([128_255, 70_000, 2**24 + 1, 2**31, 2**40 + 1, -3]), [1, 0], 4),
         case("a text of one token", text[:1], [0], 1),
         *(_dtypes("the kind of numbers", kind) for kind in ("uint16", "uint8", "int64")),
     ]
     for _ in range(3):
         length, count = random.randint(2, 6), random.randint(20, 40)
-        starts = [random.randrange(count - length) for _ in range(random.randint(1, 4))] + [count - length - 1]
+        starts = [count - length - 1, *random.sample(range(count - length - 1), random.randint(1, 4))]  # never in order
         cases.append(case("other texts", _text(random, count, 1000), starts, length))
     return cases
 

@@ -143,7 +143,7 @@ def merge_steps(text: str = TOY, step: int = 0) -> Figure:
     bars.set_yticks(range(len(best)), names, family="monospace")
     bars.invert_yaxis()
     bars.xaxis.set_major_locator(MaxNLocator(integer=True))
-    bars.set_xlim(left=0)
+    bars.set_xlim(0, None if best else 1)
     end = f"Merged next: {names[0]}." if merged else "Nothing is left that stands there twice: the end."
     caption = (
         f"{end} Of equals, the pair with the smaller numbers wins. A word is written once, with how often it occurs."

@@ -1,0 +1,135 @@
+"""The exercise on how a budget is best divided between the model and its text."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+Split = tuple[float, float]
+
+
+def _best(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    """Search by golden section over the logarithm of N: the loss has one minimum there."""
+    product, golden = math.log(flops / 6), (math.sqrt(5) - 1) / 2
+
+    def slope(n: float) -> float:
+        return math.log(b * B) - b * (product - n) - math.log(a * A) + a * n
+
+    low, high = -200.0, 300.0
+    while high - low > 1e-13 * max(1.0, abs(low)):
+        middle = low + golden * (high - low)
+        if middle in (low, high):
+            break
+        low, high = (low, middle) if slope(middle) > 0 else (middle, high)
+    return math.exp(low), math.exp(product - low)
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        case("equal exponents", 50.0, 800.0, 0.5, 0.5, 6e10),
+        case("equal exponents, equal factors", 7.0, 7.0, 0.3, 0.3, 6e8),
+        case("the text is what is short", 2.0, 9e5, 0.4, 1.2, 6e11),
+        case("the model is what is short", 5_000.0, 3.0, 0.9, 0.2, 2e10),
+        case("the sizes of laboratories", 406.4, 410.7, 0.34, 0.28, 5.76e23),
+        case("a tiny budget", 50.0, 60_000.0, 0.6, 1.05, 6e5),
+    ]
+    for _ in range(2):
+        a, b = random.sample([0.3, 0.45, 0.6, 0.8, 1.1], 2)
+        cases.append(
+            case("other laws", random.uniform(5, 90), random.uniform(1e3, 9e4), a, b, 10 ** random.uniform(8, 20))
+        )
+    return cases
+
+
+best_split = Exercise(
+    "best_split",
+    points=3,
+    minutes=9,
+    difficulty=2,
+    reference=_best,
+    cases=[
+        case("our order", 50.0, 60_000.0, 0.6, 1.05, 6e11),
+        case("equal exponents", 8.0, 32.0, 0.5, 0.5, 6e8),
+        case("a law with slow terms", 406.4, 410.7, 0.34, 0.28, 5.76e23),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Put D = flops / (6 N) into the law: one unknown is left. Where is its derivative 0?",
+        "There a A / Nᵃ = b B / Dᵇ: a percent more of either buys the same.",
+        "N^(a + b) = (a A / (b B)) · (flops / 6)^b.",
+    ],
+    tolerance=Tolerance(1e-6),
+)
+
+
+@best_split.misconception("You take 20 tokens a parameter: found for one law, one text and one tokenizer.")
+def twenty(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    size = math.sqrt(flops / 120)
+    return size, 20 * size
+
+
+@best_split.misconception("Your N · D is the budget itself. A token costs six FLOPs a parameter.")
+def six_forgotten(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    return _best(A, B, a, b, 6 * flops)
+
+
+@best_split.misconception("The exponents are exchanged: the faster a term falls, the less of the budget it needs.")
+def exponents_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    size = ((a * A / (b * B)) ** (1 / (a + b))) * (flops / 6) ** (a / (a + b))
+    return size, flops / 6 / size
+
+
+@best_split.misconception("You divide the exponent in two halves: that is right for equal exponents and factors only.")
+def square_root(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    size = math.sqrt(flops / 6)
+    return size, size
+
+
+@best_split.misconception(
+    "You make both terms equally large. What counts is what another percent buys: a and b as factors."
+)
+def equal_terms(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    size = ((A / B) * (flops / 6) ** b) ** (1 / (a + b))
+    return size, flops / 6 / size
+
+
+@best_split.misconception("A and B are exchanged.")
+def factors_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    return _best(B, A, a, b, flops)
+
+
+@best_split.misconception("These are D and N: the parameters come first.")
+def other_order(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    size, text = _best(A, B, a, b, flops)
+    return text, size
+
+
+@best_split.variant
+def in_logarithms(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
+    tokens_times_size = math.log(flops) - math.log(6)
+    size = (math.log(a * A) - math.log(b * B) + b * tokens_times_size) / (a + b)
+    return math.exp(size), math.exp(tokens_times_size - size)
+
+
+@best_split.variant
+def by_bisection(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
+    low, high = 1e-30, 1e60
+    for _ in range(400):
+        size = math.sqrt(low) * math.sqrt(high)
+        more_text_helps = b * B / (flops / 6 / size) ** b > a * A / size**a
+        low, high = (low, size) if more_text_helps else (size, high)
+    return size, flops / (6 * size)
+
+
+@best_split.variant
+def with_numpy(A: float, B: float, a: float, b: float, flops: float) -> tuple[float, float]:
+    ratio = np.power(np.float64(a) * A / b / B, 1 / (a + b))
+    size = ratio * np.power(flops / 6, b / (a + b))
+    text = np.power(flops / 6, a / (a + b)) / ratio
+    return size, text

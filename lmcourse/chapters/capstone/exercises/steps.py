@@ -1,0 +1,219 @@
+"""The exercises on how far a budget of FLOPs goes, and how long that takes."""
+
+from __future__ import annotations
+
+import statistics
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
+from random import Random
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _steps(budget: float, flops_per_step: int) -> int:
+    return int(Fraction(budget) / flops_per_step)
+
+
+def _hidden_steps(random: Random) -> list[Case]:
+    cases = [
+        case("not even one", 99.0, 100),
+        case("nothing to spend", 0.0, 5),
+        case("to the last FLOP", 400.0, 100),
+        case("almost another step", 399.0, 100),
+        case("an order of a laboratory", 3.8e25, 42_949_672_960_000_000),
+        case("a step for each FLOP", 7.9, 1),
+    ]
+    cases += [case("other budgets", random.uniform(1e9, 1e12), random.randint(10**6, 10**9)) for _ in range(2)]
+    return cases
+
+
+steps_within = Exercise(
+    "steps_within",
+    points=1,
+    minutes=3,
+    difficulty=1,
+    reference=_steps,
+    cases=[
+        case("the order", 6e11, 452_984_832),
+        case("two and a bit", 250.0, 100),
+        case("two and a lot", 290.0, 100),
+        case("less than a step", 60.0, 100),
+    ],
+    hidden_cases=_hidden_steps,
+    hints=["How often does a step fit into the budget, whole?", "Divide and drop what is behind the point, as an int."],
+)
+
+
+@steps_within.misconception("You round to the nearest: steps that were not ordered are not paid for.")
+def rounded(budget: float, flops_per_step: int) -> int:
+    return round(budget / flops_per_step)
+
+
+@steps_within.misconception("You divide by three: a step's FLOPs include its backward pass already.")
+def backward_again(budget: float, flops_per_step: int) -> int:
+    return int(budget / (3 * flops_per_step))
+
+
+@steps_within.misconception("These are bytes of text, 1,024 a step. The question is how many steps.")
+def tokens(budget: float, flops_per_step: int) -> int:
+    return 1024 * int(budget / flops_per_step)
+
+
+@steps_within.misconception("There are no parts of steps: whole ones only.")
+def a_float(budget: float, flops_per_step: int) -> float:
+    return budget / flops_per_step
+
+
+@steps_within.misconception("You grant one step in any case. If not even one fits, the answer is 0.")
+def at_least_one(budget: float, flops_per_step: int) -> int:
+    return max(1, int(budget / flops_per_step))
+
+
+@steps_within.misconception("You round up: the last step is not paid for.")
+def rounded_up(budget: float, flops_per_step: int) -> int:
+    return ceil(budget / flops_per_step)
+
+
+@steps_within.variant
+def floored(budget: float, flops_per_step: int) -> int:
+    return floor(Fraction(budget) / flops_per_step)
+
+
+@steps_within.variant
+def with_decimals(budget: float, flops_per_step: int) -> int:
+    return int(Decimal(budget) // Decimal(flops_per_step))
+
+
+@steps_within.variant
+def with_whole_numbers(budget: float, flops_per_step: int) -> int:
+    return int(budget) // flops_per_step
+
+
+steps_within.equivalent_mutant(
+    "return int(budget // flops_per_step) → return budget // flops_per_step",
+    "a whole number that is a float counts as an int in every exercise",
+)
+steps_within.equivalent_mutant(
+    "return int(budget // flops_per_step) → return int(budget / flops_per_step)",
+    "of what is not negative, int() drops what // drops",
+)
+
+
+def _seconds(probe: list[float], warm: int, steps: int) -> float:
+    if warm >= len(probe):
+        raise ValueError("nothing is left of the probe")
+    return float(np.median(np.array(probe[warm:]))) * steps
+
+
+def _hidden_seconds(random: Random) -> list[Case]:
+    cases = [
+        case("nothing thrown away", [0.5, 0.25, 2.0], 0, 10),
+        case("one step left", [9.0, 8.0, 0.5], 2, 3),
+        case("an even number of steps", [7.0, 1.0, 2.0, 4.0, 9.0], 1, 10),
+        case("out of order", [5.0, 4.0, 1.0, 2.0, 8.0, 3.0], 1, 1),
+        case("bad input", [1.0, 2.0], 2, 10),
+        case("bad input", [1.0, 2.0], 5, 10),
+        case("bad input", [], 0, 10),
+        case("no steps", [1.0, 2.0, 4.0], 1, 0),
+    ]
+    for size in (7, 8):
+        times = [1.0, 0.5, *(random.uniform(0.01, 0.1) for _ in range(size - 2))]
+        cases.append(case("other probes", times, 2, random.randint(100, 2000)))
+    return cases
+
+
+predicted_seconds = Exercise(
+    "predicted_seconds",
+    points=2,
+    minutes=6,
+    difficulty=1,
+    reference=_seconds,
+    cases=[
+        case("a disturbed step", [9.0, 1.0, 1.0, 3.0, 1.0], 1, 100),
+        case("an even number of steps", [8.0, 9.0, 2.0, 4.0, 3.0, 6.0], 2, 10),
+        case("nothing left", [3.0, 1.0], 2, 10),
+    ],
+    hidden_cases=_hidden_seconds,
+    hints=[
+        "Which of these times will you see again, a thousand times? Neither the slow first ones nor one that was "
+        "disturbed.",
+        "statistics.median of what is behind the first `warm`; of an even number it is the mean "
+        "of the two in the middle.",
+    ],
+)
+
+
+@predicted_seconds.misconception("You take the mean: one disturbed step moves it, and the whole forecast with it.")
+def mean(probe: list[float], warm: int, steps: int) -> float:
+    if not probe[warm:]:
+        raise ValueError
+    return statistics.mean(probe[warm:]) * steps
+
+
+@predicted_seconds.misconception("You keep the first steps, which paid for memory and caches. Throw them away.")
+def with_warm_up(probe: list[float], warm: int, steps: int) -> float:
+    if not probe[warm:]:
+        raise ValueError
+    return statistics.median(probe) * steps
+
+
+@predicted_seconds.misconception("You take the fastest step. It came once; the median is what you will get.")
+def fastest(probe: list[float], warm: int, steps: int) -> float:
+    return min(probe[warm:]) * steps
+
+
+@predicted_seconds.misconception("You add up the probe. One step's time, times the steps.")
+def total(probe: list[float], warm: int, steps: int) -> float:
+    if not probe[warm:]:
+        raise ValueError
+    return sum(probe[warm:]) * steps
+
+
+@predicted_seconds.misconception("You take the probe's steps off. The run starts anew: all its steps count.")
+def remaining(probe: list[float], warm: int, steps: int) -> float:
+    if not probe[warm:]:
+        raise ValueError
+    return statistics.median(probe[warm:]) * (steps - len(probe))
+
+
+@predicted_seconds.misconception("Of an empty probe you predict 0 s. From nothing follows nothing: raise a ValueError.")
+def silent(probe: list[float], warm: int, steps: int) -> float:
+    return statistics.median(probe[warm:] or [0.0]) * steps
+
+
+@predicted_seconds.misconception(
+    "Of an even number you take the upper of the two in the middle. The median is their mean."
+)
+def upper_middle(probe: list[float], warm: int, steps: int) -> float:
+    if not probe[warm:]:
+        raise ValueError
+    return statistics.median_high(probe[warm:]) * steps
+
+
+@predicted_seconds.variant
+def by_sorting(probe: list[float], warm: int, steps: int) -> float:
+    times = sorted(probe[warm:])
+    if not times:
+        raise ValueError("no step is left")
+    middle = len(times) // 2
+    return steps * (times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2)
+
+
+@predicted_seconds.variant
+def with_numpy(probe: list[float], warm: int, steps: int) -> float:
+    if len(probe) <= warm:
+        raise ValueError("no step is left")
+    return np.quantile(probe[warm:], 0.5) * steps
+
+
+@predicted_seconds.variant
+def of_the_whole_run(probe: list[float], warm: int, steps: int) -> float:
+    rest = [seconds * steps for position, seconds in enumerate(probe) if position >= warm]
+    try:
+        return statistics.median(rest)
+    except statistics.StatisticsError as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,155 @@
+"""The exercise on top-k, top-p and min-p."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.inference.exercises.right_filtering import RIGHT_FILTERS
+from lmcourse.chapters.inference.exercises.wrong_filtering import WRONG_FILTERS
+from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+OUT = -math.inf
+
+
+def _in_lists(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    """Row by row, with Python's own numbers, sorting and sums."""
+    if top_k is not None and top_k < 1:
+        raise ValueError("top-k keeps at least one token")
+    if any(share is not None and not 0 < share <= 1 for share in (top_p, min_p)):
+        raise ValueError("a share is above 0 and at most 1")
+    rows = []
+    for row in logits.tolist():
+        order = sorted(range(len(row)), key=lambda token: (-row[token], token))
+        order = _kept(row, order[:top_k], top_p)
+        limit = OUT if min_p is None else row[order[0]] + math.log(min_p)
+        kept = {token for token in order if row[token] >= limit}
+        rows.append([logit if token in kept else OUT for token, logit in enumerate(row)])
+    return torch.tensor(rows, dtype=logits.dtype).reshape(logits.shape)
+
+
+def _kept(row: list[float], order: list[int], top_p: float | None) -> list[int]:
+    if top_p is None or top_p == 1:
+        return order
+    weights = [math.exp(row[token] - row[order[0]]) for token in order]
+    before = [math.fsum(weights[:rank]) / math.fsum(weights) for rank in range(len(order))]
+    return [token for token, share in zip(order, before, strict=True) if share < top_p]
+
+
+def _logs(*probabilities: float) -> Tensor:
+    return torch.tensor([probabilities]).log()
+
+
+FOUR = torch.zeros(1, 4)
+UNSORTED = _logs(0.05, 0.5, 0.15, 0.3)
+ALONE = "filter_logits(x, 2, 0.6, 0.1)\nx"
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    rows = normal(fixed, 5, 9, scale=2.0)
+    sure = torch.tensor([[0.0, 90.0, 0.0, -5.0]])
+    missing = torch.tensor([[OUT, 1.0, 0.5, OUT, 0.0], [2.0, OUT, OUT, OUT, 1.5]])
+    return [
+        *(case("each rule alone", rows, *rules) for rules in ((3, None, None), (None, 0.6, None), (None, None, 0.2))),
+        case("all rules", rows, 5, 0.7, 0.15),
+        case("all rules", 3 * rows[:, :4], 2, 0.97, 0.05),
+        case("no rule", rows, None, None, None),
+        case("top_p = 1", sure, None, 1.0, None),
+        case("top_p = 1", normal(fixed, 1, 400, scale=6.0), None, 1.0, None),
+        case("a sure token", sure, None, 0.5, None),
+        case("a sure token", sure, None, None, 0.5),
+        case("shares that are met exactly", FOUR, None, 0.5, None),
+        case("shares that are met exactly", FOUR, None, 0.75, 1.0),
+        case("shares that are met exactly", torch.tensor([[0.0, 1.0, 1.0, 0.0]]), None, None, 1.0),
+        case("ties", torch.tensor([[1.0, 2.0, 1.0, 2.0, 1.0]]), 3, None, None),
+        case("ties", torch.zeros(1, 40), 7, None, None),
+        case("ties", torch.zeros(1, 64), None, 0.25, None),
+        case("tokens that are out already", missing, None, 0.6, None),
+        case("tokens that are out already", missing, 2, 1.0, 0.9),
+        case("tokens that are out already", missing, 4, 0.99, 0.01),
+        case("k above the vocabulary", rows, 50, None, None),
+        case("k above the vocabulary", rows, 9, 0.5, None),
+        case("k = 1", rows, 1, 1.0, 1.0),
+        case("one token", torch.tensor([[-3.0], [5.0]]), 1, 0.1, 1.0),
+        case("half precision", rows.half(), 4, 0.8, 0.05),
+        case("half precision", (9 * rows).bfloat16(), None, 0.9, None),
+        case("double precision", rows.double(), 4, 0.8, 0.05),
+        case("large logits", 1e4 * rows, 3, 0.9, 0.1),
+        case("large logits", 1e4 + torch.tensor([[0.0, 2.0, 1.0, -3.0]]), None, 0.9, 0.01),
+        script("the input stays as it is", ALONE, x=2 * UNSORTED),
+        *(
+            case("bad input", FOUR, *rules)
+            for rules in ((0, None, None), (-2, None, None), (None, 0.0, None), (None, 1.5, None), (None, -0.1, None))
+        ),
+        *(case("bad input", FOUR, 1, 0.5, share) for share in (0.0, 1.01, -0.2)),
+        case("other rows", normal(random, 6, 8), random.randint(2, 6), None, None),
+        case("other rows", normal(random, 6, 8), None, random.uniform(0.6, 0.9), None),
+    ]
+
+
+filter_logits = Exercise(
+    "filter_logits",
+    points=4,
+    minutes=14,
+    difficulty=3,
+    reference=_in_lists,
+    cases=[
+        case("top-k: the best two, where they stand", UNSORTED, 2, None, None),
+        case("top-k with a tie", torch.tensor([[1.0, 3.0, 3.0]]), 1, None, None),
+        case("top-p 0.9 of 0.85, 0.1, 0.05", _logs(0.85, 0.1, 0.05), None, 0.9, None),
+        case("top-p 0.4, unsorted", UNSORTED, None, 0.4, None),
+        case("top-p 0.5 of four equals", FOUR, None, 0.5, None),
+        case("top-p 1 behind a sure token", torch.tensor([[60.0, 0.0, 1.0]]), None, 1.0, None),
+        case("min-p 0.1", _logs(0.5, 0.3, 0.15, 0.04, 0.01), None, None, 0.1),
+        case("min-p 0.35, two rows", torch.cat([UNSORTED, _logs(0.1, 0.3, 0.1, 0.5)]), None, None, 0.35),
+        case("top-k 2, then top-p 0.6", UNSORTED, 2, 0.6, None),
+        case("a token that is out already", torch.tensor([[OUT, 1.0, 0.0, 0.0]]), 2, None, 0.5),
+        script("the input stays as it is", ALONE, x=UNSORTED),
+        case("top-k 0", UNSORTED, 0, None, None),
+        case("top-p above 1", UNSORTED, None, 1.5, None),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "One rule after the other: each takes logits and returns logits, with −∞ for what is out. Begin with min-p, it "
+        "needs no sorting: in logits, a share of the best token's probability is the best logit plus ln(share).",
+        "`order = logits.argsort(dim=-1, descending=True, stable=True)` keeps the lower id first among equals. For "
+        "top-k, `logits.scatter(-1, order[:, k:], -math.inf)` takes out what comes after the k best, where it stands.",
+        "For top-p: `before = p.cumsum(-1) - p` over the sorted probabilities p is what stands in front of each token. "
+        "Out is `before >= top_p`, put back with scatter. Rounded sums may reach 1 too early: with "
+        "top_p = 1 do nothing.",
+    ],
+)
+
+for right_answer in RIGHT_FILTERS:
+    filter_logits.variant(right_answer)
+for wrong_answer, sentence in WRONG_FILTERS:
+    filter_logits.misconception(sentence)(wrong_answer)
+
+_ORDER = "order = logits.argsort(dim=-1, descending=True, stable=True)"
+_P = "p = logits.float().softmax(dim=-1).gather(-1, order)"
+_PUT_BACK = "logits = logits.masked_fill(out.gather(-1, order.argsort(dim=-1)), -math.inf)"
+for _before, _after in (
+    (_ORDER, _ORDER.replace("dim=-1, ", "")),
+    (_ORDER, _ORDER.replace("-1", "1")),
+    (_P, _P.replace("dim=-1", "dim=1")),
+    (_P, _P.replace("gather(-1", "gather(1")),
+    (_PUT_BACK, _PUT_BACK.replace("gather(-1", "gather(1")),
+    (_PUT_BACK, _PUT_BACK.replace("dim=-1", "dim=1")),
+    (_PUT_BACK, _PUT_BACK.replace("dim=-1", "")),
+    (
+        "logits = logits.scatter(-1, order[:, top_k:], -math.inf)",
+        "logits = logits.scatter(1, order[:, top_k:], -math.inf)",
+    ),
+    ("out = p.cumsum(dim=-1) - p >= top_p", "out = p.cumsum(dim=1) - p >= top_p"),
+    (
+        "limit = logits.float().amax(dim=-1, keepdim=True) + math.log(min_p)",
+        "limit = logits.float().amax(dim=1, keepdim=True) + math.log(min_p)",
+    ),
+):
+    filter_logits.equivalent_mutant(f"{_before} → {_after}", "Of two axes, the last is axis 1.")

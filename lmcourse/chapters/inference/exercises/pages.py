@@ -1,0 +1,173 @@
+"""The exercise on a cache that is handed out in pages."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _token_by_token(lengths: list[int], page: int) -> tuple[int, float]:
+    """Every token of every text asks for room in turn."""
+    if page < 1:
+        raise ValueError("a page holds at least one token")
+    taken = tokens = 0
+    for length in lengths:
+        room = 0
+        for _ in range(length):
+            if not room:
+                taken, room = taken + 1, page
+            room, tokens = room - 1, tokens + 1
+    return taken, tokens / (taken * page) if taken else 1.0
+
+
+def _hidden(random: Random) -> list[Case]:
+    return [
+        case("pages of one", [3, 1, 7], 1),
+        case("pages of one", [2], 1),
+        case("a token too many", [17], 16),
+        case("a token too many", [9, 5, 1], 4),
+        case("exactly full", [32, 16, 48], 16),
+        case("exactly full", [6], 3),
+        case("short texts in large pages", [1, 1, 2, 3], 512),
+        case("a long text", [100_000], 16),
+        case("a long text", [99_999, 3], 128),
+        case("empty texts", [0, 5, 0], 4),
+        case("empty texts", [0, 0], 3),
+        case("no texts", [], 7),
+        case("no texts", [], 1),
+        case("just under half a page", [7, 20], 16),
+        *(case("bad input", [3, 4], page) for page in (0, -1)),
+        *(
+            case("other texts", random.sample(range(1, 900), random.randint(4, 9)), page)
+            for page in random.sample(range(5, 70), 3)
+        ),
+    ]
+
+
+pages = Exercise(
+    "pages",
+    points=2,
+    minutes=5,
+    difficulty=1,
+    reference=_token_by_token,
+    cases=[
+        case("pages of 16", [1, 16, 17], 16),
+        case("two half pages", [8, 8], 16),
+        case("a text of no tokens", [0, 3], 4),
+        case("two thirds of a page", [5, 5], 3),
+        case("a little of each", [1, 1, 12], 10),
+        case("no texts", [], 16),
+        case("pages of nothing", [3], 0),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "A text of n tokens needs n / page pages, rounded up, and shares none with another.",
+        "Rounding up without floats: -(-n // page). Or (n + page - 1) // page.",
+        "The share: sum(lengths) tokens of page · (pages taken). No page taken, nothing wasted: 1.0.",
+    ],
+)
+
+
+@pages.variant
+def rounded_up(lengths: list[int], page: int) -> tuple[int, float]:
+    if page < 1:
+        raise ValueError("page")
+    count = sum(math.ceil(n / page) for n in lengths)
+    if count == 0:
+        return 0, 1.0
+    return count, sum(lengths) / count / page
+
+
+@pages.variant
+def with_divmod(lengths: list[int], page: int) -> list[float]:
+    if page <= 0:
+        raise ValueError("page")
+    count = 0
+    for n in lengths:
+        full, rest = divmod(n, page)
+        count += full + (1 if rest else 0)
+    return [count, 1.0 if not count else sum(lengths) / (count * page)]
+
+
+@pages.variant
+def with_numpy(lengths: list[int], page: int) -> tuple[int, float]:
+    if page < 1:
+        raise ValueError("page")
+    n = np.array(lengths, dtype=np.int64)
+    taken = int(((n + page - 1) // page).sum())
+    return taken, float(n.sum() / (taken * page)) if taken else 1.0
+
+
+def _share(lengths: list[int], page: int, taken: float) -> tuple[float, float]:
+    return taken, sum(lengths) / (taken * page) if taken else 1.0
+
+
+def _checked(page: int) -> None:
+    if page < 1:
+        raise ValueError("a page holds at least one token")
+
+
+@pages.misconception("You round down. The token that begins a page takes all of it.")
+def rounded_down(lengths: list[int], page: int) -> tuple[float, float]:
+    _checked(page)
+    return _share(lengths, page, sum(n // page for n in lengths))
+
+
+@pages.misconception("You round to the nearest. A page with one token is taken, too.")
+def rounded(lengths: list[int], page: int) -> tuple[float, float]:
+    _checked(page)
+    return _share(lengths, page, sum(int(n / page + 0.5) for n in lengths))
+
+
+@pages.misconception("You put all texts into one row. Two texts cannot share a page.")
+def pooled(lengths: list[int], page: int) -> tuple[float, float]:
+    _checked(page)
+    return _share(lengths, page, -(-sum(lengths) // page))
+
+
+@pages.misconception("Sixteen tokens fill one page of 16. You take another before there is a token for it.")
+def one_more(lengths: list[int], page: int) -> tuple[float, float]:
+    _checked(page)
+    return _share(lengths, page, sum(n // page + 1 for n in lengths if n))
+
+
+@pages.misconception("A text without tokens takes no page.")
+def empty_takes_one(lengths: list[int], page: int) -> tuple[float, float]:
+    _checked(page)
+    return _share(lengths, page, sum(max(-(-n // page), 1) for n in lengths))
+
+
+@pages.misconception("The pages are not rounded at all: half a page cannot be handed out.")
+def not_rounded(lengths: list[int], page: int) -> tuple[float, float]:
+    _checked(page)
+    return _share(lengths, page, sum(n / page for n in lengths))
+
+
+@pages.misconception("Your share compares numbers of texts and pages. It is of the *tokens* for which there is room.")
+def texts_counted(lengths: list[int], page: int) -> tuple[float, float]:
+    taken, _ = _token_by_token(lengths, page)
+    return taken, len(lengths) / taken if taken else 1.0
+
+
+@pages.misconception("That is the share that is wasted. Asked is the share that is used.")
+def wasted(lengths: list[int], page: int) -> tuple[float, float]:
+    taken, used = _token_by_token(lengths, page)
+    return taken, 1 - used if taken else 1.0
+
+
+@pages.misconception("You average the shares of the texts. A long text counts for more than a short one.")
+def averaged(lengths: list[int], page: int) -> tuple[float, float]:
+    taken, _ = _token_by_token(lengths, page)
+    shares = [n / (page * -(-n // page)) for n in lengths if n]
+    return taken, sum(shares) / len(shares) if shares else 1.0
+
+
+@pages.misconception("Without a page nothing is wasted: 1. You return 0.")
+def nothing_is_zero(lengths: list[int], page: int) -> tuple[float, float]:
+    taken, used = _token_by_token(lengths, page)
+    return taken, used if taken else 0.0

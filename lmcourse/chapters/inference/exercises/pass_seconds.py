@@ -1,0 +1,207 @@
+"""The exercise on the time of a pass over the model: the longer of arithmetic and memory."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from random import Random
+
+from lmcourse.chapters.inference.exercises.right_seconds import RIGHT_SECONDS
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+Answer = tuple[float, str]
+
+H100, H100_BANDWIDTH = 989.4e12, 3.35e12
+A100, A100_BANDWIDTH = 312e12, 2.039e12
+LLAMA, LLAMA_TOKEN = 8_030_261_248, 131_072
+"""Llama 3 8B: its parameters, and the bytes that a token adds to the cache."""
+GIB = 2**30
+
+
+def _exactly(
+    parameters: int,
+    cache_bytes: int,
+    batch: int,
+    new: int,
+    peak: float,
+    bandwidth: float,
+    devices: int = 1,
+    width: int = 2,
+) -> Answer:
+    """In fractions; per token and per text, added up."""
+    flops = sum(2 * parameters for _ in range(batch * new))
+    moved = parameters * width + sum(cache_bytes for _ in range(batch))
+    arithmetic, memory = (Fraction(n) / (Fraction(rate) * devices) for n, rate in ((flops, peak), (moved, bandwidth)))
+    return float(max(arithmetic, memory)), "arithmetic" if arithmetic > memory else "memory"
+
+
+def _hidden(random: Random) -> list[Case]:
+    n, tokens = random.randint(10**10, 10**11), (random.randint(100, 5000), random.randint(10, 99))
+    return [
+        case("prefill", 70_553_706_496, 0, 1, 4096, A100, A100_BANDWIDTH, 4),
+        case("prefill", LLAMA, 0, 16, 128, H100, H100_BANDWIDTH),
+        case("decoding", LLAMA, 131_072 * LLAMA_TOKEN, 1, 1, H100, H100_BANDWIDTH),
+        case("decoding", LLAMA, 0, 1, 1, A100, A100_BANDWIDTH),
+        case("a large batch", LLAMA, 100 * LLAMA_TOKEN, 512, 1, H100, H100_BANDWIDTH),
+        case("a large batch", LLAMA, 10_000 * LLAMA_TOKEN, 512, 1, H100, H100_BANDWIDTH),
+        case("several devices", 175_000_000_000, 4 * GIB, 8, 1, A100, A100_BANDWIDTH, 8),
+        case("several devices", 175_000_000_000, GIB // 64, 600, 3, A100, A100_BANDWIDTH, 8),
+        case("other widths", LLAMA, GIB, 4, 1, H100, H100_BANDWIDTH, 1, 1),
+        case("other widths", LLAMA, GIB, 4, 1, H100 / 8, H100_BANDWIDTH, 2, width=4),
+        case("other widths", LLAMA, 0, 4, 100, H100 / 8, H100_BANDWIDTH, width=4, devices=3),
+        case("a few new tokens", LLAMA, GIB, 1, 5, H100, H100_BANDWIDTH),
+        case("a few new tokens", LLAMA, GIB, 64, 5, A100, A100_BANDWIDTH),
+        case("equally long", 1024, 0, 1, 2, 2.0, 1.0),
+        case("equally long", 512, 1024, 4, 5, 1.0, 1.0),
+        case("a tiny model", 7, 3, 2, 1, 0.5, 8.0),
+        case("other models", n, tokens[0] * 2**16, random.randint(2, 9), 1, H100, H100_BANDWIDTH, 2),
+        case("other models", n, tokens[1] * 2**16, random.randint(100, 300), 7, A100, A100_BANDWIDTH, 4, 1),
+    ]
+
+
+pass_seconds = Exercise(
+    "pass_seconds",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    reference=_exactly,
+    cases=[
+        case("Llama 3 8B reads a prompt of 2,048", LLAMA, 0, 1, 2048, H100, H100_BANDWIDTH),
+        case("it writes a token", LLAMA, 2048 * LLAMA_TOKEN, 1, 1, H100, H100_BANDWIDTH),
+        case("a token for each of 64 texts", LLAMA, 2048 * LLAMA_TOKEN, 64, 1, H100, H100_BANDWIDTH),
+        case("the same on two GPUs", LLAMA, 2048 * LLAMA_TOKEN, 64, 1, H100, H100_BANDWIDTH, 2),
+        case("a byte per weight", LLAMA, 2048 * LLAMA_TOKEN, 1, 1, H100, H100_BANDWIDTH, 1, 1),
+        case("four new tokens for each of 128 texts", LLAMA, 64 * LLAMA_TOKEN, 128, 4, H100, H100_BANDWIDTH),
+        case("two tokens of each of 512 new texts", LLAMA, 0, 512, 2, H100, H100_BANDWIDTH),
+        case("equally long", 1024, 0, 1, 1, 1.0, 1.0),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Two numbers first: FLOPs, and bytes. A weight is used for every new token of every text, with a "
+        "multiplication and an addition.",
+        "FLOPs = 2 · parameters · batch · new. Bytes = width · parameters, once for all, and a cache per text.",
+        "Each divided by what all devices do together: peak · devices, bandwidth · devices. The longer one counts.",
+    ],
+)
+
+
+for right_answer in RIGHT_SECONDS:
+    pass_seconds.variant(right_answer)
+
+
+def _wrong(
+    n: int,
+    cache: int,
+    batch: int,
+    new: int,
+    peak: float,
+    bandwidth: float,
+    devices: int,
+    width: int,
+    *,
+    flops: float | None = None,
+    moved: float | None = None,
+) -> Answer:
+    """The right sums, but for what is given."""
+    arithmetic = (2 * n * batch * new if flops is None else flops) / peak / devices
+    memory = (width * n + batch * cache if moved is None else moved) / bandwidth / devices
+    return max(arithmetic, memory), "arithmetic" if arithmetic > memory else "memory"
+
+
+@pass_seconds.misconception("You add the two times. A chip computes while it reads: the longer one counts.")
+def added(n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2) -> Answer:
+    total = (2 * n * b * new / peak + (width * n + b * c) / bandwidth) / devices
+    return total, _wrong(n, c, b, new, peak, bandwidth, devices, width)[1]
+
+
+@pass_seconds.misconception("The *slower* of the two decides. You return the faster.")
+def shorter(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    arithmetic, memory = 2 * n * b * new / peak / devices, (width * n + b * c) / bandwidth / devices
+    return min(arithmetic, memory), "memory" if arithmetic > memory else "arithmetic"
+
+
+@pass_seconds.misconception("Your times are right, and named the wrong way round.")
+def exchanged(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    seconds, limit = _wrong(n, c, b, new, peak, bandwidth, devices, width)
+    return seconds, "memory" if limit == "arithmetic" else "arithmetic"
+
+
+@pass_seconds.misconception("You see the arithmetic only. With few new tokens a chip waits for its memory.")
+def arithmetic_only(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=0)
+
+
+@pass_seconds.misconception("You see the memory only. With many new tokens the arithmetic takes longer.")
+def memory_only(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, peak, bandwidth, devices, width, flops=0)
+
+
+@pass_seconds.misconception("The texts share one cache in your sum. Each brings its own.")
+def shared_cache(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=width * n + c)
+
+
+@pass_seconds.misconception("You read the weights for every text. One reading serves the whole batch.")
+def weights_per_text(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=b * (width * n + c))
+
+
+@pass_seconds.misconception("You read everything for every new token. One pass serves all new tokens of a text.")
+def read_per_token(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=new * (width * n + b * c))
+
+
+@pass_seconds.misconception("A weight multiplies *and* adds: two FLOPs per weight and token.")
+def one_flop(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, peak, bandwidth, devices, width, flops=n * b * new)
+
+
+@pass_seconds.misconception("You count one token per text, whatever `new` says.")
+def new_ignored(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, 1, peak, bandwidth, devices, width)
+
+
+@pass_seconds.misconception("Only the weights are shared out in your sum. The devices share the caches as well.")
+def cache_not_shared(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=width * n + devices * b * c)
+
+
+@pass_seconds.misconception("`devices` has no effect: together they compute, and read, so many times as fast.")
+def one_device(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, peak, bandwidth, 1, width)
+
+
+@pass_seconds.misconception("You take two bytes per weight, whatever `width` says.")
+def two_bytes(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, peak, bandwidth, devices, 2)
+
+
+@pass_seconds.misconception("The cache is missing: it is read as well as the weights.")
+def no_cache(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, 0, b, new, peak, bandwidth, devices, width)

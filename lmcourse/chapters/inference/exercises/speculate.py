@@ -1,0 +1,264 @@
+"""The exercise on speculative decoding: which drafted tokens stay, and what follows them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.inference.exercises.right_speculate import RIGHT_SPECULATIONS
+from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.exercise import Exercise
+
+Answer = tuple[int, Tensor]
+
+
+def _exactly(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    """In fractions, entry by entry."""
+    large, small = ([[Fraction(x) for x in row] for row in rows.tolist()] for rows in (p, q))
+    kept = 0
+    for token, u, above, below in zip(drafted.tolist(), chance.tolist(), large, small, strict=False):
+        if not Fraction(u) * below[token] < above[token]:
+            break
+        kept += 1
+    follows = large[kept]
+    if kept < len(small):
+        missing = [max(a - b, Fraction(0)) for a, b in zip(large[kept], small[kept], strict=True)]
+        follows = [part / sum(missing) for part in missing]
+    return kept, torch.tensor([float(x) for x in follows], dtype=p.dtype)
+
+
+def _t(*rows: tuple[float, ...]) -> Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def _tokens(*tokens: int) -> Tensor:
+    return torch.tensor(tokens, dtype=torch.long)
+
+
+def _chance(*chance: float) -> Tensor:
+    return torch.tensor(chance, dtype=torch.float64)
+
+
+P = _t((0.5, 0.3, 0.2), (0.1, 0.8, 0.1), (0.3, 0.3, 0.4))
+Q = _t((0.2, 0.3, 0.5), (0.6, 0.2, 0.2))
+EIGHTHS = _t((0.5, 0.25, 0.25), (0.25, 0.5, 0.25))
+
+
+def _drawn(name: str, random: Random, n: int, v: int, low: int, high: int) -> Case:
+    """Distributions of whole shares, and chances that are nowhere near a border."""
+
+    def rows(count: int) -> Tensor:
+        weights = [random.sample(range(1, 40 * v), v) for _ in range(count)]
+        return _t(*(tuple(w / sum(row) for w in row) for row in weights)).reshape(count, v)
+
+    drafted = [random.randrange(v) for _ in range(n)]
+    chance = [random.randint(low, high) / 1000 + 0.00037 for _ in range(n)]
+    return case(name, rows(n + 1), rows(n), _tokens(*drafted), _chance(*chance))
+
+
+FATES = {
+    "kept": ((0.6, 0.1, 0.2, 0.1), (0.3, 0.3, 0.2, 0.2), 0.9),
+    "lucky": ((0.2, 0.4, 0.2, 0.2), (0.4, 0.2, 0.3, 0.1), 0.1),
+    "missed": ((0.1, 0.5, 0.3, 0.1), (0.5, 0.2, 0.1, 0.2), 0.8),
+}
+"""What becomes of token 0: a row of p, one of q, and the chance."""
+
+
+def _planned(name: str, random: Random, *fates: str) -> Case:
+    """Token 0 is drafted again and again; the numbers are random, what becomes of it is not."""
+
+    def near(row: tuple[float, ...]) -> tuple[float, ...]:
+        moved = [x + random.uniform(0, 0.03) for x in row]
+        return tuple(x / sum(moved) for x in moved)
+
+    p = _t(*(near(FATES[fate][0]) for fate in (*fates, "kept")))
+    q = _t(*(near(FATES[fate][1]) for fate in fates))
+    return case(name, p, q, _tokens(*[0] * len(fates)), _chance(*(FATES[fate][2] for fate in fates)))
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    impossible = _t((0.0, 1.0, 0.0), (0.2, 0.3, 0.5), (1.0, 0.0, 0.0))
+    none = torch.zeros(0, 3, dtype=torch.float64)
+    single = P.float(), Q.float(), _tokens(2, 0), _chance(0.7, 0.1).float()
+    return [
+        case("nothing drafted", P[2:], none, _tokens(), _chance()),
+        case("one draft", P[:2], Q[:1], _tokens(1), _chance(0.99)),
+        case("one draft", P[:2], Q[:1], _tokens(2), _chance(0.41)),
+        case("one draft", P[:2], Q[:1], _tokens(2), _chance(0.39)),
+        case("a chance of 0", P, Q, _tokens(2, 0), _chance(0.0, 0.0)),
+        case("a border, met exactly", EIGHTHS, EIGHTHS[1:], _tokens(1), _chance(0.5)),
+        case("a border, met exactly", EIGHTHS.flip(0), EIGHTHS[:1], _tokens(0), _chance(0.5)),
+        case("the draft is right", P, P[:2], _tokens(2, 0), _chance(0.999, 0.999)),
+        case("the draft is right", EIGHTHS, EIGHTHS[:1], _tokens(0), _chance(0.96875)),
+        case("a token that the model excludes", impossible, Q, _tokens(0, 1), _chance(0.0, 0.5)),
+        case("a token that the model excludes", impossible, Q, _tokens(1, 2), _chance(0.9, 0.9)),
+        case("a token that the draft excludes", P, impossible[:2], _tokens(0, 1), _chance(0.9, 0.1)),
+        case("a token that both exclude", impossible, impossible[[0, 2]], _tokens(1, 1), _chance(0.5, 0.5)),
+        case("a miss, then a hit", P, Q, _tokens(2, 1), _chance(0.9, 0.0)),
+        case("a hit, then a miss", P, Q, _tokens(0, 0), _chance(0.2, 0.3)),
+        case("single precision", *single),
+        case("single precision", P.float(), Q.float(), _tokens(0, 1), _chance(0.7, 0.1).float()),
+        *(_drawn("longer drafts", fixed, 6, 5, 0, 300) for _ in range(3)),
+        *(_drawn("longer drafts", fixed, 9, 4, 0, 60) for _ in range(2)),
+        script(
+            "the input stays as it is",
+            "speculate(p, q, d, c)\np\nq\nd\nc",
+            p=P,
+            q=Q,
+            d=_tokens(0, 0),
+            c=_chance(0.9, 0.5),
+        ),
+        _planned("other drafts", random, "kept", "lucky", "missed"),
+        _planned("other drafts", random, "lucky", "kept"),
+    ]
+
+
+speculate = Exercise(
+    "speculate",
+    points=4,
+    minutes=13,
+    difficulty=3,
+    reference=_exactly,
+    cases=[
+        case("the first is rejected", P, Q, _tokens(2, 1), _chance(0.5, 0.5)),
+        case("the second is rejected", P, Q, _tokens(0, 0), _chance(0.9, 0.5)),
+        case("both stay", P, Q, _tokens(1, 1), _chance(0.9, 0.9)),
+        case(
+            "two tokens are missing",
+            _t((0.6, 0.3, 0.1), (0.2, 0.2, 0.6)),
+            _t((0.1, 0.1, 0.8)),
+            _tokens(2),
+            _chance(0.5),
+        ),
+        case("kept by luck", P, Q, _tokens(2, 0), _chance(0.3, 0.1)),
+        case("nothing was drafted", P[1:2], Q[:0], _tokens(), _chance()),
+        case(
+            "a token of which the draft said 0",
+            P,
+            _t((0.0, 0.5, 0.5), (0.6, 0.2, 0.2)),
+            _tokens(0, 0),
+            _chance(0.9, 0.5),
+        ),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Walk through the draft from the left: token i stays while chance[i] · q[i, token] < p[i, token]. The first "
+        "that does not stay ends the walk.",
+        "With k kept tokens row k of p decides what comes next. If k is the length of the draft, "
+        "that row is the answer.",
+        "After a miss: (p[k] − q[k]) where that is positive, 0 elsewhere (`clamp(min=0)`), divided by its sum.",
+    ],
+)
+
+
+for right_answer in RIGHT_SPECULATIONS:
+    speculate.variant(right_answer)
+
+
+def _stays(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> list[bool]:
+    rows = torch.arange(len(drafted))
+    answer: list[bool] = (chance * q[rows, drafted] < p[rows, drafted]).tolist()
+    return answer
+
+
+def _count(stays: list[bool]) -> int:
+    return [*stays, False].index(False)
+
+
+def _after(p: Tensor, q: Tensor, kept: int) -> Tensor:
+    if kept >= len(q):
+        return p[kept]
+    rest = (p[kept] - q[kept]).clamp(min=0)
+    return rest / rest.sum()
+
+
+@speculate.misconception(
+    "After a miss you draw from p. Then what the draft likes too much stays too frequent: only what p has *more* of is "
+    "missing."
+)
+def from_p(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    return kept, p[kept]
+
+
+@speculate.misconception(
+    "You keep with probability q/p. It is p/q: certain where the large model likes the token *more*."
+)
+def inverted(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(q, p[:-1], drafted, chance))
+    return kept, _after(p, q, kept)
+
+
+@speculate.misconception("What is left of p − q is not divided by its sum: your distribution does not sum to one.")
+def not_renormalised(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    return kept, p[kept] if kept == len(q) else (p[kept] - q[kept]).clamp(min=0)
+
+
+@speculate.misconception("The first miss ends it: what comes after was drafted behind a token that is gone.")
+def goes_on(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = sum(_stays(p, q, drafted, chance))
+    return kept, _after(p, q, kept)
+
+
+@speculate.misconception("If all stay, the last row of p gives one token more, for free. You give nothing.")
+def no_bonus(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    return kept, torch.zeros_like(p[0]) if kept == len(q) else _after(p, q, kept)
+
+
+@speculate.misconception(
+    "You keep a token only if it is the large model's best. That is another text than a drawn one."
+)
+def only_the_best(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count((p[: len(drafted)].argmax(-1) == drafted).tolist())
+    return kept, _after(p, q, kept)
+
+
+@speculate.misconception("You keep a token whenever p is at least q, and never else. If p is smaller, chance decides.")
+def no_chance(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, torch.full_like(chance, 1 - 1e-12)))
+    return kept, _after(p, q, kept)
+
+
+@speculate.misconception(
+    "You compare the chance with p alone. The draft has drawn the token with q already: divide by it."
+)
+def p_alone(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    rows = torch.arange(len(drafted))
+    kept = _count((chance < p[rows, drafted]).tolist())
+    return kept, _after(p, q, kept)
+
+
+@speculate.misconception("Behind k kept tokens *row k* decides. You take the one after it.")
+def wrong_row(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    return kept, _after(p, q, min(kept + 1, len(q)))
+
+
+@speculate.misconception("You take |p − q|. Where q is larger, nothing is missing.")
+def absolute(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    gap = (p[kept] - q[kept]).abs() if kept < len(q) else p[kept]
+    return kept, gap / gap.sum()
+
+
+@speculate.misconception("You count the rejected token, too.")
+def rejected_counted(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    return min(kept + 1, len(drafted)), _after(p, q, kept)
+
+
+@speculate.misconception(
+    "You only take the rejected token out of p. What p and q share has been drawn already: subtract q."
+)
+def rejected_taken_out(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    rest = p[kept].clone()
+    if kept < len(q):
+        rest[drafted[kept]] = 0
+    return kept, rest / rest.sum()

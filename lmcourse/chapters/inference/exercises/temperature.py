@@ -1,0 +1,212 @@
+"""The exercise on temperature."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+
+def _number_by_number(logits: Tensor, temperature: float) -> Tensor:
+    """In Python floats, from the largest logit down."""
+    if temperature < 0:
+        raise ValueError(f"a temperature cannot be negative: {temperature}")
+    return torch.tensor([_row(row, temperature) for row in logits.tolist()]).reshape(logits.shape)
+
+
+def _row(row: list[float], temperature: float) -> list[float]:
+    best = max(row)
+    if temperature == 0:
+        return [float(index == row.index(best)) for index in range(len(row))]
+    weights = [math.exp((logit - best) / temperature) for logit in row]
+    return [weight / math.fsum(weights) for weight in weights]
+
+
+ROW = torch.tensor([[2.0, 1.0, 0.0]])
+TIES = torch.tensor([[1.0, 3.0, 3.0], [0.0, 0.0, -1.0]])
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    impossible = torch.tensor([[1.0, -math.inf, 0.0], [-math.inf, -math.inf, 2.0]])
+    return [
+        case("half precision", normal(fixed, 2, 4, scale=3.0, dtype=torch.float16), 0.7),
+        case("half precision", torch.tensor([[60000.0, 0.0, 60000.0]], dtype=torch.float16), 0.5),
+        case("half precision", torch.tensor([[8.0, 4.0, -3.0]], dtype=torch.bfloat16), 3.0),
+        case("large logits", torch.tensor([[1e4, 1e4 - 1, -1e4], [-900.0, -901.0, -902.0]]), 1.0),
+        case("large logits", torch.tensor([[300.0, 299.0, 0.0]]), 0.01),
+        case("hot", normal(fixed, 3, 5), 100.0),
+        case("cold", torch.tensor([[0.5, 0.25, 0.0], [-1.0, -0.75, -1.25]]), 0.1),
+        case("zero", -TIES, 0.0),
+        case("zero", torch.tensor([[-5.0, -7.0], [-math.inf, -3.0]]), 0),
+        case("zero", torch.tensor([[2.0, 2.0, 2.0, 1.0]], dtype=torch.float16), 0.0),
+        case("tokens that cannot be", impossible, 2.0),
+        case("one token", torch.tensor([[3.0], [-2.0]]), 0.5),
+        case("no rows", torch.zeros(0, 3), 1.5),
+        case("bad input", ROW, -0.5),
+        case("bad input", TIES, -1e-9),
+        *(
+            case("other shapes", normal(random, random.randint(2, 4), random.randint(2, 7)), random.uniform(0.3, 3))
+            for _ in range(2)
+        ),
+    ]
+
+
+temperature_probabilities = Exercise(
+    "temperature_probabilities",
+    points=2,
+    minutes=5,
+    difficulty=1,
+    reference=_number_by_number,
+    cases=[
+        case("temperature 1", ROW, 1.0),
+        case("temperature 1/2", ROW, 0.5),
+        case("two rows, temperature 2", torch.tensor([[2.0, 1.0, 0.0], [0.0, 0.0, 4.0]]), 2.0),
+        case("temperature 0", torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.0, 4.0]]), 0.0),
+        case("temperature 0, with ties", TIES, 0.0),
+        case("logits in half precision", torch.tensor([[40000.0, 39968.0, 0.0]], dtype=torch.float16), 0.5),
+        case("a negative temperature", ROW, -1.0),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Divide the logits, not the probabilities. A low temperature makes differences larger.",
+        "`.float()` first: dividing half-precision logits by a small number may leave their range.",
+        "At 0: zeros, and a one where `argmax(dim=-1)` says. `F.one_hot(index, v).float()` does both.",
+    ],
+)
+
+
+@temperature_probabilities.variant
+def from_powers(logits: Tensor, temperature: float) -> Tensor:
+    if temperature < 0:
+        raise ValueError("negative")
+    z = logits.double() - logits.double().max(dim=-1, keepdim=True).values
+    if temperature == 0:
+        return F.one_hot(z.argmax(dim=-1), z.shape[-1]).float()
+    powers = z.exp() ** (1 / temperature)
+    return (powers / powers.sum(dim=-1, keepdim=True)).float()
+
+
+@temperature_probabilities.variant
+def with_numpy(logits: Tensor, temperature: float) -> Tensor:
+    if temperature < 0:
+        raise ValueError("negative")
+    z = logits.float().numpy().astype(np.float64)
+    if temperature == 0:
+        return torch.from_numpy(np.eye(z.shape[-1], dtype=np.float32)[z.argmax(axis=-1)])
+    z = z / temperature
+    p = np.exp(z - z.max(axis=-1, keepdims=True))
+    return torch.from_numpy((p / p.sum(axis=-1, keepdims=True)).astype(np.float32))
+
+
+@temperature_probabilities.variant
+def with_scatter(logits: Tensor, temperature: float) -> Tensor:
+    if not temperature >= 0:
+        raise ValueError(f"{temperature=}")
+    if temperature > 0:
+        return torch.softmax(logits.to(torch.float32).div(temperature), dim=1)
+    return torch.zeros(logits.shape).scatter(1, logits.argmax(dim=1, keepdim=True), 1.0)
+
+
+def _checked(temperature: float) -> None:
+    if temperature < 0:
+        raise ValueError("a temperature cannot be negative")
+
+
+@temperature_probabilities.misconception("You multiply. Dividing by a low temperature makes the differences *larger*.")
+def multiplied(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return (logits.float() * temperature).softmax(-1) if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception(
+    "You divide the probabilities and normalise: that undoes itself, and the temperature has no effect. Divide the "
+    "logits."
+)
+def on_probabilities(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return logits.float().softmax(-1) if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception("At temperature 0 you divide by zero. There the best token takes all.")
+def nan_at_zero(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return (logits.float() / temperature if temperature else logits.float() / torch.zeros(())).softmax(-1)
+
+
+@temperature_probabilities.misconception("Cold is sure, hot is uniform: at temperature 0 the best token takes all.")
+def uniform_at_zero(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return _number_by_number(logits, temperature) if temperature else torch.full(logits.shape, 1 / logits.shape[-1])
+
+
+@temperature_probabilities.misconception(
+    "At 0 equal bests share. Of equals the first takes all, as greedy decoding does."
+)
+def shared_zero(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    if temperature:
+        return _number_by_number(logits, temperature)
+    best = (logits == logits.amax(-1, keepdim=True)).float()
+    return best / best.sum(-1, keepdim=True)
+
+
+@temperature_probabilities.misconception("At 0 the last of equal bests takes all. The first should.")
+def last_at_zero(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    if temperature:
+        return _number_by_number(logits, temperature)
+    best = logits.shape[-1] - 1 - logits.flip(-1).argmax(-1)
+    return F.one_hot(best, logits.shape[-1]).float()
+
+
+@temperature_probabilities.misconception("Your rows do not sum to one: the softmax lacks its denominator.")
+def not_normalised(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    if not temperature:
+        return _number_by_number(logits, temperature)
+    return ((logits.float() - logits.float().amax(-1, keepdim=True)) / temperature).exp()
+
+
+@temperature_probabilities.misconception(
+    "You divide in half precision, which overflows at 65,504: infinity minus infinity is NaN. Convert to float32 first."
+)
+def in_half(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return (logits / temperature).float().softmax(-1) if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception("Your columns sum to one. Each *row* is a distribution.")
+def columns(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return (logits.float() / temperature).softmax(0) if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception("A negative temperature would favour the unlikeliest token. Raise ValueError.")
+def negative_allowed(logits: Tensor, temperature: float) -> Tensor:
+    return (logits.float() / temperature).softmax(-1) if temperature else _number_by_number(logits, 0)
+
+
+for _before, _after in (
+    (
+        "return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[-1]).float()",
+        "return torch.nn.functional.one_hot(logits.argmax(dim=1), logits.shape[-1]).float()",
+    ),
+    (
+        "return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[-1]).float()",
+        "return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[1]).float()",
+    ),
+    (
+        "return (logits.float() / temperature).softmax(dim=-1)",
+        "return (logits.float() / temperature).softmax(dim=1)",
+    ),
+):
+    temperature_probabilities.equivalent_mutant(f"{_before} → {_after}", "Of two axes, the last is axis 1.")

@@ -1,0 +1,175 @@
+"""Wrong answers to the exercise on top-k, top-p and min-p: one pipeline, with one step done wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+Rule = Callable[[Tensor, float], Tensor]
+"""Logits and the rule's number in, logits out."""
+
+OUT = -math.inf
+
+
+def _order(logits: Tensor) -> Tensor:
+    return logits.argsort(dim=-1, descending=True, stable=True)
+
+
+def _top_k(logits: Tensor, k: float) -> Tensor:
+    return logits.scatter(-1, _order(logits)[:, int(k) :], OUT)
+
+
+def _before(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The order, the sorted probabilities, and what stands in front of each."""
+    order = _order(logits)
+    p = logits.double().softmax(-1).gather(-1, order)
+    return order, p, p.cumsum(-1) - p
+
+
+def _out(logits: Tensor, order: Tensor, out: Tensor) -> Tensor:
+    return logits.masked_fill(torch.zeros_like(out).scatter(-1, order, out), OUT)
+
+
+def _top_p(logits: Tensor, share: float) -> Tensor:
+    order, _, before = _before(logits)
+    return logits if share == 1 else _out(logits, order, before >= share)
+
+
+def _min_p(logits: Tensor, share: float) -> Tensor:
+    return logits.masked_fill(logits.double() < logits.double().amax(-1, keepdim=True) + math.log(share), OUT)
+
+
+def _checked(top_k: int | None, top_p: float | None, min_p: float | None) -> None:
+    if (top_k is not None and top_k < 1) or any(s is not None and not 0 < s <= 1 for s in (top_p, min_p)):
+        raise ValueError("out of range")
+
+
+def _run(
+    logits: Tensor,
+    numbers: tuple[int | None, float | None, float | None],
+    top_k: Rule = _top_k,
+    top_p: Rule = _top_p,
+    min_p: Rule = _min_p,
+) -> Tensor:
+    _checked(*numbers)
+    for rule, number in zip((top_k, top_p, min_p), numbers, strict=True):
+        logits = logits if number is None else rule(logits, number)
+    return logits
+
+
+def crossing_out(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        order, p, before = _before(logits)
+        return logits if share == 1 else _out(logits, order, before + p > share)
+
+    return _run(logits, (top_k, top_p, min_p), top_p=rule)
+
+
+def one_too_many(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        order, p, before = _before(logits)
+        return logits if share == 1 else _out(logits, order, (before - p.roll(1, -1)) >= share)
+
+    return _run(logits, (top_k, top_p, min_p), top_p=rule)
+
+
+def met_exactly(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        order, _, before = _before(logits)
+        return logits if share == 1 else _out(logits, order, before > share)
+
+    return _run(logits, (top_k, top_p, min_p), top_p=rule)
+
+
+def each_above_p(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        return logits if share == 1 else logits.masked_fill(logits.softmax(-1) < share, OUT)
+
+    return _run(logits, (top_k, top_p, min_p), top_p=rule)
+
+
+def rounded_at_one(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        order, _, before = _before(logits.float())
+        return _out(logits, order, before >= share)
+
+    return _run(logits, (top_k, top_p, min_p), top_p=rule)
+
+
+def ties_stay(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, k: float) -> Tensor:
+        last = logits.topk(min(int(k), logits.shape[-1])).values[:, -1:]
+        return logits.masked_fill(logits < last, OUT)
+
+    return _run(logits, (top_k, top_p, min_p), top_k=rule)
+
+
+def last_of_ties(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    return _run(logits.flip(-1), (top_k, top_p, min_p)).flip(-1)
+
+
+def absolute(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        return logits.masked_fill(logits.softmax(-1) < share, OUT)
+
+    return _run(logits, (top_k, top_p, min_p), min_p=rule)
+
+
+def of_logits(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        return logits.masked_fill(logits < share * logits.amax(-1, keepdim=True), OUT)
+
+    return _run(logits, (top_k, top_p, min_p), min_p=rule)
+
+
+def sorted_places(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    return _run(logits, (top_k, top_p, min_p)).sort(-1, descending=True).values
+
+
+def zeros(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    return _run(logits, (top_k, top_p, min_p)).nan_to_num(neginf=0.0)
+
+
+def probabilities(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    return _run(logits, (top_k, top_p, min_p)).softmax(-1)
+
+
+def not_renewed(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    _checked(top_k, top_p, min_p)
+    kept = [_run(logits, rules) for rules in ((top_k, None, None), (None, top_p, None), (None, None, min_p))]
+    return torch.stack(kept).amin(0)
+
+
+def in_place(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    return logits.copy_(_run(logits, (top_k, top_p, min_p)))
+
+
+def never_refuses(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    k = None if top_k is None else max(top_k, 1)
+    p, m = (None if share is None else min(max(share, 1e-30), 1.0) for share in (top_p, min_p))
+    return _run(logits, (k, p, m))
+
+
+WRONG_FILTERS = (
+    (crossing_out, "The token that *reaches* p stays, too. Without it a sure token would be out, and nothing left."),
+    (one_too_many, "You keep the token behind the one that reaches p. A token stays if those *before* it have less."),
+    (met_exactly, "Where the tokens before one have exactly p together, it is out: p is reached without it."),
+    (each_above_p, "p is what the kept tokens have *together*. You ask each of them to have it alone."),
+    (rounded_at_one, "With top-p 1 everything stays. Your sum reaches 1 early, because it is rounded."),
+    (ties_stay, "Top-k keeps exactly k tokens. Of equals, the lower ids."),
+    (last_of_ties, "Of equal logits you keep the higher ids. The lower ones come first."),
+    (absolute, "Min-p is a share of the *best* token's probability, not a limit by itself."),
+    (
+        of_logits,
+        "You take a share of the best *logit*. The share is of its probability: in logits, ln(share) is added.",
+    ),
+    (sorted_places, "Your results stand in sorted order. Each belongs where its token is: `scatter` puts it back."),
+    (zeros, "A logit of 0 is e⁰ = 1 before normalising, a probability like others. What is out has −∞."),
+    (probabilities, "Logits come in, and logits go out: the softmax is for later."),
+    (not_renewed, "Each rule works on what the one before it left, with probabilities that sum to one again."),
+    (in_place, "You change the logits that you were given. Somebody may still need them."),
+    (never_refuses, "A k below 1, and a share that is not above 0 and at most 1, raise ValueError."),
+)

@@ -1,0 +1,47 @@
+"""The exercises and predictions of notebook 18, in the notebook's order."""
+
+from lmcourse.chapters.parallelism.exercises.attention import tensor_parallel_attention
+from lmcourse.chapters.parallelism.exercises.broadcast import broadcast
+from lmcourse.chapters.parallelism.exercises.feed_forward import tensor_parallel_ffn
+from lmcourse.chapters.parallelism.exercises.gather import gather_and_scatter
+from lmcourse.chapters.parallelism.exercises.gradients import average_gradients
+from lmcourse.chapters.parallelism.exercises.layouts import layouts
+from lmcourse.chapters.parallelism.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.parallelism.exercises.ring import ring_all_reduce
+from lmcourse.chapters.parallelism.exercises.schedule import stage_order
+from lmcourse.chapters.parallelism.exercises.sequence import sequence_parallel_ffn
+from lmcourse.chapters.parallelism.exercises.sharded import sharded_step
+from lmcourse.chapters.parallelism.exercises.share import tensor_share
+from lmcourse.chapters.parallelism.exercises.vocabulary import vocabulary_parallel_loss
+
+EXERCISES = (
+    broadcast,
+    ring_all_reduce,
+    gather_and_scatter,
+    average_gradients,
+    sharded_step,
+    tensor_parallel_ffn,
+    tensor_parallel_attention,
+    vocabulary_parallel_loss,
+    sequence_parallel_ffn,
+    stage_order,
+    tensor_share,
+    layouts,
+)
+
+__all__ = [
+    "EXERCISES",
+    "PREDICTIONS",
+    "average_gradients",
+    "broadcast",
+    "gather_and_scatter",
+    "layouts",
+    "ring_all_reduce",
+    "sequence_parallel_ffn",
+    "sharded_step",
+    "stage_order",
+    "tensor_parallel_attention",
+    "tensor_parallel_ffn",
+    "tensor_share",
+    "vocabulary_parallel_loss",
+]

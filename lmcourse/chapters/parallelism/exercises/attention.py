@@ -1,0 +1,197 @@
+"""The exercise on attention in tensor parallelism."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import einops
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.chapters.parallelism.exercises.inputs import ask
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+from lmcourse.training.parallel.worker import CollectiveWorker
+
+
+def _heads(x: Tensor, qkv: Tensor, heads: int) -> Tensor:
+    """Queries, keys and values: (3, heads, t, d_head)."""
+    return einops.rearrange(x @ qkv.T, "t (kind h e) -> kind h t e", kind=3, h=heads)
+
+
+def _attended(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool = True) -> Tensor:
+    """Token by token, each with its past; (t, heads · d_head)."""
+    rows = []
+    for i in range(q.shape[1]):
+        end = i + 1 if causal else q.shape[1]
+        scores = torch.einsum("he,hte->ht", q[:, i], k[:, :end]) * scale
+        rows.append(torch.einsum("ht,hte->he", scores.softmax(-1), v[:, :end]).flatten())
+    return torch.stack(rows)
+
+
+def _part(x: Tensor, qkv: Tensor, out: Tensor, heads: int, **options: Any) -> Tensor:
+    q, k, v = _heads(x, qkv, heads)
+    return _attended(q, k, v, **{"scale": 1 / math.sqrt(q.shape[-1]), **options}) @ out.T
+
+
+def _layer(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    return worker.all_reduce(_part(x, qkv, out, heads))
+
+
+def _ask(name: str, random: Random, workers: int, t: int, d: int, heads: int, d_head: int) -> Case:
+    """`heads` of each worker."""
+    x = normal64(random, t, d)
+    shares = [normal64(random, 3 * heads * d_head, d) for _ in range(workers)]
+    outs = [normal64(random, d, heads * d_head) for _ in range(workers)]
+    call = f"tensor_parallel_attention, [x] * len(qkvs), qkvs, outs, [{heads}] * len(qkvs), collectives=True"
+    looked_at = ("run.results", "run.collectives", "run.sent", "run.changed")
+    return ask(name, call, *looked_at, x=x, qkvs=shares, outs=outs)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    return [
+        _ask("one worker", fixed, 1, 3, 4, 2, 2),
+        _ask("more workers", fixed, 4, 3, 4, 1, 1),
+        _ask("one token", fixed, 2, 1, 4, 2, 3),
+        _ask("wide heads", fixed, 2, 3, 3, 1, 9),
+        _ask("many heads", fixed, 2, 4, 5, 4, 2),
+        _ask("other shapes", random, 3, random.randint(2, 5), random.randint(5, 7), 2, random.randint(2, 4)),
+    ]
+
+
+tensor_parallel_attention = Exercise(
+    "tensor_parallel_attention",
+    points=3,
+    minutes=9,
+    difficulty=2,
+    reference=_layer,
+    cases=[
+        _ask("two workers, a head each", Random(1), 2, 3, 4, 1, 2),
+        _ask("two workers, two heads each", Random(2), 2, 3, 8, 2, 2),
+        _ask("three workers, two heads each", Random(3), 3, 4, 6, 2, 3),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Heads know nothing of each other: a worker computes its own with its own queries, keys and values, as if "
+        "there were no others.",
+        "x @ qkv.T is (t, 3 · heads · d_head): queries of all its heads, then keys, then values. d_head follows from "
+        "its width and from `heads`.",
+        "`out` was cut along its inputs. Each worker's heads @ out.T is (t, d), and one all_reduce adds them.",
+    ],
+    may_use_package=True,
+)
+
+
+SWAPPED = "The same two axes are swapped, named in the other order."
+tensor_parallel_attention.equivalent_mutant(
+    "q, k, v = (part.unflatten(1, (heads, -1)).transpose(0, 1) for part in (x @ qkv.T).chunk(3, dim=1)) → "
+    "q, k, v = (part.unflatten(1, (heads, -1)).transpose(1, 0) for part in (x @ qkv.T).chunk(3, dim=1))",
+    SWAPPED,
+)
+tensor_parallel_attention.equivalent_mutant(
+    "return worker.all_reduce(mixed.transpose(0, 1).flatten(1) @ out.T) → "
+    "return worker.all_reduce(mixed.transpose(1, 0).flatten(1) @ out.T)",
+    SWAPPED,
+)
+
+
+@tensor_parallel_attention.variant
+def with_the_fused_kernel(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    q, k, v = (part.unflatten(-1, (heads, -1)).transpose(0, 1) for part in F.linear(x, qkv).chunk(3, -1))  # type: ignore[no-untyped-call]
+    mixed = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+    return worker.all_reduce(mixed.transpose(0, 1).flatten(1) @ out.T)
+
+
+@tensor_parallel_attention.variant
+def head_by_head(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    width = out.shape[1] // heads
+    mask = torch.ones(len(x), len(x)).tril().bool()
+    total = torch.zeros_like(x)
+    for head in range(heads):
+        rows = slice(head * width, (head + 1) * width)
+        q, k, v = (x @ matrix[rows].T for matrix in qkv.split(heads * width))  # type: ignore[no-untyped-call]
+        scores = (q @ k.T / width**0.5).masked_fill(~mask, -torch.inf)
+        total += torch.softmax(scores, -1) @ v @ out[:, rows].T
+    return worker.all_reduce(total)
+
+
+@tensor_parallel_attention.variant
+def with_einsum(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    e = len(qkv) // (3 * heads)
+    q, k, v = torch.einsum("td,khed->khte", x, qkv.view(3, heads, e, -1))
+    scores = torch.einsum("hte,hse->hts", q, k).div(math.sqrt(e))
+    weights = scores.exp() * torch.ones_like(scores).tril()
+    weights = weights / weights.sum(-1, keepdim=True)
+    part = torch.einsum("hts,hse,dhe->td", weights, v, out.view(-1, heads, e))
+    return worker.all_reduce(part)
+
+
+@tensor_parallel_attention.misconception(
+    'The results stand side by side: "concatenating … via AllReduce", say some notes. All-reduce *sums*, and the sum '
+    "is right, because `out` was cut along its inputs."
+)
+def concatenated(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    return worker.all_gather(_part(x, qkv, out, heads), 1)
+
+
+@tensor_parallel_attention.misconception("Only this worker's own heads are in your result.")
+def not_reduced(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    return _part(x, qkv, out, heads)
+
+
+@tensor_parallel_attention.misconception(
+    "Your scale is the width of the stream. A head's own width decides, however many workers there are."
+)
+def width_of_the_stream(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    return worker.all_reduce(_part(x, qkv, out, heads, scale=x.shape[1] ** -0.5))
+
+
+@tensor_parallel_attention.misconception("Your scores are not divided by √d_head.")
+def not_scaled(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    return worker.all_reduce(_part(x, qkv, out, heads, scale=1.0))
+
+
+@tensor_parallel_attention.misconception("You take all of a worker's features for one head. It has `heads` of them.")
+def one_head(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    return _layer(worker, x, qkv, out, 1)
+
+
+@tensor_parallel_attention.misconception("Tokens see their future: the mask is missing.")
+def not_causal(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    return worker.all_reduce(_part(x, qkv, out, heads, causal=False))
+
+
+@tensor_parallel_attention.misconception(
+    "You read the share as query, key and value of one head after the other. It holds all queries, then all keys, then "
+    "all values."
+)
+def qkv_interleaved(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    q, k, v = einops.rearrange(x @ qkv.T, "t (h kind e) -> kind h t e", kind=3, h=heads)
+    return worker.all_reduce(_attended(q, k, v, q.shape[-1] ** -0.5) @ out.T)
+
+
+@tensor_parallel_attention.misconception("You divide the sum by the number of workers. The parts are added.")
+def averaged(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    return _layer(worker, x, qkv, out, heads) / worker.size
+
+
+@tensor_parallel_attention.misconception(
+    "Right, but every worker computes all heads: whole matrices travel, and nothing was shared out."
+)
+def gathered(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    kinds = [worker.all_gather(part) for part in qkv.chunk(3)]
+    return _part(x, torch.cat(kinds), worker.all_gather(out, 1), heads * worker.size)
+
+
+@tensor_parallel_attention.misconception(
+    "Features of different heads are mixed when you put them side by side: go back to (t, heads, d_head) first."
+)
+def heads_and_tokens_mixed(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    q, k, v = _heads(x, qkv, heads)
+    mixed = einops.rearrange(_attended(q, k, v, q.shape[-1] ** -0.5), "t (h e) -> h t e", h=heads)
+    return worker.all_reduce(mixed.reshape(len(x), -1) @ out.T)

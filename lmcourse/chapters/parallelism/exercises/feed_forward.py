@@ -1,0 +1,216 @@
+"""The exercise on a feed-forward layer in tensor parallelism, forward and backward."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.chapters.parallelism.exercises.inputs import ask
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+from lmcourse.training.parallel.worker import CollectiveWorker
+
+Pair = tuple[Tensor, Tensor]
+
+
+def _gelu(h: Tensor) -> Tensor:
+    return h * (1 + torch.erf(h / math.sqrt(2))) / 2
+
+
+def _slope(h: Tensor) -> Tensor:
+    """The derivative of GELU: Φ(h) + h φ(h)."""
+    return (1 + torch.erf(h / math.sqrt(2))) / 2 + h * torch.exp(-h * h / 2) / math.sqrt(2 * math.pi)
+
+
+def _parts(x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    """This worker's parts of y and of dL/dx, with the derivative written out."""
+    h = torch.einsum("td,fd->tf", x, up)
+    y = torch.einsum("tf,df->td", _gelu(h), down)
+    dh = torch.einsum("td,df->tf", dy, down) * _slope(h)
+    return y, torch.einsum("tf,fd->td", dh, up)
+
+
+def _layer(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    y, dx = _parts(x, up, down, dy)
+    return worker.all_reduce(y), worker.all_reduce(dx)
+
+
+def _ask(name: str, x: Tensor, up: Tensor, down: Tensor, dy: Tensor, workers: int) -> Case:
+    ups, downs = list(up.chunk(workers)), list(down.chunk(workers, dim=1))
+    call = "tensor_parallel_ffn, [x] * len(ups), ups, downs, [dy] * len(ups), collectives=True"
+    looked_at = ("run.results", "run.collectives", "run.sent", "run.changed")
+    return ask(name, call, *looked_at, x=x, ups=ups, downs=downs, dy=dy)
+
+
+def _drawn(name: str, random: Random, workers: int, t: int, d: int, f: int, scale: float = 1.0) -> Case:
+    x, up, down, dy = (
+        normal64(random, t, d, scale=scale),
+        normal64(random, f, d),
+        normal64(random, d, f),
+        normal64(random, t, d),
+    )
+    return _ask(name, x, up, down, dy, workers)
+
+
+def _t(*rows: tuple[float, ...]) -> Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    return [
+        _drawn("one worker", fixed, 1, 3, 2, 4),
+        _drawn("more workers", fixed, 4, 3, 4, 8),
+        _drawn("one token", fixed, 2, 1, 3, 4),
+        _drawn("one hidden feature each", fixed, 3, 2, 4, 3),
+        _drawn("fewer hidden features than inputs", fixed, 2, 3, 5, 2),
+        _drawn("large numbers", fixed, 2, 2, 3, 4, 30.0),
+        _drawn("other shapes", random, 2, random.randint(2, 4), random.randint(2, 5), 10),
+    ]
+
+
+tensor_parallel_ffn = Exercise(
+    "tensor_parallel_ffn",
+    points=4,
+    minutes=12,
+    difficulty=3,
+    reference=_layer,
+    cases=[
+        _ask(
+            "two workers, by hand",
+            _t((10.0, -10.0)),
+            _t((1.0, 0.0), (0.0, 1.0), (2.0, 1.0), (1.0, 2.0)),
+            _t((1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 7.0, 8.0)),
+            _t((1.0, 0.0)),
+            2,
+        ),
+        _drawn("two workers, three tokens", Random(1), 2, 3, 2, 4),
+        _drawn("three workers", Random(2), 3, 2, 4, 6),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "What this worker computes alone is the whole layer with fewer hidden features: F.gelu(x @ up.T) @ down.T. "
+        "What do the parts of all workers have to become?",
+        "Backward: L depends on x through *every* worker's hidden features. By the chain rule dL/dx is a sum "
+        "over them.",
+        "Let autograd do a worker's part: x.detach().requires_grad_(), compute, torch.autograd.grad(part, x, dy). The "
+        "gradient of a sum with respect to one of its parts is just dy.",
+    ],
+    may_use_package=True,
+)
+
+
+@tensor_parallel_ffn.variant
+def with_autograd(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
+    leaf = x.clone().requires_grad_()
+    part = F.gelu(F.linear(leaf, up)) @ down.mT
+    part.backward(dy)  # type: ignore[no-untyped-call]
+    return worker.all_reduce(part), worker.all_reduce(leaf.grad)  # type: ignore[arg-type]
+
+
+@tensor_parallel_ffn.variant
+def with_the_derivative(
+    worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor
+) -> tuple[Tensor, Tensor]:
+    h = x @ up.T
+    normal = torch.distributions.Normal(torch.zeros((), dtype=h.dtype), torch.ones((), dtype=h.dtype))
+    below, density = normal.cdf(h), normal.log_prob(h).exp()  # type: ignore[no-untyped-call]
+    y = worker.all_reduce((h * below) @ down.T)
+    return y, worker.all_reduce(((dy @ down) * (below + h * density)) @ up)
+
+
+@tensor_parallel_ffn.variant
+def token_by_token(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
+    parts, slopes = [], []
+    for token, wanted in zip(x, dy, strict=True):
+        part, pull = torch.func.vjp(lambda v: down @ F.gelu(up @ v), token)  # type: ignore[misc]
+        parts.append(part)
+        slopes.append(pull(wanted)[0])
+    dx = worker.all_reduce(torch.stack(slopes))
+    return worker.all_reduce(torch.stack(parts)), dx
+
+
+@tensor_parallel_ffn.misconception(
+    "Results of different workers stand side by side in yours. Each is of full width already: they are *added*."
+)
+def concatenated(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    y, dx = _parts(x, up, down, dy)
+    return worker.all_gather(y, 1), worker.all_reduce(dx)
+
+
+@tensor_parallel_ffn.misconception("You return this worker's own parts. Those of the others are missing.")
+def not_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    return _parts(x, up, down, dy)
+
+
+@tensor_parallel_ffn.misconception(
+    "You add before GELU. A worker has its hidden features entirely, there is nothing to add; and GELU of a sum is no "
+    "sum of GELUs."
+)
+def reduced_before(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    h = worker.all_reduce(x @ up.T)
+    return _gelu(h) @ down.T, worker.all_reduce(((dy @ down) * _slope(h)) @ up)
+
+
+@tensor_parallel_ffn.misconception(
+    'dL/dx has a part from each worker. "No all-reduce is needed for the backward pass" is true of the second matrix '
+    "only."
+)
+def no_backward_reduce(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    y, dx = _parts(x, up, down, dy)
+    return worker.all_reduce(y), dx
+
+
+@tensor_parallel_ffn.misconception("You sum what is summed already: y is as many times too large as there are workers.")
+def reduced_twice(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    y, dx = _layer(worker, x, up, down, dy)
+    return worker.all_reduce(y), dx
+
+
+@tensor_parallel_ffn.misconception(
+    "Right, but the whole matrices and hidden features travel. Let each worker compute with its share, and add the "
+    "results: they have d numbers a token."
+)
+def gathered(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    return _parts(x, worker.all_gather(up), worker.all_gather(down, 1), dy)
+
+
+@tensor_parallel_ffn.misconception("You average the parts over the workers. They are to be added.")
+def averaged(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    y, dx = _layer(worker, x, up, down, dy)
+    return y / worker.size, dx / worker.size
+
+
+@tensor_parallel_ffn.misconception(
+    "The gradient dy is added up over the workers. Everybody has the whole of it already: the gradient of a sum with "
+    "respect to each part is dy."
+)
+def dy_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    y, dx = _layer(worker, x, up, down, dy)
+    return y, dx * worker.size
+
+
+@tensor_parallel_ffn.misconception("y has no GELU in it.")
+def no_gelu(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    return worker.all_reduce(x @ up.T @ down.T), worker.all_reduce(dy @ down @ up)
+
+
+@tensor_parallel_ffn.misconception("Your activation is ReLU. The task says GELU.")
+def relu(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    h = x @ up.T
+    return worker.all_reduce(h.relu() @ down.T), worker.all_reduce(((dy @ down) * (h > 0)) @ up)
+
+
+@tensor_parallel_ffn.misconception("The gradient passes your GELU unchanged. Its derivative belongs into dL/dx.")
+def slope_forgotten(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    return worker.all_reduce(_parts(x, up, down, dy)[0]), worker.all_reduce(dy @ down @ up)
+
+
+@tensor_parallel_ffn.misconception("y is right. What you return beside it is the gradient of sum(y), not for dy.")
+def ones_for_dy(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    return _layer(worker, x, up, down, torch.ones_like(dy))

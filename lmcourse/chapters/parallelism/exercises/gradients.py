@@ -1,0 +1,190 @@
+"""The exercise on averaging gradients: data parallelism by hand."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.parallelism.exercises.inputs import ask, whole_numbers
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.training.parallel.worker import CollectiveWorker
+
+NAN = float("nan")
+
+
+def _weighted(
+    worker: CollectiveWorker, gradients: list[Tensor], targets: int, total: int | None = None
+) -> list[Tensor]:
+    """The sum over workers of gradient × targets / all targets, tensor by tensor, in float64."""
+    sums = []
+    counted = torch.tensor([float(targets)], dtype=torch.float64)
+    flat = torch.cat([gradient.flatten().double() for gradient in gradients])
+    flat = torch.zeros_like(flat) if targets == 0 else flat * targets
+    flat = worker.all_reduce(torch.cat([flat, counted]))
+    divisor = total if total is not None else max(flat[-1].item(), 1.0)
+    start = 0
+    for gradient in gradients:
+        sums.append((flat[start : start + gradient.numel()] / divisor).view(gradient.shape).to(gradient.dtype))
+        start += gradient.numel()
+    return sums
+
+
+def _ask(name: str, gradients: list[list[Tensor]], targets: list[int]) -> Case:
+    inputs = {"gradients": gradients, "targets": targets}
+    call = "average_gradients, gradients, targets, collectives=True"
+    return ask(name, call, "run.results", "run.collectives <= 2", "run.changed", **inputs)
+
+
+def _some(random: Random, workers: int, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> list[Any]:
+    columns = [whole_numbers(random, workers, *shape, dtype=dtype) for shape in shapes]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _without(gradients: list[Any], worker: int) -> list[Any]:
+    """The same, but the gradients of this worker are NaN, as a mean over nothing has them."""
+    nothing = [torch.full_like(gradient, NAN) for gradient in gradients[worker]]
+    return [*gradients[:worker], nothing, *gradients[worker + 1 :]]
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    three = _some(fixed, 3, (2, 3), (3,), (1,))
+    return [
+        _ask("several tensors", three, [5, 2, 4]),
+        _ask("one worker", _some(fixed, 1, (2,), (2, 2)), [3]),
+        _ask("more workers", _some(fixed, 5, (2, 2)), [1, 2, 3, 4, 6]),
+        _ask("workers without targets", _without(_without(three, 0), 2), [0, 7, 0]),
+        _ask("one target in all", _without(_some(fixed, 2, (3,)), 1), [1, 0]),
+        _ask("no targets at all", _without(_without(_some(fixed, 2, (3,)), 0), 1), [0, 0]),
+        _ask("double precision", _some(fixed, 2, (3,), dtype=torch.float64), [7, 9]),
+        _ask("a single number as a tensor", _some(fixed, 2, (), (2,)), [1, 3]),
+        _ask("other numbers", _some(random, 4, (3,), (2, 2)), random.sample(range(1, 40), 4)),
+    ]
+
+
+def _t(*numbers: float) -> Tensor:
+    return torch.tensor(numbers)
+
+
+average_gradients = Exercise(
+    "average_gradients",
+    points=2,
+    minutes=7,
+    difficulty=2,
+    reference=_weighted,
+    cases=[
+        _ask("as many targets on both", [[_t(2.0, 4.0)], [_t(6.0, 0.0)]], [5, 5]),
+        _ask("three targets and one", [[_t(2.0, 4.0)], [_t(6.0, 0.0)]], [3, 1]),
+        _ask("a worker without targets", [[_t(2.0, 4.0)], [_t(NAN, NAN)]], [3, 0]),
+        _ask("three tensors", _some(Random(5), 3, (2, 2), (2,), (1, 3)), [1, 2, 5]),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "The mean over all targets is Σ (targets of worker w × its mean) / Σ targets. The gradient goes the same way.",
+        "Put all gradients into one flat tensor, times the number of targets, and the number itself at its end: one "
+        "all_reduce. Then divide, cut and reshape (`view_as`).",
+        "NaN times 0 is NaN: a worker without targets has to send zeros. And if nobody has any, do not divide by 0.",
+    ],
+    may_use_package=True,
+)
+
+
+for _strict in ("parts, gradients)", "parts, gradients, strict=False)"):
+    average_gradients.equivalent_mutant(
+        "return [part.view_as(gradient) for part, gradient in zip(parts, gradients, strict=True)] → "
+        f"return [part.view_as(gradient) for part, gradient in zip({_strict}]",
+        "`split` gives as many parts as there are gradients.",
+    )
+
+
+@average_gradients.variant
+def two_collectives(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    total = worker.all_reduce(torch.tensor(targets)).item()
+    if total == 0:
+        worker.all_reduce(torch.zeros(1))
+        return [torch.zeros_like(gradient) for gradient in gradients]
+    flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    summed = worker.all_reduce(flat * (targets / total) if targets else torch.zeros_like(flat))
+    pieces = summed.split([gradient.numel() for gradient in gradients])  # type: ignore[no-untyped-call]
+    return [piece.view_as(gradient) for piece, gradient in zip(pieces, gradients, strict=True)]
+
+
+@average_gradients.variant
+def gathered(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    rows = worker.all_gather(torch.cat([flat.nan_to_num(0.0), flat.new_tensor([targets])])[None])
+    weights = rows[:, -1] / rows[:, -1].sum().clamp(min=1)
+    mean = (rows[:, :-1] * weights[:, None]).sum(0)
+    result = []
+    for gradient in gradients:
+        result.append(mean[: gradient.numel()].reshape(gradient.shape))
+        mean = mean[gradient.numel() :]
+    return result
+
+
+@average_gradients.variant
+def in_double_precision(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    parts = [g.double().ravel() * targets if targets > 0 else torch.zeros(g.numel()).double() for g in gradients]
+    *sums, count = worker.all_reduce(torch.cat([*parts, torch.tensor([targets]).double()])).split(  # type: ignore[no-untyped-call]
+        [*(g.numel() for g in gradients), 1]
+    )
+    count = torch.where(count > 0, count, 1.0)
+    return [(s / count).reshape(g.shape).to(g.dtype) for s, g in zip(sums, gradients, strict=True)]
+
+
+@average_gradients.misconception(
+    "You take the mean of the workers' means: one with few targets counts as much as one with many."
+)
+def mean_of_means(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    return [g * 1 for g in _weighted(worker, gradients, 1 if targets else 0, worker.size)]
+
+
+@average_gradients.misconception("You add the workers' means. A sum of means grows with the number of workers.")
+def summed(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    return _weighted(worker, gradients, 1 if targets else 0, 1)
+
+
+@average_gradients.misconception(
+    "Right, but with a collective for every tensor. Each of them waits for the slowest worker: put all into one."
+)
+def one_each(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    return [_weighted(worker, [gradient], targets)[0] for gradient in gradients]
+
+
+@average_gradients.misconception("You divide by this worker's targets. The mean runs over the targets of *all*.")
+def own_count(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    return _weighted(worker, gradients, targets, max(targets, 1))
+
+
+@average_gradients.misconception("You divide by the targets of all, and by the number of workers as well.")
+def divided_twice(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    return [gradient / worker.size for gradient in _weighted(worker, gradients, targets)]
+
+
+@average_gradients.misconception(
+    "A worker without targets has NaN for a gradient, and NaN times 0 is NaN: it must send zeros."
+)
+def nan(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    averaged = _weighted(worker, gradients, targets)
+    empty = worker.all_reduce(torch.tensor(float(targets == 0))).item()
+    return [torch.full_like(gradient, NAN) if empty else gradient for gradient in averaged]
+
+
+@average_gradients.misconception("You never divide: these are sums over all targets.")
+def not_divided(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    return _weighted(worker, gradients, targets, 1)
+
+
+@average_gradients.misconception("You return one flat tensor. Cut it again, and give each gradient its shape back.")
+def flat_returned(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    averaged = [gradient.flatten() for gradient in _weighted(worker, gradients, targets)]
+    return averaged if len(averaged) == 1 else [torch.cat(averaged)]
+
+
+@average_gradients.misconception("You return this worker's own gradients: nothing has been averaged.")
+def own(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    return gradients

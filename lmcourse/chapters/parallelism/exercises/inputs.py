@@ -1,0 +1,24 @@
+"""Cases in which several simulated workers run the answer."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.inputs import integers
+from lmcourse.exercises.values import Plain
+
+_IMPORT = "from lmcourse.training.parallel.simulated import simulate\n"
+
+
+def ask(name: str, call: str, *expressions: str, **inputs: Plain) -> Case:
+    """A case that simulates `run = simulate(call)`, and looks at the expressions."""
+    return script(name, "\n".join([f"{_IMPORT}run = simulate({call})", *expressions]), **inputs)
+
+
+def whole_numbers(random: Random, workers: int, *shape: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    """A tensor for each worker with whole numbers from -9 to 9: sums of them are exact in any order."""
+    return [integers(random, *shape, low=-9, high=9, dtype=dtype) for _ in range(workers)]

@@ -1,0 +1,217 @@
+"""The exercise on the ring all-reduce."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.parallelism.exercises.inputs import ask, whole_numbers
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.training.parallel.worker import Worker
+
+
+def _ring(worker: Worker, x: Tensor, add_to: int = -1, second_phase_adds: bool = False, to: int = 1) -> Tensor:
+    """The ring; `add_to` is which chunk is added to in round 0, from this worker's own; `to` the direction."""
+    n, rank = worker.size, worker.rank * to
+    right, left = (worker.rank + to) % n, (worker.rank - to) % n
+    chunks = [chunk.clone() for chunk in x.tensor_split(n)]
+    for s in range(n - 1):
+        worker.send(right, chunks[(rank - s) % n])
+        chunks[(rank - s + add_to) % n] += worker.receive(left)
+    for s in range(n - 1):
+        worker.send(right, chunks[(rank + 1 - s) % n])
+        arrived, place = worker.receive(left), (rank - s) % n
+        chunks[place] = chunks[place] + arrived if second_phase_adds else arrived
+    return torch.cat(chunks)
+
+
+def _in_two_loops(worker: Worker, x: Tensor) -> Tensor:
+    """A chunk that travels 2(N − 1) steps: adding for N − 1 of them, and copying."""
+    n, rank = worker.size, worker.rank
+    parts = list(x.tensor_split(n))
+    travelling = parts[rank]
+    for step in range(2 * (n - 1)):
+        worker.send((rank + 1) % n, travelling)
+        arrived = worker.receive((rank - 1) % n)
+        place = (rank - step - 1) % n
+        travelling = parts[place] = parts[place] + arrived if step < n - 1 else arrived
+    return torch.cat(parts)
+
+
+def _ask(name: str, xs: list[Tensor], even: bool = True) -> Case:
+    sent = "run.sent" if even else "sum(run.sent)"
+    return ask(name, "ring_all_reduce, xs", "run.results", sent, "run.rounds", "run.links", "run.changed", xs=xs)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    return [
+        _ask("more workers", whole_numbers(fixed, 6, 12)),
+        _ask("what cannot be cut evenly", whole_numbers(fixed, 8, 12), even=False),
+        _ask("fewer numbers than workers", whole_numbers(fixed, 8, 5), even=False),
+        _ask("one number", whole_numbers(fixed, 3, 1), even=False),
+        _ask("nothing at all", [torch.zeros(0)] * 2),
+        _ask("one worker", whole_numbers(fixed, 1, 3)),
+        _ask("half precision", whole_numbers(fixed, 4, 8, dtype=torch.float16)),
+        _ask("whole numbers", whole_numbers(fixed, 3, 6, dtype=torch.int64)),
+        _ask("large numbers", [torch.full((4,), 2.0**100), torch.full((4,), -(2.0**99))]),
+        _ask("more numbers", whole_numbers(random, random.choice([3, 5]), 30)),
+    ]
+
+
+SIMPLE = [torch.arange(1.0, 13.0, dtype=torch.float64) * 10**power for power in (0, 2, 4, 6)]
+
+ring_all_reduce = Exercise(
+    "ring_all_reduce",
+    points=4,
+    minutes=15,
+    difficulty=3,
+    reference=_in_two_loops,
+    cases=[
+        _ask("one worker", SIMPLE[:1]),
+        _ask("two workers", SIMPLE[:2]),
+        _ask("three workers", SIMPLE[:3]),
+        _ask("four workers", SIMPLE),
+        _ask("five numbers on three workers", [x[:5] for x in SIMPLE[:3]], even=False),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Two phases of N − 1 rounds. After the first, each worker has the whole sum of *one* chunk; in the second "
+        "these sums go round.",
+        "First phase, round s: worker r sends chunk r − s to the right, and adds what comes from the left to chunk "
+        "r − s − 1. (All modulo N.) Which chunk is complete on worker r after the last round?",
+        "Chunk r + 1 is complete on worker r. Second phase, round s: send chunk r + 1 − s, and put what comes in the "
+        "place of chunk r − s.",
+        "x.tensor_split(N) gives views of x: add with c = c + received, not with +=, which would change x.",
+    ],
+    may_use_package=True,
+)
+
+
+@ring_all_reduce.variant
+def with_clones(worker: Worker, x: Tensor) -> Tensor:
+    n, r = worker.size, worker.rank
+    chunks = [chunk.clone() for chunk in torch.tensor_split(x, n)]
+    for s in range(n - 1):
+        worker.send((r + 1) % n, chunks[(r - s) % n])
+        chunks[(r - s - 1) % n] += worker.receive((r - 1) % n)
+    for s in range(n - 1):
+        worker.send((r + 1) % n, chunks[(r + 1 - s) % n])
+        chunks[(r - s) % n] = worker.receive((r - 1) % n)
+    return torch.cat(chunks)
+
+
+@ring_all_reduce.variant
+def in_one_tensor(worker: Worker, x: Tensor) -> Tensor:
+    y = x.clone()
+    views = y.tensor_split(worker.size)
+    for step in range(2 * worker.size - 2):
+        worker.send((worker.rank + 1) % worker.size, views[(worker.rank - step) % worker.size])
+        arrived = worker.receive((worker.rank + worker.size - 1) % worker.size)
+        place = views[(worker.rank - step - 1) % worker.size]
+        if step < worker.size - 1:
+            place += arrived
+        else:
+            place.copy_(arrived)
+    return y
+
+
+@ring_all_reduce.variant
+def from_the_next_chunk(worker: Worker, x: Tensor) -> Tensor:
+    n, right, left = worker.size, (worker.rank + 1) % worker.size, (worker.rank - 1) % worker.size
+    parts = dict(enumerate(x.tensor_split(n)))
+    at = left  # so that worker r ends with the sum of chunk r
+    for _ in range(n - 1):
+        worker.send(right, parts[at])
+        at = (at - 1) % n
+        parts[at] = parts[at] + worker.receive(left)
+    for _ in range(n - 1):
+        worker.send(right, parts[at])
+        at = (at - 1) % n
+        parts[at] = worker.receive(left)
+    return torch.cat([parts[index] for index in range(n)])
+
+
+@ring_all_reduce.misconception(
+    "The sum is right, but whole tensors go round: each worker sends (N − 1)·M bytes. Cut x into N chunks, and the "
+    "bytes hardly grow with N."
+)
+def whole_tensors(worker: Worker, x: Tensor) -> Tensor:
+    total = passed = x
+    for _ in range(worker.size - 1):
+        worker.send((worker.rank + 1) % worker.size, passed)
+        passed = worker.receive((worker.rank - 1) % worker.size)
+        total = total + passed
+    return total
+
+
+@ring_all_reduce.misconception(
+    "Rank 0 adds for everybody and sends the sum back: everything goes through its wire, while the others wait."
+)
+def through_a_chief(worker: Worker, x: Tensor) -> Tensor:
+    if worker.rank:
+        worker.send(0, x)
+        return worker.receive(0)
+    total = sum((worker.receive(sender) for sender in range(1, worker.size)), x.clone())
+    for to in range(1, worker.size):
+        worker.send(to, total)
+    return total
+
+
+@ring_all_reduce.misconception(
+    "That is the first phase: each of the workers has the sum of one chunk only. Now pass the sums round."
+)
+def half_way(worker: Worker, x: Tensor) -> Tensor:
+    n, rank = worker.size, worker.rank
+    parts = list(x.tensor_split(n))
+    for s in range(n - 1):
+        worker.send((rank + 1) % n, parts[(rank - s) % n])
+        place = (rank - s - 1) % n
+        parts[place] = parts[place] + worker.receive((rank - 1) % n)
+    return torch.cat(parts)
+
+
+@ring_all_reduce.misconception(
+    "What arrives is added to the wrong chunk. The left neighbour sends its chunk number (rank − 1) − s: that is where "
+    "it belongs."
+)
+def wrong_chunk(worker: Worker, x: Tensor) -> Tensor:
+    return _ring(worker, x, add_to=0)
+
+
+@ring_all_reduce.misconception("You divide by the number of workers. Asked is the sum, not the mean.")
+def average(worker: Worker, x: Tensor) -> Tensor:
+    return _in_two_loops(worker, x) / worker.size
+
+
+@ring_all_reduce.misconception(
+    "In the second phase complete sums arrive. They replace what is there; yours are added to it."
+)
+def adds_again(worker: Worker, x: Tensor) -> Tensor:
+    return _ring(worker, x, second_phase_adds=True)
+
+
+@ring_all_reduce.misconception(
+    "Everybody waits for the left neighbour first, and nobody has sent anything yet: send, then receive."
+)
+def receives_first(worker: Worker, x: Tensor) -> Tensor:
+    if worker.size > 1:
+        x = x + worker.receive((worker.rank - 1) % worker.size)
+        worker.send((worker.rank + 1) % worker.size, x)
+    return x
+
+
+@ring_all_reduce.misconception(
+    "Your worker changes the tensor that it was given. `tensor_split` gives views: `+=` on one writes into x."
+)
+def in_place(worker: Worker, x: Tensor) -> Tensor:
+    x.copy_(_in_two_loops(worker, x))
+    return x
+
+
+@ring_all_reduce.misconception("The sums are right, but yours go to the left: send to rank + 1.")
+def to_the_left(worker: Worker, x: Tensor) -> Tensor:
+    return _ring(worker, x, to=-1)

@@ -1,0 +1,208 @@
+"""The exercise on the order in which a stage of a pipeline works."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _by_counting(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    """A forward whenever fewer than the allowed micro-batches are alive, and there is one left; else a backward."""
+    if schedule not in ("gpipe", "1f1b") or not 0 <= rank < stages or micro < 1:
+        raise ValueError((rank, stages, micro, schedule))
+    allowed = micro if schedule == "gpipe" else stages - rank
+    order: list[str] = []
+    forward = backward = 0
+    while backward < micro:
+        if forward < micro and forward - backward < allowed:
+            order.append(f"F{forward}")
+            forward += 1
+        else:
+            order.append(f"B{backward}")
+            backward += 1
+    return order
+
+
+def _hidden(random: Random) -> list[Case]:
+    return [
+        *(case("other stages", rank, 3, 5, "1f1b") for rank in range(3)),
+        *(case("other stages", rank, 5, 7, "1f1b") for rank in (0, 2, 3, 4)),
+        *(case("fewer micro-batches than stages", rank, 5, 3, "1f1b") for rank in (0, 1, 2, 3, 4)),
+        *(case("as many micro-batches as stages", rank, 3, 3, "1f1b") for rank in (0, 1, 2)),
+        *(case("one stage", 0, 1, micro, schedule) for micro in (1, 3) for schedule in ("gpipe", "1f1b")),
+        *(case("one micro-batch", rank, 4, 1, "1f1b") for rank in (0, 3)),
+        *(case("other GPipe stages", rank, 3, micro, "gpipe") for rank, micro in ((0, 1), (1, 5), (2, 12))),
+        *(case("bad input", *bad) for bad in ((0, 2, 2, "GPipe"), (2, 2, 2, "1f1b"), (-1, 2, 2, "gpipe"))),
+        *(case("bad input", *bad) for bad in ((0, 2, 0, "1f1b"), (0, 2, -1, "gpipe"), (0, 0, 2, "gpipe"))),
+        case("many micro-batches", random.randint(0, 3), 6, random.randint(7, 20), "1f1b"),
+        case("many micro-batches", random.randint(0, 5), 6, random.randint(7, 20), "gpipe"),
+    ]
+
+
+stage_order = Exercise(
+    "stage_order",
+    points=3,
+    minutes=12,
+    difficulty=3,
+    reference=_by_counting,
+    cases=[
+        case("GPipe", 0, 3, 4, "gpipe"),
+        case("1F1B, the last of three stages", 2, 3, 4, "1f1b"),
+        case("1F1B, the stage before", 1, 3, 4, "1f1b"),
+        case("1F1B, the first stage", 0, 3, 4, "1f1b"),
+        case("1F1B, the second of four", 1, 4, 6, "1f1b"),
+        case("1F1B with fewer micro-batches than stages", 0, 4, 2, "1f1b"),
+        case("another word", 0, 3, 4, "zigzag"),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "The last stage can go backward with a micro-batch as soon as it went forward. How many more does the stage "
+        "before it have to start before the first gradient comes back?",
+        "Stage r of p starts p − r micro-batches before its first backward: one for each stage from here to the end.",
+        "After that a backward, a forward, in turns, until there is nothing left to start; then the backwards that "
+        "remain.",
+    ],
+)
+
+
+stage_order.equivalent_mutant(
+    "alive = micro if schedule == 'gpipe' else min(stages - rank, micro) → "
+    "alive = micro if schedule == 'gpipe' else min(micro, stages - rank)",
+    "The smaller of two numbers is the same in either order.",
+)
+
+
+@stage_order.variant
+def in_three_parts(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    if schedule not in ("gpipe", "1f1b") or rank not in range(stages) or micro < 1:
+        raise ValueError("no such stage or schedule")
+    started = micro if schedule == "gpipe" else min(micro, stages - rank)
+    order = [f"F{i}" for i in range(started)]
+    for i in range(started, micro):
+        order += [f"B{i - started}", f"F{i}"]
+    return order + [f"B{i}" for i in range(micro - started, micro)]
+
+
+@stage_order.variant
+def one_forward_one_backward(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    if schedule == "gpipe":
+        warm = micro
+    elif schedule == "1f1b":
+        warm = min(stages - rank - 1, micro)
+    else:
+        raise ValueError(schedule)
+    if rank < 0 or rank >= stages or micro <= 0:
+        raise ValueError(rank, stages, micro)
+    order = [f"F{index}" for index in range(warm)]
+    for index in range(micro - warm):
+        order.append(f"F{warm + index}")
+        order.append(f"B{index}")
+    for index in range(micro - warm, micro):
+        order.append(f"B{index}")
+    return order
+
+
+@stage_order.variant
+def by_sorting(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    allowed = {"gpipe": micro, "1f1b": stages - rank}.get(schedule)
+    if allowed is None or micro < 1 or not -1 < rank < stages:
+        raise ValueError(f"stage {rank} of {stages}, {micro} micro-batches, {schedule}")
+    forwards = [(2 * i, f"F{i}") for i in range(micro)]
+    backwards = [(2 * (i + min(allowed, micro)) - 1, f"B{i}") for i in range(micro)]
+    return [name for _, name in sorted(forwards + backwards)]
+
+
+@stage_order.variant
+def recursively(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    if schedule not in {"gpipe", "1f1b"} or not (0 <= rank <= stages - 1) or micro <= 0:
+        raise ValueError("bad input")
+
+    def rest(f: int, b: int) -> list[str]:
+        if b == micro:
+            return []
+        full = f - b == stages - rank and schedule == "1f1b"
+        return [f"B{b}", *rest(f, b + 1)] if f == micro or full else [f"F{f}", *rest(f + 1, b)]
+
+    return rest(0, 0)
+
+
+def _with(alive: int, rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    """Right for GPipe; for 1F1B with so many micro-batches alive."""
+    if schedule != "1f1b":
+        return _by_counting(rank, stages, micro, schedule)
+    return _by_counting(0, max(alive, 1), micro, schedule)
+
+
+@stage_order.misconception("Your 1F1B is GPipe: all forwards come before the first backward.")
+def always_gpipe(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    return _by_counting(rank, stages, micro, "gpipe" if schedule == "1f1b" else schedule)
+
+
+@stage_order.misconception(
+    "Every stage starts as many micro-batches as the first one does. The later a stage, the sooner gradients come back."
+)
+def same_on_all(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    return _with(stages, rank, stages, micro, schedule)
+
+
+@stage_order.misconception(
+    "Your first stage starts the fewest micro-batches. It is the last one that can go backward at once."
+)
+def from_the_wrong_end(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    return _with(rank + 1, rank, stages, micro, schedule)
+
+
+@stage_order.misconception(
+    "Your stages wait for a gradient one micro-batch too early: with so few under way, the stages after them idle."
+)
+def one_too_few(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    return _with(stages - rank - 1, rank, stages, micro, schedule)
+
+
+@stage_order.misconception("One micro-batch more than needed is alive in each stage.")
+def one_too_many(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    return _with(stages - rank + 1, rank, stages, micro, schedule)
+
+
+@stage_order.misconception("Forward and backward in turns from the beginning: only the last stage can do that.")
+def in_turns(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    return _with(1, rank, stages, micro, schedule)
+
+
+@stage_order.misconception(
+    "With fewer micro-batches than stages yours starts some that do not exist: there are never more than `micro`."
+)
+def more_than_there_are(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    order = _by_counting(rank, stages, micro, schedule)
+    extra = max(0, stages - rank - micro) if schedule == "1f1b" else 0
+    return order[:micro] + [f"F{micro + i}" for i in range(extra)] + order[micro:] if extra else order
+
+
+@stage_order.misconception("The backwards of the end are missing: every micro-batch has to come back.")
+def no_end(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    order = _by_counting(rank, stages, micro, schedule)
+    last = max(index for index, step in enumerate(order) if step[0] == "F")
+    return order[: last + 2]
+
+
+@stage_order.misconception("Your gradients come back last in, first out. Here they come in the order of the forwards.")
+def last_in_first_out(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    alive: list[str] = []
+    order = []
+    for step in _by_counting(rank, stages, micro, schedule):
+        if step[0] == "F":
+            alive.append(step[1:])
+        order.append(step if step[0] == "F" else f"B{alive.pop()}")
+    return order
+
+
+@stage_order.misconception("Micro-batches are counted from 0.")
+def from_one(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    return [f"{step[0]}{int(step[1:]) + 1}" for step in _by_counting(rank, stages, micro, schedule)]
+
+
+@stage_order.misconception("A schedule that nobody knows is taken for GPipe: raise a ValueError.")
+def any_schedule(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    return _by_counting(rank, stages, micro, "1f1b" if schedule == "1f1b" else "gpipe")

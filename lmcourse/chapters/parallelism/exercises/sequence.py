@@ -1,0 +1,154 @@
+"""The exercise on sequence parallelism: a whole half block whose tokens are cut between the matrices."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.chapters.parallelism.exercises.inputs import ask
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+from lmcourse.training.parallel.worker import CollectiveWorker
+
+EPS = 1e-6
+
+
+def _norm(x: Tensor) -> Tensor:
+    return x / (x.square().mean(-1, keepdim=True) + EPS).sqrt()
+
+
+def _part(worker: CollectiveWorker, read: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    """This worker's features, for the tokens of all: (T · t, d)."""
+    return F.gelu(worker.all_gather(read) @ up.T) @ down.T
+
+
+def _block(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    return x + worker.reduce_scatter(_part(worker, _norm(x), up, down))
+
+
+def _ask(name: str, random: Random, workers: int, t: int, d: int, f: int, scale: float = 1.0) -> Case:
+    """`t` tokens and `f` features of each worker."""
+    xs = [normal64(random, t, d, scale=scale) for _ in range(workers)]
+    ups, downs = ([normal64(random, *shape) for _ in range(workers)] for shape in ((f, d), (d, f)))
+    call = "sequence_parallel_ffn, xs, ups, downs, collectives=True"
+    looked_at = ("run.results", "run.collectives", "run.sent", "run.changed")
+    return ask(name, call, *looked_at, xs=xs, ups=ups, downs=downs)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    return [
+        _ask("one worker", fixed, 1, 3, 2, 4),
+        _ask("more workers", fixed, 4, 2, 4, 3),
+        _ask("one token each", fixed, 3, 1, 3, 2),
+        _ask("one feature each", fixed, 2, 2, 3, 1),
+        _ask("small numbers, where ε counts", fixed, 2, 2, 3, 4, 1e-3),
+        _ask("zeros", fixed, 2, 2, 2, 2, 0.0),
+        _ask("other shapes", random, random.randint(2, 3), random.randint(2, 4), random.randint(2, 5), 3),
+    ]
+
+
+sequence_parallel_ffn = Exercise(
+    "sequence_parallel_ffn",
+    points=2,
+    minutes=8,
+    difficulty=2,
+    reference=_block,
+    cases=[
+        _ask("two workers, a token each", Random(1), 2, 1, 2, 2),
+        _ask("two workers, two tokens each", Random(2), 2, 2, 4, 3),
+        _ask("three workers", Random(3), 3, 2, 2, 2),
+        _ask("small numbers", Random(4), 2, 2, 2, 2, 0.002),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Norm and addition look at one token at a time: they need nobody. The matrices need all tokens, because this "
+        "worker's features are nobody else's.",
+        "Gather the normalised tokens. What comes out of the second matrix is a part of *all* tokens; summed over the "
+        "workers, of which you need your own rows.",
+        "x + worker.reduce_scatter(…): the sum and the cut are one collective.",
+    ],
+    may_use_package=True,
+)
+
+
+@sequence_parallel_ffn.variant
+def in_one_line(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    return x + worker.reduce_scatter(F.gelu(worker.all_gather(F.rms_norm(x, x.shape[1:], eps=1e-6)) @ up.mT) @ down.mT)
+
+
+@sequence_parallel_ffn.variant
+def norm_of_everything(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    tokens = worker.all_gather(x, dim=0)
+    normed = tokens * torch.rsqrt(tokens.pow(2).mean(dim=1, keepdim=True) + 1e-6)
+    return worker.reduce_scatter(F.linear(F.gelu(F.linear(normed, up)), down), dim=0) + x
+
+
+@sequence_parallel_ffn.variant
+def the_stream_goes_along(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    n = x.shape[0]
+    tokens = worker.all_gather(x / (x * x).mean(1, keepdim=True).add(1e-6).sqrt())
+    part = torch.zeros_like(tokens)
+    for feature in range(len(up)):
+        part += torch.outer(F.gelu(tokens @ up[feature]), down[:, feature])
+    part[worker.rank * n : (worker.rank + 1) * n] += x  # each token of the stream is added by the one who has it
+    return worker.reduce_scatter(part)
+
+
+@sequence_parallel_ffn.misconception(
+    "Right, but with more bytes than needed: an all-reduce gives everybody all tokens, and you keep your own."
+)
+def all_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    whole = worker.all_reduce(_part(worker, _norm(x), up, down))
+    return x + whole.chunk(worker.size)[worker.rank]
+
+
+@sequence_parallel_ffn.misconception(
+    "Your tokens meet this worker's features only, and are added to other workers' tokens: gather them first."
+)
+def not_gathered(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    return x + worker.all_reduce(F.gelu(_norm(x) @ up.T) @ down.T)
+
+
+@sequence_parallel_ffn.misconception(
+    "Only this worker's features are in the result. Those of the others are to be added."
+)
+def not_summed(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    return x + _part(worker, _norm(x), up, down).chunk(worker.size)[worker.rank]
+
+
+@sequence_parallel_ffn.misconception(
+    "You add the stream before the sum over the workers: it is in the result as many times as there are workers."
+)
+def stream_summed(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    return _block(worker, x, up, down) + (worker.size - 1) * x
+
+
+@sequence_parallel_ffn.misconception("The stream is missing: this half block *adds* to x.")
+def no_stream(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    return _block(worker, x, up, down) - x
+
+
+@sequence_parallel_ffn.misconception("The matrices read x as it is. They read it through the norm.")
+def no_norm(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    return x + worker.reduce_scatter(_part(worker, x, up, down))
+
+
+@sequence_parallel_ffn.misconception("You add to the *normalised* x. The stream itself is never normalised here.")
+def normed_stream(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    return _norm(x) + worker.reduce_scatter(_part(worker, _norm(x), up, down))
+
+
+@sequence_parallel_ffn.misconception("You return all tokens. Each worker keeps its own: that is what saves the memory.")
+def all_tokens(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    return worker.all_gather(_block(worker, x, up, down))
+
+
+@sequence_parallel_ffn.misconception("Your norm has no ε under its root.")
+def no_eps(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    read = x / x.square().mean(-1, keepdim=True).sqrt()
+    return x + worker.reduce_scatter(_part(worker, read, up, down))

@@ -1,0 +1,193 @@
+"""The exercise on a step of a sharded optimizer, ZeRO's idea."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.parallelism.exercises.inputs import ask, whole_numbers
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers
+from lmcourse.training.parallel.worker import CollectiveWorker
+
+Step = tuple[Tensor, Tensor]
+
+
+def _step(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    """The same with an all-to-all by the worker's own collectives, index by index."""
+    mine = [i for i in range(len(weights)) if i * worker.size // len(weights) == worker.rank]
+    summed = worker.reduce_scatter(gradient)
+    velocity = momentum * beta + summed
+    return worker.all_gather(weights[mine] - velocity * rate), velocity
+
+
+ARGUMENTS = "sharded_step, {}, {}, {}, [{rate}] * {n}, [{beta}] * {n}, collectives=True"
+
+
+def _ask(name: str, random: Random, workers: int, share: int, rate: float, beta: float, momentum: bool = True) -> Case:
+    weights = integers(random, workers * share, low=-9, high=9, dtype=torch.float64)
+    gradients = whole_numbers(random, workers, workers * share)
+    call = ARGUMENTS.format("[w] * len(gs)", "gs", "ms", rate=rate, beta=beta, n=workers)
+    ms = whole_numbers(random, workers, share) if momentum else [torch.zeros(share).double()] * workers
+    return ask(name, call, "run.results", "run.sent", "run.changed", w=weights, gs=gradients, ms=ms)
+
+
+def _twice(name: str, random: Random, workers: int, share: int) -> Case:
+    weights = integers(random, workers * share, low=-9, high=9, dtype=torch.float64)
+    first, second = (whole_numbers(random, workers, workers * share) for _ in range(2))
+    numbers = {"rate": 0.25, "beta": 0.5, "n": workers}
+    ms = [torch.zeros(share).double()] * workers
+    again = ARGUMENTS.format("[r[0] for r in run.results]", "hs", "[r[1] for r in run.results]", **numbers)
+    call = ARGUMENTS.format("[w] * len(gs)", "gs", "ms", **numbers)
+    return ask(name, call, f"simulate({again}).results", w=weights, gs=first, hs=second, ms=ms)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    return [
+        _ask("more workers", fixed, 4, 2, 0.5, 0.75),
+        _ask("one worker", fixed, 1, 3, 0.5, 0.5),
+        _ask("one weight each", fixed, 3, 1, 0.25, 0.5),
+        _ask("a rate of zero", fixed, 2, 2, 0.0, 0.5),
+        _ask("no momentum", fixed, 2, 3, 0.5, 0.0),
+        _twice("two steps", fixed, 3, 2),
+        _ask("other numbers", random, 3, random.randint(2, 4), 0.125, 0.9),
+    ]
+
+
+sharded_step = Exercise(
+    "sharded_step",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    reference=_step,
+    cases=[
+        _ask("two workers, the first step", Random(1), 2, 2, 0.5, 0.5, momentum=False),
+        _ask("two workers, with momentum", Random(2), 2, 2, 0.25, 0.5),
+        _ask("three workers", Random(3), 3, 2, 0.5, 0.25),
+        _twice("two steps", Random(4), 2, 3),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Which collective gives this worker the sum of all gradients, but only for its own share of the weights?",
+        "With the share of the gradient: momentum ← beta · momentum + gradient, and the share of the weights takes a "
+        "step of rate · momentum.",
+        "weights.chunk(worker.size)[worker.rank] is this worker's share. After the step all shares have to come "
+        "together again: all_gather.",
+    ],
+    may_use_package=True,
+)
+
+
+@sharded_step.variant
+def with_chunks(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> tuple[Tensor, Tensor]:
+    share = weights.chunk(worker.size)[worker.rank]
+    velocity = beta * momentum + worker.reduce_scatter(gradient)
+    return worker.all_gather(share - rate * velocity), velocity
+
+
+@sharded_step.variant
+def with_slices(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> tuple[Tensor, Tensor]:
+    m = len(momentum)
+    begin = worker.rank * m
+    g = worker.reduce_scatter(gradient, dim=0)
+    new = torch.add(momentum * beta, g)
+    mine = weights[begin : begin + m].clone()
+    mine.sub_(new, alpha=rate)
+    return worker.all_gather(mine, dim=0), new
+
+
+@sharded_step.variant
+def gathers_the_change(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> tuple[Tensor, Tensor]:
+    momentum = momentum.mul(beta).add(worker.reduce_scatter(gradient))
+    return weights - worker.all_gather(rate * momentum), momentum
+
+
+@sharded_step.misconception(
+    "Every worker steps along its own gradient: the copies drift apart. First sum the gradients of all."
+)
+def own_gradient(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    velocity = beta * momentum + gradient.chunk(worker.size)[worker.rank]
+    return worker.all_gather(weights.chunk(worker.size)[worker.rank] - rate * velocity), velocity
+
+
+@sharded_step.misconception(
+    "Right, but you send more than one reduce-scatter and one all-gather do. An all-reduce, for instance, gives "
+    "everybody the whole sum, of which only a share is used."
+)
+def all_reduce_first(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    velocity = beta * momentum + worker.all_reduce(gradient).chunk(worker.size)[worker.rank]
+    return worker.all_gather(weights.chunk(worker.size)[worker.rank] - rate * velocity), velocity
+
+
+@sharded_step.misconception("You return the whole momentum. The point is that each worker keeps a *share* of it.")
+def all_momentum(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    weights, velocity = _step(worker, weights, gradient, momentum, rate, beta)
+    return weights, worker.all_gather(velocity)
+
+
+@sharded_step.misconception("Each worker has new weights in its share, and old ones elsewhere. Gather them.")
+def not_gathered(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    velocity = beta * momentum + worker.reduce_scatter(gradient)
+    shares = list(weights.chunk(worker.size))
+    shares[worker.rank] = shares[worker.rank] - rate * velocity
+    return torch.cat(shares), velocity
+
+
+@sharded_step.misconception("You average the gradients. Here their sum is asked for.")
+def averaged(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    return _step(worker, weights, gradient / worker.size, momentum, rate, beta)
+
+
+@sharded_step.misconception("Every worker updates the first share of the weights. Share r belongs to rank r.")
+def first_share(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    velocity = beta * momentum + worker.reduce_scatter(gradient)
+    return worker.all_gather(weights[: len(momentum)] - rate * velocity), velocity
+
+
+@sharded_step.misconception(
+    "The weights may be right, but the rate went into the momentum: momentum is beta · momentum + gradient, and the "
+    "rate comes when it is used."
+)
+def rate_in_momentum(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    velocity = beta * momentum + rate * worker.reduce_scatter(gradient)
+    return worker.all_gather(weights.chunk(worker.size)[worker.rank] - velocity), velocity
+
+
+@sharded_step.misconception("The gradient enters with 1 − beta. Here it enters whole, as in torch's SGD.")
+def damped(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    return _step(worker, weights, (1 - beta) * gradient, momentum, rate, beta)
+
+
+@sharded_step.misconception("You go uphill: the step is subtracted from the weights.")
+def uphill(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    return _step(worker, weights, gradient, momentum, -rate, beta)

@@ -1,0 +1,243 @@
+"""The exercise on a cross-entropy whose vocabulary is cut."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.chapters.parallelism.exercises.inputs import ask
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+from lmcourse.training.parallel.worker import CollectiveWorker
+
+BYTES_PER_TOKEN = 48
+"""What a worker may send: six numbers of 64 bits."""
+
+
+def _whole(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    """By gathering a log-sum-exp and a logit per token and worker, in float64."""
+    wide = logits.double()
+    local = targets - worker.rank * logits.shape[1]
+    here = (local >= 0) & (local < logits.shape[1])
+    gold = wide.gather(1, local.clamp(0, logits.shape[1] - 1)[:, None])[:, 0].masked_fill(~here, -torch.inf)
+    both = worker.all_gather(torch.stack([wide.logsumexp(1), gold])[None])
+    return (both[:, 0].logsumexp(0) - both[:, 1].amax(0)).mean().item()
+
+
+def _ask(name: str, logits: Tensor, targets: list[int], workers: int) -> Case:
+    """`logits` (t, V) of the whole vocabulary."""
+    limit = BYTES_PER_TOKEN * len(targets)
+    call = "vocabulary_parallel_loss, parts, [targets] * len(parts), collectives=True"
+    looked_at = ("run.results", f"max(run.sent) <= {limit}", "run.changed")
+    parts = list(logits.chunk(workers, dim=1))
+    return ask(name, call, *looked_at, parts=parts, targets=torch.tensor(targets))
+
+
+def errata_logits() -> tuple[Tensor, list[int]]:
+    """Six tokens and a vocabulary of ten, with targets on both workers."""
+    return normal(Random(0), 6, 10), [0, 7, 4, 5, 9, 2]
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    far = normal(fixed, 3, 8)
+    far[:, 4:] += 300
+    return [
+        _ask("one worker", normal(fixed, 3, 5), [4, 0, 2], 1),
+        _ask("more workers", normal(fixed, 4, 60), [0, 59, 21, 12], 3),
+        _ask("more workers", normal(fixed, 2, 80), [37, 44], 4),
+        _ask("all targets on one worker", normal(fixed, 3, 40), [24, 25, 37], 2),
+        _ask("all targets on one worker", normal(fixed, 3, 40), [0, 13, 19], 2),
+        _ask("logits far apart", far, [0, 4, 7], 2),
+        _ask("logits far apart", -far, [0, 4, 7], 2),
+        _ask("negative logits", normal(fixed, 3, 36) - 200, [5, 0, 33], 2),
+        _ask("tokens of different sizes", normal(fixed, 3, 36) + torch.tensor([[900.0], [0], [-900]]), [5, 0, 33], 2),
+        _ask("huge logits", 1000 + normal(fixed, 3, 36), [5, 0, 33], 2),
+        _ask("huge logits", normal(fixed, 3, 36) - 1000, [5, 0, 33], 2),
+        _ask("a logit of −∞", normal(fixed, 2, 6).index_fill(1, torch.tensor([2, 3]), -torch.inf), [0, 5], 2),
+        _ask("half precision", (8 * normal(fixed, 3, 8)).half(), [1, 6, 4], 2),
+        _ask("half precision", (8 * normal(fixed, 3, 8)).bfloat16(), [1, 6, 4], 2),
+        _ask("one token each", normal(fixed, 2, 3), [2, 0], 3),
+        _ask("other logits", normal(random, 4, 36), random.sample(range(36), 4), 2),
+    ]
+
+
+vocabulary_parallel_loss = Exercise(
+    "vocabulary_parallel_loss",
+    points=4,
+    minutes=12,
+    difficulty=3,
+    reference=_whole,
+    cases=[
+        _ask("two workers, six tokens, a vocabulary of ten", *errata_logits(), 2),
+        _ask("logits around 200", 200 + normal(Random(1), 3, 8), [1, 6, 3], 2),
+        _ask("a vocabulary of 32", normal(Random(2), 2, 32), [3, 30], 2),
+        _ask("the largest logit is the other worker's", torch.tensor([[0.0, 1.0, 5.0, 95.0]]), [1], 2),
+        _ask("one token's logits are far larger", normal(Random(4), 2, 6) + torch.tensor([[0.0], [900.0]]), [1, 4], 2),
+        _ask("three workers", normal(Random(3), 3, 48), [47, 0, 24], 3),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "loss of a token = log Σ exp(logit) − logit of its target. Which of the two needs whom?",
+        "Subtract one and the same maximum on every worker: all_reduce(local maximum, op='max'). Then Σ exp can be "
+        "added up over the workers.",
+        "Exactly one worker has a token's target. It gives that logit, the others 0, and an all_reduce (sum) tells "
+        "everybody.",
+        "local = targets − rank · v; here = (0 ≤ local) & (local < v); clamp before you index, and take "
+        "torch.where(here, …, 0).",
+    ],
+    may_use_package=True,
+    tolerance=Tolerance(1e-5, 1e-4),  # fp32 around 1000 has steps of 6e-5
+)
+
+
+vocabulary_parallel_loss.equivalent_mutant(
+    "gold = wide.gather(1, local.where(here, 0)[:, None])[:, 0].where(here, 0) → "
+    "gold = wide.gather(1, local.where(here, 0)[:, None])[:, -1].where(here, 0)",
+    "What `gather` returns has one column: the first is the last.",
+)
+
+
+@vocabulary_parallel_loss.variant
+def three_numbers(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.float()
+    v = z.shape[1]
+    top = worker.all_reduce(z.max(dim=1).values, op="max")
+    local = targets - worker.rank * v
+    here = (local >= 0) & (local < v)
+    gold = torch.where(here, z[torch.arange(len(z)), local.clamp(0, v - 1)], 0.0)
+    sums, gold = worker.all_reduce(torch.stack([(z - top[:, None]).exp().sum(1), gold]))
+    return (top + sums.log() - gold).mean().item()  # type: ignore[no-any-return]
+
+
+@vocabulary_parallel_loss.variant
+def token_by_token(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    rows = logits.double()
+    first = worker.rank * logits.shape[1]
+    losses = []
+    for row, target in zip(rows, targets.tolist(), strict=True):
+        top = worker.all_reduce(row.max(), "max")
+        gold = row[target - first] if first <= target < first + len(row) else torch.zeros_like(top)
+        total = worker.all_reduce(torch.exp(row - top).sum())
+        losses.append(top + total.log() - worker.all_reduce(gold))
+    return float(torch.stack(losses).mean())
+
+
+@vocabulary_parallel_loss.variant
+def with_a_mask(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.to(torch.float64)
+    ids = torch.arange(z.shape[1]) + worker.rank * z.shape[1]
+    gold = torch.where(ids == targets[:, None], z, torch.zeros_like(z)).sum(1)
+    tops = worker.all_gather(torch.logsumexp(z, 1)[None])
+    return (torch.logsumexp(tops, 0).mean() - worker.all_reduce(gold).mean()).item()
+
+
+def _gold(worker: CollectiveWorker, z: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """This worker's logit of each target or 0, and whether it has the target."""
+    local = targets - worker.rank * z.shape[1]
+    here = (local >= 0) & (local < z.shape[1])
+    gold = z.gather(1, local.clamp(0, z.shape[1] - 1)[:, None])[:, 0]
+    return torch.where(here, gold, 0.0), here
+
+
+@vocabulary_parallel_loss.misconception(
+    "Each worker's softmax knows its own part of the vocabulary only. Σ exp has to run over all workers."
+)
+def own_loss(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    gold, here = _gold(worker, z, targets)
+    losses = torch.where(here, z.logsumexp(1) - gold, 0.0)
+    return worker.all_reduce(losses).mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
+    "You add exponentials that were shifted by different maxima. All workers have to subtract the same one."
+)
+def local_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    top = z.amax(1)
+    sums, gold = worker.all_reduce(torch.stack([(z - top[:, None]).exp().sum(1), _gold(worker, z, targets)[0]]))
+    return (worker.all_reduce(top, "max") + sums.log() - gold).mean().item()  # type: ignore[no-any-return]
+
+
+@vocabulary_parallel_loss.misconception(
+    "You subtract one and the same maximum from all tokens. Where a token's logits are far below it, Σ exp is 0: each "
+    "token has a maximum of its own."
+)
+def one_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    top = worker.all_reduce(z.max(), "max")
+    sums = worker.all_reduce((z - top).exp().sum(1))
+    return (top + sums.log() - worker.all_reduce(_gold(worker, z, targets)[0])).mean().item()
+
+
+@vocabulary_parallel_loss.misconception("exp(200) is infinite in fp32. Subtract the maximum first.")
+def no_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.float()
+    sums, gold = worker.all_reduce(torch.stack([z.exp().sum(1), _gold(worker, z, targets)[0]]))
+    return (sums.log() - gold).mean().item()  # type: ignore[no-any-return]
+
+
+@vocabulary_parallel_loss.misconception(
+    "Right, but all logits travel: as many numbers per token as the vocabulary has, where three would do."
+)
+def gathers_logits(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    return F.cross_entropy(worker.all_gather(logits.double(), 1), targets).item()
+
+
+@vocabulary_parallel_loss.misconception(
+    "You look for a target among this worker's logits by its number in the whole vocabulary: count from the worker's "
+    "first token."
+)
+def global_ids(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
+    gold = z.gather(1, (targets % z.shape[1])[:, None])[:, 0]
+    return (rows - worker.all_reduce(gold)).mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
+    "The target's logit is divided by the number of workers. Only one of them has it, the others add 0: the sum is it."
+)
+def gold_averaged(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
+    return (rows - worker.all_reduce(_gold(worker, z, targets)[0]) / worker.size).mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
+    "Every worker takes the mean over the targets it has, and these means are averaged. Mean over all tokens."
+)
+def mean_of_losses(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
+    gold, here = _gold(worker, z, targets)
+    mine = torch.where(here, rows - gold, 0.0).sum() / here.sum().clamp(min=1)
+    return (worker.all_reduce(mine) / worker.size).item()
+
+
+@vocabulary_parallel_loss.misconception("You return the sum over the tokens. Asked is their mean.")
+def sum_of_tokens(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    return _whole(worker, logits, targets) * len(targets)
+
+
+@vocabulary_parallel_loss.misconception("Whoever has not the target adds the logit of another token. It has to add 0.")
+def clamped_and_added(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
+    local = (targets - worker.rank * z.shape[1]).clamp(0, z.shape[1] - 1)
+    return (rows - worker.all_reduce(z.gather(1, local[:, None])[:, 0])).mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
+    "Only the workers that have a target know its logit. All of them have to return the loss."
+)
+def gold_stays_at_home(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
+    return (rows - _gold(worker, z, targets)[0]).mean().item()

@@ -1,0 +1,20 @@
+"""Figures of notebook 18: what travels, what is cut, and who waits."""
+
+from lmcourse.chapters.parallelism.figures.budget import LINKS, layout_budget
+from lmcourse.chapters.parallelism.figures.collectives import COLLECTIVES, collective, ring_bytes
+from lmcourse.chapters.parallelism.figures.cuts import kept_per_device, link_speeds, shard_map
+from lmcourse.chapters.parallelism.figures.pipelines import bubble, pipeline_schedule, pipeline_times
+
+__all__ = [
+    "COLLECTIVES",
+    "LINKS",
+    "bubble",
+    "collective",
+    "kept_per_device",
+    "layout_budget",
+    "link_speeds",
+    "pipeline_schedule",
+    "pipeline_times",
+    "ring_bytes",
+    "shard_map",
+]

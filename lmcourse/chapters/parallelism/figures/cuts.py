@@ -1,0 +1,107 @@
+"""Figures of cuts: which axis of which matrix, what sequence parallelism still cuts, and links against arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
+
+SHARDS = {
+    "q, k, v": ("heads·d_head", "d", "rows"),
+    "out": ("d", "heads·d_head", "columns"),
+    "up": ("F", "d", "rows"),
+    "down": ("d", "F", "columns"),
+    "embedding": ("V", "d", "rows"),
+    "head": ("V", "d", "rows"),
+}
+"""Of each matrix its outputs, its inputs, and what of it a worker holds. Weights are (out, in)."""
+
+SHADES = ("#CFE3F1", PALETTE["sky"], PALETTE["blue"], "#003A63")
+
+
+def shard_map(devices: int = 2) -> Figure:
+    """The matrices of a transformer, each cut among the devices: by its outputs or by its inputs."""
+    figure = new_figure(8.0, 2.7)
+    axes = new_drawing_axes(figure, f"Tensor parallelism on {devices} devices: who holds what of each matrix")
+    told = []
+    for column, (name, (outputs, inputs, cut)) in enumerate(SHARDS.items()):
+        left = 1.6 * column
+        for index in range(devices):
+            part = 1 / devices
+            size = (1.0, part) if cut == "rows" else (part, 1.0)
+            corner = (left, index * part) if cut == "rows" else (left + index * part, 0.0)
+            colour = SHADES[index % len(SHADES)]
+            axes.add_patch(Rectangle(corner, *size, facecolor=colour, edgecolor="white", linewidth=1.5))
+        axes.text(left + 0.5, -0.12, name, ha="center", va="bottom", fontsize=10, fontweight="bold")
+        axes.text(left + 0.5, 1.06, f"in: {inputs}", ha="center", va="top", fontsize=8, color=GREY)
+        axes.text(left - 0.05, 0.5, f"out: {outputs}", ha="right", va="center", fontsize=8, color=GREY, rotation=90)
+        told.append(f"{name} ({outputs}, {inputs}) by {cut}")
+    axes.set_xlim(-0.4, 1.6 * len(SHARDS) - 0.4)
+    axes.set_ylim(1.3, -0.35)
+    axes.set_aspect("equal")
+    caption = (
+        "A colour for each device; weights are (out, in), so rows are outputs. Outputs first, then inputs: q, k, v and "
+        "up by rows, out and down by columns. Whatever has a vocabulary is cut along it."
+    )
+    return describe(figure, caption=caption, alt=f"Cuts on {devices} devices: {'; '.join(told)}")
+
+
+REPLICATED, DIVIDED = 10, 24
+"""Of the 34 bytes that a block keeps for a token and feature, without the scores of attention: norms, their inputs and
+dropout, which every device keeps whole, and the rest (Korthikanti et al., 2022)."""
+
+
+def kept_per_device(most: int = 16) -> Figure:
+    """Bytes that a block keeps per token and feature against the number of devices, without and with sequence
+    parallelism."""
+    figure = new_figure(8.0, 3.2)
+    axes = new_axes(figure, "Activations that a device keeps", "devices of tensor parallelism", "bytes / (token · d)")
+    counts = [1 << power for power in range(most.bit_length()) if 1 << power <= most]
+    places = range(len(counts))
+    divided = [DIVIDED / n for n in counts]
+    width = 0.36
+    left = [place - width / 2 for place in places]
+    right = [place + width / 2 for place in places]
+    axes.bar(left, divided, width, color=PALETTE["blue"], label="heads and features: divided")
+    whole = "norms and dropout: whole on every device"
+    axes.bar(left, [REPLICATED] * len(counts), width, bottom=divided, color=PALETTE["vermilion"], label=whole)
+    both = [(REPLICATED + DIVIDED) / n for n in counts]
+    axes.bar(right, both, width, color=PALETTE["sky"], label="with sequence parallelism: everything divided")
+    axes.set_xticks(list(places), [str(n) for n in counts])
+    axes.legend(frameon=False, fontsize=9)
+    told = "; ".join(
+        f"{n} devices {REPLICATED + d:.1f} against {b:.1f}" for n, d, b in zip(counts, divided, both, strict=True)
+    )
+    caption = "34 bytes without the scores of attention: 10 of them tensor parallelism leaves whole, on every device."
+    return describe(
+        figure, caption=caption, alt=f"Bytes per token and feature, without and with sequence parallelism: {told}"
+    )
+
+
+def link_speeds(d_model: int, peak: float, links: Mapping[str, float], most: int = 64) -> Figure:
+    """Time on the wire over time of arithmetic in a block's forward pass against T, for several links.
+
+    Args:
+        d_model: features.
+        peak: FLOP/s of a device.
+        links: bytes per second that a device sends, by name.
+        most: devices.
+    """
+    figure = new_figure(8.0, 3.4)
+    title = f"Tensor parallelism at d = {d_model:,}"
+    axes = new_axes(figure, title, "devices T", "time on the wire / time of arithmetic")
+    counts = list(range(2, most + 1))
+    told = []
+    for (name, bandwidth), colour in zip(links.items(), ("blue", "orange", "vermilion"), strict=False):
+        shares = [(n - 1) * peak / (3 * d_model * bandwidth) for n in counts]
+        axes.loglog(counts, shares, color=PALETTE[colour], linewidth=1.8, label=name)
+        told.append(f"{name}: {shares[6]:.2f} at 8 devices")
+    axes.axhline(1.0, color=GREY, linewidth=1, linestyle="--")
+    axes.set_xticks([2, 4, 8, 16, 32, 64], ["2", "4", "8", "16", "32", "64"])
+    axes.minorticks_off()
+    axes.legend(frameon=False, fontsize=10)
+    caption = "Dashed: as long on the wire as at work. Over a slow link that is passed with a handful of devices."
+    return describe(figure, caption=caption, alt=f"{title}. {'; '.join(told)}")

@@ -1,0 +1,89 @@
+"""Figures of pipelines: who works when, what is alive, and how large the bubble is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from matplotlib.figure import Figure
+
+from lmcourse.accounting.parallel import pipeline_bubble_fraction
+from lmcourse.accounting.pipeline import PipelineTask, idle_share, max_alive, pipeline_orders, run_pipeline
+from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
+
+COLOURS = {"F": PALETTE["sky"], "B": PALETTE["orange"]}
+MAX_NUMBERED = 45
+"""Bars that fit into the width of the figure and still have room for a number."""
+
+
+def pipeline_schedule(stages: int = 4, micro: int = 4, schedule: str = "gpipe", backward: float = 2.0) -> Figure:
+    """The passes of all stages as bars in time, and how many micro-batches are alive in the first stage.
+
+    ValueError for another schedule than "gpipe" or "1f1b".
+    """
+    return pipeline_times(pipeline_orders(stages, micro, schedule), backward=backward, name=schedule)
+
+
+def pipeline_times(orders: Sequence[Sequence[str]], *, backward: float = 2.0, name: str = "") -> Figure:
+    """The same for any orders of passes: `orders[0]` is that of the first stage, ["F0", "F1", "B0", "B1"]."""
+    stages = len(orders)
+    tasks = run_pipeline(orders, 1.0, backward)
+    total, idle = max(task.end for task in tasks), idle_share(tasks, stages)
+    figure = new_figure(8.0, 2.9 + 0.26 * stages)
+    grid = figure.add_gridspec(2, 1, height_ratios=[stages + 1, 2.6])
+    title = f"{name}: {total:g} units of time, stages wait {idle:.1%} of it".removeprefix(": ")
+    axes = new_axes(figure, title)
+    axes.set_subplotspec(grid[0])
+    for stage, (kind, colour) in product(range(stages), COLOURS.items()):
+        bars = [(task.start, task.end - task.start) for task in tasks if (task.stage, task.name[0]) == (stage, kind)]
+        axes.broken_barh(bars, (stage - 0.4, 0.8), facecolors=colour, edgecolors="white")
+    for task in tasks:
+        length = task.end - task.start
+        if total / length < MAX_NUMBERED:
+            middle = task.start + length / 2
+            axes.text(middle, task.stage, task.name[1:], ha="center", va="center", fontsize=8)
+    axes.set_ylim(stages - 0.4, -0.6)
+    axes.set_yticks(range(stages), [f"stage {stage}" for stage in range(stages)])
+    axes.set_xlim(0, total)
+    axes.grid(visible=False)
+    below = new_axes(figure, "", "time (a forward pass takes 1)", "alive")
+    below.set_subplotspec(grid[1])
+    for stage, colour in ((0, PALETTE["blue"]), (stages - 1, PALETTE["vermilion"])):
+        times, counts = _alive(tasks, stage)
+        below.step(times, counts, where="post", color=colour, linewidth=1.7, label=f"stage {stage}")
+    below.set_xlim(0, total)
+    below.set_ylim(0, 1.7 * max(map(max_alive, orders)))  # room for the legend
+    below.legend(frameon=False, fontsize=8, loc="upper right", ncols=2)
+    caption = (
+        "Above: forward passes light blue, backward passes orange, with the number of the micro-batch; white is "
+        "waiting. Below: micro-batches whose activations a stage has to keep."
+    )
+    most = [max_alive(order) for order in orders]
+    alt = f"{title}. Most micro-batches alive by stage: {', '.join(map(str, most))}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def _alive(tasks: Sequence[PipelineTask], stage: int) -> tuple[list[float], list[int]]:
+    """When the number of micro-batches alive in a stage changes, and to what."""
+    moments = sorted((task.end, 1 if task.name[0] == "F" else -1) for task in tasks if task.stage == stage)
+    times, counts = [0.0], [0]
+    for time, change in moments:
+        times.append(time)
+        counts.append(counts[-1] + change)
+    return times, counts
+
+
+def bubble(stages: Sequence[int] = (2, 4, 8, 16), most: int = 64) -> Figure:
+    """The share of waiting against the number of micro-batches, a curve for each number of stages."""
+    figure = new_figure(8.0, 3.4)
+    axes = new_axes(figure, "The bubble of GPipe and of 1F1B", "micro-batches in a step", "share of waiting")
+    counts = list(range(1, most + 1))
+    told = []
+    for p, colour in zip(stages, ("sky", "blue", "green", "vermilion"), strict=False):
+        shares = [pipeline_bubble_fraction(p, m) for m in counts]
+        axes.plot(counts, shares, color=PALETTE[colour], linewidth=1.8, label=f"{p} stages")
+        told.append(f"{p} stages {shares[0]:.0%} to {shares[-1]:.0%}")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axes.legend(frameon=False, fontsize=10)
+    caption = "(p − 1)/(m + p − 1): with four times as many micro-batches as stages it is below a fifth."
+    return describe(figure, caption=caption, alt=f"Share of waiting for 1 to {most} micro-batches: {'; '.join(told)}")

@@ -1,0 +1,47 @@
+"""The exercises and predictions of notebook 13, in the notebook's order."""
+
+from lmcourse.chapters.training.exercises.accumulate import accumulate
+from lmcourse.chapters.training.exercises.bounds import initial_bounds
+from lmcourse.chapters.training.exercises.drop import dropout
+from lmcourse.chapters.training.exercises.epochs import epochs
+from lmcourse.chapters.training.exercises.groups import decay_groups
+from lmcourse.chapters.training.exercises.half import train_in_half
+from lmcourse.chapters.training.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.training.exercises.recompute import recompute
+from lmcourse.chapters.training.exercises.scaling import delayed_scale
+from lmcourse.chapters.training.exercises.schedule import wsd_factor
+from lmcourse.chapters.training.exercises.snapshot import Snapshot
+from lmcourse.chapters.training.exercises.step import train_step
+from lmcourse.chapters.training.exercises.sweep import sweep_steps
+
+EXERCISES = (
+    initial_bounds,
+    decay_groups,
+    train_step,
+    wsd_factor,
+    sweep_steps,
+    accumulate,
+    train_in_half,
+    delayed_scale,
+    Snapshot,
+    epochs,
+    dropout,
+    recompute,
+)
+
+__all__ = [
+    "EXERCISES",
+    "PREDICTIONS",
+    "Snapshot",
+    "accumulate",
+    "decay_groups",
+    "delayed_scale",
+    "dropout",
+    "epochs",
+    "initial_bounds",
+    "recompute",
+    "sweep_steps",
+    "train_in_half",
+    "train_step",
+    "wsd_factor",
+]

@@ -1,0 +1,251 @@
+"""The exercise on gradients of more than fits into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.chapters.training.exercises.right_accumulate import RIGHT_SUMS
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+
+MODEL = """\
+import torch
+first, second = torch.nn.Embedding.from_pretrained(e.clone(), freeze=False), torch.nn.Linear(2, 3).double()
+second.weight.data.copy_(w)
+second.bias.data.zero_()
+model = torch.nn.Sequential(first, torch.nn.Tanh(), second)
+"""
+UNUSED = """\
+model.unused = torch.nn.Parameter(torch.ones(2, dtype=torch.float64))
+model.forward = lambda x: second(first(x))
+"""
+OLD = "for p in model.parameters():\n    p.grad = torch.ones_like(p)\n"
+WATCHED = """\
+rows, waiting, most = [], [], []
+def watch(module, given, logits):
+    rows.append(len(given[0]))
+    waiting.append(1)
+    most.append(len(waiting))
+    logits.register_hook(lambda gradient: waiting.pop() and None)
+model.register_forward_hook(watch)
+"""
+COUNTS = "\nmax(rows)\nmax(most)"
+
+
+def _text(*rows: list[int]) -> Tensor:
+    return torch.tensor(rows)
+
+
+GIVEN = {
+    "e": torch.tensor([[1.0, 0.0], [0.5, 1.0], [-1.0, 0.5]], dtype=torch.float64),
+    "w": torch.tensor([[1.0, 0.0], [0.0, -1.0], [0.5, 2.0]], dtype=torch.float64),
+}
+A = {"x1": _text([0, 1], [2, 1]), "y1": _text([1, 2], [1, 0])}
+B = {"x2": _text([2, 2], [0, 1]), "y2": _text([0, 1], [2, 2])}
+SHORT = {"x2": _text([2, 0, 1], [1, 1, 0]), "y2": _text([1, -100, -100], [-100, -100, -100])}
+SILENT = {"x2": _text([2, 0]), "y2": _text([-100, -100])}
+TWO = "accumulate(model, [(x1, y1), (x2, y2)])"
+
+
+def _ask(name: str, lines: str, **inputs: Tensor) -> Case:
+    return script(name, MODEL + lines, **{**GIVEN, **inputs})
+
+
+def _drawn(random: Random) -> Case:
+    batches: dict[str, Tensor] = {"e": normal64(random, 3, 2), "w": normal64(random, 3, 2)}
+    for number in (1, 2, 3):
+        shape = (number, random.randint(3, 5))
+        batches[f"x{number}"] = torch.tensor([[random.randrange(3) for _ in range(shape[1])] for _ in range(shape[0])])
+        targets = torch.tensor([[random.randrange(3) for _ in range(shape[1])] for _ in range(shape[0])])
+        batches[f"y{number}"] = targets if number > 1 else torch.cat([targets[:, :1], 0 * targets[:, 1:] - 100], 1)
+    return _ask("other batches", "accumulate(model, [(x1, y1), (x2, y2), (x3, y3)])", **batches)
+
+
+def _hidden(random: Random) -> list[Case]:
+    none = {"x1": _text([0, 1]), "y1": _text([-100, -100])}
+    return [
+        _ask("another order", "accumulate(model, [(x2, y2), (x1, y1)])", **A, **SHORT),
+        _ask("gradients from before", OLD + TWO, **A, **SHORT),
+        _ask("asked twice", TWO + "\n" + TWO, **A, **SHORT),
+        _ask("an unused parameter", UNUSED + TWO, **A, **B),
+        _ask("no targets at all", TWO, **none, **SILENT),
+        _ask("nothing at all", "accumulate(model, [])"),
+        _ask("a batch without targets first", TWO, **none, **B),
+        _ask("a single target", "accumulate(model, [(x2, y2)])", **SHORT),
+        _ask("what is in memory", WATCHED + "accumulate(model, [(x1, y1), (x2, y2), (x1, y1)])" + COUNTS, **A, **SHORT),
+        _ask("targets of token 0 alone", TWO, x1=_text([1, 2]), y1=_text([0, 0]), x2=_text([2]), y2=_text([0])),
+        *(_drawn(random) for _ in range(3)),
+    ]
+
+
+class Accumulated:
+    """A right answer, a part a method: wrong ones differ in one part."""
+
+    def __call__(self, model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+        parameters = list(model.parameters())
+        self.begin(model)
+        total = [torch.zeros_like(p) for p in parameters]
+        for inputs, targets in batches:
+            loss = self.loss(model(inputs).flatten(0, 1), targets.flatten(), batches)
+            for number, gradient in enumerate(torch.autograd.grad(loss, parameters, allow_unused=True)):
+                if gradient is not None:
+                    total[number] = self.add(total[number], gradient)
+        return total
+
+    def begin(self, model: Any) -> None:
+        """Before the first batch."""
+
+    def count(self, batches: list[tuple[Tensor, Tensor]]) -> int:
+        """What the sum of all losses is divided by."""
+        return max(1, sum(int((targets >= 0).sum()) for _, targets in batches))
+
+    def loss(self, logits: Tensor, targets: Tensor, batches: list[tuple[Tensor, Tensor]]) -> Tensor:
+        """The share of a batch."""
+        return F.cross_entropy(logits, targets, ignore_index=-100, reduction="sum") / self.count(batches)
+
+    def add(self, total: Tensor, gradient: Tensor) -> Tensor:
+        """A gradient to those before it."""
+        return total + gradient
+
+
+def _reference(model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+    """By the softmax: each target's log-probability by itself, and one derivative a target."""
+    parameters = list(model.parameters())
+    found = [torch.zeros_like(p) for p in parameters]
+    count = sum(int((targets != -100).sum()) for _, targets in batches)
+    for inputs, targets in batches:
+        log_p = model(inputs).log_softmax(-1)
+        surprise = [-log_p[r, c, t] for r, row in enumerate(targets.tolist()) for c, t in enumerate(row) if t != -100]
+        if surprise:
+            gradients = torch.autograd.grad(torch.stack(surprise).sum(), parameters, allow_unused=True)
+            for total, gradient in zip(found, gradients, strict=True):
+                if gradient is not None:
+                    total += gradient / count
+    return found
+
+
+accumulate = Exercise(
+    "accumulate",
+    points=4,
+    minutes=12,
+    difficulty=3,
+    reference=_reference,
+    cases=[
+        _ask("two equal batches", TWO, **A, **B),
+        _ask("four targets and one", TWO, **A, **SHORT),
+        _ask("a batch without targets", TWO, **A, **SILENT),
+        _ask("a single batch", "accumulate(model, [(x1, y1)])", **A),
+        _ask("gradients from before", OLD + TWO, **A, **B),
+        _ask("one batch in memory at a time", WATCHED + TWO + COUNTS, **A, **B),
+        _ask("a parameter that is not used", UNUSED + TWO, **A, **B),
+    ],
+    hidden_cases=_hidden,
+    tolerance=Tolerance(1e-6, 1e-9),  # a weight such as `counts.sum() / total` is a tensor in single precision
+    seconds=30.0,  # torch.func, which an answer may use, takes seconds to import
+    hints=[
+        "The mean over all targets: what is its denominator? You know it before the first forward pass.",
+        "F.cross_entropy(..., ignore_index=-100, reduction='sum') / count is the share of one batch. Its gradient now; "
+        "then the next batch.",
+        "torch.autograd.grad(loss, parameters, allow_unused=True) leaves .grad alone; None for what is unused.",
+    ],
+)
+
+
+LOOP = "for found, gradient in zip(total, torch.autograd.grad(loss, parameters, allow_unused=True){}):"
+for _strict in ("", ", strict=False"):
+    accumulate.equivalent_mutant(
+        f"{LOOP.format(', strict=True')} → {LOOP.format(_strict)}", "Autograd gives one gradient for each parameter."
+    )
+
+for right_answer in RIGHT_SUMS:
+    accumulate.variant(right_answer)
+
+
+def _wrong(sentence: str) -> Callable[[type[Accumulated]], type[Accumulated]]:
+    """Register a class whose instances answer wrongly."""
+
+    def register(kind: type[Accumulated]) -> type[Accumulated]:
+        def answer(model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+            return kind()(model, batches)
+
+        answer.__name__ = kind.__name__
+        accumulate.misconception(sentence)(answer)
+        return kind
+
+    return register
+
+
+@_wrong(
+    "You average the means of batches: a token of a short text counts for many. Weight each by its number of targets."
+)
+class MeanOfMeans(Accumulated):
+    def loss(self, logits: Tensor, targets: Tensor, batches: list[tuple[Tensor, Tensor]]) -> Tensor:
+        own = (targets >= 0).sum().clamp(min=1)
+        return F.cross_entropy(logits, targets, ignore_index=-100, reduction="sum") / own / len(batches)
+
+
+@_wrong("You add the means up: the gradient grows with the number of batches.")
+class SumOfMeans(Accumulated):
+    def loss(self, logits: Tensor, targets: Tensor, batches: list[tuple[Tensor, Tensor]]) -> Tensor:
+        own = (targets >= 0).sum().clamp(min=1)
+        return F.cross_entropy(logits, targets, ignore_index=-100, reduction="sum") / own
+
+
+@_wrong("Only the last batch is left: you clear the gradients between them, or overwrite the sum.")
+class LastOnly(Accumulated):
+    def add(self, total: Tensor, gradient: Tensor) -> Tensor:
+        return gradient
+
+
+@_wrong("You divide by the number of batches as well. The number of targets is all there is to it.")
+class TwiceDivided(Accumulated):
+    def count(self, batches: list[tuple[Tensor, Tensor]]) -> int:
+        return super().count(batches) * max(1, len(batches))
+
+
+@_wrong("Targets of −100 are in your denominator. They do not count.")
+class IgnoredCounted(Accumulated):
+    def count(self, batches: list[tuple[Tensor, Tensor]]) -> int:
+        return max(1, sum(targets.numel() for _, targets in batches))
+
+
+@accumulate.misconception("What lay in `.grad` before is in your result.")
+def old_gradients(model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+    new = Accumulated()(model, batches)
+    return [n if p.grad is None else n + p.grad for n, p in zip(new, model.parameters(), strict=True)]
+
+
+@accumulate.misconception(
+    "Right numbers, but the graphs of all batches are alive at once: that is the memory that was to be saved. Take the "
+    "gradient of a batch before you run the next one."
+)
+def one_backward(model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+    right = Accumulated()
+    losses = [right.loss(model(inputs).flatten(0, 1), targets.flatten(), batches) for inputs, targets in batches]
+    parameters = list(model.parameters())
+    if not losses:
+        return [torch.zeros_like(p) for p in parameters]
+    found = torch.autograd.grad(torch.stack(losses).sum(), parameters, allow_unused=True)
+    return [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
+
+
+@accumulate.misconception("A parameter that nothing uses has a gradient of zeros here, not None.")
+def none_for_unused(model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Any]:
+    found = Accumulated()(model, batches)
+    names = [name for name, _ in model.named_parameters()]
+    return [None if name == "unused" else gradient for name, gradient in zip(names, found, strict=True)]
+
+
+@_wrong("You leave the target 0 out. It is a token like others; only −100 does not count.")
+class ZeroIgnored(Accumulated):
+    def loss(self, logits: Tensor, targets: Tensor, batches: list[tuple[Tensor, Tensor]]) -> Tensor:
+        count = max(1, sum(int((t > 0).sum()) for _, t in batches))
+        return F.cross_entropy(logits, targets.masked_fill(targets == 0, -100), reduction="sum") / count

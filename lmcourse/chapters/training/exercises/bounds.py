@@ -1,0 +1,155 @@
+"""The exercise on the spread of first weights, and where a normal distribution is cut."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from random import Random
+
+import torch
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+Bounds = tuple[float, float, float]
+
+MEAN_INPUTS = {"lecun": lambda i, o: i, "xavier": lambda i, o: (i + o) / 2, "he": lambda i, o: i / 2}
+"""One over the variance of each rule."""
+
+
+def _reference(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    if rule not in MEAN_INPUTS:
+        raise ValueError(f"no rule {rule!r}")
+    std = MEAN_INPUTS[rule](fan_in, fan_out) ** -0.5
+    return std, -cut * std, cut * std
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = [
+        case("as many outputs as inputs", "xavier", 1024, 1024, 3.0),
+        case("narrower", "lecun", 2048, 512, 2.0),
+        case("narrower", "xavier", 2048, 512, 2.0),
+        case("narrower", "he", 2048, 512, 2.0),
+        case("one input", "lecun", 1, 7, 3.0),
+        case("one input", "he", 1, 9, 1.0),
+        case("one output", "xavier", 8, 1, 1.5),
+        case("other cuts", "he", 300, 100, 0.5),
+        case("unknown rules", "glorot", 512, 512, 3.0),
+        case("unknown rules", "", 512, 512, 3.0),
+        case("unknown rules", "Xavier", 512, 512, 3.0),
+        case("unknown rules", "he_normal", 512, 512, 3.0),
+    ]
+    sizes = random.sample(range(10, 5000), 6)
+    drawn = [
+        case("other sizes", rule, fan_in, fan_out, random.uniform(1, 4))
+        for rule, fan_in, fan_out in zip(MEAN_INPUTS, sizes[:3], sizes[3:], strict=True)
+    ]
+    return [*fixed, *drawn]
+
+
+initial_bounds = Exercise(
+    "initial_bounds",
+    points=2,
+    minutes=6,
+    difficulty=1,
+    reference=_reference,
+    cases=[
+        case("LeCun, 512 in", "lecun", 512, 2048, 3.0),
+        case("Xavier, 512 in and 2048 out", "xavier", 512, 2048, 3.0),
+        case("He, 512 in", "he", 512, 2048, 3.0),
+        case("a sharper cut", "lecun", 1024, 64, 2.0),
+        case("a rule that nobody knows", "kaiming", 512, 512, 3.0),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Each rule is a variance, one over some number of inputs. Which number is it for each?",
+        "LeCun: 1/fan_in. Xavier: one over the *mean* of fan_in and fan_out. He: a ReLU halves, so twice LeCun's.",
+        "The deviation is the root of the variance. The bounds are plain numbers: -cut * std and cut * std.",
+    ],
+    forbid=["torch.nn.init"],
+)
+
+
+def _with(
+    rule: str, fan_in: int, fan_out: int, cut: float, std: float | None = None, low: float | None = None
+) -> Bounds:
+    found = _reference(rule, fan_in, fan_out, cut)[0] if std is None else std
+    return found, -cut * found if low is None else low, cut * found
+
+
+@initial_bounds.misconception("One over the root of fan_in is LeCun's rule. Xavier's looks at both ends.")
+def xavier_is_lecun(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    return _with("lecun" if rule == "xavier" else rule, fan_in, fan_out, cut)
+
+
+@initial_bounds.misconception(
+    "The bounds are in deviations, but trunc_normal_ takes plain numbers: at d = 1024, ±3 is 96 deviations away, and "
+    "nothing is ever cut."
+)
+def bounds_in_deviations(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    return _reference(rule, fan_in, fan_out, cut)[0], -cut, cut
+
+
+@initial_bounds.misconception("That is the variance. The deviation is its root.")
+def variance(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    return _with(rule, fan_in, fan_out, cut, _reference(rule, fan_in, fan_out, cut)[0] ** 2)
+
+
+@initial_bounds.misconception("You divide by the outputs. What is summed up are the *inputs*.")
+def by_outputs(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    return _with(rule, fan_out, fan_in, cut)
+
+
+@initial_bounds.misconception("Xavier's variance is one over the *mean* of both ends: 2/(in + out).")
+def sum_of_both_ends(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    std = _reference(rule, fan_in, fan_out, cut)[0]
+    return _with(rule, fan_in, fan_out, cut, std / math.sqrt(2) if rule == "xavier" else std)
+
+
+@initial_bounds.misconception("You cut on one side only: now the weights have a mean that is not 0.")
+def one_sided(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    return _with(rule, fan_in, fan_out, cut, low=0.0)
+
+
+@initial_bounds.misconception("A ReLU removes half of the variance, so He's weights are *larger* than LeCun's.")
+def he_is_smaller(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    std = _reference(rule, fan_in, fan_out, cut)[0]
+    return _with(rule, fan_in, fan_out, cut, std / 2 if rule == "he" else std)
+
+
+@initial_bounds.misconception("A rule that nobody knows should raise ValueError. Yours takes another one silently.")
+def any_rule(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
+    return _with(rule if rule in MEAN_INPUTS else "he", fan_in, fan_out, cut)
+
+
+@initial_bounds.variant
+def with_branches(rule: str, fan_in: int, fan_out: int, cut: float) -> tuple[float, float, float]:
+    if rule == "lecun":
+        std = fan_in**-0.5
+    elif rule == "xavier":
+        std = (2 / (fan_in + fan_out)) ** 0.5
+    elif rule == "he":
+        std = math.sqrt(2) / math.sqrt(fan_in)
+    else:
+        raise ValueError(rule)
+    return (std, -std * cut, std * cut)
+
+
+@initial_bounds.variant
+def with_torch(rule: str, fan_in: int, fan_out: int, cut: float) -> list[float]:
+    try:
+        inputs = {"lecun": [fan_in], "xavier": [fan_in, fan_out], "he": [fan_in / 2]}[rule]
+    except KeyError:
+        raise ValueError("lecun, xavier or he") from None
+    std = torch.tensor(inputs, dtype=torch.float64).mean().rsqrt().item()
+    return [std, -cut * std, cut * std]
+
+
+@initial_bounds.variant
+def by_a_gain(rule: str, fan_in: int, fan_out: int, cut: float) -> tuple[float, float, float]:
+    if rule not in ("lecun", "xavier", "he"):
+        raise ValueError("unknown rule")
+    gain = math.sqrt(2 if rule == "he" else 1)
+    std = gain / math.sqrt(statistics.fmean([fan_in, fan_out]) if rule == "xavier" else fan_in)
+    low, high = (sign * cut * std for sign in (-1, 1))
+    return std, low, high

@@ -1,0 +1,154 @@
+"""The exercise on what weight decay pulls at."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+Shapes = dict[str, list[int]]
+Groups = tuple[list[str], list[str]]
+
+NANO: Shapes = {
+    "embedding.tokens.weight": [512, 64],
+    "blocks.0.input_norm.weight": [64],
+    "blocks.0.attention.qkv.weight": [192, 64],
+    "blocks.0.attention.out.weight": [64, 64],
+    "final_norm.weight": [64],
+}
+BIASED: Shapes = {"up.weight": [256, 64], "up.bias": [256], "norm.weight": [64], "norm.bias": [64]}
+PER_HEAD: Shapes = {"k_norm.weight": [4, 16], "qkv.weight": [192, 64], "q_norm.weight": [4, 16]}
+
+
+def _reference(shapes: Shapes, norms: list[str]) -> Groups:
+    groups: tuple[list[str], list[str]] = ([], [])
+    for name in sorted(shapes):
+        groups[name in norms or len(shapes[name]) < 2].append(name)
+    return groups
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = [
+        case("three axes", {"stem.weight": [64, 3, 16], "norm.scale": [3, 1, 1]}, ["norm.scale"]),
+        case("a bias of two axes less", {"z.bias": [7], "a.weight": [7, 5], "temperature": []}, []),
+        case("nothing that decays", {"b.weight": [8], "a.bias": [8]}, ["b.weight"]),
+        case("nothing but matrices", {"z": [2, 3], "a": [3, 2]}, []),
+        case("no parameters", {}, []),
+        case("a matrix called norm", {"norm_head.weight": [9, 4], "head_norm.weight": [4]}, ["head_norm.weight"]),
+        case("a matrix with one row", {"gate.weight": [1, 64], "shift": [64], "one": [1]}, ["one"]),
+        case("a bias table", {"attention.bias": [32, 4], "mlp.weight": [4], "proj.bias": [4]}, ["mlp.weight"]),
+        case("a name in another name", {"head": [4, 4], "head_norm": [4], "norm": [4, 2]}, ["head_norm"]),
+        case("all norms", {"n.1": [4, 4], "n.0": [4]}, ["n.0", "n.1"]),
+        case("an embedding", {"embedding.positions": [128, 64], "embedding.norm": [64]}, ["embedding.norm"]),
+    ]
+    drawn = []
+    for _ in range(2):
+        letters = random.sample("abcdefghijklmnopqrstuvwxyz", 6)
+        shapes = {letter: [8] * axes for letter, axes in zip(letters, (1, 2, 2, 3, 2, 1), strict=True)}
+        drawn.append(case("other models", shapes, [letters[0], letters[4]]))
+    return [*fixed, *drawn]
+
+
+decay_groups = Exercise(
+    "decay_groups",
+    points=2,
+    minutes=6,
+    difficulty=1,
+    reference=_reference,
+    cases=[
+        case("a block of nano", NANO, ["blocks.0.input_norm.weight", "final_norm.weight"]),
+        case("biases", BIASED, ["norm.weight", "norm.bias"]),
+        case("a scale for each head", PER_HEAD, ["q_norm.weight", "k_norm.weight"]),
+        case("a single number", {"temperature": [], "head.weight": [8, 4]}, []),
+        case("a convolution", {"stem.weight": [64, 3, 16], "stem.bias": [64]}, []),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Look at the shape, not at the name: how many axes does a matrix have at least?",
+        "len(shape) >= 2, and the name is not among `norms`. Everything else goes into the second list.",
+        "Go through sorted(shapes), and both lists are sorted by themselves.",
+    ],
+)
+
+
+def _by(decays: list[str], shapes: Shapes) -> Groups:
+    return sorted(decays), sorted(set(shapes) - set(decays))
+
+
+@decay_groups.misconception(
+    "Biases and scales do not decay: there is nothing to gain, since the next matrix would undo it."
+)
+def everything(shapes: Shapes, norms: list[str]) -> Groups:
+    return _by([*shapes], shapes)
+
+
+@decay_groups.misconception("Biases decay in yours. They have one axis, like scales.")
+def all_but_norms(shapes: Shapes, norms: list[str]) -> Groups:
+    return _by([name for name in shapes if name not in norms], shapes)
+
+
+@decay_groups.misconception("Here embeddings decay, too: they are matrices like others. OLMo 2 leaves them out.")
+def embeddings_out(shapes: Shapes, norms: list[str]) -> Groups:
+    return _by([n for n in _reference(shapes, norms)[0] if not n.startswith("embedding")], shapes)
+
+
+@decay_groups.misconception("A norm's scale stays a scale if there is one for each head, and it has two axes then.")
+def head_norms_decay(shapes: Shapes, norms: list[str]) -> Groups:
+    return _by([name for name, shape in shapes.items() if len(shape) >= 2], shapes)
+
+
+@decay_groups.misconception("You go by the name. Norms have a `.weight`, too, and not every matrix is called so.")
+def by_name(shapes: Shapes, norms: list[str]) -> Groups:
+    return _by([name for name in shapes if name.endswith("weight")], shapes)
+
+
+@decay_groups.misconception("The two lists are the wrong way round: the first one decays.")
+def swapped(shapes: Shapes, norms: list[str]) -> Groups:
+    return _reference(shapes, norms)[::-1]
+
+
+@decay_groups.misconception(
+    "Some parameters are in neither list: no optimizer would ever update them. Norms belong to the second."
+)
+def norms_lost(shapes: Shapes, norms: list[str]) -> Groups:
+    first, second = _reference(shapes, norms)
+    return first, [name for name in second if name not in norms]
+
+
+@decay_groups.misconception("Both lists should be sorted by name. Yours are in the order of the model.")
+def unsorted(shapes: Shapes, norms: list[str]) -> Groups:
+    first = [name for name, shape in shapes.items() if len(shape) >= 2 and name not in norms]
+    return first, [name for name in shapes if name not in first]
+
+
+@decay_groups.misconception("What has three axes or more, a convolution's weight for instance, is a matrix here, too.")
+def only_two_axes(shapes: Shapes, norms: list[str]) -> Groups:
+    return _by([name for name, shape in shapes.items() if len(shape) == 2 and name not in norms], shapes)
+
+
+@decay_groups.variant
+def with_sets(shapes: dict[str, list[int]], norms: list[str]) -> tuple[list[str], list[str]]:
+    decay = {name for name, shape in shapes.items() if len(shape) > 1} - set(norms)
+    return sorted(decay), sorted(shapes.keys() - decay)
+
+
+@decay_groups.variant
+def in_a_loop(shapes: dict[str, list[int]], norms: list[str]) -> tuple[list[str], list[str]]:
+    matrices, others = [], []
+    for name, shape in sorted(shapes.items()):
+        if name in norms:
+            others.append(name)
+        elif len(shape) >= 2:
+            matrices.append(name)
+        else:
+            others.append(name)
+    return matrices, others
+
+
+@decay_groups.variant
+def with_filter(shapes: dict[str, list[int]], norms: list[str]) -> tuple[list[str], ...]:
+    def decays(name: str) -> bool:
+        return not (name in norms or shapes[name][1:] == [])
+
+    return tuple([name for name in sorted(shapes) if decays(name) is wanted] for wanted in (True, False))

@@ -1,0 +1,152 @@
+"""The exercise on weights in bf16, with and without a master copy."""
+
+from __future__ import annotations
+
+import struct
+from random import Random
+
+import torch
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.numerics.formats import BF16, FP16
+from lmcourse.numerics.rounding import round_to
+
+
+def _reference(weight: float, updates: list[float], master: bool) -> float:
+    if master:
+        return round_to(sum(updates, weight), BF16)
+    for update in updates:
+        weight = round_to(weight + update, BF16)
+    return weight
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = [
+        case("negative updates", 1.0, [-0.001953125] * 64, False),
+        case("negative updates", 1.0, [-0.001953125] * 64, True),
+        case("negative weights", -3.0, [0.0078125] * 9, False),
+        case("negative weights", -3.0, [-0.0078125] * 9, True),
+        case("zeros", 0.0, [0.0, 0.0], False),
+        case("zeros", 0.0, [], True),
+        case("from zero", 0.0, [0.0009765625] * 50, False),
+        case("from zero", 0.0, [0.0009765625] * 50, True),
+        case("a tie, to even", 1.0, [0.00390625], False),
+        case("a tie, to even", 1.0078125, [0.00390625], False),
+        case("a tie, to even", 1.0078125, [0.00390625], True),
+        case("there and back", 1.0, [0.003, -0.003], True),
+        case("there and back", 2.0, [0.009, -0.009] * 3, False),
+        case("large", 1024.0, [3.0] * 20, False),
+        case("large", 1024.0, [3.0] * 20, True),
+        case("tiny updates", 1.0, [1e-6] * 100, True),
+        case("tiny updates", 0.0, [1e-6] * 100, True),
+        case("tiny updates", 0.0, [1e-6] * 10, False),
+        case("just above a tie", 1.0, [0.00390625 + 2.0**-18], False),
+        case("just below a tie", 1.0078125, [0.00390625 - 2.0**-18], False),
+    ]
+    drawn = []
+    for master in (False, False, True):
+        weight = random.randint(16, 120) / 32
+        updates = [random.randint(1, 40) / 4096 for _ in range(random.randint(5, 40))]
+        drawn.append(case("other weights", weight, updates, master))
+    return [*fixed, *drawn]
+
+
+train_in_half = Exercise(
+    "train_in_half",
+    points=2,
+    minutes=6,
+    difficulty=2,
+    reference=_reference,
+    cases=[
+        case("a thousandth, a thousand times", 1.0, [0.001] * 1000, False),
+        case("the same with a master copy", 1.0, [0.001] * 1000, True),
+        case("a little more, a hundred times", 1.0, [0.005] * 100, False),
+        case("the same with a master copy, too", 1.0, [0.005] * 100, True),
+        case("whole numbers", 256.0, [1.0] * 8, False),
+        case("downwards", 2.0, [-0.003, -0.003, -0.003], False),
+        case("ends between two numbers", 1.0, [0.0029296875, 0.0029296875], True),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Where is something rounded? Without a master copy: what is stored after each update. With one: what is used.",
+        "torch.tensor(x).bfloat16().item() rounds a number to bf16.",
+        "Without: weight = round(weight + update), each time. With: add up in 32 bits, and round once at the end.",
+    ],
+)
+
+
+@train_in_half.misconception("Without a master copy the weight is rounded after *every* update.")
+def never_rounded(weight: float, updates: list[float], master: bool) -> float:
+    return _reference(weight, updates, True)
+
+
+@train_in_half.misconception("You round the updates. They survive rounding; it is the *sum* that loses them.")
+def updates_rounded(weight: float, updates: list[float], master: bool) -> float:
+    return sum((round_to(u, BF16) for u in updates), weight)
+
+
+@train_in_half.misconception("A master copy that is rounded to bf16 after each update is no master.")
+def master_in_bf16(weight: float, updates: list[float], master: bool) -> float:
+    return _reference(weight, updates, False)
+
+
+@train_in_half.misconception(
+    "The result is the weight in bf16, with a master copy, too: what the next forward pass uses is rounded."
+)
+def master_returned(weight: float, updates: list[float], master: bool) -> float:
+    return sum(updates, weight) if master else _reference(weight, updates, False)
+
+
+@train_in_half.misconception("bf16 has 8 bits of significand. That is fp16, which has 11.")
+def in_fp16(weight: float, updates: list[float], master: bool) -> float:
+    for update in updates:
+        weight = weight + update if master else round_to(weight + update, FP16)
+    return round_to(weight, FP16)
+
+
+def _towards_zero(value: float) -> float:
+    bits = struct.unpack("<I", struct.pack("<f", value))[0] & 0xFFFF0000
+    return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+
+
+@train_in_half.misconception("You cut bits off. Rounding goes to the nearest.")
+def towards_zero(weight: float, updates: list[float], master: bool) -> float:
+    for update in updates:
+        weight = weight + update if master else _towards_zero(weight + update)
+    return _towards_zero(weight)
+
+
+@train_in_half.misconception("The cases are the wrong way round: a master copy is what is *not* rounded on the way.")
+def other_way_round(weight: float, updates: list[float], master: bool) -> float:
+    return _reference(weight, updates, not master)
+
+
+@train_in_half.variant
+def with_torch(weight: float, updates: list[float], master: bool) -> float:
+    kept = torch.tensor(weight, dtype=torch.float32 if master else torch.bfloat16)
+    for update in updates:
+        kept = (kept.float() + update).to(kept.dtype)
+    return kept.bfloat16().item()
+
+
+@train_in_half.variant
+def by_bits(weight: float, updates: list[float], master: bool) -> float:
+    def nearest(value: float) -> float:
+        bits = struct.unpack("<I", struct.pack("<f", value))[0]
+        bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+        return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+
+    for update in updates:
+        weight = weight + update if master else nearest(weight + update)
+    return nearest(weight)
+
+
+@train_in_half.variant
+def in_one_sum(weight: float, updates: list[float], master: bool) -> torch.Tensor:
+    if master:
+        return torch.tensor([weight, *updates], dtype=torch.float64).sum().bfloat16()
+    kept = torch.tensor(weight).bfloat16()
+    for update in torch.tensor(updates, dtype=torch.float64):
+        kept = (kept.double() + update).bfloat16()
+    return kept

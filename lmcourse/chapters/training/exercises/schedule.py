@@ -1,0 +1,157 @@
+"""The exercise on a schedule that need not know its end."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.training.schedules import WarmupStableDecay
+
+
+def _factor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    return WarmupStableDecay(steps, warmup, decay, min_lr_ratio=floor)(step)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = [
+        case("no warm-up", 0, 50, 0, 10),
+        case("a warm-up of one step", 0, 50, 1, 10),
+        case("no decay", 49, 50, 5, 0, floor=0.2),
+        case("no decay, after the end", 50, 50, 5, 0, floor=0.2),
+        case("nothing between", 7, 12, 8, 4),
+        case("nothing between", 8, 12, 8, 4, floor=0.5),
+        case("nothing between", 9, 12, 8, 4),
+        case("nothing but decay", 3, 10, 0, 10, floor=0.25),
+        case("the last step", 99, 100, 10, 40),
+        case("long after the end", 10_000, 100, 10, 40, floor=0.3),
+        case("a floor of one", 95, 100, 10, 20, floor=1.0),
+        case("a decay of one step", 99, 100, 10, 1),
+        case("a decay of one step", 98, 100, 10, 1),
+        case("phases that do not fit", 3, 100, 60, 41),
+        case("phases that do not fit", 120, 100, 101, 0),
+    ]
+    drawn = []
+    for _ in range(3):
+        steps = random.randint(100, 5000)
+        warmup, decay = random.randint(5, steps // 3), random.randint(7, steps // 3)
+        floor = random.uniform(0.1, 0.5)
+        drawn.append(case("other runs", random.randrange(warmup - 1), steps, warmup, decay, floor=floor))
+        late = steps - random.randint(1, decay - 1)
+        drawn.append(case("other runs", late, steps, warmup, decay, floor=floor))
+    return [*fixed, *drawn]
+
+
+wsd_factor = Exercise(
+    "wsd_factor",
+    points=2,
+    minutes=7,
+    difficulty=2,
+    reference=_factor,
+    cases=[
+        case("the first of all steps", 0, 100, 10, 20),
+        case("the last of the warm-up", 9, 100, 10, 20),
+        case("in the long middle", 60, 100, 10, 20),
+        case("the first of the decay", 80, 100, 10, 20),
+        case("half-way down to a floor of 0.1", 90, 100, 10, 20, floor=0.1),
+        case("the last step", 99, 100, 10, 20),
+        case("after the end", 150, 100, 10, 20, floor=0.1),
+        case("phases that do not fit", 5, 100, 60, 50),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Three stretches, and a start for each: 0, warmup, steps - decay.",
+        "Decay: which share of its steps is still to come at `step`? (steps - step) / decay, and 0 after the end.",
+        "floor + (1 - floor) * share goes from 1 to the floor in a straight line.",
+    ],
+    forbid=["torch.optim.lr_scheduler"],
+)
+
+
+def _wrong(step: int, steps: int, warmup: int, decay: int, floor: float, *, last: int = 0, span: int = 0) -> float:
+    if warmup + decay > steps or step < steps - decay:
+        return _factor(step, steps, warmup, decay, floor)
+    left = max(0.0, (steps - last - step) / max(decay + span, 1))
+    return floor + (1 - floor) * left
+
+
+@wsd_factor.misconception("Your first update has a rate of 0 and is wasted: begin with 1/warmup.")
+def first_step_wasted(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    right = _factor(step, steps, warmup, decay, floor)
+    return step / warmup if step < warmup else right
+
+
+@wsd_factor.misconception("“Stable” comes before “decay”: your rate falls from the end of the warm-up on.")
+def decays_from_warm_up(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    return _factor(step, steps, warmup, steps - warmup if warmup + decay <= steps else decay, floor)
+
+
+@wsd_factor.misconception("Your decay begins one step early: its first step still has the whole rate.")
+def early(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    return _wrong(step, steps, warmup, decay, floor, last=1, span=0)
+
+
+@wsd_factor.misconception(
+    "Your last step has the floor already, so with a floor of 0 it does nothing. The floor is for the step *after* it."
+)
+def reaches_the_floor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    return _wrong(step, steps, warmup, decay, floor, last=1, span=-1)
+
+
+@wsd_factor.misconception("After the end your rate goes on falling, below the floor. There it stays at the floor.")
+def below_the_floor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    if warmup + decay > steps or step < steps or not decay:
+        return _factor(step, steps, warmup, decay, floor)
+    return floor + (1 - floor) * (steps - step) / decay
+
+
+@wsd_factor.misconception("You cut the line off at the floor. It should go from 1 to the floor in all its steps.")
+def cut_off(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    right = _factor(step, steps, warmup, decay, floor)
+    return max(floor, _factor(step, steps, warmup, decay)) if step >= steps - decay else right
+
+
+@wsd_factor.misconception("You add the floor on top: the decay begins above 1.")
+def floor_on_top(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    right = _factor(step, steps, warmup, decay, floor)
+    return floor + _factor(step, steps, warmup, decay) if step >= steps - decay else right
+
+
+@wsd_factor.misconception("Phases longer than the run do not fit: raise ValueError, whatever the step.")
+def never_refuses(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    if step < steps - decay:
+        return min(1.0, (step + 1) / warmup) if warmup else 1.0
+    return floor + (1 - floor) * (max(0.0, (steps - step) / decay) if decay else 0.0)
+
+
+@wsd_factor.variant
+def with_numpy(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    if steps - warmup - decay < 0:
+        raise ValueError("too long")
+    ramp = np.arange(1, warmup + 1) / max(warmup, 1)
+    fall = np.linspace(1, floor, decay, endpoint=False)
+    curve = np.concatenate([ramp, np.ones(steps - warmup - decay), fall, [floor]])
+    return float(curve[min(step, steps)])
+
+
+@wsd_factor.variant
+def smallest_of_both(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    if warmup + decay > steps:
+        raise ValueError("the phases do not fit into the run")
+    rise = (1 + step) / warmup if warmup else 1.0
+    left = (steps - step) / decay if decay else float(step < steps)
+    return min(1.0, rise, floor + (1 - floor) * max(0.0, left)) if step >= warmup else rise
+
+
+@wsd_factor.variant
+def end_first(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    if steps < decay + warmup:
+        raise ValueError
+    if step >= steps:
+        return floor
+    if step < warmup:
+        return (step + 1) / warmup
+    into = step - (steps - decay)
+    return 1.0 if into <= 0 else 1 - (1 - floor) * into / decay

@@ -1,0 +1,204 @@
+"""The exercise on a snapshot from which a run goes on to the last bit."""
+
+from __future__ import annotations
+
+import io
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+import torch
+
+from lmcourse.chapters.training.exercises.right_snapshots import RIGHT_SNAPSHOTS
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.compare import EXACT
+from lmcourse.exercises.exercise import Exercise
+
+IMPORT = "import torch\nfrom lmcourse.training.small_run import SmallRun\n"
+GOES_ON = """\
+run = SmallRun(seed={seed})
+before = run.train({before})
+kept = Snapshot(run)
+run.train(3)
+other = SmallRun(seed={other})
+kept.restore(other)
+other.train(3)
+other.step
+"""
+TWICE = """\
+run = SmallRun(seed={seed})
+before = run.train(3)
+kept = Snapshot(run)
+first, second = SmallRun(seed=1), SmallRun(seed=2)
+kept.restore(first)
+first.train(3)
+kept.restore(second)
+second.train(3)
+"""
+OLD_RUN = """\
+run = SmallRun(seed={seed})
+kept = Snapshot(run)
+old = SmallRun(seed={other})
+before = old.train(5)
+kept.restore(old)
+old.train(3)
+"""
+BOTH = """\
+run = SmallRun(seed={seed})
+before = run.train(2)
+early = Snapshot(run)
+between = run.train(2)
+late = Snapshot(run)
+other = SmallRun(seed=9)
+late.restore(other)
+other.train(2)
+early.restore(other)
+other.train(2)
+"""
+ASIDE = """\
+run = SmallRun(seed={seed})
+before = run.train(2)
+kept = Snapshot(run)
+noise = torch.rand(100)
+run.train(2)
+kept.restore(run)
+more = torch.rand(0)
+run.train(2)
+"""
+
+
+def _ask(name: str, lines: str, optimizer: str = "", **numbers: int) -> Case:
+    text = lines.format(**{"seed": 0, "other": 1, "before": 3, **numbers})
+    if optimizer:
+        text = text.replace("SmallRun(", f"SmallRun(optimizer={optimizer}, rate=0.5, ")
+    return script(name, IMPORT + text)
+
+
+def _hidden(random: Random) -> list[Case]:
+    seeds = random.sample(range(100, 10_000), 4)
+    return [
+        _ask("other optimizers", GOES_ON, "torch.optim.SGD", seed=3),
+        _ask("other optimizers", GOES_ON, "torch.optim.Adagrad", seed=4),
+        _ask("other optimizers", TWICE, "torch.optim.RMSprop", seed=5),
+        _ask("before the first step", GOES_ON, before=0, seed=6),
+        _ask("into a run that has trained", OLD_RUN, seed=7, other=8),
+        _ask("after the end of the schedule", GOES_ON, before=45, seed=9),
+        _ask("two snapshots", BOTH, seed=10),
+        _ask("into the same run", ASIDE, seed=11),
+        *(
+            _ask("other runs", GOES_ON, seed=seed, other=seed + 1, before=number)
+            for number, seed in enumerate(seeds, 1)
+        ),
+    ]
+
+
+class Kept:
+    """The reference: everything that changes, as bytes, so that nothing can be shared."""
+
+    parts: tuple[str, ...] = ("model", "optimizer", "loader", "step", "chance")
+
+    def __init__(self, run: Any) -> None:
+        self.file = io.BytesIO()
+        state = {name: getattr(run, name).state_dict() for name in ("model", "optimizer", "loader")}
+        torch.save({**state, "step": run.step, "chance": torch.get_rng_state()}, self.file)
+
+    def restore(self, run: Any) -> None:
+        """Bring a run to where the other one was."""
+        self.file.seek(0)
+        state = torch.load(self.file, weights_only=False)
+        for name in self.parts:
+            if name == "step":
+                run.step = state["step"]
+            elif name == "chance":
+                torch.set_rng_state(state["chance"])
+            else:
+                getattr(run, name).load_state_dict(state[name])
+
+
+Snapshot = Exercise(
+    "Snapshot",
+    points=4,
+    minutes=14,
+    difficulty=3,
+    reference=Kept,
+    cases=[
+        _ask("goes on in a new run", GOES_ON),
+        _ask("from the first step", GOES_ON, before=0, seed=2),
+        _ask("restored twice", TWICE),
+        _ask("into a run that has trained for longer", OLD_RUN),
+        _ask("two snapshots of one run", BOTH),
+        _ask("into the same run", ASIDE),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "What does the next step depend on? Go through SmallRun._update line by line, and ask of each name whether it "
+        "was different a step ago. One thing is nowhere in the run: where do dropout's numbers come from?",
+        "Three state_dict()s, run.step and torch.get_rng_state(). But a state_dict holds the tensors *themselves*.",
+        "copy.deepcopy when you take them, and when you restore: optimizer.load_state_dict keeps what it is given.",
+    ],
+    may_use_package=True,  # its scripts train with it
+    tolerance=EXACT,
+    seconds=30.0,  # the first optimizer of a process makes torch import its compiler
+)
+
+
+@Snapshot.misconception(
+    "The first loss is right, the second is not: the optimizer's moments started from nothing, or stayed another run's."
+)
+class MomentsForgotten(Kept):
+    parts = ("model", "loader", "step", "chance")
+
+
+@Snapshot.misconception("The new run reads the text from another place: the loader has a state, too.")
+class PlaceForgotten(Kept):
+    parts = ("model", "optimizer", "step", "chance")
+
+
+@Snapshot.misconception("Dropout draws other numbers than it would have: torch's generator has a state, too.")
+class ChanceForgotten(Kept):
+    parts = ("model", "optimizer", "loader", "step")
+
+
+@Snapshot.misconception("The step is not restored: the schedule is at another learning rate.")
+class StepForgotten(Kept):
+    parts = ("model", "optimizer", "loader", "chance")
+
+
+@Snapshot.misconception("The weights are not restored. Everything else about the run is.")
+class WeightsForgotten(Kept):
+    parts = ("optimizer", "loader", "step", "chance")
+
+
+@Snapshot.misconception("Weights alone are no run: the optimizer, the text, the step and chance go on from elsewhere.")
+class WeightsOnly(Kept):
+    parts = ("model",)
+
+
+@Snapshot.misconception(
+    "A snapshot holds the tensors *themselves*, and they went on training with the run: copy them when you take it."
+)
+class NotCopied(Kept):
+    def __init__(self, run: Any) -> None:
+        self.state = {name: getattr(run, name).state_dict() for name in ("model", "optimizer", "loader")}
+        self.step, self.chance = run.step, torch.get_rng_state()
+
+    def restore(self, run: Any) -> None:
+        """As the reference, of what is held."""
+        for name, state in self.state.items():
+            getattr(run, name).load_state_dict(state)
+        run.step = self.step
+        torch.set_rng_state(self.chance)
+
+
+@Snapshot.misconception(
+    "Two restored runs share one optimizer state: load_state_dict keeps the tensors it is given. Copy when you "
+    "restore, too."
+)
+class SharedWhenRestored(NotCopied):
+    def __init__(self, run: Any) -> None:
+        super().__init__(run)
+        self.state = deepcopy(self.state)
+
+
+for right_answer in RIGHT_SNAPSHOTS:
+    Snapshot.variant(right_answer)

@@ -1,0 +1,131 @@
+"""The exercise on what a schedule that need not know its end saves."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _steps(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    trunk = {step for length, decay in zip(lengths, decays, strict=True) for step in range(length - decay)}
+    return sum(len(range(length)) for length in lengths), len(trunk) + sum(len(range(decay)) for decay in decays)
+
+
+def _hidden_sweeps(random: Random) -> list[Case]:
+    fixed = [
+        case("a single length", [1000], [200]),
+        case("no sweep", [], []),
+        case("decays as long as the runs", [300, 200, 100], [300, 200, 100]),
+        case("no decay at all", [100, 400, 200], [0, 0, 0]),
+        case("the longest decays earliest", [1000, 900], [600, 100]),
+        case("the longest decays earliest", [500, 1000, 990], [1, 30, 10]),
+        case("from long to short", [4000, 2000, 1000], [400, 200, 100]),
+        case("equal parting points", [150, 200, 300], [50, 100, 200]),
+    ]
+    drawn = []
+    for _ in range(3):
+        long, *others = sorted(random.sample(range(1000, 5000), 4), reverse=True)  # the second is the last to leave
+        decays = [long - others[0] // 2, *(length // random.randint(4, 9) for length in others)]
+        drawn.append(case("other sweeps", [long, *others], decays))
+    return [*fixed, *drawn]
+
+
+sweep_steps = Exercise(
+    "sweep_steps",
+    points=2,
+    minutes=6,
+    difficulty=2,
+    reference=_steps,
+    cases=[
+        case("two lengths", [100, 200], [20, 40]),
+        case("five, each twice the one before", [100, 200, 400, 800, 1600], [20, 40, 80, 160, 320]),
+        case("not sorted", [300, 100], [30, 10]),
+        case("the longest parts earliest", [100, 90], [60, 10]),
+        case("one length", [50], [5]),
+    ],
+    hidden_cases=_hidden_sweeps,
+    hints=[
+        "A cosine for 100 steps is no part of a cosine for 200: each length is a run from the start.",
+        "With a constant middle they share one trunk. At which step does each leave it? How far must the trunk reach?",
+        "The trunk ends where the last run leaves it: max(length - decay). Then every decay is paid for by itself.",
+    ],
+)
+
+
+for _strict in ("", ", strict=False"):
+    sweep_steps.equivalent_mutant(
+        "trunk = max((length - decay for length, decay in zip(lengths, decays, strict=True)), default=0) → "
+        f"trunk = max((length - decay for length, decay in zip(lengths, decays{_strict})), default=0)",
+        "There is a decay for each length.",
+    )
+
+
+@sweep_steps.misconception("The trunk need not reach the end of the longest run: its last steps are a decay.")
+def trunk_too_long(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    return sum(lengths), max(lengths, default=0) + sum(decays)
+
+
+@sweep_steps.misconception("Every decay is a branch with steps of its own. You count the trunk alone.")
+def decays_forgotten(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    return sum(lengths), max((n - d for n, d in zip(lengths, decays, strict=True)), default=0)
+
+
+@sweep_steps.misconception("You pay for the trunk once for each length. They share it: that is the whole point.")
+def trunk_for_each(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    return sum(lengths), sum(lengths)
+
+
+@sweep_steps.misconception("A cosine cannot be cut short: each length is a run of its own, from step 0.")
+def cosine_cut_short(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    return max(lengths, default=0), _steps(lengths, decays)[1]
+
+
+@sweep_steps.misconception("The longest run need not be the last that leaves the trunk: its decay may begin earlier.")
+def leaves_last(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    length, decay = max(zip(lengths, decays, strict=True), default=(0, 0))
+    return sum(lengths), length - decay + sum(decays)
+
+
+@sweep_steps.misconception("You take the last of the list for the longest. It need not be sorted.")
+def last_in_list(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    return sum(lengths), (lengths[-1] - decays[-1] if lengths else 0) + sum(decays)
+
+
+@sweep_steps.misconception("The two numbers are the wrong way round: the cosines come first.")
+def other_way_round(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    return _steps(lengths, decays)[::-1]
+
+
+@sweep_steps.misconception("You count the decay of the longest run only. Each length has one.")
+def one_decay(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    trunk = max((n - d for n, d in zip(lengths, decays, strict=True)), default=0)
+    return sum(lengths), trunk + max(decays, default=0)
+
+
+@sweep_steps.variant
+def in_a_loop(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    cosine = trunk = branches = 0
+    for length, decay in zip(lengths, decays, strict=True):
+        cosine += length
+        branches += decay
+        trunk = max(trunk, length - decay)
+    return cosine, trunk + branches
+
+
+@sweep_steps.variant
+def by_counting(lengths: list[int], decays: list[int]) -> list[int]:
+    done: set[tuple[int, int]] = set()
+    for run, (length, decay) in enumerate(zip(lengths, decays, strict=True)):
+        for step in range(length):
+            done.add((-1 if step < length - decay else run, step))
+    return [sum(lengths), len(done)]
+
+
+@sweep_steps.variant
+def with_arrays(lengths: list[int], decays: list[int]) -> tuple[int, int]:
+    n, d = np.array(lengths, dtype=int), np.array(decays, dtype=int)
+    return int(n.sum()), int((n - d).max(initial=0) + d.sum())

@@ -1,0 +1,74 @@
+"""Figures of what a cell has measured: spread by layer, a run beside its yardsticks, and runs that were resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.training.metrics import Record
+from lmcourse.training.smoothing import running_mean
+
+_COLOURS = [PALETTE[name] for name in ("vermilion", "blue", "green", "orange")]
+_STYLES = ("o-", "s-", "^-", "D-")
+
+SMALLEST = 1e-8
+"""What stands for no difference at all on a logarithmic axis, nats."""
+
+
+def spread_by_layer(spreads: Mapping[str, Sequence[float]]) -> Figure:
+    """The root mean square of the features behind each layer, one curve a rule, on a log axis."""
+    figure = new_figure(8.0, 3.6)
+    axes = new_axes(figure, "How wide the features spread", "layer", "root mean square")
+    told = []
+    for (name, values), colour, style in zip(spreads.items(), _COLOURS, _STYLES, strict=False):
+        axes.semilogy(range(len(values)), values, style, color=colour, label=name, linewidth=1.6, markersize=4)
+        told.append(f"{name} {values[-1]:.0e}")
+    axes.legend(frameon=False, fontsize=10)
+    caption = "A straight line on this axis is a factor at every layer. Layer 0 is what goes in."
+    return describe(figure, caption=caption, alt=f"Spread after the last layer: {'; '.join(told)}")
+
+
+def run_with_yardsticks(records: Sequence[Record], yardsticks: Mapping[str, float], window: int = 10) -> Figure:
+    """The losses of a run by step, with lines at what simpler models reach.
+
+    Args:
+        records: of its steps, as the trainer tells them.
+        yardsticks: validation losses of other models, nats per token.
+        window: over how many steps the training loss is averaged.
+    """
+    figure = new_figure(8.0, 4.2)
+    axes = new_axes(figure, "Our run beside models that only count", "step", "loss (nats/token)")
+    steps = [record["step"] for record in records]
+    smooth = running_mean([record["loss"] for record in records], window)
+    axes.plot(steps, smooth, color=PALETTE["blue"], linewidth=1.6, label="training")
+    measured = {r["step"]: r["validation_loss"] for r in records if "validation_loss" in r}
+    axes.plot(*zip(*measured.items(), strict=True), "o--", color=PALETTE["vermilion"], label="validation")
+    for name, loss in yardsticks.items():
+        axes.axhline(loss, color=GREY, linewidth=1, linestyle=":")
+        axes.annotate(f"{name}: {loss:.2f}", (steps[-1], loss), ha="right", va="bottom", fontsize=9, color=GREY)
+    axes.legend(frameon=False, fontsize=10, loc="center right")
+    below = [name for name, loss in yardsticks.items() if list(measured.values())[-1] < loss]
+    caption = f"Dotted: what other models reach on the same new text. Training is a mean of {window} steps."
+    return describe(figure, caption=caption, alt=f"Loss of a run. At its end it is below: {', '.join(below) or 'none'}")
+
+
+def resumed_runs(differences: Mapping[str, Sequence[float]]) -> Figure:
+    """How far the losses of resumed runs are from those of a run that was never stopped, step by step.
+
+    Args:
+        differences: by what was restored, |loss − right loss| of each step since, nats per token.
+    """
+    figure = new_figure(8.0, 3.8)
+    axes = new_axes(figure, "Resumed runs against one that never stopped", "steps since", "difference (nats/token)")
+    told = []
+    for (name, values), colour, style in zip(differences.items(), _COLOURS, _STYLES, strict=False):
+        shown = [max(value, SMALLEST) for value in values]
+        axes.semilogy(range(1, len(shown) + 1), shown, style, color=colour, label=name, linewidth=1.4, markersize=4)
+        wrong = [step for step, value in enumerate(values, start=1) if value > 0]
+        told.append(f"{name}: {f'wrong from step {wrong[0]} on' if wrong else 'equal to the last bit'}")
+    axes.set_ylim(bottom=SMALLEST / 3)
+    axes.legend(frameon=False, fontsize=10, loc="center right")
+    caption = "The axis is logarithmic; its lowest points are differences of exactly 0."
+    return describe(figure, caption=caption, alt=f"Differences of resumed runs. {'; '.join(told)}")

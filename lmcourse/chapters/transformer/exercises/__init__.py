@@ -1,0 +1,41 @@
+"""The exercises and predictions of notebook 12, in the notebook's order."""
+
+from lmcourse.chapters.transformer.exercises.decoder import decoder
+from lmcourse.chapters.transformer.exercises.influence import influence
+from lmcourse.chapters.transformer.exercises.initial_loss import initial_loss
+from lmcourse.chapters.transformer.exercises.lens import logit_lens
+from lmcourse.chapters.transformer.exercises.lint import lint
+from lmcourse.chapters.transformer.exercises.llama_405b import llama_405b
+from lmcourse.chapters.transformer.exercises.loss import causal_lm_loss
+from lmcourse.chapters.transformer.exercises.neighbours import pair_neighbours
+from lmcourse.chapters.transformer.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.transformer.exercises.rows import rows_with_gradient
+from lmcourse.chapters.transformer.exercises.self_attention import self_attention
+
+EXERCISES = (
+    rows_with_gradient,
+    logit_lens,
+    causal_lm_loss,
+    self_attention,
+    decoder,
+    pair_neighbours,
+    influence,
+    initial_loss,
+    llama_405b,
+    lint,
+)
+
+__all__ = [
+    "EXERCISES",
+    "PREDICTIONS",
+    "causal_lm_loss",
+    "decoder",
+    "influence",
+    "initial_loss",
+    "lint",
+    "llama_405b",
+    "logit_lens",
+    "pair_neighbours",
+    "rows_with_gradient",
+    "self_attention",
+]

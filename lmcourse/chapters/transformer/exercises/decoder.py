@@ -1,0 +1,257 @@
+"""The exercise on the whole decoder."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.transformer.exercises.right_decoder import RIGHT_DECODERS
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers, normal64
+
+Weights = dict[str, Any]
+Sizes = dict[str, Any]
+Parts = dict[str, Any]
+
+
+class _Layer:
+    """A block as an object with four methods, as libraries have it."""
+
+    def __init__(self, weights: Weights, sizes: Sizes, parts: Parts) -> None:
+        self.weights, self.sizes, self.parts = weights, sizes, parts
+
+    def norm_1(self, x: Tensor) -> Tensor:
+        return self.parts["rms_norm"](x, self.weights["norm_1"], self.sizes["eps"])  # type: ignore[no-any-return]
+
+    def norm_2(self, x: Tensor) -> Tensor:
+        return self.parts["rms_norm"](x, self.weights["norm_2"], self.sizes["eps"])  # type: ignore[no-any-return]
+
+    def attention(self, x: Tensor) -> Tensor:
+        heads, kv_heads, theta = self.sizes["heads"], self.sizes["kv_heads"], self.sizes["theta"]
+        inner = self.parts["rope"], self.parts["grouped_query_attention"]
+        qkv, out = self.weights["qkv"], self.weights["out"]
+        return self.parts["self_attention"](x, qkv, out, heads, kv_heads, theta, *inner)  # type: ignore[no-any-return]
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        matrices = [self.weights[name].T for name in ("gate", "up", "down")]
+        return self.parts["glu_ffn"](x, *matrices, "swiglu")  # type: ignore[no-any-return]
+
+
+def _by_layers(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    x = torch.nn.functional.embedding(tokens, weights["embedding"])
+    for each in weights["blocks"]:
+        layer = _Layer(each, sizes, parts)
+        x = parts["block"](x, layer.attention, layer.feed_forward, layer.norm_1, layer.norm_2, False)
+    x = parts["rms_norm"](x, weights["norm"], sizes["eps"])
+    return torch.einsum("bsd,vd->bsv", x, weights.get("head", weights["embedding"]))
+
+
+PARTS = """\
+norm = lambda x, scale, eps=1.0: scale * x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
+parts = {"rms_norm": norm, "rope": lambda y, theta: y / theta, "grouped_query_attention": lambda y: y.cumsum(1)}
+parts["self_attention"] = lambda x, qkv, out, heads, kv_heads, theta, rope, attend: (
+    attend(rope(x @ qkv.T, theta))[..., : out.shape[1]] @ out.T * (heads - kv_heads / 2)
+)
+parts["glu_ffn"] = lambda x, w_gate, w_value, w_down, kind: (
+    ((x @ w_gate).sigmoid() * (x @ w_value) * (x @ w_gate if kind == "swiglu" else 1)) @ w_down
+)
+parts["block"] = lambda x, attention, feed_forward, norm_1, norm_2, parallel: (
+    x + attention(norm_1(x)) + feed_forward(norm_2(x if parallel else x + attention(norm_1(x))))
+)
+"""
+STRANGE = """\
+parts["block"] = lambda x, attention, feed_forward, norm_1, norm_2, parallel: attention(x) - feed_forward(norm_2(x))
+parts["glu_ffn"] = lambda x, w_gate, w_value, w_down, kind: (x @ w_gate - x @ w_value) @ w_down
+parts["self_attention"] = lambda x, qkv, out, heads, kv_heads, theta, rope, attend: attend(x / theta) + rope(x, heads)
+parts["rms_norm"] = lambda x, scale, eps: x * scale + eps
+"""
+
+
+def _weights(
+    random: Random, blocks: int, d: int, heads: int, kv: int, width: int, f: int, v: int, tied: bool
+) -> Weights:
+    def layer() -> Weights:
+        return {
+            "norm_1": 1 + normal64(random, d, scale=0.5),
+            "qkv": normal64(random, (heads + 2 * kv) * width, d, scale=0.6),
+            "out": normal64(random, d, heads * width, scale=0.6),
+            "norm_2": 1 + normal64(random, d, scale=0.5),
+            "gate": normal64(random, f, d),
+            "up": normal64(random, f, d),
+            "down": normal64(random, d, f),
+        }
+
+    weights: Weights = {"embedding": normal64(random, v, d), "blocks": [layer() for _ in range(blocks)]}
+    weights["norm"] = 1 + normal64(random, d, scale=0.5)
+    return weights if tied else weights | {"head": normal64(random, v, d)}
+
+
+def _ask(
+    name: str,
+    random: Random,
+    *,
+    blocks: int = 1,
+    d: int = 4,
+    heads: int = 2,
+    kv: int = 2,
+    width: int = 2,
+    f: int = 4,
+    v: int = 5,
+    text: tuple[int, int] = (2, 3),
+    tied: bool = False,
+    sizes: Sizes | None = None,
+    lines: str = "",
+) -> Case:
+    chosen = {"heads": heads, "kv_heads": kv, "theta": 10.0, "eps": 0.01} | (sizes or {})
+    return script(
+        name,
+        PARTS + lines + "decoder(tokens, weights, sizes, parts)",
+        tokens=integers(random, *text, low=0, high=v - 1, dtype=torch.int64),
+        weights=_weights(random, blocks, d, heads, kv, width, f, v, tied),
+        sizes=chosen,
+    )
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    stays = "y = decoder(tokens, weights, sizes, parts)\nweights\ntokens\ny"
+    kept = _ask("inputs stay", fixed, blocks=2, tied=True)
+    return [
+        _ask("other sizes", fixed, blocks=2, d=6, heads=3, kv=3, f=7, v=9),
+        _ask("other sizes", fixed, blocks=3, d=4, kv=1, width=4, f=10, v=3, text=(1, 5)),
+        _ask("tied", fixed, blocks=2, tied=True, v=4),
+        _ask("tied", fixed, blocks=1, tied=True, v=6, text=(3, 4)),
+        _ask("one token", fixed, blocks=2, text=(1, 1)),
+        _ask("no blocks", fixed, blocks=0, tied=True),
+        _ask("no blocks", fixed, blocks=0),
+        _ask("another base and ε", fixed, blocks=2, sizes={"theta": 3.0, "eps": 2.0}),
+        _ask("other parts", fixed, blocks=2, lines=STRANGE),
+        script(kept.name, PARTS + stays, **kept.kwargs),
+        *(_ask("other sizes", random, blocks=2, f=f, v=f + 1) for f in random.sample(range(2, 9), 2)),
+    ]
+
+
+decoder = Exercise(
+    "decoder",
+    points=4,
+    minutes=20,
+    difficulty=3,
+    reference=_by_layers,
+    cases=[
+        _ask("no blocks: in, norm, out", Random(1), blocks=0, d=2, v=3, text=(1, 2)),
+        _ask("one block", Random(2)),
+        _ask("two blocks", Random(3), blocks=2),
+        _ask("tied: no head of its own", Random(4), blocks=1, tied=True),
+        _ask("four heads, two key heads, a wider feed-forward", Random(5), blocks=1, d=8, heads=4, kv=2, f=12, v=5),
+        _ask("as many tokens as features, tied", Random(6), blocks=1, tied=True, v=4),
+        _ask("another base and ε", Random(8), sizes={"theta": 2.0, "eps": 0.5}),
+        _ask("somebody else's block and norm", Random(9), blocks=2, lines=STRANGE),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "The stream starts as a row of the embedding per token. `block` of each layer returns the new stream. Then "
+        "norm and head.",
+        "`block` wants four functions of the stream alone. Make them with lambda: "
+        'norm_1 = lambda x: parts["rms_norm"](x, layer["norm_1"], sizes["eps"]).',
+        "glu_ffn of notebook 11 wants matrices (in, out), and the weights are (out, in): transpose all three.",
+        'The head is a row per token: logits = normed @ head.T. Without "head" among the weights it is the embedding.',
+    ],
+)
+
+for right_answer in RIGHT_DECODERS:
+    decoder.variant(right_answer)
+
+
+def _changed(weights: Weights, **renamed: str) -> Weights:
+    """The weights with tensors of every block under each other's names."""
+    return weights | {"blocks": [layer | {a: layer[b] for a, b in renamed.items()} for layer in weights["blocks"]]}
+
+
+@decoder.misconception("The norm before the head is missing: the deeper the model, the wilder its first logits.")
+def no_final_norm(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    norm, final = parts["rms_norm"], weights["norm"]
+    skip = lambda x, scale, eps: x if scale is final else norm(x, scale, eps)  # noqa: E731
+    return _by_layers(tokens, weights, sizes, parts | {"rms_norm": skip})
+
+
+@decoder.misconception("Every layer of yours has the weights of the first one.")
+def first_block_again(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    blocks = weights["blocks"][:1] * len(weights["blocks"])
+    return _by_layers(tokens, weights | {"blocks": blocks}, sizes, parts)
+
+
+@decoder.misconception("Only the last layer counts in yours: each block starts again from the embedding.")
+def last_block_only(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    return _by_layers(tokens, weights | {"blocks": weights["blocks"][-1:]}, sizes, parts)
+
+
+@decoder.misconception("The gate and `up` are exchanged: SiLU belongs to the gate.")
+def gate_and_up_swapped(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    return _by_layers(tokens, _changed(weights, gate="up", up="gate"), sizes, parts)
+
+
+@decoder.misconception("There is a head of its own among these weights, and you use the embedding.")
+def always_tied(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    return _by_layers(tokens, {name: w for name, w in weights.items() if name != "head"}, sizes, parts)
+
+
+@decoder.misconception('Without "head" among the weights, the head is the embedding.')
+def never_tied(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    return _by_layers(tokens, weights | {"head": weights["head"]}, sizes, parts)
+
+
+@decoder.misconception("norm_1 and norm_2 are exchanged: the first belongs to attention.")
+def norms_swapped(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    return _by_layers(tokens, _changed(weights, norm_1="norm_2", norm_2="norm_1"), sizes, parts)
+
+
+@decoder.misconception("Both branches read through norm_1. Each has a norm of its own.")
+def one_norm(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    return _by_layers(tokens, _changed(weights, norm_2="norm_1"), sizes, parts)
+
+
+@decoder.misconception("`eps` does not reach the norms: yours use their default.")
+def default_eps(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    norm = parts["rms_norm"]
+    return _by_layers(tokens, weights, sizes, parts | {"rms_norm": lambda x, scale, eps: norm(x, scale)})
+
+
+@decoder.misconception("The block is serial: `parallel` is False.")
+def in_parallel(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    block = parts["block"]
+    return _by_layers(tokens, weights, sizes, parts | {"block": lambda *given: block(*given[:-1], True)})
+
+
+@decoder.misconception('The gate is SiLU: the kind is "swiglu", not "glu", whose gate is a sigmoid.')
+def sigmoid_gate(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    ffn = parts["glu_ffn"]
+    return _by_layers(tokens, weights, sizes, parts | {"glu_ffn": lambda *given: ffn(*given[:-1], "glu")})
+
+
+@decoder.misconception("There are fewer key heads than query heads: `kv_heads` has to reach self_attention.")
+def as_many_keys(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    return _by_layers(tokens, weights, sizes | {"kv_heads": sizes["heads"]}, parts)
+
+
+@decoder.misconception("The weights are (out, in) and glu_ffn wants (in, out). Square ones do not complain.")
+def not_transposed(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    ffn = parts["glu_ffn"]
+
+    def turned(x: Tensor, gate: Tensor, up: Tensor, down: Tensor, kind: str) -> Tensor:
+        return ffn(x, gate.T, up.T, down.T, kind)  # type: ignore[no-any-return]
+
+    return _by_layers(tokens, weights, sizes, parts | {"glu_ffn": turned})
+
+
+@decoder.misconception("You return probabilities. Logits are asked for: the loss takes their softmax.")
+def probabilities(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    return _by_layers(tokens, weights, sizes, parts).softmax(-1)
+
+
+@decoder.misconception("Every position predicts its next token: the logits are (b, s, v), not those of the last token.")
+def last_token_only(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    return _by_layers(tokens, weights, sizes, parts)[:, -1]

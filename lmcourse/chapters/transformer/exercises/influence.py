@@ -1,0 +1,237 @@
+"""The exercise on who reads whom."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers, normal64
+
+VISIBLE = 1e-6
+
+
+def _all_texts_at_once(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    """One batch with every text that differs from this one in a single place."""
+    s = len(tokens)
+    texts = tokens.repeat(s, vocabulary, 1)
+    for place in range(s):
+        texts[place, :, place] = torch.arange(vocabulary)
+    moved = (model(texts.flatten(0, 1)) - model(tokens[None])).abs().amax(-1)
+    return (moved.unflatten(0, (s, vocabulary)).amax(1) > VISIBLE).T  # type: ignore[no-any-return]
+
+
+LINEAR = "model = lambda t: mix[: t.shape[1], : t.shape[1]] @ table[t]\n"
+TWICE = "model = lambda t: mix @ (mix @ table[t]).tanh()\n"
+SILENT = "model = lambda t: table[:1] + 0 * table[t]\n"
+ASKED = "influence(model, tokens, vocabulary)"
+
+
+def _window(s: int, width: int) -> Tensor:
+    """A causal window: each position and those before it, `width` in all."""
+    ones = torch.ones(s, s, dtype=torch.float64)
+    return (ones.tril() - ones.tril(-width)) / width
+
+
+def _prefix(s: int, prefix: int) -> Tensor:
+    mix = torch.ones(s, s, dtype=torch.float64).tril()
+    mix[:prefix, :prefix] = 1
+    return mix / s
+
+
+def _ask(name: str, mix: Tensor, table: Tensor, tokens: Tensor, lines: str = LINEAR, asked: str = ASKED) -> Case:
+    return script(name, lines + asked, mix=mix, table=table, tokens=tokens, vocabulary=len(table))
+
+
+def _causal(s: int) -> Tensor:
+    return torch.ones(s, s, dtype=torch.float64).tril() / s
+
+
+TABLE = normal64(Random(5), 6, 3)
+TWINS = TABLE[[0, 0, 2, 2, 4, 4]]
+UNITS = torch.tensor([[0.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], dtype=torch.float64)
+NEAR = (1e-6, 1.5e-6, 7e-7)
+TEXT = torch.tensor([3, 0, 2, 5, 1, 4])
+
+
+def _leak(mix: Tensor, size: float) -> Tensor:
+    return mix + size * torch.ones_like(mix).triu(1).tril(1)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    table, text = normal64(fixed, 9, 4), integers(fixed, 5, low=0, high=8, dtype=torch.int64)
+    balanced = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [2.0, -2.0]], dtype=torch.float64)
+    return [
+        _ask("other models", _window(5, 3), table, text, TWICE),
+        _ask("other models", _causal(5).T, table, text),
+        _ask("other models", torch.eye(5, dtype=torch.float64).flip(0), table, text),
+        _ask("other models", _prefix(6, 4), TABLE, TEXT),
+        _ask("a small leak", _leak(_causal(5), 1e-4), table, text),
+        _ask("a small leak", _leak(_causal(5), 1e-5), table, text),
+        _ask("a small leak", _leak(_causal(5), 1e-4), 1000 + table, text),
+        _ask("rounding", _leak(_causal(5), 1e-9), table, text),
+        _ask("rounding", _leak(_causal(5), -1e-8), table, text, TWICE),
+        *(_ask("near the limit", size * _leak(_causal(3).tril(-1), 1), UNITS, UNITS[:, 0].long()) for size in NEAR),
+        _ask("one token", torch.ones(1, 1, dtype=torch.float64), table, text[:1]),
+        _ask("a vocabulary of two", _causal(4), table[:2], torch.tensor([0, 1, 1, 0])),
+        _ask("tokens that look alike", _causal(6), TWINS, 5 - TEXT),
+        _ask("tokens that look alike", _causal(4), table[[1, 1, 1, 2]], torch.tensor([2, 3, 0, 1])),
+        _ask("a model that hears nothing", _causal(5), table, text, SILENT),
+        _ask("changes that cancel", _causal(3), balanced, torch.tensor([0, 1, 2])),
+        _ask("tokens stay", _causal(5), table, text, asked=f"y = {ASKED}\ntokens\ny"),
+        *(
+            _ask(
+                "other models",
+                (normal64(random, s, s) > 0).double(),
+                table,
+                integers(random, s, low=0, high=8, dtype=torch.int64),
+            )
+            for s in random.sample(range(3, 8), 3)
+        ),
+    ]
+
+
+influence = Exercise(
+    "influence",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    reference=_all_texts_at_once,
+    cases=[
+        _ask("a decoder", _causal(6), TABLE, TEXT),
+        _ask("an encoder", torch.ones(3, 3, dtype=torch.float64), TABLE, TEXT[:3]),
+        _ask("two layers with a window of two", _window(6, 2), TABLE, TEXT, TWICE),
+        _ask("a decoder with a small leak", _leak(_causal(4), 1e-4), TABLE, TEXT[:4]),
+        _ask("a decoder with rounding errors", _leak(_causal(4), 1e-9), TABLE, TEXT[:4]),
+        _ask("a model that ignores its text", _causal(3), TABLE, TEXT[:3], SILENT),
+        _ask("tokens that look alike", _causal(4), TWINS, TEXT[:4]),
+        _ask("the text stays", _causal(3), TABLE, TEXT[:3], asked=f"y = {ASKED}\ntokens\ny"),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "For each place: a copy of the text, another token there, the model once more. Which outputs have moved?",
+        "`(model(changed[None]) - before).abs().amax(-1)[0] > 1e-6` says it for all outputs at once: a *column*.",
+        "Two tokens may look alike to a model. Try all of the vocabulary in each place before you say that nobody "
+        "reads it.",
+    ],
+)
+
+
+@influence.variant
+def with_loops(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    s = len(tokens)
+    before = model(tokens[None])[0]
+    found = torch.zeros(s, s, dtype=torch.bool)
+    for j in range(s):
+        for other in range(vocabulary):
+            changed = tokens.clone()
+            changed[j] = other
+            after = model(changed[None])[0]
+            for i in range(s):
+                if (after[i] - before[i]).abs().max() > 1e-6:
+                    found[i, j] = True
+    return found
+
+
+@influence.variant
+def with_lists(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    text = tokens.tolist()
+    columns = []
+    for j in range(len(text)):
+        batch = torch.tensor([[*text[:j], other, *text[j + 1 :]] for other in range(vocabulary)])
+        moved = model(batch) - model(tokens.unsqueeze(0))
+        columns.append((moved.abs() > 1e-6).any(-1).any(0))
+    return torch.stack(columns, dim=1)
+
+
+@influence.variant
+def output_by_output(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    def moves(i: int, j: int) -> bool:
+        for other in range(vocabulary):
+            text = torch.cat([tokens[:j], torch.tensor([other]), tokens[j + 1 :]])
+            difference = model(text[None])[0, i] - model(tokens[None])[0, i]
+            if difference.abs().max().item() > 1e-6:
+                return True
+        return False
+
+    return torch.tensor([[moves(i, j) for j in range(len(tokens))] for i in range(len(tokens))])
+
+
+def _one_by_one(model: Any, tokens: Tensor, others: Any, threshold: float = VISIBLE) -> Tensor:
+    """[i, j], trying the tokens `others(t)` in place of t."""
+    columns = []
+    for place, token in enumerate(tokens.tolist()):
+        moved = torch.zeros(len(tokens), dtype=torch.float64)
+        for other in others(token):
+            changed = tokens.clone()
+            changed[place] = other
+            moved = torch.maximum(moved, (model(changed[None]) - model(tokens[None]))[0].abs().amax(-1))
+        columns.append(moved > threshold)
+    return torch.stack(columns, dim=1)
+
+
+@influence.misconception("Rows are outputs and columns are inputs. Yours is turned over.")
+def transposed(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    return _all_texts_at_once(model, tokens, vocabulary).T
+
+
+@influence.misconception(
+    "You ask whether the *choice* of the model changes. Most influences are too small for that, and a leak often is."
+)
+def choices_only(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    chosen = lambda texts: torch.nn.functional.one_hot(model(texts).argmax(-1), 64)  # noqa: E731
+    return _all_texts_at_once(chosen, tokens, vocabulary)
+
+
+@influence.misconception("You look at the last output alone. A leak may show in any of them.")
+def last_output(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    return _all_texts_at_once(model, tokens, vocabulary)[-1:].repeat(len(tokens), 1)
+
+
+@influence.misconception("You put the same token back: nothing can move.")
+def same_token(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    return _one_by_one(model, tokens, lambda token: [token])
+
+
+@influence.misconception("You change the text up to this place, not this place alone: whose influence was it?")
+def all_before(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    columns = []
+    for place in range(len(tokens)):
+        changed = tokens.clone()
+        changed[: place + 1] = (tokens[: place + 1] + 1) % vocabulary
+        columns.append((model(changed[None]) - model(tokens[None]))[0].abs().amax(-1) > VISIBLE)
+    return torch.stack(columns, dim=1)
+
+
+@influence.misconception("Your trials stay in the text that you were given: work on a copy.")
+def in_place(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    found = _all_texts_at_once(model, tokens, vocabulary)
+    tokens[-1] = (tokens[-1] + 1) % vocabulary
+    return found
+
+
+@influence.misconception("Kernels differ in their last digits where nothing was seen. Below 1e-6 counts as nothing.")
+def exact(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    return _one_by_one(model, tokens, lambda token: range(vocabulary), threshold=0.0)
+
+
+@influence.misconception("Your threshold is too coarse: a leak of 1e-4 is enough to learn from. Take 1e-6.")
+def coarse(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    return _one_by_one(model, tokens, lambda token: range(vocabulary), threshold=1e-2)
+
+
+@influence.misconception("You try one other token. Two tokens may look alike to a model: try them all.")
+def one_try(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    return _one_by_one(model, tokens, lambda token: [(token + 1) % vocabulary])
+
+
+influence.equivalent_mutant(
+    "columns.append((model(texts) - before).abs().amax(dim=(0, 2)) > 1e-06) → "
+    "columns.append((before - model(texts)).abs().amax(dim=(0, 2)) > 1e-06)",
+    "only the size of the difference is looked at",
+)

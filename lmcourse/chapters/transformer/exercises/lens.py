@@ -1,0 +1,192 @@
+"""The exercise on the logit lens."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers, normal64
+
+EPS = 1e-5
+
+
+def _losses(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    """From the formula: log Z − z[y], averaged."""
+    found = []
+    for state in states:
+        normed = state / (state.square().sum(-1, keepdim=True) / state.shape[-1] + EPS).sqrt() * scale
+        logits = torch.einsum("bsd,vd->bsv", normed, head)
+        loss = logits.logsumexp(-1) - logits.gather(-1, targets[..., None])[..., 0]
+        found.append(loss.mean().item())
+    return found
+
+
+UNIT, ONES = torch.eye(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
+EASY = [torch.tensor([[[1.0, 0.0]]], dtype=torch.float64), torch.tensor([[[3.0, 4.0]]], dtype=torch.float64)]
+SQUARE = torch.tensor([[1.0, 2.0], [-1.0, 0.5]], dtype=torch.float64)
+
+
+def _drawn(name: str, random: Random, count: int, b: int, s: int, d: int, v: int, size: float = 1.0) -> Case:
+    states = [normal64(random, b, s, d, scale=size) for _ in range(count)]
+    scale, head = 1 + normal64(random, d, scale=0.3), normal64(random, v, d)
+    return case(name, states, scale, head, integers(random, b, s, low=0, high=v - 1, dtype=torch.int64))
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    mixed = [size * normal64(fixed, 1, 3, 4) for size in (1.0, 1e3, 1e-3, 30.0)]
+    head, targets = normal64(fixed, 5, 4), integers(fixed, 1, 3, low=0, high=4, dtype=torch.int64)
+    stays = "before = [state.clone() for state in states]\nlogit_lens(states, scale, head, targets)\nstates"
+    return [
+        _drawn("other shapes", fixed, 3, 2, 4, 5, 7),
+        _drawn("other shapes", fixed, 2, 3, 1, 4, 2),
+        _drawn("a square head", fixed, 2, 2, 3, 6, 6),
+        _drawn("one state", fixed, 1, 2, 3, 4, 5),
+        _drawn("no states", fixed, 0, 2, 3, 4, 5),
+        _drawn("large states", fixed, 2, 2, 3, 4, 5, size=1e3),
+        _drawn("tiny states", fixed, 2, 2, 3, 4, 5, size=3e-3),
+        case("states of different lengths", mixed, torch.full((4,), -0.5, dtype=torch.float64), head, targets),
+        case("states of different lengths", mixed, torch.full((4,), 9.0, dtype=torch.float64), head, targets),
+        case("a silent stream", [torch.zeros(1, 3, 4, dtype=torch.float64)], torch.ones(4).double(), head, targets),
+        script("states stay", stays, states=mixed, scale=torch.ones(4).double(), head=head, targets=targets),
+        *(_drawn("other shapes", random, random.randint(2, 4), 2, 3, d, d + 3) for d in random.sample(range(2, 12), 3)),
+    ]
+
+
+logit_lens = Exercise(
+    "logit_lens",
+    points=3,
+    minutes=9,
+    difficulty=2,
+    reference=_losses,
+    cases=[
+        case("by hand", EASY, ONES, UNIT, torch.tensor([[1]])),
+        case("a scale", EASY, torch.tensor([2.0, 0.5], dtype=torch.float64), UNIT, torch.tensor([[0]])),
+        case("a head that is no mirror image of itself", EASY, ONES, SQUARE, torch.tensor([[1]])),
+        _drawn("two texts, three tokens, a wide head", Random(1), 3, 2, 3, 2, 4),
+        case("the same vector ten times as long", [EASY[1], 10 * EASY[1]], ONES, SQUARE, torch.tensor([[0]])),
+        case("a vector as small as ε", [0.003 * EASY[1]], ONES, SQUARE, torch.tensor([[0]])),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "One state after the other, and each as if it were the last: norm, head, loss.",
+        "normed = F.rms_norm(state, scale.shape, scale, 1e-5), and the logits are normed @ head.T: (b, s, v).",
+        "F.cross_entropy wants (n, v) and (n): flatten b and s together on both.",
+    ],
+)
+
+
+@logit_lens.variant
+def from_the_formulas(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    found = []
+    for state in states:
+        root = (state.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
+        p = (state / root * scale @ head.T).softmax(-1)
+        found.append(-p.gather(-1, targets.unsqueeze(-1)).log().mean().item())
+    return found
+
+
+@logit_lens.variant
+def all_at_once(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    if not states:
+        return []
+    logits = F.rms_norm(torch.stack(states), scale.shape, scale, 1e-5) @ head.T
+    chosen = logits.log_softmax(-1).gather(-1, targets.expand(len(states), *targets.shape).unsqueeze(-1))
+    return chosen.flatten(1).mean(1).neg().tolist()
+
+
+@logit_lens.variant
+def with_loops(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    found = []
+    for state in states:
+        total = 0.0
+        for vector, target in zip(state.flatten(0, 1), targets.flatten().tolist(), strict=True):
+            normed = vector / math.sqrt(vector.dot(vector).item() / len(vector) + 1e-5) * scale
+            logits = head @ normed
+            total += (logits.logsumexp(0) - logits[target]).item()
+        found.append(total / targets.numel())
+    return found
+
+
+def _read(states: list[Tensor], head: Tensor, targets: Tensor) -> list[float]:
+    """The losses of vectors that are normed already."""
+    return [F.cross_entropy((x @ head.T).flatten(0, 1), targets.flatten()).item() for x in states]
+
+
+def _norm(state: Tensor, scale: Tensor, eps: float = EPS) -> Tensor:
+    return F.rms_norm(state, scale.shape, scale, eps)
+
+
+@logit_lens.misconception(
+    "The head has only ever read normalised vectors. Without the norm, a short state looks undecided and a long one "
+    "sure of itself."
+)
+def no_norm(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return _read([state * scale for state in states], head, targets)
+
+
+@logit_lens.misconception(
+    "You divide every state by the length of the last one. Each is read as if *it* were the last."
+)
+def last_length(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    root = (states[-1].square().mean(-1, keepdim=True) + EPS).sqrt()
+    return _read([state / root * scale for state in states], head, targets)
+
+
+@logit_lens.misconception(
+    "W_U is V × d, a row for each token. A set of notes prints d × V, and if the two are equal nothing complains."
+)
+def transposed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return _read([_norm(state, scale) for state in states], head.T, targets)
+
+
+@logit_lens.misconception(
+    "That is what each part *added* (notebook 10). The lens reads what has come together up to there."
+)
+def differences(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    added = [states[0], *(b - a for a, b in pairwise(states))]
+    return _read([_norm(state, scale) for state in added], head, targets)
+
+
+@logit_lens.misconception("You return how often the likeliest token is the right one. Asked is the loss.")
+def accuracy(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    logits = [_norm(state, scale) @ head.T for state in states]
+    return [(z.argmax(-1) == targets).double().mean().item() for z in logits]
+
+
+@logit_lens.misconception("In nats, please: natural logarithms.")
+def bits(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return [loss / math.log(2) for loss in _losses(states, scale, head, targets)]
+
+
+@logit_lens.misconception(
+    "Your probabilities went through a softmax once more, which flattens them: `cross_entropy` takes logits."
+)
+def twice_softmaxed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    found = []
+    for state in states:
+        p = (_norm(state, scale) @ head.T).softmax(-1)
+        found.append(F.cross_entropy(p.flatten(0, 1), targets.flatten()).item())
+    return found
+
+
+@logit_lens.misconception("The scale of the final norm is missing.")
+def scale_left_out(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return _losses(states, torch.ones_like(scale), head, targets)
+
+
+@logit_lens.misconception("A LayerNorm subtracts the mean. The norm before this head only divides.")
+def layer_normed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return _read([F.layer_norm(state, scale.shape, scale, eps=EPS) for state in states], head, targets)
+
+
+@logit_lens.misconception("ε = 1e-5 belongs to the mean square, and matters where features are small.")
+def without_eps(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return _read([_norm(state, scale, 0.0) for state in states], head, targets)

@@ -1,0 +1,84 @@
+"""The exercise that counts a published model to the last parameter."""
+
+from __future__ import annotations
+
+import torch
+
+from lmcourse.exercises.exercise import value_exercise
+from lmcourse.models.zoo import find_model
+
+
+def _from_its_tensors() -> dict[str, int]:
+    """Counted on the model itself, built without memory."""
+    entry = find_model("llama-3.1-405b")
+    with torch.device("meta"):
+        shapes = {name: tensor.shape for name, tensor in entry.build().named_parameters()}
+    attention, d = entry.decoder.layers[0].attention, entry.decoder.d_model
+    share = attention.heads * attention.head_width(d)
+    return {
+        "embedding": next(shape.numel() for name, shape in shapes.items() if name.startswith("embedding")),
+        "queries": sum(share * shape[1] for name, shape in shapes.items() if name.endswith("qkv.weight")),
+        "keys": sum(
+            (shape[0] - share) // 2 * shape[1] for name, shape in shapes.items() if name.endswith("qkv.weight")
+        ),
+        "feed_forward": sum(shape.numel() for name, shape in shapes.items() if "feed_forward.layer" in name),
+        "norms": sum(shape.numel() for shape in shapes.values() if len(shape) == 1),
+        "total": sum(shape.numel() for shape in shapes.values()),
+    }
+
+
+RIGHT = {
+    "embedding": 2_101_346_304,
+    "queries": 33_822_867_456,
+    "keys": 2_113_929_216,
+    "feed_forward": 329_772_957_696,
+    "norms": 4_145_152,
+    "total": 405_853_388_800,
+}
+
+llama_405b = value_exercise(
+    "llama_405b",
+    points=2,
+    minutes=8,
+    difficulty=2,
+    reference=_from_its_tensors,
+    hints=[
+        "Embedding: V · d, once. Queries: d · d a layer. Keys: 8 heads of 128 features instead of 128 heads.",
+        "The feed-forward layer has three matrices of d · d_ff. Norms: two a layer and one before the head.",
+        "Total: embedding, head (of its own), and per layer queries, keys, values, the output of attention, "
+        "feed-forward and norms.",
+    ],
+)
+llama_405b.wrong_value(
+    RIGHT | {"embedding": 2_097_152_000, "total": 405_845_000_192},
+    "That is with 128,000 tokens, the round number of the paper's table. The released model has 128,256.",
+)
+llama_405b.wrong_value(
+    RIGHT | {"total": 515_777_708_032},
+    "The feed-forward layer's second matrix is in your total twice, as in a set of notes that adds “another 109.9 B”.",
+)
+llama_405b.wrong_value(RIGHT | {"total": 403_752_042_496}, "The head of this model is a matrix of its own: not tied.")
+llama_405b.wrong_value(
+    RIGHT | {"keys": 33_822_867_456, "total": 469_271_265_280},
+    "You count as many key heads as query heads. There are 8 for 128.",
+)
+llama_405b.wrong_value(RIGHT | {"total": 405_849_243_648}, "The norms are not in your total.")
+llama_405b.wrong_value(
+    RIGHT | {"feed_forward": 219_848_638_464, "total": 295_929_069_568},
+    "A gated feed-forward layer has three matrices. You count two.",
+)
+llama_405b.wrong_value(
+    RIGHT | {"norms": 4_128_768, "total": 405_853_372_416}, "One norm is missing: the one before the head."
+)
+llama_405b.wrong_value(
+    RIGHT | {"queries": 268_435_456, "keys": 16_777_216, "feed_forward": 2_617_245_696},
+    "Queries, keys and feed-forward are those of one layer. There are 126.",
+)
+llama_405b.right_value(
+    '{"embedding": 128256 * 16384, "queries": 126 * 16384**2, "keys": 126 * 16384 * 1024, '
+    '"feed_forward": 3 * 126 * 16384 * 53248, "norms": 253 * 16384, "total": 405853388800}',
+    '{"total": 405853388800.0, "embedding": 2101346304.0, "queries": 33822867456.0, "keys": 2113929216.0, '
+    '"feed_forward": 329772957696.0, "norms": 4145152.0}',
+    "dict(embedding=2101346304, queries=33822867456, keys=2113929216, feed_forward=329772957696, norms=4145152, "
+    "total=2 * 2101346304 + 2 * 33822867456 + 2 * 2113929216 + 329772957696 + 4145152)",
+)

@@ -1,0 +1,222 @@
+"""The exercise on the loss of the next token."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers, normal
+
+LN2 = math.log(2)
+NOT_COUNTED = -100
+
+
+def _by_torch(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    """Torch's cross-entropy in float64, over the predictions that count."""
+    counts = tokens[:, 1:] != ignored
+    if not counts.any():
+        return torch.zeros((), dtype=torch.promote_types(logits.dtype, torch.float32))
+    loss = F.cross_entropy(logits[:, :-1][counts].double(), tokens[:, 1:][counts])
+    return loss.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+def _pieces(logits: Tensor, tokens: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
+    """The loss of each prediction, and which of them count: (b, s − 1) each."""
+    counts = tokens[:, 1:] != ignored
+    wide = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32))
+    targets = tokens[:, 1:].masked_fill(~counts, 0)
+    return -wide.log_softmax(-1).gather(-1, targets[..., None])[..., 0], counts
+
+
+TEXT = torch.tensor([[[0.0, 0.0, 0.0, 0.0], [LN2, 0.0, 0.0, 0.0], [5.0, 1.0, 2.0, 3.0]]])
+UNEVEN = torch.tensor([[0, 2, 1, 0, 2], [1, 2, NOT_COUNTED, NOT_COUNTED, NOT_COUNTED]])
+STEP = "x = logits.clone().requires_grad_()\ncausal_lm_loss(x, tokens).backward()\nx.grad"
+
+
+def _drawn(name: str, random: Random, b: int, s: int, v: int, scale: float = 2.0, dtype: str = "float32") -> Case:
+    logits = normal(random, b, s, v, scale=scale, dtype=getattr(torch, dtype))
+    return case(name, logits, integers(random, b, s, low=0, high=v - 1, dtype=torch.int64))
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    padded = integers(fixed, 3, 6, low=0, high=4, dtype=torch.int64)
+    padded[0, 3:], padded[1, :2], padded[2, 1:] = NOT_COUNTED, NOT_COUNTED, NOT_COUNTED
+    return [
+        _drawn("other shapes", fixed, 3, 5, 7),
+        _drawn("other shapes", fixed, 1, 2, 3),
+        _drawn("other shapes", fixed, 3, 2, 4),
+        _drawn("one token in the vocabulary", fixed, 2, 3, 1),
+        case("one token in the vocabulary", normal(fixed, 1, 3, 1), torch.tensor([[0, NOT_COUNTED, 0]])),
+        _drawn("large logits", fixed, 2, 4, 5, scale=300.0),
+        _drawn("large logits", fixed, 2, 4, 5, scale=3e4),
+        _drawn("other formats", fixed, 2, 40, 9, dtype="float16"),
+        _drawn("other formats", fixed, 2, 40, 9, dtype="bfloat16"),
+        _drawn("other formats", fixed, 2, 4, 5, dtype="float64"),
+        case("ignored targets", normal(fixed, 3, 6, 5), padded),
+        case("ignored targets", normal(fixed, 3, 6, 5), padded.clamp(min=0), 2),
+        case("ignored targets", normal(fixed, 3, 6, 5), torch.where(padded == NOT_COUNTED, 77, padded), 77),
+        case("nothing counts", normal(fixed, 2, 3, 4), torch.full((2, 3), NOT_COUNTED)),
+        case("nothing counts", normal(fixed, 3, 1, 4), torch.tensor([[1], [2], [3]])),
+        script("the gradient", STEP, logits=normal(fixed, 3, 6, 5), tokens=padded),
+        script("tokens stay", "causal_lm_loss(logits, tokens)\ntokens", logits=normal(fixed, 3, 6, 5), tokens=padded),
+        *(
+            _drawn("other shapes", random, random.randint(1, 4), random.randint(3, 9), v)
+            for v in random.sample(range(2, 30), 3)
+        ),
+    ]
+
+
+causal_lm_loss = Exercise(
+    "causal_lm_loss",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    reference=_by_torch,
+    cases=[
+        case("by hand", TEXT, torch.tensor([[1, 2, 0]])),
+        case("five tokens, and two with padding", normal(Random(1), 2, 5, 3), UNEVEN),
+        case("another id is ignored", normal(Random(2), 2, 4, 3), torch.tensor([[1, 0, 2, 0], [0, 1, 2, 2]]), 0),
+        case("logits of 200", 100 * TEXT.clamp(max=2), torch.tensor([[1, 2, 1]])),
+        case("nothing counts", TEXT, torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]])),
+        case("one token: nothing to predict", TEXT[:, :1], torch.tensor([[2]])),
+        case("fp16", 12 * TEXT.half(), torch.tensor([[3, 0, 1]])),
+        script("its gradient", STEP, logits=normal(Random(3), 2, 5, 3), tokens=UNEVEN),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Two cuts: the predictions are `logits[:, :-1]`, and what they should have said is `tokens[:, 1:]`.",
+        "−ln softmax(z)[y] = logsumexp(z) − z[y]. `gather` picks z[y], but not at an index of −100: put any valid "
+        "index there first, and leave those places out afterwards.",
+        "Divide the sum over all predictions that count by their number, or by 1 if there is none.",
+    ],
+    forbid=[".cross_entropy", ".nll_loss", "torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss"],
+)
+
+
+@causal_lm_loss.variant
+def with_log_softmax(logits: Tensor, tokens: Tensor, ignored: int = -100) -> Tensor:
+    keep = tokens[:, 1:] != ignored
+    if keep.sum() == 0:
+        return (logits[:0].double() if logits.dtype == torch.float64 else logits[:0].float()).sum()
+    wide = logits if logits.dtype == torch.float64 else logits.float()
+    log_p = F.log_softmax(wide[:, :-1][keep], dim=-1)
+    return -log_p[torch.arange(len(log_p)), tokens[:, 1:][keep]].mean()
+
+
+@causal_lm_loss.variant
+def with_loops(logits: Tensor, tokens: Tensor, ignored: int = -100) -> Tensor:
+    wide = logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32)
+    losses = []
+    for row, text in zip(wide, tokens.tolist(), strict=True):
+        for t in range(1, len(text)):
+            if text[t] != ignored:
+                z = row[t - 1]
+                losses.append((z - z.max()).exp().sum().log() + z.max() - z[text[t]])
+    return torch.stack(losses).mean() if losses else wide.new_zeros(())
+
+
+@causal_lm_loss.variant
+def with_one_hot(logits: Tensor, tokens: Tensor, ignored: int = -100) -> Tensor:
+    wide = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32))
+    ids = torch.arange(logits.shape[-1])
+    right = (tokens[:, 1:, None] == ids) & (tokens[:, 1:, None] != ignored)
+    losses = torch.where(right, torch.logsumexp(wide, -1, keepdim=True) - wide, 0)
+    return losses.sum() / right.sum().clamp(min=1)
+
+
+@causal_lm_loss.misconception(
+    "Every position is asked for the token that it has just read: a model gets your loss to 0 by copying."
+)
+def not_shifted(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    pad = torch.full_like(tokens[:, :1], ignored)
+    return _by_torch(torch.cat([logits, logits[:, :1]], 1), torch.cat([pad, tokens], 1), ignored)
+
+
+@causal_lm_loss.misconception("Your position t predicts the token *before* it, which it has already read.")
+def backwards(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    return _by_torch(logits.flip(1), tokens.flip(1), ignored)
+
+
+@causal_lm_loss.misconception(
+    "The sign is missing: so it stands in a set of notes. Whoever minimises it makes the text *less* likely."
+)
+def no_minus(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    return -_by_torch(logits, tokens, ignored)
+
+
+@causal_lm_loss.misconception("The logarithm is missing: a mean of probabilities is no likelihood.")
+def mean_probability(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    losses, counts = _pieces(logits, tokens, ignored)
+    return -(losses[counts].neg().exp().sum()) / max(1, int(counts.sum()))
+
+
+@causal_lm_loss.misconception("Short texts count as much as long ones. Average over all predictions at once.")
+def mean_of_texts(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    losses, counts = _pieces(logits, tokens, ignored)
+    return ((losses * counts).sum(1) / counts.sum(1).clamp(min=1)).mean()
+
+
+@causal_lm_loss.misconception("Targets to be ignored are in your mean: you divide by their number, too.")
+def ignored_counted(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    losses, counts = _pieces(logits, tokens, ignored)
+    return (losses * counts).sum() / max(1, counts.numel())
+
+
+@causal_lm_loss.misconception("`ignored` makes no difference: you always leave out −100.")
+def always_minus_100(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    return _by_torch(logits, tokens)
+
+
+@causal_lm_loss.misconception("A sum grows with the batch. Take the mean.")
+def summed(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    losses, counts = _pieces(logits, tokens, ignored)
+    return losses[counts].sum()
+
+
+@causal_lm_loss.misconception("Logits of 200 overflow: e²⁰⁰ is infinite. Subtract the largest logit first.")
+def unstable(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    counts = tokens[:, 1:] != ignored
+    if not counts.any():
+        return _by_torch(logits, tokens, ignored)
+    wide = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32))
+    p = wide.exp() / wide.exp().sum(-1, keepdim=True)
+    return -p.gather(-1, tokens[:, 1:].masked_fill(~counts, 0)[..., None])[..., 0][counts].log().mean()
+
+
+@causal_lm_loss.misconception("Where nothing counts you divide 0 by 0. The loss is 0 then.")
+def nan_for_nothing(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    losses, counts = _pieces(logits, tokens, ignored)
+    return losses[counts].mean()
+
+
+@causal_lm_loss.misconception("In nats, please: natural logarithms.")
+def bits(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    return _by_torch(logits, tokens, ignored) / LN2
+
+
+@causal_lm_loss.misconception("You compute in the 16 bits that came in. Widen the logits to fp32 first.")
+def in_sixteen_bits(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    counts = tokens[:, 1:] != ignored
+    if logits.dtype in (torch.float32, torch.float64) or not counts.any():
+        return _by_torch(logits, tokens, ignored)
+    z = logits[:, :-1][counts]
+    return (z.logsumexp(-1) - z.gather(-1, tokens[:, 1:][counts][:, None])[:, 0]).mean().float()
+
+
+@causal_lm_loss.misconception("The loss has to keep its graph: with `.item()` or `float()` nobody can train with it.")
+def detached(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    return _by_torch(logits.detach(), tokens, ignored)
+
+
+causal_lm_loss.equivalent_mutant(
+    "predicted = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32)) → "
+    "predicted = logits[:, :-1].to(torch.promote_types(torch.float32, logits.dtype))",
+    "the wider of two formats is the same in either order",
+)

@@ -1,0 +1,150 @@
+"""The exercise on the order of features in published weights."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from einops import rearrange
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+
+def _row_by_row(weight: Tensor, d_head: int) -> Tensor:
+    """Where each row goes, by its number."""
+    if d_head < 2 or d_head % 2 or len(weight) % d_head:
+        raise ValueError(f"{len(weight)} rows in heads of {d_head}")
+    moved = torch.empty_like(weight)
+    for row in range(len(weight)):
+        head, feature = divmod(row, d_head)
+        second, pair = divmod(feature, d_head // 2)
+        moved[head * d_head + 2 * pair + second] = weight[row]
+    return moved
+
+
+def _numbered(rows: int, columns: int = 1) -> Tensor:
+    return torch.arange(float(rows * columns)).reshape(rows, columns)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    return [
+        case("other sizes", normal(fixed, 24, 5), 8),
+        case("other sizes", normal(fixed, 6, 6), 6),
+        case("other sizes", normal(fixed, 12, 12), 6),
+        case("heads of two features", normal(fixed, 6, 3), 2),
+        case("one large head", normal(fixed, 16, 2), 16),
+        case("other formats", normal(fixed, 12, 2, dtype=torch.float16), 6),
+        case("other formats", _numbered(16, 2).long(), 8),
+        case("heads that cannot be", normal(fixed, 15, 2), 5),
+        case("heads that cannot be", normal(fixed, 14, 2), 4),
+        case("heads that cannot be", normal(fixed, 4, 2), 8),
+        script("the matrix stays", "pair_neighbours(weight, 6)\nweight", weight=normal(fixed, 12, 2)),
+        *(case("other sizes", normal(random, 3 * d, 4), d) for d in random.sample(range(6, 40, 2), 3)),
+    ]
+
+
+pair_neighbours = Exercise(
+    "pair_neighbours",
+    points=2,
+    minutes=7,
+    difficulty=2,
+    reference=_row_by_row,
+    cases=[
+        case("one head of six", _numbered(6), 6),
+        case("two heads of four", _numbered(8), 4),
+        case("two heads of six, two columns", _numbered(12, 2), 6),
+        case("as many columns as rows", _numbered(6, 6), 6),
+        case("heads of two stay as they are", _numbered(6), 2),
+        case("an odd width", _numbered(6), 3),
+        case("rows left over", _numbered(10), 4),
+        script("the matrix stays", "pair_neighbours(weight, 6)\nweight", weight=_numbered(6)),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Take one head of six by hand. Which row has to stand in place 0, which in place 1, which in place 2?",
+        "The rows of a head are two halves. Interleave them: first of the one, first of the other, second of the one.",
+        'With einops: the rows are "(head half pair)" and become "(head pair half)", with half=2.',
+    ],
+)
+
+
+@pair_neighbours.variant
+def with_views(weight: Tensor, d_head: int) -> Tensor:
+    if d_head % 2 or weight.shape[0] % d_head:
+        raise ValueError("no such heads")
+    return weight.view(-1, 2, d_head // 2, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
+
+
+@pair_neighbours.variant
+def with_an_index(weight: Tensor, d_head: int) -> Tensor:
+    n = weight.shape[0]
+    if n % d_head != 0 or d_head % 2 != 0:
+        raise ValueError(d_head)
+    order = [h + i + second for h in range(0, n, d_head) for i in range(d_head // 2) for second in (0, d_head // 2)]
+    return weight[order]
+
+
+@pair_neighbours.variant
+def with_stack(weight: Tensor, d_head: int) -> Tensor:
+    if d_head % 2:
+        raise ValueError("odd")
+    if len(weight) % d_head:
+        raise ValueError("left over")
+    heads = []
+    for head in weight.split(d_head):  # type: ignore[no-untyped-call]
+        first, second = head.chunk(2)
+        heads.append(torch.stack([first, second], dim=1).flatten(0, 1))
+    return torch.cat(heads)
+
+
+@pair_neighbours.misconception(
+    "That is the way back: it takes neighbours apart. Row 0 and row d_head/2 have to come together."
+)
+def inverse(weight: Tensor, d_head: int) -> Tensor:
+    _row_by_row(weight, d_head)
+    return rearrange(weight, "(head pair two) d -> (head two pair) d", two=2, pair=d_head // 2)
+
+
+@pair_neighbours.misconception("Pairs belong to one head. You pair rows across the whole matrix.")
+def across_heads(weight: Tensor, d_head: int) -> Tensor:
+    _row_by_row(weight, d_head)
+    return _row_by_row(weight, len(weight))
+
+
+@pair_neighbours.misconception("A head's features are *rows* of this matrix (out, in). You moved columns.")
+def columns(weight: Tensor, d_head: int) -> Tensor:
+    _row_by_row(weight, d_head)
+    return _row_by_row(weight.T, d_head).T
+
+
+@pair_neighbours.misconception("The order within a pair is reversed: a rotation would go the other way round.")
+def reversed_pairs(weight: Tensor, d_head: int) -> Tensor:
+    return _row_by_row(weight, d_head).unflatten(0, (-1, 2)).flip(1).flatten(0, 1)  # type: ignore[no-any-return,no-untyped-call]
+
+
+@pair_neighbours.misconception("Only the first head is in order. Every head has pairs of its own.")
+def first_head_only(weight: Tensor, d_head: int) -> Tensor:
+    _row_by_row(weight, d_head)
+    return torch.cat([_row_by_row(weight[:d_head], d_head), weight[d_head:]])
+
+
+@pair_neighbours.misconception("The matrix comes back as it was.")
+def untouched(weight: Tensor, d_head: int) -> Tensor:
+    _row_by_row(weight, d_head)
+    return weight
+
+
+@pair_neighbours.misconception("You write into the matrix that you were given. Return another one.")
+def in_place(weight: Tensor, d_head: int) -> Tensor:
+    return weight.copy_(_row_by_row(weight, d_head))
+
+
+@pair_neighbours.misconception("An odd head has a feature without a partner: raise ValueError.")
+def odd_allowed(weight: Tensor, d_head: int) -> Tensor:
+    if d_head % 2 == 0:
+        return _row_by_row(weight, d_head)
+    return weight

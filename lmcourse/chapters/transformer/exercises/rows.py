@@ -1,0 +1,137 @@
+"""The exercise on the rows of an embedding that get a gradient."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers
+
+
+def _by_autograd(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    """A small model in float64, a backward pass, and a look at what is not zero."""
+    generator = torch.Generator().manual_seed(0)
+    table = torch.randn(vocabulary, 4, generator=generator, dtype=torch.float64).requires_grad_()
+    mixed = torch.randn(4, 4, generator=generator, dtype=torch.float64)
+    head = table if tied else torch.randn(vocabulary, 4, generator=generator, dtype=torch.float64)
+    logits = (table[tokens[:, :-1]] @ mixed).tanh() @ head.T
+    F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="sum").backward()  # type: ignore[no-untyped-call]
+    assert table.grad is not None
+    return torch.nonzero(table.grad.abs().sum(1)).flatten().tolist()
+
+
+def _ids(*texts: list[int]) -> Tensor:
+    return torch.tensor(texts)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    drawn = integers(fixed, 3, 4, low=0, high=29, dtype=torch.int64)
+    return [
+        case("several texts", drawn, 40, False),
+        case("several texts", _ids([9, 8, 7, 6], [0, 8, 1, 5]), 12, False),
+        case("several texts", drawn, 31, True),
+        case("repeated tokens", _ids([4, 4, 4, 4]), 6, False),
+        case("repeated tokens", _ids([4, 1, 4, 1, 4]), 6, False),
+        case("repeated tokens", _ids([0, 1], [1, 0], [0, 0]), 2, False),
+        case("two tokens in the vocabulary", _ids([1, 0]), 2, False),
+        case("two tokens in the vocabulary", _ids([1, 1, 1]), 2, True),
+        case("one token of text", _ids([3], [1]), 5, False),
+        case("one token of text", _ids([3], [1]), 5, True),
+        *(case("several texts", torch.tensor(random.sample(range(60), 15)).view(3, 5), 60, False) for _ in range(4)),
+    ]
+
+
+rows_with_gradient = Exercise(
+    "rows_with_gradient",
+    points=1,
+    minutes=4,
+    difficulty=1,
+    reference=_by_autograd,
+    cases=[
+        case("one text", _ids([3, 5, 5, 7]), 10, False),
+        case("the same, tied", _ids([3, 5, 5, 7]), 10, True),
+        case("two texts", _ids([6, 2, 4], [6, 0, 6]), 8, False),
+        case("one text backwards", _ids([7, 5, 3]), 9, False),
+        case("nothing to predict", _ids([4]), 6, True),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Which rows does the model look up to make its predictions? Nothing else of an untied table is in the formula.",
+        "The last token of each text is a target, and never read. Tied, every logit is a product with a row.",
+        "Without a single prediction there is no loss, and no gradient.",
+    ],
+)
+
+
+@rows_with_gradient.variant
+def with_unique(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    read = tokens[:, :-1]
+    if tied and read.numel():
+        return list(range(vocabulary))
+    return read.unique().tolist()  # type: ignore[no-any-return,no-untyped-call]
+
+
+@rows_with_gradient.variant
+def with_sets(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    read = {token for text in tokens.tolist() for token in text[: len(text) - 1]}
+    return sorted(set(range(vocabulary)) if tied and read else read)
+
+
+@rows_with_gradient.variant
+def with_a_count(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    count = torch.bincount(tokens[:, :-1].flatten(), minlength=vocabulary)
+    if tied:
+        count += count.sum()
+    return [row for row in range(vocabulary) if count[row] > 0]
+
+
+@rows_with_gradient.misconception("The last token of a text is only predicted, never read: its row gets nothing.")
+def last_token_too(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    return _by_autograd(tokens, vocabulary, tied) if tied else tokens.unique().tolist()  # type: ignore[no-untyped-call]
+
+
+@rows_with_gradient.misconception(
+    "Tied, the same matrix makes *all* logits, and the softmax sends a gradient to every row."
+)
+def tied_like_untied(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    return _by_autograd(tokens, vocabulary, False)
+
+
+@rows_with_gradient.misconception("A look-up touches only the rows that were looked up. You list all of them.")
+def every_row(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    return list(range(vocabulary))
+
+
+@rows_with_gradient.misconception("Each row once, please.")
+def repeated(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    return _by_autograd(tokens, vocabulary, tied) if tied else sorted(tokens[:, :-1].flatten().tolist())
+
+
+@rows_with_gradient.misconception("You list what is predicted. A gradient arrives where tokens are read.")
+def targets_only(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    return _by_autograd(tokens.flip(1), vocabulary, tied)
+
+
+@rows_with_gradient.misconception("Sort them.")
+def unsorted(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    return _by_autograd(tokens, vocabulary, tied) if tied else list(dict.fromkeys(tokens[:, :-1].flatten().tolist()))
+
+
+@rows_with_gradient.misconception(
+    "Tied, you list what is read or predicted. The softmax also pushes down every token that is neither."
+)
+def read_or_predicted(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    if tied and tokens.shape[1] > 1:
+        return tokens.unique().tolist()  # type: ignore[no-any-return,no-untyped-call]
+    return _by_autograd(tokens, vocabulary, tied)
+
+
+@rows_with_gradient.misconception("A text of one token has nothing to predict: no loss, and no gradient for any row.")
+def even_without_a_loss(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    return list(range(vocabulary)) if tied else _by_autograd(tokens, vocabulary, tied)

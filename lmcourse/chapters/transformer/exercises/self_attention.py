@@ -1,0 +1,269 @@
+"""The exercise on the sub-layer of attention, assembled from a rotary embedding and attention."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import torch
+from einops import rearrange
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+
+
+def _head_by_head(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    """Every head with its own slice of the fused matrix, and its own columns of the last one."""
+    width = qkv.shape[0] // (heads + 2 * kv_heads)
+    vectors = [torch.einsum("bsd,nd->bsn", x, rows) for rows in qkv.split(width)]  # type: ignore[no-untyped-call]
+    positions = torch.arange(x.shape[1])
+    q, k = (
+        torch.stack([rope(vector[:, None], positions, theta)[:, 0] for vector in some], dim=1)
+        for some in (vectors[:heads], vectors[heads : heads + kv_heads])
+    )
+    mixed = attend(q, k, torch.stack(vectors[heads + kv_heads :], dim=1))
+    columns = out.split(width, dim=1)  # type: ignore[no-untyped-call]
+    return sum((mixed[:, h] @ columns[h].T for h in range(heads)), torch.zeros_like(x[..., :1]))
+
+
+ROPE = "rope = lambda y, positions, base: y * (1 + positions[:, None] / base)\n"
+SUM = "attend = lambda q, k, v: q + 10 * k + 100 * v\n"
+SHARED = "share = lambda q, y: y.repeat_interleave(q.shape[1] // y.shape[1], 1)\n"
+ATTEND = SHARED + "attend = lambda q, k, v: (q @ share(q, k).mT).tril() @ share(q, v)\n"
+KEPT = "kept = []\nattend = lambda q, k, v: kept.extend([q, k, v]) or q * 1\n"
+
+
+def _ask(name: str, heads: int, kv_heads: int, theta: float, how: str, **tensors: Tensor) -> Case:
+    call = f"self_attention(x, qkv, out, {heads}, {kv_heads}, {theta}, rope, attend)"
+    return script(name, ROPE + how + (f"y = {call}\nkept\ny" if how == KEPT else call), **tensors)
+
+
+def _drawn(
+    name: str,
+    random: Random,
+    b: int,
+    s: int,
+    d: int,
+    heads: int,
+    kv_heads: int,
+    width: int,
+    theta: float = 10.0,
+    how: str = ATTEND,
+) -> Case:
+    x = normal64(random, b, s, d)
+    qkv, out = normal64(random, (heads + 2 * kv_heads) * width, d, scale=0.5), normal64(random, d, heads * width)
+    return _ask(name, heads, kv_heads, theta, how, x=x, qkv=qkv, out=out)
+
+
+X = torch.tensor([[[1.0], [2.0]]], dtype=torch.float64)
+ROWS = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], dtype=torch.float64)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    stays = ROPE + ATTEND + "y = self_attention(x, qkv, out, 2, 1, 10.0, rope, attend)\nx\nqkv\nout"
+    tensors = {
+        "x": normal64(fixed, 2, 3, 4),
+        "qkv": normal64(fixed, 8, 4),
+        "out": normal64(fixed, 4, 4),
+    }
+    return [
+        _drawn("other shapes", fixed, 2, 3, 8, 4, 4, 2),
+        _drawn("other shapes", fixed, 1, 5, 6, 2, 2, 4),
+        _drawn("fewer key heads", fixed, 2, 4, 8, 4, 2, 2),
+        _drawn("fewer key heads", fixed, 2, 4, 6, 6, 1, 2),
+        _drawn("heads of another width", fixed, 2, 4, 6, 3, 3, 4),
+        _drawn("heads of another width", fixed, 2, 4, 8, 4, 2, 6),
+        _drawn("one token", fixed, 3, 1, 4, 2, 1, 2),
+        _drawn("another base", fixed, 1, 4, 4, 2, 2, 2, theta=500.0),
+        _drawn("what attention is given", fixed, 2, 3, 4, 2, 1, 2, how=KEPT),
+        _drawn("what attention is given", fixed, 1, 4, 6, 3, 3, 2, how=KEPT),
+        script("inputs stay", stays, **tensors),
+        *(_drawn("other shapes", random, 2, s, 6, 4, 2, 4) for s in random.sample(range(2, 9), 2)),
+    ]
+
+
+self_attention = Exercise(
+    "self_attention",
+    points=4,
+    minutes=15,
+    difficulty=3,
+    reference=_head_by_head,
+    cases=[
+        _ask("one head of two features", 1, 1, 4.0, SUM, x=X, qkv=ROWS, out=torch.eye(2, dtype=torch.float64)[:1]),
+        _drawn("two heads", Random(1), 1, 3, 4, 2, 2, 2, how=SUM),
+        _drawn("what attention is given", Random(2), 2, 3, 4, 2, 1, 2, how=KEPT),
+        _drawn("four heads, two key heads", Random(3), 2, 3, 8, 4, 2, 2),
+        _drawn("heads wider than d_model / heads", Random(4), 1, 3, 4, 2, 2, 4),
+        _drawn("another base", Random(5), 1, 3, 4, 2, 1, 2, theta=1000.0),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "x @ qkv.T has heads + 2 · kv_heads vectors per token, one after the other. How wide is each?",
+        'einops: "b s (h d) -> b h s d" with h=heads + 2 * kv_heads, then split along the heads into q, k and v.',
+        'rope for q and for k, with positions 0 … s − 1, not for v. Then attend, and back: "b h s d -> b s (h d)", '
+        "times out.T.",
+    ],
+)
+
+
+@self_attention.variant
+def with_views(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    b, s, _ = x.shape
+    width = out.shape[1] // heads
+    y = torch.nn.functional.linear(x, qkv)
+    q, k, v = y.split([heads * width, kv_heads * width, kv_heads * width], dim=-1)  # type: ignore[no-untyped-call]
+    q = q.view(b, s, heads, width).transpose(1, 2)
+    k = k.view(b, s, kv_heads, width).transpose(1, 2)
+    v = v.view(b, s, kv_heads, width).transpose(1, 2)
+    at = torch.arange(s)
+    z = attend(rope(q, at, theta), rope(k, at, theta), v)
+    return torch.nn.functional.linear(z.transpose(1, 2).reshape(b, s, -1), out)
+
+
+@self_attention.variant
+def rotated_together(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    parts = (x @ qkv.T).unflatten(-1, (heads + 2 * kv_heads, -1)).transpose(1, 2)  # type: ignore[no-untyped-call]
+    qk, v = parts[:, :-kv_heads], parts[:, -kv_heads:]
+    qk = rope(qk, torch.arange(x.size(1)), theta)
+    y = attend(qk[:, :heads], qk[:, heads:], v)
+    return torch.einsum("bhsd,nhd->bsn", y, out.unflatten(1, (heads, -1)))  # type: ignore[no-untyped-call]
+
+
+@self_attention.variant
+def matrix_by_matrix(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    width = qkv.size(0) // (heads + kv_heads + kv_heads)
+    w_q, w_k, w_v = qkv[: heads * width], qkv[heads * width : -kv_heads * width], qkv[-kv_heads * width :]
+    positions = torch.tensor(list(range(x.shape[1])))
+    q = rope(rearrange(x @ w_q.T, "b s (h d) -> b h s d", d=width), positions, theta)
+    k = rope(rearrange(x @ w_k.T, "b s (h d) -> b h s d", d=width), positions, theta)
+    v = rearrange(x @ w_v.T, "b s (h d) -> b h s d", d=width)
+    return rearrange(attend(q, k, v), "b h s d -> b s (h d)") @ out.mT  # type: ignore[no-any-return]
+
+
+def _attended(
+    x: Tensor, qkv: Tensor, heads: int, kv_heads: int, rotate: Any, attend: Any, pattern: str = "b s (h d) -> b h s d"
+) -> Tensor:
+    split = rearrange(x @ qkv.T, pattern, h=heads + 2 * kv_heads)
+    q, k, v = split.split([heads, kv_heads, kv_heads], dim=1)  # type: ignore[no-untyped-call]
+    return attend(*rotate(q, k, v))  # type: ignore[no-any-return]
+
+
+def _merge(mixed: Tensor) -> Tensor:
+    return rearrange(mixed, "b h s d -> b s (h d)")
+
+
+@self_attention.misconception("Values are not rotated: they carry what is said, not where.")
+def values_rotated(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at = torch.arange(x.shape[1])
+    return _merge(_attended(x, qkv, heads, kv_heads, lambda *y: [rope(z, at, theta) for z in y], attend)) @ out.T
+
+
+@self_attention.misconception("Keys are rotated like queries: only the *difference* of their positions is left then.")
+def keys_not_rotated(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at = torch.arange(x.shape[1])
+    return _merge(_attended(x, qkv, heads, kv_heads, lambda q, k, v: (rope(q, at, theta), k, v), attend)) @ out.T
+
+
+@self_attention.misconception("Nothing is rotated: without `rope` the words lie in a bag.")
+def no_rope(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    return _merge(_attended(x, qkv, heads, kv_heads, lambda *y: y, attend)) @ out.T
+
+
+@self_attention.misconception("Positions start at 0, as everywhere in this model. Yours start at 1.")
+def from_one(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    return _head_by_head(x, qkv, out, heads, kv_heads, theta, lambda y, at, base: rope(y, at + 1, base), attend)
+
+
+@self_attention.misconception("`theta` does not reach `rope`: yours always rotates with 10,000.")
+def usual_base(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    return _head_by_head(x, qkv, out, heads, kv_heads, 10_000.0, rope, attend)
+
+
+@self_attention.misconception("The fused matrix holds queries, then keys, then values. Yours reads keys first.")
+def keys_first(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    width = qkv.shape[0] // (heads + 2 * kv_heads)
+    w_k, w_q, w_v = qkv.split([kv_heads * width, heads * width, kv_heads * width])  # type: ignore[no-untyped-call]
+    return _head_by_head(x, torch.cat([w_q, w_k, w_v]), out, heads, kv_heads, theta, rope, attend)
+
+
+@self_attention.misconception("Values come last in the fused matrix. You have exchanged keys and values.")
+def values_before_keys(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    width = qkv.shape[0] // (heads + 2 * kv_heads)
+    w_q, w_v, w_k = qkv.split([heads * width, kv_heads * width, kv_heads * width])  # type: ignore[no-untyped-call]
+    return _head_by_head(x, torch.cat([w_q, w_k, w_v]), out, heads, kv_heads, theta, rope, attend)
+
+
+@self_attention.misconception("A head is a block of neighbouring features, (h d). You took every h-th, (d h).")
+def interleaved(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at, pattern = torch.arange(x.shape[1]), "b s (d h) -> b h s d"
+    rotated = lambda q, k, v: (rope(q, at, theta), rope(k, at, theta), v)  # noqa: E731
+    return _merge(_attended(x, qkv, heads, kv_heads, rotated, attend, pattern)) @ out.T
+
+
+@self_attention.misconception(
+    "The heads are not put side by side again: a reshape of (b, h, s, d) without a transpose mixes tokens."
+)
+def merged_by_reshape(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at = torch.arange(x.shape[1])
+    rotated = lambda q, k, v: (rope(q, at, theta), rope(k, at, theta), v)  # noqa: E731
+    mixed = _attended(x, qkv, heads, kv_heads, rotated, attend)
+    return mixed.reshape(x.shape[0], x.shape[1], -1) @ out.T
+
+
+@self_attention.misconception("What the heads found has to go through `out` before it is added to the stream.")
+def without_out(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at = torch.arange(x.shape[1])
+    return _merge(
+        _attended(x, qkv, heads, kv_heads, lambda q, k, v: (rope(q, at, theta), rope(k, at, theta), v), attend)
+    )
+
+
+@self_attention.misconception("`out` is (out, in), like every weight of nn.Linear: multiply with its transpose.")
+def out_not_transposed(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    return _head_by_head(x, qkv, out.T, heads, kv_heads, theta, rope, attend)
+
+
+@self_attention.misconception("x is in your result. The block adds it (notebook 10): a sub-layer returns what it adds.")
+def adds_the_stream(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    return x + _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, attend)
+
+
+self_attention.equivalent_mutant(
+    "positions = torch.arange(x.shape[1], device=x.device) → positions = torch.arange(x.shape[1])",
+    "on a processor the device is the default; answers are judged there",
+)

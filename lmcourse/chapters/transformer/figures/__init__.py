@@ -1,0 +1,15 @@
+"""Figures of notebook 12: the way through a model, measurements before and after training, published models."""
+
+from lmcourse.chapters.transformer.figures.measured import initial_losses, lens, readers
+from lmcourse.chapters.transformer.figures.models import aspect_scatter, feature_timeline, parameters_by_part
+from lmcourse.chapters.transformer.figures.pipeline import pipeline
+
+__all__ = [
+    "aspect_scatter",
+    "feature_timeline",
+    "initial_losses",
+    "lens",
+    "parameters_by_part",
+    "pipeline",
+    "readers",
+]

@@ -1,0 +1,70 @@
+"""The functions that a transformer is made of, from a learner's saved notebooks, for use in another notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmcourse.collect.answers import read_notebook
+from lmcourse.collect.modules import PARTS
+from lmcourse.collect.statements import CannotStandAloneError, needed
+from lmcourse.course import find_chapter
+from lmcourse.parity.parts import COURSE_PARTS
+from lmcourse.root import find_root
+
+
+@dataclass(frozen=True)
+class LoadedPart:
+    """A function, and where it is from.
+
+    Attributes:
+        name: of its exercise.
+        function: itself.
+        lent: why it is the course's, in one line; empty if it is the learner's.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    lent: str = ""
+
+    def __str__(self) -> str:
+        whose = f"lent by the course: {self.lent}" if self.lent else f"yours, from notebook {PARTS[self.name]}"
+        return f"{self.name}: {whose}"
+
+
+def load_parts(names: Sequence[str], root: Path | None = None) -> list[LoadedPart]:
+    """The learner's functions of these names, as their notebooks were saved; the course lends what is missing.
+
+    Nothing is judged: an answer that is there is taken, right or wrong.
+
+    Args:
+        names: any of `COURSE_PARTS`.
+        root: the course's folder; by default the one around the current folder.
+
+    Raises:
+        CourseError: the course is not found, or a notebook cannot be read.
+    """
+    root = find_root(root)
+    return [_load(name, root) for name in names]
+
+
+def _load(name: str, root: Path) -> LoadedPart:
+    chapter = find_chapter(PARTS[name])
+    path = root / "notebooks" / chapter.id / f"{chapter.topic}.ipynb"
+    if not path.is_file():
+        return LoadedPart(name, COURSE_PARTS[name], f"notebook {chapter.number} is not there")
+    notebook = read_notebook(path)
+    place = notebook.places.get(name)
+    if place is None or "raise NotImplementedError" in notebook.cells[place]:
+        return LoadedPart(name, COURSE_PARTS[name], f"you have not written it yet, in notebook {chapter.number}")
+    defined: dict[str, Any] = {"__name__": chapter.topic}
+    try:
+        statements, _ = needed(notebook.cells, place, name)
+        exec("\n\n".join(one.text for one in statements), defined)
+        return LoadedPart(name, defined[name])
+    except CannotStandAloneError as error:
+        return LoadedPart(name, COURSE_PARTS[name], str(error))
+    except Exception as error:  # a learner's code: whatever it raises, the course's stands in
+        return LoadedPart(name, COURSE_PARTS[name], f"yours does not run: {type(error).__name__}")

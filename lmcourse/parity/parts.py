@@ -1,0 +1,168 @@
+"""A decoder in the style of LLaMA as functions of plain tensors, and a model's weights as these functions take them.
+
+The functions have the names and arguments of the exercises in which they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from lmcourse.models.transformer import Transformer
+from lmcourse.nn.attention import Attention
+from lmcourse.nn.block import Block
+from lmcourse.nn.feed_forward import GatedFeedForward
+from lmcourse.nn.norm import Norm
+from lmcourse.nn.rotary import Rotary, RotaryConfig
+
+
+def rms_norm(x: Float[Tensor, "*batch d"], scale: Float[Tensor, " d"], eps: float) -> Float[Tensor, "*batch d"]:
+    """RMSNorm with a scale."""
+    return F.rms_norm(x, scale.shape, scale, eps)
+
+
+def rope(x: Float[Tensor, "b h s d"], positions: Int[Tensor, " s"], base: float) -> Float[Tensor, "b h s d"]:
+    """RoPE that rotates neighbouring features together, 2i and 2i + 1."""
+    rotary = Rotary(RotaryConfig(base, layout="interleaved"), x.shape[-1]).to(x.device)
+    y: Tensor = rotary(x, positions[None])
+    return y
+
+
+def grouped_query_attention(
+    q: Float[Tensor, "b h s d"], k: Float[Tensor, "b g s d"], v: Float[Tensor, "b g s d"]
+) -> Float[Tensor, "b h s d"]:
+    """Causal attention in which h / g neighbouring query heads share a key and value head."""
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+
+
+def self_attention(
+    x: Float[Tensor, "b s d"],
+    qkv: Float[Tensor, "n d"],
+    out: Float[Tensor, "d m"],
+    heads: int,
+    kv_heads: int,
+    theta: float,
+    rope: Callable[..., Tensor],
+    attend: Callable[..., Tensor],
+) -> Float[Tensor, "b s d"]:
+    """The sub-layer of attention: from the normalised stream to what is added to it."""
+    split = rearrange(F.linear(x, qkv), "b s (h d) -> b h s d", h=heads + 2 * kv_heads)
+    q, k, v = split.split([heads, kv_heads, kv_heads], dim=1)  # type: ignore[no-untyped-call]
+    positions = torch.arange(x.shape[1], device=x.device)
+    mixed = attend(rope(q, positions, theta), rope(k, positions, theta), v)
+    return F.linear(rearrange(mixed, "b h s d -> b s (h d)"), out)
+
+
+def glu_ffn(
+    x: Float[Tensor, "*batch d"],
+    w_gate: Float[Tensor, "d d_ff"],
+    w_value: Float[Tensor, "d d_ff"],
+    w_down: Float[Tensor, "d_ff d"],
+    kind: str,
+) -> Float[Tensor, "*batch d"]:
+    """SwiGLU, the only kind that these models have.
+
+    Raises:
+        ValueError: another kind.
+    """
+    if kind != "swiglu":
+        raise ValueError(f"the course lends a glu_ffn of the kind 'swiglu', not {kind!r}")
+    return (F.silu(x @ w_gate) * (x @ w_value)) @ w_down
+
+
+def block(
+    x: Float[Tensor, "b s d"],
+    attention: Callable[[Tensor], Tensor],
+    feed_forward: Callable[[Tensor], Tensor],
+    norm_1: Callable[[Tensor], Tensor],
+    norm_2: Callable[[Tensor], Tensor],
+    parallel: bool,
+) -> Float[Tensor, "b s d"]:
+    """A serial pre-norm block.
+
+    Raises:
+        ValueError: a parallel one is asked for.
+    """
+    if parallel:
+        raise ValueError("the course lends a serial block")
+    x = x + attention(norm_1(x))
+    return x + feed_forward(norm_2(x))
+
+
+COURSE_PARTS: Mapping[str, Callable[..., Any]] = {
+    "rms_norm": rms_norm,
+    "rope": rope,
+    "grouped_query_attention": grouped_query_attention,
+    "self_attention": self_attention,
+    "glu_ffn": glu_ffn,
+    "block": block,
+}
+"""What a decoder is made of, by the names of the exercises: to lend, and to compare with."""
+
+
+def decoder_weights(model: Transformer) -> dict[str, Any]:
+    """A model's weights by name: embedding, blocks (a list), norm, and a head unless it is tied.
+
+    Queries and keys are in another order: in the model feature i and feature i + d/2 of a head are rotated together, as
+    in most published weights, and here feature 2i and feature 2i + 1. No score changes.
+
+    Raises:
+        ValueError: the model has other parts than these.
+    """
+    blocks = [_block_weights(each) for each in model.blocks]
+    weights = {"embedding": _copied(model.embedding.tokens.weight), "blocks": blocks, "norm": norm_scale(model.norm)}
+    return weights if model.config.head.tied else {**weights, "head": _copied(model.head.linear.weight)}
+
+
+def _block_weights(block: Any) -> dict[str, Tensor]:
+    attention, feed_forward = serial_layers(block)
+    qkv = _copied(attention.qkv.weight)
+    rotated = (attention.heads + attention.kv_heads) * attention.d_head
+    pairs = {"two": 2, "pair": attention.d_head // 2}
+    qkv[:rotated] = rearrange(qkv[:rotated], "(h two pair) d -> (h pair two) d", **pairs)
+    gate, up = _copied(feed_forward.gate_up.weight).chunk(2)
+    return {
+        "norm_1": norm_scale(block.attention.input_norm),
+        "qkv": qkv,
+        "out": _copied(attention.out.weight),
+        "norm_2": norm_scale(block.feed_forward.input_norm),
+        "gate": gate.clone(),
+        "up": up.clone(),
+        "down": _copied(feed_forward.down.weight),
+    }
+
+
+def serial_layers(block: Any) -> tuple[Attention, GatedFeedForward]:
+    """The two layers of a block.
+
+    Raises:
+        ValueError: it is not serial, or has no gated feed-forward layer.
+    """
+    if not isinstance(block, Block):
+        raise ValueError("this model has parallel branches: these parts are of serial ones")
+    attention, feed_forward = block.attention.layer, block.feed_forward.layer
+    if not (isinstance(attention, Attention) and isinstance(feed_forward, GatedFeedForward)):
+        raise ValueError("these parts are of a model with gated feed-forward layers")
+    return attention, feed_forward
+
+
+def norm_scale(norm: Any) -> Tensor:
+    """A copy of the scale of an RMSNorm.
+
+    Raises:
+        ValueError: it is no norm with a scale.
+    """
+    if not (isinstance(norm, Norm) and norm.weight is not None):
+        raise ValueError("these parts are of a model with RMSNorm before each branch")
+    return _copied(norm.weight)
+
+
+def _copied(weight: Any) -> Tensor:
+    copy: Tensor = weight.detach().clone()
+    return copy

@@ -1,0 +1,110 @@
+"""Draw the frames of figures as WebP, once: they are kept by what they were drawn from.
+
+Why WebP: of six figures from five chapters, each was 3 to 9 times as large as SVG, whose letters are outlines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import json
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from lmcourse.plots import alt_text
+from lmcourse.plots.style import DPI
+from lmcourse.site.code_digest import code_digest
+
+PROCESSES = 2
+COLOURS = 64
+"""Of a frame: enough for the anti-aliased letters and lines of a diagram, and half the bytes of all colours."""
+CSS_PIXELS_PER_INCH = 96
+_JOB = 12
+"""Frames that a process draws before it asks for more."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of the site: its file's name, its alt text, and its size in CSS pixels."""
+
+    file: str
+    alt: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A figure to be drawn: a function of the package by its module and name, and its arguments."""
+
+    module: str
+    function: str
+    arguments: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, draw: Callable[..., Any], arguments: dict[str, Any]) -> Frame:
+        """The frame of a call. ValueError for a function that cannot be found by its name."""
+        module, name = getattr(draw, "__module__", ""), getattr(draw, "__qualname__", "")
+        if not module.startswith("lmcourse.") or not name.isidentifier():
+            raise ValueError(f"{draw!r} is no function of the package")
+        return cls(module, name, tuple(arguments.items()))
+
+    @property
+    def key(self) -> str:
+        """The name under which it is kept; another code or another argument gives another one."""
+        said = f"{code_digest(self.module)} {self.module}.{self.function} {self.arguments!r} {COLOURS}"
+        return hashlib.sha256(said.encode()).hexdigest()[:20]
+
+
+def draw_frames(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
+    """A picture of each frame; those that `folder` does not hold are drawn, by two processes."""
+    keys = {frame: frame.key for frame in frames}
+    missing = {key: frame for frame, key in keys.items() if not (folder / f"{key}.json").exists()}
+    folder.mkdir(parents=True, exist_ok=True)
+    todo = list(missing.items())
+    jobs = [todo[first : first + _JOB] for first in range(0, len(todo), _JOB)]
+    if jobs:
+        with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
+            list(pool.map(_draw_job, jobs, [folder] * len(jobs)))
+    return {frame: read_picture(folder, key) for frame, key in keys.items()}
+
+
+def read_picture(folder: Path, key: str) -> Picture:
+    """The picture that is kept under a name."""
+    return Picture(**json.loads((folder / f"{key}.json").read_text(encoding="utf-8")))
+
+
+def keep_picture(folder: Path, key: str, image: Image.Image, alt: str, width: int) -> None:
+    """Keep a picture as WebP; its description is written last, so a picture with one is whole."""
+    buffer = io.BytesIO()
+    image.convert("RGB").quantize(COLOURS).convert("RGB").save(buffer, "webp", lossless=True, method=2, quality=40)
+    picture = Picture(f"{key}.webp", alt, width, round(width * image.height / image.width))
+    for name, data in ((picture.file, buffer.getvalue()), (f"{key}.json", json.dumps(asdict(picture)).encode())):
+        new = folder / f".{name}.new"
+        new.write_bytes(data)
+        new.replace(folder / name)
+
+
+def _draw_job(job: list[tuple[str, Frame]], folder: Path) -> None:
+    import torch
+
+    torch.set_num_threads(1)  # the other core has a process of its own
+    for key, frame in job:
+        draw: Callable[..., Figure] = getattr(importlib.import_module(frame.module), frame.function)
+        figure = draw(**dict(frame.arguments))
+        figure.set_dpi(DPI)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()  # type: ignore[no-untyped-call]
+        pixels = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
+        width = round(figure.get_figwidth() * CSS_PIXELS_PER_INCH)
+        keep_picture(folder, key, Image.fromarray(pixels), alt_text(figure), width)

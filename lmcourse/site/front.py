@@ -1,0 +1,115 @@
+"""The front page: what the course is, a figure and a prediction to begin with, the map, two commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html import escape
+
+from lmcourse.course import CHAPTERS, Chapter
+from lmcourse.exercises.prediction import find_prediction
+from lmcourse.report.html import with_code
+from lmcourse.site.frames import Frame, Picture
+from lmcourse.site.pages import Page
+from lmcourse.site.predictions import prediction_html
+
+FIGURE = ("head_by_hand", "Choose a word of the sentence, and see at whom it looks.")
+PREDICTION = "sum_of_hundredths"
+MAX_TEASER = 190
+"""Characters of a chapter's beginning on the map; whole sentences, one at least."""
+
+LEAD = (
+    "Twenty notebooks in which you predict, implement, measure and plot every part of a transformer language model: "
+    "from the bits of a number, through attention, to training and its cost in bytes, FLOPs and days."
+)
+HOW = (
+    "You write the code. A check under each exercise tells you at once what is right, what differs, and, if your "
+    "mistake is a known one, which it is. Here you can read all of it before you install anything: figures move, "
+    "predictions answer, and hints and answers open when you ask for them."
+)
+COMMANDS = """```console
+make lab     # the first time it installs, for some minutes; then JupyterLab opens on a welcome page
+make test    # everything that must hold: lint, types, tests, every notebook
+```
+
+Both work in a clone of the course's repository, need Python 3.11, 3.12 or 3.13 and keep to one folder. No GPU is
+needed; one is used where it is there. Your answers, your progress and your mistakes stay on your machine."""
+
+
+def front_page(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
+    """The page as MyST Markdown, with the table of contents of the site."""
+    first = pages[0].chapter
+    begin = (
+        f'<p class="lead">{LEAD}</p><p>{HOW}</p><p class="begin"><a class="button" href="{first.id}.html">Begin with '
+        f'{escape(first.title)}</a> <a href="#two-commands">or run it yourself</a></p>'
+    )
+    parts = [
+        "# Transformers, by hand",
+        _raw(begin),
+        "## Predict first",
+        "Each idea begins with a question. Commit yourself, then read why.",
+        _raw(prediction_html(find_prediction(PREDICTION))),
+        "## Then move it",
+        _figure(pages, drawn),
+        "## The map",
+        _raw(_map({page.chapter: page for page in pages})),
+        "## Two commands",
+        COMMANDS,
+        *_trees([page.chapter for page in pages]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _figure(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
+    """The figure that the page is to show; where its chapter is left out, the first one that there is."""
+    function, words = FIGURE
+    figures = [explorable for page in pages for explorable in page.explorables.values()]
+    chosen = next((figure for figure in figures if figure.function == function), None)
+    if chosen is None:
+        chosen, words = figures[0], "Choose, and see what changes."
+    return f"{words}\n\n{_raw(chosen.html(drawn, 'front'))}"
+
+
+def _map(pages: Mapping[Chapter, Page]) -> str:
+    """All chapters by parts: those of the site as links with their first words, the others as planned."""
+    parts = []
+    for part in dict.fromkeys(chapter.part for chapter in CHAPTERS):
+        items = "".join(_item(c, pages.get(c)) for c in CHAPTERS if c.part == part)
+        parts.append(f'<h3>{escape(part)}</h3><ol class="map">{items}</ol>')
+    return "".join(parts)
+
+
+def _item(chapter: Chapter, page: Page | None) -> str:
+    title = f'<span class="number">{chapter.number}</span> {escape(chapter.title)}'
+    if page is None:
+        return f'<li class="planned"><span class="title">{title}</span><p>Planned.</p></li>'
+    return (
+        f'<li><a class="title" href="{chapter.id}.html">{title}</a><p>{with_code(_teaser(page))}</p>'
+        f'<p class="minutes">{chapter.minutes} minutes</p></li>'
+    )
+
+
+def _teaser(page: Page) -> str:
+    """The first sentences of a chapter, without emphasis and formulas."""
+    first = page.notebook.cells[0].source.split("\n\n")
+    paragraph = next(part for part in first if not part.startswith(("#", "**")))
+    text = re.sub(r"[*_$]|\\[a-z]+", "", paragraph.replace("\n", " "))
+    chosen = ""
+    for sentence in re.split(r"(?<=[.?!]) ", text):
+        if chosen and len(chosen) + len(sentence) > MAX_TEASER:
+            break
+        chosen = f"{chosen} {sentence}".strip()
+    return chosen
+
+
+def _trees(chapters: list[Chapter]) -> list[str]:
+    """The table of contents, a tree per part."""
+    trees = []
+    for part in dict.fromkeys(chapter.part for chapter in chapters):
+        names = [chapter.id for chapter in chapters if chapter.part == part]
+        trees.append("\n".join(["```{toctree}", ":hidden:", f":caption: {part}", "", *names, "```"]))
+    return trees
+
+
+def _raw(html: str) -> str:
+    return f"``````{{raw}} html\n{html}\n``````"

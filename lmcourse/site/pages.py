@@ -1,0 +1,168 @@
+"""An executed notebook as the notebook that Sphinx reads: its cells as the site shows them."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import hashlib
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+from PIL import Image
+
+from lmcourse.authoring.files import ChapterFiles
+from lmcourse.course import Chapter
+from lmcourse.exercises.prediction import find_prediction
+from lmcourse.exercises.registry import exercises_of
+from lmcourse.report.cell import check_id
+from lmcourse.report.data import REPORT_MIME, ReportData
+from lmcourse.site.cards import card
+from lmcourse.site.explorables import Explorable
+from lmcourse.site.figure_calls import find_figure, imports_of
+from lmcourse.site.frames import CSS_PIXELS_PER_INCH, Frame, Picture, keep_picture, read_picture
+from lmcourse.site.html import still
+from lmcourse.site.predictions import prediction_html
+from lmcourse.widgets.live import WIDGET_MIME
+
+NEEDS_THE_NOTEBOOK = "In the notebook this figure has controls: it is drawn from what the cells above compute."
+CLOCKS = re.compile(r"^because .*\b(clock|times?|rates)\b")
+MEASURED = "(Measured times: run the notebook to see those of your machine.)\n"
+
+_MARKERS = re.compile(r"^\s*### (BEGIN|END) SOLUTION\n?", re.MULTILINE)
+_HEADING = re.compile(r"^### (Exercise \d+ · .*?)  \((.*)\)$", re.MULTILINE)
+_LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\((\.\./[^)\s]+)\)")
+_PREDICT = re.compile(r'^predict\("(\w+)"\)$', re.MULTILINE)
+
+
+@dataclass
+class Page:
+    """A chapter on its way to the site: its cells, and the figures whose frames they wait for."""
+
+    chapter: Chapter
+    files: ChapterFiles
+    pictures: Path
+    explorables: dict[int, Explorable] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.notebook = nbformat.read(self.files.solution, as_version=4)
+        self.released = {cell.id: cell.source for cell in nbformat.read(self.files.release, as_version=4).cells}
+        sources = [cell.source for cell in self.notebook.cells if cell.cell_type == "code"]
+        imports = imports_of(sources)
+        for place, cell in enumerate(self.notebook.cells):
+            call = find_figure(cell.source, imports) if cell.cell_type == "code" else None
+            if call is not None and call.controls:
+                self.explorables[place] = Explorable(call)
+
+    @property
+    def frames(self) -> Iterator[Frame]:
+        """All frames of the chapter's figures."""
+        for explorable in self.explorables.values():
+            yield from explorable.frames.values()
+
+    def for_sphinx(self, drawn: dict[Frame, Picture], pages: frozenset[str]) -> str:
+        """The notebook that Sphinx reads, as text.
+
+        Args:
+            drawn: the pictures of all `frames`.
+            pages: the ids of the chapters that the site has; a link to anything else becomes plain text.
+        """
+        cells: list[NotebookNode] = []
+        for place, cell in enumerate(self.notebook.cells):
+            if cell.cell_type == "markdown":
+                cells.append(_markdown(_link_pages(self.released[cell.id], pages)))
+            elif cell.cell_type == "code":
+                cells += self._code(place, cell, drawn)
+        metadata = {"kernelspec": self.notebook.metadata.kernelspec, "language_info": {"name": "python"}}
+        new = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+        for number, cell in enumerate(new.cells):
+            cell.id = f"cell-{number}"  # nbformat's are random, and every build would read every page anew
+        text: str = nbformat.writes(new)
+        return text + "\n"
+
+    def _code(self, place: int, cell: NotebookNode, drawn: dict[Frame, Picture]) -> Iterator[NotebookNode]:
+        grading = cell.metadata.get("nbgrader", {})
+        if grading.get("solution"):
+            yield _raw(self._card(cell))
+        elif grading.get("grade"):
+            return  # its report is part of the card
+        elif predicted := _PREDICT.search(cell.source):
+            yield _raw(prediction_html(find_prediction(predicted[1])))
+        elif place in self.explorables:
+            *before, _ = ast.parse(cell.source).body
+            if any(not isinstance(node, ast.Assign) for node in before):
+                yield _code_cell(cell, [])
+            yield _raw(self.explorables[place].html(drawn, f"figure-{place}"))
+        else:
+            yield from self._plain(cell)
+
+    def _plain(self, cell: NotebookNode) -> Iterator[NotebookNode]:
+        """A cell that everybody sees: its code, unless it only shows a figure, what it printed, and its pictures."""
+        tags = cell.metadata.get("tags", [])
+        outputs: list[Any] = []
+        pictures: list[Any] = []
+        for output in cell.outputs:
+            data = output.get("data", {})
+            if "image/png" in data:
+                note = NEEDS_THE_NOTEBOOK if WIDGET_MIME in data and "explore(" in cell.source else ""
+                pictures.append(_raw(still(self._stored(output), note)))
+            elif output.output_type == "stream" and any(map(CLOCKS.match, tags)):
+                if not outputs:
+                    outputs.append(nbformat.v4.new_output("stream", text=MEASURED))
+            else:
+                outputs.append(output)
+        body = ast.parse(cell.source).body
+        only_a_figure = len(body) == 1 and isinstance(body[0], ast.Expr) and pictures and not outputs
+        if not only_a_figure:
+            yield _code_cell(cell, outputs, ["hide-input"] if "hide-input" in tags or _starts(cell) else [])
+        yield from pictures
+
+    def _stored(self, output: NotebookNode) -> Picture:
+        """A picture that lies in the notebook, kept as the frames are."""
+        data = base64.b64decode(output.data["image/png"])
+        said = output.metadata.get("image/png", {})
+        key = hashlib.sha256(data).hexdigest()[:20]
+        if not (self.pictures / f"{key}.json").exists():
+            image = Image.open(io.BytesIO(data))
+            width = said.get("width", round(image.width * CSS_PIXELS_PER_INCH / 120))
+            keep_picture(self.pictures, key, image, said.get("alt", ""), width)
+        return read_picture(self.pictures, key)
+
+    def _card(self, cell: NotebookNode) -> str:
+        name = cell.metadata.nbgrader.grade_id
+        (exercise,) = (one for one in exercises_of(self.chapter) if one.name == name)
+        (check,) = (other for other in self.notebook.cells if other.id == check_id(name))
+        data: Any = next(output.data[REPORT_MIME] for output in check.outputs if REPORT_MIME in output.get("data", {}))
+        return card(exercise, self.released[cell.id], _MARKERS.sub("", cell.source), ReportData.from_json(data))
+
+
+def _starts(cell: NotebookNode) -> bool:
+    return "\nstart(" in cell.source
+
+
+def _markdown(text: str) -> Any:
+    return nbformat.v4.new_markdown_cell(_HEADING.sub(r"### \1\n\n{.exercise-facts}\n\2", text))
+
+
+def _link_pages(text: str, pages: frozenset[str]) -> str:
+    def replaced(link: re.Match[str]) -> str:
+        words, address = link.groups()
+        folder = address.split("/")[-2]
+        return f"[{words}]({folder}.ipynb)" if folder in pages and address.endswith(".ipynb") else words
+
+    return _LINK.sub(replaced, text)
+
+
+def _raw(text: str) -> Any:
+    return nbformat.v4.new_raw_cell(text, metadata={"format": "text/html"})
+
+
+def _code_cell(cell: NotebookNode, outputs: list[Any], tags: list[str] | None = None) -> Any:
+    new = nbformat.v4.new_code_cell(cell.source, outputs=outputs, metadata={"tags": tags or []})
+    new.execution_count = cell.execution_count
+    return new

@@ -1,0 +1,118 @@
+/* Figures that move and predictions that answer. Nothing is sent anywhere: all of it lies in the pages. */
+"use strict";
+
+const FRAMES = "_frames/";
+
+/* --- figures ------------------------------------------------------------------------------------------------- */
+
+/** Where a control stands: the index of its value. */
+function positionOf(input) {
+  return input.type === "checkbox" ? Number(input.checked) : Number(input.value);
+}
+
+/** Let a control stand at the index of a value, and say its words. */
+function place(inputs, index) {
+  for (const input of inputs) {
+    if (input.type === "radio") input.checked = Number(input.value) === index;
+    else if (input.type === "checkbox") input.checked = index === 1;
+    else input.value = String(index);
+    if (input.type === "range") {
+      const words = JSON.parse(input.dataset.values)[index];
+      input.setAttribute("aria-valuetext", words);
+      input.parentElement.querySelector("output").value = words;
+    }
+  }
+}
+
+/** Connect the controls of a figure with its frames. */
+function explorable(figure) {
+  const { start, frames } = JSON.parse(figure.querySelector("script").textContent);
+  const image = figure.querySelector("img");
+  const spoken = figure.querySelector(".spoken");
+  const first = start.split(",").map(Number);
+  const controls = new Map(); // by place: the inputs of a control, several if they are radio buttons
+  for (const input of figure.querySelectorAll("[data-place]")) {
+    input.disabled = false;
+    const at = Number(input.dataset.place);
+    controls.set(at, [...(controls.get(at) || []), input]);
+  }
+  let setting = [...first];
+  const loaded = new Map();
+
+  function preload(key) {
+    if (!frames[key] || loaded.has(key)) return;
+    loaded.set(key, Object.assign(new Image(), { src: FRAMES + frames[key][0] }));
+  }
+
+  /** Load what one step of any control would show. */
+  function preloadNeighbours() {
+    for (const at of controls.keys())
+      for (const step of [-1, 1]) preload(setting.map((index, i) => (i === at ? index + step : index)).join());
+  }
+
+  function show() {
+    const [file, alt] = frames[setting.join()];
+    image.src = FRAMES + file;
+    image.alt = alt;
+    spoken.textContent = alt;
+    preloadNeighbours();
+  }
+
+  for (const [at, inputs] of controls)
+    for (const input of inputs)
+      input.addEventListener("input", () => {
+        const index = positionOf(input);
+        setting[at] = index;
+        if (!frames[setting.join()]) setting = first.map((value, i) => (i === at ? index : value));
+        for (const [other, theirs] of controls) place(theirs, setting[other]);
+        show();
+      });
+
+  for (const [at, inputs] of controls) place(inputs, setting[at]); // a browser may remember where they stood
+  new IntersectionObserver((entries, observer) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    observer.disconnect();
+    preloadNeighbours();
+  }).observe(figure);
+}
+
+/* --- predictions --------------------------------------------------------------------------------------------- */
+
+function prediction(box) {
+  const buttons = [...box.querySelectorAll("button")];
+  const verdict = box.querySelector(".verdict");
+  const answer = box.querySelector("details");
+  const because = answer.querySelector(".because");
+  answer.hidden = true;
+  for (const button of buttons) {
+    button.disabled = false;
+    button.addEventListener("click", () => {
+      const right = "right" in button.dataset;
+      for (const other of buttons) {
+        other.setAttribute("aria-pressed", String(other === button));
+        other.classList.toggle("right", "right" in other.dataset);
+        other.disabled = true;
+      }
+      const said = because.cloneNode(true);
+      if (right) said.querySelector("b").textContent = "Yes.";
+      box.classList.add(right ? "was-right" : "was-wrong");
+      verdict.replaceChildren(...said.childNodes);
+    });
+  }
+}
+
+/* --- formulas and tables that are wider than the page ------------------------------------------------------- */
+
+/** Who has no mouse scrolls with the arrow keys what can be focused. */
+function reachable(box) {
+  if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+}
+
+window.addEventListener("load", () => {
+  document.querySelectorAll(".bd-article div.math, .bd-article table").forEach(reachable);
+});
+
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll("figure.explorable").forEach(explorable);
+  document.querySelectorAll(".prediction").forEach(prediction);
+});

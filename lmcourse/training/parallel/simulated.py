@@ -1,0 +1,171 @@
+"""Several workers in one process: every byte is counted, and a deadlock is told instead of lasting for ever.
+
+There are no threads in it. A program is run for one worker after the other. Where a worker has to wait, it is stopped,
+and once what it waited for is there, it is run again from its beginning, with everything that it had received by then.
+So a program must be a function of its inputs and messages alone; results and counts are the same on every run.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.training.parallel import worker as wire
+from lmcourse.training.parallel.simulated_cluster import Cluster, CommunicationError, WorkerState
+from lmcourse.training.parallel.worker import Operation, Run
+
+__all__ = ["CommunicationError", "simulate"]
+
+Program = Callable[..., Any]
+
+
+class _Waits(BaseException):
+    """Unwinds a worker that cannot go on. Not an `Exception`, so that a program does not catch it by accident."""
+
+
+class SimulatedWorker:
+    """A worker of a simulation, as `lmcourse.training.parallel.worker.Worker` describes it."""
+
+    def __init__(self, rank: int, cluster: Cluster) -> None:
+        self.rank = rank
+        self.size = cluster.size
+        self._cluster = cluster
+        self._state = cluster.states[rank]
+        self._sends = self._receives = 0
+
+    def send(self, to: int, tensor: Tensor) -> None:
+        """Send a copy of a tensor to the worker of this rank."""
+        wire.check_message(self.rank, self.size, to, tensor)
+        self._sends += 1
+        state, queue = self._state, self._cluster.queue(self.rank, to)
+        if self._sends <= state.sent_messages:
+            return  # in an earlier attempt
+        state.sent_messages += 1
+        state.sent_bytes += wire.byte_count(tensor)
+        state.last_sent = max(state.last_sent, state.last_received) + 1
+        queue.append((tensor.detach().clone(), state.last_sent))
+        if self._cluster.patient:
+            self._wait(f"worker {to} to take its message", lambda: not queue)
+
+    def receive(self, sender: int) -> Tensor:
+        """The next tensor from the worker of this rank; waits until it is there."""
+        wire.check_other(self.rank, self.size, sender)
+        queue = self._cluster.queue(sender, self.rank)
+        if self._receives == len(self._state.received):
+            if not queue:
+                self._wait(f"worker {sender}", lambda: bool(queue))
+            tensor, arrived = queue.popleft()
+            self._state.received.append(tensor)
+            self._state.last_received = max(self._state.last_received + 1, arrived)
+        return self._next()
+
+    def _wait(self, what: str, ready: Callable[[], bool]) -> None:
+        self._state.waits_for, self._state.ready = what, ready
+        raise _Waits
+
+    def _next(self) -> Tensor:
+        self._receives += 1
+        return self._state.received[self._receives - 1].clone()
+
+
+class SimulatedCollectiveWorker(SimulatedWorker):
+    """A worker of a simulation that has collectives too."""
+
+    def __init__(self, rank: int, cluster: Cluster) -> None:
+        super().__init__(rank, cluster)
+        self.collectives = 0
+
+    def all_reduce(self, x: Tensor, op: Operation = "sum") -> Tensor:
+        """The sum of everybody's x, or the larger of each number; the same tensor on every worker."""
+        return self._call("all_reduce", x, (op,))
+
+    def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
+        """Everybody's x side by side along `dim`, in the order of ranks."""
+        return self._call("all_gather", x, dim)
+
+    def reduce_scatter(self, x: Tensor, dim: int = 0) -> Tensor:
+        """This worker's share of the sum of everybody's x: the rank-th of `size` equal parts along `dim`."""
+        return self._call("reduce_scatter", x, ("sum", dim))
+
+    def _call(self, name: str, x: Tensor, argument: Any) -> Tensor:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"worker {self.rank} calls {name} with {type(x).__name__}: it takes a tensor")
+        index = self.collectives
+        self.collectives += 1
+        if index == len(self._state.posted):
+            self._state.posted.append((name, x.detach().clone(), argument))
+            if not self._cluster.finish_collective(index):
+                there = len(self._state.received)
+                self._wait(f"everybody to call {name}", lambda: len(self._state.received) > there)
+        return self._next()
+
+
+def simulate(program: Program, *columns: Sequence[Any], collectives: bool = False, patient: bool = False) -> Run:
+    """Run a program on several workers, and count what they send.
+
+    Args:
+        program: called as `program(worker, *inputs)` for each worker.
+        columns: its inputs: for each argument a list with an entry per worker.
+        collectives: whether a worker has all_reduce, all_gather and reduce_scatter.
+        patient: whether a send waits until the other worker has taken the message, as some networks do.
+
+    Raises:
+        ValueError: the columns differ in length, or a message goes to nobody.
+        CommunicationError: nobody can go on, a message is never read, or the workers call different collectives.
+    """
+    sizes = {len(column) for column in columns}
+    if len(sizes) != 1 or not min(sizes):
+        raise ValueError("each input is a list with an entry for every worker, so all are of one length, and not empty")
+    cluster = Cluster(sizes.pop(), patient)
+    kind = SimulatedCollectiveWorker if collectives else SimulatedWorker
+    inputs: list[tuple[Any, ...]] = [()] * cluster.size
+    while waiting := [rank for rank, state in enumerate(cluster.states) if not state.ended]:
+        able = [rank for rank in waiting if cluster.states[rank].ready()]
+        if not able:
+            raise CommunicationError(cluster.deadlock())
+        for rank in able:
+            inputs[rank] = copy.deepcopy(tuple(column[rank] for column in columns))
+            _attempt(program, kind(rank, cluster), cluster.states[rank], inputs[rank])
+    for (sender, to), queue in cluster.queues.items():
+        if queue:
+            raise CommunicationError(f"worker {to} never receives a message that worker {sender} has sent")
+    print("".join(state.printed for state in cluster.states), end="")
+    originals = zip(*columns, strict=True)
+    return Run(
+        results=[state.result for state in cluster.states],
+        sent=[state.sent_bytes for state in cluster.states],
+        rounds=max(max(state.last_sent, state.last_received) for state in cluster.states),
+        links=tuple(sorted(cluster.queues)),
+        collectives=max(len(state.posted) for state in cluster.states),
+        changed=tuple(rank for rank, old in enumerate(originals) if not _same(old, inputs[rank])),
+    )
+
+
+def _attempt(program: Program, worker: SimulatedWorker, state: WorkerState, inputs: tuple[Any, ...]) -> None:
+    """Run a worker until it ends or waits."""
+    heard = io.StringIO()
+    try:
+        with redirect_stdout(heard):
+            state.result = program(worker, *inputs)
+        state.ended = True
+    except _Waits:
+        pass
+    except Exception as error:
+        error.add_note(f"on worker {worker.rank}")
+        raise
+    finally:
+        state.printed = heard.getvalue()
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, Tensor):
+        return a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b)

@@ -1,0 +1,187 @@
+"""The references of notebook 13 against torch, the course's trainer and schedules, and real checkpointed layers."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from lmcourse.chapters.training import exercises
+from lmcourse.chapters.training.figures.machines import E4M3_MAX, checkpoint_costs
+from lmcourse.data.batch import Batch
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo import find_model
+from lmcourse.training.ablation import Recipe
+from lmcourse.training.command.resolve_settings import new_run
+from lmcourse.training.param_groups import parameter_groups
+from lmcourse.training.precision import MixedPrecision
+from lmcourse.training.small_run import SmallRun
+from lmcourse.training.step import accumulate_gradients, training_step
+
+
+@pytest.mark.parametrize(
+    ("rule", "draw"),
+    [
+        ("xavier", nn.init.xavier_normal_),
+        ("he", nn.init.kaiming_normal_),
+        ("lecun", lambda w: nn.init.kaiming_normal_(w, nonlinearity="linear")),
+    ],
+)
+def test_deviations_are_those_of_torchs_initialisers(rule: str, draw: object) -> None:
+    torch.manual_seed(0)
+    matrix = torch.empty(900, 600)
+    draw(matrix)  # type: ignore[operator]
+    std, low, high = exercises.initial_bounds.reference(rule, 600, 900, 3.0)
+    assert matrix.std().item() == pytest.approx(std, rel=0.01)
+    nn.init.trunc_normal_(matrix, std=std, a=low, b=high)
+    assert 2.9 < matrix.abs().max() / std <= 3
+
+
+def test_groups_are_those_of_the_trainer() -> None:
+    model = Recipe(qk_norm=True).model(20, seed=0)
+    names = {id(p): name for name, p in model.named_parameters()}
+    expected = [sorted(names[id(p)] for p in group["params"]) for group in parameter_groups(model, 0.1)]
+    shapes = {name: list(p.shape) for name, p in model.named_parameters()}
+    norms = [name for name in shapes if "norm" in name]
+    assert len(norms) == 9
+    assert [*exercises.decay_groups.reference(shapes, norms)] == expected
+
+
+def test_a_step_is_that_of_the_trainer() -> None:
+    inputs, targets = torch.tensor([[0, 3, 1]]), torch.tensor([[3, 1, 2]])
+    weights = []
+    for ours in (True, False):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Embedding(4, 8), nn.Linear(8, 4))
+        sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+        for _ in range(3):
+            if ours:
+                scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+                exercises.train_step.reference(model, inputs, targets, sgd, scaler, 0.1)
+            else:
+                precision = MixedPrecision("fp32", torch.device("cpu"))
+                training_step(model, [Batch(inputs, targets)], sgd, precision, grad_clip=0.1)
+        weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+    torch.testing.assert_close(*weights)
+
+
+def _texts() -> list[tuple[Tensor, Tensor]]:
+    generator = torch.Generator().manual_seed(0)
+    texts = []
+    for rows, length, ignored in ((2, 8, 0), (1, 5, 4), (3, 2, 6)):
+        tokens = torch.randint(9, (rows, length + 1), generator=generator)
+        targets = tokens[:, 1:].clone()
+        targets.flatten()[:ignored] = -100
+        texts.append((tokens[:, :-1], targets.reshape(rows, length)))
+    return texts
+
+
+def test_accumulated_gradients_are_those_of_the_trainer_and_of_one_large_batch() -> None:
+    model, texts = Transformer(find_model("nano").decoder.with_(vocab_size=9, context=8)).double(), _texts()
+    found = exercises.accumulate.reference(model, texts)
+    batches = [Batch(*text) for text in texts]
+    accumulate_gradients(model, batches, MixedPrecision("fp32", torch.device("cpu")), 0.0)
+    for gradient, p in zip(found, model.parameters(), strict=True):
+        torch.testing.assert_close(gradient, p.grad, rtol=1e-6, atol=1e-9)  # the trainer's loss is fp32
+    padded = [F.pad(part, (0, 8 - part.shape[1]), value=-100) for text in texts for part in text]
+    inputs, targets = torch.cat(padded[::2]).clamp(min=0), torch.cat(padded[1::2])
+    loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+    for gradient, whole in zip(found, torch.autograd.grad(loss, list(model.parameters())), strict=True):
+        torch.testing.assert_close(gradient, whole)
+
+
+def test_a_weight_in_sixteen_bits_does_not_depend_on_where_sums_are_formed() -> None:
+    """Sums in fp32 and in fp64 give the same bf16 number, for every case under several seeds: both are right."""
+    exercise = exercises.train_in_half
+    cases = [*exercise.cases, *(case for seed in range(10) for case in exercise.hidden(seed))]
+    for case in cases:
+        weight, updates, master = case.args
+        stored = torch.tensor(weight, dtype=torch.float32 if master else torch.bfloat16)
+        for update in updates:
+            stored = (stored.float() + update).to(stored.dtype)
+        assert stored.bfloat16().item() == exercise.reference(*case.args), case.call("train_in_half")
+
+
+def test_scaled_histories_use_the_whole_format() -> None:
+    assert torch.finfo(torch.float8_e4m3fn).max == E4M3_MAX
+    assert torch.finfo(torch.float8_e5m2).max == 57_344
+    scale = exercises.delayed_scale.reference([0.3, 0.7], 1.0, E4M3_MAX)
+    assert (torch.tensor(0.7, dtype=torch.float64) * scale).to(torch.float8_e4m3fn).item() == E4M3_MAX
+
+
+def test_a_sweep_costs_what_its_steps_are() -> None:
+    lengths = [100 * 2**n for n in range(5)]
+    assert exercises.sweep_steps.reference(lengths, [n // 5 for n in lengths]) == (3100, 1280 + 620)
+
+
+def test_the_default_run_reads_its_text_twelve_and_a_half_times() -> None:
+    run = new_run({}).training
+    found = exercises.epochs.reference(run.steps, run.batch, run.seq_len, run.grad_accum_steps, 194_606)
+    assert round(found, 1) == 12.6
+
+
+def test_dropout_keeps_the_mean_and_is_torchs() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1000) + 3
+    dropped = F.dropout(x, 0.3)
+    torch.testing.assert_close(exercises.dropout.reference(x, dropped != 0, 0.3, True), dropped)
+
+
+@pytest.mark.parametrize(("layers", "every"), [(9, 3), (10, 3), (5, 1), (5, 5), (13, 4)])
+def test_checkpointed_layers_are_called_as_often(layers: int, every: int) -> None:
+    """All segments but the last are checkpoints of torch; the calls are counted."""
+    calls = []
+
+    def layer(x: Tensor) -> Tensor:
+        calls.append(1)
+        return x.tanh()
+
+    def segment(x: Tensor, length: int) -> Tensor:
+        for _ in range(length):
+            x = layer(x)
+        return x
+
+    x = start = torch.ones(3, requires_grad=True)
+    lengths = [min(every, layers - at) for at in range(0, layers, every)]
+    for length in lengths[:-1]:
+        x = checkpoint(segment, x, length, use_reentrant=False)
+    segment(x, lengths[-1]).sum().backward()  # type: ignore[no-untyped-call]
+    assert start.grad is not None
+    assert len(calls) == layers + exercises.recompute.reference(layers, every)[1]
+
+
+def test_the_figures_costs_are_the_exercises() -> None:
+    costs = checkpoint_costs(96)
+    assert all(costs[every] == exercises.recompute.reference(96, every) for every in costs)
+    assert min(most for most, _ in costs.values()) == 19 == math.floor(2 * math.sqrt(96))
+
+
+def test_what_a_snapshot_forgets_is_seen_in_the_first_loss_or_the_second() -> None:
+    """As section 8 says: without moments or step the first loss is right, without the rest it is not."""
+    first_right = {wrong.name: _first_two(wrong.answer) for wrong in exercises.Snapshot.misconceptions}
+    right = _first_two(exercises.Snapshot.reference)
+    assert [first_right[name][0] == right[0] for name in ("MomentsForgotten", "StepForgotten")] == [True, True]
+    assert first_right["MomentsForgotten"][1] != right[1]
+    for name in ("PlaceForgotten", "ChanceForgotten", "WeightsForgotten"):
+        assert first_right[name][0] != right[0], name
+
+
+def _first_two(snapshot: object) -> list[float]:
+    run, other = SmallRun(), SmallRun(seed=1)
+    run.train(3)
+    kept = snapshot(run)  # type: ignore[operator]
+    run.train(2)
+    kept.restore(other)
+    return other.train(2)
+
+
+def test_hidden_cases_are_drawn_alike_from_one_seed() -> None:
+    for exercise in exercises.EXERCISES:
+        assert exercise.hidden_cases is not None
+        first, second = (exercise.hidden_cases(Random(3)) for _ in range(2))
+        assert [case.name for case in first] == [case.name for case in second], exercise.name

@@ -1,0 +1,71 @@
+"""Parts for another notebook: the learner's where they are there and run, the course's elsewhere, with the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+import torch
+
+from lmcourse.collect import load_parts
+from lmcourse.collect.modules import PARTS
+from lmcourse.course import find_chapter
+from lmcourse.parity.first_difference import COMPARED, first_difference
+from lmcourse.parity.parts import COURSE_PARTS
+from lmcourse.pretrained import load_pretrained
+
+MINE = """def rms_norm(x, scale, eps=1e-6):
+    return helper(x, eps) * scale"""
+HELPER = """def helper(x, eps):
+    return x / (x.square().mean(-1, keepdim=True) + eps).sqrt()"""
+ANSWERS = {
+    "rms_norm": MINE,
+    "rope": "def rope(x, positions, base=10_000.0):\n    return 7 * x",
+    "grouped_query_attention": "def grouped_query_attention(q, k, v):\n    return nowhere(q)",
+    "glu_ffn": "def glu_ffn(x, w_gate, w_value, w_down, kind=1 / 0):\n    return x",
+}
+
+
+@pytest.fixture(scope="module")
+def root(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A course folder in which four answers are written and `block` is not; notebook 12 is not there."""
+    root = tmp_path_factory.mktemp("own")
+    (root / "nbgrader_config.py").touch()
+    for number in ("08", "09", "10", "11"):
+        chapter = find_chapter(number)
+        notebook = nbformat.read(course / "notebooks" / chapter.id / f"{chapter.topic}.ipynb", as_version=4)
+        for index, cell in reversed(list(enumerate(notebook.cells))):
+            if (name := cell.metadata.get("nbgrader", {}).get("grade_id")) in ANSWERS:
+                cell.source = ANSWERS[name]
+                if name == "rms_norm":
+                    notebook.cells.insert(index, nbformat.v4.new_code_cell(HELPER))
+        path = root / "notebooks" / chapter.id / f"{chapter.topic}.ipynb"
+        path.parent.mkdir(parents=True)
+        nbformat.write(notebook, path)
+    return root
+
+
+def test_each_part_says_whose_it_is(root: Path) -> None:
+    parts = load_parts([*ANSWERS, "block", "self_attention"], root)
+    assert [str(part) for part in parts] == [
+        "rms_norm: yours, from notebook 10",
+        "rope: yours, from notebook 09",
+        "grouped_query_attention: lent by the course: it needs `nowhere`, which no cell above it defines",
+        "glu_ffn: lent by the course: yours does not run: ZeroDivisionError",
+        "block: lent by the course: you have not written it yet, in notebook 10",
+        "self_attention: lent by the course: notebook 12 is not there",
+    ]
+    assert [part.function for part in parts if part.lent] == [COURSE_PARTS[part.name] for part in parts if part.lent]
+
+
+def test_a_right_answer_agrees_with_its_helper_and_a_wrong_one_is_named(root: Path) -> None:
+    parts = {part.name: part.function for part in load_parts([*COURSE_PARTS], root)}
+    found = first_difference(parts, load_pretrained().model, torch.arange(10)[None])
+    assert found is not None
+    assert (found.place, found.part) == ("block 0, rotary embedding", "rope")
+
+
+def test_every_part_of_a_package_can_be_compared_and_all_but_the_ends_lent() -> None:
+    assert PARTS.keys() <= {*COMPARED}
+    assert PARTS.keys() - COURSE_PARTS.keys() == {"decoder", "causal_lm_loss"}

@@ -1,0 +1,179 @@
+"""The parts of the site that need no page: calls, stops, frames, cards."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from matplotlib.figure import Figure
+
+from lmcourse.authoring.files import ChapterFiles
+from lmcourse.chapters.floating_point import figures
+from lmcourse.course import available_chapters, find_chapter
+from lmcourse.errors import CourseError
+from lmcourse.report.data import CaseResult, ReportData
+from lmcourse.site import code_digest as digests
+from lmcourse.site import frames as frames_module
+from lmcourse.site.build import MISSING, build_site
+from lmcourse.site.cards import public
+from lmcourse.site.explorables import Explorable
+from lmcourse.site.figure_calls import find_figure, imports_of
+from lmcourse.site.frames import Frame, draw_frames
+from lmcourse.site.pages import CLOCKS
+from lmcourse.site.stops import MAX_FEW, combinations, stops_of
+from lmcourse.site.widget_figures import WIDGET_FIGURES
+
+IMPORTS = "from lmcourse.chapters.floating_point import figures\nfrom lmcourse.widgets import Log"
+
+
+def stops(call: str) -> tuple[dict[str, tuple[object, ...]], list[tuple[int, ...]], bool]:
+    found = find_figure(call, IMPORTS)
+    assert found is not None
+    controls, together = stops_of(found.draw.__name__, found.controls)
+    return {control.name: control.values for control in controls}, combinations(controls, together), together
+
+
+def test_a_call_is_understood_without_running_the_notebook() -> None:
+    found = find_figure('kinds = ["e4m3", "e5m2"]\nexplore(figures.code_grid, format=kinds, code=(0, 255))', IMPORTS)
+    assert found is not None
+    assert found.draw is figures.code_grid
+    assert list(found.controls) == ["format", "code"]
+
+
+def test_what_the_notebook_computes_is_left_to_it() -> None:
+    assert find_figure("explore(figures.code_grid, code=(0, largest))", IMPORTS) is None
+    assert find_figure("figures.code_grid()", IMPORTS) is None
+
+
+@pytest.mark.parametrize("chapter", available_chapters(), ids=lambda chapter: chapter.id)
+def test_every_figure_with_controls_moves_unless_it_needs_the_notebook(chapter, course: Path) -> None:
+    cells = nbformat.read(ChapterFiles.of(chapter, course).solution, as_version=4).cells
+    sources = [cell.source for cell in cells if cell.cell_type == "code"]
+    imports = imports_of(sources)
+    trees = [ast.parse(source) for source in sources]
+    names = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    computed = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    for source, tree in zip(sources, trees, strict=True):
+        last = tree.body[-1]
+        call = last.value if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) else None
+        name = ast.unparse(call.func).rpartition(".")[2] if call else ""
+        if call is None or not (name in WIDGET_FIGURES or (name == "explore" and call.keywords)):
+            continue
+        found = find_figure(source, imports)
+        if found is None:
+            assert {node.id for node in ast.walk(call) if isinstance(node, ast.Name)} & computed, source
+        else:
+            explorable = Explorable(found)
+            assert len(explorable.frames) > 1, source
+            assert len({frame.key for frame in explorable.frames.values()}) == len(explorable.frames), source
+
+
+def test_a_slider_stops_at_both_ends_and_where_it_starts() -> None:
+    values, settings, together = stops("explore(figures.quantisation_error, scale=Log(0.001, 10000.0, 10))")
+    assert values["scale"][0] == 0.001
+    assert values["scale"][-1] == 10000.0
+    assert together
+    assert len(settings) == len(values["scale"])
+    (first,) = settings[0]
+    assert values["scale"][first] == 1.0, "the default of the function"
+
+
+def test_few_values_are_all_drawn() -> None:
+    values, settings, together = stops('explore(figures.code_grid, format=["e4m3", "e5m2"], code=(0, 9))')
+    assert together
+    assert len(values["code"]) == 10
+    assert len(set(settings)) == 20 <= MAX_FEW
+
+
+def test_of_many_controls_one_moves_at_a_time() -> None:
+    values, settings, together = stops(
+        'explore(figures.softmax_overflow, format=["fp16", "bf16"], logit=(-30.0, 120.0, 1.0), count=Log(1, 131072))'
+    )
+    assert not together
+    start = settings[0]
+    assert all(sum(a != b for a, b in zip(start, setting, strict=True)) <= 1 for setting in settings)
+    assert len(settings) == sum(map(len, values.values())) - 2
+
+
+def test_a_figure_may_start_where_every_control_matters() -> None:
+    call = find_figure(
+        "explore(figures.layout_budget, data=[1, 2, 4, 8, 16], tensor=[1, 2, 4, 8], pipeline=[1, 2, 4, 8])",
+        "from lmcourse.chapters.parallelism import figures",
+    )
+    assert call is not None
+    controls, _ = stops_of("layout_budget", call.controls)
+    assert [control.values[control.start] for control in controls] == [8, 1, 1]
+
+
+def test_a_frame_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = [Frame.of(figures.significant_digits, {"digits": digits}) for digits in (2, 3)]
+    drawn = draw_frames(frames, tmp_path)
+    assert [drawn[frame].alt for frame in frames] == [
+        figures.significant_digits(digits=digits).get_label() for digits in (2, 3)
+    ]
+    bodies = [(tmp_path / drawn[frame].file).read_bytes() for frame in frames]
+    assert all(body[:4] == b"RIFF" and body[8:12] == b"WEBP" for body in bodies)
+    assert bodies[0] != bodies[1]
+    monkeypatch.setattr(frames_module, "ProcessPoolExecutor", None)
+    assert draw_frames(frames, tmp_path) == drawn, "nothing was left to draw"
+
+
+def test_only_a_function_of_the_package_has_frames() -> None:
+    def own() -> Figure:
+        return Figure()
+
+    with pytest.raises(ValueError, match="no function of the package"):
+        Frame.of(own, {})
+
+
+def test_the_digest_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "lmcourse"
+    package.mkdir()
+    (package / "style.py").write_text("WIDTH = 8\n")
+    (package / "figures.py").write_text("from lmcourse.style import WIDTH\n")
+    (package / "other.py").write_text("")
+    monkeypatch.setattr(digests, "PACKAGE", package)
+
+    def digest() -> str:
+        digests.code_digest.cache_clear()
+        digests._imports.cache_clear()
+        return digests.code_digest("lmcourse.figures")
+
+    before = digest()
+    (package / "other.py").write_text("CHANGED = True\n")
+    assert digest() == before
+    (package / "style.py").write_text("WIDTH = 9\n")
+    assert digest() != before
+    monkeypatch.undo()
+    digests.code_digest.cache_clear()
+    digests._imports.cache_clear()
+
+
+def test_a_learner_s_report_tells_hidden_cases_by_category_only() -> None:
+    cases = (CaseResult("one", True), CaseResult("bad input", True, hidden=True, call="f(7)"))
+    shown = public(ReportData("f", 2.0, 2, True, cases))
+    assert [case.name for case in shown.cases] == ["one"]
+    assert shown.closing == "Hidden checks (bad input) run when this notebook is graded."
+
+
+def test_reasons_that_speak_of_a_clock() -> None:
+    assert CLOCKS.match("because it shows the time")
+    assert CLOCKS.match("because it is a clock")
+    assert not CLOCKS.match("because training ends in other digits on another processor")
+
+
+def test_without_sphinx_the_command_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "myst_nb", None)
+    with pytest.raises(CourseError) as caught:
+        build_site(tmp_path, tmp_path / "out", [])
+    assert str(caught.value) == MISSING
+
+
+def test_a_folder_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(CourseError, match="holds something that is no site"):
+        build_site(tmp_path, tmp_path, [find_chapter("01")])
+    assert (tmp_path / "thesis.txt").read_text() == "mine"

@@ -1,0 +1,250 @@
+"""The site of two chapters, built once, its files read and its pages opened in a real browser from the disk.
+
+06 has figures whose controls move one at a time, one that only the notebook can draw, and clocks; 19 has sliders, radio
+buttons, check boxes and lists.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+
+from lmcourse.course import find_chapter
+from lmcourse.site.build import CACHE, build_site
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "browser"))
+
+CHAPTERS = ("06", "19")
+PAGES = ("index.html", "06-recurrence-and-attention.html", "19-gpu-timing.html", "search.html", "genindex.html")
+READ = PAGES[:3]
+
+
+@pytest.fixture(scope="module")
+def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    frames = course / CACHE / "frames"
+    frames.mkdir(parents=True, exist_ok=True)
+    cache = folder / "cache"
+    cache.mkdir()
+    (cache / "frames").symlink_to(frames, target_is_directory=True)
+    built = build_site(course, folder / "out", [find_chapter(number) for number in CHAPTERS], cache)
+    return built.folder
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, BeautifulSoup]:
+    return {path.name: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser") for path in site.glob("*.html")}
+
+
+def test_there_are_the_pages_and_nothing_of_the_workshop(site: Path, pages: dict[str, BeautifulSoup]) -> None:
+    assert set(pages) == set(PAGES)
+    assert not list(site.rglob("*.ipynb")) + list(site.rglob("*.map")) + list(site.rglob("*.doctree"))
+
+
+def test_links_and_files_are_there(site: Path, pages: dict[str, BeautifulSoup]) -> None:
+    broken = []
+    for name, page in pages.items():
+        for tag in page.find_all(["a", "img", "script", "link"]):
+            address = urlsplit(str(tag.get("href") or tag.get("src") or ""))
+            if address.scheme in ("http", "https"):
+                assert tag.name == "a", f"{name} loads {address.geturl()}"
+            elif address.scheme == "" and (address.path or address.fragment):
+                target = unquote(address.path) or name
+                if not (site / target).is_file():
+                    broken.append(f"{name}: {target}")
+                elif address.fragment and target in pages and pages[target].find(id=unquote(address.fragment)) is None:
+                    broken.append(f"{name}: {target}#{address.fragment}")
+    assert broken == []
+
+
+def test_each_frame_that_a_figure_names_is_there(site: Path, pages: dict[str, BeautifulSoup]) -> None:
+    text = "".join(map(str, pages.values()))
+    names = set(re.findall(r"[0-9a-f]{20}\.webp", text))
+    assert names == {path.name for path in (site / "_frames").iterdir()}
+
+
+def test_nothing_of_jupyter_or_nbval_is_left(pages: dict[str, BeautifulSoup]) -> None:
+    for name, page in pages.items():
+        text = str(page)
+        for word in ("widget-view", "vnd.lmcourse", "nbval", "BEGIN SOLUTION", "BEGIN HIDDEN", "(hidden=True"):
+            assert word not in text, f"{name}: {word}"
+        assert all(image.get("alt") for image in page.find_all("img")), name
+
+
+def test_every_exercise_is_a_card(pages: dict[str, BeautifulSoup]) -> None:
+    for number in CHAPTERS:
+        chapter = find_chapter(number)
+        cards = pages[f"{chapter.id}.html"].select("section.exercise")
+        assert len(cards) == 10
+        for card in cards:
+            (body,) = card.select(":scope > .exercise-body")
+            assert body.select_one(".exercise-facts")
+            assert "Your code here" in body.get_text() or "= None" in body.get_text()
+            answer = body.select_one("details.answer")
+            assert answer is not None
+            assert not answer.has_attr("open")
+            report = answer.select_one("section[role=status]")
+            assert report is not None
+            assert "all passed" in report.get_text()
+            assert "hidden:" not in report.get_text()
+        assert "Hidden checks (" in pages[f"{chapter.id}.html"].get_text()
+
+
+def test_an_output_of_a_clock_is_not_shown(pages: dict[str, BeautifulSoup]) -> None:
+    assert "Measured times: run the notebook" in pages["19-gpu-timing.html"].get_text()
+
+
+@pytest.fixture(scope="module")
+def browser(in_ci: bool) -> Iterator[Browser]:
+    from driver import find_chromium, open_browser
+
+    path = find_chromium()
+    if path is None:
+        (pytest.fail if in_ci else pytest.skip)("there is no chromium (on Debian and Ubuntu: apt install chromium)")
+    with open_browser(path) as browser:
+        yield browser
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def page(browser: Browser, complaints: list[str]) -> Iterator[Page]:
+    page = browser.new_page()
+    page.on("console", lambda message: message.type in ("error", "warning") and complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("requestfailed", lambda request: complaints.append(f"failed: {request.url}"))
+    page.on("request", lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url))
+    yield page
+    page.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_opens_from_the_disk_and_asks_nobody(site: Path, page: Page, complaints: list[str], name: str) -> None:
+    page.goto((site / name).as_uri())
+    if name in READ[1:]:
+        page.locator(".katex").nth(10).wait_for(state="attached")
+        assert page.locator(".katex-error").count() == 0
+    assert complaints == []
+
+
+def move(page: Page, control: Any) -> None:
+    """Move a control by the keyboard, to a value that it does not have."""
+    control.focus()
+    kind = control.get_attribute("type")
+    if kind == "checkbox":
+        page.keyboard.press("Space")
+    elif kind == "radio":
+        page.keyboard.press("ArrowRight")
+    elif kind == "range":
+        at_the_end = control.input_value() == control.get_attribute("max")
+        page.keyboard.press("ArrowLeft" if at_the_end else "ArrowRight")
+    else:
+        last = control.locator("option").count() - 1
+        page.keyboard.press("ArrowUp" if control.input_value() == str(last) else "ArrowDown")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", READ)
+def test_each_figure_answers_to_each_of_its_controls(site: Path, page: Page, complaints: list[str], name: str) -> None:
+    page.goto((site / name).as_uri())
+    assert page.locator("figure.explorable").count()
+    for figure in page.locator("figure.explorable").all():
+        image, spoken = figure.locator("img"), figure.locator(".spoken")
+        for control in figure.locator("select, input:not([type=radio]), input[type=radio]:checked").all():
+            before = image.get_attribute("src")
+            move(page, control)
+            after = image.get_attribute("src")
+            assert after != before
+            assert (site / str(after)).read_bytes() != (site / str(before)).read_bytes()
+            assert spoken.text_content() == image.get_attribute("alt")
+            assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
+    assert complaints == []
+
+
+@pytest.mark.browser
+def test_a_control_that_moves_alone_sends_the_others_back(site: Path, page: Page) -> None:
+    page.goto((site / READ[1]).as_uri())
+    figure = page.locator("figure.explorable", has_text="one control moves at a time").first
+    first, second = figure.locator("input[type=range]").all()[:2]
+    start = first.input_value()
+    move(page, first)
+    assert first.input_value() != start
+    move(page, second)
+    assert first.input_value() == start
+
+
+@pytest.mark.browser
+def test_a_prediction_answers(site: Path, page: Page) -> None:
+    page.goto((site / "index.html").as_uri())
+    box = page.locator(".prediction")
+    box.get_by_role("button", name="exactly 10").click()
+    assert "It is 4.0." in box.locator("[role=status]").inner_text()
+    assert box.get_by_role("button", name="4.0").is_disabled()
+    page.reload()
+    box.get_by_role("button", name="4.0").click()
+    assert box.locator("[role=status]").inner_text().startswith("Yes.")
+
+
+@pytest.mark.browser
+def test_hints_open_one_after_the_other(site: Path, page: Page) -> None:
+    page.goto((site / READ[1]).as_uri())
+    card = page.locator(".exercise-body").first
+    second = card.get_by_text(re.compile("^Hint 2 of"))
+    assert not second.is_visible()
+    card.get_by_text(re.compile("^Hint 1 of")).click()
+    assert second.is_visible()
+
+
+@pytest.mark.browser
+def test_search_finds(site: Path, page: Page, complaints: list[str]) -> None:
+    page.goto((site / "search.html").as_uri() + "?q=roofline")
+    found = page.locator("#search-results a", has_text="GPU timing").first
+    found.wait_for()
+    assert complaints == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", [READ[0], READ[2]])
+def test_axe_finds_no_serious_fault(site: Path, browser: Browser, name: str, theme: Any) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = browser.new_page(color_scheme=theme)
+    page.goto((site / name).as_uri())
+    page.locator("html[data-theme]").wait_for()
+    page.locator(".prediction").first.get_by_role("button").first.click()
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+    found = Axe().run(page).response["violations"]
+    page.close()
+    serious = [
+        f"{fault['id']}: {node['html'][:120]} {node['failureSummary']}"
+        for fault in found
+        if fault["impact"] in ("serious", "critical")
+        for node in fault["nodes"]
+    ]
+    assert serious == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", READ)
+def test_a_phone_needs_no_sideways_scroll(site: Path, browser: Browser, name: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto((site / name).as_uri())
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+    width = page.evaluate("document.documentElement.scrollWidth")
+    page.close()
+    assert width <= 390

@@ -1,0 +1,95 @@
+"""The same programs on real processes, which all end whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import psutil
+import pytest
+import torch
+from torch import Tensor
+
+from lmcourse.errors import CourseError
+from lmcourse.training.parallel.simulated import simulate
+from lmcourse.training.parallel.together import RUNNER, together
+
+
+def _everything(worker: Any, x: Tensor) -> list[Any]:
+    """Messages of several dtypes and shapes, one of them empty, and every collective."""
+    right, left = (worker.rank + 1) % worker.size, (worker.rank - 1) % worker.size
+    print("worker", worker.rank)
+    for message in (x, x.half()[:0], x.view(2, 4) > 2, x[:1].long().squeeze()):
+        worker.send(right, message)
+    received = [worker.receive(left) for _ in range(4)]
+    sums = [worker.all_reduce(x / 7), worker.all_reduce(x, "max"), worker.reduce_scatter(x / 7)]
+    return [*received, *sums, worker.all_gather(x.view(4, 2), 1)]
+
+
+def _runners() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children(recursive=True) if RUNNER in child.cmdline()]
+
+
+def test_real_processes_give_what_simulated_ones_do(capsys: pytest.CaptureFixture[str]) -> None:
+    xs = [torch.arange(8.0), torch.arange(8.0) * 10 + 0.1]
+    simulated = simulate(_everything, xs, collectives=True)
+    said = capsys.readouterr().out
+    real = together(_everything, xs)
+    assert capsys.readouterr().out == said == "worker 0\nworker 1\n"
+    assert real.sent == simulated.sent
+    for mine, theirs in zip(real.results, simulated.results, strict=True):
+        assert [(a.dtype, a.shape, torch.equal(a, b)) for a, b in zip(mine, theirs, strict=True)] == [
+            (b.dtype, b.shape, True) for b in theirs
+        ]
+    assert not _runners()
+
+
+def test_the_worker_that_failed_is_told_and_nobody_is_left() -> None:
+    def program(worker: Any, x: Tensor) -> Tensor:
+        if worker.rank:
+            raise ArithmeticError("no good")
+        return worker.receive(1)  # type: ignore[no-any-return]
+
+    with pytest.raises(CourseError) as caught:
+        together(program, [torch.ones(1)] * 2)
+    assert str(caught.value) == "worker 1: ArithmeticError: no good"
+    assert not _runners()
+
+
+def test_an_interrupt_ends_all_processes() -> None:
+    """As the stop button of a notebook does it."""
+
+    def interrupt() -> None:
+        while len(_runners()) < 2:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        together(lambda worker, x: worker.receive(1 - worker.rank), [torch.ones(1)] * 2)
+    thread.join()
+    assert not _runners()
+
+
+def test_when_time_is_up_all_end() -> None:
+    with pytest.raises(CourseError, match=r"ended after 0\.2 s, while these workers were still at work or waiting: 0"):
+        together(lambda worker, x: time.sleep(600), [torch.ones(1)], seconds=0.2)
+    assert not _runners()
+
+
+def test_a_process_ends_when_its_caller_is_gone(tmp_path: Path) -> None:
+    """The caller holds the other end of its stdin: what is left of a killed notebook closes it."""
+    (tmp_path / "program-0").write_bytes(cloudpickle.dumps((lambda worker: None, ())))
+    command = [sys.executable, "-m", RUNNER, str(tmp_path), "0", "2"]  # the other one never comes
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)
+    assert process.stdin
+    process.stdin.close()
+    assert process.wait() == 1
