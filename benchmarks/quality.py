@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable
 from contextlib import chdir
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -53,10 +54,11 @@ EVALUATED = 65_536
 CPU = MixedPrecision("fp32", torch.device("cpu"))
 
 NANOGPT_FLAGS = (
-    "--device=cpu --compile=False --dtype=float32 --eval_iters=1 --log_interval=1000000 --block_size=64 --batch_size=12 "
-    "--n_layer=4 --n_head=4 --n_embd=128 --max_iters=2000 --lr_decay_iters=2000 --dropout=0.0 "
-    "--always_save_checkpoint=True --eval_interval=200 --dataset=text --out_dir=out"
-).split()
+    *("--device=cpu", "--compile=False", "--dtype=float32", "--eval_iters=1", "--log_interval=1000000"),
+    *("--block_size=64", "--batch_size=12", "--n_layer=4", "--n_head=4", "--n_embd=128", "--dropout=0.0"),
+    *("--max_iters=2000", "--lr_decay_iters=2000", "--eval_interval=200", "--always_save_checkpoint=True"),
+    *("--dataset=text", "--out_dir=out"),
+)
 
 SPEEDRUN = ModelChanges("relu2", qk_norm=True, untied=True, rotary_theta=1000.0, zero_outputs=True)
 
@@ -189,14 +191,14 @@ def race_nanogpt(clone: Path, text: Text, seed: int) -> Curve:
         with mock.patch.object(sys, "argv", ["train.py", *NANOGPT_FLAGS]), mock.patch.object(torch, "save", save):
             sys.path.insert(0, str(clone))
             clock = Clock()
-            exec(compile(source, "train.py", "exec"), names)  # noqa: S102  # that is the point: their own code
+            exec(compile(source, "train.py", "exec"), names)  # the point: their own code
             sys.path.remove(str(clone))
     return curve
 
 
 def seconds_until(curve: Curve, loss: float) -> float | None:
     """CPU seconds until a curve is at a loss, on straight lines between its points; None if it never is."""
-    for (before, above), (after, below) in zip(curve, curve[1:], strict=False):
+    for (before, above), (after, below) in pairwise(curve):
         if below <= loss:
             return before + (after - before) * (above - loss) / (above - below) if above > loss else before
     return None
