@@ -21,6 +21,7 @@ from lmcourse.training.command.run_folder import check_unused, save_run
 from lmcourse.training.command.training_data import open_data, prepare_data
 from lmcourse.training.mfu_meter import make_mfu_meter
 from lmcourse.training.parallel.process_group import ProcessInfo
+from lmcourse.training.precision import allow_tf32
 from lmcourse.training.state import StopReason, TrainingState
 from lmcourse.training.trainer import Callback, Trainer
 
@@ -73,6 +74,7 @@ def train(
         CourseError: the folder has a run already, there is no text, or the run cannot be made or go on.
     """
     process = process or ProcessInfo(0, best_device())
+    allow_tf32(process.device)
     if process.is_main and not resume:
         check_unused(folder)
         try:
