@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from pathlib import Path
+
+from lmcourse.paths import typed_path
 
 
 def add_account(parser: ArgumentParser) -> None:
@@ -49,7 +50,7 @@ def add_generate(parser: ArgumentParser) -> None:
         "the folder of a run, whose checkpoint with the lowest validation loss is taken; or of one checkpoint; or "
         "micro-python-docs, the model that ships with the course"
     )
-    add("--checkpoint", required=True, type=Path, metavar="FOLDER", help=where)
+    add("--checkpoint", required=True, type=typed_path, metavar="FOLDER", help=where)
     add("--prompt", required=True, metavar="TEXT", help="how the text begins; - reads it from stdin")
     add("--last", action="store_true", help="the last checkpoint of the run, even if an earlier one is better")
     add("--tokens", type=int, metavar="N", help="how many to write; by default as many as the model's context allows")

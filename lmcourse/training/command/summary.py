@@ -20,6 +20,7 @@ END_MESSAGES = {
     "tokens": "The budget of tokens is spent",
     "time": "The time is over",
     "interrupted": "Stopped by Ctrl-C",
+    "terminated": "Stopped by SIGTERM",
 }
 
 CONTINUE_FLAGS = {"steps": "--steps N", "tokens": "--max-tokens N", "time": "--max-seconds N"}
@@ -58,11 +59,11 @@ def _time(found: CostEstimate) -> str:
 
 
 def end(result: RunResult, folder: Path) -> str:
-    """How a session ended, and how to continue the run; after Ctrl-C in one line."""
+    """How a session ended, and how to continue the run; after a signal in one line."""
     spent = timedelta(seconds=round(result.seconds))
     done = f"{END_MESSAGES[result.reason]}: step {result.step:,}, {result.tokens:,} tokens, {spent}."
     again = f"Go on: lmcourse train --resume --out {folder}"
-    if result.reason == "interrupted":
+    if result.reason not in CONTINUE_FLAGS:
         return escape(f"{done} {again}")
     lines = [done, f"{again} {CONTINUE_FLAGS[result.reason]}"]
     lines[1:1] = _reached(result)
