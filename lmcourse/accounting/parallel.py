@@ -73,9 +73,8 @@ def check_tensor_parallel(config: TransformerConfig, tensor: int) -> None:
     """
     for index, layer in enumerate(config.layers):
         heads, key_heads, width = layer.attention.heads, layer.attention.key_heads, layer.feed_forward.width
-        sizes = {"heads": heads, "hidden features": width}
-        if tensor % key_heads:
-            sizes["key heads"] = key_heads
+        cut = {} if tensor % key_heads == 0 else {"key heads": key_heads}
+        sizes = {"heads": heads, **cut, "hidden features": width}
         for what, size in sizes.items():
             if size % tensor:
                 raise ValueError(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from lmcourse import __version__
 from lmcourse.cli import collecting, commands, feedback, grading, model_commands, site
-from lmcourse.cli.flags import add_account, add_bench, add_generate
+from lmcourse.cli.flags import add_account, add_bench, add_export, add_generate
 from lmcourse.errors import CourseError
 from lmcourse.paths import typed_path
 
@@ -108,6 +108,8 @@ def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:
 
     how = "The text goes to stdout as it is written, the speed to stderr."
     add_generate(add("generate", model_commands.generate, "Let a model that was trained go on with a text", how))
+    what = "Write a model that was trained as a folder that transformers loads"
+    add_export(add("export", model_commands.export, what, "It has the model and its tokenizer."))
 
 
 def _add_course(parser: argparse.ArgumentParser, default: str | None) -> None:

@@ -53,13 +53,10 @@ def staging_folder(path: Path) -> Iterator[Path]:
     Raises:
         UnwrittenCheckpointError: a file in it cannot be written.
     """
-    staging = path
     try:
-        staging = make_staging_folder(path)
-        yield staging
+        yield make_staging_folder(path)
     except BaseException as error:
-        if staging != path:
-            shutil.rmtree(staging, ignore_errors=True)  # it would take the room that is missing
+        shutil.rmtree(_staging(path), ignore_errors=True)  # it would take the room that is missing
         if isinstance(error, OSError):
             raise UnwrittenCheckpointError.of(path, error.strerror or str(error)) from error
         if isinstance(error, SafetensorError) or WRITER in str(error):
@@ -69,10 +66,14 @@ def staging_folder(path: Path) -> Iterator[Path]:
 
 def make_staging_folder(path: Path) -> Path:
     """An empty hidden folder beside that of a checkpoint, to write it in."""
-    staging = path.with_name(f".{path.name}.new")
+    staging = _staging(path)
     shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed while it wrote
     staging.mkdir(parents=True)
     return staging
+
+
+def _staging(path: Path) -> Path:
+    return path.with_name(f".{path.name}.new")
 
 
 def commit_checkpoint(staging: Path, path: Path, manifest: Mapping[str, Any], digests: Mapping[str, str]) -> None:

@@ -203,6 +203,28 @@ def test_a_damaged_file_is_named(name: str, line: str, copy: Path, capsys: pytes
     assert line in err
 
 
+def test_for_a_damaged_best_checkpoint_another_is_named(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The best is taken unless somebody names one; the last is damaged, too, and so is passed over."""
+    best = Path(answer(capsys, copy)["checkpoint"])
+    steps = sorted(path.name for path in (copy / "checkpoints").iterdir())
+    for path in {best, place(copy, STEPS)}:
+        (path / MODEL).write_bytes(b"")
+    whole = max(path for path in (copy / "checkpoints").iterdir() if path not in (best, place(copy, STEPS)))
+    line = told(capsys, "--checkpoint", copy, "--prompt", "x")
+    damaged = f"{best / MODEL} is damaged: it is not what was written"
+    assert line == f"lmcourse: {damaged}; {whole} is whole: take that as --checkpoint\n"
+    assert answer(capsys, whole)["tokens"] > 0
+    for name in steps:
+        (copy / "checkpoints" / name / MODEL).write_bytes(b"")
+    assert "no other checkpoint of the run is whole" in told(capsys, "--checkpoint", copy, "--prompt", "x")
+
+
+@pytest.mark.parametrize("text", ["[]", "5", '{"version": 2, "sha256": []}'])
+def test_a_manifest_that_is_json_of_another_kind(text: str, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place(copy, STEPS) / MANIFEST).write_text(text)
+    assert f"{MANIFEST} is damaged" in told(capsys, "--checkpoint", place(copy, STEPS), "--prompt", "x")
+
+
 def test_one_bit_is_enough(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = place(copy, STEPS) / MODEL
     content = bytearray(path.read_bytes())
@@ -221,6 +243,7 @@ def test_a_missing_file_is_named(name: str, copy: Path, capsys: pytest.CaptureFi
 def test_what_is_no_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nowhere = tmp_path / "nowhere"
     assert f"there is no folder {nowhere}" in told(capsys, "--checkpoint", nowhere, "--prompt", "x")
+    assert "a path is empty (is a variable not set?)" in told(capsys, "--checkpoint", "", "--prompt", "x")
     assert "is neither a run nor a checkpoint" in told(capsys, "--checkpoint", tmp_path, "--prompt", "x")
     shutil.copy(run / "run.json", tmp_path)
     assert "has no checkpoint yet" in told(capsys, "--checkpoint", tmp_path, "--prompt", "x")

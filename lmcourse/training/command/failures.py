@@ -20,7 +20,7 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 TRAIN_WITH_LESS = (
     "a smaller --batch with more --grad-accum-steps, a shorter --seq-len, --activation-checkpointing or a smaller "
-    "--preset needs less, and --dry-run says how much"
+    "--preset needs less; --dry-run says how much"
 )
 
 

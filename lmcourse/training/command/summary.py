@@ -11,9 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from lmcourse.training.command.cost_estimate import CostEstimate
+from lmcourse.training.command.failures import TRAIN_WITH_LESS
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.train_run import RunResult
-from lmcourse.units import MIB
+from lmcourse.units import GIB, MIB
 
 END_MESSAGES = {
     "steps": "All steps are done",
@@ -45,7 +46,17 @@ def cost_table(run: RunConfig, found: CostEstimate) -> RenderableType:
     table.add_row("FLOPs of a step", f"{found.flops_per_step:.3g}")
     table.add_row("FLOPs of the run", f"{found.steps * found.flops_per_step:.3g}")
     heading = f"[bold]{escape(run.preset)}[/] on {escape(run.corpus)}, a vocabulary of {found.vocab_size:,} tokens"
-    return Group(heading, table, _time(found))
+    return Group(heading, table, _fit(found), _time(found))
+
+
+def _fit(found: CostEstimate) -> str:
+    """Whether a step fits into the memory of this machine."""
+    if found.room is None:
+        return "Whether that fits into memory is not known: the system does not say how much there is."
+    share = f"{found.needed / GIB:,.2f} of {found.room / GIB:,.2f} GiB of memory"
+    if found.fits:
+        return f"It fits this machine: a step takes {share}; PyTorch and other programs need some, too."
+    return f"It does not fit this machine, {share}: {escape(TRAIN_WITH_LESS)}."
 
 
 def _time(found: CostEstimate) -> str:
