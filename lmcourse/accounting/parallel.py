@@ -63,8 +63,8 @@ class Layout:
 ONE_DEVICE = Layout()
 
 
-def state_memory(parameters: int, recipe: Recipe, layout: Layout) -> Breakdown[int]:
-    """Weights, gradients and optimiser on each device, in bytes.
+def state_memory(parameters: int, recipe: Recipe, layout: Layout, *, matrices: int = 0) -> Breakdown[int]:
+    """Weights, gradients and optimiser on each device, in bytes; `matrices` as in `Recipe.memory`.
 
     Embedding and head are taken to be divided as evenly as the layers. In a real pipeline the two ends hold more.
     """
@@ -73,7 +73,7 @@ def state_memory(parameters: int, recipe: Recipe, layout: Layout) -> Breakdown[i
     def shares(part: str) -> int:
         return devices * layout.data if layout.zero >= FIRST_ZERO_STAGE[part] else devices
 
-    return Breakdown({part: ceil(size / shares(part)) for part, size in recipe.memory(parameters)})
+    return Breakdown({part: ceil(size / shares(part)) for part, size in recipe.memory(parameters, matrices=matrices)})
 
 
 def all_gather_bytes(size: int, devices: int) -> float:

@@ -13,6 +13,7 @@ import torch
 
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.memory import training_memory
+from lmcourse.accounting.optimizer_flops import muon_flops
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
@@ -30,8 +31,15 @@ from lmcourse.training.precision import Precision
 ASSUMED_MFU = {"cpu": 0.3, "mps": 0.3, "cuda": 0.4}
 """The share of the peak that is taken for granted. Small models reach less, on a GPU far less."""
 
-RECIPES = {"fp32": "fp32", "bf16": "autocast", "fp16": "autocast"}
-"""How a run stores its numbers, by precision, for `lmcourse.accounting.recipes`."""
+RECIPES = {
+    ("adamw", "fp32"): "fp32",
+    ("adamw", "bf16"): "autocast",
+    ("adamw", "fp16"): "autocast",
+    ("muon", "fp32"): "muon",
+    ("muon", "bf16"): "muon-autocast",
+    ("muon", "fp16"): "muon-autocast",
+}
+"""How a run stores its numbers, by optimiser and precision, for `lmcourse.accounting.recipes`."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,8 @@ def _peak(device: torch.device, precision: Precision) -> Peak | None:
 def _flops_per_step(config: TransformerConfig, training: TrainingConfig) -> int:
     windows, again = training.grad_accum_steps * training.batch, training.activation_checkpointing
     step = training_flops(config, windows, training.seq_len, recompute="blocks" if again else "nothing")
-    return step.hardware.total
+    muon = muon_flops(config, training.muon_iterations) if training.optimizer == "muon" else 0
+    return step.hardware.total + muon
 
 
 def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[int]:
@@ -128,7 +137,7 @@ def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[in
         config,
         training.batch // training.parallel.dp_size,
         training.seq_len,
-        find_recipe(RECIPES[training.precision]),
+        find_recipe(RECIPES[training.optimizer, training.precision]),
         activation_checkpointing="blocks" if training.activation_checkpointing else "nothing",
         layout=_layout(training.parallel),
     )

@@ -41,7 +41,7 @@ from lmcourse.training.parallel.split_linear import FusedLinears, find_fused, sp
 def write_sharded(
     path: Path,
     model: nn.Module,
-    optimizer: torch.optim.AdamW,
+    optimizer: torch.optim.Optimizer,
     state: Mapping[str, Any],
     manifest: Mapping[str, Any],
     distributed: DistributedContext,
@@ -74,7 +74,7 @@ def _digests(folder: Path, distributed: DistributedContext) -> dict[str, str]:
     return dict(sorted(pair for part in distributed.all_gather(mine) for pair in part.items()))
 
 
-def load_sharded(path: Path, model: nn.Module, optimizer: torch.optim.AdamW | None = None) -> None:
+def load_sharded(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> None:
     """Load a sharded checkpoint into a whole model on one process, and into its optimizer, if one is given."""
     if optimizer is not None:
         init_optimizer_state(optimizer)
@@ -85,7 +85,7 @@ def load_sharded(path: Path, model: nn.Module, optimizer: torch.optim.AdamW | No
 
 
 def load_distributed(
-    path: Path, model: nn.Module, optimizer: torch.optim.AdamW, distributed: DistributedContext
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, distributed: DistributedContext
 ) -> None:
     """Load a checkpoint into a model that is divided among processes, and into their optimizers.
 
