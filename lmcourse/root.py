@@ -8,7 +8,7 @@ from lmcourse.errors import CourseError
 
 ROOT_MARKER = "nbgrader_config.py"
 CARRIED = Path(__file__).parent / "course_folder"
-"""What a wheel carries of the course besides the package; a clone, and what is installed from it, has no such folder."""
+"""What a wheel carries of the course besides the package. A clone has no such folder."""
 
 
 def find_root(named: Path | None = None, here: Path | None = None, checkout: Path | None = None) -> Path:
