@@ -21,6 +21,7 @@ EPILOG = "Every setting may stand in a TOML file too (--config); what is typed h
 
 TITLES = {
     "run": "what is trained",
+    "model": "what is changed in the preset",
     "training": "how it is trained",
     "parallel": "how processes share the work (started by torchrun; docs/training.md)",
 }
@@ -32,6 +33,12 @@ HELP = {
     "vocab_size": "tokens that bpe makes, at most",
     "held_out": "share of the text to validate on; 0 for none",
     "validation_tokens": "most tokens that an evaluation reads",
+    "feed_forward": "swiglu; or gelu or relu2, 4 times as wide as the model and without a gate",
+    "qk_norm": "normalise queries and keys",
+    "untied": "give the head a matrix of its own",
+    "logit_cap": "squeeze logits into plus or minus so much by a tanh",
+    "rotary_theta": "base of the rotary embedding",
+    "zero_outputs": "let every block and an untied head add nothing at first",
     "steps": "updates of the weights",
     "batch": "windows per micro-batch, of all processes together",
     "seq_len": "tokens per window, the longest text that the model will read; by default the preset's context",
@@ -143,7 +150,7 @@ def _default(setting: RunSetting) -> str:
     if "by default" in HELP[setting.name] or not (setting.name in DEFAULTS or has_default(setting)):
         return ""
     value = DEFAULTS.get(setting.name, setting.default)
-    if value is None or value is False:
+    if value is None or value is False:  # the preset's, or no
         return ""
     return f"; {' '.join(f'{x:g}' for x in value) if setting.count > 1 else value} by default"
 

@@ -104,7 +104,7 @@ def make_trainer(run: RunConfig, folder: Path, callbacks: Sequence[Callback], de
     texts = open_data(run, folder)
     torch.manual_seed(run.training.seed)
     model = Transformer(run.model_config(texts.tokenizer.vocab_size))
-    initialize(model)
+    initialize(model, zero_outputs=run.model.zero_outputs)
     model.to(device)
     try:
         return Trainer(
