@@ -31,7 +31,7 @@ FLOORS = (
     ("grading",),
     ("authoring",),
     ("collect", "proof", "site"),
-    ("doctor", "welcome"),
+    ("carried", "doctor", "welcome"),
     ("lab",),
     ("cli",),
     ("__main__",),

@@ -45,7 +45,7 @@ def _hidden(random: Random) -> list[Case]:
     ]
     for _ in range(4):
         tokens = [random.choice([97, 32, 195, 169, 233, 256, 257, 258, 259, 260]) for _ in range(10)]
-        tokens += [257, 195, 169, 195, 97]  # a merge of a merge, a whole letter, half of one
+        tokens += [257, 260, 195, 169, 195, 97]  # a merge of a merge, the last one, a whole letter, half of one
         cases.append(call("other tokens", "decode", tokens, TOY))
     return cases
 
