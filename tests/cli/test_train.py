@@ -53,7 +53,7 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
 
 def test_a_run_leaves_what_docs_training_says(whole: tuple[Path, dict[str, Any]]) -> None:
     folder, told = whole
-    names = {".lock", "run.json", "tokenizer.json", "train.tokens", "validation.tokens", "metrics.jsonl", "checkpoints"}
+    names = {"run.json", "tokenizer.json", "train.tokens", "validation.tokens", "metrics.jsonl", "checkpoints"}
     assert {path.name for path in folder.iterdir()} == names
     records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert [record["step"] for record in records] == list(range(1, STEPS + 1))
