@@ -54,7 +54,7 @@ TRACES = [
         from torch.fx.experimental.proxy_tensor import make_fx
         weigh = lambda x: getattr(x, "soft" + "max")(-1)
         def stable_softmax(x): return traced[x.dim()](x)
-        traced = {n: make_fx(weigh, decomposition_table, tracing_mode="symbolic")(torch.rand(range(3, 3 + n)))
+        traced = {n: make_fx(weigh, decomposition_table, tracing_mode="symbolic")(torch.rand(*range(3, 3 + n)))
                   for n in range(1, 4)}
         """,
     ),
