@@ -15,7 +15,7 @@ from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.latency import Limit, Operation, forward_operations, roofline_mfu, roofline_seconds
 from lmcourse.accounting.memory import inference_memory, largest_batch, largest_inference_batch, training_memory
 from lmcourse.accounting.optimizer_flops import muon_flops
-from lmcourse.accounting.parallel import ONE_DEVICE, Layout, tensor_parallel_traffic
+from lmcourse.accounting.parallel import ONE_DEVICE, Layout, check_tensor_parallel, tensor_parallel_traffic
 from lmcourse.accounting.parameters import count_parameters, matmul_parameters
 from lmcourse.accounting.recipes import Recipe
 from lmcourse.accounting.training_flops import TrainingFlops, training_flops
@@ -33,6 +33,9 @@ class Workload:
         recipe: how numbers are stored.
         activation_checkpointing: "blocks" recomputes blocks in the backward pass.
         layout: how the devices are used.
+
+    Raises:
+        ValueError: the model cannot be divided like that.
     """
 
     config: TransformerConfig
@@ -41,6 +44,9 @@ class Workload:
     recipe: Recipe
     activation_checkpointing: ActivationCheckpointing = "nothing"
     layout: Layout = ONE_DEVICE
+
+    def __post_init__(self) -> None:
+        check_tensor_parallel(self.config, self.layout.tensor)
 
     @property
     def writes(self) -> bool:

@@ -19,6 +19,7 @@ from lmcourse.training.parallelism import Parallelism
 DOCUMENTS = {
     "train": "training.md",
     "generate": "training.md",
+    "export": "training.md",
     "collect": "training.md",
     "account": "accounting.md",
     "bench": "accounting.md",

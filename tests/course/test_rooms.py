@@ -15,7 +15,7 @@ PACKAGE = REPOSITORY / "lmcourse"
 
 FLOORS = (
     ("errors", "text", "units"),
-    ("device",),
+    ("device", "paths"),
     ("autograd", "data", "numerics"),
     ("nn",),
     ("models",),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, NoReturn
 
 from lmcourse.data.corpora import CORPORA
 from lmcourse.errors import CourseError
+from lmcourse.paths import typed_path
 from lmcourse.training.command.resolve_settings import DEFAULTS
 from lmcourse.training.command.settings import SETTINGS, RunSetting, has_default
 
@@ -58,7 +58,7 @@ HELP = {
     "eps": "of AdamW",
     "grad_clip": "the largest norm of the gradient; none lets it be",
     "z_loss": "factor of the squared log-normaliser in the loss",
-    "precision": "of matrix products; weights stay fp32",
+    "precision": "of matrix products; weights stay fp32; by default bf16 on a GPU that has it, else fp32",
     "activation_checkpointing": "compute blocks again in the backward pass, to save memory",
     "compile": "let torch compile the model: a minute, then faster steps",
     "spike_factor": "a gradient so many times the usual is reported",
@@ -106,9 +106,9 @@ def parse(arguments: Sequence[str], program: str) -> argparse.Namespace:
 def make_parser(program: str) -> Parser:
     """The parser; `program` is what it calls itself."""
     parser = Parser(prog=program, description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the run; it must not have one yet")
+    parser.add_argument("--out", type=typed_path, metavar="FOLDER", help="of the run; it must not have one yet")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out, whose settings are kept")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+    parser.add_argument("--config", type=typed_path, metavar="FILE", help="a TOML file with settings")
     what = "say what the run would cost: parameters, FLOPs, bytes, minutes; nothing is written or trained"
     parser.add_argument("--dry-run", action="store_true", help=what)
     parser.add_argument("--tensorboard", action="store_true", help="write scalars for TensorBoard into the folder too")

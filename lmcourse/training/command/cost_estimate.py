@@ -18,7 +18,7 @@ from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.training_flops import training_flops
-from lmcourse.device import best_device
+from lmcourse.device import best_device, device_memory
 from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.training.command.run_config import RunConfig
@@ -54,6 +54,8 @@ class CostEstimate:
         flops_per_step: of all processes together, what is computed a second time included.
         memory: of a step on each device, in bytes.
         devices: how many there are; processes on a CPU share one.
+        needed: bytes of a step that the processes on one device need together.
+        room: bytes of memory that a device has; None if the system does not say.
         peak: of a device; None if it is not known.
         mfu: the share of it that is assumed.
         seconds: of the whole run, without evaluations; None if the peak is not known.
@@ -67,6 +69,8 @@ class CostEstimate:
     flops_per_step: int
     memory: Breakdown[int]
     devices: int
+    needed: int
+    room: int | None
     peak: Peak | None
     mfu: float
     seconds: float | None
@@ -76,9 +80,14 @@ class CostEstimate:
         """Passes over the training text."""
         return self.tokens / self.corpus_tokens
 
+    @property
+    def fits(self) -> bool | None:
+        """Whether a step fits into the memory of this machine; None if that is not known."""
+        return None if self.room is None else self.needed <= self.room
+
     def to_json(self) -> dict[str, Any]:
         """Whole numbers of FLOPs and bytes; seconds."""
-        found = asdict(self) | {"epochs": self.epochs, "flops": self.steps * self.flops_per_step}
+        found = asdict(self) | {"epochs": self.epochs, "fits": self.fits, "flops": self.steps * self.flops_per_step}
         for name in ("parameters", "memory"):
             parts: Breakdown[int] = getattr(self, name)
             found[name] = {**parts.parts, "total": parts.total}
@@ -112,6 +121,8 @@ def estimate_cost(run: RunConfig) -> CostEstimate:
         flops_per_step=flops,
         memory=memory,
         devices=devices,
+        needed=memory.total * (training.parallel.world_size // devices),
+        room=device_memory(device),
         peak=peak,
         mfu=mfu,
         seconds=None if peak is None else steps * flops / (mfu * peak.flops_per_second * devices),

@@ -21,12 +21,14 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from torch import Tensor, nn
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
 from lmcourse.training.checkpoint_format import (
     MODEL,
     STATE,
+    UnwrittenCheckpointError,
     commit_checkpoint,
     digest,
     is_sharded,
@@ -57,7 +59,13 @@ def write_sharded(
     init_optimizer_state(optimizer)
     staging = distributed.broadcast(make_staging_folder(path) if distributed.is_main else None)
     assert staging is not None
-    save(_tensors(model, get_optimizer_state(optimizer, model), find_fused(model)), checkpoint_id=staging)
+    try:
+        save(_tensors(model, get_optimizer_state(optimizer, model), find_fused(model)), checkpoint_id=staging)
+    except CheckpointException as error:  # on all processes, if one of them could not write
+        if distributed.is_main:
+            shutil.rmtree(staging, ignore_errors=True)
+        [reason, *_] = (str(failure) for failure, _ in error.failures.values())
+        raise distributed.make_error(str(UnwrittenCheckpointError.of(path, reason))) from None
     if distributed.is_main:
         torch.save(dict(state), staging / STATE)
     digests = _digests(staging, distributed)
