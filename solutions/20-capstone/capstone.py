@@ -374,7 +374,7 @@ predict("flat_valley")
 #
 # ### Exercise 6 · Design and forecast  (8 points · 40 min · ●●●)
 #
-# Return seven numbers: `layers`, `d_model` and `steps` of your design, and your forecasts before training: `parameters`, `flops` (of the *whole* training), bytes of `states`, and `loss` (validation, nats a byte). You may call what you wrote above.
+# Return seven numbers: `layers`, `d_model` and `steps` of your design, and your forecasts before training: `parameters`, `flops` (of the *whole* training), bytes of `states`, and `loss` (validation, nats a byte). You may call what you wrote above; the course's own `Design` is out, it would count for you.
 #
 # | judged | how |
 # | --- | --- |

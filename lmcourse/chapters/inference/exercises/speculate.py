@@ -137,6 +137,13 @@ speculate = Exercise(
         case("kept by luck", P, Q, _tokens(2, 0), _chance(0.3, 0.1)),
         case("nothing was drafted", P[1:2], Q[:0], _tokens(), _chance()),
         case(
+            "exactly at the border",
+            _t((0.25, 0.75, 0.0), (0.5, 0.25, 0.25)),
+            _t((0.5, 0.25, 0.25)),
+            _tokens(0),
+            _chance(0.5),
+        ),
+        case(
             "a token of which the draft said 0",
             P,
             _t((0.0, 0.5, 0.5), (0.6, 0.2, 0.2)),
@@ -190,6 +197,15 @@ def from_p(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
 )
 def inverted(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(q, p[:-1], drafted, chance))
+    return kept, _after(p, q, kept)
+
+
+@speculate.misconception(
+    "You keep a token also where chance · q is just p. It has to be less: else a chance of 0 keeps what p excludes."
+)
+def border_kept(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    rows = torch.arange(len(drafted))
+    kept = _count((chance * q[rows, drafted] <= p[rows, drafted]).tolist())
     return kept, _after(p, q, kept)
 
 
