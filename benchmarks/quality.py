@@ -4,8 +4,8 @@
     python benchmarks/quality.py muon-nano --seeds 0      # one of them, once
 
 nanoGPT joins when PEERS_NANOGPT names the `model.py` of a clone: its own train.py is run, in this process, with the
-flags that its README gives for a CPU (4 layers of 128, 12 windows of 64 characters, 2,000 steps). Nothing in it is
-changed but the seed, which is a number in its text, and what `torch.save` does: that is where losses are measured here.
+settings that its README gives for a CPU (4 layers of 128, 12 windows of 64 characters, 2,000 steps). Only its seed is
+changed, a number in its text, and what `torch.save` does: that is where losses are measured here.
 
 Losses are comparable because text, characters and windows are the same: Python's help texts (python-docs), a tenth held
 out, cut into characters. Every model reads windows of 64 and is evaluated on the same 64 k characters of the held-out
@@ -57,6 +57,8 @@ NANOGPT_FLAGS = (
     *("--device=cpu", "--compile=False", "--dtype=float32", "--eval_iters=1", "--log_interval=1000000"),
     *("--block_size=64", "--batch_size=12", "--n_layer=4", "--n_head=4", "--n_embd=128", "--dropout=0.0"),
     *("--max_iters=2000", "--lr_decay_iters=2000", "--eval_interval=200", "--always_save_checkpoint=True"),
+    # What config/train_shakespeare_char.py says, with which the README gives these flags.
+    *("--gradient_accumulation_steps=1", "--learning_rate=1e-3", "--min_lr=1e-4", "--beta2=0.99", "--warmup_iters=100"),
     *("--dataset=text", "--out_dir=out"),
 )
 

@@ -58,7 +58,7 @@ HELP = {
     "eps": "of AdamW",
     "grad_clip": "the largest norm of the gradient; none lets it be",
     "z_loss": "factor of the squared log-normaliser in the loss",
-    "precision": "of matrix products; weights stay fp32",
+    "precision": "of matrix products; weights stay fp32; by default bf16 on a GPU that has it, else fp32",
     "activation_checkpointing": "compute blocks again in the backward pass, to save memory",
     "compile": "let torch compile the model: a minute, then faster steps",
     "spike_factor": "a gradient so many times the usual is reported",

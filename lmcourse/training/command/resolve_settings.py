@@ -8,10 +8,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from lmcourse.device import best_device
 from lmcourse.errors import CourseError
 from lmcourse.training.command.model_changes import ModelChanges
 from lmcourse.training.command.run_config import RunConfig, find_decoder
 from lmcourse.training.command.settings import find_setting, make_run, settings_of
+from lmcourse.training.precision import default_precision
 
 DEFAULTS: dict[str, Any] = {
     "preset": "nano",
@@ -41,6 +43,7 @@ def new_run(given: Mapping[str, Any]) -> RunConfig:
     """
     values = {**DEFAULTS, **given}
     values.setdefault("seq_len", find_decoder(values["preset"]).context or DEFAULT_SEQ_LEN)
+    values.setdefault("precision", default_precision(best_device()))
     values.setdefault("warmup_steps", values["steps"] // 20)
     for name in ("evaluate_every", "checkpoint_every"):
         values.setdefault(name, max(1, values["steps"] // 10))

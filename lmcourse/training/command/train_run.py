@@ -24,6 +24,7 @@ from lmcourse.training.command.run_lock import lock_folder
 from lmcourse.training.command.training_data import open_data, prepare_data
 from lmcourse.training.mfu_meter import make_mfu_meter
 from lmcourse.training.parallel.process_group import ProcessInfo
+from lmcourse.training.precision import allow_tf32
 from lmcourse.training.state import StopReason, TrainingState
 from lmcourse.training.trainer import Callback, Trainer
 
@@ -77,6 +78,7 @@ def train(
             made or go on; memory or disk is full.
     """
     process = process or ProcessInfo(0, best_device())
+    allow_tf32(process.device)
     with ExitStack() as stack:
         stack.enter_context(telling_no_memory(TRAIN_WITH_LESS))
         stack.enter_context(telling_disk_errors(folder))

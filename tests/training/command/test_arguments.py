@@ -119,7 +119,7 @@ def test_defaults_are_those_of_the_classes() -> None:
     """But for those that have to be known before, and those that follow from others."""
     found = settings_of(new_run({"corpus": "x", "steps": 60}))
     ours = {"corpus", "preset", "steps", "batch", "seq_len", "learning_rate", "min_lr_ratio"}
-    follow = {"warmup_steps": 3, "evaluate_every": 6, "checkpoint_every": 6}
+    follow = {"warmup_steps": 3, "evaluate_every": 6, "checkpoint_every": 6, "precision": "fp32"}
     assert found | follow == found
     for setting in SETTINGS.values():
         if setting.name not in ours | follow.keys():
