@@ -55,7 +55,7 @@ def test_a_real_step_keeps_what_was_predicted(name: str, dtype: torch.dtype) -> 
 def test_every_recipe_has_its_activations(name: str) -> None:
     recipe = find_recipe(name)
     memory = training_memory(MICRO, 2, 16, recipe)
-    saved = predict_saved_bytes(MICRO, 2, 16, dtype=recipe.dtype, autocast=name == "autocast")
+    saved = predict_saved_bytes(MICRO, 2, 16, dtype=recipe.dtype, autocast=recipe.autocast)
     assert memory["activations"] + memory["logits"] == saved.total
 
 
