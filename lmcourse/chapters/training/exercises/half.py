@@ -47,8 +47,10 @@ def _hidden(random: Random) -> list[Case]:
     ]
     drawn = []
     for master in (False, False, True):
-        weight = random.randint(16, 120) / 32
-        updates = [random.randrange(1, 80, 2) / 8192 for _ in range(random.randint(5, 40))]  # too fine for a tie
+        weight = random.randint(72, 96) / 32
+        ends = [random.randrange(401, 600, 2) / 8192 for _ in range(2)]  # so large that neither can be left out
+        between = [random.randrange(1, 80, 2) / 8192 for _ in range(random.randint(5, 30))]  # too fine for a tie
+        updates = [ends[0], *between, ends[1]]
         drawn.append(case("other weights", weight, updates, master))
     return [*fixed, *drawn]
 

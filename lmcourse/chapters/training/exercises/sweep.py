@@ -30,7 +30,8 @@ def _hidden_sweeps(random: Random) -> list[Case]:
     drawn = []
     for _ in range(3):
         long, *others = sorted(random.sample(range(1000, 5000), 4), reverse=True)  # the second is the last to leave
-        decays = [long - others[0] // 2, *(length // random.randint(4, 9) for length in others)]
+        share = random.randint(4, 9)
+        decays = [long - others[0] // 2, *(length // share for length in others)]
         drawn.append(case("other sweeps", [long, *others], decays))
     return [*fixed, *drawn]
 
