@@ -14,6 +14,8 @@ PIP := $(PY) -m pip --disable-pip-version-check
 # .venv was installed from, and the mark that the package itself is in.
 LOCKED := .venv/requirements.lock
 READY := .venv/ready
+# The same of what only tests and the site need.
+TOOLS := .venv/requirements-test.lock
 
 # PYTHON=python3.12 given on purpose, and .venv made by another one: make it anew.
 ifneq ($(origin PYTHON),file)
@@ -51,26 +53,26 @@ test: style
 # Of some notebooks, what concerns them; of all, everything.
 tests: TESTS = $(if $(NOTEBOOKS),tests/course tests/chapters,tests)
 # One run for all, so that no process waits for another at the end of each part.
-tests: $(READY)
+tests: $(TOOLS)
 	$(PY) -m pytest --nbval $(TESTS) solutions notebooks -n $(JOBS) --dist loadscope --notebooks "$(NOTEBOOKS)"
 
 lint: style types
 
-style: $(READY)
+style: $(TOOLS)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 
-types: $(READY)
+types: $(TOOLS)
 	$(PY) -m mypy
 
-format: $(READY)
+format: $(TOOLS)
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
 build: $(READY)
 	.venv/bin/lmcourse build $(NOTEBOOKS)
 
-site: $(READY)
+site: $(TOOLS)
 	.venv/bin/lmcourse site $(NOTEBOOKS)
 
 # The lock's three lines, in a new environment, so that what an older lock installed does not linger. requirements.lock
@@ -90,6 +92,12 @@ $(LOCKED): requirements.lock
 $(READY): $(LOCKED) pyproject.toml
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(READY)
+
+$(TOOLS): requirements-test.lock $(LOCKED) | $(READY)
+	@echo "Installing the tools of the tests into .venv, once."
+	$(PIP) install --no-deps --requirement requirements-test.lock
+	$(PIP) check
+	@cp requirements-test.lock $(TOOLS)
 
 clean:
 	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

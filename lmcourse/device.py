@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 TOOL_TIMEOUT_SECONDS = 5.0
 """Seconds to wait for a tool of the system: nvidia-smi can hang on a broken driver."""
 
+CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""Where Linux (cgroup v2) tells a container how much memory it may use."""
+
 
 @dataclass(frozen=True)
 class DetectedAccelerator:
@@ -164,12 +167,30 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+def device_memory(device: torch.device) -> int | None:
+    """Bytes of memory that tensors on a device can have; Apple's GPUs and a CPU use the machine's."""
+    import torch
+
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    return main_memory()
+
+
 def main_memory() -> int | None:
-    """Bytes of main memory, where the system says."""
+    """Bytes of main memory that this process may use, where the system says."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # Windows has no sysconf; others may not know these names
         return _windows_memory()
+    return min(there, _memory_limit(CGROUP_LIMIT) or there)
+
+
+def _memory_limit(file: Path) -> int | None:
+    """The bytes that Linux lets a container have; None if it has no limit of its own ("max")."""
+    try:
+        return int(file.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
 
 
 def _windows_memory() -> int | None:

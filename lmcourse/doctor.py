@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lmcourse import device
+from lmcourse.root import CARRIED
 from lmcourse.units import GIB
 
 if TYPE_CHECKING:  # a package like any other: it may be missing
@@ -31,7 +32,11 @@ MARKS: dict[Status, str] = {"ok": "✓", "failed": "✗", "optional": "–"}
 COLOURS: dict[Status, str] = {"ok": "green", "failed": "bold red", "optional": "yellow"}
 
 DISK_NEEDED = 2 * GIB
-INSTALL = "run `make lab` in the folder of the course, or the three pip lines in requirements.lock"
+INSTALL = (
+    "`python -m pip install --upgrade lmcourse`"
+    if CARRIED.is_dir()
+    else "run `make lab` in the folder of the course, or the three pip lines in requirements.lock"
+)
 
 
 @dataclass(frozen=True)

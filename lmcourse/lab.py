@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from lmcourse.carried import course_folder
 from lmcourse.errors import CourseError
-from lmcourse.root import find_root
 from lmcourse.welcome import write_welcome
 
 JUPYTER = Path(__file__).parent / "jupyter"
@@ -22,10 +22,15 @@ JUPYTER = Path(__file__).parent / "jupyter"
 wrapped), and an extension that gives figures and controls what a screen reader says."""
 
 
-def main(args: Sequence[str] = ()) -> int:
-    """Start JupyterLab and stay until it ends; `args` go to it. Returns the exit status."""
+def main(args: Sequence[str] = (), named: Path | None = None) -> int:
+    """Start JupyterLab and stay until it ends. Returns the exit status.
+
+    Args:
+        args: go to JupyterLab.
+        named: the course's folder; by default the one we are in, to which a wheel adds the notebooks that it carries.
+    """
     try:
-        course = find_root()
+        course = course_folder(named)
         notebooks = course / "notebooks"
         if not notebooks.is_dir():
             raise CourseError(f"{course} has no notebooks/ yet: `make build` makes them from solutions/.")

@@ -7,6 +7,8 @@ from pathlib import Path
 from lmcourse.errors import CourseError
 
 ROOT_MARKER = "nbgrader_config.py"
+CARRIED = Path(__file__).parent / "course_folder"
+"""What a wheel carries of the course besides the package. A clone has no such folder."""
 
 
 def find_root(named: Path | None = None, here: Path | None = None, checkout: Path | None = None) -> Path:
@@ -28,7 +30,8 @@ def find_root(named: Path | None = None, here: Path | None = None, checkout: Pat
     for folder in (here, *here.parents, checkout or Path(__file__).resolve().parents[1]):
         if is_root(folder):
             return folder
-    raise CourseError("The course is not here. Go to its folder, where README.md is, or name it: --course FOLDER")
+    begin = " or begin with `lmcourse lab` in an empty one" if CARRIED.is_dir() else ", where README.md is"
+    raise CourseError(f"The course is not here. Go to its folder{begin}, or name it: --course FOLDER")
 
 
 def is_root(folder: Path) -> bool:

@@ -71,8 +71,8 @@ teaches more than a right answer that you only read. Predictions earn nothing an
 ## Your work
 
 It is yours, in the notebooks: **Ctrl + S** (⌘ S) saves, and JupyterLab saves every two minutes by itself.
-Progress is read from what is saved. To start a notebook afresh, keep a copy of yours under another name,
-then type `git checkout 01-floating-point` in a terminal."""
+Progress is read from what is saved. To start a notebook afresh, give yours another name; then start the course
+again, or, in a clone, type `git checkout 01-floating-point` in a terminal."""
 
 CELL = """\
 from lmcourse.welcome import progress_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 import pytest
@@ -23,6 +23,23 @@ WORKER_MEMORY = 3 * GIB
 
 LONGEST_FIRST = ("tests/grading", "tests/browser", "tests/course", "solutions", "notebooks", "tests/training")
 """Where the tests are that take longest: begun last, they would keep one process busy while the others wait."""
+
+LOCKED_IN = "submissions are locked in with Linux's namespaces, system calls and audit of processes"
+BY_FORK = "a class is graded on Linux or macOS: Windows has neither fork nor Unix sockets"
+ELSEWHERE: dict[str, dict[str, str]] = {
+    "darwin": {
+        f"tests/grading/{name}": LOCKED_IN
+        for name in (
+            "test_sandbox",
+            "test_fork_server",
+            "test_borders_of_users",
+            "test_audit_hook",
+            "test_examine_attacks",
+        )
+    },
+    "win32": {"tests/grading/": BY_FORK, "tests/setup/test_makefile": "Windows installs with pip, not with make"},
+}
+"""What other systems than Linux do not test: the beginning of a module's path, and the reason."""
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +79,32 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def cores() -> int:
     """The processor cores that this process may use."""
     return len(psutil.Process().cpu_affinity()) if hasattr(psutil.Process, "cpu_affinity") else os.cpu_count() or 1
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Skip whole what is another system's, with the reason, before it is imported."""
+    if reason := skipped_on(sys.platform, module_path):
+        module: pytest.Module = Skipped.from_parent(parent, path=module_path)
+        module.stash[REASON] = reason
+        return module
+    return None
+
+
+REASON = pytest.StashKey[str]()
+
+
+class Skipped(pytest.Module):
+    """A module of tests that is not for this system."""
+
+    def collect(self) -> NoReturn:
+        """Say why, in place of the tests."""
+        pytest.skip(self.stash[REASON], allow_module_level=True)
+
+
+def skipped_on(platform: str, module: Path) -> str:
+    """Why a module of tests is not for a system; empty if it is."""
+    name = module.relative_to(ROOT).as_posix()
+    return next((reason for begins, reason in ELSEWHERE.get(platform, {}).items() if name.startswith(begins)), "")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -14,7 +14,8 @@ from lmcourse.accounting.cluster import Cluster
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.latency import Limit, Operation, forward_operations, roofline_mfu, roofline_seconds
 from lmcourse.accounting.memory import inference_memory, largest_batch, largest_inference_batch, training_memory
-from lmcourse.accounting.parallel import ONE_DEVICE, Layout, tensor_parallel_traffic
+from lmcourse.accounting.optimizer_flops import muon_flops
+from lmcourse.accounting.parallel import ONE_DEVICE, Layout, check_tensor_parallel, tensor_parallel_traffic
 from lmcourse.accounting.parameters import count_parameters, matmul_parameters
 from lmcourse.accounting.recipes import Recipe
 from lmcourse.accounting.training_flops import TrainingFlops, training_flops
@@ -32,6 +33,9 @@ class Workload:
         recipe: how numbers are stored.
         activation_checkpointing: "blocks" recomputes blocks in the backward pass.
         layout: how the devices are used.
+
+    Raises:
+        ValueError: the model cannot be divided like that.
     """
 
     config: TransformerConfig
@@ -40,6 +44,9 @@ class Workload:
     recipe: Recipe
     activation_checkpointing: ActivationCheckpointing = "nothing"
     layout: Layout = ONE_DEVICE
+
+    def __post_init__(self) -> None:
+        check_tensor_parallel(self.config, self.layout.tensor)
 
     @property
     def writes(self) -> bool:
@@ -55,6 +62,7 @@ class ModelCost:
         parameters: by part.
         matmul_parameters: those that every token is multiplied with.
         flops: of a training step of one replica.
+        optimizer_flops: of Muon's matrix products in a step; 0 without it.
         training: None if the recipe does not train.
         cache, inference: None if the model does not write.
     """
@@ -62,6 +70,7 @@ class ModelCost:
     parameters: Breakdown[int]
     matmul_parameters: int
     flops: TrainingFlops
+    optimizer_flops: int
     training: Breakdown[int] | None
     cache: Breakdown[int] | None
     inference: Breakdown[int] | None
@@ -140,6 +149,7 @@ def account(workload: Workload) -> ModelCost:
         count_parameters(config),
         matmul_parameters(config),
         training_flops(config, batch, seq_len, recompute=workload.activation_checkpointing),
+        0 if recipe.matrix_moments is None else muon_flops(config),
         training,
         cache,
         inference,

@@ -15,6 +15,7 @@ from lmcourse.accounting.activations.model import ActivationCheckpointing, Form
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.kv_cache import cache_bytes
+from lmcourse.accounting.optimizer_flops import block_matrix_weights
 from lmcourse.accounting.parallel import ONE_DEVICE, Layout, state_memory
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import Recipe, find_recipe
@@ -63,7 +64,8 @@ def training_memory(
     if activation_checkpointing == "blocks":
         block = _largest_block(config, batch, seq_len, recipe, attention)
         peak = {"recomputed block": block} if block > logits else peak
-    states = state_memory(count_parameters(config).total, recipe, layout)
+    matrices = block_matrix_weights(config)
+    states = state_memory(count_parameters(config).total, recipe, layout, matrices=matrices)
     batch_parts = {"activations": saved.total - logits, **peak}
     return states + Breakdown({part: ceil(size / layout.tensor) for part, size in batch_parts.items()})
 

@@ -63,8 +63,28 @@ class Layout:
 ONE_DEVICE = Layout()
 
 
-def state_memory(parameters: int, recipe: Recipe, layout: Layout) -> Breakdown[int]:
-    """Weights, gradients and optimiser on each device, in bytes.
+def check_tensor_parallel(config: TransformerConfig, tensor: int) -> None:
+    """Check that every device gets whole heads and equally many hidden features.
+
+    Key heads that are fewer than the devices are copied, each to as many (as servers of models do).
+
+    Raises:
+        ValueError: something of a layer does not divide.
+    """
+    for index, layer in enumerate(config.layers):
+        heads, key_heads, width = layer.attention.heads, layer.attention.key_heads, layer.feed_forward.width
+        cut = {} if tensor % key_heads == 0 else {"key heads": key_heads}
+        sizes = {"heads": heads, **cut, "hidden features": width}
+        for what, size in sizes.items():
+            if size % tensor:
+                raise ValueError(
+                    f"layer {index} has {size} {what}, which do not divide among {tensor} devices: "
+                    "tensor parallelism takes a divisor of that number"
+                )
+
+
+def state_memory(parameters: int, recipe: Recipe, layout: Layout, *, matrices: int = 0) -> Breakdown[int]:
+    """Weights, gradients and optimiser on each device, in bytes; `matrices` as in `Recipe.memory`.
 
     Embedding and head are taken to be divided as evenly as the layers. In a real pipeline the two ends hold more.
     """
@@ -73,7 +93,7 @@ def state_memory(parameters: int, recipe: Recipe, layout: Layout) -> Breakdown[i
     def shares(part: str) -> int:
         return devices * layout.data if layout.zero >= FIRST_ZERO_STAGE[part] else devices
 
-    return Breakdown({part: ceil(size / shares(part)) for part, size in recipe.memory(parameters)})
+    return Breakdown({part: ceil(size / shares(part)) for part, size in recipe.memory(parameters, matrices=matrices)})
 
 
 def all_gather_bytes(size: int, devices: int) -> float:

@@ -32,6 +32,7 @@ class Recipe:
         matmul_precision: the format in which matrices are multiplied.
         source: of the numbers.
         step_counter_bytes: bytes that the optimiser keeps per tensor of parameters, whatever its size.
+        matrix_moments: as `moments`, of the matrices of the blocks where they have another optimiser; None where not.
     """
 
     name: str
@@ -44,10 +45,12 @@ class Recipe:
     matmul_precision: Format
     source: str
     step_counter_bytes: int = STEP_COUNTER
+    matrix_moments: float | None = None
 
     @property
     def per_parameter(self) -> float:
-        """Bytes per parameter: weights, gradients, master weights and moments."""
+        """Bytes per parameter: weights, gradients, master weights and moments; with Muon those of embedding and head,
+        of which every model has some."""
         return self.weights + self.gradients + self.master + self.moments
 
     @property
@@ -65,12 +68,13 @@ class Recipe:
         """Whether this is a recipe for training: it has gradients."""
         return self.gradients > 0
 
-    def memory(self, parameters: int, tensors: int = 0) -> Breakdown[int]:
+    def memory(self, parameters: int, tensors: int = 0, *, matrices: int = 0) -> Breakdown[int]:
         """Bytes of weights, gradients and optimiser state of a model.
 
         Args:
             parameters: how many numbers it learns.
-            tensors: in how many tensors they lie; 0 leaves the step counters out.
+            tensors: in how many tensors they lie that have a step counter; 0 leaves the counters out.
+            matrices: how many of the parameters are in matrices of the blocks; only Muon has to know.
         """
         sizes = {
             "weights": self.weights,
@@ -79,6 +83,8 @@ class Recipe:
             "optimiser moments": self.moments,
         }
         parts = {part: ceil(size * parameters) for part, size in sizes.items() if size}
+        if self.matrix_moments is not None:
+            parts["optimiser moments"] -= ceil((self.moments - self.matrix_moments) * matrices)
         counters = self.step_counter_bytes * tensors
         return Breakdown(parts | ({"step counters": counters} if counters else {}))
 
@@ -91,6 +97,7 @@ QUANTIZATION_BLOCK_SIZE = 2048
 """Numbers that share a scale in 8-bit Adam (Dettmers et al., 2022, §2.1)."""
 
 ADAM, ZERO = "Kingma and Ba, 2015", "Rajbhandari et al., 2020, §3.1"
+MUON = "Jordan et al., 2024"
 
 _RECIPES = (
     Recipe("fp32", "AdamW, all in fp32", FP32, FP32, 0, MOMENTS, "fp32", "fp32", ADAM),
@@ -122,6 +129,19 @@ _RECIPES = (
         "fp32",
         "Dettmers et al., 2022",
         step_counter_bytes=0,
+    ),
+    Recipe("muon", "Muon and AdamW, all in fp32", FP32, FP32, 0, MOMENTS, "fp32", "fp32", MUON, matrix_moments=FP32),
+    Recipe(
+        "muon-autocast",
+        "Muon and AdamW in fp32, products in bf16",
+        FP32,
+        FP32,
+        0,
+        MOMENTS,
+        "fp32",
+        "bf16",
+        MUON,
+        matrix_moments=FP32,
     ),
     Recipe("inference", "bf16 weights only", BF16, 0, 0, 0, "bf16", "bf16", "no training", step_counter_bytes=0),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,17 @@ LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-pytho
 
 HIDE_INPUT_TAG = "hide-input"
 """The tag of a cell whose code is folded away when the notebook opens."""
+
+WITHOUT_THE_PACKAGE = """\
+try:
+    import lmcourse
+except ModuleNotFoundError:
+    raise ModuleNotFoundError("Run this in a cell of its own, then this cell again:  %pip install lmcourse") from None
+
+"""
+"""What the cell that starts a notebook begins with: on Colab and its like a notebook is opened without its package."""
+
+_STARTS = re.compile(r"^start\(", re.MULTILINE)
 
 
 def document(source: Source, chapter: Chapter) -> NotebookNode:
@@ -44,7 +56,9 @@ def _cell(cell: SourceCell, points: dict[str, int], seen: Counter[str]) -> Noteb
         metadata["nbgrader"] = _nbgrader(check_id(cell.check), grade=True, locked=True, points=points[cell.check])
     if cell.task:
         metadata["nbgrader"] = _nbgrader(cell.task, task=True, locked=True, points=int(cell.options["points"]))
-    node: NotebookNode = new(cell.text, id=_id(cell, seen), metadata=metadata)
+    starts = cell.kind == "code" and _STARTS.search(cell.text)
+    text = f"{WITHOUT_THE_PACKAGE}{cell.text}" if starts else cell.text
+    node: NotebookNode = new(text, id=_id(cell, seen), metadata=metadata)
     return node
 
 

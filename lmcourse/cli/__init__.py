@@ -1,5 +1,5 @@
 """The command line: `lmcourse lab | doctor | list | status | build | site | grade | feedback | matrix`, about the
-course, and `account | bench | train | generate`, about models.
+course, and `account | bench | train | generate | export`, about models.
 
 Parse (`parser`), call (`commands`, `model_commands`), print (`tables`). Every command prints for a person and, with
 `--json`, one JSON document for a program. Exit status: 0; 1 if what was asked about does not hold; 2 with one line on

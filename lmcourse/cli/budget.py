@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -72,7 +73,7 @@ def make_budget(options: Namespace) -> Budget:
         workload = Workload(
             entry.config,
             options.batch,
-            options.seq_len or entry.config.context or 2048,
+            (entry.config.context or 2048) if options.seq_len is None else options.seq_len,
             find_recipe(options.recipe),
             "blocks" if options.activation_checkpointing == "blocks" else "nothing",
             _layout(options),
@@ -98,8 +99,8 @@ def _with_hardware(budget: Budget, accelerator: Accelerator, tokens: float | Non
     workload, performance = budget.workload, estimate_performance(budget.workload, accelerator)
     run = None
     if tokens is not None:
-        if not workload.recipe.trains or tokens < 1:
-            raise ValueError("a training run needs a recipe to train with and at least one token")
+        if not workload.recipe.trains or not 1 <= tokens < math.inf:
+            raise ValueError("a training run needs a recipe to train with and at least one token, not infinitely many")
         run = estimate_training_run(workload, accelerator, int(tokens), budget.mfu)
     return Budget(budget.model, workload, budget.mfu, budget.account, accelerator, performance, run)
 

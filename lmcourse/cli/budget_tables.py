@@ -80,6 +80,8 @@ def _flops(found: Budget) -> Table:
     table.add_section()
     all_again = si(flops.recomputed.total) if flops.recomputed.parts else ""
     table.add_row("total", si(flops.forward.total), si(flops.backward.total), all_again)
+    if found.account.optimizer_flops:
+        table.add_row("Muon, once a step", si(found.account.optimizer_flops), "", "")
     tokens = found.workload.batch * found.workload.seq_len
     table.add_row("per token", si(flops.forward.total / tokens), si(flops.backward.total / tokens), "")
     return table

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmcourse.cli.output import print_json, quiet
+from lmcourse.paths import typed_path
 from lmcourse.root import find_root
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def add_collect(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("chapters", nargs="*", metavar="NN", help="notebooks by number or name; all by default")
     where = "where the package is to be; its last part is its name; ./my_transformer by default"
-    add("--out", type=Path, default=Path("my_transformer"), metavar="DIR", help=where)
+    add("--out", type=typed_path, default=Path("my_transformer"), metavar="DIR", help=where)
     lend = "let the course's answer stand in for one that the model needs and that is missing or wrong"
     add("--lend", action=BooleanOptionalAction, default=True, help=lend)
     add("--force", action="store_true", help="overwrite also what you changed by hand")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -19,8 +18,7 @@ def lab(options: Namespace) -> int:
     """Open the course in JupyterLab."""
     from lmcourse import lab
 
-    os.chdir(find_root(options.course))
-    return lab.main(options.rest)
+    return lab.main(options.rest, options.course)
 
 
 def doctor(options: Namespace) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmcourse.errors import CourseError
+from lmcourse.paths import typed_path
 from lmcourse.root import find_root
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def add_feedback(parser: ArgumentParser) -> None:
     add = mail.add_argument
     add("--mail", action="store_true", help="write a message to each, with the page attached: files that end in .eml")
     add("--from", dest="sender", metavar="ADDRESS", help="who writes them")
-    add("--addresses", type=Path, metavar="CSV", help="a table of student,email; by default the gradebook's")
-    add("--folder", type=Path, metavar="FOLDER", help=f"where to write them; by default {MAIL_FOLDER}/ASSIGNMENT")
+    add("--addresses", type=typed_path, metavar="CSV", help="a table of student,email; by default the gradebook's")
+    add("--folder", type=typed_path, metavar="FOLDER", help=f"where to write them; by default {MAIL_FOLDER}/ASSIGNMENT")
     add("--smtp", metavar="HOST:PORT", help="send them, with TLS; the password is LMCOURSE_SMTP_PASSWORD's")
     add("--user", default="", metavar="NAME", help="who logs in at the mail server")
     add("--dry-run", action="store_true", help="only say who would get what: nothing is made, written or sent")

@@ -1,9 +1,10 @@
-"""Flags of `account`, `bench` and `generate`."""
+"""Flags of `account`, `bench`, `generate` and `export`."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from pathlib import Path
+
+from lmcourse.paths import typed_path
 
 
 def add_account(parser: ArgumentParser) -> None:
@@ -42,17 +43,31 @@ def add_bench(parser: ArgumentParser) -> None:
     add("--precision", metavar="FORMAT", help="fp32, bf16, fp16 or fp64; by default fp32, on NVIDIA's newer GPUs bf16")
 
 
+def add_export(parser: ArgumentParser) -> None:
+    """Add the flags of `lmcourse export`."""
+    add = parser.add_argument
+    where = "the folder of a run, or of one of its checkpoints; or micro-python-docs"
+    add("--checkpoint", required=True, type=typed_path, metavar="FOLDER", help=where)
+    add("--out", required=True, type=typed_path, metavar="FOLDER", help="where to write it; it must not be there yet")
+    add("--last", action="store_true", help="the last checkpoint of the run, even if an earlier one is better")
+
+
 def add_generate(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse generate`."""
     add = parser.add_argument
     where = (
-        "the folder of a run, whose checkpoint with the lowest validation loss is taken; or of one checkpoint; or "
-        "micro-python-docs, the model that ships with the course"
+        "the folder of a run, whose checkpoint with the lowest validation loss is taken; or of one checkpoint; or of a "
+        "model as transformers has it; or micro-python-docs, the model that ships with the course"
     )
-    add("--checkpoint", required=True, type=Path, metavar="FOLDER", help=where)
+    add("--checkpoint", required=True, type=typed_path, metavar="FOLDER", help=where)
     add("--prompt", required=True, metavar="TEXT", help="how the text begins; - reads it from stdin")
     add("--last", action="store_true", help="the last checkpoint of the run, even if an earlier one is better")
-    add("--tokens", type=int, metavar="N", help="how many to write; by default as many as the model's context allows")
+    add(
+        "--tokens",
+        type=int,
+        metavar="N",
+        help="how many to write; by default as many as the context allows, 256 of a published model",
+    )
     add("--temperature", type=float, default=1.0, metavar="T", help="0 takes the likeliest token; 1 by default")
     add("--top-k", type=int, metavar="K", help="draw from the K likeliest tokens")
     add("--top-p", type=float, metavar="P", help="draw from the likeliest tokens that together have probability P")

@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,11 +19,17 @@ from lmcourse.device import best_device
 from lmcourse.errors import CourseError
 from lmcourse.inference.generate import stream
 from lmcourse.inference.sampling import Sampling
+from lmcourse.models.transformer import Transformer
 from lmcourse.pretrained import PRETRAINED, pretrained_folder
-from lmcourse.training.command.trained_model import TrainedModel, load_trained_model
+from lmcourse.pretrained.hugging_face import is_published, load_published_model
+from lmcourse.training.command.failures import telling_no_memory
+from lmcourse.training.command.trained_model import load_trained_model
 
 UNKNOWN = "\ufffd"
 """What stands for bytes that are no character, or not yet a whole one."""
+
+PUBLISHED_TOKENS = 256
+"""Tokens that a published model writes at most unless more are asked for: its context would fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,7 @@ class GeneratedText:
         tokens: how many the model wrote.
         seconds: that it took.
         seed: of the chance; with it the text can be written again.
-        checkpoint, step: of the model.
+        checkpoint, step: of the model; no step is known of one that was published.
     """
 
     prompt: str
@@ -43,7 +50,7 @@ class GeneratedText:
     seconds: float
     seed: int
     checkpoint: str
-    step: int
+    step: int | None
 
     @property
     def tokens_per_second(self) -> float:
@@ -55,74 +62,121 @@ class GeneratedText:
         return asdict(self) | {"tokens_per_second": self.tokens_per_second}
 
 
+@dataclass(frozen=True)
+class Writer:
+    """A model that can go on with a text.
+
+    Attributes:
+        model, tokenizer: of a run, or of a folder of `transformers`.
+        folder: of the checkpoint.
+        step: how many updates it had; None if that is not known.
+        stop: tokens that end a text.
+    """
+
+    model: Transformer
+    tokenizer: Tokenizer
+    folder: Path
+    step: int | None = None
+    stop: tuple[int, ...] = ()
+
+
+def open_model(path: Path, *, last: bool, device: torch.device) -> Writer:
+    """The model of a run or checkpoint, of a folder of `transformers`, or one that ships with the course.
+
+    Raises:
+        CourseError: there is none, or it is damaged.
+    """
+    folder = pretrained_folder(str(path)) if str(path) in PRETRAINED else path
+    if is_published(folder):
+        found = load_published_model(folder, device=device)
+        return Writer(found.model, found.tokenizer, folder, stop=found.stop)
+    trained = load_trained_model(folder, last=last, device=device)
+    return Writer(trained.model, trained.tokenizer, trained.checkpoint, trained.step)
+
+
 def write(options: Namespace) -> GeneratedText:
     """Continue a prompt; unless a JSON document is wanted, print the text piece by piece and then the speed.
 
     Raises:
-        CourseError: there is no such model, or it cannot go on from this prompt in this way.
+        CourseError: there is no such model, it cannot go on from this prompt in this way, or memory is full.
     """
+    with telling_no_memory("fewer --tokens, a shorter prompt or a smaller model need less"):
+        return _write(options)
+
+
+def _write(options: Namespace) -> GeneratedText:
     device = best_device()
-    name = str(options.checkpoint)
-    folder = pretrained_folder(name) if name in PRETRAINED else options.checkpoint
-    trained = load_trained_model(folder, last=options.last, device=device)
+    writer = open_model(options.checkpoint, last=options.last, device=device)
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
     seed = random.randrange(2**32) if options.seed is None else options.seed
     if not 0 <= seed < 2**63:
         raise CourseError(f"a seed is from 0 to 2⁶³ − 1, not {seed}")
-    tokens = _begin(trained, prompt, options, torch.Generator(device).manual_seed(seed))
+    tokens = _begin(writer, prompt, options, torch.Generator(device).manual_seed(seed))
     say: Callable[[str], None] = _ignore if options.json else partial(print, end="", flush=True)
     say(prompt)
     written: list[int] = []
     text, start = "", time.perf_counter()
-    for piece in as_text(trained.tokenizer, _noted(tokens, written)):
+    for piece in as_text(writer.tokenizer, _noted(tokens, written)):
         say(piece)
         text += piece
     seconds = time.perf_counter() - start
     say("\n")
-    answer = GeneratedText(prompt, text, len(written), seconds, seed, str(trained.checkpoint), trained.step)
+    answer = GeneratedText(prompt, text, len(written), seconds, seed, str(writer.folder), writer.step)
     told = f"{answer.tokens:,} tokens in {seconds:.2f} s, {answer.tokens_per_second:,.0f} tokens/s"
-    print(f"{told}; seed {seed}, model of step {trained.step:,}", file=sys.stderr)
+    model = "" if writer.step is None else f", model of step {writer.step:,}"
+    print(f"{told}; seed {seed}{model}", file=sys.stderr)
     return answer
 
 
-def _begin(trained: TrainedModel, prompt: str, options: Namespace, generator: torch.Generator) -> Iterator[int]:
+def _begin(writer: Writer, prompt: str, options: Namespace, generator: torch.Generator) -> Iterator[int]:
     """The model's tokens, which it writes as they are asked for.
 
     Raises:
         CourseError: the prompt or a flag is none for this model.
     """
     try:
-        read = trained.tokenizer.encode(prompt)
+        read = writer.tokenizer.encode(prompt)
         sampler = Sampling(options.temperature, options.top_k, options.top_p, options.min_p)
-        return stream(trained.model, read, _room(trained, len(read), options.tokens), sampler, generator=generator)
+        room = _room(writer, len(read), options.tokens)
+        # What ends a text is not part of it.
+        found = stream(writer.model, read, room, sampler, writer.stop, generator)
+        return (token for token in found if token not in writer.stop)
     except ValueError as error:
         raise CourseError(str(error)) from None
 
 
-def _room(trained: TrainedModel, prompt: int, wanted: int | None) -> int:
+def _room(writer: Writer, prompt: int, wanted: int | None) -> int:
     """How many tokens to write behind a prompt of so many."""
-    context = trained.run.training.seq_len
+    context = writer.model.config.context
     if wanted is not None:
         return wanted
+    if context is None:
+        return PUBLISHED_TOKENS
     if prompt >= context:
         raise ValueError(f"the prompt has {prompt} tokens, which leaves no room in the model's context of {context}")
-    return context - prompt
+    return context - prompt if writer.step is not None else min(PUBLISHED_TOKENS, context - prompt)
 
 
 def as_text(tokenizer: Tokenizer, tokens: Iterable[int]) -> Iterator[str]:
     """Decode tokens incrementally, as soon as their characters are complete; all pieces together are `decode(tokens)`.
 
-    A character may have several tokens. Until its last one is there, it decodes to U+FFFD, and is held back.
+    A character may have several tokens. Until its last one is there, it decodes to U+FFFD, and is held back. Tokens are
+    decoded behind those of the piece before them: some published tokenizers leave out a space where a text begins.
     """
+    before: list[int] = []
     waiting: list[int] = []
     for token in tokens:
         waiting.append(token)
-        text = tokenizer.decode(waiting)
+        text = _behind(tokenizer, before, waiting)
         if not text.endswith(UNKNOWN):
             yield text
-            waiting.clear()
+            before, waiting = waiting, []
     if waiting:
-        yield tokenizer.decode(waiting)
+        yield _behind(tokenizer, before, waiting)
+
+
+def _behind(tokenizer: Tokenizer, before: list[int], waiting: list[int]) -> str:
+    return tokenizer.decode(before + waiting)[len(tokenizer.decode(before)) :]
 
 
 def _noted(tokens: Iterable[int], written: list[int]) -> Iterator[int]:

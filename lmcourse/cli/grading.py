@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lmcourse.cli.output import print_json, quiet
 from lmcourse.errors import CourseError
+from lmcourse.paths import typed_path
 from lmcourse.root import find_root
 
 if TYPE_CHECKING:
@@ -26,14 +27,19 @@ def add_grade(parser: ArgumentParser) -> None:
     """The flags of `lmcourse grade`."""
     add = parser.add_argument
     what = "your notebook, a folder of student/assignment/notebook.ipynb, or what Moodle or Canvas gave for download"
-    add("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER", help=what)
+    add("paths", nargs="+", type=typed_path, metavar="FILE_OR_FOLDER", help=what)
     how = "bubblewrap (the default, Linux only), or process, for people you trust"
     add("--isolation", metavar="HOW", help=f"how notebooks are kept from this machine: {how}")
     add("--workers", type=_number, metavar="N", help="notebooks at once; by default one for each processor")
     add("--scheduler", metavar="ADDRESS", help="have a Dask cluster examine the notebooks, as tcp://HOST:8786")
     add("--cell-seconds", type=_seconds, default=120.0, metavar="S", help="for one cell; 120 by default")
     add("--total-seconds", type=_seconds, default=900.0, metavar="S", help="for a whole notebook; 900 by default")
-    add("--report", type=Path, metavar="FOLDER", help="write a report on the class there: a page and tables as CSV")
+    add(
+        "--report",
+        type=typed_path,
+        metavar="FOLDER",
+        help="write a report on the class there: a page and tables as CSV",
+    )
     record = parser.add_argument_group("for the record")
     into = "write the marks into nbgrader's gradebook and autograded/, as `nbgrader autograde` does"
     record.add_argument("--record", action="store_true", help=into)
@@ -41,7 +47,7 @@ def add_grade(parser: ArgumentParser) -> None:
     record.add_argument("--force", action="store_true", help="grade again what is recorded already")
     back = parser.add_argument_group("back to Moodle or Canvas")
     sheet = "Moodle's grading worksheet or Canvas's gradebook: a copy with the grades is written beside it"
-    back.add_argument("--grades", type=Path, metavar="CSV", help=sheet)
+    back.add_argument("--grades", type=typed_path, metavar="CSV", help=sheet)
     back.add_argument(
         "--column", metavar="NAME", help="the assignment's column in Canvas's gradebook, if there are more"
     )

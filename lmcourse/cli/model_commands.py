@@ -1,4 +1,4 @@
-"""The commands about models: `account`, `bench`, `train`, `generate`."""
+"""The commands about models: `account`, `bench`, `train`, `generate`, `export`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def account(options: Namespace) -> int:
 def bench(options: Namespace) -> int:
     """Measure this machine, and a model on it."""
     from lmcourse.bench.bench import bench as measure
+    from lmcourse.training.command.failures import telling_no_memory
 
     sizes = {"batch": options.batch, "seq_len": options.seq_len, "steps": options.steps}
-    with quiet(options):
+    with quiet(options), telling_no_memory("fewer texts (--batch), shorter ones (--seq-len) or a smaller --model"):
         found = measure(options.model, **sizes, precision=options.precision)
     if options.json:
         print_json(found.to_json())
@@ -51,4 +52,24 @@ def generate(options: Namespace) -> int:
     answer = generating.write(options)
     if options.json:
         print_json(answer.to_json())
+    return 0
+
+
+def export(options: Namespace) -> int:
+    """Write a trained model as a folder of `transformers`."""
+    from lmcourse.pretrained import PRETRAINED, pretrained_folder
+    from lmcourse.pretrained.hugging_face import export_model
+    from lmcourse.training.command.trained_model import load_trained_model
+
+    name = str(options.checkpoint)
+    trained = load_trained_model(
+        pretrained_folder(name) if name in PRETRAINED else options.checkpoint, last=options.last
+    )
+    family = export_model(trained, options.out)
+    if options.json:
+        told = {"checkpoint": str(trained.checkpoint), "step": trained.step, "family": family, "out": str(options.out)}
+        print_json(told)
+    else:
+        print(f"{options.out}: the model of step {trained.step:,}, written as one of the family {family}.")
+        print(f'AutoModelForCausalLM.from_pretrained("{options.out}") and AutoTokenizer load it.')
     return 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from lmcourse import __version__
 from lmcourse.cli import collecting, commands, feedback, grading, model_commands, site
-from lmcourse.cli.flags import add_account, add_bench, add_generate
+from lmcourse.cli.flags import add_account, add_bench, add_export, add_generate
 from lmcourse.errors import CourseError
+from lmcourse.paths import typed_path
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -22,11 +22,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of a command line, with the command as `run`.
 
     Raises:
-        CourseError: an option that the command does not know.
+        CourseError: an option that the command does not know, or a --course that is not there.
         SystemExit: help was asked for, or something is missing; it is printed.
     """
     parser = make_parser()
     options, rest = parser.parse_known_args(arguments)
+    # Told also where the command does not look there: whoever names a folder means something by it.
+    if options.course is not None and not options.course.is_dir():
+        raise CourseError(f"there is no folder {options.course}: --course names the folder of the course")
     if options.run in (commands.lab, model_commands.train):
         options.rest = rest[1:] if rest[:1] == ["--"] else rest
     elif rest:
@@ -105,8 +108,10 @@ def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:
 
     how = "The text goes to stdout as it is written, the speed to stderr."
     add_generate(add("generate", model_commands.generate, "Let a model that was trained go on with a text", how))
+    what = "Write a model that was trained as a folder that transformers loads"
+    add_export(add("export", model_commands.export, what, "It has the model and its tokenizer."))
 
 
 def _add_course(parser: argparse.ArgumentParser, default: str | None) -> None:
     help = "the course's folder; by default the one you are in"
-    parser.add_argument("--course", type=Path, metavar="FOLDER", default=default, help=help)
+    parser.add_argument("--course", type=typed_path, metavar="FOLDER", default=default, help=help)

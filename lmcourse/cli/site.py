@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from lmcourse.cli.output import print_json, quiet
+from lmcourse.paths import typed_path
 from lmcourse.root import find_root
 
 EPILOG = "Nothing is run but figures; what was drawn before is kept in .cache/site. The pages open from the disk, too."
@@ -15,7 +16,13 @@ def add_site(parser: ArgumentParser) -> None:
     """The flags of `lmcourse site`."""
     add = parser.add_argument
     add("chapters", nargs="*", metavar="NN", help="notebooks by number or name; all that are written by default")
-    add("--out", type=Path, default=Path("_site"), metavar="DIR", help="the folder of the site; ./_site by default")
+    add(
+        "--out",
+        type=typed_path,
+        default=Path("_site"),
+        metavar="DIR",
+        help="the folder of the site; ./_site by default",
+    )
 
 
 def site(options: Namespace) -> int:

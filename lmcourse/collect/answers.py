@@ -79,6 +79,8 @@ def printed_notebooks(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, 
     Raises:
         CourseError: the course's folder has no `solutions/`, or they have mistakes.
     """
+    if not (root / "solutions").is_dir():
+        raise CourseError(f"Answers are put to the test beside solutions/, which {root} lacks: collect in a clone.")
     found = {}
     for chapter, source in read_sources(chapters, root).items():
         cells = [cell for cell in source.cells if cell.kind == "code"]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lmcourse.exercises.values import Plain, format_value
+from lmcourse.exercises.values import Plain, format_value, same, to_plain
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,14 @@ class Case:
         kwargs: named inputs; in a script, the names it may use.
         script: for an answer that is a class: lines of Python, run with the class under its own name. The values of
             the lines that are expressions, in order, are the result.
+        random: whether a hidden case is another one under another seed. `Exercise.hidden` finds that out.
     """
 
     name: str
     args: tuple[Plain, ...] = ()
     kwargs: Mapping[str, Plain] = field(default_factory=dict)
     script: str | None = None
+    random: bool = False
 
     def __post_init__(self) -> None:
         self.expressions()  # a script that is no Python fails here, where its author sees it
@@ -42,6 +44,11 @@ class Case:
         """The lines of a script whose values are the result."""
         body = ast.parse(self.script or "").body
         return [ast.unparse(statement) for statement in body if isinstance(statement, ast.Expr)]
+
+    def asks_the_same(self, other: Case) -> bool:
+        """Whether another case has the same name and the same inputs, to the bit."""
+        mine, others = (to_plain([each.args, each.kwargs]) for each in (self, other))
+        return (self.name, self.script) == (other.name, other.script) and same(mine, others)
 
 
 def case(name: str, /, *args: Plain, **kwargs: Plain) -> Case:

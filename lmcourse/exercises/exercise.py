@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -155,8 +155,21 @@ class Exercise:
         return self.view(case, value) if self.view else value
 
     def hidden(self, seed: int) -> list[Case]:
-        """The hidden cases for this seed."""
+        """The hidden cases for this seed. Those that it has chosen are marked as random."""
+        return [
+            case if place in self._fixed_places else replace(case, random=True)
+            for place, case in enumerate(self._drawn(seed))
+        ]
+
+    def _drawn(self, seed: int) -> list[Case]:
         return list(self.hidden_cases(random.Random(f"{self.name}/{seed}"))) if self.hidden_cases else []
+
+    @cached_property
+    def _fixed_places(self) -> frozenset[int]:
+        """Where the same hidden case stands whatever the seed: eight seeds agree on a random one in no list of ours."""
+        drawn = [self._drawn(-number) for number in range(1, 9)]
+        at_each_place = enumerate(zip(*drawn, strict=False))
+        return frozenset(place for place, [first, *others] in at_each_place if all(map(first.asks_the_same, others)))
 
     @cached_property
     def categories(self) -> list[str]:

@@ -54,7 +54,7 @@ def judge(
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
     counted, total = count_right(trials, [result.passed for result in results])
     guessed = ""
-    if not counted and len(failing) < total:
+    if not counted and len(failing) < len(trials):
         guessed = GUESSED_HIDDEN if hidden else GUESSED
     named = _misconception(exercise, trials, failing, agrees or _agrees) if failing and not broken else None
     suggested = named.sentence if named else _diagnosis(exercise, trials, failing, graded=hidden)
@@ -72,28 +72,63 @@ def judge(
 
 
 def count_right(trials: Sequence[Trial], passed: Sequence[bool]) -> tuple[Fraction, int]:
-    """How many cases count as right, and how many there are. Guessing counts for nothing.
+    """How many cases count as right, and of how many. Guessing counts for nothing.
 
     A case in which the answer has to refuse its input counts by the share of values that are right: an answer that
-    always refuses has none. Nor does any case count if no more values are right than one fixed value would make right;
-    in a grade, that is asked of the hidden cases, as the results of the public ones can be stored.
+    always refuses has none.
     """
-    total = len(trials)
-    asked = [(trial, ok) for trial, ok in zip(trials, passed, strict=True) if not trial.expected.failure]
+    results = list(zip(trials, passed, strict=True))
+    counting = _counting(results)
+    asked = _asked(counting)
     right = sum(ok for _, ok in asked)
-    refused = sum(passed) - right
+    refused = sum(ok for _, ok in counting) - right
     if right == len(asked):
-        return Fraction(right + refused), total
-    unseen = [(trial, ok) for trial, ok in asked if trial.hidden] or asked
-    if _is_guess([trial for trial, _ in unseen], sum(ok for _, ok in unseen)):
-        return Fraction(0), total
-    return right + Fraction(refused * right, len(asked)), total
+        return Fraction(right + refused), len(counting)
+    if _is_guess(_asked(results)):
+        return Fraction(0), len(counting)
+    return right + Fraction(refused * right, len(asked)), len(counting)
 
 
-def _is_guess(trials: Sequence[Trial], right: int) -> bool:
-    """Whether one fixed value would be right in as many of these cases. In the learner's check, one is no guess yet."""
-    fewest = 1 if trials[0].hidden else 2
-    return right < len(trials) and (right == 0 or _one_value_fits(trials, max(right, fewest)))
+Results = list[tuple[Trial, bool]]
+"""Trials, and whether each was passed."""
+
+
+def _counting(results: Results) -> Results:
+    """The cases that count: those that are there under every seed, so that no mark depends on the seed.
+
+    The random ones show whether results are stored. They count for an answer that is right in all others, which loses
+    by each, and for one that is right in none of them.
+    """
+    fixed, random = _by_seed(results)
+    values = _asked(random)
+    stored = bool(values) and not any(ok for _, ok in values)
+    return results if stored or all(ok for _, ok in fixed) else fixed
+
+
+def _is_guess(asked: Results) -> bool:
+    """Whether one fixed value would be right in as many cases, or none is right at all.
+
+    In a grade that is asked of the hidden cases, as the results of the public ones can be stored; of those that are
+    there under every seed, if there are any. Whoever is right in all random ones does not guess.
+    """
+    fixed, random = _by_seed([(trial, ok) for trial, ok in asked if trial.hidden])
+    if fixed and random and all(ok for _, ok in random):
+        return False
+    unseen = fixed or random or asked
+    right = sum(ok for _, ok in unseen)
+    fewest = 1 if unseen[0][0].hidden else 2  # in the learner's check, one right value is no guess yet
+    return right < len(unseen) and (right == 0 or _one_value_fits([trial for trial, _ in unseen], max(right, fewest)))
+
+
+def _by_seed(results: Results) -> tuple[Results, Results]:
+    """Those of the cases that are there under every seed, and those of the others."""
+    fixed = [(trial, ok) for trial, ok in results if not trial.case.random]
+    return fixed, [(trial, ok) for trial, ok in results if trial.case.random]
+
+
+def _asked(results: Results) -> Results:
+    """Those that ask for a value, and not for a refusal."""
+    return [(trial, ok) for trial, ok in results if not trial.expected.failure]
 
 
 def _one_value_fits(trials: Sequence[Trial], times: int) -> bool:

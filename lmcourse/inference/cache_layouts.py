@@ -133,7 +133,19 @@ class RingBuffer:
         if positions.shape[1] == 1 and start is not None:
             self._begin_one(positions, start)
         else:
-            self._begin_many(positions)
+            self._begin_many(positions, *self._find_stored(positions, start))
+
+    def _find_stored(self, positions: Int[Tensor, "b s"], start: int | None) -> tuple[Tensor, Tensor]:
+        """Row and column of every token of a pass that stays: the newest `width` of each row."""
+        rows, count = positions.shape
+        if start is None:
+            newest = positions.amax(dim=1, keepdim=True)
+            row, column = ((positions > newest - self.width) & (positions != PADDING_POSITION)).nonzero(as_tuple=True)
+            return row, column
+        # Alike in every row: to look for them would mean to wait for the device.
+        kept, device = min(count, self.width), positions.device
+        column = torch.arange(count - kept, count, device=device).repeat(rows)
+        return torch.arange(rows, device=device).repeat_interleave(kept), column
 
     def _begin_one(self, positions: Int[Tensor, "b 1"], start: int) -> None:
         """The usual step of decoding. Only slots that the token sees are shown, so that it needs no mask."""
@@ -142,11 +154,9 @@ class RingBuffer:
         seen = self._one + 1 if self.chunked else min(start + 1, self.width)
         self.key_positions = self._positions[:, :seen]
 
-    def _begin_many(self, positions: Int[Tensor, "b s"]) -> None:
+    def _begin_many(self, positions: Int[Tensor, "b s"], rows: Int[Tensor, " n"], columns: Int[Tensor, " n"]) -> None:
         """Several tokens, which may be more than there are slots: a query sees what was stored before and all of them,
         and the last ones stay."""
-        newest = positions.amax(dim=1, keepdim=True)
-        rows, columns = ((positions > newest - self.width) & (positions != PADDING_POSITION)).nonzero(as_tuple=True)
         kept = positions[rows, columns]
         self._one, self._many = None, (rows, kept % self.width, columns)
         self.key_positions = positions if self._first else torch.cat([self._positions, positions], dim=1)

@@ -27,10 +27,10 @@ def temperature(logits: Float[Tensor, "*batch v"], value: float) -> Float[Tensor
     """Divide by the temperature: below 1 the likely tokens gain, above 1 the unlikely ones (Ackley et al., 1985).
 
     Raises:
-        ValueError: it is not positive. (Towards 0 it becomes `greedy`.)
+        ValueError: it is not positive and finite. (Towards 0 it becomes `greedy`.)
     """
-    if value <= 0:
-        raise ValueError(f"a temperature must be positive, not {value:g}")
+    if not 0 < value < math.inf:  # NaN is neither
+        raise ValueError(f"a temperature must be positive and finite, not {value:g}")
     return logits / value
 
 

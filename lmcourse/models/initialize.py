@@ -7,11 +7,15 @@ from typing import Literal
 
 from torch import nn
 
+from lmcourse.nn.embedding import Head
+
 RESIDUAL_OUTPUTS = ("out", "down")
 """The layers whose results are added to the residual stream."""
 
 
-def initialize(model: nn.Module, rule: Literal["gpt2", "fan_in"] = "gpt2", std: float = 0.02) -> None:
+def initialize(
+    model: nn.Module, rule: Literal["gpt2", "fan_in"] = "gpt2", std: float = 0.02, *, zero_outputs: bool = False
+) -> None:
     """Draw all weights anew, in place; biases become 0, norms stay as they are.
 
     Args:
@@ -21,6 +25,8 @@ def initialize(model: nn.Module, rule: Literal["gpt2", "fan_in"] = "gpt2", std: 
             N is 2 a block, in parallel blocks too, and 3 in a decoder's that attend to an encoder. "fan_in": normal
             with 1/√fan_in, cut off at three standard deviations.
         std: for "gpt2".
+        zero_outputs: whether the layers that write to a residual stream, and a head that is not tied, are 0 instead:
+            then every block is the identity at first (Zhang et al., 2019) and all tokens are equally likely.
     """
     additions = _additions(model)
     for module in model.modules():
@@ -30,6 +36,11 @@ def initialize(model: nn.Module, rule: Literal["gpt2", "fan_in"] = "gpt2", std: 
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
             _draw(module, rule, std, module.embedding_dim)
+    if zero_outputs:
+        embeddings = {module.weight for module in model.modules() if isinstance(module, nn.Embedding)}
+        heads = [module.linear for module in model.modules() if isinstance(module, Head)]
+        for layer in [*additions, *(head for head in heads if head.weight not in embeddings)]:
+            nn.init.zeros_(layer.get_parameter("weight"))
 
 
 def _additions(model: nn.Module) -> dict[nn.Module, int]:

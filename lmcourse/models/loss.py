@@ -18,9 +18,11 @@ def next_token_loss(
     The loss is computed in fp32. If no target counts it is 0.
     """
     wide, flat = logits.float().flatten(0, -2), targets.flatten()
-    count = (flat != IGNORE_INDEX).sum().clamp(min=1)
+    counts = flat != IGNORE_INDEX
+    count = counts.sum().clamp(min=1)
     loss = F.cross_entropy(wide, flat, ignore_index=IGNORE_INDEX, reduction="sum") / count
     if z_loss:
-        log_z = wide.logsumexp(dim=-1)[flat != IGNORE_INDEX]
+        # Not log_z[counts]: the length of that is a number that a GPU would have to be waited for.
+        log_z = wide.logsumexp(dim=-1).where(counts, 0.0)
         loss = loss + z_loss * log_z.square().sum() / count
     return loss

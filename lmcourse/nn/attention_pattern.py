@@ -59,29 +59,31 @@ class AttentionPattern:
         return self.causal and (self.size is None or length <= self.size)
 
     def visible(
-        self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"], prefix_lengths: Int[Tensor, " b"] | None = None
-    ) -> Bool[Tensor, "b s t"]:
+        self,
+        query: Int[Tensor, "b_or_1 s"],
+        key: Int[Tensor, "b_or_1 t"],
+        prefix_lengths: Int[Tensor, " b"] | None = None,
+    ) -> Bool[Tensor, "b_or_1 s t"]:
         """Whether each query sees each key.
 
         Args:
-            query, key: their positions in the text; PADDING_POSITION marks padding.
+            query, key: their positions in the text; PADDING_POSITION marks padding. A single row is that of every text.
             prefix_lengths: per sequence, how many tokens at its start see each other whatever their order (Raffel et
                 al., 2020).
         """
         q, k = query[:, :, None], key[:, None, :]
-        seen = self._pattern(q, k)
+        seen = (k != PADDING_POSITION).expand(-1, q.shape[1], -1)
         if self.causal:
             past = k <= q
             seen = seen & (past if prefix_lengths is None else past | (k < prefix_lengths[:, None, None]))
-        return seen & (k != PADDING_POSITION)
+        return seen if self.size is None else seen & self._pattern(q, k, self.size)
 
-    def _pattern(self, q: Int[Tensor, "b s 1"], k: Int[Tensor, "b 1 t"]) -> Bool[Tensor, "b s t"]:
-        if self.kind == "full" or self.size is None:
-            return (q == q) & (k == k)
-        distance, block = (q - k).abs(), q // self.size == k // self.size
-        return {
-            "window": distance < self.size,
-            "chunk": block,
-            "strided": (distance < self.size) | (distance % self.size == 0),
-            "fixed": block | (k % self.size == self.size - 1),
-        }[self.kind]
+    def _pattern(self, q: Int[Tensor, "b s 1"], k: Int[Tensor, "b 1 t"], size: int) -> Bool[Tensor, "b s t"]:
+        """The rule of a kind that has a size; no other is computed: each is as large as all scores of a head."""
+        if self.kind == "window":
+            return (q - k).abs() < size
+        if self.kind == "strided":
+            distance = (q - k).abs()
+            return (distance < size) | (distance % size == 0)
+        block = q // size == k // size
+        return block if self.kind == "chunk" else block | (k % size == size - 1)

@@ -69,11 +69,14 @@ class ForwardContext:
     def mask(
         self, pattern: AttentionPattern, key_positions: Int[Tensor, "b t"]
     ) -> tuple[Bool[Tensor, "b s t"], Float[Tensor, "b h s t"] | None]:
-        """Which keys each token sees, and the bias on their scores: built once for all layers with this pattern."""
+        """Which keys each token sees, and the bias on their scores: built once for all layers with this pattern, and
+        for one row where all are alike."""
         key = (pattern, key_positions.shape[1])
         if key not in self._masks:
             bias = self.position_bias(self.positions, key_positions) if self.position_bias is not None else None
-            self._masks[key] = pattern.visible(self.positions, key_positions, self.prefix_lengths), bias
+            keys = key_positions[:1] if self.unpadded else key_positions
+            visible = pattern.visible(self.shared_positions, keys, self.prefix_lengths)
+            self._masks[key] = visible.expand(len(self.positions), -1, -1), bias
         return self._masks[key]
 
     def prepare(self, patterns: Iterable[AttentionPattern]) -> None:

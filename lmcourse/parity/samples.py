@@ -119,6 +119,17 @@ LONGROPE = {
     "factor": 3.0,
 }
 
+PHI_LONGROPE = {
+    "rope_parameters": {
+        "rope_type": "longrope",
+        "rope_theta": 1e4,
+        "partial_rotary_factor": 0.5,
+        "short_factor": [1.0, 1.1, 1.3],
+        "long_factor": [1.0, 2.0, 5.0],
+    },
+    "original_max_position_embeddings": 24,
+}
+
 SAMPLES: tuple[Sample, ...] = (
     Sample("llama2", "llama", _llama()),
     Sample("llama3", "llama", _llama(**_rope(500_000.0), attention_bias=True, mlp_bias=True, tie_word_embeddings=True)),
@@ -195,6 +206,23 @@ SAMPLES: tuple[Sample, ...] = (
         "stablelm-parallel",
         "stablelm",
         _even("layer_norm_eps", **_rope(1e4, 0.5), use_parallel_residual=True, qk_layernorm=True),
+    ),
+    Sample("phi3", "phi3", _even("rms_norm_eps", sliding_window=11)),
+    Sample("phi4-mini", "phi3", _even("rms_norm_eps", **PHI_LONGROPE, tie_word_embeddings=True)),
+    Sample("glm-4", "glm", _llama(**_rope(10_000.0, 0.5) | {"head_dim": 16})),
+    Sample("starcoder2", "starcoder2", _even("norm_epsilon", sliding_window=11)),
+    Sample(
+        "olmo3",
+        "olmo3",
+        _even(
+            "rms_norm_eps",
+            **FIVE_LAYERS,
+            sliding_window=11,
+            rope_parameters={
+                "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
+                "full_attention": {"rope_type": "yarn", "rope_theta": 10_000.0, **YARN},
+            },
+        ),
     ),
     Sample("smollm3", "smollm3", _llama(**FIVE_LAYERS, **_rope(2_000_000.0))),
     Sample("t5-v1.0", "t5", _t5()),

@@ -9,8 +9,12 @@ from __future__ import annotations
 import io
 import textwrap
 
+import numpy as np
+from jaxtyping import UInt8
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.image import imsave
 
 # Okabe and Ito (2008), "Color universal design": distinguishable with every common kind of colour blindness.
 PALETTE: dict[str, str] = {
@@ -80,8 +84,19 @@ def three_digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def pixels(figure: Figure, dpi: float = DPI) -> UInt8[np.ndarray, "height width rgba"]:
+    """The figure as it is seen. `Figure.savefig` would draw it twice: once for the layout alone."""
+    canvas, before = FigureCanvasAgg(figure), figure.dpi
+    figure.dpi = dpi
+    try:
+        canvas.draw()  # type: ignore[no-untyped-call]
+        return np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
+    finally:
+        figure.dpi = before
+
+
 def png(figure: Figure, dpi: float = DPI) -> bytes:
     """The figure as PNG. Without the name of the software: the same figure gives the same bytes."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+    imsave(buffer, pixels(figure, dpi), format="png", dpi=dpi, metadata={"Software": None})
     return buffer.getvalue()

@@ -20,7 +20,6 @@ from lmcourse.exercises.forbidden_names import forbidden_in_source
 from lmcourse.exercises.judge import GUESSED, GUESSED_HIDDEN, agree, judge
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial, verdict
-from lmcourse.exercises.values import same, to_plain
 from lmcourse.proof.answers import AnswerCell
 from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
 from lmcourse.proof.mutants import mutants
@@ -195,19 +194,16 @@ class _Proof:
         return judge(self.exercise, trials, hidden=seed is not None, forbidden=forbidden, agrees=answer.agrees)
 
     def _cases(self, seed: int) -> list[Case]:
-        """The hidden cases of a seed. One that the first seed has in the same place is the same object."""
+        """The hidden cases of a seed. One that is there under every seed is the same object each time."""
         if seed not in self._hidden:
             cases = self.exercise.hidden(seed)
-            if seed:
-                first = self._cases(0)
-                cases = [_same_object(case, *first[n : n + 1]) for n, case in enumerate(cases)]
-            self._hidden[seed] = cases
+            first = self._cases(0) if seed else cases
+            self._hidden[seed] = [case if case.random else first[n] for n, case in enumerate(cases)]
         return self._hidden[seed]
 
     def _fixed_cases(self) -> list[Case]:
         """The hidden cases that are there under every seed."""
-        others = [{id(case) for case in self._cases(seed)} for seed in (1, 2)]
-        return [case for case in self._cases(0) if all(id(case) in other for other in others)]
+        return [case for case in self._cases(0) if not case.random]
 
     def expected(self, case: Case) -> Outcome:
         """The outcome of the reference on a case."""
@@ -253,16 +249,6 @@ class _Trials:
         if key not in self._agreed:
             self._agreed[key] = agree(trial.exercise, self._proof.given(wrong, trial.case), trial.outcome)
         return self._agreed[key]
-
-
-def _same_object(case: Case, *others: Case) -> Case:
-    """The first of the others that is equal to a case, or the case itself."""
-    return next((other for other in others if _is_same(case, other)), case)
-
-
-def _is_same(case: Case, other: Case) -> bool:
-    inputs = [to_plain([each.args, each.kwargs]) for each in (case, other)]
-    return (case.name, case.script) == (other.name, other.script) and same(*inputs)
 
 
 def _named(report: Report, wrong: Misconception) -> bool:

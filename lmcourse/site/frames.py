@@ -16,13 +16,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from lmcourse.plots import alt_text
-from lmcourse.plots.style import DPI
+from lmcourse.plots.style import alt_text, pixels
 from lmcourse.site.code_digest import code_digest
 
 PROCESSES = 2
@@ -102,9 +99,6 @@ def _draw_job(job: list[tuple[str, Frame]], folder: Path) -> None:
     for key, frame in job:
         draw: Callable[..., Figure] = getattr(importlib.import_module(frame.module), frame.function)
         figure = draw(**dict(frame.arguments))
-        figure.set_dpi(DPI)
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()  # type: ignore[no-untyped-call]
-        pixels = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
+        image = Image.fromarray(pixels(figure))
         width = round(figure.get_figwidth() * CSS_PIXELS_PER_INCH)
-        keep_picture(folder, key, Image.fromarray(pixels), alt_text(figure), width)
+        keep_picture(folder, key, image, alt_text(figure), width)

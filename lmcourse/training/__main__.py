@@ -14,4 +14,4 @@ if __name__ == "__main__":
         print(f"lmcourse: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        sys.exit(main.INTERRUPTED)
+        sys.exit(main.STOPPED["interrupted"])

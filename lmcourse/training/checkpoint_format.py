@@ -14,11 +14,13 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from lmcourse.errors import CourseError
 
@@ -26,16 +28,52 @@ VERSION = 2
 MODEL, STATE, MANIFEST = "model.safetensors", "state.pt", "checkpoint.json"
 
 
+WRITER = "inline_container.cc"
+"""What the messages of `torch.save` name when the file cannot be written: it raises a mere RuntimeError."""
+
+
 class DamagedCheckpointError(CourseError):
     """A checkpoint with a file that is missing, or is not what was written."""
 
 
+class UnwrittenCheckpointError(CourseError):
+    """A checkpoint that could not be written, as on a disk that is full. Those before it stay as they are."""
+
+    @classmethod
+    def of(cls, path: Path, reason: str) -> UnwrittenCheckpointError:
+        """The error for a checkpoint, with the first line of what was told."""
+        told = f"{path} cannot be written: {reason.splitlines()[0]}"
+        return cls(f"{told}; the checkpoint before it stays whole: make room, then go on with --resume")
+
+
+@contextmanager
+def staging_folder(path: Path) -> Iterator[Path]:
+    """An empty hidden folder beside that of a checkpoint, to write it in; if that fails, it is removed again.
+
+    Raises:
+        UnwrittenCheckpointError: a file in it cannot be written.
+    """
+    try:
+        yield make_staging_folder(path)
+    except BaseException as error:
+        shutil.rmtree(_staging(path), ignore_errors=True)  # it would take the room that is missing
+        if isinstance(error, OSError):
+            raise UnwrittenCheckpointError.of(path, error.strerror or str(error)) from error
+        if isinstance(error, SafetensorError) or WRITER in str(error):
+            raise UnwrittenCheckpointError.of(path, str(error)) from error
+        raise
+
+
 def make_staging_folder(path: Path) -> Path:
     """An empty hidden folder beside that of a checkpoint, to write it in."""
-    staging = path.with_name(f".{path.name}.new")
+    staging = _staging(path)
     shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed while it wrote
     staging.mkdir(parents=True)
     return staging
+
+
+def _staging(path: Path) -> Path:
+    return path.with_name(f".{path.name}.new")
 
 
 def commit_checkpoint(staging: Path, path: Path, manifest: Mapping[str, Any], digests: Mapping[str, str]) -> None:
@@ -73,7 +111,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"{path} has format {manifest.get('version')}, this code reads format {VERSION}: go on with the version of "
             "lmcourse that wrote it, or train in another folder"
         )
-    if _with_digest(manifest) != manifest:
+    if not isinstance(manifest.get("sha256"), dict) or _with_digest(manifest) != manifest:
         raise DamagedCheckpointError(f"{path / MANIFEST} is damaged: it is not what was written")
     for name in manifest["sha256"].keys() - {MANIFEST}:
         try:
@@ -111,11 +149,13 @@ def _with_digest(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DamagedCheckpointError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError:
-        raise DamagedCheckpointError(f"{path} is damaged: it is not what was written") from None
+        manifest = None
+    if not isinstance(manifest, dict):
+        raise DamagedCheckpointError(f"{path} is damaged: it is not what was written")
     return manifest
 
 

@@ -21,7 +21,7 @@ from lmcourse.training.optimizer_state import get_optimizer_state, set_optimizer
 def write_checkpoint(
     path: Path,
     model: nn.Module,
-    optimizer: torch.optim.AdamW,
+    optimizer: torch.optim.Optimizer,
     state: Mapping[str, Any],
     manifest: Mapping[str, Any],
     distributed: DistributedContext,
@@ -46,7 +46,7 @@ def write_checkpoint(
 def load_checkpoint(
     path: Path,
     model: nn.Module,
-    optimizer: torch.optim.AdamW,
+    optimizer: torch.optim.Optimizer,
     state: Mapping[str, Any],
     distributed: DistributedContext,
 ) -> None:

@@ -10,6 +10,7 @@ from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.precision import Precision
 from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStableDecay
 
+OptimizerName = Literal["adamw", "muon"]
 ScheduleName = Literal["constant", "cosine", "wsd"]
 
 
@@ -24,12 +25,14 @@ class TrainingConfig:
         seq_len: tokens per window.
         grad_accum_steps: micro-batches per step, whose gradients are added up.
         seed: of the order of windows and of every generator.
-        learning_rate: at the peak of the schedule.
+        optimizer: "adamw", or "muon" for the matrices of the blocks, with AdamW for all else.
+        learning_rate: at the peak of the schedule; with "muon" that of all else.
+        muon_learning_rate, muon_momentum, muon_iterations: Muon's; the learning rate has the same schedule.
         schedule: "constant", "cosine" or "wsd" (warm-up, stable, decay); see `lmcourse.training.schedules`.
         warmup_steps: steps until the peak.
         decay_steps: steps at the end in which "wsd" falls.
         min_lr_ratio: the share of the peak to which "cosine" and "wsd" fall.
-        weight_decay: AdamW's λ, for matrices only (`lmcourse.training.param_groups`).
+        weight_decay: AdamW's and Muon's λ, for matrices only (`lmcourse.training.param_groups`).
         betas, eps: AdamW's.
         grad_clip: the largest norm that the gradient may have; None lets it be.
         z_loss: the factor of (log Z)² in the loss.
@@ -54,7 +57,11 @@ class TrainingConfig:
     seq_len: int
     grad_accum_steps: int = 1
     seed: int = 0
+    optimizer: OptimizerName = "adamw"
     learning_rate: float = 1e-3
+    muon_learning_rate: float = 0.02
+    muon_momentum: float = 0.95
+    muon_iterations: int = 5
     schedule: ScheduleName = "cosine"
     warmup_steps: int = 0
     decay_steps: int = 0
@@ -76,6 +83,7 @@ class TrainingConfig:
     parallel: Parallelism = ONE_PROCESS
 
     def __post_init__(self) -> None:
+        check_choice("optimizer", self.optimizer, OptimizerName)
         check_choice("schedule", self.schedule, ScheduleName)
         check_choice("precision", self.precision, Precision)
         for name in (
@@ -86,14 +94,20 @@ class TrainingConfig:
             "keep_checkpoints",
             "evaluate_every",
             "checkpoint_every",
+            "muon_iterations",
         ):
             self._check(name, 1)
-        for name in ("seed", "weight_decay", "z_loss"):
+        for name in ("seed", "weight_decay", "z_loss", "muon_momentum"):
             self._check(name, 0)
-        for name in ("learning_rate", "eps", "grad_clip", "spike_factor", "max_seconds"):
+        for name in ("learning_rate", "muon_learning_rate", "eps", "grad_clip", "spike_factor", "max_seconds"):
             self._check(name, 0, above=True)
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas must be at least 0 and below 1, not {self.betas}")
+        if self.muon_momentum >= 1 or self.muon_iterations >= 100:
+            raise ValueError(
+                f"muon_momentum must be below 1 and muon_iterations below 100, "
+                f"not {self.muon_momentum} and {self.muon_iterations}"
+            )
         if self.decay_steps and self.schedule != "wsd":
             raise ValueError(f"only 'wsd' has a number of steps to decay, not {self.schedule!r}")
         if self.max_tokens is not None and self.max_tokens < self.tokens_per_step:

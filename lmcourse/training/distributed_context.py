@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from torch import Tensor, nn
 
 from lmcourse.errors import CourseError
+from lmcourse.training.optimizers.muon import Muon
 
 if TYPE_CHECKING:
     from lmcourse.training.config import TrainingConfig
@@ -27,9 +28,11 @@ class DistributedContext:
         dp_size: how many of them there are.
         rank: its rank among all processes.
         rng_stream: processes with different numbers draw different random numbers.
+        muon: the optimiser for matrices, as these processes divide them.
     """
 
     dp_rank, dp_size, rng_stream, rank = 0, 1, 0, 0
+    muon: type[Muon] = Muon
 
     @property
     def is_main(self) -> bool:

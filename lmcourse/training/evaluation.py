@@ -39,15 +39,17 @@ def evaluate(
     """
     training = model.training
     model.eval()
-    total, count = 0.0, 0
+    losses, counts = [], []
     try:
         for whole in evaluation_batches(tokens, batch, seq_len, device=precision.device):
             part = _part(whole, distributed)
-            targets = int((part.targets != IGNORE_INDEX).sum())
-            total += mean_loss(model, part, precision).item() * targets
-            count += targets
+            counts.append((part.targets != IGNORE_INDEX).sum())
+            losses.append(mean_loss(model, part, precision))
     finally:
         model.train(training)
+    # Looked at together, at the end: to look at one is to wait for the device.
+    pairs = list(zip(torch.stack(losses).tolist(), torch.stack(counts).tolist(), strict=True))
+    total, count = sum(loss * targets for loss, targets in pairs), sum(targets for _, targets in pairs)
     sums = distributed.all_reduce_sum(torch.tensor([total, count], dtype=torch.float64))
     return (sums[0] / sums[1]).item()
 

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_model, save_model
 from torch import nn
 
-from lmcourse.training.checkpoint_format import MODEL, STATE, commit_checkpoint, digest, make_staging_folder
+from lmcourse.training.checkpoint_format import MODEL, STATE, commit_checkpoint, digest, staging_folder
 
 
 def write_full(path: Path, model: nn.Module, state: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
@@ -21,12 +21,15 @@ def write_full(path: Path, model: nn.Module, state: Mapping[str, Any], manifest:
         model: whose weights are saved.
         state: tensors and plain values, such as optimizer states.
         manifest: what can be read without torch, as JSON.
+
+    Raises:
+        UnwrittenCheckpointError: it cannot be written, as on a full disk.
     """
-    staging = make_staging_folder(path)
-    save_model(model, str(staging / MODEL))
-    torch.save(dict(state), staging / STATE)
-    digests = {name: digest(staging / name) for name in (MODEL, STATE)}
-    commit_checkpoint(staging, path, manifest, digests)
+    with staging_folder(path) as staging:
+        save_model(model, str(staging / MODEL))
+        torch.save(dict(state), staging / STATE)
+        digests = {name: digest(staging / name) for name in (MODEL, STATE)}
+        commit_checkpoint(staging, path, manifest, digests)
 
 
 def load_full(path: Path, model: nn.Module) -> None:

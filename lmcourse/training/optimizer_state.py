@@ -8,8 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lmcourse.training.optimizers.muon_adamw import MuonAdamW
+
 OptimizerState = dict[str, dict[str, Tensor]]
-"""For each parameter: AdamW's number of steps, and its means of gradients and of their squares."""
+"""For each parameter: AdamW's number of steps, and its means of gradients and of their squares; or Muon's mean."""
 
 
 def get_optimizer_state(optimizer: torch.optim.Optimizer, model: nn.Module) -> OptimizerState:
@@ -26,12 +28,17 @@ def set_optimizer_state(optimizer: torch.optim.Optimizer, model: nn.Module, mome
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
-def init_optimizer_state(optimizer: torch.optim.AdamW) -> None:
-    """Create the state that AdamW has before the first step, so that saved state can be loaded into its tensors."""
+def init_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
+    """Create the state that AdamW and Muon have before the first step, to load saved state into its tensors."""
+    muon = set(_in_order(optimizer.muon)) if isinstance(optimizer, MuonAdamW) else set()
     for p in _in_order(optimizer):
         if p not in optimizer.state:
-            step = torch.zeros((), dtype=torch.float32, device=p.device)
-            optimizer.state[p] = {"step": step, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+            optimizer.state[p] = {"b": torch.zeros_like(p)} if p in muon else _first_adamw_state(p)
+
+
+def _first_adamw_state(p: nn.Parameter) -> dict[str, Tensor]:
+    step = torch.zeros((), dtype=torch.float32, device=p.device)
+    return {"step": step, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
 
 
 def _in_order(optimizer: torch.optim.Optimizer) -> Iterator[nn.Parameter]:

@@ -1,12 +1,15 @@
-"""Parameter groups with and without weight decay."""
+"""Parameter groups: with and without weight decay, and the matrices for Muon."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 from torch import nn
 
 from lmcourse.nn.norm import Norm
+from lmcourse.training.parallel.split_linear import find_fused
+from lmcourse.training.transformer_blocks import find_blocks
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
@@ -29,3 +32,24 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
     matrices = [p for p in model.parameters() if p.dim() >= 2 and p not in scales]
     others = [p for p in model.parameters() if p.dim() < 2 or p in scales]
     return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+
+
+def matrix_groups(model: nn.Module) -> list[dict[str, Any]]:
+    """The matrices of a model's blocks in groups for Muon, one for each way in which matrices are fused.
+
+    Embedding and head are left out, whose rows are tokens, and so are tables of vectors for positions (Jordan et al.,
+    2024). Fused matrices are several: "rows" says how many rows each has, so that queries, keys and values are the same
+    three whether they lie in one parameter or not.
+
+    Raises:
+        ValueError: there are none.
+    """
+    fused = {name: tuple(rows.values()) for name, rows in find_fused(model).items()}
+    names = {module: name for name, module in model.named_modules()}
+    layers = [layer for block in find_blocks(model) for layer in block.modules() if isinstance(layer, nn.Linear)]
+    groups: dict[tuple[int, ...] | None, list[nn.Parameter]] = defaultdict(list)
+    for layer in layers:
+        groups[fused.get(names[layer])].append(layer.get_parameter("weight"))
+    if not groups:
+        raise ValueError(f"muon is for the matrices of blocks, and a {type(model).__name__} has none: use adamw")
+    return [{"params": weights, "rows": rows} for rows, weights in groups.items()]

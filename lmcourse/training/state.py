@@ -9,7 +9,6 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from torch import nn
 
 from lmcourse.data.loader import Loader, Tokens
@@ -18,7 +17,7 @@ from lmcourse.training.checkpoint_io import load_checkpoint, write_checkpoint
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.config import TrainingConfig, changes
 from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
-from lmcourse.training.param_groups import parameter_groups
+from lmcourse.training.make_optimizer import make_optimizer
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.rng import rng_states, seed_all, set_rng_states
 from lmcourse.training.spike_detector import SpikeDetector
@@ -62,12 +61,7 @@ class TrainingState:
             tokens, batch, config.seq_len, seed=config.seed, rank=rank, world_size=world_size, device=device
         )
         self.precision = MixedPrecision(config.precision, device)
-        groups = [
-            {**group, "params": parameters}
-            for group in parameter_groups(model, config.weight_decay)
-            for parameters in distributed.group_by_mesh(group["params"])
-        ]
-        self.optimizer = torch.optim.AdamW(groups, config.learning_rate, config.betas, config.eps, fused=True)
+        self.optimizer = make_optimizer(model, config, distributed)
         self.spikes = SpikeDetector(config.spike_factor)
 
     @property
@@ -111,6 +105,11 @@ class TrainingState:
         if manifest["model"] != json.loads(json.dumps(_describe(self.model))):
             raise self.distributed.make_error(
                 f"{path} is of another model: build the one that its checkpoint.json describes"
+            )
+        if (before := manifest["training"].get("optimizer", "adamw")) != self.config.optimizer:
+            raise self.distributed.make_error(
+                f"{path} has the state of {before}, with which {self.config.optimizer} cannot go on: "
+                f"use --optimizer {before}"
             )
         if changed := changes(manifest["training"], json.loads(json.dumps(asdict(self.config)))):
             log.warning("%s was made with other settings: %s", path, changed)

@@ -68,8 +68,9 @@ def training_step(
     loss = accumulate_gradients(model, batches, precision, z_loss, distributed)
     precision.scaler.unscale_(optimizer)
     norm = distributed.clip_grad_norm([p for group in optimizer.param_groups for p in group["params"]], grad_clip)
-    # To look at numbers is to wait for the device. It must be before the update: afterwards the weights are lost.
-    result = StepResult(loss.item(), norm.item())
+    # To look at numbers is to wait for the device: once for both. It must be before the update, which would spoil the
+    # weights if they are not finite.
+    result = StepResult(*torch.stack([loss, norm.to(loss)]).tolist())
     if not math.isfinite(result.loss):
         raise NotFiniteError(f"the loss is {result.loss}")
     if result.skipped and not precision.scaler.is_enabled():

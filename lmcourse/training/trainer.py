@@ -132,9 +132,9 @@ class Trainer:
     def _advance(self) -> dict[str, Any]:
         """Do a step; return what there is to tell about it."""
         state, begin = self.state, time.perf_counter()
-        rate = self.config.learning_rate * self.schedule(state.step)
+        factor = self.schedule(state.step)
         for group in state.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = group["initial_lr"] * factor
         before, generators = state.loader.state_dict(), rng_states()
         batches = [next(state.loader) for _ in range(self.config.grad_accum_steps)]
         try:
@@ -155,7 +155,7 @@ class Trainer:
             "step": state.step,
             "tokens": state.tokens,
             "loss": result.loss,
-            "learning_rate": rate,
+            "learning_rate": self.config.learning_rate * factor,
             "gradient_norm": result.gradient_norm,
             "tokens_per_second": speed,
             **(self.meter(speed) if self.meter else {}),

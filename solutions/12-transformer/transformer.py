@@ -184,7 +184,7 @@ for blocks, (spread, loss, _) in without.items():
     print(f"{blocks:2} blocks: spread of the logits {normed[0]:.1f}, loss {normed[1]:.0f}; without the norm {spread:.0f} and {loss:.0f}")
 
 # %% [markdown]
-# The stream grows with every block (notebook 10), and without the norm so do the logits. At 32 blocks the model is *sure* of its random guesses: 16 nats where 6 are enough. With the norm, depth makes no difference.
+# The stream grows with every block (notebook 10), and without the norm so do the logits. At 32 blocks the model is *sure* of its random guesses: 16 nats where 6 are enough (with other seeds up to 18). With the norm, depth makes no difference.
 #
 # Because the head reads a norm, it can read *any* vector of this width: also the stream of an earlier block. That is the **logit lens** (nostalgebraist, 2020): what would the model say if it had to stop here?
 #

@@ -171,6 +171,15 @@ def test_every_kind_of_model(name: str, recipe: str, capsys: pytest.CaptureFixtu
         (["--model", "nano", "--recipe", "fp31"], "There is no recipe 'fp31': choose from fp32, mixed"),
         (["--model", "nano", "--gpus", "3", "--tensor-parallel", "2"], "must be a multiple of --tensor-parallel"),
         (["--model", "nano", "--batch", "0"], "0 of 128"),
+        (["--model", "nano", "--seq-len", "0"], "texts of at least 2 tokens, not 1 of 0"),
+        (["--model", "nano", "--seq", "0"], "account does not take --seq 0"),
+        (["--model", "nano", "--gpu", "h100", "--tokens", "nan"], "at least one token, not infinitely many"),
+        (["--model", "nano", "--gpu", "h100", "--tokens", "inf"], "at least one token, not infinitely many"),
+        (
+            ["--model", "llama-3-8b", "--gpus", "5", "--tensor-parallel", "5"],
+            "Layer 0 has 32 heads, which do not divide",
+        ),
+        (["--model", "falcon-7b", "--gpus", "2", "--tensor-parallel", "2"], "Layer 0 has 71 heads"),
         (["--model", "nano", "--gpu", "v100"], "V100 SXM2 32 GB has no bf16 units"),
         (["--model", "nano", "--gpu", "h100", "--tokens", "1e9", "--mfu", "40"], "MFU is a share of the peak"),
         (["--model", "nano", "--gpu", "h100", "--tokens", "1e9", "--recipe", "inference"], "a recipe to train with"),
@@ -182,6 +191,13 @@ def test_a_mistake_is_one_line(words: list[str], told: str, capsys: pytest.Captu
     assert out == ""
     assert err.count("\n") == 1
     assert told in err
+
+
+def test_key_heads_may_be_copied_and_not_cut() -> None:
+    """8 key heads among 16 devices: each on two of them, as servers do it; among 3 devices there is no way."""
+    account(Workload(LLAMA, 1, 128, MIXED, layout=Layout(tensor=16)))
+    with pytest.raises(ValueError, match="8 key heads, which do not divide among 12 devices"):
+        Workload(decoder("llama-3.2-3b"), 1, 128, MIXED, layout=Layout(tensor=12))
 
 
 def test_units() -> None:

@@ -9,13 +9,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
+from torch.utils.flop_counter import FlopCounterMode
 
+from lmcourse.accounting.account import Workload, account
 from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.optimizer_flops import block_matrix_weights, muon_flops
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import RECIPES, find_recipe
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.find import find_model
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.distributed_context import SINGLE_PROCESS
+from lmcourse.training.make_optimizer import make_optimizer
 
 CONFIG = find_model("nano").decoder
 
@@ -133,3 +139,23 @@ def test_names_and_formats() -> None:
     assert not find_recipe("inference").trains
     with pytest.raises(ValueError, match=r"no recipe 'fp31': choose from fp32, mixed, "):
         find_recipe("fp31")
+
+
+def test_muon_keeps_one_number_per_weight_of_a_matrix_and_its_products_are_counted() -> None:
+    """The trainer's optimiser: its state, and the FLOPs of its step."""
+    model = Transformer(CONFIG)
+    optimizer = make_optimizer(model, TrainingConfig(1, 1, 8, optimizer="muon"), SINGLE_PROCESS)
+    backward(model)
+    with FlopCounterMode(display=False) as counter:
+        optimizer.step()
+    counters = [each["step"] for each in optimizer.state.values() if "step" in each]
+    matrices, total = block_matrix_weights(CONFIG), count_parameters(CONFIG).total
+    memory = find_recipe("muon").memory(total, len(counters), matrices=matrices)
+    assert memory["optimiser moments"] + memory["step counters"] == state(optimizer)
+    assert matrices == sum(p.numel() for p in optimizer.state if "b" in optimizer.state[p])
+    assert counter.get_total_flops() == muon_flops(CONFIG)
+    count = account(Workload(CONFIG, 1, 128, find_recipe("muon")))
+    assert count.optimizer_flops == muon_flops(CONFIG)
+    assert count.training is not None
+    assert count.training["optimiser moments"] == memory["optimiser moments"]
+    assert account(Workload(CONFIG, 1, 128, find_recipe("fp32"))).optimizer_flops == 0

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
-from lmcourse.authoring.document import document, dumps, load_notebook
+from lmcourse.authoring.document import WITHOUT_THE_PACKAGE, document, dumps, load_notebook
 from tests.authoring.tiny import SOURCE, TINY, source_of
 
 
@@ -82,3 +86,21 @@ def test_what_is_no_notebook_reads_as_none(tmp_path: Path) -> None:
     assert load_notebook(path) is None
     path.write_text(dumps(made(SOURCE, tmp_path)))
     assert load_notebook(path) == made(SOURCE, tmp_path)
+
+
+def test_only_the_cell_that_starts_a_notebook_looks_for_the_package(tmp_path: Path) -> None:
+    """It says what to run where there is no package, before it imports from it or from what comes with it."""
+    started = made(SOURCE.replace("# %%\nimport", '# %%\nstart("00-tiny")\nimport', 1), tmp_path)
+    places = [n for n, cell in enumerate(started.cells) if cell.source.startswith(WITHOUT_THE_PACKAGE)]
+    assert places == [1]
+    assert ids(started)[2:] == ids(made(SOURCE, tmp_path))[2:]
+
+
+def test_without_the_package_a_notebook_says_the_one_command_and_goes_on_when_it_has_run(tmp_path: Path) -> None:
+    found = partial(subprocess.run, [sys.executable, "-S", "-c", WITHOUT_THE_PACKAGE], cwd=tmp_path)
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    said = found(env=alone, capture_output=True, text=True, check=False)
+    assert said.returncode == 1
+    assert said.stderr.splitlines()[-1].endswith("%pip install lmcourse")
+    (tmp_path / "lmcourse.py").touch()
+    found(env=alone, check=True)

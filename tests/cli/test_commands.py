@@ -39,6 +39,7 @@ COMMANDS = [
     "bench",
     "train",
     "generate",
+    "export",
 ]
 HEAVY = ["torch", "nbgrader", "nbformat", "IPython", "rich", "matplotlib", "jupyterlab"]
 
@@ -106,7 +107,10 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
         (["list", "--jason"], "list does not take --jason (lmcourse list --help)"),
         (["build", "1O"], "There is no notebook '1O'"),
         (["build", "--check", "nowhere", "--json"], "There is no notebook"),
-        (["status", "--course", "/nowhere"], "/nowhere is not the course"),
+        (["status", "--course", "/nowhere"], "there is no folder /nowhere: --course names the folder of the course"),
+        (["--course", "/nowhere", "account", "--model", "nano"], "there is no folder /nowhere"),
+        (["doctor", "--course", ""], "a path is empty"),
+        (["collect", "--out", ""], "a path is empty"),
         (["grade", "/nowhere.ipynb"], "There is no file or folder /nowhere.ipynb"),
     ],
 )

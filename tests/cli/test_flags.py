@@ -11,6 +11,7 @@ import pytest
 
 from lmcourse.cli.parser import make_parser
 from lmcourse.training.command import arguments
+from lmcourse.training.command.model_changes import ModelChanges
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
@@ -18,6 +19,7 @@ from lmcourse.training.parallelism import Parallelism
 DOCUMENTS = {
     "train": "training.md",
     "generate": "training.md",
+    "export": "training.md",
     "collect": "training.md",
     "account": "accounting.md",
     "bench": "accounting.md",
@@ -25,6 +27,7 @@ DOCUMENTS = {
 
 NO_FLAG = {
     "training": "RunConfig holds a TrainingConfig, whose fields have flags",
+    "model": "RunConfig holds a ModelChanges, whose fields have flags",
     "parallel": "TrainingConfig holds a Parallelism, whose fields have flags",
 }
 """Fields without a flag of their name, and why."""
@@ -56,7 +59,7 @@ def documented(course: Path, document: str) -> set[str]:
     return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
 
 
-@pytest.mark.parametrize("owner", [RunConfig, TrainingConfig, Parallelism])
+@pytest.mark.parametrize("owner", [RunConfig, ModelChanges, TrainingConfig, Parallelism])
 def test_every_field_has_a_flag_of_its_name(owner: type) -> None:
     names = {field.name for field in fields(owner)} - NO_FLAG.keys()
     assert {f"--{name.replace('_', '-')}" for name in names} <= flags("train")

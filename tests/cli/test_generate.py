@@ -174,7 +174,9 @@ def test_a_run_can_be_moved_without_its_text(copy: Path, run: Path, capsys: pyte
         (["--prompt", "x" * 16], "the prompt has 16 tokens, which leaves no room in the model's context of 16"),
         (["--prompt", "x", "--tokens", "16"], "longer than the model's context of 16"),
         (["--prompt", "x", "--tokens", "0"], "must be at least 1, not 0"),
-        (["--prompt", "x", "--temperature", "-1"], "a temperature must be positive, not -1"),
+        (["--prompt", "x", "--temperature", "-1"], "a temperature must be positive and finite, not -1"),
+        (["--prompt", "x", "--temperature", "nan"], "a temperature must be positive and finite, not nan"),
+        (["--prompt", "x", "--top-p", "nan"], "above 0 and at most 1, not nan"),
         (["--prompt", "x", "--top-k", "0"], "k cannot be 0"),
         (["--prompt", "x", "--top-p", "2"], "not 2"),
         (["--prompt", "x", "--seed", "-1"], "a seed is from 0 to 2⁶³ − 1, not -1"),
@@ -201,6 +203,28 @@ def test_a_damaged_file_is_named(name: str, line: str, copy: Path, capsys: pytes
     assert line in err
 
 
+def test_for_a_damaged_best_checkpoint_another_is_named(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The best is taken unless somebody names one; the last is damaged, too, and so is passed over."""
+    best = Path(answer(capsys, copy)["checkpoint"])
+    steps = sorted(path.name for path in (copy / "checkpoints").iterdir())
+    for path in {best, place(copy, STEPS)}:
+        (path / MODEL).write_bytes(b"")
+    whole = max(path for path in (copy / "checkpoints").iterdir() if path not in (best, place(copy, STEPS)))
+    line = told(capsys, "--checkpoint", copy, "--prompt", "x")
+    damaged = f"{best / MODEL} is damaged: it is not what was written"
+    assert line == f"lmcourse: {damaged}; {whole} is whole: take that as --checkpoint\n"
+    assert answer(capsys, whole)["tokens"] > 0
+    for name in steps:
+        (copy / "checkpoints" / name / MODEL).write_bytes(b"")
+    assert "no other checkpoint of the run is whole" in told(capsys, "--checkpoint", copy, "--prompt", "x")
+
+
+@pytest.mark.parametrize("text", ["[]", "5", '{"version": 2, "sha256": []}'])
+def test_a_manifest_that_is_json_of_another_kind(text: str, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place(copy, STEPS) / MANIFEST).write_text(text)
+    assert f"{MANIFEST} is damaged" in told(capsys, "--checkpoint", place(copy, STEPS), "--prompt", "x")
+
+
 def test_one_bit_is_enough(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = place(copy, STEPS) / MODEL
     content = bytearray(path.read_bytes())
@@ -219,6 +243,7 @@ def test_a_missing_file_is_named(name: str, copy: Path, capsys: pytest.CaptureFi
 def test_what_is_no_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nowhere = tmp_path / "nowhere"
     assert f"there is no folder {nowhere}" in told(capsys, "--checkpoint", nowhere, "--prompt", "x")
+    assert "a path is empty (is a variable not set?)" in told(capsys, "--checkpoint", "", "--prompt", "x")
     assert "is neither a run nor a checkpoint" in told(capsys, "--checkpoint", tmp_path, "--prompt", "x")
     shutil.copy(run / "run.json", tmp_path)
     assert "has no checkpoint yet" in told(capsys, "--checkpoint", tmp_path, "--prompt", "x")

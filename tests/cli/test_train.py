@@ -192,10 +192,25 @@ def test_a_dry_run_is_right_and_writes_nothing(
     assert told["flops_per_step"] == counted
     assert told["flops"] == STEPS * counted
     assert told["tokens"] == STEPS * 3 * 2 * 16
+    assert (told["needed"], told["fits"]) == (told["memory"]["total"], True)
     assert told["epochs"] == told["tokens"] / told["corpus_tokens"]
     assert told["seconds"] == pytest.approx(told["flops"] / (told["mfu"] * told["peak"]["flops_per_second"]))
     assert main(list(map(str, words))) == 0
-    assert f"{parameters:,}" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"{parameters:,}" in out
+    assert "It fits this machine: a step takes 0.0" in out
+
+
+def test_a_dry_run_says_what_does_not_fit(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """400 billion weights; nothing is built, so it costs no more than a small one."""
+    words = ["train", "--corpus", corpus, *FLAGS, "--preset", "llama-3.1-405b", "--dry-run"]
+    told = printed(capsys, *words)
+    assert told["needed"] > told["room"] > 2**30
+    assert told["fits"] is False
+    assert main(list(map(str, words))) == 0
+    line = capsys.readouterr().out.replace("\n", " ")
+    assert "It does not fit this machine" in line
+    assert "--activation-checkpointing" in line
 
 
 def test_the_text_of_a_forecast_is_that_of_the_run(
@@ -217,6 +232,8 @@ def test_the_text_of_a_forecast_is_that_of_the_run(
 MISTAKES = [
     ([], "say where the run is to be: --out"),
     (["--corpus", "CORPUS"], "say where the run is to be: --out"),
+    (["--corpus", "CORPUS", "--out", ""], "a path is empty (is a variable not set?): name it"),
+    (["--resume", "--out", ""], "a path is empty"),
     (["--resume"], "say which run is to go on: --resume --out FOLDER"),
     (["--resume", "--out", "OUT"], "has no run"),
     (["--corpus", "sinthetic", "--out", "OUT"], "Did you mean 'synthetic'?"),

@@ -15,7 +15,7 @@ PACKAGE = REPOSITORY / "lmcourse"
 
 FLOORS = (
     ("errors", "text", "units"),
-    ("device",),
+    ("device", "paths"),
     ("autograd", "data", "numerics"),
     ("nn",),
     ("models",),
@@ -31,7 +31,7 @@ FLOORS = (
     ("grading",),
     ("authoring",),
     ("collect", "proof", "site"),
-    ("doctor", "welcome"),
+    ("carried", "doctor", "welcome"),
     ("lab",),
     ("cli",),
     ("__main__",),

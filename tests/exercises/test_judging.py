@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -424,6 +425,40 @@ def test_stored_results_of_the_public_cases_earn_nothing_in_a_grade() -> None:
         assert report.points == 0
         assert report.diagnosis == GUESSED_HIDDEN
     assert check_exercise(exercise, lambda x: parity(x) or x == 7, hidden=True).points == 3.5  # 9 + 3 · 9/10 of 13
+
+
+def lengths(random: Random) -> list[Case]:
+    """Four cases that are the same under every seed, and three that are not."""
+    fixed = [case("lengths", torch.tensor([1.0] * length)) for length in (3, 4, 5, 6)]
+    return [*fixed, *(case("values", torch.tensor([random.random()])) for _ in range(3))]
+
+
+def test_a_random_case_is_one_that_another_seed_does_not_ask() -> None:
+    exercise = doubling(hidden_cases=lengths)
+    for seed in range(3):
+        assert [asked.random for asked in exercise.hidden(seed)] == [False] * 4 + [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right_values", "points"),
+    [
+        ({4}, {0, 1, 2}, 5.0),  # 5 of 6 fixed cases
+        ({4}, {0}, 5.0),  # how many random ones are right makes no difference
+        ({4}, set(), 3.0),  # 5 of all 9: results are stored
+        (set(), {0, 2}, 5.0),  # 8 of all 9: whoever has all fixed ones right loses by each of the others
+        ({3, 4, 5, 6}, {0, 1, 2}, 2.0),  # 2 of 6
+    ],
+)
+def test_the_cases_that_no_seed_changes_decide(wrong: set[int], right_values: set[int], points: float) -> None:
+    exercise = doubling(points=6, hidden_cases=lengths)
+    values = [asked.args[0] for asked in exercise.hidden(1) if asked.random]
+
+    def answer(x: Tensor) -> Tensor:
+        [*places] = (place for place, value in enumerate(values) if torch.equal(x, value))
+        right = places[0] in right_values if places else len(x) not in wrong
+        return 2 * x if right else 7 * x
+
+    assert check_exercise(exercise, answer, hidden=True, seed=1).points == points
 
 
 def test_where_many_answers_are_right_a_property_is_compared() -> None:

@@ -94,7 +94,7 @@ def test_wrong_answers_earn_what_they_earn_in_the_notebook(monkeypatch: pytest.M
     here = marks(checked(texts, exercises, monkeypatch))
     there = marks(reports_of(texts, exercises, seed=7, launcher=ForkLauncher()))
     assert there == here
-    assert [report["points"] for report in there.values()] == [0, 1.5, *[0] * 10]
+    assert [report["points"] for report in there.values()] == [0, 1.0, *[0] * 10]
 
 
 TALKS = """
@@ -169,7 +169,7 @@ def test_a_case_out_of_time_costs_no_other(tmp_path: Path) -> None:
         report = reports_of([slow], [doubling(seconds=0.3)], seed, launcher=ForkLauncher())["double"]
         assert [case.passed for case in report.cases] == [True, False, True, True]
         assert "still running when its time is up" in report.cases[1].message
-        assert report.points == 1.5
+        assert report.points == 1.0
 
 
 def test_after_a_case_out_of_time_the_others_get_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

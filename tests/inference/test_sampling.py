@@ -139,12 +139,14 @@ def test_the_input_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda: temperature(torch.zeros(1), 0.0), "must be positive, not 0"),
+        (lambda: temperature(torch.zeros(1), 0.0), "must be positive and finite, not 0"),
         (lambda: top_k(torch.zeros(1), 0), "k cannot be 0"),
         (lambda: top_p(torch.zeros(1), 0.0), "top-p is a share"),
         (lambda: top_p(torch.zeros(1), 1.5), "at most 1, not 1.5"),
         (lambda: min_p(torch.zeros(1), -0.1), "min-p is a share"),
         (lambda: Sampling(temperature=-1), "must be positive"),
+        (lambda: Sampling(temperature=math.nan), "must be positive and finite, not nan"),
+        (lambda: Sampling(temperature=math.inf), "must be positive and finite, not inf"),
         (lambda: Sampling(top_k=0), "k cannot be 0"),
         (lambda: Sampling(top_p=2), "top-p is a share"),
         (lambda: Sampling(0, min_p=2), "min-p is a share"),

@@ -132,6 +132,23 @@ def test_a_missing_shard_is_named(pairs, tmp_path) -> None:
         from_hugging_face(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors.index.json"])
+@pytest.mark.parametrize("text", ["[]", '"llama"', "5", "null"])
+def test_json_of_another_kind_is_named(name, text, pairs, tmp_path) -> None:
+    to_hugging_face(pairs("llama2").ours, tmp_path, shard_bytes=SHARD)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(CourseError, match=f"{name} holds no JSON object but a") as caught:
+        from_hugging_face(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_index_that_names_no_files(pairs, tmp_path) -> None:
+    to_hugging_face(pairs("llama2").ours, tmp_path, shard_bytes=SHARD)
+    (tmp_path / "model.safetensors.index.json").write_text("{}")
+    with pytest.raises(CourseError, match="does not say which file holds which weight"):
+        from_hugging_face(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 def test_a_broken_file_is_named(name, pairs, tmp_path) -> None:
     to_hugging_face(pairs("gpt2").ours, tmp_path)

@@ -102,3 +102,16 @@ def test_tied_weights_stay_tied_and_the_loss_starts_at_ln_v() -> None:
     ids = torch.randint(300, (4, 64))
     loss = nn.functional.cross_entropy(model.eval()(ids).flatten(0, 1), torch.randint(300, (256,)))
     assert float(loss.detach()) == pytest.approx(math.log(300), abs=0.1)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_with_zero_outputs_blocks_are_the_identity_and_all_tokens_equally_likely(tied: bool) -> None:
+    """Unless the head is the embedding, whose vectors must differ."""
+    model = Transformer(llama_like(3, 32, 4, 96, vocab_size=50, context=16, tied=tied))
+    initialize(model, zero_outputs=True)
+    tokens = torch.arange(16)[None]
+    stream = model.embedding(tokens, tokens)
+    context = ForwardContext(tokens)
+    assert all(torch.equal(block(stream, context), stream) for block in model.blocks)
+    assert bool(model(tokens).any()) == tied
+    assert std(model.embedding.tokens.weight) == pytest.approx(0.02, rel=0.1)

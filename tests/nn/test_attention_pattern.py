@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
+from lmcourse.nn.context import ForwardContext
 
 SIZED = ("window", "chunk", "strided", "fixed")
 
@@ -99,3 +100,23 @@ def test_a_rule_with_a_size_needs_one(kind: str) -> None:
         AttentionPattern(kind, 0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="full attention has no size"):
         AttentionPattern("full", 4)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        AttentionPattern(),
+        AttentionPattern(causal=False),
+        *(AttentionPattern(kind, 4) for kind in ("window", "chunk", "strided", "fixed")),
+        AttentionPattern("window", 4, causal=False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("prefixes", [None, torch.tensor([0, 3, 9])])
+def test_rows_that_are_alike_share_one_mask(pattern: AttentionPattern, prefixes: torch.Tensor | None) -> None:
+    """In memory too; and it is that of every row by itself."""
+    positions = torch.arange(12).expand(3, 12)
+    visible, _ = ForwardContext(positions, prefix_lengths=prefixes).mask(pattern, positions)
+    assert torch.equal(visible, pattern.visible(positions.contiguous(), positions.contiguous(), prefixes))
+    if prefixes is None or not pattern.causal:
+        assert visible.untyped_storage().nbytes() <= 12 * 12

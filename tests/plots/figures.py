@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from lmcourse import plots
+from lmcourse.plots.style import pixels
 
 
 def name_of(draw: Callable[..., Figure]) -> str:
@@ -16,25 +18,25 @@ def name_of(draw: Callable[..., Figure]) -> str:
 
 
 def check_figure(draw: Callable[[], Figure]) -> None:
-    """All of what follows, on one drawing."""
+    """It has a title, a caption and an alt text in one line, room for its text, and drawn twice it looks the same."""
     figure = draw()
-    check_described(draw, figure)
-    check_room(figure)
-
-
-def check_described(draw: Callable[[], Figure], figure: Figure | None = None) -> None:
-    """It has a title, a caption and an alt text in one line, and drawn twice it is the same picture."""
-    figure = figure or draw()
     assert figure.axes[0].get_title(loc="left")
     assert len(figure._supxlabel.get_text()) > 40  # type: ignore[attr-defined]
     assert len(plots.alt_text(figure)) > 20
     assert "\n" not in plots.alt_text(figure)
-    assert plots.png(figure, 40) == plots.png(draw(), 40)
+    seen = pixels(figure, figure.dpi)
+    check_places(figure)
+    assert np.array_equal(seen, pixels(draw(), figure.dpi))
 
 
 def check_room(figure: Figure) -> None:
     """Nothing lies on the caption, and no text leaves the figure."""
     figure.draw_without_rendering()
+    check_places(figure)
+
+
+def check_places(figure: Figure) -> None:
+    """`check_room` of a figure that was drawn."""
     caption = figure._supxlabel  # type: ignore[attr-defined]
     top = caption.get_window_extent().y1
     for axes in figure.axes:

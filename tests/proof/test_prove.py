@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.course import Chapter
-from lmcourse.exercises import Exercise
+from lmcourse.exercises import Exercise, case
 from lmcourse.exercises.values import same
 from lmcourse.proof import prove as proof_module
 from lmcourse.proof.answers import AnswerCell
@@ -139,17 +139,18 @@ def test_each_answer_runs_once_on_each_case() -> None:
         return 3 * x
 
     prove(exercise)
-    for case in exercise.hidden(SEEDS[-1]):
-        assert len([x for x in calls if same(x, case.args[0])]) == 1
+    for asked in exercise.hidden(SEEDS[-1]):
+        assert len([x for x in calls if same(x, asked.args[0])]) == 1
 
 
 def test_a_misconception_whose_points_depend_on_the_seed_breaks_the_proof() -> None:
-    exercise = doubling()
-    spared = [case.args[0] for case in exercise.hidden(SEEDS[-1])]
+    """It is wrong in random cases only: those count for who has all others right."""
+    exercise = doubling(hidden_cases=lambda random: [case("more", torch.tensor([random.random()])) for _ in range(4)])
+    spared = [case.args[0] for case in exercise.hidden(SEEDS[-1])[:3]]
 
-    @exercise.misconception("You triple short tensors, and what this seed does not ask.")
+    @exercise.misconception("You triple what is asked in a grade, but for three cases of this seed.")
     def tripled(x: Tensor) -> Tensor:
-        return 2 * x if len(x) > 2 and any(same(x, other) for other in spared) else 3 * x
+        return 2 * x if any(same(x, other) for other in [*PUBLIC, *spared]) else 3 * x
 
     proof = prove(exercise)
     assert (proof.rows[-1].killed, proof.rows[-1].lucky, proof.proved) == (True, True, False)
@@ -227,5 +228,5 @@ def test_a_mutant_whose_points_depend_on_the_seed_breaks_the_proof_if_asked() ->
     change = f"{solution} → return x + x if x.max() < 0.9 else 3 * x"
     [mutant] = [each for each in prove(doubling(), solution, mutant_seeds=20).lucky_mutants if each.change == change]
     assert mutant.killed
-    assert mutant.points == (0.0, 1.5)
+    assert mutant.points == (0.0, 1.0)
     assert prove(doubling(), solution).lucky_mutants == []

@@ -1,6 +1,6 @@
-"""pyproject.toml, requirements.lock and environment.yml say the same; the lock is complete on every system.
+"""pyproject.toml, the two locks and environment.yml say the same; both locks are complete on every system.
 
-The lock is installed without dependencies, so what it forgets is missing for good. Only one system runs these
+They are installed without dependencies, so what they forget is missing for good. Only one system runs these
 tests; the others are checked on paper: every requirement's marker is evaluated for each system and Python.
 """
 
@@ -26,8 +26,17 @@ ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+TEST_LOCK = (ROOT / "requirements-test.lock").read_text(encoding="utf-8")
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 
+LOCKS_AND_BUILD = (
+    "requirements.lock",
+    "requirements-test.lock",
+    "environment.yml",
+    "pyproject.toml",
+    "Makefile",
+    ".ci/run",
+)
 PYTHONS = ("3.11", "3.12", "3.13")
 SYSTEMS = {
     "linux": {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"},
@@ -46,13 +55,20 @@ CUDA = re.compile(r"(nvidia|cuda|triton|pytorch-triton)\b")
 Lines = list[Requirement]
 
 
-def locked_lines() -> Lines:
-    """The lock without its comments."""
-    lines = (line.split("#", 1)[0].strip() for line in LOCK.splitlines())
+def locked_lines(lock: str) -> Lines:
+    """A lock without its comments."""
+    lines = (line.split("#", 1)[0].strip() for line in lock.splitlines())
     return [Requirement(line) for line in lines if line]
 
 
-LOCKED = {canonicalize_name(line.name): line for line in locked_lines()}
+def by_name(lines: Lines) -> dict[str, Requirement]:
+    return {canonicalize_name(line.name): line for line in lines}
+
+
+LEARNERS = by_name(locked_lines(LOCK))
+"""What `make lab` installs."""
+LOCKED = by_name(locked_lines(LOCK) + locked_lines(TEST_LOCK))
+"""What `make test` has in the end."""
 
 
 def asked_for(*extras: str) -> Lines:
@@ -108,17 +124,18 @@ def as_locked() -> None:
 
 
 def test_every_line_of_the_lock_is_one_exact_version() -> None:
-    for line in locked_lines():
+    lines = locked_lines(LOCK) + locked_lines(TEST_LOCK)
+    for line in lines:
         assert [s.operator for s in line.specifier] == ["=="], line
         assert "*" not in str(line.specifier), line
         assert not line.extras, f"{line}: a constraints file takes no extras"
-    assert len(LOCKED) == len(locked_lines()), "a package is listed twice"
+    assert len(LOCKED) == len(lines), "a package is listed twice"
 
 
 @pytest.mark.parametrize("wanted", asked_for("test"), ids=lambda r: r.name)
 def test_the_lock_holds_what_the_package_asks_for(wanted: Requirement) -> None:
     line = LOCKED.get(canonicalize_name(wanted.name))
-    assert line is not None, f"{wanted.name} is in pyproject.toml and not in requirements.lock"
+    assert line is not None, f"{wanted.name} is in pyproject.toml and in no lock"
     assert wanted.specifier.contains(pinned(line)), f"pyproject.toml asks for {wanted}, the lock has {line}"
 
 
@@ -159,13 +176,18 @@ def imported_modules(file: Path) -> set[str]:
 
 @pytest.mark.usefixtures("as_locked")
 @pytest.mark.parametrize(("system", "python"), EVERYWHERE)
-def test_the_lock_is_complete_and_nothing_in_it_is_unused(system: str, python: str) -> None:
+@pytest.mark.parametrize(
+    ("lock", "extras"), [(LEARNERS, ("data",)), (LOCKED, ("data", "test"))], ids=["learners", "both locks"]
+)
+def test_the_lock_is_complete_and_nothing_in_it_is_unused(
+    lock: dict[str, Requirement], extras: tuple[str, ...], system: str, python: str
+) -> None:
     where = environment(system, python)
-    offered = {name: line for name, line in LOCKED.items() if holds(line, where, set())}
+    offered = {name: line for name, line in lock.items() if holds(line, where, set())}
     reached: dict[str, set[str]] = {}
     absent: set[str] = set()
     wrong: list[str] = []
-    todo = [(requirement, "pyproject.toml") for requirement in asked_for("test")]
+    todo = [(requirement, "pyproject.toml") for requirement in asked_for(*extras)]
     while todo:
         requirement, source = todo.pop()
         name = canonicalize_name(requirement.name)
@@ -189,6 +211,12 @@ def test_every_locked_version_runs_on_every_python_from_its_first_release() -> N
         supported = SpecifierSet(importlib.metadata.metadata(name).get("Requires-Python", ""))
         for python in PYTHONS:
             assert supported.contains(f"{python}.0"), f"{name} {pinned(LOCKED[name])} needs Python {supported}"
+
+
+def test_a_learner_gets_no_tool_of_the_tests() -> None:
+    """Their size is why there are two locks."""
+    heavy = {"playwright", "transformers", "tensorboard", "distributed", "mypy", "sphinx", "hypothesis", "jupytext"}
+    assert heavy <= LOCKED.keys() - LEARNERS.keys()
 
 
 def test_what_the_lock_leaves_out_is_explained_in_it() -> None:
@@ -217,7 +245,7 @@ def test_the_pythons_told_are_the_pythons_allowed() -> None:
     assert PYPROJECT["tool"]["ruff"]["target-version"] == "py311"
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "environment.yml", "pyproject.toml", "Makefile", ".ci/run"])
+@pytest.mark.parametrize("name", LOCKS_AND_BUILD)
 def test_no_address_of_one_machine_or_registry(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     found = re.findall(

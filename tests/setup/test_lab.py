@@ -88,10 +88,10 @@ def test_options_are_passed_on_in_their_order_after_ours() -> None:
 def test_no_course_anywhere_is_one_line_that_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def nowhere() -> Path:
+    def nowhere(named: Path | None) -> Path:
         raise CourseError("The course is not here. Go to its folder.")
 
-    monkeypatch.setattr(lab, "find_root", nowhere)
+    monkeypatch.setattr(lab, "course_folder", nowhere)
     assert lab.main([]) == 2
     assert capsys.readouterr().err == "The course is not here. Go to its folder.\n"
 
@@ -99,7 +99,7 @@ def test_no_course_anywhere_is_one_line_that_says_what_to_do(
 def test_no_notebooks_yet_is_one_line_that_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(lab, "find_root", lambda: tmp_path)
+    monkeypatch.setattr(lab, "course_folder", lambda named: tmp_path)
     assert lab.main([]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "make build" in line

@@ -101,6 +101,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     write_wheel(wheels, "server", "2.0")
     write_wheel(wheels, "schema", "1.0", 'slow; extra == "slow"', extra="slow")
     write_wheel(wheels, "slow", "1.0")
+    write_wheel(wheels, "tool", "1.0", "schema")
     shutil.copy(ROOT / "Makefile", folder)
     (folder / "backend.py").write_text(BACKEND, encoding="utf-8")
     (folder / "pyproject.toml").write_text(
@@ -108,6 +109,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
         '[project]\nname = "lmcourse"\nversion = "0.1.0"\n',
         encoding="utf-8",
     )
+    (folder / "requirements-test.lock").write_text("tool==1.0\n", encoding="utf-8")
     (folder / "lmcourse").mkdir()
     (folder / "lmcourse" / "__init__.py").touch()
     (folder / "lmcourse" / "lab.py").write_text("import sys\nprint('lab', sys.argv[1:])\n", encoding="utf-8")
@@ -132,6 +134,16 @@ def test_a_second_run_starts_at_once_and_passes_options_on(course: Course) -> No
     result = course.make("lab", "LAB_ARGS=--port 9999 --no-browser")
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines() == ["lab ['--port', '9999', '--no-browser']"]
+
+
+def test_tools_of_the_tests_come_with_the_tests(course: Course) -> None:
+    """`python -m pytest` fails here, where nothing of that name is installed; its tools are there by then."""
+    assert "tool-1.0" not in course.installed()
+    assert "No module named pytest" in course.make("tests").stderr
+    assert "tool-1.0" in course.installed()
+    again = course.make("--dry-run", "tests").stdout
+    assert " install " not in again
+    assert course.make("--question", "install").returncode == 0
 
 
 def test_a_changed_pyproject_installs_only_the_package_again(course: Course) -> None:

@@ -20,6 +20,7 @@ from lmcourse.training.checkpoint_format import (
     MODEL,
     STATE,
     DamagedCheckpointError,
+    UnwrittenCheckpointError,
     load_state,
     read_manifest,
 )
@@ -107,9 +108,10 @@ def test_an_error_while_writing_leaves_the_old_one(tmp_path: Path, monkeypatch: 
         raise OSError("no space left")
 
     monkeypatch.setattr(checkpoint_format.os, "fsync", full)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(UnwrittenCheckpointError, match="no space left; the checkpoint before it stays whole"):
         write_full(place, model, {}, {"step": 2})
     assert read_manifest(place)["step"] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
     monkeypatch.undo()
     write_full(place, model, {}, {"step": 2})
     assert read_manifest(place)["step"] == 2

@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 from lmcourse.training.optimizers.adagrad import AdaGrad
 from lmcourse.training.optimizers.adam import Adam
 from lmcourse.training.optimizers.adamw import AdamW
+from lmcourse.training.optimizers.muon import Muon, newton_schulz
 from lmcourse.training.optimizers.sgd import SGD
 
 PAIRS: dict[str, tuple[type[Optimizer], type[Optimizer], dict[str, Any]]] = {
@@ -264,3 +265,90 @@ def test_adagrads_step_k_is_one_over_root_k() -> None:
         optimizer.step()
         step = torch.tensor([-0.5, 0.5], dtype=torch.float64) / math.sqrt(k)
         torch.testing.assert_close(w.detach() - before, step, rtol=2e-6, atol=0)
+
+
+MATRICES = [(64, 64), (5, 4), (192, 64), (64, 64), (64, 192), (1, 3), (3, 1), (64, 64)]
+
+
+def matrices(dtype: torch.dtype) -> list[nn.Parameter]:
+    generator = torch.Generator().manual_seed(5)
+    return [nn.Parameter(torch.randn(shape, generator=generator, dtype=dtype)) for shape in MATRICES]
+
+
+@pytest.mark.parametrize("settings", [{}, {"lr": 0.02, "momentum": 0.8, "weight_decay": 0.3}])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_every_bit_of_muon_is_torchs(dtype: torch.dtype, settings: dict[str, Any]) -> None:
+    """Though matrices of one shape are multiplied together here, one by one there."""
+    mine, other = matrices(dtype), matrices(dtype)
+    run(Muon(mine, **settings), mine, range(20))
+    run(torch.optim.Muon(other, **settings), other, range(20))
+    for w, reference, start in zip(mine, other, matrices(dtype), strict=True):
+        assert torch.equal(w, reference)
+        assert not torch.equal(w, start)
+
+
+def test_muon_on_fewer_iterations_and_one_matrix_at_a_time_is_torchs() -> None:
+    mine, other = matrices(torch.float32), matrices(torch.float32)
+    ours, theirs = Muon(mine, iterations=3), torch.optim.Muon(other, ns_steps=3)
+    for step in range(5):
+        set_gradients(mine, step)
+        set_gradients(other, step)
+        for w in mine:
+            if w.grad is not None:
+                with torch.no_grad():
+                    ours.update(w, w.grad, ours.state[w], ours.param_groups[0])
+        theirs.step()
+    assert all(torch.equal(w, reference) for w, reference in zip(mine, other, strict=True))
+
+
+def test_fused_matrices_are_made_orthogonal_one_by_one() -> None:
+    """Three matrices in one parameter go where the three go by themselves."""
+    parts = [nn.Parameter(torch.randn(rows, 8, generator=torch.Generator().manual_seed(rows))) for rows in (8, 4, 4)]
+    fused = nn.Parameter(torch.cat([part.detach() for part in parts]))
+    apart, together = Muon(parts, 0.1), Muon([{"params": [fused], "rows": (8, 4, 4)}], 0.1)
+    for step in range(4):
+        set_gradients(parts, step + 2)
+        fused.grad = torch.cat([part.new_zeros(part.shape) if part.grad is None else part.grad for part in parts])
+        for part, gradient in zip(parts, fused.grad.split([8, 4, 4]), strict=True):
+            part.grad = gradient.clone()
+        apart.step()
+        together.step()
+    assert torch.equal(fused, torch.cat(parts))
+
+
+def test_newton_schulz_raises_small_singular_values() -> None:
+    """All of a matrix whose singular values span two powers of ten end near 1, and its singular vectors stay."""
+    generator = torch.Generator().manual_seed(0)
+    u, v = (torch.linalg.qr(torch.randn(32, 32, generator=generator))[0] for _ in range(2))
+    x = u @ torch.diag(torch.logspace(-2, 0, 32)) @ v.T
+    result = newton_schulz(x[None], 5)[0].float()
+    middle = u.T @ result @ v
+    assert 0.6 < middle.diagonal().min() < middle.diagonal().max() < 1.3
+    assert (middle - torch.diag(middle.diagonal())).abs().max() < 0.05
+
+
+def test_muon_saved_and_loaded_goes_on_bit_for_bit() -> None:
+    straight, stopped = matrices(torch.float32), matrices(torch.float32)
+    run(Muon(straight, 0.02), straight, range(12))
+    run(first := Muon(stopped, 0.02), stopped, range(5))
+    torch.save(first.state_dict(), file := io.BytesIO())
+    file.seek(0)
+    second = Muon(stopped)
+    second.load_state_dict(torch.load(file, weights_only=True))
+    run(second, stopped, range(5, 12))
+    assert all(torch.equal(w, reference) for w, reference in zip(stopped, straight, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("shape", "settings", "message"),
+    [
+        ((3,), {}, r"Muon is for matrices, not for a shape of \[3\]: use AdamW for it"),
+        ((2, 3, 4), {}, r"not for a shape of \[2, 3, 4\]"),
+        ((2, 2), {"momentum": 1.0}, r"momentum must be at least 0 and below 1, not 1\.0"),
+        ((2, 2), {"iterations": 0}, "iterations must be at least 1 and below 100, not 0"),
+        ((2, 2), {"lr": -1}, "lr must be at least 0, not -1"),
+    ],
+)
+def test_what_muon_cannot_do_is_refused(shape: tuple[int, ...], settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Muon([nn.Parameter(torch.ones(shape))], **settings)

@@ -11,9 +11,10 @@ from transformers.trainer_pt_utils import get_parameter_names
 
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
+from lmcourse.nn.embedding import Embedding, Head
 from lmcourse.nn.norm import Norm, NormConfig
 from lmcourse.training.optimizers.adamw import AdamW
-from lmcourse.training.param_groups import parameter_groups
+from lmcourse.training.param_groups import matrix_groups, parameter_groups
 from tests.models.tiny import architectures
 
 
@@ -65,3 +66,26 @@ def test_frozen_parameters_are_kept_and_stay_as_they_are() -> None:
 def test_a_negative_decay_is_refused() -> None:
     with pytest.raises(ValueError, match=r"weight_decay must be at least 0, not -0\.1"):
         parameter_groups(nn.Linear(1, 1), -0.1)
+
+
+@pytest.mark.parametrize("name", models())
+def test_muon_gets_the_matrices_of_the_blocks(name: str) -> None:
+    """None of an embedding, a head or a norm; fused ones with the rows of their parts."""
+    with torch.device("meta"):
+        model = Transformer(models()[name])
+    groups = matrix_groups(model)
+    weights = [p for group in groups for p in group["params"]]
+    assert len(weights) == len(set(weights))
+    others = [m for m in model.modules() if isinstance(m, Embedding | Head | Norm | nn.Embedding)]
+    assert not set(weights) & {p for module in others for p in module.parameters()}
+    assert {id(p) for p in weights} == {id(m.weight) for m in model.blocks.modules() if isinstance(m, nn.Linear)}
+    assert all(sum(group["rows"]) == len(p) for group in groups if group["rows"] for p in group["params"])
+    layer = models()[name].layers[0]
+    heads, keys = layer.attention.heads, layer.attention.key_heads
+    width = layer.attention.head_width(models()[name].d_model)
+    assert (heads * width, keys * width, keys * width) in {group["rows"] for group in groups}
+
+
+def test_a_model_without_blocks_has_nothing_for_muon() -> None:
+    with pytest.raises(ValueError, match="muon is for the matrices of blocks, and a Linear has none: use adamw"):
+        matrix_groups(nn.Linear(2, 2))

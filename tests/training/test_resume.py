@@ -185,3 +185,40 @@ def test_a_checkpoint_of_another_model_or_text_is_refused_in_one_line(whole: Pat
         runs.trainer(whole, dropout=0.2).resume()
     with pytest.raises(CourseError, match="seq_len 16 instead of 8"):
         runs.trainer(whole, seq_len=8).resume()
+
+
+def test_muon_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    runs.trainer(tmp_path / "whole", steps=8, optimizer="muon").run()
+    runs.trainer(tmp_path / "parted", steps=8, optimizer="muon", max_tokens=5 * 64).run()
+    run = runs.trainer(tmp_path / "parted", steps=8, optimizer="muon")
+    assert run.resume() == 5
+    run.run()
+    assert runs.losses(tmp_path / "parted") == runs.losses(tmp_path / "whole")
+    weights = [tmp_path / name / "checkpoints" / "step-00000008" / MODEL for name in ("whole", "parted")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+def test_muons_rate_and_that_of_all_else_have_one_schedule(tmp_path: Path) -> None:
+    run = runs.trainer(tmp_path, steps=3, optimizer="muon", warmup_steps=2, muon_learning_rate=0.04, precision="fp16")
+    rates = []
+    run.state.optimizer.register_step_pre_hook(
+        lambda optimizer, *_: rates.append([group["lr"] for group in optimizer.param_groups])
+    )
+    run.run()
+    assert [row[0] for row in rates] == pytest.approx([0.02, 0.04, 0.04])
+    assert [row[-1] for row in rates] == pytest.approx([0.0005, 0.001, 0.001])
+    state = run.state.optimizer.state
+    assert {frozenset(values) for values in state.values()} == {
+        frozenset({"b"}),
+        frozenset({"step", "exp_avg", "exp_avg_sq"}),
+    }
+    assert set(state) == set(run.state.model.parameters())
+
+
+def test_another_optimizer_cannot_go_on(tmp_path: Path) -> None:
+    runs.trainer(tmp_path, max_tokens=64).run()
+    run = runs.trainer(tmp_path, optimizer="muon")
+    with pytest.raises(
+        CourseError, match="has the state of adamw, with which muon cannot go on: use --optimizer adamw"
+    ):
+        run.resume()

@@ -1,6 +1,7 @@
 """Tokenizers: `bytes`, `characters`, and byte pairs, plain (`bpe`) and fast (`fast_bpe`).
 
-`load` makes a tokenizer again from what `to_json` gave; `hugging_face` reads and writes byte pairs as tokenizer.json.
+`load` makes a tokenizer again from what `to_json` gave; `hugging_face` reads and writes tokenizer.json;
+`library` reads the tokenizer.json of any model, where Hugging Face's `tokenizers` is installed.
 """
 
 from __future__ import annotations

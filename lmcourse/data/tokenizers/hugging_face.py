@@ -1,4 +1,4 @@
-"""Byte pairs in the file format of Hugging Face's `tokenizers`: tokenizer.json, which most tools can read.
+"""The file format of Hugging Face's `tokenizers`: tokenizer.json, which most tools can read.
 
 In that file a byte is a visible character: 188 of them stand for themselves, the other 68 (blanks, control characters,
 …) for the characters from U+0100 on, in order (Radford et al., 2019, `bytes_to_unicode` of GPT-2's code). A token is
@@ -6,6 +6,8 @@ the string of its bytes' characters, and a merge two tokens. Words are cut by ou
 
 A file is read if it says just that with token i for byte i and 256 + i for merge i: what this module writes, and what
 `tokenizers` makes of it when it saves. Other files are refused, because their tokens would be other ones here.
+
+Bytes are byte pairs without a merge. Characters are whole words ("WordLevel") of one character each.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from typing import Any
 
 from lmcourse.data.tokenizer import Tokenizer
 from lmcourse.data.tokenizers.bpe import BPETokenizer
-from lmcourse.data.tokenizers.bytes import BYTES
+from lmcourse.data.tokenizers.bytes import BYTES, ByteTokenizer
+from lmcourse.data.tokenizers.characters import CharacterTokenizer
 from lmcourse.data.tokenizers.load import load_tokenizer
 from lmcourse.data.tokenizers.pre_tokenizer import PATTERN
 from lmcourse.errors import CourseError
@@ -31,11 +34,29 @@ BYTE_CHARACTERS = [chr(byte if byte in _VISIBLE else 256 + _HIDDEN.index(byte)) 
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 _WORDS = {"type": "Split", "pattern": {"Regex": PATTERN}, "behavior": "Isolated", "invert": False}
 _PRE_TOKENIZER = {"type": "Sequence", "pretokenizers": [_WORDS, _BYTE_LEVEL]}
+_CHARACTER = {"type": "Split", "pattern": {"Regex": r"[\s\S]"}, "behavior": "Isolated", "invert": False}
+_UNKNOWN = "<unknown>"
+"""What the format wants for unknown words. It is no token here, so their library refuses such words as ours does."""
 _UNUSED = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
 
 
-def to_hugging_face(tokenizer: BPETokenizer) -> dict[str, Any]:
-    """The contents of a tokenizer.json."""
+def to_hugging_face(tokenizer: Tokenizer) -> dict[str, Any]:
+    """The contents of a tokenizer.json.
+
+    Raises:
+        CourseError: the format has no such tokenizers.
+    """
+    if isinstance(tokenizer, CharacterTokenizer):
+        vocab = {character: token for token, character in enumerate(tokenizer.characters)}
+        return _file({"type": "WordLevel", "vocab": vocab, "unk_token": _UNKNOWN}, _CHARACTER, {"type": "Fuse"})
+    if isinstance(tokenizer, ByteTokenizer):
+        return _byte_pairs(BPETokenizer([]))
+    if isinstance(tokenizer, BPETokenizer):
+        return _byte_pairs(tokenizer)
+    raise CourseError(f"A tokenizer.json has no place for a {type(tokenizer).__name__}.")
+
+
+def _byte_pairs(tokenizer: BPETokenizer) -> dict[str, Any]:
     names = _names(tokenizer)
     model = {
         "type": "BPE",
@@ -46,21 +67,26 @@ def to_hugging_face(tokenizer: BPETokenizer) -> dict[str, Any]:
         "vocab": {name: token for token, name in enumerate(names)},
         "merges": [[names[left], names[right]] for left, right in tokenizer.merges],
     }
+    return _file(model, _PRE_TOKENIZER, _BYTE_LEVEL)
+
+
+def _file(model: dict[str, Any], pre_tokenizer: dict[str, Any], decoder: dict[str, Any]) -> dict[str, Any]:
+    """A whole tokenizer.json, without special tokens and changes of the text."""
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": [],
         "normalizer": None,
-        "pre_tokenizer": _PRE_TOKENIZER,
+        "pre_tokenizer": pre_tokenizer,
         "post_processor": None,
-        "decoder": _BYTE_LEVEL,
+        "decoder": decoder,
         "model": model,
     }
 
 
 def from_hugging_face(saved: Mapping[str, Any]) -> BPETokenizer:
-    """The tokenizer of the contents of a tokenizer.json.
+    """The byte pairs of the contents of a tokenizer.json.
 
     Raises:
         CourseError: it is none, or its tokens would be other ones here; the message says why.
@@ -104,8 +130,29 @@ def _check(saved: Mapping[str, Any], made: BPETokenizer) -> None:
         )
 
 
-def save_tokenizer(tokenizer: BPETokenizer, path: Path) -> None:
-    """Write a tokenizer.json; it appears under its name when it is whole."""
+def _characters(saved: Mapping[str, Any]) -> CharacterTokenizer:
+    """The character tokenizer of the contents of a tokenizer.json.
+
+    Raises:
+        CourseError: it is none that `to_hugging_face` has made.
+    """
+    try:
+        vocab = saved["model"]["vocab"]
+        made = CharacterTokenizer("".join(sorted(vocab, key=vocab.__getitem__)))
+        same = json.loads(json.dumps(saved)) == to_hugging_face(made)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CourseError(f"This is no tokenizer.json of characters: {type(error).__name__}, {error}.") from None
+    if not same:
+        raise CourseError("The course reads whole words only if each is one character; this tokenizer.json has others.")
+    return made
+
+
+def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
+    """Write a tokenizer.json; it appears under its name when it is whole.
+
+    Raises:
+        CourseError: the format has no such tokenizers.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         text = json.dumps(to_hugging_face(tokenizer), indent=2, ensure_ascii=False)
@@ -130,6 +177,9 @@ def open_tokenizer(path: Path) -> Tokenizer:
     if not isinstance(saved, dict):
         raise CourseError(f"{path} holds no tokenizer: it is no JSON object")
     try:
-        return from_hugging_face(saved) if "model" in saved else load_tokenizer(saved)
+        if "model" not in saved:
+            return load_tokenizer(saved)
+        words = isinstance(saved["model"], dict) and saved["model"].get("type") == "WordLevel"
+        return _characters(saved) if words else from_hugging_face(saved)
     except CourseError as error:
         raise CourseError(f"{path}: {error}") from None

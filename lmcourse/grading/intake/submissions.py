@@ -73,7 +73,8 @@ def assignments(course: Path) -> dict[str, Assignment]:
     sources = sorted((course / "solutions").glob("*/*.ipynb"))
     if not sources:
         raise CourseError(
-            f"There are no notebooks under {course / 'solutions'}, which grading needs: run `lmcourse build`."
+            f"There are no notebooks under {course / 'solutions'}, which grading needs: "
+            "grade in a clone of the course, after `lmcourse build`."
         )
     return {source.parent.name: Assignment(source.parent.name, source) for source in sources}
 

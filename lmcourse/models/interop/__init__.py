@@ -2,7 +2,7 @@
 
 A family is one description (`families`): what its settings are called (`config_schema`, `flat_config`), and where its
 weights lie (`weight_layouts`). Both directions read the same description. `python -m lmcourse.parity` compares every
-family with `transformers` itself.
+family with `transformers` itself; `lmcourse export` writes whole folders, with a tokenizer.
 
 BERT is not among them, though the zoo has its body. Its files have two parts that the model here does not: a second
 embedding that tells two sentences apart, and between the last block and the output matrix a linear layer with GELU and

@@ -44,7 +44,10 @@ def _files(folder: Path) -> list[str]:
     index = folder / INDEX
     if (folder / SINGLE).is_file() or not index.is_file():
         return [SINGLE]
-    return sorted(set(_read_json(index)["weight_map"].values()))
+    places = _read_json(index).get("weight_map")
+    if not isinstance(places, dict):
+        raise CourseError(f"{index} does not say which file holds which weight: download the model again")
+    return sorted(set(places.values()))
 
 
 def write_folder(folder: Path, settings: Mapping[str, Any], weights: Mapping[str, Tensor], shard_bytes: int) -> None:
@@ -92,9 +95,13 @@ def _shards(weights: Mapping[str, Tensor], limit: int) -> Iterator[dict[str, Ten
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CourseError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise CourseError(f"{path} is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise CourseError(f"{path} holds no JSON object but a {type(value).__name__}: download the model again")
     return value
 
 

@@ -21,7 +21,8 @@ class RopeEntry:
         theta: the base where none is given.
         theta_key, fraction_key: what the older form calls the base and the share of features that is rotated.
         fraction: that share where none is given; None for families that rotate all features.
-        local_key: the older form's base for local layers; families with one have rope_parameters per kind of layer.
+        local_key: the older form's base for local layers, "" if it had none; families with one have rope_parameters
+            per kind of layer.
     """
 
     layout: Literal["half", "interleaved"] = "half"

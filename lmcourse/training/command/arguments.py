@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, NoReturn
 
 from lmcourse.data.corpora import CORPORA
 from lmcourse.errors import CourseError
+from lmcourse.paths import typed_path
 from lmcourse.training.command.resolve_settings import DEFAULTS
 from lmcourse.training.command.settings import SETTINGS, RunSetting, has_default
 
@@ -21,6 +21,7 @@ EPILOG = "Every setting may stand in a TOML file too (--config); what is typed h
 
 TITLES = {
     "run": "what is trained",
+    "model": "what is changed in the preset",
     "training": "how it is trained",
     "parallel": "how processes share the work (started by torchrun; docs/training.md)",
 }
@@ -32,22 +33,32 @@ HELP = {
     "vocab_size": "tokens that bpe makes, at most",
     "held_out": "share of the text to validate on; 0 for none",
     "validation_tokens": "most tokens that an evaluation reads",
+    "feed_forward": "swiglu; or gelu or relu2, 4 times as wide as the model and without a gate",
+    "qk_norm": "normalise queries and keys",
+    "untied": "give the head a matrix of its own",
+    "logit_cap": "squeeze logits into plus or minus so much by a tanh",
+    "rotary_theta": "base of the rotary embedding",
+    "zero_outputs": "let every block and an untied head add nothing at first",
     "steps": "updates of the weights",
     "batch": "windows per micro-batch, of all processes together",
     "seq_len": "tokens per window, the longest text that the model will read; by default the preset's context",
     "grad_accum_steps": "micro-batches per step",
     "seed": "of the weights, the order of the text and all chance",
+    "optimizer": "adamw, or muon for the matrices of the blocks with adamw for all else",
     "learning_rate": "at the peak of the schedule",
+    "muon_learning_rate": "of muon, at the peak of the schedule",
+    "muon_momentum": "of muon",
+    "muon_iterations": "of Newton-Schulz in muon",
     "schedule": "how the learning rate falls",
     "warmup_steps": "steps until the peak; by default a twentieth of all",
     "decay_steps": "steps at the end in which wsd falls",
     "min_lr_ratio": "share of the peak to which the learning rate falls",
-    "weight_decay": "of AdamW, for matrices",
+    "weight_decay": "of AdamW and Muon, for matrices",
     "betas": "of AdamW",
     "eps": "of AdamW",
     "grad_clip": "the largest norm of the gradient; none lets it be",
     "z_loss": "factor of the squared log-normaliser in the loss",
-    "precision": "of matrix products; weights stay fp32",
+    "precision": "of matrix products; weights stay fp32; by default bf16 on a GPU that has it, else fp32",
     "activation_checkpointing": "compute blocks again in the backward pass, to save memory",
     "compile": "let torch compile the model: a minute, then faster steps",
     "spike_factor": "a gradient so many times the usual is reported",
@@ -95,9 +106,9 @@ def parse(arguments: Sequence[str], program: str) -> argparse.Namespace:
 def make_parser(program: str) -> Parser:
     """The parser; `program` is what it calls itself."""
     parser = Parser(prog=program, description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the run; it must not have one yet")
+    parser.add_argument("--out", type=typed_path, metavar="FOLDER", help="of the run; it must not have one yet")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out, whose settings are kept")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings")
+    parser.add_argument("--config", type=typed_path, metavar="FILE", help="a TOML file with settings")
     what = "say what the run would cost: parameters, FLOPs, bytes, minutes; nothing is written or trained"
     parser.add_argument("--dry-run", action="store_true", help=what)
     parser.add_argument("--tensorboard", action="store_true", help="write scalars for TensorBoard into the folder too")
@@ -139,7 +150,7 @@ def _default(setting: RunSetting) -> str:
     if "by default" in HELP[setting.name] or not (setting.name in DEFAULTS or has_default(setting)):
         return ""
     value = DEFAULTS.get(setting.name, setting.default)
-    if value is None or value is False:
+    if value is None or value is False:  # the preset's, or no
         return ""
     return f"; {' '.join(f'{x:g}' for x in value) if setting.count > 1 else value} by default"
 

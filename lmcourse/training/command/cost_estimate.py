@@ -13,11 +13,12 @@ import torch
 
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.memory import training_memory
+from lmcourse.accounting.optimizer_flops import muon_flops
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.training_flops import training_flops
-from lmcourse.device import best_device
+from lmcourse.device import best_device, device_memory
 from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.training.command.run_config import RunConfig
@@ -30,8 +31,15 @@ from lmcourse.training.precision import Precision
 ASSUMED_MFU = {"cpu": 0.3, "mps": 0.3, "cuda": 0.4}
 """The share of the peak that is taken for granted. Small models reach less, on a GPU far less."""
 
-RECIPES = {"fp32": "fp32", "bf16": "autocast", "fp16": "autocast"}
-"""How a run stores its numbers, by precision, for `lmcourse.accounting.recipes`."""
+RECIPES = {
+    ("adamw", "fp32"): "fp32",
+    ("adamw", "bf16"): "autocast",
+    ("adamw", "fp16"): "autocast",
+    ("muon", "fp32"): "muon",
+    ("muon", "bf16"): "muon-autocast",
+    ("muon", "fp16"): "muon-autocast",
+}
+"""How a run stores its numbers, by optimiser and precision, for `lmcourse.accounting.recipes`."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,8 @@ class CostEstimate:
         flops_per_step: of all processes together, what is computed a second time included.
         memory: of a step on each device, in bytes.
         devices: how many there are; processes on a CPU share one.
+        needed: bytes of a step that the processes on one device need together.
+        room: bytes of memory that a device has; None if the system does not say.
         peak: of a device; None if it is not known.
         mfu: the share of it that is assumed.
         seconds: of the whole run, without evaluations; None if the peak is not known.
@@ -59,6 +69,8 @@ class CostEstimate:
     flops_per_step: int
     memory: Breakdown[int]
     devices: int
+    needed: int
+    room: int | None
     peak: Peak | None
     mfu: float
     seconds: float | None
@@ -68,9 +80,14 @@ class CostEstimate:
         """Passes over the training text."""
         return self.tokens / self.corpus_tokens
 
+    @property
+    def fits(self) -> bool | None:
+        """Whether a step fits into the memory of this machine; None if that is not known."""
+        return None if self.room is None else self.needed <= self.room
+
     def to_json(self) -> dict[str, Any]:
         """Whole numbers of FLOPs and bytes; seconds."""
-        found = asdict(self) | {"epochs": self.epochs, "flops": self.steps * self.flops_per_step}
+        found = asdict(self) | {"epochs": self.epochs, "fits": self.fits, "flops": self.steps * self.flops_per_step}
         for name in ("parameters", "memory"):
             parts: Breakdown[int] = getattr(self, name)
             found[name] = {**parts.parts, "total": parts.total}
@@ -104,6 +121,8 @@ def estimate_cost(run: RunConfig) -> CostEstimate:
         flops_per_step=flops,
         memory=memory,
         devices=devices,
+        needed=memory.total * (training.parallel.world_size // devices),
+        room=device_memory(device),
         peak=peak,
         mfu=mfu,
         seconds=None if peak is None else steps * flops / (mfu * peak.flops_per_second * devices),
@@ -120,7 +139,8 @@ def _peak(device: torch.device, precision: Precision) -> Peak | None:
 def _flops_per_step(config: TransformerConfig, training: TrainingConfig) -> int:
     windows, again = training.grad_accum_steps * training.batch, training.activation_checkpointing
     step = training_flops(config, windows, training.seq_len, recompute="blocks" if again else "nothing")
-    return step.hardware.total
+    muon = muon_flops(config, training.muon_iterations) if training.optimizer == "muon" else 0
+    return step.hardware.total + muon
 
 
 def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[int]:
@@ -128,7 +148,7 @@ def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[in
         config,
         training.batch // training.parallel.dp_size,
         training.seq_len,
-        find_recipe(RECIPES[training.precision]),
+        find_recipe(RECIPES[training.optimizer, training.precision]),
         activation_checkpointing="blocks" if training.activation_checkpointing else "nothing",
         layout=_layout(training.parallel),
     )

@@ -1,4 +1,4 @@
-"""Ctrl-C during a run: the step is finished first, so that nothing is lost."""
+"""Ctrl-C or SIGTERM during a run: the step is finished first, so that nothing is lost."""
 
 from __future__ import annotations
 
@@ -13,40 +13,54 @@ from lmcourse.training.metrics import Record
 log = logging.getLogger(__name__)
 
 SAME_SIGNAL_SECONDS = 1.0
-"""Seconds in which two signals are one Ctrl-C: the terminal sends it, and torchrun passes it on."""
+"""Seconds in which two signals are one: the terminal sends Ctrl-C, and torchrun passes it on."""
+
+STOP_SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+"""Ctrl-C, and what clusters send before they take a machine away; each with what it makes of a run."""
 
 
 class StoppedError(KeyboardInterrupt):
-    """Ctrl-C, when a step is over: the state of the run is whole."""
+    """A signal, when a step is over: the state of the run is whole.
+
+    Attributes:
+        reason: what it makes of the run, as in `STOP_SIGNALS`.
+    """
+
+    def __init__(self, reason: str = STOP_SIGNALS[signal.SIGINT]) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class InterruptHandler:
-    """A callback that stops a run between two steps after Ctrl-C (SIGINT), by raising StoppedError there.
+    """A callback that stops a run between two steps after Ctrl-C (SIGINT) or SIGTERM, by raising StoppedError there.
 
-    A second Ctrl-C does not wait for the step. Works in the main thread only, where Python handles signals. With many
+    A second signal does not wait for the step. Works in the main thread only, where Python handles signals. With many
     processes each needs one, or it would end at once; the one that is a callback stops all.
     """
 
     def __init__(self) -> None:
         self._asked: float | None = None
-        self._before: Any = None
+        self._reason = ""
+        self._before: dict[signal.Signals, Any] = {}
 
     def __call__(self, record: Record) -> None:
         """Stop here, if somebody asked for it."""
         if self._asked is not None:
-            raise StoppedError
+            raise StoppedError(self._reason)
 
     def __enter__(self) -> InterruptHandler:
-        self._before = signal.signal(signal.SIGINT, self._ask)
+        self._before = {number: signal.signal(number, self._ask) for number in STOP_SIGNALS}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         if self._asked is None:
-            self._asked = now
-            log.info("stopping after this step; Ctrl-C again does not wait for it")
+            self._asked, self._reason = now, STOP_SIGNALS[signal.Signals(number)]
+            name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+            log.info("stopping after this step; %s again does not wait for it", name)
         elif now - self._asked > SAME_SIGNAL_SECONDS:
             raise KeyboardInterrupt

@@ -14,8 +14,11 @@ from lmcourse.errors import CourseError
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """Write an object; it appears under its name when it is whole."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    try:
+        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def read_json(path: Path) -> dict[str, Any]:

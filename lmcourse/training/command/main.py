@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -24,8 +25,8 @@ from lmcourse.training.command.run_folder import load_run
 from lmcourse.training.command.train_run import train
 from lmcourse.training.parallel.process_group import process_group
 
-INTERRUPTED = 130
-"""The exit status of a program that was ended by Ctrl-C: 128 + SIGINT."""
+STOPPED = {"interrupted": 128 + signal.SIGINT, "terminated": 128 + signal.SIGTERM}
+"""The exit status of a program that a signal has ended, by what ended the run."""
 
 
 def main(arguments: Sequence[str], program: str) -> int:
@@ -82,7 +83,7 @@ def _train(run: RunConfig, options: Namespace) -> int:
         print(json.dumps(asdict(result), indent=2))
     elif process.is_main:
         console.print(summary.end(result, options.out), soft_wrap=True)
-    return INTERRUPTED if result.reason == "interrupted" else 0
+    return STOPPED.get(result.reason, 0)
 
 
 def callbacks(run: RunConfig, options: Namespace, console: Console) -> list[ProgressBar | TensorBoard]:

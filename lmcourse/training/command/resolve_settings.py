@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from lmcourse.device import best_device
 from lmcourse.errors import CourseError
+from lmcourse.training.command.model_changes import ModelChanges
 from lmcourse.training.command.run_config import RunConfig, find_decoder
 from lmcourse.training.command.settings import find_setting, make_run, settings_of
+from lmcourse.training.precision import default_precision
 
 DEFAULTS: dict[str, Any] = {
     "preset": "nano",
@@ -21,7 +25,10 @@ DEFAULTS: dict[str, Any] = {
 }
 """What is taken where nobody says anything: a model of the size of nano learns fast."""
 
-FIXED_SETTINGS = ("preset", "corpus", "tokenizer", "vocab_size", "held_out", "validation_tokens", "seq_len", "seed")
+FIXED_SETTINGS = (
+    *("preset", "corpus", "tokenizer", "vocab_size", "held_out", "validation_tokens", "seq_len", "seed", "optimizer"),
+    *(field.name for field in fields(ModelChanges)),
+)
 """What a run that goes on cannot change: other weights, another text, or another order of it."""
 
 DEFAULT_SEQ_LEN = 1024
@@ -36,6 +43,7 @@ def new_run(given: Mapping[str, Any]) -> RunConfig:
     """
     values = {**DEFAULTS, **given}
     values.setdefault("seq_len", find_decoder(values["preset"]).context or DEFAULT_SEQ_LEN)
+    values.setdefault("precision", default_precision(best_device()))
     values.setdefault("warmup_steps", values["steps"] // 20)
     for name in ("evaluate_every", "checkpoint_every"):
         values.setdefault(name, max(1, values["steps"] // 10))
@@ -59,7 +67,7 @@ def changed_run(before: RunConfig, given: Mapping[str, Any]) -> RunConfig:
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
-    """The settings of a TOML file: by their names, or in tables [run], [training] and [parallel].
+    """The settings of a TOML file: by their names, or in tables [run], [model], [training] and [parallel].
 
     Raises:
         CourseError: the file cannot be read, or has what is no setting or of another kind.
@@ -68,7 +76,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         flat = {name: value for name, value in content.items() if not isinstance(value, dict)}
         found = _named(flat, None)
-        for table in ("run", "training", "parallel"):
+        for table in ("run", "model", "training", "parallel"):
             found |= _named(content.pop(table, {}), table)
         return found | _named({name: value for name, value in content.items() if name not in flat}, None)
     except OSError as error:

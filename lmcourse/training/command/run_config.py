@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.find import find_model
+from lmcourse.training.command.model_changes import UNCHANGED, ModelChanges
 from lmcourse.training.config import TrainingConfig
 
 TOKENIZER_KINDS = ("bpe", "bytes", "characters")
@@ -28,6 +29,7 @@ class RunConfig:
         vocab_size: how many tokens "bpe" makes, at most.
         held_out: the share of the corpus to validate on; 0 for none.
         validation_tokens: how many tokens of that share each evaluation reads, at most.
+        model: what is changed in the preset.
 
     Raises:
         ValueError: a setting is out of range.
@@ -41,6 +43,7 @@ class RunConfig:
     vocab_size: int = 512
     held_out: float = 0.1
     validation_tokens: int = 65_536
+    model: ModelChanges = UNCHANGED
 
     def __post_init__(self) -> None:
         if self.tokenizer not in TOKENIZER_KINDS and not self.tokenizer.endswith(".json"):
@@ -62,7 +65,7 @@ class RunConfig:
         embedding = config.embedding
         if embedding.max_positions is not None:
             embedding = replace(embedding, max_positions=seq_len)
-        return config.with_(vocab_size=vocab_size, context=seq_len, embedding=embedding)
+        return self.model.apply(config.with_(vocab_size=vocab_size, context=seq_len, embedding=embedding))
 
 
 def find_decoder(name: str) -> TransformerConfig:

@@ -12,7 +12,7 @@ from pathlib import Path
 from lmcourse.errors import CourseError
 from lmcourse.training.command.json_files import read_json, write_json
 from lmcourse.training.command.run_config import RunConfig
-from lmcourse.training.command.settings import SETTINGS, make_run, settings_of
+from lmcourse.training.command.settings import SETTINGS, has_default, make_run, settings_of
 
 SETTINGS_FILE = "run.json"
 VERSION = 1
@@ -46,8 +46,10 @@ def load_run(folder: Path) -> RunConfig:
     version = saved.pop("version", None)
     if version != VERSION:
         raise CourseError(f"{path} has format {version}, this code reads format {VERSION}: train in another folder")
-    if saved.keys() != SETTINGS.keys():
-        strange = ", ".join(sorted(saved.keys() ^ SETTINGS.keys()))
+    # A setting that came later is missing in older runs; its default is what was done before there was a choice.
+    needed = {name for name, setting in SETTINGS.items() if not has_default(setting)}
+    if not needed <= saved.keys() <= SETTINGS.keys():
+        strange = ", ".join(sorted((saved.keys() - SETTINGS.keys()) | (needed - saved.keys())))
         raise CourseError(f"{path} is of another version of lmcourse: it differs in {strange}")
     try:
         return make_run({name: SETTINGS[name].check(value) for name, value in saved.items()})

@@ -1,6 +1,6 @@
 """Every setting of a run by one name: on the command line, in a settings file and in `run.json`.
 
-They are the fields of `RunConfig`, `TrainingConfig` and `Parallelism`, so that none can be forgotten.
+They are the fields of `RunConfig`, `ModelChanges`, `TrainingConfig` and `Parallelism`, so that none can be forgotten.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from difflib import get_close_matches
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from lmcourse.errors import CourseError
+from lmcourse.training.command.model_changes import ModelChanges
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
 
-SettingsTable = Literal["run", "training", "parallel"]
-"""Where a setting belongs: the three dataclasses, and the tables of a settings file."""
+SettingsTable = Literal["run", "model", "training", "parallel"]
+"""Where a setting belongs: the four dataclasses, and the tables of a settings file."""
 
 TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
@@ -96,13 +97,14 @@ def _make_settings() -> dict[str, RunSetting]:
     found = {}
     tables: tuple[tuple[SettingsTable, Any], ...] = (
         ("run", RunConfig),
+        ("model", ModelChanges),
         ("training", TrainingConfig),
         ("parallel", Parallelism),
     )
     for table, owner in tables:
         hints = get_type_hints(owner)
         for field in fields(owner):
-            if field.name not in ("training", "parallel"):  # tables of their own
+            if field.name not in ("model", "training", "parallel"):  # tables of their own
                 found[field.name] = RunSetting(field.name, table, *_parse_type(hints[field.name]), field.default)
     return found
 
@@ -143,19 +145,20 @@ def make_run(values: Mapping[str, Any]) -> RunConfig:
     Raises:
         CourseError: a setting is out of range, or they do not go together.
     """
-    tables: dict[SettingsTable, dict[str, Any]] = {"run": {}, "training": {}, "parallel": {}}
+    tables: dict[SettingsTable, dict[str, Any]] = {"run": {}, "model": {}, "training": {}, "parallel": {}}
     for name, value in values.items():
         tables[SETTINGS[name].table][name] = value
     try:
         parallel = Parallelism(**tables["parallel"])
-        return RunConfig(training=TrainingConfig(**tables["training"], parallel=parallel), **tables["run"])
+        training = TrainingConfig(**tables["training"], parallel=parallel)
+        return RunConfig(training=training, model=ModelChanges(**tables["model"]), **tables["run"])
     except ValueError as error:
         raise CourseError(str(error)) from None
 
 
 def settings_of(run: RunConfig) -> dict[str, Any]:
     """All settings of a run, by name."""
-    owners = {"run": run, "training": run.training, "parallel": run.training.parallel}
+    owners = {"run": run, "model": run.model, "training": run.training, "parallel": run.training.parallel}
     return {setting.name: getattr(owners[setting.table], setting.name) for setting in SETTINGS.values()}
 
 

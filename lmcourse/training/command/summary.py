@@ -11,15 +11,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from lmcourse.training.command.cost_estimate import CostEstimate
+from lmcourse.training.command.failures import TRAIN_WITH_LESS
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.train_run import RunResult
-from lmcourse.units import MIB
+from lmcourse.units import GIB, MIB
 
 END_MESSAGES = {
     "steps": "All steps are done",
     "tokens": "The budget of tokens is spent",
     "time": "The time is over",
     "interrupted": "Stopped by Ctrl-C",
+    "terminated": "Stopped by SIGTERM",
 }
 
 CONTINUE_FLAGS = {"steps": "--steps N", "tokens": "--max-tokens N", "time": "--max-seconds N"}
@@ -44,7 +46,17 @@ def cost_table(run: RunConfig, found: CostEstimate) -> RenderableType:
     table.add_row("FLOPs of a step", f"{found.flops_per_step:.3g}")
     table.add_row("FLOPs of the run", f"{found.steps * found.flops_per_step:.3g}")
     heading = f"[bold]{escape(run.preset)}[/] on {escape(run.corpus)}, a vocabulary of {found.vocab_size:,} tokens"
-    return Group(heading, table, _time(found))
+    return Group(heading, table, _fit(found), _time(found))
+
+
+def _fit(found: CostEstimate) -> str:
+    """Whether a step fits into the memory of this machine."""
+    if found.room is None:
+        return "Whether that fits into memory is not known: the system does not say how much there is."
+    share = f"{found.needed / GIB:,.2f} of {found.room / GIB:,.2f} GiB of memory"
+    if found.fits:
+        return f"It fits this machine: a step takes {share}; PyTorch and other programs need some, too."
+    return f"It does not fit this machine, {share}: {escape(TRAIN_WITH_LESS)}."
 
 
 def _time(found: CostEstimate) -> str:
@@ -58,11 +70,11 @@ def _time(found: CostEstimate) -> str:
 
 
 def end(result: RunResult, folder: Path) -> str:
-    """How a session ended, and how to continue the run; after Ctrl-C in one line."""
+    """How a session ended, and how to continue the run; after a signal in one line."""
     spent = timedelta(seconds=round(result.seconds))
     done = f"{END_MESSAGES[result.reason]}: step {result.step:,}, {result.tokens:,} tokens, {spent}."
     again = f"Go on: lmcourse train --resume --out {folder}"
-    if result.reason == "interrupted":
+    if result.reason not in CONTINUE_FLAGS:
         return escape(f"{done} {again}")
     lines = [done, f"{again} {CONTINUE_FLAGS[result.reason]}"]
     lines[1:1] = _reached(result)

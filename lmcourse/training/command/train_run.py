@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,13 +15,16 @@ from lmcourse.device import best_device
 from lmcourse.errors import CourseError
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
+from lmcourse.training.command.failures import TRAIN_WITH_LESS, telling_disk_errors, telling_no_memory
 from lmcourse.training.command.interrupt import InterruptHandler, StoppedError
 from lmcourse.training.command.loss_baseline import LossBaseline, loss_baseline
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.run_folder import check_unused, save_run
+from lmcourse.training.command.run_lock import lock_folder
 from lmcourse.training.command.training_data import open_data, prepare_data
 from lmcourse.training.mfu_meter import make_mfu_meter
 from lmcourse.training.parallel.process_group import ProcessInfo
+from lmcourse.training.precision import allow_tf32
 from lmcourse.training.state import StopReason, TrainingState
 from lmcourse.training.trainer import Callback, Trainer
 
@@ -35,7 +39,7 @@ class RunResult:
         step: the last one that was done.
         tokens: that were learned from.
         seconds: of all sessions.
-        reason: what ended it; "interrupted" after Ctrl-C.
+        reason: what ended it; "interrupted" after Ctrl-C, "terminated" after SIGTERM.
         best_loss, best_step: the lowest validation loss, in nats per token, and where it was; None if nothing was
             evaluated.
         loss_baseline: what to compare that with.
@@ -60,7 +64,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     process: ProcessInfo | None = None,
 ) -> RunResult:
-    """Train until the run is over or somebody presses Ctrl-C; both leave a checkpoint.
+    """Train until the run is over or a signal ends it (Ctrl-C, SIGTERM); each leaves a checkpoint.
 
     Args:
         run: the settings; those of a run that goes on may differ in some (`choices.changed_run`).
@@ -70,15 +74,26 @@ def train(
         process: which one this is, if there are several (see `process_group`). All have to call this.
 
     Raises:
-        CourseError: the folder has a run already, there is no text, or the run cannot be made or go on.
+        CourseError: the folder has a run already, or another process trains there; there is no text; the run cannot be
+            made or go on; memory or disk is full.
     """
     process = process or ProcessInfo(0, best_device())
-    if process.is_main and not resume:
-        check_unused(folder)
-        try:
-            prepare_data(run, folder)
-        except OSError as error:
-            raise CourseError(f"{folder} cannot be written: {error.strerror}") from None
+    allow_tf32(process.device)
+    with ExitStack() as stack:
+        stack.enter_context(telling_no_memory(TRAIN_WITH_LESS))
+        stack.enter_context(telling_disk_errors(folder))
+        if process.is_main:
+            stack.enter_context(lock_folder(folder))
+            if not resume:
+                check_unused(folder)
+                prepare_data(run, folder)
+        return _train(run, folder, resume, callbacks, process)
+
+
+def _train(
+    run: RunConfig, folder: Path, resume: bool, callbacks: Sequence[Callback], process: ProcessInfo
+) -> RunResult:
+    """Train in a folder that is locked and has its text."""
     if dist.is_initialized():
         dist.barrier()  # the others wait for the files
     with InterruptHandler() as interrupt_handler:
@@ -89,9 +104,9 @@ def train(
             save_run(run, folder)
         try:
             reason: StopReason | str = trainer.run()
-        except StoppedError:
+        except StoppedError as stopped:
             trainer.state.save(trainer.checkpoints)
-            reason = "interrupted"
+            reason = stopped.reason
     return _result(run, folder, trainer.state, reason, trainer.checkpoints.path_of(trainer.state.step))
 
 
@@ -104,7 +119,7 @@ def make_trainer(run: RunConfig, folder: Path, callbacks: Sequence[Callback], de
     texts = open_data(run, folder)
     torch.manual_seed(run.training.seed)
     model = Transformer(run.model_config(texts.tokenizer.vocab_size))
-    initialize(model)
+    initialize(model, zero_outputs=run.model.zero_outputs)
     model.to(device)
     try:
         return Trainer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import torch
 from lmcourse.data.tokenizer import Tokenizer
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
-from lmcourse.training.checkpoint_format import MANIFEST, read_manifest
+from lmcourse.training.checkpoint_format import MANIFEST, DamagedCheckpointError, read_manifest
 from lmcourse.training.checkpoint_io import load_weights
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.command.run_config import RunConfig
@@ -51,7 +52,10 @@ def load_trained_model(path: Path, *, last: bool = False, device: torch.device |
         CourseError: there is nothing of a run at the path, or it is damaged.
     """
     folder, checkpoint = _find(path, last)
-    manifest = read_manifest(checkpoint)
+    try:
+        manifest = read_manifest(checkpoint)
+    except DamagedCheckpointError as error:
+        raise CourseError(f"{error}{_instead(folder) if checkpoint != path else ''}") from None
     tokenizer = open_tokenizer(folder)
     run = load_run(folder)
     config = run.model_config(tokenizer.vocab_size)
@@ -78,6 +82,16 @@ def _find(path: Path, last: bool) -> tuple[Path, Path]:
     if latest is None:
         raise CourseError(f"{path} has no checkpoint yet: train it for longer")
     return path, latest[0]
+
+
+def _instead(folder: Path) -> str:
+    """Which checkpoint of a run may be taken for one that is damaged: the newest that is whole."""
+    checkpoints = CheckpointManager(folder / "checkpoints", keep=1)
+    for step in reversed(checkpoints.steps()):
+        with suppress(CourseError):
+            read_manifest(checkpoints.path_of(step))
+            return f"; {checkpoints.path_of(step)} is whole: take that as --checkpoint"
+    return "; no other checkpoint of the run is whole"
 
 
 def _best(folder: Path, checkpoints: CheckpointManager) -> Path | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import torch
@@ -71,13 +71,17 @@ class BaseOptimizer(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            for w in group["params"]:
-                if w.grad is None:
-                    continue
-                if w.grad.layout != torch.strided:
-                    raise ValueError(f"{type(self).__name__} needs dense gradients: make embeddings with sparse=False")
-                self.update(w, w.grad, self.state[w], group)
+            weights = [w for w in group["params"] if w.grad is not None]
+            if any(w.grad.layout != torch.strided for w in weights):
+                raise ValueError(f"{type(self).__name__} needs dense gradients: make embeddings with sparse=False")
+            self.update_all(weights, group)
         return loss
+
+    def update_all(self, weights: Sequence[Tensor], group: Group) -> None:
+        """Change all parameters of a group that have a gradient, in place: one by one, with `update`."""
+        for w in weights:
+            assert w.grad is not None
+            self.update(w, w.grad, self.state[w], group)
 
 
 def with_decay(gradient: Tensor, w: Tensor, group: Group) -> Tensor:

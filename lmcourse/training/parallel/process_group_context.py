@@ -19,6 +19,7 @@ from lmcourse.training.parallel.gradients import group_by_mesh, group_by_shard_c
 from lmcourse.training.parallel.mesh import make_mesh
 from lmcourse.training.parallel.parallelize import parallelize
 from lmcourse.training.parallel.pipeline_parallel import ModelStage
+from lmcourse.training.parallel.sharded_muon import ShardedMuon
 from lmcourse.training.parallelism import Parallelism
 
 T = TypeVar("T")
@@ -37,6 +38,8 @@ class ProcessGroupContext(DistributedContext):
     Raises:
         CourseError: there is no process group, or it has another number of processes.
     """
+
+    muon = ShardedMuon
 
     def __init__(self, parallel: Parallelism, device: torch.device) -> None:
         started = dist.get_world_size() if dist.is_initialized() else 1

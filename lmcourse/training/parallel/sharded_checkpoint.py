@@ -21,12 +21,14 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from torch import Tensor, nn
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
 from lmcourse.training.checkpoint_format import (
     MODEL,
     STATE,
+    UnwrittenCheckpointError,
     commit_checkpoint,
     digest,
     is_sharded,
@@ -41,7 +43,7 @@ from lmcourse.training.parallel.split_linear import FusedLinears, find_fused, sp
 def write_sharded(
     path: Path,
     model: nn.Module,
-    optimizer: torch.optim.AdamW,
+    optimizer: torch.optim.Optimizer,
     state: Mapping[str, Any],
     manifest: Mapping[str, Any],
     distributed: DistributedContext,
@@ -57,7 +59,13 @@ def write_sharded(
     init_optimizer_state(optimizer)
     staging = distributed.broadcast(make_staging_folder(path) if distributed.is_main else None)
     assert staging is not None
-    save(_tensors(model, get_optimizer_state(optimizer, model), find_fused(model)), checkpoint_id=staging)
+    try:
+        save(_tensors(model, get_optimizer_state(optimizer, model), find_fused(model)), checkpoint_id=staging)
+    except CheckpointException as error:  # on all processes, if one of them could not write
+        if distributed.is_main:
+            shutil.rmtree(staging, ignore_errors=True)
+        [reason, *_] = (str(failure) for failure, _ in error.failures.values())
+        raise distributed.make_error(str(UnwrittenCheckpointError.of(path, reason))) from None
     if distributed.is_main:
         torch.save(dict(state), staging / STATE)
     digests = _digests(staging, distributed)
@@ -74,7 +82,7 @@ def _digests(folder: Path, distributed: DistributedContext) -> dict[str, str]:
     return dict(sorted(pair for part in distributed.all_gather(mine) for pair in part.items()))
 
 
-def load_sharded(path: Path, model: nn.Module, optimizer: torch.optim.AdamW | None = None) -> None:
+def load_sharded(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> None:
     """Load a sharded checkpoint into a whole model on one process, and into its optimizer, if one is given."""
     if optimizer is not None:
         init_optimizer_state(optimizer)
@@ -85,7 +93,7 @@ def load_sharded(path: Path, model: nn.Module, optimizer: torch.optim.AdamW | No
 
 
 def load_distributed(
-    path: Path, model: nn.Module, optimizer: torch.optim.AdamW, distributed: DistributedContext
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, distributed: DistributedContext
 ) -> None:
     """Load a checkpoint into a model that is divided among processes, and into their optimizers.
 

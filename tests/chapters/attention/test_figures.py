@@ -26,7 +26,7 @@ from lmcourse.chapters.attention.figures.heads import TEXTS, scores, share, shar
 from lmcourse.chapters.attention.figures.look import PRESETS, SENTENCE, STORY, head_patterns
 from lmcourse.chapters.attention.figures.masks import MASK_DESCRIPTIONS, mask_matrix, receptive_positions
 from lmcourse.chapters.attention.figures.scale import largest_weight
-from tests.plots.figures import check_described, check_room
+from tests.plots.figures import check_figure, check_room
 
 DRAWINGS: list[Callable[..., Figure]] = [
     figures.attention_playground,
@@ -44,8 +44,8 @@ DRAWINGS: list[Callable[..., Figure]] = [
 
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__)
-def test_every_figure_has_title_caption_and_alt_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
-    check_described(draw)
+def test_every_figure_is_described_has_room_for_its_text_and_draws_alike_twice(draw: Callable[..., Figure]) -> None:
+    check_figure(draw)
 
 
 EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
@@ -69,8 +69,8 @@ EXTREMES: list[tuple[Callable[..., Figure], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("draw", "arguments"), [*((draw, {}) for draw in DRAWINGS), *EXTREMES])
-def test_no_caption_or_title_overlaps_or_leaves_the_figure(draw: Callable[..., Figure], arguments: Any) -> None:
+@pytest.mark.parametrize(("draw", "arguments"), EXTREMES)
+def test_no_text_leaves_the_figure_at_the_ends_of_its_controls(draw: Callable[..., Figure], arguments: Any) -> None:
     check_room(draw(**arguments))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from lmcourse.errors import CourseError
 from lmcourse.training.command.arguments import HELP, make_parser, parse
+from lmcourse.training.command.model_changes import ModelChanges
 from lmcourse.training.command.resolve_settings import new_run
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.settings import SETTINGS, find_setting, make_run, settings_of
@@ -22,12 +23,22 @@ OTHER: dict[str, Any] = {
     "vocab_size": 300,
     "held_out": 0.25,
     "validation_tokens": 77,
+    "feed_forward": "relu2",
+    "qk_norm": True,
+    "untied": True,
+    "logit_cap": 15.0,
+    "rotary_theta": 1000.0,
+    "zero_outputs": True,
     "steps": 50,
     "batch": 12,
     "seq_len": 24,
     "grad_accum_steps": 2,
     "seed": 2**60 + 1,
+    "optimizer": "muon",
     "learning_rate": 0.25,
+    "muon_learning_rate": 0.125,
+    "muon_momentum": 0.5,
+    "muon_iterations": 4,
     "schedule": "wsd",
     "warmup_steps": 3,
     "decay_steps": 4,
@@ -69,13 +80,18 @@ def words(values: dict[str, Any]) -> list[str]:
 
 
 def test_every_field_has_a_flag_and_a_help() -> None:
-    names = [field.name for owner in (RunConfig, TrainingConfig, Parallelism) for field in fields(owner)]
-    assert len(SETTINGS) == len(names) - 2  # `training` and `parallel` hold the others
+    names = [field.name for owner in (RunConfig, ModelChanges, TrainingConfig, Parallelism) for field in fields(owner)]
+    assert len(SETTINGS) == len(names) - 3  # `model`, `training` and `parallel` hold the others
     assert {(s.table, s.name) for s in SETTINGS.values()} == {
         (table, field.name)
-        for table, owner in (("run", RunConfig), ("training", TrainingConfig), ("parallel", Parallelism))
+        for table, owner in (
+            ("run", RunConfig),
+            ("model", ModelChanges),
+            ("training", TrainingConfig),
+            ("parallel", Parallelism),
+        )
         for field in fields(owner)
-        if field.name not in ("training", "parallel")
+        if field.name not in ("model", "training", "parallel")
     }
     assert HELP.keys() == SETTINGS.keys() == OTHER.keys()
     text = make_parser("train").format_help()
@@ -103,7 +119,7 @@ def test_defaults_are_those_of_the_classes() -> None:
     """But for those that have to be known before, and those that follow from others."""
     found = settings_of(new_run({"corpus": "x", "steps": 60}))
     ours = {"corpus", "preset", "steps", "batch", "seq_len", "learning_rate", "min_lr_ratio"}
-    follow = {"warmup_steps": 3, "evaluate_every": 6, "checkpoint_every": 6}
+    follow = {"warmup_steps": 3, "evaluate_every": 6, "checkpoint_every": 6, "precision": "fp32"}
     assert found | follow == found
     for setting in SETTINGS.values():
         if setting.name not in ours | follow.keys():

@@ -12,6 +12,8 @@ import pytest
 import torch
 
 from lmcourse.errors import CourseError
+from lmcourse.training.checkpoint_format import read_manifest
+from lmcourse.training.metrics import Record
 from lmcourse.training.parallel.process_group import process_group
 from lmcourse.training.parallel.process_group_context import ProcessGroupContext
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
@@ -90,6 +92,31 @@ def test_a_listener_that_raises_ends_all_at_the_same_step(tmp_path: Path) -> Non
 def take_time(folder: Path) -> tuple[str, float]:
     run = trainer(folder, TWO, steps=10_000, max_seconds=0.3, evaluate_every=None)
     return run.run(), run.state.seconds
+
+
+def save_until_full(folder: Path) -> None:
+    """After the first checkpoint, no file of rank 0 can grow beyond 20 kB, as on a disk that is full."""
+    import resource
+
+    run = trainer(folder, Parallelism(fsdp=2), checkpoint_every=1)
+
+    def fill(record: Record) -> None:
+        if record["step"] == 2:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    run.callbacks = [fill]
+    run.run()
+
+
+def test_a_disk_that_is_full_for_one_ends_all_and_the_checkpoint_before_stays(tmp_path: Path) -> None:
+    ended = [str(one) for one in together(Parallelism(fsdp=2), tmp_path, save_until_full, tmp_path / "run")]
+    assert ended[0].startswith("CourseError: ")
+    assert "step-00000002 cannot be written: " in ended[0]
+    assert "the checkpoint before it stays whole" in ended[0]
+    assert "\n" not in ended[0]
+    assert ended[1].startswith("SystemExit")
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-00000001"]
+    assert read_manifest(tmp_path / "run" / "checkpoints" / "step-00000001")["step"] == 1
 
 
 def test_time_ends_all_after_the_same_step(tmp_path: Path) -> None:

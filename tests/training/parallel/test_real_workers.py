@@ -71,11 +71,16 @@ def test_an_interrupt_ends_all_processes() -> None:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A shell that runs tests in the background has them ignore SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        together(lambda worker, x: worker.receive(1 - worker.rank), [torch.ones(1)] * 2)
-    thread.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            together(lambda worker, x: worker.receive(1 - worker.rank), [torch.ones(1)] * 2)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        thread.join()
     assert not _runners()
 
 

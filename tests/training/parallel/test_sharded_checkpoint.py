@@ -70,13 +70,23 @@ def test_stages_go_on_with_another_number_of_processes(before: Parallelism, afte
     change(before, after, tmp_path, {"grad_accum_steps": 4, "name": "four tied layers"})
 
 
-def change(before: Parallelism, after: Parallelism, folder: Path, settings: Settings) -> None:
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(Parallelism(fsdp=2, tensor_parallel=2), ONE_PROCESS), (ONE_PROCESS, Parallelism(fsdp=2))],
+    ids=str,
+)
+def test_muon_goes_on_with_another_number_of_processes(before: Parallelism, after: Parallelism, tmp_path: Path) -> None:
+    settings = {"grad_accum_steps": 2, "optimizer": "muon", "muon_learning_rate": 1e-3}
+    change(before, after, tmp_path, settings, rel=1e-4)
+
+
+def change(before: Parallelism, after: Parallelism, folder: Path, settings: Settings, rel: float = 2e-6) -> None:
     whole, parted = folder / "whole", folder / "parted"
     trainer(whole, ONE_PROCESS, steps=4, **settings).run()
     anyhow(before, folder / "before", begin, parted, before, settings)
     assert len(runs.losses(parted)) == 2
     assert set(anyhow(after, folder / "after", go_on, parted, after, settings)) == {2}
-    assert runs.losses(parted) == pytest.approx(runs.losses(whole), rel=2e-6)
+    assert runs.losses(parted) == pytest.approx(runs.losses(whole), rel=rel)
     norms = [[record["gradient_norm"] for record in runs.records(run)] for run in (parted, whole)]
     assert norms[0] == pytest.approx(norms[1], rel=1e-4)
     assert not list(parted.glob("checkpoints/.*"))

@@ -37,11 +37,11 @@ def _run(gold: list[int], right: Collection[int]) -> list[int]:
 def _longer(random: Random, first: int, after: int) -> list[list[int]]:
     """Rows in which nobody is right by luck.
 
-    Both runs are wrong twice in a row, free is right where forced is and at fewer places, the two words at the error
-    stand further in front too where there is room, and a share of 7, 9 or 11 places never ends after a few decimals.
+    Both runs are wrong twice in a row and right at the end, free is right where forced is and at fewer places, the two
+    words at the error stand further in front too where there is room, and a share of 7, 9 or 11 places never ends after a few decimals.
     """
     gold = [random.randint(1, 9) for _ in range(1 + after)]
-    places = random.sample(range(2, 1 + after), after - 1)
+    places = [after, *random.sample(range(2, after), after - 2)]
     few, many = sorted(random.sample(range(1, after - 1), 2))
     forced, free = (_run(gold, places[:right]) for right in (many, few))
     front = [free[0], gold[0], *(random.randint(1, 9) for _ in range(first))][:first]

@@ -58,7 +58,7 @@ def _hidden(random: Random) -> list[Case]:
         case("an empty batch", *(each[:0] if row < 3 else each for row, each in enumerate(_step(seen, 2, 2, 3)))),
     ]
     for _ in range(3):
-        sizes_of_one = (random.choice((3, 5, 7)), *random.sample((4, 6, 8), 2))  # no batch that falls into quarters
+        sizes_of_one = (random.choice((3, 5, 7)), *random.sample((6, 8, 10), 2))  # no batch that falls into quarters
         cases.append(case("other sizes", *_step(random, *sizes_of_one)))
     return cases
 

@@ -54,9 +54,9 @@ def _half(*numbers: float) -> Tensor:
 def _walk(random: Random, scale: float, interval: int) -> Case:
     """Steps of which some overflow: every result and every scale is asked for.
 
-    The first ones grow the scale, go on counting, overflow just before it would grow again, and count anew.
+    The first ones grow the scale, go on counting, overflow just before it would grow again, and grow it twice.
     """
-    first = [False] * (2 * interval - 1) + [True] + [False] * interval
+    first = [False] * (2 * interval - 1) + [True] + [False] * 2 * interval
     steps = first + [random.random() < 0.3 for _ in range(8)]
     told = "\n".join(f"s.unscale([{'bad' if bad else 'good'}])\ns.scale" for bad in steps)
     good = _half(random.randint(1, 60), -random.randint(1, 60))  # which fp16 could divide as well

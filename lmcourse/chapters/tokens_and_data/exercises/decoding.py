@@ -44,12 +44,8 @@ def _hidden(random: Random) -> list[Case]:
         call("blanks stay", "decode", [32, 97, 32, 32, 10], TOY),
     ]
     for _ in range(4):
-        tokens = [random.choice([97, 32, 195, 169, 233, 256, 257, 258, 259, 260]) for _ in range(10)] + [
-            195,
-            169,
-            195,
-            97,
-        ]
+        tokens = [random.choice([97, 32, 195, 169, 233, 256, 257, 258, 259, 260]) for _ in range(10)]
+        tokens += [257, 260, 195, 169, 195, 97]  # a merge of a merge, the last one, a whole letter, half of one
         cases.append(call("other tokens", "decode", tokens, TOY))
     return cases
 

@@ -24,15 +24,13 @@ def _hidden_sweeps(random: Random) -> list[Case]:
         case("the longest decays earliest", [1000, 900], [600, 100]),
         case("the longest decays earliest", [500, 1000, 990], [1, 30, 10]),
         case("from long to short", [4000, 2000, 1000], [400, 200, 100]),
-        case("equal lengths", [200, 200, 300], [20, 50, 50]),
         case("equal parting points", [150, 200, 300], [50, 100, 200]),
     ]
     drawn = []
     for _ in range(3):
-        long, *others = sorted(random.sample(range(1000, 5000), 4), reverse=True)  # the second is the last to leave
-        share = random.randint(4, 9)
-        decays = [long - others[0] // 2, *(length // share for length in others)]
-        drawn.append(case("other sweeps", [long, *others], decays))
+        long, last, *others = sorted(random.sample(range(1000, 5000), 4), reverse=True)  # the second leaves last
+        decays = [long - last // 2, last // 9, *(length // random.randint(4, 8) for length in others)]
+        drawn.append(case("other sweeps", [long, last, *others], decays))
     return [*fixed, *drawn]
 
 
@@ -92,7 +90,7 @@ def leaves_last(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return sum(lengths), length - decay + sum(decays)
 
 
-@sweep_steps.misconception("Your trunk ends where the last of the list leaves it. The list need not be sorted.")
+@sweep_steps.misconception("You take the last of the list for the longest. It need not be sorted.")
 def last_in_list(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return sum(lengths), (lengths[-1] - decays[-1] if lengths else 0) + sum(decays)
 

@@ -1,0 +1,253 @@
+"""CPU seconds to a given loss: recipes of ours against nanoGPT's, on the same text.
+
+    python benchmarks/quality.py                          # all recipes with two seeds: half an hour on one core
+    python benchmarks/quality.py muon-nano --seeds 0      # one of them, once
+
+nanoGPT joins when PEERS_NANOGPT names the `model.py` of a clone: its own train.py is run, in this process, with the
+settings that its README gives for a CPU (4 layers of 128, 12 windows of 64 characters, 2,000 steps). Only its seed is
+changed, a number in its text, and what `torch.save` does: that is where losses are measured here.
+
+Losses are comparable because text, characters and windows are the same: Python's help texts (python-docs), a tenth held
+out, cut into characters. Every model reads windows of 64 and is evaluated on the same 64 k characters of the held-out
+part, in windows of 64 that do not overlap; nats per character, on average over all but the first of them.
+
+Seconds are CPU seconds of the process, on one thread, from the first step to the last; evaluations are taken out, what
+nanoGPT spends on its own (with `--eval_iters=1`, a two-hundredth) is not. Prints every curve, a table with the seconds
+until the loss is the one at which nanoGPT ends, and as the last line one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import chdir
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lmcourse.models.initialize import initialize
+from lmcourse.models.transformer import Transformer
+from lmcourse.training.command.model_changes import UNCHANGED, ModelChanges
+from lmcourse.training.command.run_config import RunConfig
+from lmcourse.training.command.training_data import tokenize_corpus
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.evaluation import evaluate
+from lmcourse.training.precision import MixedPrecision
+from lmcourse.training.trainer import Trainer
+
+WINDOW = 64
+EVALUATED = 65_536
+CPU = MixedPrecision("fp32", torch.device("cpu"))
+
+NANOGPT_FLAGS = (
+    *("--device=cpu", "--compile=False", "--dtype=float32", "--eval_iters=1", "--log_interval=1000000"),
+    *("--block_size=64", "--batch_size=12", "--n_layer=4", "--n_head=4", "--n_embd=128", "--dropout=0.0"),
+    *("--max_iters=2000", "--lr_decay_iters=2000", "--eval_interval=200", "--always_save_checkpoint=True"),
+    # What config/train_shakespeare_char.py says, with which the README gives these flags.
+    *("--gradient_accumulation_steps=1", "--learning_rate=1e-3", "--min_lr=1e-4", "--beta2=0.99", "--warmup_iters=100"),
+    *("--dataset=text", "--out_dir=out"),
+)
+
+SPEEDRUN = ModelChanges("relu2", qk_norm=True, untied=True, rotary_theta=1000.0, zero_outputs=True)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A preset and how it is trained; its learning rate falls to 0 on a straight line unless it says otherwise."""
+
+    preset: str
+    steps: int
+    changes: ModelChanges = UNCHANGED
+    training: dict[str, Any] = field(default_factory=dict)
+
+    def run(self, seed: int) -> RunConfig:
+        settings = {"batch": 12, "schedule": "wsd", "warmup_steps": self.steps // 20, **self.training}
+        if settings["schedule"] == "wsd":
+            settings.setdefault("decay_steps", self.steps - settings["warmup_steps"])
+        training = TrainingConfig(self.steps, seq_len=WINDOW, seed=seed, **settings)
+        return RunConfig(self.preset, "python-docs", training, tokenizer="characters", model=self.changes)
+
+
+COSINE = {"schedule": "cosine", "min_lr_ratio": 0.1, "learning_rate": 5e-3}
+MUON = {"optimizer": "muon", "learning_rate": 5e-3}
+
+RECIPES = {
+    "adamw-micro": Recipe("micro", 1000, training={**COSINE, "learning_rate": 2e-3}),
+    "adamw-nano": Recipe("nano", 900, training=COSINE),
+    "muon-micro": Recipe("micro", 450, SPEEDRUN, MUON),
+    "muon-nano": Recipe("nano", 450, SPEEDRUN, MUON),
+    "muon-nano-long": Recipe("nano", 900, SPEEDRUN, MUON),
+}
+for _name, _without in {
+    "relu2": replace(SPEEDRUN, feed_forward=None),
+    "QK-norm": replace(SPEEDRUN, qk_norm=False),
+    "untied": replace(SPEEDRUN, untied=False),
+    "theta": replace(SPEEDRUN, rotary_theta=None),
+    "zero-outputs": replace(SPEEDRUN, zero_outputs=False),
+    "all-of-them": UNCHANGED,
+}.items():
+    RECIPES[f"muon-nano-without-{_name}"] = Recipe("nano", 450, _without, MUON)
+RECIPES["adamw-nano-with-all"] = Recipe("nano", 450, SPEEDRUN, {"learning_rate": 5e-3})
+RECIPES["muon-nano-logit-cap"] = Recipe("nano", 450, replace(SPEEDRUN, logit_cap=15.0), MUON)
+
+Curve = list[tuple[float, float]]
+"""CPU seconds and the loss then."""
+
+
+class Clock:
+    """CPU seconds of this process, but for what is done while it stands."""
+
+    def __init__(self) -> None:
+        self._begin = time.process_time()
+
+    def now(self) -> float:
+        return time.process_time() - self._begin
+
+    def outside(self, work: Callable[[], float]) -> tuple[float, float]:
+        """The time, and what `work` returns without any passing."""
+        now = self.now()
+        result = work()
+        self._begin += self.now() - now
+        return now, result
+
+
+@dataclass(frozen=True)
+class Text:
+    training: Tensor
+    validation: Tensor
+    vocab_size: int
+
+
+def read_text() -> Text:
+    parts = tokenize_corpus(Recipe("nano", 1).run(0))
+    assert parts.validation is not None
+    training, validation = (
+        torch.tensor([token for document in part for token in document]) for part in (parts.training, parts.validation)
+    )
+    return Text(training, validation[: EVALUATED + 1], parts.tokenizer.vocab_size)
+
+
+def race(recipe: Recipe, text: Text, seed: int, points: int) -> Curve:
+    """Our trainer, evaluated `points` times."""
+    run = recipe.run(seed)
+    torch.manual_seed(seed)
+    model = Transformer(run.model_config(text.vocab_size))
+    initialize(model, zero_outputs=recipe.changes.zero_outputs)
+    curve: Curve = []
+
+    def look(record: dict[str, Any]) -> None:
+        if record["step"] % max(1, recipe.steps // points) == 0 or record["step"] == recipe.steps:
+            curve.append(clock.outside(lambda: evaluate(model, text.validation, 64, WINDOW, CPU)))
+
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(model, run.training, text.training, Path(folder), callbacks=[look])
+        clock = Clock()
+        trainer.run()
+    return curve
+
+
+class Logits(nn.Module):
+    """nanoGPT's model, which without targets computes the last logits only."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        logits: Tensor = self.model(tokens, tokens)[0]
+        return logits
+
+
+def race_nanogpt(clone: Path, text: Text, seed: int) -> Curve:
+    """nanoGPT's train.py on this text."""
+    source = (clone / "train.py").read_text(encoding="utf-8")
+    source, found = re.subn(r"torch\.manual_seed\(1337 ", f"torch.manual_seed({1337 + seed} ", source)
+    assert found == 1
+    curve: Curve = []
+    names: dict[str, Any] = {"__name__": "__main__"}
+
+    def save(checkpoint: Any, path: Any) -> None:
+        curve.append(clock.outside(lambda: evaluate(Logits(names["raw_model"]), text.validation, 64, WINDOW, CPU)))
+
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        data = Path("data/text")
+        data.mkdir(parents=True)
+        for name, part in (("train", text.training), ("val", text.validation)):
+            part.numpy().astype(np.uint16).tofile(data / f"{name}.bin")
+        (data / "meta.pkl").write_bytes(pickle.dumps({"vocab_size": text.vocab_size}))
+        Path("configurator.py").write_text((clone / "configurator.py").read_text(encoding="utf-8"), encoding="utf-8")
+        with mock.patch.object(sys, "argv", ["train.py", *NANOGPT_FLAGS]), mock.patch.object(torch, "save", save):
+            sys.path.insert(0, str(clone))
+            clock = Clock()
+            exec(compile(source, "train.py", "exec"), names)  # the point: their own code
+            sys.path.remove(str(clone))
+    return curve
+
+
+def seconds_until(curve: Curve, loss: float) -> float | None:
+    """CPU seconds until a curve is at a loss, on straight lines between its points; None if it never is."""
+    for (before, above), (after, below) in pairwise(curve):
+        if below <= loss:
+            return before + (after - before) * (above - loss) / (above - below) if above > loss else before
+    return None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("recipe", nargs="*", help=f"of {', '.join(['nanogpt', *RECIPES])}; all by default")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--points", type=int, default=10, help="evaluations of a run")
+    parser.add_argument("--target", type=float, help="loss to reach; that at which nanoGPT ends by default")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    clone = os.environ.get("PEERS_NANOGPT")
+    chosen = arguments.recipe or [*(["nanogpt"] if clone else []), *RECIPES]
+    text = read_text()
+    print(f"{len(text.training):,} characters to learn, {text.vocab_size} different ones", flush=True)
+    curves: dict[str, list[Curve]] = {}
+    for name in chosen:
+        for seed in arguments.seeds:
+            if name == "nanogpt":
+                if clone is None:
+                    parser.error("nanogpt needs PEERS_NANOGPT, the model.py of a clone")
+                curve = race_nanogpt(Path(clone).resolve().parent, text, seed)
+            else:
+                curve = race(RECIPES[name], text, seed, arguments.points)
+            curves.setdefault(name, []).append(curve)
+            print(f"{name:34} seed {seed}  " + "  ".join(f"{t:.1f} s {loss:.3f}" for t, loss in curve), flush=True)
+    target = arguments.target
+    if target is None and "nanogpt" in curves:
+        target = mean(curve[-1][1] for curve in curves["nanogpt"])
+    print_table(curves, target)
+    recipes = {name: asdict(RECIPES[name]) for name in curves if name in RECIPES}
+    print(json.dumps({"target": target, "recipes": recipes, "curves": curves}))
+
+
+def print_table(curves: dict[str, list[Curve]], target: float | None) -> None:
+    print(f"\n{'recipe':34} {'losses at the end':>20} {'CPU seconds':>14}   until {target or 0:.3f}")
+    for name, found in curves.items():
+        losses = ", ".join(f"{curve[-1][1]:.3f}" for curve in found)
+        seconds = ", ".join(f"{curve[-1][0]:.0f}" for curve in found)
+        reached = [] if target is None else [seconds_until(curve, target) for curve in found]
+        print(
+            f"{name:34} {losses:>20} {seconds:>14}   "
+            + ", ".join("never" if t is None else f"{t:.0f}" for t in reached)
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Copy the notebooks that a wheel carries into a learner's folder, never over somebody's work.
+
+A clone has its notebooks already. Whoever installs the package with pip gets them, and `nbgrader_config.py`, by
+`lmcourse lab` in an empty folder; the same command after an update renews those in which nothing was written.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lmcourse.errors import CourseError
+from lmcourse.root import CARRIED, ROOT_MARKER, find_root, is_root
+
+
+def course_folder(named: Path | None = None, carried: Path = CARRIED) -> Path:
+    """The course's folder, with all notebooks in it if a wheel brought them.
+
+    Args:
+        named: the folder somebody asked for; by default the one we are in, or one around it.
+        carried: what the wheel carries; a clone has no such folder.
+
+    Raises:
+        CourseError: there is no course and none can be made here.
+    """
+    if not carried.is_dir():
+        return find_root(named)
+    root = named if named is not None and not is_root(named) else _found(named)
+    if (root / "solutions").is_dir():
+        return root  # a clone, whose notebooks are git's
+    if not is_root(root) and (root / "notebooks").exists():
+        raise CourseError(f"{root / 'notebooks'} holds something else. Run `lmcourse lab` in an empty folder.")
+    try:
+        kept = [*copy_notebooks(carried, root)]
+    except OSError as error:
+        raise CourseError(f"{error.filename} cannot be written: {error.strerror}.") from error
+    for path in kept:
+        print(f"{path.relative_to(root)} holds your work and stays; the installed course has a newer one.")
+    return root.resolve()
+
+
+def copy_notebooks(carried: Path, root: Path) -> Iterator[Path]:
+    """Copy what is missing or out of date, each file whole; yields what is out of date and holds work."""
+    # First, so that a copy that was interrupted is known as the course's folder, and goes on.
+    files = [carried / ROOT_MARKER, *sorted((carried / "notebooks").glob("*/*.ipynb"))]
+    for file in files:
+        target = root / file.relative_to(carried)
+        if not target.exists():
+            _copy(file, target)
+        elif file.suffix == ".ipynb" and _release(file) != _release(target):
+            from lmcourse.authoring.release import has_student_work  # half a second, and seldom needed
+
+            if has_student_work(target):
+                yield target
+            else:
+                _copy(file, target)
+
+
+def _found(named: Path | None) -> Path:
+    try:
+        return find_root(named)
+    except CourseError:
+        return Path.cwd()
+
+
+def _copy(file: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new = target.with_name(f".{target.name}.new")
+    shutil.copyfile(file, new)
+    new.replace(target)
+
+
+def _release(notebook: Path) -> Any:
+    """The digest of the cells as they were handed out; None for what is no notebook of the course."""
+    try:
+        return json.loads(notebook.read_text(encoding="utf-8"))["metadata"]["lmcourse"]["cells"]
+    except (ValueError, KeyError, TypeError):
+        return None

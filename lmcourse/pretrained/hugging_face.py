@@ -1,0 +1,121 @@
+"""Folders as `transformers` has them, in both directions: a trained model with its tokenizer.
+
+config.json, model.safetensors   as `lmcourse.models.interop` reads and writes them
+tokenizer.json                   as `lmcourse.data.tokenizers` does
+tokenizer_config.json            which class of `transformers` reads that, so that AutoTokenizer knows
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lmcourse.data.tokenizer import Tokenizer
+from lmcourse.data.tokenizers import open_tokenizer, save_tokenizer
+from lmcourse.data.tokenizers.library import LibraryTokenizer
+from lmcourse.errors import CourseError
+from lmcourse.models.interop import from_hugging_face, to_hugging_face
+from lmcourse.models.transformer import Transformer
+from lmcourse.training.checkpoint_format import make_staging_folder
+from lmcourse.training.command.trained_model import TrainedModel
+
+CONFIG, TOKENIZER, TOKENIZER_CONFIG = "config.json", "tokenizer.json", "tokenizer_config.json"
+
+
+@dataclass(frozen=True)
+class PublishedModel:
+    """A model and tokenizer from a folder of `transformers`.
+
+    Attributes:
+        model: in evaluation mode, with the weights' own dtype.
+        tokenizer: its own.
+        stop: the tokens that end a text.
+    """
+
+    model: Transformer
+    tokenizer: Tokenizer
+    stop: tuple[int, ...] = ()
+
+
+def export_model(trained: TrainedModel, out: Path) -> str:
+    """Write a trained model so that `AutoModelForCausalLM` and `AutoTokenizer` load it.
+
+    The folder appears under its name when all of it is on the disk.
+
+    Args:
+        trained: the model of a run.
+        out: the folder, which must not be there yet.
+
+    Returns:
+        The family that it is written as, such as "llama".
+
+    Raises:
+        CourseError: something is at `out` already or it cannot be written, or no family has such models.
+    """
+    if out.exists():
+        raise CourseError(f"{out} is there already: choose another --out")
+    try:
+        staging = make_staging_folder(out)
+        try:
+            to_hugging_face(trained.model, staging)
+            save_tokenizer(trained.tokenizer, staging / TOKENIZER)
+            (staging / TOKENIZER_CONFIG).write_text(json.dumps(_tokenizer_config(trained), indent=2) + "\n")
+            family = str(json.loads((staging / CONFIG).read_text())["model_type"])
+            staging.replace(out)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    except OSError as error:
+        raise CourseError(f"{out} cannot be written: {error.strerror}") from None
+    return family
+
+
+def _tokenizer_config(trained: TrainedModel) -> dict[str, Any]:
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": trained.run.training.seq_len,
+        # They would take away the space before a full stop, and so not give back the text.
+        "clean_up_tokenization_spaces": False,
+    }
+
+
+def is_published(folder: Path) -> bool:
+    """Whether a folder is one of `transformers`, and no run."""
+    return (folder / CONFIG).is_file()
+
+
+def load_published_model(folder: Path, *, device: torch.device | None = None) -> PublishedModel:
+    """The model and tokenizer of a folder of `transformers`.
+
+    Args:
+        folder: with config.json, safetensors and tokenizer.json, as `export_model` writes it or the hub has it.
+        device: where the model is to be; main memory by default.
+
+    Raises:
+        CourseError: a file is missing or damaged, or the model is none that the course has.
+    """
+    model = from_hugging_face(folder)
+    if not isinstance(model, Transformer):
+        raise CourseError(f"{folder} has an encoder–decoder, which does not go on with a text: take a decoder")
+    path = folder / TOKENIZER
+    if not path.is_file():
+        raise CourseError(f"{folder} has no {TOKENIZER}: download it too, or save it by tokenizer.save_pretrained")
+    return PublishedModel(model.to(device), _open(path), _stop(folder / CONFIG))
+
+
+def _open(path: Path) -> Tokenizer:
+    """The course's own tokenizer where the file is one of them; else that of the library."""
+    try:
+        return open_tokenizer(path)
+    except CourseError:
+        return LibraryTokenizer(path)
+
+
+def _stop(config: Path) -> tuple[int, ...]:
+    """The tokens that end a text: none, one or several."""
+    told = json.loads(config.read_text(encoding="utf-8")).get("eos_token_id")
+    return tuple(told) if isinstance(told, list) else () if told is None else (int(told),)

@@ -1,0 +1,148 @@
+"""Muon: momentum whose matrix is made orthogonal, so that every direction in it is stepped along equally far."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.optim.optimizer import ParamsT
+
+from lmcourse.training.optimizers.base import BaseOptimizer, Group
+
+COEFFICIENTS = 3.4445, -4.7750, 2.0315
+"""a, b and c: chosen to raise small singular values fast; large ones end between 0.7 and 1.2, not at 1."""
+
+SMALLEST_NORM = 1e-7
+"""Keeps 0/0 out where the gradient of a whole matrix is 0."""
+
+
+class Muon(BaseOptimizer):
+    """Momentum, made nearly orthogonal by a few matrix products (Jordan et al., 2024). For matrices only.
+
+        b ← μ b + (1 − μ) ∇f(w)             b = 0 at first
+        o ← orthogonal((1 − μ) ∇f(w) + μ b)
+        w ← (1 − η λ) w
+        w ← w − η √max(1, rows / columns) o
+
+    The gradient of a matrix has a few large singular values and many small ones, and a step along it moves the weights
+    in few directions. The nearest orthogonal matrix, U Vᵀ of the gradient's U S Vᵀ, moves them in all of them alike.
+    `newton_schulz` comes close to it without a decomposition.
+
+    Embeddings, heads, norms and biases are not for Muon but for AdamW: `lmcourse.training.optimizers.muon_adamw`.
+
+    Args:
+        params: matrices, or groups of them. A group may name "rows": how many rows each of several matrices has that
+            lie in one parameter, such as queries, keys and values. They are made orthogonal one by one.
+        lr: η, the learning rate: the size of a step in every direction.
+        momentum: μ, from 0 to below 1.
+        weight_decay: λ, beside the gradient as in AdamW.
+        iterations: of Newton–Schulz.
+
+    Raises:
+        ValueError: a setting is out of range, or a parameter is no matrix.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float = 1e-3,
+        momentum: float = 0.95,
+        *,
+        weight_decay: float = 0.1,
+        iterations: int = 5,
+    ) -> None:
+        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "iterations": iterations}
+        super().__init__(params, {**defaults, "rows": None})
+
+    @staticmethod
+    def check(group: Group) -> None:
+        """As in `BaseOptimizer`, and the settings of this optimizer.
+
+        Raises:
+            ValueError: one is out of range.
+        """
+        BaseOptimizer.check(group)
+        if not 0 <= group["momentum"] < 1:
+            raise ValueError(f"momentum must be at least 0 and below 1, not {group['momentum']}")
+        if not 1 <= group["iterations"] < 100:
+            raise ValueError(f"iterations must be at least 1 and below 100, not {group['iterations']}")
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Add matrices with settings of their own; those they do not name are the optimiser's."""
+        super().add_param_group(param_group)
+        for w in self.param_groups[-1]["params"]:
+            if w.dim() != 2:
+                raise ValueError(f"Muon is for matrices, not for a shape of {list(w.shape)}: use AdamW for it")
+
+    def update(self, w: Tensor, gradient: Tensor, state: dict[str, Any], group: Group) -> None:
+        """Step along the momentum, made orthogonal."""
+        self.descend(w, orthogonalize([self.average(gradient, state, group)], group)[0], group)
+
+    def update_all(self, weights: Sequence[Tensor], group: Group) -> None:
+        """As `update` for each, but with the products of all matrices of a shape together: small ones take a third of
+        the time then."""
+        averages = [self.average(w.grad, self.state[w], group) for w in weights if w.grad is not None]
+        for w, parts in zip(weights, orthogonalize(averages, group), strict=True):
+            self.descend(w, parts, group)
+
+    def average(self, gradient: Tensor, state: dict[str, Any], group: Group) -> Float[Tensor, "m n"]:
+        """The momentum with Nesterov's look ahead. State: the running mean b."""
+        if not state:
+            state["b"] = torch.zeros_like(gradient)
+        b = state["b"].lerp_(gradient, 1 - group["momentum"])
+        return gradient.lerp(b, group["momentum"])
+
+    def descend(self, w: Tensor, parts: Sequence[Float[Tensor, "m n"]], group: Group) -> None:
+        """Shrink the weights by 1 − η λ, then step along the orthogonal matrices of its parts."""
+        w.mul_(1 - group["lr"] * group["weight_decay"])
+        for own, part in zip(torch.split(w, [len(part) for part in parts]), parts, strict=True):
+            own.add_(part, alpha=-self.rate(part, group))
+
+    @staticmethod
+    def rate(matrix: Float[Tensor, "m n"], group: Group) -> float:
+        """η √max(1, rows / columns): a tall matrix's orthogonal columns are longer than its rows by that root."""
+        rate: float = group["lr"] * math.sqrt(max(1, matrix.shape[0] / matrix.shape[1]))
+        return rate
+
+
+def orthogonalize(matrices: Sequence[Float[Tensor, "m n"]], group: Group) -> list[list[Float[Tensor, "rows n"]]]:
+    """The matrices' parts by `group["rows"]`, each made orthogonal; those of one shape in one batch of products."""
+    parts = [part for matrix in matrices for part in torch.split(matrix, list(group["rows"] or [len(matrix)]))]
+    batches: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for index, part in enumerate(parts):
+        batches[min(part.shape), max(part.shape)].append(index)
+    for indices in batches.values():
+        wide = torch.stack([_wide(parts[index]) for index in indices])
+        for index, result in zip(indices, newton_schulz(wide, group["iterations"]), strict=True):
+            parts[index] = result if parts[index].shape == result.shape else result.mT
+    each = len(group["rows"]) if group["rows"] else 1
+    return [parts[first : first + each] for first in range(0, len(parts), each)]
+
+
+def newton_schulz(x: Float[Tensor, "b m n"], iterations: int) -> Float[Tensor, "b m n"]:
+    """Matrices with the singular vectors of `x` and singular values of about 1, in bf16.
+
+    Every iteration computes a s + b s³ + c s⁵ of each singular value s, in products: X ← a X + (b A + c A²) X with
+    A = X Xᵀ. The norm of the whole matrix is no smaller than its largest singular value, so all are at most 1 at first.
+
+    Args:
+        x: wide matrices, m ≤ n: A has m rows.
+        iterations: how many.
+    """
+    a, b, c = COEFFICIENTS
+    x = x.bfloat16()
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=SMALLEST_NORM)
+    for _ in range(iterations):
+        gram = x @ x.mT
+        polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        x = torch.baddbmm(x, polynomial, x, beta=a)
+    return x
+
+
+def _wide(x: Float[Tensor, "m n"]) -> Float[Tensor, "short long"]:
+    return x.mT if x.shape[0] > x.shape[1] else x

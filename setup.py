@@ -1,0 +1,32 @@
+"""What pyproject.toml cannot say: a wheel carries the notebooks for students, which lie outside of the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+CARRIED = (*sorted(Path("notebooks").glob("[0-9]*/*.ipynb")), Path("nbgrader_config.py"))
+
+
+class BuildWithNotebooks(build_py):
+    """Copies them into the package; an editable installation finds them where they are."""
+
+    def run(self) -> None:
+        """Build the package, then add the notebooks."""
+        super().run()
+        if not self.editable_mode:
+            for path, target in self._carried().items():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self.copy_file(str(path), str(target))
+
+    def get_outputs(self, include_bytecode: bool = True) -> list[str]:
+        """All that is built, the notebooks among it."""
+        return [*super().get_outputs(include_bytecode), *map(str, self._carried().values())]
+
+    def _carried(self) -> dict[Path, Path]:
+        return {path: Path(self.build_lib, "lmcourse", "course_folder", path) for path in CARRIED}
+
+
+setup(cmdclass={"build_py": BuildWithNotebooks})

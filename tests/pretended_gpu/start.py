@@ -1,0 +1,18 @@
+"""Runs `work` on a pretended GPU: python -m tests.pretended_gpu.start GUARD, where GUARD is made of guard.cpp."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+
+def main() -> None:
+    """Load the guard before torch, whose functions it replaces; then do the work."""
+    ctypes.CDLL(sys.argv[1])
+    from tests.pretended_gpu import work
+
+    work.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""A trained model as a folder of `transformers`, and such folders as models that write: both ways, the same tokens."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+import torch
+
+from lmcourse.cli import main
+from lmcourse.cli.generating import as_text
+from lmcourse.data.tokenizer import Tokenizer
+from lmcourse.data.tokenizers import ByteTokenizer, CharacterTokenizer
+from lmcourse.data.tokenizers.library import LibraryTokenizer
+from lmcourse.errors import CourseError
+from lmcourse.inference.generate import generate
+from lmcourse.models.initialize import initialize
+from lmcourse.models.transformer import Transformer
+from lmcourse.pretrained import load_pretrained
+from lmcourse.pretrained.hugging_face import export_model, load_published_model
+from lmcourse.training.command.trained_model import TrainedModel
+
+TEXT = "Two birds , 1 nest .\n\n  é e\u0301 漢 😀\r\n don't do  not"
+"""Spaces before punctuation, an accent of its own, characters of one to four bytes."""
+CHARACTERS = "".join(sorted(set(TEXT)))
+
+
+@pytest.fixture(scope="module")
+def transformers() -> Any:
+    """The library; it asks no server."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        return pytest.importorskip("transformers", reason="pip install 'lmcourse[parity]'")
+
+
+def trained_with(tokenizer: Tokenizer) -> TrainedModel:
+    """The preset of the model that ships with the course, with the tokens of another tokenizer and random weights."""
+    there = load_pretrained()
+    torch.manual_seed(1)
+    model = Transformer(there.run.model_config(tokenizer.vocab_size))
+    initialize(model)
+    return replace(there, model=model.eval(), tokenizer=tokenizer)
+
+
+def trained(kind: str) -> TrainedModel:
+    if kind == "bpe":
+        return load_pretrained()
+    return trained_with(ByteTokenizer() if kind == "bytes" else CharacterTokenizer(CHARACTERS))
+
+
+def their_greedy(model: Any, prompt: torch.Tensor, count: int) -> list[int]:
+    """Prompt and answer. Without the mask, tokens like the one for padding would be left out."""
+    seen = torch.ones_like(prompt)
+    found = model.generate(prompt, attention_mask=seen, max_new_tokens=count, do_sample=False, pad_token_id=0)
+    return [int(token) for token in found[0]]
+
+
+# From us to them
+
+
+@pytest.mark.parametrize("kind", ["bpe", "bytes", "characters"])
+def test_transformers_loads_model_and_tokenizer(kind: str, transformers: Any, tmp_path: Path) -> None:
+    ours, folder = trained(kind), tmp_path / "out"
+    assert export_model(ours, folder) == "llama"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    tokens = ours.tokenizer.encode(TEXT)
+    assert tokenizer(TEXT)["input_ids"] == tokens
+    assert tokenizer.decode(tokens) == TEXT
+    assert len(tokenizer) == ours.tokenizer.vocab_size
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    prompt = torch.tensor([tokens])
+    with torch.no_grad():
+        torch.testing.assert_close(model(prompt).logits, ours.model(prompt), atol=5e-5, rtol=0)
+    written = their_greedy(model, prompt, 6)[len(tokens) :]
+    assert written == generate(ours.model, [tokens], 6)[0]
+
+
+def test_characters_that_it_never_saw_are_refused_there_as_here(transformers: Any, tmp_path: Path) -> None:
+    export_model(trained("characters"), tmp_path / "out")
+    with pytest.raises(Exception, match="Missing"):
+        transformers.AutoTokenizer.from_pretrained(tmp_path / "out")("Q")
+
+
+@pytest.mark.parametrize("kind", ["bpe", "bytes", "characters"])
+def test_what_was_exported_writes_the_same(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without transformers."""
+    ours, folder = trained(kind), tmp_path / "out"
+    export_model(ours, folder)
+    words = ["--prompt", "do", "--tokens", "12", "--temperature", "0", "--json"]
+    assert main(["generate", "--checkpoint", str(folder), *words]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["step"] is None
+    tokens = generate(ours.model, [ours.tokenizer.encode("do")], 12)[0]
+    assert told["text"] == ours.tokenizer.decode(tokens)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["export", "--checkpoint", "micro-python-docs", "--out", str(tmp_path / "out")]
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["family"], told["step"], told["out"]) == ("llama", load_pretrained().step, str(tmp_path / "out"))
+    names = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == names
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"lmcourse: {tmp_path / 'out'} is there already: choose another --out\n"
+
+
+def test_a_model_that_no_family_has_leaves_nothing(tmp_path: Path) -> None:
+    palm = replace(load_pretrained().run, preset="palm-8b").model_config(8)
+    with torch.device("meta"):
+        model = Transformer(palm)
+    with pytest.raises(CourseError, match="no family has such models"):
+        export_model(replace(load_pretrained(), model=model), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+# From them to us
+
+
+def published(transformers: Any, folder: Path) -> Any:
+    """A model with a tokenizer of another rule: spaces as ▁, the first of them added, and a token before each text."""
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    made.decoder = tokenizers.decoders.Metaspace()
+    made.train_from_iterator(
+        ["the owl sleeps and the fox sleeps"] * 3,
+        tokenizers.trainers.BpeTrainer(vocab_size=60, special_tokens=["<s>", "</s>"], show_progress=False),
+    )
+    made.post_processor = tokenizers.processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="</s>")
+    config = transformers.LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=32,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.5)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return model, tokenizer
+
+
+def test_a_model_of_others_writes_what_transformers_writes(
+    transformers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, tokenizer = published(transformers, tmp_path)
+    prompt = tokenizer("the owl", return_tensors="pt")["input_ids"]
+    written = their_greedy(model, prompt, 20)
+    words = ["--prompt", "the owl", "--tokens", "20", "--temperature", "0", "--json"]
+    assert main(["generate", "--checkpoint", str(tmp_path), *words]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert "the owl" + told["text"] == tokenizer.decode(written, skip_special_tokens=True)
+    found = load_published_model(tmp_path)
+    assert isinstance(found.tokenizer, LibraryTokenizer)
+    assert found.tokenizer.encode("the owl") == prompt[0].tolist()
+    assert found.stop == (1,)
+
+
+def test_a_text_ends_where_the_model_ends_it(
+    transformers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The third token of what it would write is declared to be the end of texts."""
+    published(transformers, tmp_path)
+    found = load_published_model(tmp_path)
+    prompt = found.tokenizer.encode("the owl")
+    tokens = generate(found.model, [prompt], 8)[0]
+    end = next(token for token in tokens[1:] if token != tokens[0])
+    settings = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**settings, "eos_token_id": [end]}))
+    words = ["--prompt", "the owl", "--tokens", "8", "--temperature", "0", "--json"]
+    assert main(["generate", "--checkpoint", str(tmp_path), *words]) == 0
+    assert json.loads(capsys.readouterr().out)["tokens"] == tokens.index(end)
+
+
+def test_spaces_stay_between_pieces(transformers: Any, tmp_path: Path) -> None:
+    """Each token alone would decode without the space before it."""
+    tokenizer = published(transformers, tmp_path) and LibraryTokenizer(tmp_path / "tokenizer.json")
+    tokens = tokenizer.encode("the owl sleeps")
+    assert "".join(as_text(tokenizer, tokens)) == "the owl sleeps"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "line"),
+    [
+        (lambda folder: (folder / "tokenizer.json").unlink(), "has no tokenizer.json: download it too"),
+        (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
+        (lambda folder: (folder / "config.json").write_text("[1]"), "config.json holds no JSON object but a list"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
+    ],
+)
+def test_a_spoilt_folder_is_told_in_one_line(
+    spoil: Any, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export_model(load_pretrained(), tmp_path / "out")
+    spoil(tmp_path / "out")
+    assert main(["generate", "--checkpoint", str(tmp_path / "out"), "--prompt", "x"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert line in err
+
+
+def test_an_encoder_decoder_does_not_go_on_with_a_text(transformers: Any, tmp_path: Path) -> None:
+    sizes = {"vocab_size": 8, "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}
+    transformers.T5ForConditionalGeneration(transformers.T5Config(**sizes)).save_pretrained(tmp_path)
+    with pytest.raises(CourseError, match="has an encoder–decoder"):
+        load_published_model(tmp_path)

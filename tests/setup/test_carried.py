@@ -1,0 +1,144 @@
+"""Notebooks that a wheel carries reach a learner's folder, and never cost a learner's work."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lmcourse import carried, root
+from lmcourse.authoring.release import fingerprint
+from lmcourse.carried import course_folder
+from lmcourse.cli import main
+from lmcourse.errors import CourseError
+
+PLACE = Path("notebooks", "01-floating-point", "floating_point.ipynb")
+
+
+def notebook(text: str, handed_out: str = "") -> str:
+    """A notebook of one cell, with the digest of the text that was handed out."""
+    import nbformat
+
+    cells = [nbformat.v4.new_code_cell(handed_out or text, id="answer")]
+    made = nbformat.v4.new_notebook(cells=cells)
+    made.metadata["lmcourse"] = {"cells": fingerprint(made), "chapter": "01-floating-point"}
+    made.cells[0].source = text
+    return str(nbformat.writes(made))
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """What a wheel carries."""
+    folder = tmp_path / "installed" / "course_folder"
+    (folder / PLACE).parent.mkdir(parents=True)
+    (folder / PLACE).write_text(notebook("raise NotImplementedError"), encoding="utf-8")
+    (folder / root.ROOT_MARKER).write_text("c = get_config()\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, which we are in. No clone is around."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(carried, "find_root", lambda named: root.find_root(named, checkout=folder))
+    return folder
+
+
+def test_an_empty_folder_becomes_the_course(wheel: Path, empty: Path) -> None:
+    assert course_folder(carried=wheel) == empty
+    assert root.is_root(empty)
+    assert (empty / PLACE).read_bytes() == (wheel / PLACE).read_bytes()
+    assert not [*empty.rglob(".*.new")]
+
+
+def test_from_a_folder_inside_it_is_the_same_course(wheel: Path, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    course_folder(carried=wheel)
+    monkeypatch.chdir(empty / "notebooks")
+    assert course_folder(carried=wheel) == empty
+    assert not (empty / "notebooks" / "notebooks").exists()
+
+
+def test_a_folder_that_is_named_is_made(wheel: Path, empty: Path) -> None:
+    assert course_folder(empty / "new", carried=wheel) == empty / "new"
+    assert (empty / "new" / PLACE).is_file()
+    assert not (empty / "notebooks").exists()
+
+
+def test_work_stays_and_what_holds_none_is_renewed(
+    wheel: Path, empty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    course_folder(carried=wheel)
+    (wheel / PLACE).write_text(notebook("raise NotImplementedError  # newer"), encoding="utf-8")
+    course_folder(carried=wheel)
+    assert "newer" in (empty / PLACE).read_text(encoding="utf-8")
+    mine = notebook("return 42", handed_out="raise NotImplementedError  # newer")
+    (empty / PLACE).write_text(mine, encoding="utf-8")
+    course_folder(carried=wheel)
+    assert capsys.readouterr().out == "", "nothing is out of date"
+    (wheel / PLACE).write_text(notebook("raise NotImplementedError  # newest"), encoding="utf-8")
+    course_folder(carried=wheel)
+    assert (empty / PLACE).read_text(encoding="utf-8") == mine
+    assert capsys.readouterr().out == f"{PLACE} holds your work and stays; the installed course has a newer one.\n"
+
+
+@pytest.mark.parametrize("text", ["", "not JSON", json.dumps({"cells": [], "metadata": {}, "nbformat": 4})])
+def test_a_file_that_is_no_notebook_of_ours_is_work(wheel: Path, empty: Path, text: str) -> None:
+    course_folder(carried=wheel)
+    (empty / PLACE).write_text(text, encoding="utf-8")
+    course_folder(carried=wheel)
+    assert (empty / PLACE).read_text(encoding="utf-8") == text
+
+
+def test_outputs_of_an_unanswered_notebook_stay(wheel: Path, empty: Path) -> None:
+    course_folder(carried=wheel)
+    ran = json.loads((empty / PLACE).read_text(encoding="utf-8"))
+    ran["cells"][0]["execution_count"] = 3
+    (empty / PLACE).write_text(json.dumps(ran), encoding="utf-8")
+    course_folder(carried=wheel)
+    assert json.loads((empty / PLACE).read_text(encoding="utf-8")) == ran
+
+
+def test_a_notebook_that_was_moved_away_is_there_again(wheel: Path, empty: Path) -> None:
+    course_folder(carried=wheel)
+    shutil.move(empty / PLACE, empty / "mine.ipynb")
+    course_folder(carried=wheel)
+    assert (empty / PLACE).read_bytes() == (wheel / PLACE).read_bytes()
+
+
+def test_notebooks_of_somebody_else_are_left_alone(wheel: Path, empty: Path) -> None:
+    (empty / "notebooks").mkdir()
+    with pytest.raises(CourseError, match=r"holds something else\. Run `lmcourse lab` in an empty folder"):
+        course_folder(carried=wheel)
+    assert [*empty.rglob("*")] == [empty / "notebooks"]
+
+
+def test_in_a_clone_the_notebooks_are_gits(wheel: Path, empty: Path) -> None:
+    (empty / "solutions").mkdir()
+    (empty / root.ROOT_MARKER).touch()
+    assert course_folder(carried=wheel) == empty
+    assert not (empty / "notebooks").exists()
+
+
+def test_without_a_wheel_the_course_is_found_or_that_is_said(empty: Path) -> None:
+    with pytest.raises(CourseError, match="The course is not here"):
+        course_folder(carried=empty / "absent")
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_a_line(wheel: Path, empty: Path) -> None:
+    (empty / "file").touch()
+    with pytest.raises(CourseError, match="cannot be written"):
+        course_folder(empty / "file" / "below", carried=wheel)
+
+
+@pytest.mark.parametrize("command", [["grade", "notebooks/01-floating-point"], ["collect"]])
+def test_what_only_a_clone_can_do_says_so_in_a_line(
+    wheel: Path, empty: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    course_folder(carried=wheel)
+    assert main(command) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "in a clone" in line

@@ -1,0 +1,86 @@
+"""A wheel, built from the tree and installed outside of it: it opens the course, and a check passes there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NEEDED = ("LICENSE", "README.md", "MANIFEST.in", "nbgrader_config.py", "pyproject.toml", "setup.py")
+
+
+def run(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command there, with nothing of this process's paths."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "JUPYTER"))}
+    return subprocess.run(
+        [*map(str, command)], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=240
+    )
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of a copy of the tree: building leaves a folder behind."""
+    folder = tmp_path_factory.mktemp("tree")
+    for name in NEEDED:
+        shutil.copy(ROOT / name, folder)
+    for name in ("lmcourse", "notebooks"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "notebooks" / "welcome.ipynb").write_text("{}", encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "."]
+    made = run([*pip, "--wheel-dir", folder / "dist"], folder)
+    assert made.returncode == 0, made.stderr
+    (found,) = (folder / "dist").glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python that has the wheel, and from this environment only the packages that it asks for."""
+    folder = tmp_path_factory.mktemp("learner")
+    venv.create(folder, with_pip=False)
+    paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder), "installed_base": str(folder)})
+    site = Path(paths["purelib"])
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    # Added by a .pth of ours, a folder's own .pth files are not read: this tree's package stays out of sight.
+    (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    return Path(paths["scripts"], "python.exe" if sys.platform == "win32" else "python")
+
+
+def test_it_carries_the_notebooks_as_they_are_and_no_solution(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        prefix = "lmcourse/course_folder/"
+        found = {name.removeprefix(prefix): archive.read(name) for name in archive.namelist() if prefix in name}
+    paths = [*(ROOT / "notebooks").glob("*/*.ipynb"), ROOT / "nbgrader_config.py"]
+    assert found == {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
+    assert wheel.stat().st_size < 10e6
+
+
+def test_in_an_empty_folder_the_course_opens_and_an_answer_passes_its_check(python: Path, tmp_path: Path) -> None:
+    said = run([python, "-m", "lmcourse", "lab", "--version"], tmp_path)
+    assert said.returncode == 0, said.stderr
+    assert len([*tmp_path.glob("notebooks/*/*.ipynb")]) == 20
+    assert (tmp_path / "notebooks" / "welcome.ipynb").is_file()
+    answer = """\
+from pathlib import Path
+import lmcourse, sys
+from lmcourse.notebook import check, start
+assert Path(lmcourse.__file__).is_relative_to(sys.prefix), lmcourse.__file__
+start("01-floating-point")
+"""
+    cells = json.loads((ROOT / "solutions/01-floating-point/floating_point.ipynb").read_text(encoding="utf-8"))["cells"]
+    (solution,) = ("".join(cell["source"]) for cell in cells if cell["id"] == "decimal_error")
+    script = tmp_path / "answer.py"
+    script.write_text(f"{answer}{solution}\nprint(check(decimal_error))\n", encoding="utf-8")
+    said = run([python, script], tmp_path)
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.startswith("decimal_error   1 / 1 point"), said.stdout

@@ -1,0 +1,199 @@
+"""What machines do to a run: two at once, SIGTERM, no memory, a full disk. Each is told in a line and spoils nothing.
+
+The failures are real ones: a signal, an allocation that no machine has room for, and a largest size of files, which a
+process may set for itself and which fails in the middle of a file, as a full disk does.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lmcourse.cli import main
+from lmcourse.data.grammar import story_grammar
+from lmcourse.errors import CourseError
+from lmcourse.training.command import summary
+from lmcourse.training.command.failures import telling_no_memory
+from lmcourse.training.command.main import STOPPED
+from lmcourse.training.command.run_config import RunConfig
+from lmcourse.training.command.run_lock import LOCK, _locked_file, lock_folder
+from lmcourse.training.command.train_run import train
+from lmcourse.training.command.trained_model import load_trained_model
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.metrics import Record, read_metrics
+
+MORE_THAN_ANY_MACHINE_HAS = 2**52
+
+needs_limits = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no largest size of files to set")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunConfig:
+    """Four steps with a checkpoint after the second."""
+    corpus = tmp_path / "stories.txt"
+    corpus.write_text(story_grammar().generate(random.Random(2)) * 3)
+    training = TrainingConfig(steps=4, batch=2, seq_len=16, checkpoint_every=2)
+    return RunConfig("nano", str(corpus), training, tokenizer="bytes")
+
+
+@pytest.fixture(autouse=True)
+def unmetered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the MFU: to measure this machine takes longer than these runs."""
+    monkeypatch.setattr("lmcourse.training.command.train_run.make_mfu_meter", lambda model, config: None)
+
+
+@contextmanager
+def no_file_beyond(size: int) -> Iterator[None]:
+    """Let no file of this process grow beyond some bytes."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def at(step: int, do: Callable[[], object]) -> Callable[[Record], None]:
+    """A callback that does something when a step is told."""
+    return lambda record: do() if record["step"] == step else None  # type: ignore[func-returns-value,return-value]
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# Two at once
+
+
+def test_two_processes_cannot_go_on_with_one_run(
+    run: RunConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A lock on a second descriptor is refused to the same process, too."""
+    folder = tmp_path / "run"
+    train(run, folder)
+    before = files(folder)
+    capsys.readouterr()
+    with lock_folder(folder):
+        assert main(["train", "--resume", "--out", str(folder), "--steps", "9"]) == 2
+    told = capsys.readouterr().err
+    assert told == f"lmcourse: another process trains in {folder}: wait until it ends, or choose another --out\n"
+    assert files(folder) == before
+    assert train(replace(run, training=replace(run.training, steps=5)), folder, resume=True).step == 5
+
+
+def test_two_processes_cannot_begin_in_one_folder(run: RunConfig, tmp_path: Path) -> None:
+    with lock_folder(tmp_path / "run"), pytest.raises(CourseError, match="another process trains in"):
+        train(run, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_where_folders_cannot_be_locked_a_file_is(tmp_path: Path) -> None:
+    """As on Windows and network drives. The file that stays, or that a killed process left, holds nobody up."""
+    for _ in range(2):
+        with _locked_file(tmp_path):
+            with pytest.raises(BlockingIOError), _locked_file(tmp_path):
+                raise AssertionError("two are in")
+            assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+
+
+# SIGTERM
+
+
+def test_sigterm_ends_after_the_step_and_loses_nothing(run: RunConfig, tmp_path: Path) -> None:
+    folder, before = tmp_path / "run", signal.getsignal(signal.SIGTERM)
+    result = train(run, folder, callbacks=[at(3, lambda: os.kill(os.getpid(), signal.SIGTERM))])
+    assert (result.reason, result.step) == ("terminated", 3)
+    assert STOPPED[result.reason] == 143
+    assert summary.end(result, folder).startswith("Stopped by SIGTERM: step 3,")
+    assert load_trained_model(folder, last=True).step == 3
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert train(run, folder, resume=True).step == 4
+    assert [record["step"] for record in read_metrics(folder / "metrics.jsonl")] == [1, 2, 3, 4]
+
+
+# Memory
+
+
+def test_memory_that_is_not_there_ends_a_run_in_one_line(run: RunConfig, tmp_path: Path) -> None:
+    """The checkpoint of step 2 stays."""
+    hungry = at(3, lambda: torch.empty(MORE_THAN_ANY_MACHINE_HAS))
+    with pytest.raises(CourseError, match=r"^out of memory: a smaller --batch .* needs less; --dry-run says how much$"):
+        train(run, tmp_path / "run", callbacks=[hungry])
+    assert load_trained_model(tmp_path / "run", last=True).step == 2
+
+
+@pytest.mark.parametrize("allocate", [torch.empty, np.empty, bytearray], ids=["torch", "numpy", "python"])
+def test_whoever_asked_for_the_memory(allocate: Callable[[int], object]) -> None:
+    with pytest.raises(CourseError, match=r"^out of memory: take less$"), telling_no_memory("take less"):
+        allocate(MORE_THAN_ANY_MACHINE_HAS)
+
+
+def test_other_errors_are_not_called_a_lack_of_memory() -> None:
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), telling_no_memory("take less"):
+        torch.ones(2, 3) @ torch.ones(2, 3)
+
+
+# The disk
+
+
+@needs_limits
+def test_a_disk_that_is_full_at_a_checkpoint_leaves_the_one_before_it(run: RunConfig, tmp_path: Path) -> None:
+    """Weights of half a megabyte do not fit any more at step 4; the lines of metrics do."""
+    folder = tmp_path / "run"
+    with no_file_beyond(2**40) as _:
+        import resource
+
+        def fill() -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+        with pytest.raises(
+            CourseError, match=r"step-00000004 cannot be written: .*File too large.*go on with --resume$"
+        ):
+            train(run, folder, callbacks=[at(3, fill)])
+    assert {path.name for path in (folder / "checkpoints").iterdir()} == {"step-00000002"}
+    assert load_trained_model(folder, last=True).step == 2
+    assert train(run, folder, resume=True).step == 4
+
+
+@needs_limits
+@pytest.mark.parametrize("kept", ["nothing", "weights"])
+def test_each_file_of_a_checkpoint_may_be_the_one_too_many(kept: str, run: RunConfig, tmp_path: Path) -> None:
+    """The optimiser's two moments take twice the room of the weights."""
+    room = {"nothing": 10_000, "weights": 800_000}[kept]
+    with no_file_beyond(room), pytest.raises(CourseError, match="step-00000002 cannot be written") as caught:
+        train(run, tmp_path / "run")
+    assert "\n" not in str(caught.value)
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+    assert train(run, tmp_path / "run", resume=True).step == 4
+
+
+@needs_limits
+def test_a_disk_that_is_full_at_any_other_moment_is_told_too(run: RunConfig, tmp_path: Path) -> None:
+    """While the text is prepared, and while a step is told."""
+    folder = tmp_path / "run"
+    with no_file_beyond(10), pytest.raises(CourseError, match=r"File too large; make room, then begin again$"):
+        train(run, folder)
+    without = replace(run, training=replace(run.training, steps=20, checkpoint_every=None))
+    again = rf"File too large; make room, then go on: lmcourse train --resume --out {folder}$"
+    with no_file_beyond(1500), pytest.raises(CourseError, match=again):
+        train(without, folder)
+    assert 3 < len(read_metrics(folder / "metrics.jsonl")) < 20
+    assert train(replace(run, training=replace(run.training, steps=1, checkpoint_every=None)), folder, resume=True)
+
+
+def test_a_folder_that_may_not_be_written(run: RunConfig, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CourseError, match=r"file cannot be written: (File exists|Not a directory)$"):
+        train(run, tmp_path / "file")

@@ -1,0 +1,94 @@
+"""What a run changes in its preset is in the model that it trains, and in the one that writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from lmcourse.errors import CourseError
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.find import find_model
+from lmcourse.nn.norm import Norm
+from lmcourse.training.command.model_changes import UNCHANGED, ModelChanges
+from lmcourse.training.command.resolve_settings import changed_run, new_run
+from lmcourse.training.command.run_config import RunConfig
+from lmcourse.training.command.train_run import train
+from lmcourse.training.command.trained_model import load_trained_model
+from lmcourse.training.config import TrainingConfig
+
+NANO = find_model("nano").decoder
+
+
+def test_a_preset_stays_as_it_is() -> None:
+    assert UNCHANGED.apply(NANO) == NANO
+
+
+def test_every_change_is_in_the_model() -> None:
+    changes = ModelChanges("relu2", qk_norm=True, untied=True, logit_cap=2.0, rotary_theta=1000.0)
+    model = Transformer(changes.apply(NANO))
+    block = model.blocks[0]
+    attention, feed_forward = block.attention.layer, block.feed_forward.layer
+    assert feed_forward.up.weight.shape == (256, 64)
+    assert feed_forward.activation(torch.tensor([-2.0, 3.0])).tolist() == [0, 9]
+    assert isinstance(attention.qk_transform.norm_q, Norm)
+    assert attention.qk_transform.rotary.config.theta == 1000
+    assert model.head.linear.weight is not model.embedding.tokens.weight
+    nn.init.constant_(model.head.linear.weight, 100.0)
+    assert model(torch.arange(8)[None]).abs().max() <= 2
+
+
+@pytest.mark.parametrize(("kind", "width", "gated"), [("swiglu", 192, True), ("gelu", 256, False)])
+def test_feed_forwards(kind: Any, width: int, gated: bool) -> None:
+    found = ModelChanges(kind).apply(NANO).layers[0].feed_forward
+    assert (found.width, found.gated) == (width, gated)
+    if kind == "swiglu":
+        assert found == NANO.layers[0].feed_forward
+
+
+def test_a_qk_norm_of_the_preset_stays() -> None:
+    preset = find_model("qwen3-0.6b").decoder
+    assert ModelChanges(qk_norm=True).apply(preset) == preset
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"feed_forward": "relu"}, "feed_forward 'relu'"),
+        ({"logit_cap": 0.0}, r"logit_cap must be above 0, not 0\.0"),
+        ({"rotary_theta": -1.0}, r"rotary_theta must be above 0, not -1\.0"),
+    ],
+)
+def test_what_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        ModelChanges(**changes)
+
+
+def test_a_base_without_a_rotary_embedding_is_refused() -> None:
+    with pytest.raises(CourseError, match="rotary_theta is for presets with a rotary embedding, such as nano"):
+        ModelChanges(rotary_theta=100.0).apply(find_model("gpt-2").decoder)
+
+
+def test_a_run_that_goes_on_has_the_same_model() -> None:
+    run = new_run({"qk_norm": True})
+    assert changed_run(run, {"steps": 900}).model == run.model
+    with pytest.raises(CourseError, match="qk_norm cannot change in a run that goes on: it is True, not False"):
+        changed_run(run, {"qk_norm": False})
+
+
+def test_it_is_trained_and_written_with(tmp_path: Path) -> None:
+    """With Muon, zero outputs and all else together."""
+    (tmp_path / "text.txt").write_text("to be or not to be, that is the question. " * 60)
+    training = TrainingConfig(3, 2, 16, optimizer="muon", schedule="wsd", decay_steps=3)
+    changes = ModelChanges("relu2", qk_norm=True, untied=True, logit_cap=15.0, rotary_theta=1000.0, zero_outputs=True)
+    run = RunConfig("nano", str(tmp_path / "text.txt"), training, tokenizer="characters", model=changes)
+    train(run, tmp_path / "run")
+    found = load_trained_model(tmp_path / "run")
+    assert found.run == run
+    assert found.model.config == run.model_config(found.tokenizer.vocab_size)
+    assert all(block.attention.layer.out.weight.any() for block in found.model.blocks)
+    assert replace(run, model=UNCHANGED) != run
