@@ -79,6 +79,10 @@ def alt_text(figure: Figure) -> str:
     return str(figure.get_label()) or "Figure without a description"
 
 
+LAST_DRAWN = "\u024f"
+"""The last letter that every font has: what lies behind it may be drawn as an empty box, with a warning."""
+
+
 def three_digits(value: float) -> str:
     """A number for a label: three digits below 100 ("12.3"), else whole with commas ("1,234")."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -203,7 +203,7 @@ figures.sharing_table()
 #
 # Return whether `a` and `b` lie in the same memory, whatever part of it each of them shows. Two halves of one tensor
 # do, although they have no element in common. A tensor's piece of memory is its *untyped storage*:
-# `a.untyped_storage()`. Two tensors without any element, made apart, share nothing.
+# `a.untyped_storage()`. Two tensors without any element, made apart, share nothing. Do it without NumPy.
 
 
 # %% exercise="shares_storage"
@@ -760,7 +760,7 @@ figures.against_the_allocator(peak_bytes)
 # ### Exercise 10 · Over the bus  (1 point · 3 min · ●)
 #
 # Return how many seconds a tensor of this shape takes, with `bytes_each` bytes an element, over a link of
-# `gigabytes_per_second`.
+# `gigabytes_per_second`. Do it without torch.
 
 
 # %% exercise="transfer_seconds"

@@ -774,7 +774,7 @@ print(f"parallel blocks in the zoo: {len(zoo_parallel)}, of them with LayerNorm:
 #
 # ### Exercise 10 · Count them  (2 points · 5 min · ●)
 #
-# Return how many numbers all norms of a serial model have. `kind` is "layer" (scale and shift) or "rms" (scale), `placement` one of the four. Every norm has parameters of its own, and the norm before the head counts where there is one. QK-norms do not. Anything else: `ValueError`.
+# Return how many numbers all norms of a serial model have. `kind` is "layer" (scale and shift) or "rms" (scale), `placement` one of the four. Every norm has parameters of its own, and the norm before the head counts where there is one. QK-norms do not. A model may have no block at all: `layers` is 0 or more. Another kind or placement: `ValueError`.
 
 # %% exercise="norm_parameters"
 def norm_parameters(layers: int, d_model: int, kind: str, placement: str) -> int:

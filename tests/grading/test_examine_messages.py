@@ -78,6 +78,14 @@ def test_numpy_and_tuples_arrive_as_in_a_check() -> None:
     assert same(decode(encode((np.arange(3), np.float64(2.5)))), [torch.arange(3), 2.5])
 
 
+@pytest.mark.parametrize(
+    "empty", [np.zeros(0, np.int64), torch.from_numpy(np.zeros(0, np.int64))], ids=["array", "tensor"]
+)
+def test_nothing_from_numpy_arrives(empty: Any) -> None:
+    """Its stride is 0, so torch refuses to view it as bytes."""
+    assert same(decode(encode([empty])), [torch.zeros(0, dtype=torch.int64)])
+
+
 def test_what_arrives_can_be_written_to() -> None:
     arrived = decode(encode(torch.zeros(2, 2)))
     assert arrived.add_(1).sum() == 4

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from lmcourse.plots.style import GRID, PALETTE, describe, new_axes, new_figure
@@ -78,6 +79,10 @@ def contexts_seen() -> Figure:
     return describe(figure, caption=caption, alt=alt)
 
 
+def _tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count} tokens"
+
+
 def work_grid(prompt: int = 4, new: int = 8, reuse: bool = False) -> Figure:
     """Which tokens are computed at each step of writing, with and without keeping earlier work.
 
@@ -100,20 +105,22 @@ def work_grid(prompt: int = 4, new: int = 8, reuse: bool = False) -> Figure:
     computed = int((cells == 1).sum())
     figure = new_figure(8.0, 1.9 + 0.22 * new)
     how = "with all kept" if reuse else "nothing kept"
-    axes = new_axes(figure, f"{computed} tokens computed to write {new}, {how}", "token", "step")
+    axes = new_axes(figure, f"{_tokens(computed)} computed to write {new}, {how}", "token", "step")
     _draw_cells(axes, cells, ("white", PALETTE["vermilion"], GRID, PALETTE["green"]))
     axes.set_aspect("auto")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
     for colour, label in ((PALETTE["vermilion"], "computed"), (GRID, "kept"), (PALETTE["green"], "written")):
         axes.plot([], [], "s", color=colour, markersize=9, label=label)
     axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     caption = (
-        f"A row per step. The first {prompt} tokens are the prompt; the last token is written, and never read. Without "
+        f"A row per step. The prompt has {_tokens(prompt)}; the last token is written, and never read. Without "
         "keeping, the triangle grows with the square of the length."
     )
     return describe(
         figure,
         caption=caption,
-        alt=f"Grid of {new} steps and {prompt + new} tokens, {how}: {computed} tokens are computed",
+        alt=f"Grid of {new} steps and {prompt + new} tokens, {how}: {_tokens(computed)} computed",
     )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lmcourse.data.grammar import story_grammar
 from lmcourse.models.ngram import NGram
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.plots.style import GREY, LAST_DRAWN, PALETTE, describe, new_axes, new_figure
 
 LARGEST = 10
 """The largest n of the desk."""
@@ -114,8 +114,8 @@ def token_surprise(
     )
     _draw_letters(axes, text, surprise)
     caption = (
-        "A 6-gram model of fifty stories reads, letter by letter; ␣ is a blank. High bars stand where something is "
-        "decided: a new word, a name, a number. Once a word has begun, the rest of it is cheap."
+        "A 6-gram model of fifty stories reads, letter by letter; ␣ is a blank, ▯ what not every font has. High bars "
+        "stand where something is decided: a new word, a name, a number. Once a word has begun, the rest is cheap."
     )
     shown = text[dearest].replace(" ", "␣")
     alt = (
@@ -129,7 +129,7 @@ def _draw_letters(axes: Axes, text: str, surprise: list[float]) -> None:
     places = range(len(text))
     high = [PALETTE["vermilion"] if nats > 1 else PALETTE["blue"] for nats in surprise]
     axes.bar(places, surprise, color=high, width=0.8)
-    shown = [letter.replace(" ", "␣") if letter.isprintable() else "·" for letter in text]
+    shown = [letter.replace(" ", "␣") if letter.isprintable() and letter <= LAST_DRAWN else "▯" for letter in text]
     axes.set_xticks(places, shown, fontsize=8, family="monospace", color="black")
     axes.tick_params(axis="x", length=0)
     axes.axhline(1, color=GREY, linewidth=0.6)

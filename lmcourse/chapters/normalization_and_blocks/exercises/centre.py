@@ -68,7 +68,7 @@ def _hidden(random: Random) -> list[Case]:
     sizes = (random.randint(2, 6), random.randint(2, 9), random.randint(2, 3), random.randint(2, 7), 3)
     return [
         case("no positions, no biases", _model(_whole(fixed), 4, 8, 2, 5, 0, biases=False)),
-        case("twelve blocks", _model(_whole(fixed), 2, 3, 12, 3, 2)),
+        case("many blocks", _model(_whole(fixed), 2, 3, 40, 3, 2)),
         case("as wide inside as outside", _model(_whole(fixed), 4, 4, 1, 4, 4)),
         case("centred already", centred),
         case("one feature", _model(_whole(fixed), 1, 2, 1, 3, 2)),

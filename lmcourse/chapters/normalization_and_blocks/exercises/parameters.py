@@ -39,6 +39,9 @@ def _hidden(random: Random) -> list[Case]:
     kinds = ("rms", "layer")
     return [
         case("one block", 1, 8, "rms", "double"),
+        case("no block", 0, 8, "layer", "pre"),
+        case("no block", 0, 8, "rms", "double"),
+        case("no block", 0, 8, "layer", "post"),
         case("one feature", 3, 1, "layer", "post"),
         case("other placements", 5, 16, "layer", "double"),
         case("other placements", 5, 32, "rms", "output"),
@@ -66,6 +69,7 @@ norm_parameters = Exercise(
         case("Gemma 2 9B", 42, 3_584, "rms", "double"),
         case("OLMo 2 7B, without its QK-norms", 32, 4_096, "rms", "output"),
         case("the original encoder", 6, 512, "layer", "post"),
+        case("no block at all", 0, 8, "rms", "pre"),
         case("an unknown norm", 2, 8, "group", "pre"),
         case("an unknown placement", 2, 8, "layer", "both"),
     ],
@@ -159,6 +163,13 @@ def final_forgotten(layers: int, d_model: int, kind: str, placement: str) -> int
 @norm_parameters.misconception("An RMSNorm has a scale only, no shift.")
 def rms_with_shift(layers: int, d_model: int, kind: str, placement: str) -> int:
     return _count(layers, d_model, kind, placement, per_rms=2)
+
+
+@norm_parameters.misconception(
+    "A model without blocks has no norms in them. What is left is the norm before the head, if any."
+)
+def a_block_at_least(layers: int, d_model: int, kind: str, placement: str) -> int:
+    return _count(max(layers, 1), d_model, kind, placement)
 
 
 @norm_parameters.misconception("“double” has a norm before and after each of two branches: four a block.")

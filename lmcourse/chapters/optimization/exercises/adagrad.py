@@ -23,7 +23,7 @@ class _Reference(torch.optim.Adagrad):
         super().__init__(params, lr=lr, eps=eps, foreach=False)
 
 
-GROUPS = "AdaGrad([{'params': [v]}, {'params': [w], 'lr': 0.01, 'eps': 1.0}], lr=0.5)"
+GROUPS = "AdaGrad([{'params': [v], 'lr': 0.1}, {'params': [w], 'lr': 0.01, 'eps': 1.0}], lr=0.5)"
 TINY = tensor([1e-6, 1.0], [1e-6, -1.0])
 
 
@@ -60,7 +60,7 @@ def _hidden(random: Random) -> list[Case]:
         ),
         script("a falling rate", scripts.scheduled("AdaGrad([w], lr=0.4)"), **once),
         script("two optimizers", scripts.two_at_once("AdaGrad([v], 0.1)", "AdaGrad([w], 0.2, 0.5)"), **same),
-        script("a matrix", scripts.path("AdaGrad([w])"), start=table, gradients=tables),
+        script("a matrix", scripts.path("AdaGrad([w])"), start=table, gradients=1e4 * tables),
         script("a single number", scripts.path("AdaGrad([w])"), start=start[0], gradients=gradients[:, 0]),
     ]
     for _ in range(2):
@@ -193,6 +193,14 @@ class GradientSquared(AdaGradRule):
         result = super().stride(p, g, group)
         g.square_()
         return result
+
+
+@AdaGrad.misconception(
+    "You read `self.defaults`. A group may have settings of its own, and a schedule changes them: read `group[...]`."
+)
+class Defaults(AdaGradRule):
+    def settings(self, group: Settings) -> Settings:
+        return self.defaults
 
 
 for right_answer in RIGHT_ADAGRAD:

@@ -42,7 +42,7 @@ def _hidden(random: Random) -> list[Case]:
         script("the settings that it has by itself", scripts.path("Adam([w])"), start=start[:2], gradients=tiny),
         script("other betas", scripts.path("Adam([w], 0.1, (0.8, 0.95), 1e-3)"), **once),
         script("betas of zero", scripts.path("Adam([w], lr=0.1, betas=(0.0, 0.0))"), **once),
-        script("groups with settings of their own", scripts.groups(GROUPS), **same),
+        script("groups with settings of their own", scripts.groups(GROUPS), **same | {"gradients": 1e-3 * gradients}),
         script("a checkpoint in between", scripts.saved("Adam([w], lr=0.1)"), **once),
         script("gradients are left alone", scripts.zeroed("Adam([w], lr=0.1)"), **once),
         script("a gradient that comes late and goes", scripts.late("Adam([w, v], lr=0.1)"), **LATE),
@@ -201,6 +201,27 @@ class CorrectedTwice(AdamRule):
 class FirstGroup(AdamRule):
     def settings(self, group: Settings) -> Settings:
         return self.param_groups[0]
+
+
+@Adam.misconception(
+    "You skip a gradient that is 0. It is a gradient: what went before fades, and moves the parameter on. Only None is "
+    "none."
+)
+class ZerosSkipped(AdamRule):
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None and p.grad.any():
+                    p -= self.stride(p, p.grad, group)
+
+
+@Adam.misconception(
+    "You read `self.defaults`. A group may have settings of its own, and a schedule changes them: read `group[...]`."
+)
+class Defaults(AdamRule):
+    def settings(self, group: Settings) -> Settings:
+        return self.defaults
 
 
 for right_answer in RIGHT_ADAM:

@@ -61,7 +61,8 @@ def _hidden(random: Random) -> list[Case]:
         script("a gradient that comes late and goes", scripts.late("AdamW([w, v], lr=0.1, weight_decay=0.3)"), **LATE),
         script("a falling rate", scripts.scheduled("AdamW([w], lr=0.4, weight_decay=0.3)"), **once),
         script("two optimizers", scripts.two_at_once("AdamW([v], 0.1)", "AdamW([w], 0.2, weight_decay=0.5)"), **same),
-        script("a matrix", scripts.path("AdamW([w], 0.1)"), start=table, gradients=tables),
+        script("a matrix", scripts.path("AdamW([w], 0.5, weight_decay=3.0)"), start=table, gradients=tables),
+        script("a single number", scripts.path("AdamW([w])"), start=start[0], gradients=gradients[:, 0]),
     ]
     for _ in range(2):
         d, steps = random.randint(1, 4), random.randint(3, 9)

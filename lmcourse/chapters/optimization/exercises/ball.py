@@ -44,7 +44,7 @@ best_momentum = Exercise(
         case("a valley of 1 to 100", 1.0, 100.0),
         case("the same, ten times as steep", 10.0, 1000.0),
         case("a mild one", 1.0, 4.0),
-        case("a round bowl", 1.0, 1.0),
+        case("a round bowl", 4.0, 4.0),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -87,6 +87,14 @@ def one_over_steepest(mu: float, L: float) -> Setting:
 @best_momentum.misconception("That is √γ, or a multiple of it. The sum of the roots has to be squared.")
 def roots_not_squared(mu: float, L: float) -> Setting:
     return 4 / (math.sqrt(L) + math.sqrt(mu)), *_best(mu, L)[1:]
+
+
+@best_momentum.misconception(
+    "Your rate is a quarter of the best. Above the sum of the roots stands a 2, and both are squared."
+)
+def quarter(mu: float, L: float) -> Setting:
+    rate, beta, factor = _best(mu, L)
+    return rate / 4, beta, factor
 
 
 @best_momentum.misconception("You square the roots one by one: 4/(L + μ). The *sum* of the roots is squared.")

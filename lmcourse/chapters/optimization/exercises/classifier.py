@@ -35,6 +35,12 @@ def _hidden(random: Random) -> list[Case]:
             _labels(1, 0, 0),
         ),
         case("all scores far above zero", torch.tensor([[300.0], [299.0], [200.0]]), torch.tensor([[1.0]]), _labels(1)),
+        case(
+            "scores of a thousand",
+            torch.tensor([[1000.0], [999.0], [980.0]], dtype=torch.float64),
+            torch.tensor([[1.0]], dtype=torch.float64),
+            _labels(0),
+        ),
         case("all scores far below zero", torch.full((2, 1), -500.0), torch.tensor([[1.0], [0.5]]), _labels(0, 1)),
         case("one example", W, X[:1], _labels(2)),
         case("a class that never occurs", W, X, _labels(0, 1, 1, 0, 3)),

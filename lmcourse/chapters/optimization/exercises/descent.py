@@ -45,6 +45,7 @@ def _hidden(random: Random) -> list[Case]:
         case("single precision", saddle.float(), torch.tensor([1.0, 3.0]), torch.tensor([0.5, -2.0]), 0.25, 2),
         case("at the bottom", _tensor([2.0, 0.0], [0.0, 4.0]), _tensor(2.0, -4.0), _tensor(1.0, -1.0), 0.3, 4),
     ]
+    fixed.append(case("far above 2/L", _tensor([4.0]), _tensor(0.0), _tensor(1.0), 1.0, 25))
     for d in (1, 2, 4, 6):
         H, b, start = _bowl(random, d), normal64(random, d), normal64(random, d)
         fixed.append(case("other bowls", H, b, start, random.uniform(0.01, 0.1), random.randint(2, 12)))

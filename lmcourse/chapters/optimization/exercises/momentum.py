@@ -50,7 +50,10 @@ def _hidden(random: Random) -> list[Case]:
         script("no momentum", scripts.path("Momentum([w], lr=0.1, momentum=0.0)"), **once),
         script("a matrix", scripts.path("Momentum([w], 0.05, 0.95, True)"), start=table, gradients=tables),
         script(
-            "a single number", scripts.path("Momentum([w], 0.05)"), start=torch.tensor(2.0), gradients=torch.ones(3)
+            "a single number",
+            scripts.path("Momentum([w], 0.05)"),
+            start=torch.tensor(2.0),
+            gradients=1000 * torch.ones(3),
         ),
         script(
             "two optimizers", scripts.two_at_once("Momentum([v], 0.1, 0.5)", "Momentum([w], 0.2, 0.9, True)"), **same
@@ -218,6 +221,27 @@ class StateOutside(MomentumRule):
     def memory(self, p: Tensor) -> Settings:
         everything: dict[Tensor, Settings] = self.__dict__.setdefault("buffers", {})
         return everything.setdefault(p, {})
+
+
+@Momentum.misconception(
+    "You skip a gradient that is 0. It is a gradient: what went before fades, and moves the parameter on. Only None is "
+    "none."
+)
+class ZerosSkipped(MomentumRule):
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None and p.grad.any():
+                    p -= self.stride(p, p.grad, group)
+
+
+@Momentum.misconception(
+    "You read `self.defaults`. A group may have settings of its own, and a schedule changes them: read `group[...]`."
+)
+class Defaults(MomentumRule):
+    def settings(self, group: Settings) -> Settings:
+        return self.defaults
 
 
 for right_answer in RIGHT_MOMENTUM:

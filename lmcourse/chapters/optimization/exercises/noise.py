@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import combinations, product
 from random import Random
 
@@ -17,11 +18,13 @@ from lmcourse.exercises.inputs import normal64
 
 
 def _noise(gradients: Tensor, batch: int, replacement: bool) -> float:
-    """Over all batches, one after the other."""
-    n, rows = len(gradients), gradients.double()
-    batches = product(range(n), repeat=batch) if replacement else combinations(range(n), batch)
-    means = torch.stack([rows[list(chosen)].mean(dim=0) for chosen in batches])
-    return (means - rows.mean(dim=0)).square().sum(dim=1).mean().item()
+    """In exact fractions: ‖Σ g‖² over a batch is B squares and B (B − 1) products of two draws."""
+    rows = [[Fraction(number) for number in row] for row in gradients.tolist()]
+    n = len(rows)
+    total = sum(sum(column) ** 2 for column in zip(*rows, strict=True))
+    squares = sum(number**2 for row in rows for number in row)
+    products = total / n**2 if replacement or n == 1 else (total - squares) / (n * (n - 1))
+    return float((squares / n + (batch - 1) * products) / batch - total / n**2)
 
 
 def _tensor(*rows: list[float]) -> Tensor:
@@ -44,6 +47,9 @@ def _hidden(random: Random) -> list[Case]:
         case("a batch larger than the data", _tensor([1.0, 2.0], [-3.0, 5.0]), 5, True),
         case("a mean far from zero", 100.0 + six[:5], 2, True),
         case("a mean far from zero", 100.0 + six[:5], 3, False),
+        case("a mean far from zero", 1e6 + six[:5], 2, True),
+        case("all of them, with replacement", six, 6, True),
+        case("many examples", normal64(Random(9), 40, 2), 20, False),
         case("one number each", six[:, :1], 3, True),
     ]
     for n, d in ((3, 4), (5, 1), (5, 2)):
@@ -63,6 +69,9 @@ gradient_noise = Exercise(
         case("three draws of four, with replacement", FOUR, 3, True),
         case("two of four, each at most once", FOUR, 2, False),
         case("all four, each once", FOUR, 4, False),
+        case("four draws of four, with replacement", FOUR, 4, True),
+        case("fifteen of thirty, each at most once", torch.arange(30.0, dtype=torch.float64)[:, None], 15, False),
+        case("nearly equal", _tensor([1e8], [1e8 + 2.0]), 1, True),
         case("all agree", _tensor([3.0, 1.0], [3.0, 1.0], [3.0, 1.0]), 2, True),
         case("one example in all", _tensor([5.0, 7.0]), 1, False),
     ],
@@ -74,6 +83,7 @@ gradient_noise = Exercise(
         "between. Beware of n = 1.",
     ],
     tolerance=Tolerance(1e-9, 1e-11),
+    seconds=2.0,
 )
 
 
@@ -140,6 +150,42 @@ def turned_round(gradients: Tensor, batch: int, replacement: bool) -> float:
     return _one(gradients) / batch * _correction(gradients, batch, not replacement)
 
 
+@gradient_noise.misconception("You go through all batches. Of 30 examples there are 155,117,520 batches of 15.")
+def one_after_the_other(gradients: Tensor, batch: int, replacement: bool) -> float:
+    full, rows = gradients.mean(dim=0), list(gradients)
+    total = count = 0
+    for chosen in product(rows, repeat=batch) if replacement else combinations(rows, batch):
+        total += ((sum(chosen) / batch - full) ** 2).sum().item()
+        count += 1
+    return total / count
+
+
+@gradient_noise.misconception(
+    "A batch as large as the data is exact only if no example comes twice. With replacement some do."
+)
+def whole_is_exact(gradients: Tensor, batch: int, replacement: bool) -> float:
+    return 0.0 if batch == len(gradients) else _noise(gradients, batch, replacement)
+
+
+@gradient_noise.misconception(
+    "You subtract the square of the mean from the mean of the squares. Where both are large and nearly equal, no digit "
+    "is left: subtract the mean first."
+)
+def cancelled(gradients: Tensor, batch: int, replacement: bool) -> float:
+    variance = float((gradients.square().mean(dim=0) - gradients.mean(dim=0).square()).sum())
+    return variance / batch * _correction(gradients, batch, replacement)
+
+
+@gradient_noise.variant
+def in_plain_python(gradients: Tensor, batch: int, replacement: bool) -> float:
+    columns = list(zip(*gradients.tolist(), strict=True))
+    n = len(columns[0])
+    means = [math.fsum(column) / n for column in columns]
+    noise = sum(math.fsum((x - mean) ** 2 for x in column) for column, mean in zip(columns, means, strict=True)) / n
+    left = n - batch if not replacement else n - 1
+    return noise / batch * (left / (n - 1) if n > 1 else 1)
+
+
 @gradient_noise.variant
 def by_the_formula(gradients: Tensor, batch: int, replacement: bool) -> float:
     n = gradients.size(0)
@@ -147,17 +193,6 @@ def by_the_formula(gradients: Tensor, batch: int, replacement: bool) -> float:
     if n == 1:
         return 0.0
     return variance / batch if replacement else variance / batch * (n - batch) / (n - 1)
-
-
-@gradient_noise.variant
-def by_enumeration(gradients: Tensor, batch: int, replacement: bool) -> float:
-    full = gradients.mean(dim=0)
-    rows = list(gradients)
-    total = count = 0
-    for chosen in product(rows, repeat=batch) if replacement else combinations(rows, batch):
-        total += ((sum(chosen) / batch - full) ** 2).sum().item()
-        count += 1
-    return total / count
 
 
 @gradient_noise.variant

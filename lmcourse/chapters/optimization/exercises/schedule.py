@@ -24,6 +24,7 @@ def _hidden(random: Random) -> list[Case]:
         case("a warm-up as long as the run", 7, 8, 8),
         case("a warm-up as long as the run", 8, 8, 8, floor=0.3),
         case("a floor of one", 40, 60, 5, floor=1.0),
+        case("the first step, with a floor", 0, 100, 10, floor=0.3),
         case("the last step", 99, 100, 10),
         case("the step after the last", 100, 100, 10, floor=0.1),
         case("long after the end", 10_000, 100, 10),
@@ -53,6 +54,8 @@ rate_factor = Exercise(
         case("half-way to a floor of 0.1", 55, 100, 10, floor=0.1),
         case("near the end", 90, 100, 10),
         case("after the end", 120, 100, 10, floor=0.1),
+        case("in the warm-up, with a floor of 0.5", 1, 100, 10, floor=0.5),
+        case("near the end, with a floor of 0.5", 91, 100, 10, floor=0.5),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -100,6 +103,18 @@ def product(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
 @rate_factor.misconception("You add the floor on top: the peak is above 1.")
 def floor_added(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     return (0.0 if step < warmup else floor) + _wrong(step, steps, warmup, 0.0)
+
+
+@rate_factor.misconception("You lift the warm-up to the floor. It is 1/W, 2/W, …, 1, whatever the floor.")
+def warmup_cut_off(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    found = _factor(step, steps, warmup, floor)
+    return max(found, floor)
+
+
+@rate_factor.misconception("Your warm-up climbs from the floor to 1. It climbs from 0: 1/W, 2/W, …, 1.")
+def warmup_from_the_floor(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    found = _factor(step, steps, warmup, floor)
+    return floor + (1 - floor) * found if step < min(warmup, steps) else found
 
 
 @rate_factor.misconception("You cut the curve off at the floor. It ends there, with its whole shape above.")

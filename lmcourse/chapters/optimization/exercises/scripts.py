@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 SECONDS = 30.0
-"""The time limit of a case: the first optimizer of a process makes torch import its compiler, which takes seconds."""
+"""The time limit of a case: the first optimizer of a process, or its first `torch.func`, makes torch import its
+compiler, which takes seconds."""
 
 STEPS = """\
 for g in gradients:
@@ -55,7 +56,8 @@ def scheduled(optimizer: str) -> str:
 
 
 def zeroed(optimizer: str) -> str:
-    """The gradient is looked at after a step, then set to 0 in place, and a step follows without a new one."""
+    """The gradient is looked at after a step, then set to 0 in place, and a step follows without a new one; then one
+    with the first gradient again."""
     return f"""\
 w = start.clone().requires_grad_()
 o = {optimizer}
@@ -63,6 +65,9 @@ w.grad = gradients[0].clone()
 o.step()
 w.grad
 w.grad.zero_()
+o.step()
+w
+w.grad = gradients[0].clone()
 o.step()
 w
 w.requires_grad"""

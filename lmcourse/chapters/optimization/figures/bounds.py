@@ -13,6 +13,10 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 Array = NDArray[np.float64]
 
 
+_FAR = np.linspace(-200, 200, 16_001)
+"""Far enough for any curvature that the parabola and the function differ in: theirs are L and ¼ there."""
+
+
 def _wave(x: Array | float) -> Array:
     """A function that is smooth with L = 1 and convex nowhere near 3: x²/8 − cos x · 3/4."""
     return np.asarray(np.square(x) / 8 - 0.75 * np.cos(x))
@@ -37,22 +41,28 @@ def chord_and_parabola(at: float = -2.5, L: float = 1.0, step: float = 1.0) -> F
         raise ValueError(f"the curvature of a parabola that opens upwards is positive, not {L:g}")
     x = np.linspace(-5, 5, 401)
     slope, height = _slope(at), float(_wave(at))
-    parabola = height + slope * (x - at) + L / 2 * (x - at) ** 2
-    above = bool((parabola >= _wave(x) - 1e-9).all())
+
+    def parabola(x: Array) -> Array:
+        return height + slope * (x - at) + L / 2 * (x - at) ** 2
+
+    above_here, above = (bool((parabola(part) >= _wave(part) - 1e-9).all()) for part in (x, _FAR))
     new = at - step / L * slope
-    won, promised = height - float(_wave(new)), step / L * (1 - step / 2) * slope**2
+    won, promised = height - float(_wave(new)), step / L * (1 - step / 2) * slope**2 + 0.0
     figure = new_figure(8.0, 4.2)
-    where = "above the function everywhere" if above else "not above the function everywhere"
+    if above:
+        where = "above the function everywhere"
+    else:
+        where = "above the function here, below it far out" if above_here else "not above the function everywhere"
     axes = new_axes(figure, f"Parabola {where}; the step wins {won:.3g}", "x", "f(x)")
     axes.plot(x, _wave(x), color="black", linewidth=2.4, label="f, smooth with L = 1")
-    axes.plot(x, parabola, color=PALETTE["vermilion"], linewidth=1.8, label=f"parabola of curvature {L:.2g}")
+    axes.plot(x, parabola(x), color=PALETTE["vermilion"], linewidth=1.8, label=f"parabola of curvature {L:.2g}")
     ends = np.array([-5.0, -2.0])
     axes.plot(ends, _wave(ends), "--", color=GREY, label="a chord below f: not convex")
     axes.plot([at, new], [height, float(_wave(new))], "o", color=PALETTE["blue"], markersize=8)
     axes.annotate("", (new, float(_wave(new))), (at, height), arrowprops={"arrowstyle": "->", "color": PALETTE["blue"]})
     axes.set_ylim(-2, 9)
     axes.set_xlim(-5, 5)
-    axes.legend(frameon=False, fontsize=9.5, loc="upper center")
+    axes.legend(frameon=False, fontsize=9.5, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3)
     caption = (
         f"One step of {step:.2g}/L from x = {at:g} to {new:.3g} wins {won:.3g}. A parabola that lies above promises "
         f"γ(1 − γL/2)·f′² = {promised:.3g}"

@@ -57,7 +57,8 @@ def walk(method: str, rate: float, momentum: float, kappa: float, rotation: floa
             move = rate * memory / (1 - momentum**k) / (np.sqrt(squares / (1 - 0.999**k)) + 1e-8)
         else:
             move = rate * g
-        x = np.clip(x - move, -1e6, 1e6)
+        if np.abs(x).max() < 1e6:  # beyond, nothing is to be seen, and numbers would overflow
+            x = x - move
         points.append(x)
     return np.array(points)
 
@@ -96,7 +97,7 @@ def descent_path(
     _draw_path(axes, points, PALETTE["vermilion"])
     caption = (
         f"Lines of equal height of ½xᵀHx with curvatures 1 and {three_digits(kappa)}; the bottom is the black dot, the "
-        f"path starts at the ring. Times the largest curvature, the rate is {rate * kappa:.3g}."
+        f"path starts at the ring. Times the largest curvature, the rate is {three_digits(rate * kappa)}."
     )
     alt = f"Path of {method} on a contour map, {settings}, curvatures 1 and {three_digits(kappa)}: {end}"
     return describe(figure, caption=caption, alt=alt)
@@ -128,8 +129,12 @@ def _verdict(heights: Array) -> str:
     for k, height in enumerate(heights):
         if height < 1e-3 * heights[0] and (heights[k:] < 1e-3 * heights[0]).all():
             return f"down to a thousandth after {k} steps"
-    left = heights[-1] / heights[0]
-    return f"after {STEPS} steps {100 * left:.2g} % of the height is left"
+    left = 100 * heights[-1] / heights[0]
+    return (
+        f"after {STEPS} steps {left:,.0f} % of the height is left"
+        if left >= 10
+        else (f"after {STEPS} steps {left:.2g} % of the height is left")
+    )
 
 
 def _draw_map(axes: Axes, kappa: float, rotation: float, tall: float = _REACH) -> None:

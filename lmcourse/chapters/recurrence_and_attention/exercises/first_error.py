@@ -38,7 +38,8 @@ def _longer(random: Random, first: int, after: int) -> list[list[int]]:
     """Rows in which nobody is right by luck.
 
     Both runs are wrong twice in a row and right at the end, free is right where forced is and at fewer places, the two
-    words at the error stand further in front too where there is room, and a share of 7, 9 or 11 places never ends after a few decimals.
+    words at the error stand further in front too where there is room, and a share of 7, 9 or 11 places never ends after
+    a few decimals.
     """
     gold = [random.randint(1, 9) for _ in range(1 + after)]
     places = [after, *random.sample(range(2, after), after - 2)]

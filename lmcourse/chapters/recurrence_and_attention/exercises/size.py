@@ -25,6 +25,7 @@ def _counted(v: int, e: int, d: int) -> int:
 def _hidden(random: Random) -> list[Case]:
     fixed = [(1, 1, 1), (7, 3, 3), (3, 7, 2), (2, 5, 9), (32_001, 513, 1023), (1, 4, 2), (50, 1, 1)]
     cases = [case("other sizes", *sizes) for sizes in fixed]
+    cases += [case("billions", 400_000, 3_000, 5_000), case("billions", 1_000_000, 4_096, 2_048)]
     return cases + [case("other sizes", *random.sample(range(2, 3000), 3)) for _ in range(3)]
 
 

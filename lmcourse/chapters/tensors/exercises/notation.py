@@ -37,6 +37,11 @@ def _inputs(
     return tuple(make(random, *shape, dtype=dtype) for shape in shapes)
 
 
+def _turned(*inputs: Tensor) -> list[Tensor]:
+    """The same numbers, with the first two axes the other way round in memory."""
+    return [tensor.transpose(0, 1).contiguous().transpose(0, 1) if tensor.ndim > 1 else tensor for tensor in inputs]
+
+
 FORMULAS = ("scores", "gated", "gram", "norms")
 
 
@@ -57,7 +62,8 @@ def _hidden(random: Random) -> list[Case]:
         *_each(*_inputs(seen, 2, 1, 1, 3, 2, 4), name="one token"),
         *_each(*_inputs(seen, 2, 3, 4, 2, 1, 1), name="one feature"),
         *_each(*_inputs(seen, 2, 3, 4, 2, 5, 6, torch.float64), name="other precisions"),
-        *_each(*_inputs(seen, 2, 3, 4, 2, 5, 6, torch.bfloat16), name="other precisions"),
+        *_each(*_inputs(seen, 2, 3, 4, 2, 5, 6, torch.float16), name="other precisions"),
+        *_each(*_turned(*_inputs(seen, 2, 3, 4, 2, 5, 6)), name="not contiguous"),
         *_each(*_inputs(random, b, s, t, h, d, e), name="other shapes"),
         *_each(*_inputs(random, b, s, s, h, d, e), name="as many queries as keys"),
     ]
@@ -76,7 +82,7 @@ index_notation = Exercise(
         script(
             "small whole numbers, and the four names",
             "index_notation(q, k, x, w)",
-            **dict(zip("qkxw", _inputs(_FIXED, 2, 2, 2, 1, 2, 2, torch.bfloat16), strict=True)),
+            **dict(zip("qkxw", _inputs(_FIXED, 2, 2, 2, 1, 2, 2, torch.float16), strict=True)),
         ),
     ],
     hidden_cases=_hidden,

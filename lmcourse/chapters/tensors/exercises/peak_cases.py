@@ -64,6 +64,7 @@ def hidden_cases(random: Random) -> list[Case]:
         case("views", ["exp_", ["view", xy]], 10),
         case("views", ["view", ["exp_", ["view", ["exp", xy]]]], 10),
         case("views", ["add", ["view", "x"], ["view", "y"]], 10),
+        case("views", ["add", ["view", ["view", xy]], ["exp", zw]], 10),
         case("into an input", ["add_", "x", xy], 10),
         case("into an input", ["exp_", ["view", "x"]], 10),
         case("into an input", ["add", xy, ["exp_", ["view", ["view", "y"]]]], 10),
@@ -72,6 +73,9 @@ def hidden_cases(random: Random) -> list[Case]:
         case("long chains", _leaning_right(24), 3),
         case("long chains", ["exp", _nested(23, "mul")], 7),
         case("tensors of no bytes", ["add", xy, zw], 0),
+        case("tensors of no bytes", ["exp_", ["add", "x", "y"]], 0),
+        case("longer names", ["mul", "gate", ["log_softmax", "scores"]], 16),
+        case("longer names", ["add", ["layer_norm", xy], ["index_add_", ["exp", "up"], "down"]], 16),
     ]
     size, levels, length = random.randint(2, 999), random.randint(3, 6), random.randint(12, 24)
     tree = _full_tree(levels, random)

@@ -36,7 +36,7 @@ def _hidden(random: Random) -> list[Case]:
         _asked("reshaped", "x.t(), x.t().contiguous()", x=x),
         _asked("other types", "x, x.float()", x=x),
         _asked("other types", "x, x.double()", "x, x.half()", x=x),
-        _asked("for autograd", "x, x.detach()", "x[1:].detach(), x[:1]", x=x),
+        _asked("for autograd", "x, x.detach()", "x[1:].detach(), x[:1]", "x.detach().requires_grad_(), x", x=x),
         _asked("one number", "x[0, 0], x[3, 5]", x=x),
         _asked("one number", "x.sum(), x.sum()", x=x),
         _asked("nothing in it", "x[:0], x", "x, x[4:]", "x[:0], x[1:1]", x=x),

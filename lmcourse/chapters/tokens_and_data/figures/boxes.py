@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from lmcourse.data.corpora import find_corpus
 from lmcourse.data.tokenizers.bpe import BPETokenizer, learn_merges, merge
 from lmcourse.data.tokenizers.pre_tokenizer import split_words
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
+from lmcourse.plots.style import GREY, LAST_DRAWN, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 MAX_VOCABULARY = 2048
 TOY = " ".join(["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3)
@@ -30,9 +30,6 @@ _FILLS = ("#CFE3F1", "#FBE3B5", "#CDEBDD", "#F3DCE8")
 _BLANKS = {" ": "·", "\n": "↵", "\t": "→"}
 _TIMES = "\u00d7 "
 """What stands before a count; no box is drawn around it."""
-
-_LAST_DRAWN = "\u024f"
-"""The last character that every font has: those behind it are shown as bytes."""
 
 
 @lru_cache(maxsize=1)
@@ -54,13 +51,18 @@ def course_tokenizer(vocabulary: int) -> BPETokenizer:
 def shown(raw: bytes) -> str:
     """A token as it can be drawn: · for a blank, ↵ for a new line, and bytes where there is no letter."""
     text = raw.decode(errors="replace")
-    if any(letter > _LAST_DRAWN or (not letter.isprintable() and letter not in _BLANKS) for letter in text):
+    if any(letter > LAST_DRAWN or (not letter.isprintable() and letter not in _BLANKS) for letter in text):
         return " ".join(f"{byte:02X}" for byte in raw)
     return "".join(_BLANKS.get(letter, letter) for letter in text)
 
 
 def _beginning(text: str) -> str:
     return text.encode(errors="replace")[:MAX_BYTES].decode(errors="ignore")
+
+
+def _cut(text: str) -> str:
+    """What a caption says of a text that is longer than what is drawn."""
+    return f" Drawn are its first {MAX_BYTES} bytes." if _beginning(text) != text else ""
 
 
 def _boxes(axes: Axes, pieces: Sequence[str], breaks: Sequence[int] = ()) -> int:
@@ -99,7 +101,7 @@ def token_colours(
     _boxes(axes, pieces)
     caption = (
         f"A vocabulary of {vocabulary:,} tokens, learned from 98 kB of this course's own prose. · is a blank, and two "
-        "digits of base 16 are a byte that is no letter by itself."
+        "digits of base 16 are a byte that is no letter by itself." + _cut(text)
     )
     told = " | ".join(pieces[:60])
     return describe(figure, caption=caption, alt=f"{len(pieces)} tokens of a vocabulary of {vocabulary}: {told}")
@@ -126,7 +128,7 @@ def merge_steps(text: str = TOY, step: int = 0) -> Figure:
     figure = new_figure(8.0, 4.4)
     grid = figure.add_gridspec(2, 1, height_ratios=(2, 3))
     total = sum(len(tokens) * times[word] for word, tokens in words.items())
-    axes = new_drawing_axes(figure, f"After {len(merges)} merges: {total} tokens")
+    axes = new_drawing_axes(figure, f"After {len(merges)} {'merge' if len(merges) == 1 else 'merges'}: {total} tokens")
     axes.set_subplotspec(grid[0])
     _boxes(axes, pieces, breaks)
     counts: Counter[tuple[int, int]] = Counter()
@@ -147,6 +149,7 @@ def merge_steps(text: str = TOY, step: int = 0) -> Figure:
     end = f"Merged next: {names[0]}." if merged else "Nothing is left that stands there twice: the end."
     caption = (
         f"{end} Of equals, the pair with the smaller numbers wins. A word is written once, with how often it occurs."
+        + _cut(text)
     )
     found = ", ".join(f"{name} {counts[pair]}" for name, pair in zip(names, best, strict=True))
     return describe(figure, caption=caption, alt=f"After {len(merges)} merges {total} tokens; pairs: {found}. {end}")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 _BATCHES = 6
+_THIN = 0.03
+"""The share of the whole time that a bar needs to have room for a number."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,21 @@ LOOPS: dict[str, Callable[[float, float, int], Schedule]] = {
 }
 
 
+def _number(axes: Axes, lane: Sequence[Work], row: int, end: float) -> None:
+    """Write the numbers of batches into their bars; above bars that are too thin, those of neighbours together."""
+    room = _THIN * end
+    thin = min(work.end - work.start for work in lane) < room
+    groups: list[list[Work]] = []
+    for work in lane:
+        if thin and groups and work.start - groups[-1][-1].start < room:
+            groups[-1].append(work)
+        else:
+            groups.append([work])
+    for group in groups:
+        middle, text = (group[0].start + group[-1].end) / 2, " ".join(str(work.batch) for work in group)
+        axes.text(middle, row - 0.38 * thin, text, ha="center", va="bottom" if thin else "center", fontsize=10)
+
+
 def prefetch_timeline(copy: float = 4.0, compute: float = 10.0, loop: str = "one ahead") -> Figure:
     """Six batches through a loop: when each is copied and when it is trained on.
 
@@ -79,9 +97,9 @@ def prefetch_timeline(copy: float = 4.0, compute: float = 10.0, loop: str = "one
     for row, (lane, colour) in enumerate(zip(lanes, (PALETTE["orange"], PALETTE["sky"]), strict=True)):
         for work in lane:
             axes.barh(row, work.end - work.start, left=work.start, height=0.7, color=colour, edgecolor="white")
-            axes.text((work.start + work.end) / 2, row, str(work.batch), ha="center", va="center", fontsize=10)
+        _number(axes, lane, row, end)
+    axes.set_ylim(1.45, -0.65)
     axes.set_yticks([0, 1], ["copy", "train"])
-    axes.invert_yaxis()
     trained = " ".join(str(work.batch) for work in lanes[1])
     caption = f"Trained on: {trained}. Ahead, the longer of the two decides; in turn, their sum."
     alt = f"{loop}, copy {copy:g} ms, step {compute:g} ms: {end:.0f} ms for {_BATCHES} batches; trained on {trained}"
