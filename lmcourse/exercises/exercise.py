@@ -14,6 +14,7 @@ from typing import Any
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES, FROM_TENSORS_TO_NUMPY
 from lmcourse.exercises.values import Plain
 
 Answer = Callable[..., Any]
@@ -67,7 +68,7 @@ class Exercise:
         hints: from a nudge to nearly the answer.
         forbid: dotted names the answer must do without (see `forbidden_names`).
         may_use_package: whether the answer may use what earlier notebooks built, from `lmcourse`. Otherwise the
-            package is among the forbidden names; its exercises and chapters always are.
+            package is among the forbidden names; its exercises and chapters, and libraries of whole models, always are.
         tolerance: for numbers; by default as tight as their dtype allows.
         seconds: the time limit of one case.
         value: the answer is a number, not code; a report then never shows the expected one.
@@ -143,7 +144,8 @@ class Exercise:
         if self.value:
             return ()
         package = ("lmcourse.exercises", "lmcourse.chapters") if self.may_use_package else ("lmcourse",)
-        return (*self.forbid, *package)
+        ways = FROM_TENSORS_TO_NUMPY if "numpy" in self.forbid else ()
+        return tuple(dict.fromkeys((*self.forbid, *ways, *package, *ANSWER_LIBRARIES)))
 
     @property
     def summary(self) -> str:

@@ -77,12 +77,12 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
 
     c.Autograde.pre_convert_hook = remove_links
     c.Autograde.exporter_class = IsolatedExporter
+    # Without nbgrader's CheckCellMetadata: RestoreCells makes that metadata from the gradebook.
     c.Autograde.sanitize_preprocessors = [
         RestoreCells,
         ClearOutput,
         OverwriteKernelspec,
         OverwriteCells,
-        CheckCellMetadata,
     ]
     c.Autograde.autograde_preprocessors = [
         ExamineNotebook,
@@ -91,7 +91,6 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         LimitOutput,
         SaveAutoGrades,
         AssignLatePenalties,
-        CheckCellMetadata,
     ]
     c.Validator.preprocessors = [CheckCellMetadata, ClearOutput, RunNotebook, StrictScores]
 

@@ -115,8 +115,7 @@ class NbgraderWorkspace:
         about = {"db_url": self.course.db_url, "assignment": assignment.id, "notebook": assignment.source.stem}
         resources: dict[str, Any] = {"nbgrader": about}
         exporter = SubmissionExporter(preprocessors=[RestoreCells])  # type: ignore[no-untyped-call]
-        text, _ = exporter.from_filename(str(submission.notebook), resources)
-        restored = nbformat.reads(text, as_version=4)
+        restored = exporter.preprocessed(submission.notebook, resources)
         return None if problem_of(restored) else job_for(assignment.source, restored, self.settings)
 
     def autograde(

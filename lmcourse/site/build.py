@@ -105,7 +105,8 @@ def _run_sphinx(source: Path, html: Path, doctrees: Path) -> None:
     from sphinx.application import Sphinx
     from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-    from lmcourse.site.configuration import SETTINGS, make_lighter
+    from lmcourse.site.configuration import SETTINGS
+    from lmcourse.site.lighter import make_lighter
 
     warnings = io.StringIO()
     with patch_docutils(), docutils_namespace():

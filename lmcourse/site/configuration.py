@@ -86,11 +86,3 @@ def wrap_exercises(app: Sphinx, tree: nodes.document) -> None:
         first = next((place + 1 for place, child in enumerate(section) if isinstance(child, nodes.title)), 0)
         section["classes"].append("exercise")
         section[first : last + 1] = [nodes.container("", *section[first : last + 1], classes=["exercise-body"])]
-
-
-def make_lighter(out: Path) -> None:
-    """Take away what no page needs: maps for debuggers, and 1.6 MB of script for icons that a font has, too."""
-    static = out / "_static"
-    for unneeded in static.rglob("*.map"):
-        unneeded.unlink()
-    (static / "scripts" / "fontawesome.js").write_text("/* icons come from the font */\n", encoding="utf-8")

@@ -73,6 +73,13 @@ def test_each_frame_that_a_figure_names_is_there(site: Path, pages: dict[str, Be
     assert names == {path.name for path in (site / "_frames").iterdir()}
 
 
+def test_a_page_with_its_styles_and_scripts_is_small(site: Path, pages: dict[str, BeautifulSoup]) -> None:
+    for name, page in pages.items():
+        tags = page.select("script[src], link[rel=stylesheet]")
+        files = {urlsplit(str(tag.get("src") or tag["href"])).path for tag in tags} | {name}
+        assert sum((site / file).stat().st_size for file in files) < 0.9e6, name
+
+
 def test_nothing_of_jupyter_or_nbval_is_left(pages: dict[str, BeautifulSoup]) -> None:
     for name, page in pages.items():
         text = str(page)

@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
-
-import nbformat
-from nbformat import NotebookNode
+from typing import TYPE_CHECKING
 
 from lmcourse.grading.intake.files import NOT_COPIED
 from lmcourse.grading.sandbox import Isolation
 from lmcourse.grading.sandbox.filesystem import PACKAGE
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode  # a worker, which only reads jobs, does without
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,8 @@ def imported_modules(source: Path) -> tuple[str, ...]:
 @cache
 def provided_cells_of(source: Path) -> tuple[str, ...]:
     """The code cells of the course's own notebook that are the same in what students receive."""
+    import nbformat
+
     cells = nbformat.read(source, as_version=4).cells
     return tuple(cell.source for cell in cells if cell.cell_type == "code" and "nbgrader" not in cell.metadata)
 

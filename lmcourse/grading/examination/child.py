@@ -18,6 +18,7 @@ import linecache
 import os
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -76,12 +77,13 @@ class PrintedText(BoundedBuffer):
         return self.written > MAX_CELL_PRINTED_CHARS
 
 
-def serve(channel: Channel, restrictions: Restrictions) -> None:
+def serve(channel: Channel, restrictions: Restrictions, end_others: Callable[[], None] = lambda: None) -> None:
     """Answer requests until the other end hangs up. The notebook's namespace becomes this process's `__main__`.
 
     Args:
         channel: where they come from.
         restrictions: what refuses, while an answer is judged, what its exercise rules out.
+        end_others: ends what the notebook has started: no rules hold in a process that began before them.
     """
     notebook = sys.modules["__main__"] = ModuleType("__main__")
     answers = OwnAnswers(vars(notebook))
@@ -93,6 +95,7 @@ def serve(channel: Channel, restrictions: Restrictions) -> None:
         for name in request.get("stand_ins", []):
             answers.stand_in(name, RemoteAnswer(name, channel))
         if "rules" in request:
+            end_others()
             restrictions.enforce(tuple(request["rules"]))
             result: dict[str, Any] = {}
         elif "text" in request:

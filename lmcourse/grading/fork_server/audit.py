@@ -135,6 +135,7 @@ def prepare_audit_hook() -> None:
         line_hook=limits._Interrupts._at_line,
         time_limit=limits.TimeLimitExceeded,
         unpatched=list(_unpatched()),
+        each_message=("builtins", "sys.modules", "torch", "lmcourse.exercises", "lmcourse.grading", *WATCHED_CLASSES),
     )
     names["add_events"](PATH_EVENTS, paths=True)
     names["add_events"]({**NETWORK_EVENTS, **PROCESS_EVENTS, **INTERPRETER_EVENTS}, paths=False)

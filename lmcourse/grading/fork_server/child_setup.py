@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES
 from lmcourse.grading.examination.child import serve
 from lmcourse.grading.fork_server import linux
 from lmcourse.grading.fork_server.audit import AuditedChannel, install_audit_hook
@@ -101,7 +102,7 @@ class ChildSetup:
             linux.mount(str(path), str(target), None, linux.MS_BIND | linux.MS_REC)
         linux.mount("tmpfs", DATA_DIR, "tmpfs", safe | linux.MS_RDONLY, "size=4096")
         # What a notebook imports of the package is loaded; the rest, and all of its text, is none of its business.
-        for folder in filesystem.library_folders():
+        for folder in (*filesystem.library_folders(), *filesystem.folders_of(ANSWER_LIBRARIES)):
             linux.mount("tmpfs", str(folder), "tmpfs", safe | linux.MS_RDONLY, "size=4096")
         for device in filesystem.SHARED_DEVICES:  # or anybody could set their times, which everybody sees
             linux.remount_read_only(f"/dev/{device}")
@@ -130,7 +131,7 @@ class ChildSetup:
         channel = AuditedChannel(socket.socket(fileno=connection))
         install_audit_hook(audit_pipe)
         os.write(audit_pipe, READY)
-        serve(channel, self.restrictions)
+        serve(channel, self.restrictions, linux.end_other_processes)
         os._exit(0)
 
 

@@ -14,7 +14,7 @@ import torch
 
 from lmcourse.grading.restrictions.families import by_namespace, differentiable
 
-COMPUTING_KEYS = ("CPU", "AutogradCPU", "SparseCPU", "QuantizedCPU", "NestedTensorCPU", "MkldnnCPU")
+COMPUTING_KEYS = (*("CPU", "AutogradCPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU", "MkldnnCPU"),)
 """Dispatch keys under which a tensor on this machine can find a kernel that computes."""
 
 GRADIENT_KEYS = ("AutogradCPU",)

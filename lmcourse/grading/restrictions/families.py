@@ -17,6 +17,7 @@ _NORM = r"(layer|group|batch|instance|rms)_norm|transformer_encoder"
 _FUSED = r"_pointwise|addmm_activation|transformer_encoder"
 _GELU = rf"gelu|ndtr|{_FUSED}"
 _RELU = rf"relu|{_FUSED}"
+_RECURRENT_LAYER = r"(cudnn|miopen|mkldnn)_rnn"
 _SIGMOID = rf"silu|sigmoid|expit|mish|swish|glu(_|$)|lstm|(^|_)gru|{_FUSED}"
 
 FAMILIES: dict[str, str] = {
@@ -29,6 +30,9 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys((".relu", ".relu_"), _RELU),
     **dict.fromkeys((".silu", ".sigmoid", ".sigmoid_", ".logsigmoid", ".expit"), _SIGMOID),
     **dict.fromkeys((".layer_norm", ".rms_norm", ".LayerNorm", ".RMSNorm", ".normalize"), _NORM),
+    **dict.fromkeys((".cross_entropy", ".nll_loss"), r"nll_loss|(^|_)cross_entropy"),
+    **dict.fromkeys((".lstm", ".lstm_cell", ".LSTM", ".LSTMCell"), rf"lstm|{_RECURRENT_LAYER}"),
+    **dict.fromkeys((".rnn_tanh", ".rnn_tanh_cell", ".RNN", ".RNNCell", ".RNNBase"), rf"rnn_tanh|{_RECURRENT_LAYER}"),
     ".view": r"^view(_copy)?\.dtype",
     **dict.fromkeys((".half", ".float16", ".bfloat16"), r"autocast|quantize|fbgemm|_to_half|_bfloat16"),
     "torch.amp": r"(^|_)amp_",

@@ -50,8 +50,8 @@ class LibraryFunctions:
         self._covered: dict[str, list[FunctionType]] = {}
 
     def covered(self, rule: str) -> list[FunctionType]:
-        """The functions that a rule covers; of torch's private modules, those of its family too."""
-        self.index_modules()
+        """The functions that a rule covers, in the modules indexed so far; of torch's private modules, those of its
+        family too."""
         if rule not in self._covered:
             self._covered[rule] = [*(self._named(rule) if rule.startswith(".") else self._below(rule))]
         return self._covered[rule]
@@ -85,6 +85,7 @@ class FunctionOverrides:
     def __init__(self, functions: LibraryFunctions) -> None:
         self._known = functions
         self._replaced: list[tuple[FunctionType, CodeType]] = []
+        self._refusing: dict[tuple[str, int], tuple[CodeType, CodeType]] = {}
 
     def refuse(self, rule: str, refuse: Callable[[], Any]) -> None:
         """Have the functions that a rule covers call `refuse`, which raises."""
@@ -93,7 +94,9 @@ class FunctionOverrides:
             code = function.__code__
             if not any(type(constant) is Refusal for constant in code.co_consts):
                 self._replaced.append((function, code))
-                function.__code__ = _refusing_code(code, refusal)
+                if (rule, id(code)) not in self._refusing:  # it holds the code, so that no other one gets its number
+                    self._refusing[rule, id(code)] = code, refusing_code(code, refusal)
+                function.__code__ = self._refusing[rule, id(code)][1]
 
     def clear(self) -> None:
         """Give all functions their code back."""
@@ -124,7 +127,8 @@ def _home(item: Any) -> Any:
     return item.__module__ if type(item) is FunctionType or issubclass(type(item), type) else None
 
 
-def _refusing_code(original: CodeType, refusal: Refusal) -> CodeType:
+def refusing_code(original: CodeType, refusal: Refusal) -> CodeType:
+    """Code that asks the refusal instead of what this code does, to be put in its place."""
     constants: Sequence[Any] = [refusal if part == "refusal" else part for part in _REFUSING.co_consts]
     return _REFUSING.replace(
         co_consts=tuple(constants),

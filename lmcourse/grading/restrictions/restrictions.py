@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-import torch
-
 from lmcourse.exercises.forbidden_names import Names, matches
 from lmcourse.grading.restrictions.dispatcher import COMPUTING_KEYS, DispatcherOverrides
 from lmcourse.grading.restrictions.families import (
@@ -32,21 +30,24 @@ class Restrictions:
     """
 
     def __init__(self) -> None:
-        functions = LibraryFunctions()
-        functions.index_modules()
-        self._package, self._functions = FunctionOverrides(functions), FunctionOverrides(functions)
+        self._known = LibraryFunctions()
+        self._known.index_modules()
+        self._package, self._functions = FunctionOverrides(self._known), FunctionOverrides(self._known)
         self._operators, self._autograd = DispatcherOverrides(), DispatcherOverrides()
         self._autograd_is_off = False
         self._rules: Names = ()
         self._package_rules: Names = ()
         self._broken: list[str] = []
         warm_up()
+        self.enforce(("lmcourse",))  # which nearly every exercise rules out: a process that is forked has it prepared
+        self.enforce(())
 
     def enforce(self, rules: Names) -> None:
         """Refuse what these rules cover, and nothing else any more."""
         if rules == self._rules:
             return
         self._rules = rules
+        self._known.index_modules()
         package = tuple(rule for rule in rules if matches(rule, ("lmcourse",)))
         if package != self._package_rules:
             self._package_rules = package
@@ -94,40 +95,3 @@ class Restrictions:
             raise RuledOutError(f"this exercise asks you to do without `{name}`")
 
         return refuse
-
-
-KERNEL_FUNCTIONS = ("_dispatch_get_computed_kernel_for_dispatch_key", "_te")
-"""Parts of torch by which a kernel can be kept, to be called without the dispatcher, or made from pieces."""
-
-SCRIPT_FUNCTIONS = (
-    *("_jit_script_compile", "_jit_script_class_compile", "_create_function_from_trace", "_create_method_from_trace"),
-    *("_create_function_from_graph", "_create_function_from_trace_with_dict", "CompilationUnit"),
-    *(
-        "import_ir_module",
-        "import_ir_module_from_buffer",
-        "parse_ir",
-        "_jit_to_static_module",
-        "_load_for_lite_interpreter",
-    ),
-    *("_load_for_lite_interpreter_from_buffer", "_jit_interpret_graph", "GraphExecutorState"),
-)
-"""TorchScript, which differentiates by itself, and computes some things past the dispatcher. No exercise needs it."""
-
-
-def close_side_doors() -> None:
-    """Take the ways past the dispatcher away from this process. To be called before any code of a notebook runs, and
-    after what needs them was made."""
-    for name in (*KERNEL_FUNCTIONS, *SCRIPT_FUNCTIONS):
-        if hasattr(torch._C, name):
-            setattr(torch._C, name, _unavailable)
-    new_library = torch._C._dispatch_library
-
-    def dispatch_library(kind: str, namespace: str, *rest: Any) -> Any:
-        """As torch's own; but operators that exist get no other kernels."""
-        return _unavailable() if kind == "IMPL" and namespace == "aten" else new_library(kind, namespace, *rest)
-
-    torch._C._dispatch_library = dispatch_library  # type: ignore[assignment]
-
-
-def _unavailable(*_: object, **__: object) -> NoReturn:
-    raise RuntimeError("TorchScript and torch's own kernels are not available while a notebook is graded")

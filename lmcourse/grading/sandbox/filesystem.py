@@ -6,6 +6,7 @@ empty and locked, but for folders in memory.
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -148,6 +149,13 @@ def chapter_mounts(package: Path = PACKAGE) -> Iterator[str]:
 def library_folders(package: Path = PACKAGE) -> list[Path]:
     """The folders of our package but for those that examine a notebook: what the course teaches is in them."""
     return sorted(path.parent for path in package.glob("*/__init__.py") if path.parent.name not in EXAMINING_FOLDERS)
+
+
+def folders_of(libraries: Iterable[str]) -> list[Path]:
+    """The folders of these libraries, as far as they are installed, without those that this process has loaded."""
+    found = [importlib.util.find_spec(name) for name in libraries if name not in sys.modules]
+    places = [Path(place) for spec in found if spec for place in spec.submodule_search_locations or ()]
+    return sorted(place for place in places if place.is_dir())
 
 
 def data_mounts(files: Iterable[Path], folder: str) -> Iterator[str]:

@@ -57,11 +57,14 @@ An exercise rules out what would do its work: softmax where it is to be written,
 an answer is judged, that is refused where it is computed, whoever asks under whatever name:
 
 - **torch's operators** of the family (private, fused and backward ones too, found in torch's own list) raise in its
-  dispatcher: for every thread, callback and transformation. TorchScript is not there at all.
+  dispatcher: for every thread, callback and transformation. TorchScript is not there at all; `make_fx` refuses, and
+  what `torch.compile` is given runs as it is, so nothing was traced in a cell before.
 - **Autograd** writes nothing down where it is ruled out, whatever `torch.enable_grad()` says.
 - **Functions in Python**, of torch and of this package, have their code replaced: who held them before is no better
   off.
 - **The package**: of `lmcourse` only what the notebook imports is loaded in the sandbox; the rest is not on its disk.
+  Nor are libraries of whole models (`transformers` and its like), which every exercise rules out.
+- **Processes** that a notebook has started end before its first answer is judged: no rule would hold in them.
 - **Guessing**: an answer earns nothing if one fixed answer would get as many hidden cases right, so stored results of
   the public ones earn nothing either; a case that is to be refused counts by the share of right values.
 
@@ -73,9 +76,10 @@ has how many of a kind are tried in which notebook, the second each of them.
 WHAT_REMAINS = """
 What remains: a graph that was recorded in a cell, before the answer is judged, can be walked with other numbers put
 into its tensors; functions written in C (`math.ulp`, numpy's `view`) are refused by name and when Python calls them,
-not when C calls them; a function that one of the package's made in a cell before stays as it is, and code that a
-learner copied from the package is the learner's own. Whoever finds the objects that refuse can take them out: the ways
-over the frames of callers, Python's list of objects and patched classes are told as evidence.
+not when C calls them; a function that one of the package's made in a cell before stays as it is; code that a learner
+copied from the package is the learner's own, and so is what a class of theirs wrote down of torch's calls. Whoever
+finds the objects that refuse can take them out: the ways over the frames of callers, Python's list of objects and
+patched classes are told as evidence.
 """
 
 

@@ -5,61 +5,22 @@ Each is code for the cell of one exercise, with what has to be prepared before a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from textwrap import dedent
 
 from lmcourse.exercises.outcome import run_case
 from lmcourse.exercises.registry import find_exercise
 from lmcourse.exercises.trial import verdict
-
-FIRST = "import math\nimport torch"
-"""The first cell of a notebook with an attack."""
-
-HELD = (
-    "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\npool.submit(len, '').result()\n"
-)
-"""A thread that began before anybody watched."""
-
-
-@dataclass(frozen=True)
-class RuleAttack:
-    """One attacker of a rule.
-
-    Attributes:
-        kind: by which kind of way: "private kernels".
-        number: of the notebook.
-        exercise: whose rule.
-        what: what is tried, in one line.
-        code: of the cell.
-        right: whether it would be right if nothing were refused; a guess is not.
-    """
-
-    kind: str
-    number: str
-    exercise: str
-    what: str
-    code: str
-    right: bool = True
-
-    @property
-    def name(self) -> str:
-        """For tests: "01 stable_softmax: a private kernel in plain text"."""
-        return f"{self.number} {self.exercise}: {self.what}"
-
-
-def _attack(kind: str, place: str, what: str, code: str, *, right: bool = True) -> RuleAttack:
-    number, exercise = place.split()
-    return RuleAttack(kind, number, exercise, what, dedent(code).strip(), right)
-
+from tests.grading.attacks.rule_attack import FIRST, HELD, RuleAttack, rule_attack
+from tests.grading.attacks.ruled_out_elsewhere import ELSEWHERE
 
 KERNELS = [
-    _attack(
+    rule_attack(
         "kernels",
         "01 stable_softmax",
         "a private kernel in plain text",
         "def stable_softmax(x): return torch.ops.aten._softmax(x, -1, False)",
     ),
-    _attack(
+    rule_attack(
         "kernels",
         "01 stable_softmax",
         "an overload from pieces",
@@ -68,7 +29,7 @@ KERNELS = [
         def stable_softmax(x): return getattr(packet, packet.overloads()[0])(x, -1, False)
         """,
     ),
-    _attack(
+    rule_attack(
         "kernels",
         "01 stable_softmax",
         "attention over one-hot values",
@@ -80,7 +41,7 @@ KERNELS = [
             return fused(rows, eye, eye, scale=1.0)[0].reshape(x.shape).to(x.dtype)
         """,
     ),
-    _attack(
+    rule_attack(
         "kernels",
         "03 layernorm_backward",
         "the backward kernel that autograd calls",
@@ -92,7 +53,7 @@ KERNELS = [
             return {"x": dx, "gain": dgamma, "bias": dbeta}
         """,
     ),
-    _attack(
+    rule_attack(
         "kernels",
         "04 Adam",
         "the fused kernel of torch's own optimizer",
@@ -113,7 +74,7 @@ KERNELS = [
                               weight_decay=0.0, eps=group["eps"])
         """,
     ),
-    _attack(
+    rule_attack(
         "kernels",
         "08 causal_attention",
         "the fused kernel by its private name",
@@ -124,11 +85,11 @@ KERNELS = [
             return fused(q, k, v, torch.full((s, t), -math.inf, dtype=q.dtype).triu(t - s + 1))[0]
         """,
     ),
-    _attack("kernels", "11 gelu", "an operator in plain text", "def gelu(x): return torch.ops.aten.gelu(x)"),
-    _attack(
+    rule_attack("kernels", "11 gelu", "an operator in plain text", "def gelu(x): return torch.ops.aten.gelu(x)"),
+    rule_attack(
         "kernels", "11 silu", "a private binding", "def silu(x, beta=1.0): return torch._C._nn.silu(beta * x) / beta"
     ),
-    _attack(
+    rule_attack(
         "kernels",
         "11 squared_relu",
         "a fused product and activation",
@@ -138,7 +99,7 @@ KERNELS = [
             return torch._addmm_activation(torch.zeros_like(rows[0]), rows.new_ones(1, 1), rows).reshape(x.shape) ** 2
         """,
     ),
-    _attack(
+    rule_attack(
         "kernels",
         "16 qk_norm",
         "root mean square norm by its operator",
@@ -153,13 +114,13 @@ KERNELS = [
 ]
 
 TORCH_IN_PYTHON = [
-    _attack(
+    rule_attack(
         "torch's own Python",
         "01 stable_softmax",
         "the reference of torch itself",
         "refs = torch._refs\ndef stable_softmax(x): return vars(refs)['soft' + 'max'](x, -1)",
     ),
-    _attack(
+    rule_attack(
         "torch's own Python",
         "01 stable_softmax",
         "the table of decompositions",
@@ -169,7 +130,7 @@ TORCH_IN_PYTHON = [
         def stable_softmax(x): return found(x, -1, False)
         """,
     ),
-    _attack(
+    rule_attack(
         "torch's own Python",
         "16 clip_by_global_norm",
         "the library's own, held in a table",
@@ -188,14 +149,14 @@ TORCH_IN_PYTHON = [
 ]
 
 THREADS = [
-    _attack(
+    rule_attack(
         "threads from before",
         "01 stable_softmax",
         "an executor that was started in the cell",
         HELD
         + "weigh = getattr(torch, 'soft' + 'max')\ndef stable_softmax(x): return pool.submit(weigh, x, -1).result()",
     ),
-    _attack(
+    rule_attack(
         "threads from before",
         "08 grouped_query_attention",
         "fused attention in an executor",
@@ -207,7 +168,7 @@ THREADS = [
             return pool.submit(lambda: fused(q, k, v, is_causal=True, enable_gqa=True)).result()
         """),
     ),
-    _attack(
+    rule_attack(
         "threads from before",
         "14 parameter_count",
         "the package's own count in an executor",
@@ -223,7 +184,7 @@ THREADS = [
 ]
 
 WATCH = [
-    _attack(
+    rule_attack(
         "the watch",
         "01 stable_softmax",
         "below torch's functions",
@@ -232,7 +193,7 @@ WATCH = [
             with torch._C.DisableTorchFunction(): return getattr(x, "soft" + "max")(-1)
         """,
     ),
-    _attack(
+    rule_attack(
         "the watch",
         "01 stable_softmax",
         "the watching class patched",
@@ -242,7 +203,7 @@ WATCH = [
         def stable_softmax(x): return getattr(x, "soft" + "max")(-1)
         """,
     ),
-    _attack(
+    rule_attack(
         "callbacks",
         "11 gelu",
         "called for each number by torch",
@@ -253,7 +214,7 @@ WATCH = [
             return x * x.detach().clone().double().apply_(each).to(x)
         """,
     ),
-    _attack(
+    rule_attack(
         "callbacks",
         "01 stable_softmax",
         "registered with a dispatcher of Python's",
@@ -265,7 +226,7 @@ WATCH = [
         def stable_softmax(x): return pick(x, -1)
         """,
     ),
-    _attack(
+    rule_attack(
         "TorchScript",
         "01 stable_softmax",
         "a traced function",
@@ -274,7 +235,7 @@ WATCH = [
         traced = torch.jit.trace(lambda x: getattr(x, "soft" + "max")(-1), torch.ones(3), check_trace=False)
         """,
     ),
-    _attack(
+    rule_attack(
         "TorchScript",
         "01 stable_softmax",
         "a function made from text",
@@ -286,7 +247,7 @@ WATCH = [
 ]
 
 AUTOGRAD = [
-    _attack(
+    rule_attack(
         "autograd",
         "03 linear_regression_grads",
         "walks grad_fn",
@@ -308,7 +269,7 @@ AUTOGRAD = [
         """,
         right=False,
     ),
-    _attack(
+    rule_attack(
         "autograd",
         "03 backward_matmul",
         "backward from pieces",
@@ -320,7 +281,7 @@ AUTOGRAD = [
             return [x.grad, w.grad]
         """,
     ),
-    _attack(
+    rule_attack(
         "autograd",
         "03 backward_matmul",
         "a transformation of functions",
@@ -329,7 +290,7 @@ AUTOGRAD = [
         def backward_matmul(x, w, dy): return list(change.vjp(torch.matmul, x, w)[1](dy))
         """,
     ),
-    _attack(
+    rule_attack(
         "autograd",
         "16 soft_cap",
         "the engine itself",
@@ -349,7 +310,7 @@ AUTOGRAD = [
 ]
 
 PACKAGE = [
-    _attack(
+    rule_attack(
         "the package",
         "19 time_it",
         "reads the times in the simulator that it is to time",
@@ -363,7 +324,7 @@ PACKAGE = [
         """,
         right=False,
     ),
-    _attack(
+    rule_attack(
         "the package",
         "03 Value",
         "a subclass of the engine that the notebook imports",
@@ -374,7 +335,7 @@ PACKAGE = [
         """,
         right=False,
     ),
-    _attack(
+    rule_attack(
         "the package",
         "16 LossScaler",
         "the kernel behind torch's own scaler",
@@ -392,7 +353,7 @@ PACKAGE = [
                 return None if bad else made
         """,
     ),
-    _attack(
+    rule_attack(
         "the package",
         "01 ulp",
         "a pickle that names it",
@@ -404,7 +365,7 @@ PACKAGE = [
         """,
         right=False,
     ),
-    _attack(
+    rule_attack(
         "the package",
         "09 rope",
         "what the notebook imports for its figures",
@@ -416,7 +377,7 @@ PACKAGE = [
         """,
         right=False,
     ),
-    _attack(
+    rule_attack(
         "the package",
         "15 matmul_flops",
         "a function of the package under another name",
@@ -428,7 +389,7 @@ PACKAGE = [
         """,
         right=False,
     ),
-    _attack(
+    rule_attack(
         "the package",
         "08 attention_flops_bytes",
         "a copy of its function by runpy",
@@ -443,7 +404,7 @@ PACKAGE = [
 ]
 
 COUNTING = [
-    _attack(
+    rule_attack(
         "counting machines",
         "15 matmul_flops",
         "torch's counter on a device without numbers",
@@ -456,7 +417,7 @@ COUNTING = [
         """,
         right=False,
     ),
-    _attack(
+    rule_attack(
         "counting machines",
         "15 einsum_flops",
         "numpy counts for its plan",
@@ -476,10 +437,10 @@ COUNTING = [
 ]
 
 GUESSES = [
-    _attack("guesses", "09 is_relative", "always yes", "def is_relative(*_): return True", right=False),
-    _attack("guesses", "09 is_relative", "always no", "def is_relative(*_): return False", right=False),
+    rule_attack("guesses", "09 is_relative", "always yes", "def is_relative(*_): return True", right=False),
+    rule_attack("guesses", "09 is_relative", "always no", "def is_relative(*_): return False", right=False),
     *(
-        _attack(
+        rule_attack(
             "guesses",
             place,
             "always refuses",
@@ -488,11 +449,11 @@ GUESSES = [
         )
         for place in ("09 sinusoidal", "14 state_bytes", "15 mfu", "19 ridge_point", "19 mfu_of_step")
     ),
-    _attack("guesses", "19 bound_by", "one word", "def bound_by(*_): return 'bandwidth'", right=False),
-    _attack("guesses", "19 matmul_peak", "one number", "def matmul_peak(*_): return 1.0", right=False),
+    rule_attack("guesses", "19 bound_by", "one word", "def bound_by(*_): return 'bandwidth'", right=False),
+    rule_attack("guesses", "19 matmul_peak", "one number", "def matmul_peak(*_): return 1.0", right=False),
 ]
 
-RULE_ATTACKS = [*KERNELS, *TORCH_IN_PYTHON, *THREADS, *WATCH, *AUTOGRAD, *PACKAGE, *COUNTING, *GUESSES]
+RULE_ATTACKS = [*KERNELS, *TORCH_IN_PYTHON, *THREADS, *WATCH, *AUTOGRAD, *PACKAGE, *COUNTING, *ELSEWHERE, *GUESSES]
 """All of them."""
 
 

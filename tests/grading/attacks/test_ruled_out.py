@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from functools import cache
 from multiprocessing.context import BaseContext
 from textwrap import dedent
 
@@ -15,19 +18,37 @@ from lmcourse.exercises import case
 from lmcourse.exercises.registry import all_exercises, exercises_of, find_exercise
 from lmcourse.grading.examination.decoding import decode
 from lmcourse.grading.examination.encoding import encode
+from lmcourse.grading.examination.launchers import Launcher
+from lmcourse.grading.fork_server import ForkServer
 from lmcourse.grading.restrictions.families import EVERYTHING_RULE
+from lmcourse.grading.sandbox.isolation import isolation_problem
 from tests.exercises.toy import doubling
 from tests.grading.attacks import ruled_out
-from tests.grading.attacks.ruled_out import FIRST, RULE_ATTACKS, RuleAttack
+from tests.grading.attacks.rule_attack import FIRST, RuleAttack
+from tests.grading.attacks.ruled_out import RULE_ATTACKS
 from tests.grading.examining import RESTRICTIONS, ForkLauncher, examined
 
 
+@pytest.fixture(scope="module")
+def launcher_of() -> Iterator[Callable[[RuleAttack], Launcher]]:
+    """Gives what examines an attack: a fork of the test, or the sandbox, started for the first that needs it."""
+    with ExitStack() as stack:
+        server = cache(lambda: stack.enter_context(ForkServer()))
+
+        def launcher(attack: RuleAttack) -> Launcher:
+            if attack.sandboxed and isolation_problem():
+                pytest.skip(str(isolation_problem()))
+            return server() if attack.sandboxed else ForkLauncher()
+
+        yield launcher
+
+
 @pytest.mark.parametrize("attack", RULE_ATTACKS, ids=lambda attack: attack.name)
-def test_what_is_ruled_out_earns_nothing(attack: RuleAttack) -> None:
+def test_what_is_ruled_out_earns_nothing(attack: RuleAttack, launcher_of: Callable[[RuleAttack], Launcher]) -> None:
     everyone = exercises_of(find_chapter(attack.number))
     uses_others = attack.number == "08"
     exercises = everyone if uses_others else [one for one in everyone if one.name == attack.exercise]
-    report = examined([FIRST, attack.code], exercises, launcher=ForkLauncher()).reports[attack.exercise]
+    report = examined([FIRST, attack.code], exercises, launcher=launcher_of(attack)).reports[attack.exercise]
     assert report.points == 0, report
     assert report.answered or not attack.right
 
