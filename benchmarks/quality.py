@@ -83,7 +83,7 @@ class Recipe:
 
 
 COSINE = {"schedule": "cosine", "min_lr_ratio": 0.1, "learning_rate": 5e-3}
-MUON = {"optimizer": "muon", "learning_rate": 5e-3}
+MUON = {"optimizer": "muon", "learning_rate": 1e-2, "muon_learning_rate": 0.01}
 
 RECIPES = {
     "adamw-micro": Recipe("micro", 1000, training={**COSINE, "learning_rate": 2e-3}),
@@ -101,7 +101,7 @@ for _name, _without in {
     "all-of-them": UNCHANGED,
 }.items():
     RECIPES[f"muon-nano-without-{_name}"] = Recipe("nano", 450, _without, MUON)
-RECIPES["adamw-nano-with-all"] = Recipe("nano", 450, SPEEDRUN, {"learning_rate": 5e-3})
+RECIPES["adamw-nano-with-all"] = Recipe("nano", 450, SPEEDRUN, {"learning_rate": 1e-2})
 RECIPES["muon-nano-logit-cap"] = Recipe("nano", 450, replace(SPEEDRUN, logit_cap=15.0), MUON)
 
 Curve = list[tuple[float, float]]

@@ -19,7 +19,7 @@ from lmcourse.exercises.diagnosis import broken_rule, diagnose
 from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome, run_case
-from lmcourse.exercises.trial import Trial
+from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.exercises.values import Plain
 from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line
@@ -197,7 +197,15 @@ def _misconception(
 def _agrees(wrong: Misconception, trial: Trial) -> bool:
     exercise = trial.exercise
     guess = run_case(wrong.answer, trial.case, name=exercise.name, seconds=exercise.seconds)
-    return agree(exercise, guess, trial.outcome)
+    return agree_on(trial, guess)
+
+
+def agree_on(trial: Trial, guess: Outcome) -> bool:
+    """Whether what a known wrong answer gives in a trial's case is what the answer gave. Where both raise what is asked
+    for, each may say it in words of its own."""
+    if trial.expected.failure and trial.wrong is None:
+        return verdict(trial.exercise, trial.case, trial.expected, guess) is None
+    return agree(trial.exercise, guess, trial.outcome)
 
 
 def _telling(failing: Sequence[Trial]) -> bool:

@@ -17,7 +17,7 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import REFERENCE_SECONDS, try_cases
 from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import forbidden_in_source
-from lmcourse.exercises.judge import GUESSED, GUESSED_HIDDEN, agree, judge
+from lmcourse.exercises.judge import GUESSED, GUESSED_HIDDEN, agree, agree_on, judge
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.proof.answers import AnswerCell
@@ -247,7 +247,7 @@ class _Trials:
         """Whether a known wrong answer gives the same."""
         key = (wrong.name, id(trial.case))
         if key not in self._agreed:
-            self._agreed[key] = agree(trial.exercise, self._proof.given(wrong, trial.case), trial.outcome)
+            self._agreed[key] = agree_on(trial, self._proof.given(wrong, trial.case))
         return self._agreed[key]
 
 

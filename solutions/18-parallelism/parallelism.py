@@ -536,7 +536,7 @@ check(tensor_parallel_attention, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# What if there are more devices than key heads? Llama 3 has 8 of them. With $T = 16$ two devices would need the same key head, and each would keep a copy. Exercise 12 forbids it, and so do most people.
+# What if there are more devices than key heads? Llama 3 has 8 of them. With $T = 16$ two devices would need the same key head, and each would keep a copy. Exercise 12 forbids it.
 
 # %% [markdown]
 # ## 8 · Cut the vocabulary
@@ -851,10 +851,10 @@ print("as one process, to 10⁻⁴:", max(abs(a - b) for a, b in zip(one, two, s
 #
 # | model | layout | source |
 # | --- | --- | --- |
-# | Llama 3 405B | tensor 8, pipeline 16, and 64 or 128 copies (FSDP) on 8,192 and 16,384 H100s: 430 and 400 TFLOP/s each, 43 and 40 % of their peak | Llama Team, 2024, table 4 |
+# | Llama 3 405B | tensor 8, pipeline 16, and 64 or 128 copies (FSDP) on 8,192 and 16,384 H100s: 430 and 400 TFLOP/s each, 43 and 40 % of their peak (the paper prints 43 and 41) | Llama Team, 2024, table 4 |
 # | the same, texts of 131,072 tokens | tensor 8, *context* 16, pipeline 16, 8 copies: 380 TFLOP/s | the same table |
-# | Megatron's 530B and 1T | tensor 8 within a machine, sequence parallelism, pipelines of 35 and 64 | Korthikanti et al., 2022 |
-# | DeepSeek-V3 | no tensor parallelism at all: pipeline 16, experts 64, ZeRO 1 | DeepSeek-AI, 2024 |
+# | Megatron's 530B and 1T | tensor 8 within a machine, sequence parallelism, pipelines of 35 and 64 | Korthikanti et al., 2022, table 3 |
+# | DeepSeek-V3 | no tensor parallelism at all: pipeline 16, experts 64, ZeRO 1 | DeepSeek-AI, 2024, section 3.2 |
 #
 # Each is a way to spend wires: the fast ones inside a machine on what talks most, the slow ones on what talks least.
 #

@@ -23,6 +23,7 @@
 import itertools
 import random
 import statistics
+import sys
 import time
 from contextlib import suppress
 
@@ -46,12 +47,14 @@ from lmcourse.chapters.capstone.figures import (
 )
 from lmcourse.chapters.capstone.figures.defence import CHOICES, has_choice, published
 from lmcourse.chapters.capstone.figures.law import fitted_law, small_runs
+from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.data.grammar import story_grammar
 from lmcourse.inference.generate import generate
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.root import find_root
 from lmcourse.training.metrics import Record
 from lmcourse.widgets.training import LivePlot
 
@@ -374,7 +377,7 @@ predict("flat_valley")
 #
 # ### Exercise 6 · Design and forecast  (8 points · 40 min · ●●●)
 #
-# Return seven numbers: `layers`, `d_model` and `steps` of your design, and your forecasts before training: `parameters`, `flops` (of the *whole* training), bytes of `states`, and `loss` (validation, nats a byte). You may call what you wrote above.
+# Return seven numbers: `layers`, `d_model` and `steps` of your design, and your forecasts before training: `parameters`, `flops` (of the *whole* training), bytes of `states`, and `loss` (validation, nats a byte). You may call what you wrote above; the course's own `Design` is out, it would count for you.
 #
 # | judged | how |
 # | --- | --- |
@@ -563,7 +566,27 @@ if done:
     print(f"serving: {4 * done['parameters'] / 1024:.0f} KiB of weights in fp32, {8 * design.layers * design.d_model} bytes of cache a byte of text")
 
 # %% [markdown]
-# `lmcourse collect` makes of your own answers a model without this course around it (notebook 12), `lmcourse train --help` trains larger ones, and `lmcourse generate` lets them write.
+# Is it yours? The design is, and so may be the program: `lmcourse collect`, in the course's folder, makes a model of your own answers to 02 to 12 (notebook 12). The trained weights fit in there, and what you hand over then needs no course around it.
+
+# %%
+sys.path.insert(0, str(find_root()))
+try:
+    from my_transformer.model import Config as MyConfig
+    from my_transformer.model import Transformer as MyTransformer
+    from my_transformer.parts import PARTS
+except ImportError:
+    print("There is no my_transformer yet: `lmcourse collect` makes it of your answers.")
+else:
+    if done:
+        own = MyTransformer(MyConfig(**package_config(design.config)), PARTS)
+        own.load_state_dict(package_weights(model))
+        with torch.no_grad():
+            gap = (own(inputs) - model(inputs)).abs().max().item()
+        print(f"your program has the parameters that you forecast: {sum(p.numel() for p in own.parameters()) == plan['parameters']}")
+        print(f"logits within {gap:.0e} of the trained model's; the same text: {own.generate(list(prompt.encode()), 39) == written}")
+
+# %% [markdown]
+# `lmcourse train --help` trains larger ones, and `lmcourse generate` lets them write.
 #
 # ## 10 · The hunt
 #

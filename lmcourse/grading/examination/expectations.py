@@ -7,7 +7,7 @@ from functools import lru_cache
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Answer, Exercise, Misconception
-from lmcourse.exercises.judge import agree
+from lmcourse.exercises.judge import agree_on
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial
 
@@ -58,7 +58,7 @@ class Expectations:
             trial: of one of `cases`.
         """
         guess = self._outcome(wrong.answer, trial.case, self.exercise.seconds)
-        return agree(self.exercise, guess, trial.outcome)
+        return agree_on(trial, guess)
 
     def _outcome(self, answer: Answer, case: Case, seconds: float) -> Outcome:
         key = (id(answer), id(case))  # both live as long as this object does

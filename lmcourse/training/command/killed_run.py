@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lmcourse.errors import CourseError
 from lmcourse.training.metrics import read_metrics
 
 
@@ -20,6 +21,9 @@ def train_and_kill(settings: Mapping[str, Any], folder: Path, after: int) -> Non
         settings: of the run, by their names, as `new_run` takes them.
         folder: of the run.
         after: how many steps it tells of first. A few more may be done before it ends.
+
+    Raises:
+        CourseError: it failed by itself.
     """
     flags = [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     command = [sys.executable, "-m", "lmcourse", "train", *flags, "--out", str(folder)]
@@ -27,4 +31,6 @@ def train_and_kill(settings: Mapping[str, Any], folder: Path, after: int) -> Non
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None and not (metrics.exists() and len(read_metrics(metrics)) >= after):
             time.sleep(0.02)
+        if process.poll():
+            raise CourseError(f"the run failed before it was killed. This shows why: lmcourse {' '.join(command[3:])}")
         process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -17,7 +18,12 @@ from lmcourse.chapters.capstone.figures.law import fitted_law, small_runs
 from lmcourse.chapters.capstone.measured import RUNS, measured_loss, measured_runs
 from lmcourse.chapters.capstone.recipe import DEPTHS, ORDER, WIDTHS, Design, train
 from lmcourse.chapters.capstone.sources import CLAIMS, HEARD, PAPERS
+from lmcourse.collect.package.model import Config
+from lmcourse.collect.package.model import Transformer as OwnTransformer
+from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.exercises import case, check_exercise
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 
 DESIGNS = [Design(layers, width) for layers in DEPTHS for width in WIDTHS]
@@ -158,3 +164,23 @@ def test_every_claim_and_every_name_has_one_answer() -> None:
     assert set(PAPER_OF.values()) < set(PAPERS)
     assert len(set(PAPER_OF.values())) == len(CLAIMS)
     assert set(HEARD) == set(NAME_OF)
+
+
+@pytest.mark.parametrize(("answers", "exercise"), [(PAPER_OF, exercises.papers), (NAME_OF, exercises.names)])
+def test_a_wrong_entry_is_told_without_the_right_one(answers: dict[str, str], exercise: Exercise) -> None:
+    said = re.sub("[^a-z0-9]", "", str(check_exercise(exercise, lambda: {})).lower())
+    assert not [right for right in answers.values() if re.sub("[^a-z0-9]", "", right.lower()) in said]
+
+
+def test_a_name_may_come_with_what_stood_beside_it() -> None:
+    report = check_exercise(
+        exercises.names, lambda: NAME_OF | {"gamma": "Gemma 2", "emit bias": "Omit bias in all layers"}
+    )
+    assert report.points == exercises.names.points
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=str)
+def test_every_design_fits_into_a_model_of_ones_own(design: Design) -> None:
+    own = OwnTransformer(Config(**package_config(design.config)), {})
+    own.load_state_dict(package_weights(Transformer(design.config)))
+    assert sum(parameter.numel() for parameter in own.parameters()) == design.parameters

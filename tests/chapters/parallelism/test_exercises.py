@@ -17,6 +17,7 @@ from lmcourse.accounting.recipes import find_recipe
 from lmcourse.chapters.parallelism import exercises
 from lmcourse.chapters.parallelism.exercises.layouts import LLAMA
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import matches
 from lmcourse.models.zoo import find_model
 from lmcourse.training.parallel.simulated import Run, simulate
 
@@ -144,3 +145,8 @@ def test_llama_3_8b_has_thirteen_layouts_on_two_machines() -> None:
     assert f"{state_memory(parameters, recipe, Layout()).total / 1e9:.1f}" == str(LLAMA[2])
     for data, tensor, pipeline in found:
         assert state_memory(parameters, recipe, Layout(data, tensor, pipeline)).total <= LLAMA[3] * 1e9
+
+
+@pytest.mark.parametrize("exercise", exercises.EXERCISES, ids=lambda exercise: exercise.name)
+def test_no_rule_refuses_what_torch_itself_calls_when_it_imports_its_compiler(exercise: Exercise) -> None:
+    assert not matches("torch.distributed.distributed_c10d.Backend.register_backend", exercise.rules)

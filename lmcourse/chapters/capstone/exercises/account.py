@@ -45,9 +45,9 @@ def _hidden(random: Random) -> list[Case]:
         case("a feed-forward layer that is narrow", 3, 32, 4, 8, 50, 5, 7),
     ]
     for _ in range(2):
-        heads = random.choice([1, 2, 3])
+        heads = random.choice([2, 3, 4])
         d_model, d_ff = 8 * heads * random.randint(1, 4), 8 * random.randint(1, 9) + 4
-        sizes = random.randint(2, 5), d_model, heads, d_ff, random.randint(20, 200), random.randint(1, 9)
+        sizes = random.randint(2, 5), d_model, heads, d_ff, random.randint(20, 200), random.randint(2, 9)
         cases.append(case("other sizes", *sizes, random.randint(2, 40)))
     return cases
 

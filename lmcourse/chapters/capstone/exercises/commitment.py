@@ -127,7 +127,7 @@ commitment = Exercise(
     minutes=40,
     difficulty=3,
     reference=lambda: _committed(2, 32, 0.32),
-    cases=[case(name) for name in [*LOOKS][:6]],
+    cases=[case(name) for name in [*list(LOOKS)[:6], "the budget is used"]],
     hidden_cases=lambda random: [case(name) for name in [*LOOKS][6:]],
     hints=[
         "Go through the eighteen designs: `account_of` and the table of memory say which may be ordered at all.",

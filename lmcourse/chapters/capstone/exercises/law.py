@@ -74,11 +74,11 @@ def _hidden(random: Random) -> list[Case]:
         case("the floor is 0", _made((5.0, 300.0, 0.3, 0.5), 0.0), 0.0, GRID),
         case("a single pair of exponents", _made(LAW, 0.2, 0.01), 0.2, [0.7]),
         case("exponents in falling order", _made(LAW, 0.2), 0.2, GRID[::-1]),
+        case("exponents close to each other", _made(LAW, 0.2, 0.001), 0.2, [0.59, 0.6, 1.04, 1.05]),
         case("the sizes of laboratories", _made((406.4, 41_070.0, 0.3, 0.5), 1.69, 0.0, LARGE), 1.69, GRID),
     ]
     for _ in range(2):
-        a, b = random.sample([0.5, 0.6, 0.8, 0.95, 1.05], 2)
-        law = random.uniform(20, 60), random.uniform(1e4, 9e4), a, b
+        law = random.uniform(20, 60), random.uniform(1e4, 9e4), random.choice(GRID[1:-1]), GRID[-1]
         floor = random.uniform(0.1, 0.3)
         cases.append(case("other laws", _made(law, floor), floor, GRID))
     return cases

@@ -41,6 +41,9 @@ NAME_OF = {
     "Cellu": "SeLU",
 }
 
+ALSO_RIGHT = {"gamma": "Gemma 2", "emit bias": "omit bias in all layers"}
+"""The same names with what stood beside them."""
+
 
 def _plain(text: Plain) -> str:
     """Letters and digits alone: spelling with hyphens, blanks or capitals is a matter of taste."""
@@ -48,11 +51,15 @@ def _plain(text: Plain) -> str:
 
 
 def _entry(asked: Case, value: Plain) -> Plain:
-    """What an answer says of the key that a case is named for."""
+    """What an answer says of the key that a case is named for. It is told whether that is right, never what is."""
     if not isinstance(value, dict):
         return "a dict is asked for"
     given = value.get(asked.name)
-    return _plain(given) if isinstance(given, str) else f"{format_value(given)} is no name"
+    if not isinstance(given, str):
+        return f"{format_value(given)} is no name"
+    right = (PAPER_OF | NAME_OF)[asked.name]
+    in_full = ALSO_RIGHT.get(asked.name, right)
+    return f"{asked.name} is right" if _plain(given) in map(_plain, (right, in_full)) else _plain(given)
 
 
 papers = Exercise(

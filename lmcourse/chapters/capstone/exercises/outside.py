@@ -55,7 +55,7 @@ def _hidden(random: Random) -> list[Case]:
     ]
     for _ in range(2):
         names, ratios, shares = random.sample("stuvwxyz", 5), (0.98, 1.5, 0.4, 2.5, 1.03), (0.1, 0.3, 0.1, 0.2, 0.1)
-        predicted = {name: random.uniform(20, 90) for name in names}
+        predicted = {name: random.uniform(60, 90) for name in names}
         measured = {name: predicted[name] * ratio for name, ratio in zip(names, ratios, strict=True)}
         cases.append(case("other forecasts", predicted, measured, dict(zip(names, shares, strict=True))))
     return cases
@@ -151,6 +151,14 @@ def division_by_zero(predicted: Numbers, measured: Numbers, bands: Numbers) -> l
 def sorted_by_error(predicted: Numbers, measured: Numbers, bands: Numbers) -> list[str]:
     wrong = _outside(predicted, measured, bands)
     return sorted(wrong, key=lambda n: (-_distance(predicted[n], measured[n], 1.0), n))
+
+
+@outside.misconception(
+    "Those that are equally far off come from the end of the alphabet: `reverse=True` turns the names round as well."
+)
+def names_reversed(predicted: Numbers, measured: Numbers, bands: Numbers) -> list[str]:
+    wrong = _outside(predicted, measured, bands)
+    return sorted(wrong, key=lambda n: (_distance(predicted[n], measured[n], bands[n]), n), reverse=True)
 
 
 @outside.misconception("You list the worst last.")

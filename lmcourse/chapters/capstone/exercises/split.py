@@ -41,9 +41,8 @@ def _hidden(random: Random) -> list[Case]:
     ]
     for _ in range(2):
         a, b = random.sample([0.3, 0.45, 0.6, 0.8, 1.1], 2)
-        cases.append(
-            case("other laws", random.uniform(5, 90), random.uniform(1e3, 9e4), a, b, 10 ** random.uniform(8, 20))
-        )
+        factors = random.uniform(20, 90), random.uniform(1e3, 9e3)  # such that the best N is above 1
+        cases.append(case("other laws", *factors, a, b, 10 ** random.uniform(10, 20)))
     return cases
 
 

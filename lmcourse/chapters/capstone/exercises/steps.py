@@ -121,7 +121,8 @@ def _hidden_seconds(random: Random) -> list[Case]:
         case("no steps", [1.0, 2.0, 4.0], 1, 0),
     ]
     for size in (7, 8):
-        times = [1.0, 0.5, *(random.uniform(0.01, 0.1) for _ in range(size - 2))]
+        times = sorted(random.uniform(0.01, 0.1) for _ in range(size - 2))
+        times = [1.0, 0.5, *times[size // 2 - 1 :], *times[: size // 2 - 1]]  # the fastest or slowest in the middle
         cases.append(case("other probes", times, 2, random.randint(100, 2000)))
     return cases
 
@@ -192,6 +193,25 @@ def upper_middle(probe: list[float], warm: int, steps: int) -> float:
     if not probe[warm:]:
         raise ValueError
     return statistics.median_high(probe[warm:]) * steps
+
+
+@predicted_seconds.misconception(
+    "Of an even number you take the lower of the two in the middle, as torch.median does. Asked is their mean."
+)
+def lower_middle(probe: list[float], warm: int, steps: int) -> float:
+    if not probe[warm:]:
+        raise ValueError
+    return statistics.median_low(probe[warm:]) * steps
+
+
+@predicted_seconds.misconception(
+    "You take what stands in the middle of the list. The median is in the middle once sorted."
+)
+def unsorted_middle(probe: list[float], warm: int, steps: int) -> float:
+    if not probe[warm:]:
+        raise ValueError
+    times = probe[warm:]
+    return (times[len(times) // 2] + times[(len(times) - 1) // 2]) / 2 * steps
 
 
 @predicted_seconds.variant

@@ -18,6 +18,10 @@ _DRAWN = (16, 24, 32, 48, 64, 80, 96, 112, 128)
 _NAMES = {2e10: "2·10¹⁰", 6e10: "6·10¹⁰", 2e11: "2·10¹¹", 6e11: "6·10¹¹"}
 
 
+BESIDE_LINES = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+"""What stands behind a number, so that no line runs through it."""
+
+
 def budget_card(d_model: int = 48, layers: int = 2) -> Figure:
     """What of the order a design uses, as bars, and how long it may be trained."""
     design = Design(layers, d_model)
@@ -32,7 +36,7 @@ def budget_card(d_model: int = 48, layers: int = 2) -> Figure:
     for row, share in enumerate(shares.values()):
         colour = PALETTE["blue"] if share <= 1 else PALETTE["vermilion"]
         axes.barh([row], [min(share, 1.6)], color=colour, height=0.6)
-        axes.text(min(share, 1.6) + 0.02, row, f"{share:.1%}", va="center", fontsize=9)
+        axes.text(min(share, 1.6) + 0.02, row, f"{share:.1%}", va="center", fontsize=9, bbox=BESIDE_LINES)
     axes.axvline(1.0, color=PALETTE["black"], linewidth=1.2)
     axes.set_yticks(range(len(shares)), [*shares])
     axes.set_xlim(0, 1.8)

@@ -29,6 +29,7 @@ def predicted_and_measured(
     """How far each measured number is from its forecast, as a share of it; the bar is the band."""
     figure = new_figure(8.0, 0.55 * len(predicted) + 1.4)
     axes = new_axes(figure, "Measured against predicted", "measured / predicted − 1")
+    axes.use_sticky_edges = False  # bars at the edge would leave no margin for points
     said = []
     for row, name in enumerate(predicted):
         error = measured[name] / predicted[name] - 1
@@ -83,10 +84,10 @@ def consensus(choice: str = "RMSNorm") -> Figure:
     axes = new_axes(figure, f"Who chose it: {choice}", "year of publication", "share of its models")
     axes.bar([*shares], [*shares.values()], color=PALETTE["blue"])
     axes.set_xticks(years)
-    axes.set_ylim(0, 1.05)
+    axes.set_ylim(0, 1.1)
     for year, share in shares.items():
         axes.text(year, share + 0.01, f"{len(published(year, year))}", ha="center", fontsize=8, color=GREY)
-    caption = "Numbers: how many models of that year the zoo has. Where it is 1, a full bar says little."
+    caption = "Numbers: how many models of that year the zoo has. Where they are few, a bar says little."
     alt = f"Share with {choice} by year: " + ", ".join(f"{year} {share:.0%}" for year, share in shares.items())
     return describe(figure, caption=caption, alt=alt)
 

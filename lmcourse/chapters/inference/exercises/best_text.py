@@ -53,6 +53,7 @@ def _hidden(random: Random) -> list[Case]:
         case("tokens that nothing follows", {"x": 0.5, "y": 0.5}, {"x": {}}),
         case("tokens that nothing follows", {}, {}),
         case("longer tokens", {"the ": 0.3, "a ": 0.7}, {"the ": {"cat": 1.0}, "a ": {"cat": 0.4, "dog": 0.41}}),
+        case("longer tokens", {"a": 0.5, "ab": 0.5}, {"a": {"bc": 1.0}, "ab": {"b": 1.0}}),
         case("an impossible beginning", {"x": 0.0, "y": 1.0}, {"x": b, "y": {"p": 0.5, "q": 0.4, "r": 0.1}}),
         case("all impossible but one", {"x": 0.0, "w": 0.0}, {"x": b, "w": {"q": 1.0}}),
         case("a beginning that is not listed", {"y": 0.5, "z": 0.5}, {"x": b, "y": a, "z": {"s": 0.75, "t": 0.25}}),

@@ -34,6 +34,7 @@ def _hidden(random: Random) -> list[Case]:
         case("exactly full", [32, 16, 48], 16),
         case("exactly full", [6], 3),
         case("short texts in large pages", [1, 1, 2, 3], 512),
+        case("short texts in large pages", [1, 4097], 4096),
         case("a long text", [100_000], 16),
         case("a long text", [99_999, 3], 128),
         case("empty texts", [0, 5, 0], 4),

@@ -54,6 +54,7 @@ def _hidden(random: Random) -> list[Case]:
         case("equally long", 1024, 0, 1, 2, 2.0, 1.0),
         case("equally long", 512, 1024, 4, 5, 1.0, 1.0),
         case("a tiny model", 7, 3, 2, 1, 0.5, 8.0),
+        case("a tiny model", 7, 3, 2, 1, 1e3, 8.0, 3),
         case("other models", n, tokens[0] * 2**16, random.randint(2, 9), 1, H100, H100_BANDWIDTH, 2),
         case("other models", n, tokens[1] * 2**16, random.randint(100, 300), 7, A100, A100_BANDWIDTH, 4, 1),
     ]

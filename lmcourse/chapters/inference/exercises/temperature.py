@@ -44,6 +44,7 @@ def _hidden(random: Random) -> list[Case]:
         case("large logits", torch.tensor([[1e4, 1e4 - 1, -1e4], [-900.0, -901.0, -902.0]]), 1.0),
         case("large logits", torch.tensor([[300.0, 299.0, 0.0]]), 0.01),
         case("hot", normal(fixed, 3, 5), 100.0),
+        case("hot", torch.tensor([[0.0, -200.0, -150.0]]), 100.0),
         case("cold", torch.tensor([[0.5, 0.25, 0.0], [-1.0, -0.75, -1.25]]), 0.1),
         case("zero", -TIES, 0.0),
         case("zero", torch.tensor([[-5.0, -7.0], [-math.inf, -3.0]]), 0),

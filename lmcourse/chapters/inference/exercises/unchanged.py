@@ -79,6 +79,7 @@ def _hidden(random: Random) -> list[Case]:
         case("rounded differently", [100 * ROWS, 1e-4 * ROWS], [100 * ROWS + 2e-4, 1e-4 * ROWS + 2e-5], 0),
         case("rounded differently", [ROWS, ROWS], [ROWS - NOISE, ROWS + 3e-5], 0),
         case("at the limit", [ZERO, ZERO, ZERO, ZERO], [ZERO + CLOSE, ZERO - CLOSE, ZERO + 8e-6, ZERO + 1.5e-5], 0),
+        case("at the limit", [torch.zeros(2, 4)], [torch.full((2, 4), 9e-6)], 0),
         case("nothing in common", [ROWS, ROWS], [ROWS, ROWS], 3),
         case("nothing in common", [ROWS], [ROWS], -3),
         case("nothing in common", [ROWS[:0], ROWS], [ROWS, ROWS[:0]], 0),

@@ -33,9 +33,9 @@ def speculation(alpha: float = 0.8, draft_cost: float = 0.05) -> Figure:
     best = max(numbers, key=lambda drafted: rates[drafted])
     axes.plot(best, rates[best], "o", color=PALETTE["vermilion"], markersize=10)
     axes.axhline(1, color=PALETTE["black"], linewidth=1)
-    axes.set_ylim(0, None)
+    axes.set_ylim(0, 1.12 * axes.get_ylim()[1])
     axes.set_xticks(list(numbers))
-    axes.legend(frameon=False, fontsize=9, loc="lower left")
+    axes.legend(frameon=False, fontsize=9, loc="best")
     caption = (
         f"A guess is kept with α = {alpha:.2g}. Best are {best} guesses: {rates[best]:.2f} times as fast. Below the "
         "line one is slower than without a draft."

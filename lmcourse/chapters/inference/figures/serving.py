@@ -7,6 +7,7 @@ import heapq
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from lmcourse.accounting.accelerator import Accelerator
 from lmcourse.accounting.accelerators import find_accelerator
@@ -85,7 +86,7 @@ def decode_step(model: str = LLAMA, accelerator: str = "h100-sxm", batch: int = 
     weights = 2 * count_parameters(config).total / chip.bandwidth
     figure = new_figure(9.0, 4.0)
     places = figure.add_gridspec(1, 2, width_ratios=[1, 1.25])
-    bars = new_axes(figure, f"One step for {batch:,} texts", "milliseconds", "")
+    bars = new_axes(figure, f"One step for {batch:,} text{'s' * (batch > 1)}", "milliseconds", "")
     bars.set_subplotspec(places[0])
     bars.barh(1, 1e3 * arithmetic, color=PALETTE["orange"], label="arithmetic")
     bars.barh(0, 1e3 * weights, color=PALETTE["blue"], label="reading weights")
@@ -112,7 +113,7 @@ def decode_step(model: str = LLAMA, accelerator: str = "h100-sxm", batch: int = 
     curve.set_xscale("log", base=2)
     curve.set_yscale("log")
     curve.xaxis.set_major_formatter("{x:,.0f}")
-    curve.legend(frameon=False, fontsize=9, loc="lower right")
+    curve.legend(frameon=False, fontsize=9, loc="best")
     limit = "arithmetic" if arithmetic > memory else "memory"
     room = (weights + (memory - weights)) * chip.bandwidth / chip.memory
     caption = (
@@ -167,6 +168,7 @@ def batch_timeline(continuous: bool = False, slots: int = 4) -> Figure:
         )
         axes.text(step + length / 2, slot, str(number + 1), ha="center", va="center", fontsize=9, zorder=3)
     axes.set_xlim(0, max(steps, sum(REQUESTS) / slots) * 1.02)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
     axes.set_ylim(slots - 0.4, -0.6)
     axes.set_yticks(range(slots), [str(slot + 1) for slot in range(slots)])
     axes.grid(visible=False)

@@ -43,7 +43,7 @@ def _ask(name: str, workers: int, x: Tensor) -> Case:
 
 def _hidden(random: Random) -> list[Case]:
     return [
-        *(_ask("other numbers of workers", workers, torch.tensor([3.0, -1.0])) for workers in (3, 6, 7, 8, 9, 13, 16)),
+        *(_ask("other numbers of workers", workers, torch.tensor([3.0, -1.0])) for workers in (3, 6, 8, 9, 13, 16)),
         _ask("other dtypes", 6, torch.tensor([3, -1, 2**40])),
         _ask("other dtypes", 3, torch.tensor([0.5, -2.0, 1.5], dtype=torch.float16)),
         _ask("zero, infinite and NaN", 5, torch.tensor([0.0, float("inf"), float("-inf"), float("nan")])),
@@ -58,7 +58,7 @@ broadcast = Exercise(
     minutes=6,
     difficulty=2,
     reference=_by_halves,
-    cases=[_ask(f"{n} worker{'s' * (n > 1)}", n, torch.tensor([1.0, 2.0])) for n in (1, 2, 4, 5)],
+    cases=[_ask(f"{n} worker{'s' * (n > 1)}", n, torch.tensor([1.0, 2.0])) for n in (1, 2, 4, 5, 7)],
     hidden_cases=_hidden,
     hints=[
         "After the first round two workers have it, after the second four. So who can send in the third?",
@@ -135,6 +135,18 @@ def line(worker: Any, x: Tensor | None) -> Tensor | None:
         x = worker.receive(worker.rank - 1)
     if worker.rank + 1 < worker.size:
         worker.send(worker.rank + 1, x)
+    return x
+
+
+@broadcast.misconception(
+    "Each worker passes x on to two others and then stops. It has x in every later round as well, and could go on."
+)
+def two_each(worker: Any, x: Tensor | None) -> Tensor | None:
+    if worker.rank:
+        x = worker.receive((worker.rank - 1) // 2)
+    for to in (2 * worker.rank + 1, 2 * worker.rank + 2):
+        if to < worker.size:
+            worker.send(to, x)
     return x
 
 

@@ -48,7 +48,7 @@ def _hidden(random: Random) -> list[Case]:
         *(_ask("more workers", kind, whole_numbers(fixed, 5, 10, 2)) for kind in KINDS),
         *(_ask("one column", kind, whole_numbers(fixed, 4, 4, 1)) for kind in KINDS),
         *(_ask("whole numbers", kind, whole_numbers(fixed, 3, 3, 3, dtype=torch.int64)) for kind in KINDS),
-        *(_ask("half precision", kind, whole_numbers(fixed, 2, 4, 2, dtype=torch.bfloat16)) for kind in KINDS),
+        *(_ask("half precision", kind, whole_numbers(fixed, 2, 4, 2, dtype=torch.float16)) for kind in KINDS),
         _ask("bad input", "all-reduce", whole_numbers(fixed, 2, 2, 2)),
         _ask("bad input", "", whole_numbers(fixed, 1, 2, 2)),
         *(_ask("more rows", kind, whole_numbers(random, 3, 3 * random.randint(2, 4), 2)) for kind in KINDS),

@@ -47,6 +47,7 @@ def _hidden(random: Random) -> list[Case]:
         case("one device", 1, 8, 12, 4, 10.0, 80.0),
         case("just enough memory", 4, 4, 8, 4, 160.0, 40.0),
         case("just enough memory", 2, 2, 8, 4, 160.0, 80.0),
+        case("too large by less than one", 8, 8, 8, 8, 100.0, 12.4),
         case("a number of devices that is no power of 2", 12, 6, 4, 6, 100.0, 60.0),
         case("a number of devices that is no power of 2", 7, 7, 32, 8, 30.0, 80.0),
         case("machines of six devices", 24, 6, 32, 8, 128.5, 80.0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from lmcourse.accounting.parallel import all_reduce_bytes
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
@@ -45,6 +46,7 @@ tensor_share = Exercise(
         "two.",
         "bytes / bandwidth, over FLOPs / (devices · peak).",
     ],
+    may_use_package=True,
 )
 
 
@@ -64,6 +66,13 @@ def for_many_tokens(d_model: int, devices: int, peak: float, bandwidth: float) -
 def by_intensities(d_model: int, devices: int, peak: float, bandwidth: float) -> float:
     flops_per_byte = (24 * d_model**2 / devices) / (8 * d_model * (1 - 1 / devices)) if devices > 1 else float("inf")
     return peak / bandwidth / flops_per_byte
+
+
+@tensor_share.variant
+def with_the_courses_own(d_model: int, devices: int, peak: float, bandwidth: float) -> float:
+    tokens = 100
+    wire = 2 * all_reduce_bytes(2 * d_model * tokens, devices) / bandwidth
+    return wire / (2 * 12 * d_model**2 * tokens / devices / peak)
 
 
 @tensor_share.misconception(

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.chapters.parallelism.exercises.inputs import ask
+from lmcourse.chapters.parallelism.exercises.right_vocabulary import RIGHT_LOSSES
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -63,7 +64,7 @@ def _hidden(random: Random) -> list[Case]:
         _ask("half precision", (8 * normal(fixed, 3, 8)).half(), [1, 6, 4], 2),
         _ask("half precision", (8 * normal(fixed, 3, 8)).bfloat16(), [1, 6, 4], 2),
         _ask("one token each", normal(fixed, 2, 3), [2, 0], 3),
-        _ask("other logits", normal(random, 4, 36), random.sample(range(36), 4), 2),
+        _ask("other logits", normal(random, 4, 36), random.sample([0, 17, 18, 35], 4), 2),
     ]
 
 
@@ -80,6 +81,7 @@ vocabulary_parallel_loss = Exercise(
         _ask("the largest logit is the other worker's", torch.tensor([[0.0, 1.0, 5.0, 95.0]]), [1], 2),
         _ask("one token's logits are far larger", normal(Random(4), 2, 6) + torch.tensor([[0.0], [900.0]]), [1, 4], 2),
         _ask("three workers", normal(Random(3), 3, 48), [47, 0, 24], 3),
+        _ask("a worker with nothing but −∞", torch.tensor([[-torch.inf, -torch.inf, 1.0, 2.0]]), [3], 2),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -103,38 +105,8 @@ vocabulary_parallel_loss.equivalent_mutant(
 )
 
 
-@vocabulary_parallel_loss.variant
-def three_numbers(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.float()
-    v = z.shape[1]
-    top = worker.all_reduce(z.max(dim=1).values, op="max")
-    local = targets - worker.rank * v
-    here = (local >= 0) & (local < v)
-    gold = torch.where(here, z[torch.arange(len(z)), local.clamp(0, v - 1)], 0.0)
-    sums, gold = worker.all_reduce(torch.stack([(z - top[:, None]).exp().sum(1), gold]))
-    return (top + sums.log() - gold).mean().item()  # type: ignore[no-any-return]
-
-
-@vocabulary_parallel_loss.variant
-def token_by_token(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    rows = logits.double()
-    first = worker.rank * logits.shape[1]
-    losses = []
-    for row, target in zip(rows, targets.tolist(), strict=True):
-        top = worker.all_reduce(row.max(), "max")
-        gold = row[target - first] if first <= target < first + len(row) else torch.zeros_like(top)
-        total = worker.all_reduce(torch.exp(row - top).sum())
-        losses.append(top + total.log() - worker.all_reduce(gold))
-    return float(torch.stack(losses).mean())
-
-
-@vocabulary_parallel_loss.variant
-def with_a_mask(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.to(torch.float64)
-    ids = torch.arange(z.shape[1]) + worker.rank * z.shape[1]
-    gold = torch.where(ids == targets[:, None], z, torch.zeros_like(z)).sum(1)
-    tops = worker.all_gather(torch.logsumexp(z, 1)[None])
-    return (torch.logsumexp(tops, 0).mean() - worker.all_reduce(gold).mean()).item()
+for right_answer in RIGHT_LOSSES:
+    vocabulary_parallel_loss.variant(right_answer)
 
 
 def _gold(worker: CollectiveWorker, z: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -143,6 +115,15 @@ def _gold(worker: CollectiveWorker, z: Tensor, targets: Tensor) -> tuple[Tensor,
     here = (local >= 0) & (local < z.shape[1])
     gold = z.gather(1, local.clamp(0, z.shape[1] - 1)[:, None])[:, 0]
     return torch.where(here, gold, 0.0), here
+
+
+def _own_maxima(worker: CollectiveWorker, logits: Tensor, targets: Tensor, rescaled: bool) -> float:
+    z = logits.double()
+    own = z.amax(1)
+    top = worker.all_reduce(own, "max")
+    sums = (z - own[:, None]).exp().sum(1) * ((own - top).exp() if rescaled else 1.0)
+    sums, gold = worker.all_reduce(torch.stack([sums, _gold(worker, z, targets)[0]]))
+    return (top + sums.log() - gold).mean().item()  # type: ignore[no-any-return]
 
 
 @vocabulary_parallel_loss.misconception(
@@ -159,10 +140,15 @@ def own_loss(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float
     "You add exponentials that were shifted by different maxima. All workers have to subtract the same one."
 )
 def local_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    z = logits.double()
-    top = z.amax(1)
-    sums, gold = worker.all_reduce(torch.stack([(z - top[:, None]).exp().sum(1), _gold(worker, z, targets)[0]]))
-    return (worker.all_reduce(top, "max") + sums.log() - gold).mean().item()  # type: ignore[no-any-return]
+    return _own_maxima(worker, logits, targets, rescaled=False)
+
+
+@vocabulary_parallel_loss.misconception(
+    "A worker whose logits are all −∞ takes its own maximum away from them: −∞ − (−∞) is NaN. The maximum of all "
+    "workers is a number."
+)
+def own_maximum_first(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    return _own_maxima(worker, logits, targets, rescaled=True)
 
 
 @vocabulary_parallel_loss.misconception(

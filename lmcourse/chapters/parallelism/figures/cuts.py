@@ -19,7 +19,8 @@ SHARDS = {
 }
 """Of each matrix its outputs, its inputs, and what of it a worker holds. Weights are (out, in)."""
 
-SHADES = ("#CFE3F1", PALETTE["sky"], PALETTE["blue"], "#003A63")
+SHADES = ("#E3EFF7", "#CFE3F1", "#92C9EE", PALETTE["sky"], "#2B94CF", PALETTE["blue"], "#00558B", "#003A63")
+"""From light to dark, one for each of up to eight devices."""
 
 
 def shard_map(devices: int = 2) -> Figure:
@@ -33,7 +34,7 @@ def shard_map(devices: int = 2) -> Figure:
             part = 1 / devices
             size = (1.0, part) if cut == "rows" else (part, 1.0)
             corner = (left, index * part) if cut == "rows" else (left + index * part, 0.0)
-            colour = SHADES[index % len(SHADES)]
+            colour = SHADES[(2 * index + 1) * len(SHADES) // (2 * devices)]
             axes.add_patch(Rectangle(corner, *size, facecolor=colour, edgecolor="white", linewidth=1.5))
         axes.text(left + 0.5, -0.12, name, ha="center", va="bottom", fontsize=10, fontweight="bold")
         axes.text(left + 0.5, 1.06, f"in: {inputs}", ha="center", va="top", fontsize=8, color=GREY)

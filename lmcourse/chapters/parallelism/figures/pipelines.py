@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from lmcourse.accounting.parallel import pipeline_bubble_fraction
 from lmcourse.accounting.pipeline import PipelineTask, idle_share, max_alive, pipeline_orders, run_pipeline
@@ -53,6 +54,7 @@ def pipeline_times(orders: Sequence[Sequence[str]], *, backward: float = 2.0, na
         below.step(times, counts, where="post", color=colour, linewidth=1.7, label=f"stage {stage}")
     below.set_xlim(0, total)
     below.set_ylim(0, 1.7 * max(map(max_alive, orders)))  # room for the legend
+    below.yaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
     below.legend(frameon=False, fontsize=8, loc="upper right", ncols=2)
     caption = (
         "Above: forward passes light blue, backward passes orange, with the number of the micro-batch; white is "
