@@ -14,7 +14,7 @@ from typing import Any
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
-from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES, FROM_TENSORS_TO_NUMPY
+from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES
 from lmcourse.exercises.values import Plain
 
 Answer = Callable[..., Any]
@@ -144,8 +144,7 @@ class Exercise:
         if self.value:
             return ()
         package = ("lmcourse.exercises", "lmcourse.chapters") if self.may_use_package else ("lmcourse",)
-        ways = FROM_TENSORS_TO_NUMPY if "numpy" in self.forbid else ()
-        return tuple(dict.fromkeys((*self.forbid, *ways, *package, *ANSWER_LIBRARIES)))
+        return tuple(dict.fromkeys((*self.forbid, *package, *ANSWER_LIBRARIES)))
 
     @property
     def summary(self) -> str:

@@ -24,9 +24,6 @@ Names = tuple[str, ...]
 ANSWER_LIBRARIES = ("transformers", "torchtune", "litgpt", "timm", "fairseq", "xformers", "flash_attn")
 """Libraries of whole models, in which the answers to many exercises stand. No exercise may use one."""
 
-FROM_TENSORS_TO_NUMPY = (".numpy", ".from_numpy", ".from_dlpack")
-"""Where numpy is ruled out, so are the ways there."""
-
 NO_AUTOGRAD = (".backward", ".requires_grad_", "torch.autograd", "torch.func")
 """For exercises that ask for a gradient by hand."""
 

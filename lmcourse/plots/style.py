@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import textwrap
+from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
@@ -102,5 +103,6 @@ def pixels(figure: Figure, dpi: float = DPI) -> UInt8[np.ndarray, "height width 
 def png(figure: Figure, dpi: float = DPI) -> bytes:
     """The figure as PNG. Without the name of the software: the same figure gives the same bytes."""
     buffer = io.BytesIO()
-    imsave(buffer, pixels(figure, dpi), format="png", dpi=dpi, metadata={"Software": None})
+    unsigned: Any = {"Software": None}  # leaves the entry out; matplotlib's types know texts only
+    imsave(buffer, pixels(figure, dpi), format="png", dpi=dpi, metadata=unsigned)
     return buffer.getvalue()

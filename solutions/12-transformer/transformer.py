@@ -30,7 +30,7 @@ import torch
 import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.chapters.transformer import figures
@@ -184,7 +184,7 @@ for blocks, (spread, loss, _) in without.items():
     print(f"{blocks:2} blocks: spread of the logits {normed[0]:.1f}, loss {normed[1]:.0f}; without the norm {spread:.0f} and {loss:.0f}")
 
 # %% [markdown]
-# The stream grows with every block (notebook 10), and without the norm so do the logits. At 32 blocks the model is *sure* of its random guesses: 16 nats where 6 are enough. With the norm, depth makes no difference.
+# The stream grows with every block (notebook 10), and without the norm so do the logits. At 32 blocks the model is *sure* of its random guesses: 16 nats where 6 are enough (with other seeds up to 18). With the norm, depth makes no difference.
 #
 # Because the head reads a norm, it can read *any* vector of this width: also the stream of an earlier block. That is the **logit lens** (nostalgebraist, 2020): what would the model say if it had to stop here?
 #
@@ -267,7 +267,7 @@ lens_figure
 # `logits[:, t]` predicts `tokens[:, t + 1]`. Targets that are equal to `ignored` (such as padding) do not count, wherever they are; it may be any number, also one that is no token. Average over all targets that count, of all texts at once; if none counts, the loss is 0.
 #
 # - Compute in fp32, or in fp64 if the logits are fp64. Logits may be fp16 or bf16, and as large as you like.
-# - Return a tensor without axes, in the format you computed in, *with its graph*: the model will be trained with it.
+# - Return a tensor without axes, in the format you computed in, *with its graph*: the model will be trained with it (where nothing counts, by a step with gradients of 0).
 # - Do without torch's ready-made `cross_entropy` and `nll_loss`: they are the whole answer. `logsumexp` and `log_softmax` are allowed.
 
 # %% exercise="causal_lm_loss"
@@ -410,6 +410,9 @@ small_config = llama_like(2, 256, llama.heads, 896, vocab_size=1000, context=64,
 torch.manual_seed(0)
 small = Transformer(small_config).eval()
 initialize(small, "fan_in")
+for parameter_name, parameter in small.named_parameters():
+    if "norm" in parameter_name:  # as after training: at 1, a norm that forgets its scale would be right
+        nn.init.uniform_(parameter, 0.5, 1.5)
 sample = torch.randint(1000, (2, 40), generator=torch.Generator().manual_seed(0))
 
 
@@ -777,10 +780,10 @@ for name, count in in_blocks.items():
 figures.aspect_scatter()
 
 # %% [markdown]
-# Most live in the band or near it. Is it because the optimum is sharp? It is not: in Kaplan et al. (2020, §3.1) a model of 6 layers, 4,288 wide, came within 3 % of the loss of one of 48 layers, 1,600 wide. The best shape hardly moves with size, and around it the basin is *flat*, so other reasons decide:
+# Most live in the band or near it. Is it because the optimum is sharp? It is not: in Kaplan et al. (2020, §3.1, Fig. 5) a model of 6 layers, 4,288 wide, came within 3 % of the loss of one of 48 layers, 1,600 wide. The best shape hardly moves with size, and around it the basin is *flat*, so other reasons decide:
 #
 # - **Depth cannot be parallelised.** Blocks wait for each other. Wide matrices can be split over GPUs with fast links (tensor parallel), many blocks over GPUs with slow ones (pipeline, notebook 18).
-# - **Tasks are not the loss.** At equal loss, deeper models did better at fine-tuned tasks (Tay et al., 2022).
+# - **Tasks are not the loss.** With equal cost and nearly the same loss, deep and narrow models did better after fine-tuning (Tay et al., 2022).
 # - **Heads.** A head's scores are a product of rank at most $d_{head}$ (Bhojanapalli et al., 2020), so heads should not be too thin; nearly all have 64 to 256 features. Look at the ranks:
 
 # %%

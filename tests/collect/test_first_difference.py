@@ -47,7 +47,10 @@ def tokens() -> Tensor:
 
 def grouped() -> Transformer:
     torch.manual_seed(0)
-    return Transformer(llama_like(2, 32, 4, 64, vocab_size=512, context=32, kv_heads=2, theta=500.0)).eval()
+    model = Transformer(llama_like(2, 32, 4, 64, vocab_size=512, context=32, kv_heads=2, theta=500.0)).eval()
+    with torch.no_grad():
+        model.embedding.tokens.weight.mul_(0.05)  # as small as after `initialize`: ε shows
+    return model
 
 
 @pytest.mark.parametrize("model", [lambda: load_pretrained().model, grouped], ids=["trained", "grouped"])
@@ -57,6 +60,25 @@ def test_right_parts_do_not_differ(model: Callable[[], Transformer], parts: Part
 
 def unscaled(x: Tensor, scale: Tensor, eps: float) -> Tensor:
     return rms_norm(x, torch.ones_like(scale), eps)
+
+
+def without_eps(x: Tensor, scale: Tensor, eps: float) -> Tensor:
+    return rms_norm(x, scale, 0.0)
+
+
+def centred(x: Tensor, scale: Tensor, eps: float) -> Tensor:
+    return torch.nn.functional.layer_norm(x, scale.shape, scale, eps=eps)
+
+
+def halves_rotated(parts: Parts) -> Parts:
+    """RoPE in the order of most published weights, which pairs i with i + d/2."""
+
+    def rope(x: Tensor, positions: Tensor, base: float) -> Tensor:
+        paired = torch.stack(x.chunk(2, dim=-1), dim=-1).flatten(-2)
+        turned: Tensor = parts["rope"](paired, positions, base)
+        return torch.cat([turned[..., ::2], turned[..., 1::2]], dim=-1)
+
+    return {**parts, "rope": rope}
 
 
 def wrong_base(parts: Parts) -> Parts:
@@ -135,6 +157,9 @@ def spoiling(parts: Parts) -> Parts:
     ("spoil", "place", "part"),
     [
         (lambda parts: {**parts, "rms_norm": unscaled}, "block 0, norm before attention", "rms_norm"),
+        (lambda parts: {**parts, "rms_norm": without_eps}, "block 0, norm before attention", "rms_norm"),
+        (lambda parts: {**parts, "rms_norm": centred}, "block 0, norm before attention", "rms_norm"),
+        (halves_rotated, "block 0, rotary embedding", "rope"),
         (wrong_base, "block 0, rotary embedding", "rope"),
         (future_seen, "block 0, attention", "grouped_query_attention"),
         (heads_in_turn, "block 0, attention", "grouped_query_attention"),

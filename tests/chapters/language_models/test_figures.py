@@ -114,7 +114,13 @@ def test_cosines() -> None:
 @pytest.mark.parametrize(("prompt", "new"), [(1, 1), (4, 8), (3, 12)])
 def test_the_work_is_counted_cell_by_cell(prompt: int, new: int) -> None:
     kept, again = (figures.work_grid(prompt, new, reuse) for reuse in (True, False))
-    assert f"{prompt + new - 1} tokens are computed" in plots.alt_text(kept)
-    assert f"{sum(range(prompt, prompt + new))} tokens are computed" in plots.alt_text(again)
+    few, many = prompt + new - 1, sum(range(prompt, prompt + new))
+    assert plots.alt_text(kept).endswith(f": {few} {'token' if few == 1 else 'tokens'} computed")
+    assert plots.alt_text(again).endswith(f": {many} {'token' if many == 1 else 'tokens'} computed")
     with pytest.raises(ValueError, match="to begin with"):
         figures.work_grid(0, new)
+
+
+def test_a_letter_that_not_every_font_has_is_a_box() -> None:
+    [axes] = figures.token_surprise("a 日").axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "␣", "▯"]

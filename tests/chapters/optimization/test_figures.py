@@ -110,6 +110,7 @@ def test_a_parabola_of_the_largest_curvature_lies_above_and_a_flatter_one_need_n
     curve, parabola = figures.chord_and_parabola(at).axes[0].lines[:2]
     assert (np.asarray(parabola.get_ydata()) >= np.asarray(curve.get_ydata()) - 1e-9).all()
     assert "not above" in plots.alt_text(figures.chord_and_parabola(0.5, 0.2))
+    assert "below it far out" in plots.alt_text(figures.chord_and_parabola(-4.0, 0.2))
     ends = figures.chord_and_parabola(at).axes[0].lines[2]
     x, y = (np.asarray(each) for each in ends.get_data())
     middle = np.interp(x.mean(), np.asarray(curve.get_xdata()), np.asarray(curve.get_ydata()))

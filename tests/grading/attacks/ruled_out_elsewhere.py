@@ -96,15 +96,6 @@ PROCESSES = [
 LIBRARIES = [
     rule_attack(
         "other libraries",
-        "02 as_transposed",
-        "numpy, on the same memory",
-        """
-        from operator import methodcaller
-        def as_transposed(x, i, j): return torch.from_numpy(methodcaller("swap" + "axes", i, j)(x.numpy()))
-        """,
-    ),
-    rule_attack(
-        "other libraries",
         "10 rms_norm",
         "a library of whole models, in the answer",
         """

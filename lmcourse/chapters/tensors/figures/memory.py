@@ -27,7 +27,7 @@ def truncated_normal(limit: float = 2.0) -> Figure:
     whole = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
     cut = np.where(abs(x) <= limit, whole / (1 - lost), 0.0)
     figure = new_figure(8.0, 3.2)
-    axes = new_axes(figure, f"Cut at ±{limit:g}: spread {spread:.3f}, {100 * lost:.2g} % cut off", "value", "density")
+    axes = new_axes(figure, f"Cut at ±{limit:.3g}: spread {spread:.3f}, {100 * lost:.2g} % cut off", "value", "density")
     axes.plot(x, whole, color=GREY, linestyle="--", label="normal, spread 1")
     axes.fill_between(x, cut, color=PALETTE["blue"], alpha=0.35, linewidth=0)
     axes.plot(x, cut, color=PALETTE["blue"], label=f"cut, spread {spread:.3f}")
@@ -38,7 +38,7 @@ def truncated_normal(limit: float = 2.0) -> Figure:
         "What is cut off is drawn again, so the middle grows. The red bar is one spread to each side: the formula that "
         "chose a spread of 1 gets less."
     )
-    alt = f"Normal density cut at ±{limit:g}: its spread is {spread:.3f} instead of 1"
+    alt = f"Normal density cut at ±{limit:.3g}: its spread is {spread:.3f} instead of 1"
     return describe(figure, caption=caption, alt=alt)
 
 

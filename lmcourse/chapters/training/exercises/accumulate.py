@@ -29,14 +29,15 @@ model.forward = lambda x: second(first(x))
 """
 OLD = "for p in model.parameters():\n    p.grad = torch.ones_like(p)\n"
 WATCHED = """\
-rows, waiting, most = [], [], []
-def watch(module, given, logits):
-    rows.append(len(given[0]))
-    waiting.append(1)
-    most.append(len(waiting))
-    logits.register_hook(lambda gradient: waiting.pop() and None)
-model.register_forward_hook(watch)
+import weakref
+rows, inside, most = [], [], []
+def watch(module, given, output):
+    rows.append(len(output))
+    inside.append(weakref.ref(output))
+    most.append(sum(each() is not None for each in inside))
+model[1].register_forward_hook(watch)
 """
+"""Of what is inside the model, kept for the backward pass: how much of it is there at the same time."""
 COUNTS = "\nmax(rows)\nmax(most)"
 
 
@@ -224,7 +225,7 @@ def old_gradients(model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Tens
 
 
 @accumulate.misconception(
-    "Right numbers, but the graphs of all batches are alive at once: that is the memory that was to be saved. Take the "
+    "Right numbers, but graphs of several batches are alive at once: that is the memory that was to be saved. Take the "
     "gradient of a batch before you run the next one."
 )
 def one_backward(model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:

@@ -56,7 +56,7 @@ initial_bounds = Exercise(
     cases=[
         case("LeCun, 512 in", "lecun", 512, 2048, 3.0),
         case("Xavier, 512 in and 2048 out", "xavier", 512, 2048, 3.0),
-        case("He, 512 in", "he", 512, 2048, 3.0),
+        case("He, 512 in", "he", 512, 3072, 3.0),
         case("a sharper cut", "lecun", 1024, 64, 2.0),
         case("a rule that nobody knows", "kaiming", 512, 512, 3.0),
     ],

@@ -30,7 +30,8 @@ def _reference(shapes: Shapes, norms: list[str]) -> Groups:
 
 def _hidden(random: Random) -> list[Case]:
     fixed = [
-        case("three axes", {"stem.weight": [64, 3, 16], "norm.scale": [3, 1, 1]}, ["norm.scale"]),
+        case("many axes", {"stem.weight": [64, 3, 16], "norm.scale": [3, 1, 1]}, ["norm.scale"]),
+        case("many axes", {"video.weight": [8, 3, 2, 4, 4], "patches.weight": [8, 3, 4, 4]}, []),
         case("a bias of two axes less", {"z.bias": [7], "a.weight": [7, 5], "temperature": []}, []),
         case("nothing that decays", {"b.weight": [8], "a.bias": [8]}, ["b.weight"]),
         case("nothing but matrices", {"z": [2, 3], "a": [3, 2]}, []),
@@ -39,12 +40,14 @@ def _hidden(random: Random) -> list[Case]:
         case("a matrix with one row", {"gate.weight": [1, 64], "shift": [64], "one": [1]}, ["one"]),
         case("a bias table", {"attention.bias": [32, 4], "mlp.weight": [4], "proj.bias": [4]}, ["mlp.weight"]),
         case("a name in another name", {"head": [4, 4], "head_norm": [4], "norm": [4, 2]}, ["head_norm"]),
+        case("a name in another name", {"norm": [4], "norm_mixer": [4, 4], "out_norm": [4, 2]}, ["norm"]),
+        case("more than ten blocks", {f"blocks.{n}.{kind}": [4] * n for n in (2, 10, 1) for kind in "ba"}, []),
         case("all norms", {"n.1": [4, 4], "n.0": [4]}, ["n.0", "n.1"]),
         case("an embedding", {"embedding.positions": [128, 64], "embedding.norm": [64]}, ["embedding.norm"]),
     ]
     drawn = []
     for _ in range(2):
-        letters = random.sample("abcdefghijklmnopqrstuvwxyz", 6)
+        letters = sorted(random.sample("abcdefghijklmnopqrstuvwxyz", 6), reverse=True)  # never in order
         shapes = {letter: [8] * axes for letter, axes in zip(letters, (1, 2, 2, 3, 2, 1), strict=True)}
         drawn.append(case("other models", shapes, [letters[0], letters[4]]))
     return [*fixed, *drawn]

@@ -8,6 +8,7 @@ from random import Random
 import torch
 
 from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.numerics.formats import BF16, FP16
 from lmcourse.numerics.rounding import round_to
@@ -46,8 +47,10 @@ def _hidden(random: Random) -> list[Case]:
     ]
     drawn = []
     for master in (False, False, True):
-        weight = random.randint(16, 120) / 32
-        updates = [random.randint(1, 40) / 4096 for _ in range(random.randint(5, 40))]
+        weight = random.randint(72, 96) / 32
+        ends = [random.randrange(401, 600, 2) / 8192 for _ in range(2)]  # so large that neither can be left out
+        between = [random.randrange(1, 80, 2) / 8192 for _ in range(random.randint(5, 30))]  # too fine for a tie
+        updates = [ends[0], *between, ends[1]]
         drawn.append(case("other weights", weight, updates, master))
     return [*fixed, *drawn]
 
@@ -73,6 +76,7 @@ train_in_half = Exercise(
         "torch.tensor(x).bfloat16().item() rounds a number to bf16.",
         "Without: weight = round(weight + update), each time. With: add up in 32 bits, and round once at the end.",
     ],
+    tolerance=Tolerance(1e-9),  # for a tensor in bf16, too: a neighbour is another number
 )
 
 

@@ -32,7 +32,9 @@ def _hidden(random: Random) -> list[Case]:
         case("the spike is oldest", [80.0, 1.0, 2.0, 1.5], 2.0, 448.0),
         case("the spike is newest", [1.0, 2.0, 1.5, 80.0], 2.0, 57344.0),
         case("tiny", [1e-9, 3e-8], 1.0, 448.0),
+        case("tiny", [3e-20, 1e-12], 1.0, 448.0),
         case("huge", [1e9, 3e8], 1.0, 448.0),
+        case("huge", [1.5e308, 1e308], 1.0, 57344.0),
         case("a negative margin", [4.0], 2.0, 448.0, -1),
         case("a large margin", [4.0, 0.5], 2.0, 57344.0, 5),
     ]
@@ -61,7 +63,7 @@ delayed_scale = Exercise(
     reference=_reference,
     cases=[
         case("three steps of E4M3", [1.0, 4.0, 2.0], 7.0, 448.0),
-        case("room for twice as much", [1.0, 4.0, 2.0], 7.0, 448.0, 1),
+        case("room for twice as much", [4.0, 1.0, 3.0, 2.0], 7.0, 448.0, 1),
         case("gradients, in E5M2", [0.5, 0.25], 7.0, 57344.0),
         case("nothing but zeros", [0.0, 0.0], 7.0, 448.0),
         case("an infinity", [2.0, math.inf, 1.0], 7.0, 448.0),

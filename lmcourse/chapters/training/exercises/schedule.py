@@ -35,7 +35,7 @@ def _hidden(random: Random) -> list[Case]:
     ]
     drawn = []
     for _ in range(3):
-        steps = random.randint(100, 5000)
+        steps = random.randint(100, 2000)
         warmup, decay = random.randint(5, steps // 3), random.randint(7, steps // 3)
         floor = random.uniform(0.1, 0.5)
         drawn.append(case("other runs", random.randrange(warmup - 1), steps, warmup, decay, floor=floor))

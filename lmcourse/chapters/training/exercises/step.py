@@ -64,6 +64,8 @@ def _hidden(random: Random) -> list[Case]:
         _ask("Adam", ADAM + SCALED + CALL + CALL + CALL, limit=0.2, **two),
         _ask("an overflow", OVERFLOW, **STEEP, **two),
         _ask("an overflow, then a good step", OVERFLOW + 3 * CALL, limit=0.4, **STEEP),
+        _ask("the scale after a good step", SGD + SCALED + CALL + "scaler.get_scale()\n"),
+        _ask("the mode of the model", SGD + SCALED + CALL + "model.training\n"),
         _ask("an infinite limit", SGD + SCALED + CALL, limit=1e30, **STEEP),
         *(
             _ask(
@@ -238,7 +240,9 @@ class ReturnsScaled(Step):
         return scaler.scale(loss).item()
 
 
-@_wrong("You return a tensor with its graph: a list of such losses keeps the activations of every step. `.item()`")
+@_wrong(
+    "You return a tensor. If it has its graph, a list of such losses keeps the activations of every step: `.item()`."
+)
 class ReturnsGraph(Step):
     def result(self, loss: Tensor, scaler: Any) -> Any:
         return loss

@@ -24,6 +24,7 @@ def _hidden_sweeps(random: Random) -> list[Case]:
         case("the longest decays earliest", [1000, 900], [600, 100]),
         case("the longest decays earliest", [500, 1000, 990], [1, 30, 10]),
         case("from long to short", [4000, 2000, 1000], [400, 200, 100]),
+        case("equal lengths", [200, 200, 300], [20, 50, 50]),
         case("equal parting points", [150, 200, 300], [50, 100, 200]),
     ]
     drawn = []

@@ -6,6 +6,7 @@ import math
 import random
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
@@ -72,8 +73,9 @@ def memory_and_work(layers: int = 96) -> Figure:
     best = [every for every, (most, _) in costs.items() if most == least]
     axes.axhline(layers, color=GREY, linestyle=":", linewidth=1.2)
     axes.plot(best, [least] * len(best), "o", color=PALETTE["vermilion"], label=f"least: {least}")
-    axes.set_ylim(0, 1.15 * layers)
-    axes.legend(frameon=False, fontsize=10, loc="center right")
+    axes.set_ylim(0, 1.3 * (layers + 1))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(frameon=False, fontsize=10, loc="upper center", ncols=3)
     caption = (
         f"Dotted: {layers} units, without any checkpoint. The least is near 2√{layers} = {2 * math.sqrt(layers):.1f}."
     )

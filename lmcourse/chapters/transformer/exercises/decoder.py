@@ -8,13 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmcourse.chapters.transformer.exercises.decoder_cases import PARTS, STRANGE, Sizes, Weights, ask
 from lmcourse.chapters.transformer.exercises.right_decoder import RIGHT_DECODERS
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.inputs import integers, normal64
 
-Weights = dict[str, Any]
-Sizes = dict[str, Any]
 Parts = dict[str, Any]
 
 
@@ -50,88 +48,22 @@ def _by_layers(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> 
     return torch.einsum("bsd,vd->bsv", x, weights.get("head", weights["embedding"]))
 
 
-PARTS = """\
-norm = lambda x, scale, eps=1.0: scale * x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
-parts = {"rms_norm": norm, "rope": lambda y, theta: y / theta, "grouped_query_attention": lambda y: y.cumsum(1)}
-parts["self_attention"] = lambda x, qkv, out, heads, kv_heads, theta, rope, attend: (
-    attend(rope(x @ qkv.T, theta))[..., : out.shape[1]] @ out.T * (heads - kv_heads / 2)
-)
-parts["glu_ffn"] = lambda x, w_gate, w_value, w_down, kind: (
-    ((x @ w_gate).sigmoid() * (x @ w_value) * (x @ w_gate if kind == "swiglu" else 1)) @ w_down
-)
-parts["block"] = lambda x, attention, feed_forward, norm_1, norm_2, parallel: (
-    x + attention(norm_1(x)) + feed_forward(norm_2(x if parallel else x + attention(norm_1(x))))
-)
-"""
-STRANGE = """\
-parts["block"] = lambda x, attention, feed_forward, norm_1, norm_2, parallel: attention(x) - feed_forward(norm_2(x))
-parts["glu_ffn"] = lambda x, w_gate, w_value, w_down, kind: (x @ w_gate - x @ w_value) @ w_down
-parts["self_attention"] = lambda x, qkv, out, heads, kv_heads, theta, rope, attend: attend(x / theta) + rope(x, heads)
-parts["rms_norm"] = lambda x, scale, eps: x * scale + eps
-"""
-
-
-def _weights(
-    random: Random, blocks: int, d: int, heads: int, kv: int, width: int, f: int, v: int, tied: bool
-) -> Weights:
-    def layer() -> Weights:
-        return {
-            "norm_1": 1 + normal64(random, d, scale=0.5),
-            "qkv": normal64(random, (heads + 2 * kv) * width, d, scale=0.6),
-            "out": normal64(random, d, heads * width, scale=0.6),
-            "norm_2": 1 + normal64(random, d, scale=0.5),
-            "gate": normal64(random, f, d),
-            "up": normal64(random, f, d),
-            "down": normal64(random, d, f),
-        }
-
-    weights: Weights = {"embedding": normal64(random, v, d), "blocks": [layer() for _ in range(blocks)]}
-    weights["norm"] = 1 + normal64(random, d, scale=0.5)
-    return weights if tied else weights | {"head": normal64(random, v, d)}
-
-
-def _ask(
-    name: str,
-    random: Random,
-    *,
-    blocks: int = 1,
-    d: int = 4,
-    heads: int = 2,
-    kv: int = 2,
-    width: int = 2,
-    f: int = 4,
-    v: int = 5,
-    text: tuple[int, int] = (2, 3),
-    tied: bool = False,
-    sizes: Sizes | None = None,
-    lines: str = "",
-) -> Case:
-    chosen = {"heads": heads, "kv_heads": kv, "theta": 10.0, "eps": 0.01} | (sizes or {})
-    return script(
-        name,
-        PARTS + lines + "decoder(tokens, weights, sizes, parts)",
-        tokens=integers(random, *text, low=0, high=v - 1, dtype=torch.int64),
-        weights=_weights(random, blocks, d, heads, kv, width, f, v, tied),
-        sizes=chosen,
-    )
-
-
 def _hidden(random: Random) -> list[Case]:
     fixed = Random(7)
     stays = "y = decoder(tokens, weights, sizes, parts)\nweights\ntokens\ny"
-    kept = _ask("inputs stay", fixed, blocks=2, tied=True)
+    kept = ask("inputs stay", fixed, blocks=2, tied=True)
     return [
-        _ask("other sizes", fixed, blocks=2, d=6, heads=3, kv=3, f=7, v=9),
-        _ask("other sizes", fixed, blocks=3, d=4, kv=1, width=4, f=10, v=3, text=(1, 5)),
-        _ask("tied", fixed, blocks=2, tied=True, v=4),
-        _ask("tied", fixed, blocks=1, tied=True, v=6, text=(3, 4)),
-        _ask("one token", fixed, blocks=2, text=(1, 1)),
-        _ask("no blocks", fixed, blocks=0, tied=True),
-        _ask("no blocks", fixed, blocks=0),
-        _ask("another base and ε", fixed, blocks=2, sizes={"theta": 3.0, "eps": 2.0}),
-        _ask("other parts", fixed, blocks=2, lines=STRANGE),
+        ask("other sizes", fixed, blocks=2, d=6, heads=3, kv=3, f=7, v=9),
+        ask("other sizes", fixed, blocks=3, d=4, kv=1, width=4, f=10, v=3, text=(1, 5)),
+        ask("tied", fixed, blocks=2, tied=True, v=4),
+        ask("tied", fixed, blocks=1, tied=True, v=6, text=(3, 4)),
+        ask("one token", fixed, blocks=2, text=(1, 1)),
+        ask("no blocks", fixed, blocks=0, tied=True),
+        ask("no blocks", fixed, blocks=0),
+        ask("another base and ε", fixed, blocks=2, sizes={"theta": 3.0, "eps": 2.0}),
+        ask("other parts", fixed, blocks=2, lines=STRANGE),
         script(kept.name, PARTS + stays, **kept.kwargs),
-        *(_ask("other sizes", random, blocks=2, f=f, v=f + 1) for f in random.sample(range(2, 9), 2)),
+        *(ask("other sizes", random, blocks=2, f=f, v=f + 1) for f in random.sample(range(2, 9), 2)),
     ]
 
 
@@ -142,14 +74,14 @@ decoder = Exercise(
     difficulty=3,
     reference=_by_layers,
     cases=[
-        _ask("no blocks: in, norm, out", Random(1), blocks=0, d=2, v=3, text=(1, 2)),
-        _ask("one block", Random(2)),
-        _ask("two blocks", Random(3), blocks=2),
-        _ask("tied: no head of its own", Random(4), blocks=1, tied=True),
-        _ask("four heads, two key heads, a wider feed-forward", Random(5), blocks=1, d=8, heads=4, kv=2, f=12, v=5),
-        _ask("as many tokens as features, tied", Random(6), blocks=1, tied=True, v=4),
-        _ask("another base and ε", Random(8), sizes={"theta": 2.0, "eps": 0.5}),
-        _ask("somebody else's block and norm", Random(9), blocks=2, lines=STRANGE),
+        ask("no blocks: in, norm, out", Random(1), blocks=0, d=2, v=3, text=(2, 2)),
+        ask("one block", Random(2)),
+        ask("two blocks", Random(3), blocks=2),
+        ask("tied: no head of its own", Random(4), blocks=1, tied=True),
+        ask("four heads, two key heads, a wider feed-forward", Random(5), blocks=1, d=8, heads=4, kv=2, f=12, v=5),
+        ask("as many tokens as features, tied", Random(6), blocks=1, tied=True, v=4),
+        ask("another base and ε", Random(8), sizes={"theta": 2.0, "eps": 0.5}),
+        ask("somebody else's block and norm", Random(9), blocks=2, lines=STRANGE),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -181,6 +113,15 @@ def no_final_norm(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) 
 @decoder.misconception("Every layer of yours has the weights of the first one.")
 def first_block_again(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     blocks = weights["blocks"][:1] * len(weights["blocks"])
+    return _by_layers(tokens, weights | {"blocks": blocks}, sizes, parts)
+
+
+@decoder.misconception(
+    "Every layer of yours has the weights of the last one. A function that is made in a loop reads the loop's "
+    "variables when it is called, not when it is made."
+)
+def last_block_again(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    blocks = weights["blocks"][-1:] * len(weights["blocks"])
     return _by_layers(tokens, weights | {"blocks": blocks}, sizes, parts)
 
 
@@ -226,7 +167,7 @@ def in_parallel(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) ->
     return _by_layers(tokens, weights, sizes, parts | {"block": lambda *given: block(*given[:-1], True)})
 
 
-@decoder.misconception('The gate is SiLU: the kind is "swiglu", not "glu", whose gate is a sigmoid.')
+@decoder.misconception('The kind of the feed-forward layer is "swiglu". Any other has another function for a gate.')
 def sigmoid_gate(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     ffn = parts["glu_ffn"]
     return _by_layers(tokens, weights, sizes, parts | {"glu_ffn": lambda *given: ffn(*given[:-1], "glu")})

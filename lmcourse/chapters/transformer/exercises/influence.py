@@ -55,6 +55,8 @@ TABLE = normal64(Random(5), 6, 3)
 TWINS = TABLE[[0, 0, 2, 2, 4, 4]]
 UNITS = torch.tensor([[0.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], dtype=torch.float64)
 NEAR = (1e-6, 1.5e-6, 7e-7)
+BOTH_WAYS = torch.tensor([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]], dtype=torch.float64)
+"""Near the limit, sums, norms and spreads of differences are above it, and the largest difference is not."""
 TEXT = torch.tensor([3, 0, 2, 5, 1, 4])
 
 
@@ -77,6 +79,9 @@ def _hidden(random: Random) -> list[Case]:
         _ask("rounding", _leak(_causal(5), 1e-9), table, text),
         _ask("rounding", _leak(_causal(5), -1e-8), table, text, TWICE),
         *(_ask("near the limit", size * _leak(_causal(3).tril(-1), 1), UNITS, UNITS[:, 0].long()) for size in NEAR),
+        _ask("near the limit", 8e-7 * _leak(_causal(3).tril(-1), 1), BOTH_WAYS, torch.tensor([0, 0, 0])),
+        _ask("one number of many", _causal(3), UNITS.flip(1), torch.tensor([0, 1, 2])),
+        _ask("a small leak", _leak(_causal(5), 1e-4), 1e5 + table, text),
         _ask("one token", torch.ones(1, 1, dtype=torch.float64), table, text[:1]),
         _ask("a vocabulary of two", _causal(4), table[:2], torch.tensor([0, 1, 1, 0])),
         _ask("tokens that look alike", _causal(6), TWINS, 5 - TEXT),
@@ -193,7 +198,9 @@ def last_output(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _all_texts_at_once(model, tokens, vocabulary)[-1:].repeat(len(tokens), 1)
 
 
-@influence.misconception("You put the same token back: nothing can move.")
+@influence.misconception(
+    "In yours nothing moves, whatever the model. Is it *another* token that stands there, and is one that moves enough?"
+)
 def same_token(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _one_by_one(model, tokens, lambda token: [token])
 

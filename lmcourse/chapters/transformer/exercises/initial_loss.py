@@ -31,13 +31,16 @@ def _hidden(random: Random) -> list[Case]:
         case("other vocabularies", 128_256, 0.5),
         case("other vocabularies", 2, 0.0),
         case("one token", 1),
+        case("one token", 1, 3.0),
+        case("large spreads", 2, 4.0),
+        case("large spreads", 3, 1.5),
         case("large spreads", 1000, 8.0),
         case("large spreads", 32_000, 50.0),
         case("small spreads", 100, 0.02),
         case("what cannot be", 0),
         case("what cannot be", 0, 1.0),
         case("what cannot be", 50, -0.01),
-        *(case("other vocabularies", v, v / 40) for v in random.sample(range(20, 300), 4)),
+        *(case("other vocabularies", v, v / 37) for v in random.sample(range(56, 74), 4)),  # no whole number among them
     ]
 
 
@@ -52,7 +55,8 @@ initial_loss = Exercise(
         case("bytes, a spread of 1", 256, 1.0),
         case("GPT-2", 50_257, 0.0),
         case("a thousand tokens, a spread of 3", 1000, 3.0),
-        case("one token: nothing to guess", 1),
+        case("one token, logits all alike", 1),
+        case("one token, the approximation taken as exact", 1, 2.0),
         case("no tokens", 0),
         case("a spread below 0", 256, -1.0),
     ],
@@ -120,6 +124,13 @@ def spread_added(vocabulary: int, spread: float = 0.0) -> float:
 def minus(vocabulary: int, spread: float = 0.0) -> float:
     _check(vocabulary, spread)
     return math.log(vocabulary) - spread**2 / 2
+
+
+@initial_loss.misconception(
+    "With one token there is nothing to guess, true. But the approximation is to be taken as exact here, for every v."
+)
+def nothing_to_guess(vocabulary: int, spread: float = 0.0) -> float:
+    return _by_integration(vocabulary, spread if vocabulary != 1 else 0.0)
 
 
 @initial_loss.misconception("That is the perplexity. The loss is its logarithm.")

@@ -70,6 +70,7 @@ def _hidden(random: Random) -> list[Case]:
         {"dropout": 1e-9},
         {"d_head": 64},
         {"d_head": 129},
+        {"heads": 31, "d_head": 132},  # 4092: 4096 // 31 is 132
     )
     kinds = ((100, 5, True), (40, 3, True), (300, 8, False), (100, 2, False), (40, 5, True))
     drawn = []

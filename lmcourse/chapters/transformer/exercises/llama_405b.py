@@ -74,6 +74,19 @@ llama_405b.wrong_value(
     RIGHT | {"queries": 268_435_456, "keys": 16_777_216, "feed_forward": 2_617_245_696},
     "Queries, keys and feed-forward are those of one layer. There are 126.",
 )
+llama_405b.wrong_value(
+    RIGHT | {"total": 372_030_521_344},
+    "The output matrix of attention (as large as that of the queries) is missing in the total.",
+)
+llama_405b.wrong_value(
+    RIGHT | {"total": 437_562_327_040},
+    "You count as many value heads as query heads. Values are shared like keys: 8 heads.",
+)
+llama_405b.wrong_value(RIGHT | {"keys": 4_227_858_432}, "Keys alone are asked for. Yours are keys and values.")
+llama_405b.wrong_value(
+    RIGHT | {"embedding": 4_202_692_608},
+    "The embedding is the table alone: the head is as large, and counts in the total only.",
+)
 llama_405b.right_value(
     '{"embedding": 128256 * 16384, "queries": 126 * 16384**2, "keys": 126 * 16384 * 1024, '
     '"feed_forward": 3 * 126 * 16384 * 53248, "norms": 253 * 16384, "total": 405853388800}',

@@ -21,7 +21,7 @@ def _by_torch(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Ten
     """Torch's cross-entropy in float64, over the predictions that count."""
     counts = tokens[:, 1:] != ignored
     if not counts.any():
-        return torch.zeros((), dtype=torch.promote_types(logits.dtype, torch.float32))
+        return logits[:0].to(torch.promote_types(logits.dtype, torch.float32)).sum()
     loss = F.cross_entropy(logits[:, :-1][counts].double(), tokens[:, 1:][counts])
     return loss.to(torch.promote_types(logits.dtype, torch.float32))
 
@@ -64,6 +64,9 @@ def _hidden(random: Random) -> list[Case]:
         case("ignored targets", normal(fixed, 3, 6, 5), torch.where(padded == NOT_COUNTED, 77, padded), 77),
         case("nothing counts", normal(fixed, 2, 3, 4), torch.full((2, 3), NOT_COUNTED)),
         case("nothing counts", normal(fixed, 3, 1, 4), torch.tensor([[1], [2], [3]])),
+        case("nothing counts", normal(fixed, 2, 3, 4).double(), torch.full((2, 3), NOT_COUNTED)),
+        script("nothing counts", STEP, logits=normal(fixed, 2, 1, 5).double(), tokens=torch.tensor([[3], [1]])),
+        case("a run that has diverged", math.nan * normal(fixed, 2, 3, 4), integers(fixed, 2, 3, low=0, high=3).long()),
         script("the gradient", STEP, logits=normal(fixed, 3, 6, 5), tokens=padded),
         script("tokens stay", "causal_lm_loss(logits, tokens)\ntokens", logits=normal(fixed, 3, 6, 5), tokens=padded),
         *(
@@ -87,6 +90,8 @@ causal_lm_loss = Exercise(
         case("nothing counts", TEXT, torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]])),
         case("one token: nothing to predict", TEXT[:, :1], torch.tensor([[2]])),
         case("fp16", 12 * TEXT.half(), torch.tensor([[3, 0, 1]])),
+        script("a step in which nothing counts", STEP, logits=TEXT, tokens=torch.full((1, 3), NOT_COUNTED)),
+        case("a NaN stays a NaN", math.nan * TEXT, torch.tensor([[1, 2, 0]])),
         script("its gradient", STEP, logits=normal(Random(3), 2, 5, 3), tokens=UNEVEN),
     ],
     hidden_cases=_hidden,
@@ -119,7 +124,7 @@ def with_loops(logits: Tensor, tokens: Tensor, ignored: int = -100) -> Tensor:
             if text[t] != ignored:
                 z = row[t - 1]
                 losses.append((z - z.max()).exp().sum().log() + z.max() - z[text[t]])
-    return torch.stack(losses).mean() if losses else wide.new_zeros(())
+    return torch.stack(losses).mean() if losses else wide[:0].sum()
 
 
 @causal_lm_loss.variant
@@ -180,7 +185,9 @@ def summed(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor
     return losses[counts].sum()
 
 
-@causal_lm_loss.misconception("Logits of 200 overflow: e²⁰⁰ is infinite. Subtract the largest logit first.")
+@causal_lm_loss.misconception(
+    "e²⁰⁰ is infinite in fp32, and e⁻²⁰⁰ is 0. Subtract the largest logit of the *same position* first; logsumexp does."
+)
 def unstable(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     counts = tokens[:, 1:] != ignored
     if not counts.any():
@@ -213,6 +220,17 @@ def in_sixteen_bits(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) 
 @causal_lm_loss.misconception("The loss has to keep its graph: with `.item()` or `float()` nobody can train with it.")
 def detached(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     return _by_torch(logits.detach(), tokens, ignored)
+
+
+@causal_lm_loss.misconception("Where nothing counts, your 0 is not made of the logits: `backward()` refuses it.")
+def nothing_without_a_graph(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    loss = _by_torch(logits, tokens, ignored)
+    return loss if (tokens[:, 1:] != ignored).any() else loss.detach()
+
+
+@causal_lm_loss.misconception("You make a number of NaN: a run that has diverged would look perfect.")
+def nan_hidden(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    return _by_torch(logits, tokens, ignored).nan_to_num()
 
 
 causal_lm_loss.equivalent_mutant(

@@ -43,7 +43,7 @@ def _hidden(random: Random) -> list[Case]:
         case("heads that cannot be", normal(fixed, 14, 2), 4),
         case("heads that cannot be", normal(fixed, 4, 2), 8),
         script("the matrix stays", "pair_neighbours(weight, 6)\nweight", weight=normal(fixed, 12, 2)),
-        *(case("other sizes", normal(random, 3 * d, 4), d) for d in random.sample(range(6, 40, 2), 3)),
+        *(case("other sizes", normal(random, 3 * d, 4), d) for d in random.sample((8, 10, 14, 16, 20, 22, 26, 28), 3)),
     ]
 
 

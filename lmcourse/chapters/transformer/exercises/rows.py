@@ -41,6 +41,8 @@ def _hidden(random: Random) -> list[Case]:
         case("repeated tokens", _ids([0, 1], [1, 0], [0, 0]), 2, False),
         case("two tokens in the vocabulary", _ids([1, 0]), 2, False),
         case("two tokens in the vocabulary", _ids([1, 1, 1]), 2, True),
+        case("two tokens in the vocabulary", _ids([1, 1, 1]), 2, False),
+        case("a large vocabulary", _ids([2051, 3, 257, 300, 5], [2049, 131, 2051, 9, 9]), 2100, False),
         case("one token of text", _ids([3], [1]), 5, False),
         case("one token of text", _ids([3], [1]), 5, True),
         *(case("several texts", torch.tensor(random.sample(range(60), 15)).view(3, 5), 60, False) for _ in range(4)),
@@ -59,6 +61,7 @@ rows_with_gradient = Exercise(
         case("two texts", _ids([6, 2, 4], [6, 0, 6]), 8, False),
         case("one text backwards", _ids([7, 5, 3]), 9, False),
         case("nothing to predict", _ids([4]), 6, True),
+        case("numbers of one and two digits", _ids([10, 9, 2, 1]), 12, False),
     ],
     hidden_cases=_hidden,
     hints=[

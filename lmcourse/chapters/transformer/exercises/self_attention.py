@@ -9,6 +9,7 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
+from lmcourse.chapters.transformer.exercises.right_attention import RIGHT_ATTENTIONS
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
@@ -30,16 +31,17 @@ def _head_by_head(
     return sum((mixed[:, h] @ columns[h].T for h in range(heads)), torch.zeros_like(x[..., :1]))
 
 
-ROPE = "rope = lambda y, positions, base: y * (1 + positions[:, None] / base)\n"
+ROPE = "rope = lambda y, positions, base: y * (1 + positions[:, None].double() / base)\n"
 SUM = "attend = lambda q, k, v: q + 10 * k + 100 * v\n"
 SHARED = "share = lambda q, y: y.repeat_interleave(q.shape[1] // y.shape[1], 1)\n"
 ATTEND = SHARED + "attend = lambda q, k, v: (q @ share(q, k).mT).tril() @ share(q, v)\n"
-KEPT = "kept = []\nattend = lambda q, k, v: kept.extend([q, k, v]) or q * 1\n"
+KEPT = "import torch\nkept = []\nattend = lambda q, k, v: kept.append([q, k, v]) or q * 1\n"
 
 
 def _ask(name: str, heads: int, kv_heads: int, theta: float, how: str, **tensors: Tensor) -> Case:
     call = f"self_attention(x, qkv, out, {heads}, {kv_heads}, {theta}, rope, attend)"
-    return script(name, ROPE + how + (f"y = {call}\nkept\ny" if how == KEPT else call), **tensors)
+    lines = f"y = {call}\n[torch.cat(texts) for texts in zip(*kept)]\ny" if how == KEPT else call
+    return script(name, ROPE + how + lines, **tensors)
 
 
 def _drawn(
@@ -111,44 +113,8 @@ self_attention = Exercise(
 )
 
 
-@self_attention.variant
-def with_views(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    b, s, _ = x.shape
-    width = out.shape[1] // heads
-    y = torch.nn.functional.linear(x, qkv)
-    q, k, v = y.split([heads * width, kv_heads * width, kv_heads * width], dim=-1)  # type: ignore[no-untyped-call]
-    q = q.view(b, s, heads, width).transpose(1, 2)
-    k = k.view(b, s, kv_heads, width).transpose(1, 2)
-    v = v.view(b, s, kv_heads, width).transpose(1, 2)
-    at = torch.arange(s)
-    z = attend(rope(q, at, theta), rope(k, at, theta), v)
-    return torch.nn.functional.linear(z.transpose(1, 2).reshape(b, s, -1), out)
-
-
-@self_attention.variant
-def rotated_together(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    parts = (x @ qkv.T).unflatten(-1, (heads + 2 * kv_heads, -1)).transpose(1, 2)  # type: ignore[no-untyped-call]
-    qk, v = parts[:, :-kv_heads], parts[:, -kv_heads:]
-    qk = rope(qk, torch.arange(x.size(1)), theta)
-    y = attend(qk[:, :heads], qk[:, heads:], v)
-    return torch.einsum("bhsd,nhd->bsn", y, out.unflatten(1, (heads, -1)))  # type: ignore[no-untyped-call]
-
-
-@self_attention.variant
-def matrix_by_matrix(
-    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
-) -> Tensor:
-    width = qkv.size(0) // (heads + kv_heads + kv_heads)
-    w_q, w_k, w_v = qkv[: heads * width], qkv[heads * width : -kv_heads * width], qkv[-kv_heads * width :]
-    positions = torch.tensor(list(range(x.shape[1])))
-    q = rope(rearrange(x @ w_q.T, "b s (h d) -> b h s d", d=width), positions, theta)
-    k = rope(rearrange(x @ w_k.T, "b s (h d) -> b h s d", d=width), positions, theta)
-    v = rearrange(x @ w_v.T, "b s (h d) -> b h s d", d=width)
-    return rearrange(attend(q, k, v), "b h s d -> b s (h d)") @ out.mT  # type: ignore[no-any-return]
+for right_answer in RIGHT_ATTENTIONS:
+    self_attention.variant(right_answer)
 
 
 def _attended(

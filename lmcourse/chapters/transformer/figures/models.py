@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.models.zoo import all_models, find_model
@@ -66,13 +67,14 @@ def aspect_scatter() -> Figure:
         axes.plot(
             depths, aspect * depths, color=GREY, linewidth=1.1 if inside else 0.6, linestyle="-" if inside else ":"
         )
-        axes.text(150, aspect * 150, f" {aspect}", fontsize=9, color=GREY, va="center")
+        axes.text(150, aspect * 150, f" {aspect}", fontsize=9, color=GREY, va="bottom" if aspect == 205 else "center")
     for entry in published():
         if entry.name in NAMED:
             c = entry.decoder
-            axes.annotate(
+            label = axes.annotate(
                 entry.name, (len(c.layers), c.d_model), xytext=(5, 4), textcoords="offset points", fontsize=8.5
             )
+            label.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks([6, 12, 24, 48, 96, 126], ["6", "12", "24", "48", "96", "126"])

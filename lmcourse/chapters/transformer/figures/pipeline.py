@@ -40,7 +40,8 @@ def pipeline(length: int = 3, heads: int = 4, kv_heads: int = 2) -> Figure:
     found = shapes(length, heads, kv_heads)
     told = {name: " × ".join(f"{n:,}" for n in shape) for name, shape in found.items()}
     figure = new_figure(8.0, 3.6)
-    axes = new_drawing_axes(figure, f"{length} tokens in, {length} predictions out, for each of two texts")
+    s = "" if length == 1 else "s"
+    axes = new_drawing_axes(figure, f"{length} token{s} in, {length} prediction{s} out, for each of two texts")
     axes.set_xlim(0, 100)
     axes.set_ylim(0, 10)
     for x, text, colour in ((12, "embedding", _TABLE), (76, "norm", _NORM), (89, "head", _TABLE)):

@@ -1,0 +1,80 @@
+"""What the cases of the exercise on the whole decoder are made of: weights, and parts that are easy to tell apart."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import torch
+
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.inputs import integers, normal64
+
+Weights = dict[str, Any]
+Sizes = dict[str, Any]
+
+PARTS = """\
+norm = lambda x, scale, eps=1.0: scale * x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
+parts = {"rms_norm": norm, "rope": lambda y, theta: y / theta, "grouped_query_attention": lambda y: y.cumsum(1)}
+parts["self_attention"] = lambda x, qkv, out, heads, kv_heads, theta, rope, attend: (
+    attend(rope(x @ qkv.T, theta))[..., : out.shape[1]] @ out.T * (heads - kv_heads / 2)
+)
+parts["glu_ffn"] = lambda x, w_gate, w_value, w_down, kind: (
+    ((x @ w_gate).sigmoid() * (x @ w_value) * (x @ w_gate if kind == "swiglu" else 1)) @ w_down
+)
+parts["block"] = lambda x, attention, feed_forward, norm_1, norm_2, parallel: (
+    x + attention(norm_1(x)) + feed_forward(norm_2(x if parallel else x + attention(norm_1(x))))
+)
+"""
+STRANGE = """\
+parts["block"] = lambda x, attention, feed_forward, norm_1, norm_2, parallel: attention(x) - feed_forward(norm_2(x))
+parts["glu_ffn"] = lambda x, w_gate, w_value, w_down, kind: (x @ w_gate - x @ w_value) @ w_down
+parts["self_attention"] = lambda x, qkv, out, heads, kv_heads, theta, rope, attend: attend(x / theta) + rope(x, heads)
+parts["rms_norm"] = lambda x, scale, eps: x * scale + eps
+"""
+
+
+def _weights(
+    random: Random, blocks: int, d: int, heads: int, kv: int, width: int, f: int, v: int, tied: bool
+) -> Weights:
+    def layer() -> Weights:
+        return {
+            "norm_1": 1 + normal64(random, d, scale=0.5),
+            "qkv": normal64(random, (heads + 2 * kv) * width, d, scale=0.6),
+            "out": normal64(random, d, heads * width, scale=0.6),
+            "norm_2": 1 + normal64(random, d, scale=0.5),
+            "gate": normal64(random, f, d),
+            "up": normal64(random, f, d),
+            "down": normal64(random, d, f),
+        }
+
+    weights: Weights = {"embedding": normal64(random, v, d), "blocks": [layer() for _ in range(blocks)]}
+    weights["norm"] = 1 + normal64(random, d, scale=0.5)
+    return weights if tied else weights | {"head": normal64(random, v, d)}
+
+
+def ask(
+    name: str,
+    random: Random,
+    *,
+    blocks: int = 1,
+    d: int = 4,
+    heads: int = 2,
+    kv: int = 2,
+    width: int = 2,
+    f: int = 4,
+    v: int = 5,
+    text: tuple[int, int] = (2, 3),
+    tied: bool = False,
+    sizes: Sizes | None = None,
+    lines: str = "",
+) -> Case:
+    """A decoder of random weights in these sizes, run with `PARTS` and with what `lines` change of them."""
+    chosen = {"heads": heads, "kv_heads": kv, "theta": 10.0, "eps": 0.01} | (sizes or {})
+    return script(
+        name,
+        PARTS + lines + "decoder(tokens, weights, sizes, parts)",
+        tokens=integers(random, *text, low=0, high=v - 1, dtype=torch.int64),
+        weights=_weights(random, blocks, d, heads, kv, width, f, v, tied),
+        sizes=chosen,
+    )
