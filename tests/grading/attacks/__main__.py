@@ -76,7 +76,8 @@ has how many of a kind are tried in which notebook, the second each of them.
 WHAT_REMAINS = """
 What remains: a graph that was recorded in a cell, before the answer is judged, can be walked with other numbers put
 into its tensors; functions written in C (`math.ulp`, numpy's `view`) are refused by name and when Python calls them,
-not when C calls them; a function that one of the package's made in a cell before stays as it is; code that a learner
+not when C calls them; numpy may look at a tensor's memory, so the strides of 02's `as_transposed` can be read from its
+array (1.5 of 2 points); a function that one of the package's made in a cell before stays as it is; code that a learner
 copied from the package is the learner's own, and so is what a class of theirs wrote down of torch's calls. Whoever
 finds the objects that refuse can take them out: the ways over the frames of callers, Python's list of objects and
 patched classes are told as evidence.
