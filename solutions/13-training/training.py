@@ -25,6 +25,7 @@
 import copy
 import logging
 import math
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -43,6 +44,7 @@ from lmcourse.inference.sampling import Sampling
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.notebook import check, explore, hint, predict, start
+from lmcourse.root import find_root
 from lmcourse.training.ablation import Recipe, run_recipe
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from lmcourse.training.command.killed_run import train_and_kill
@@ -782,14 +784,17 @@ print(f"a nat better than where we started: {LADDER['where we start'][0] - top >
 # %% [markdown]
 # ### Yours
 #
-# `lmcourse collect` makes a package of your answers to notebooks 01 to 11, a transformer that is your own. If it lies beside this notebook, the same trainer trains it, here for 30 steps:
+# `lmcourse collect` makes a package of your answers to notebooks 01 to 11, a transformer that is your own. Made in the course's folder, it can be trained by the same trainer, here for 30 steps:
 
 # %%
-if Path("my_transformer").is_dir():
+sys.path.insert(0, str(find_root()))
+try:
     from my_transformer.model import Config
     from my_transformer.model import Transformer as MyTransformer
     from my_transformer.parts import PARTS
-
+except ImportError:
+    print("There is no my_transformer yet: `lmcourse collect` makes it of your answers.")
+else:
     torch.manual_seed(0)
     own = MyTransformer(Config(size, 64, 2, 4, 4, 16, 192, 64), PARTS)
     for p in own.parameters():
@@ -798,8 +803,6 @@ if Path("my_transformer").is_dir():
     short_run = TrainingConfig(30, batch=16, seq_len=64, learning_rate=5e-3, warmup_steps=10)
     Trainer(own, short_run, learned, home / "own").run()
     print(f"your transformer, after 30 steps: {read_metrics(home / 'own' / 'metrics.jsonl')[-1]['loss']:.2f} nats a token")
-else:
-    print("No folder my_transformer here. `lmcourse collect --out my_transformer` makes one.")
 
 # %% [markdown]
 # **In real models.** The speed-run of GPT-2 with 124 million parameters (modded-nanogpt) is a ladder of its own. Its record fell from 45 minutes on eight GPUs in May 2024 to 31.4 with a tuned rate and rotary positions, 24.9 with another optimizer (Muon), 15.2 with a padded vocabulary, squared ReLU, projections that start at 0 and QK-norm, 10.8 with an *untied head* among other things, and to less than two minutes since. Results do not always travel: nanochat's log finds SwiGLU worse than squared ReLU at 12 and 24 layers. Measure on your own.
