@@ -302,9 +302,9 @@ def test_lab_passes_options_on(
 ) -> None:
     given: list[object] = []
     monkeypatch.chdir(clone)
-    monkeypatch.setattr(lab, "main", lambda args: given.extend([args, Path.cwd()]) or 7)
+    monkeypatch.setattr(lab, "main", lambda args, named: given.extend([args, named, Path.cwd()]) or 7)
     assert main(["--course", str(clone), *words]) == 7
-    assert given == [passed_on, clone]
+    assert given == [passed_on, clone, clone]
 
 
 def test_doctor_is_asked_in_either_form(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from lmcourse.grading.cells import METADATA_KEY
 from lmcourse.grading.grader import GradingOptions
 from lmcourse.grading.record import record
 from lmcourse.grading.result import SubmissionResult
+from tests.course.chapters import ROOT
 from tests.grading.real_course import COMMAND, RealCourse
 from tests.grading.sandboxed import needs_bubblewrap
 
@@ -160,7 +162,9 @@ def test_a_disk_that_is_full_is_said_in_a_line_and_everybody_is_graded_later(cou
     command = " ".join([*COMMAND, "submitted", "--record", "--workers", "1"])
     script = FULL_DISK.format(course=course.root, command=command, room=600_000)
     disk = ["bwrap", "--dev-bind", "/", "/", "--size", str(2**25), "--tmpfs", "/tmp", "--dir", "/tmp/disk"]
-    disk += ["--bind", str(course.root), str(course.root), "--tmpfs", "/dev/shm"]
+    for folder in (sys.prefix, str(ROOT), str(course.root)):  # whichever of them lies in /tmp
+        disk += ["--bind", folder, folder]
+    disk += ["--tmpfs", "/dev/shm"]
     ran = subprocess.run(
         [*disk, "sh", "-c", script], env=course.environment, capture_output=True, text=True, timeout=240, check=False
     )

@@ -10,6 +10,8 @@ import sys
 from typing import Any, NoReturn
 
 import torch
+import torch._decomp.decompositions_for_jvp  # written in TorchScript: torch.func would load it at its first use
+from torch._functorch.vmap import lazy_load_decompositions
 from torch.fx.experimental import proxy_tensor
 
 from lmcourse.grading.restrictions.library_functions import Refusal, refusing_code
@@ -48,6 +50,7 @@ def close_side_doors() -> None:
     for name in (*KERNEL_FUNCTIONS, *SCRIPT_FUNCTIONS):
         if hasattr(torch._C, name):
             setattr(torch._C, name, _unavailable)
+    lazy_load_decompositions()  # what `torch.func` would do at its first use, by the function that refuses below
     new_library = torch._C._dispatch_library
 
     def dispatch_library(kind: str, namespace: str, *rest: Any) -> Any:
