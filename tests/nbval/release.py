@@ -20,6 +20,9 @@ from lmcourse.grading.examination.skipped_cells import DYNAMIC_NAMES, unneeded_c
 
 _BUILTINS = {*dir(builtins)}
 
+ANNOTATIONS = "__annotations__"
+"""Where Python notes the type in `x: int = 1`; no cell reads it."""
+
 
 def code_of(path: Path) -> list[str]:
     """The code cells of a notebook."""
@@ -54,9 +57,9 @@ def _reached(same: Sequence[Cell], stubs: Sequence[Cell]) -> set[str]:
 
 
 def _mentioned(cell: Cell) -> set[str]:
-    return {*global_names(compile_cell(cell.text)), *_given(cell)}
+    return {*global_names(compile_cell(cell.text)), *_given(cell)} - {ANNOTATIONS}
 
 
 def _given(cell: Cell) -> set[str]:
     instructions = dis.get_instructions(compile_cell(cell.text))
-    return {str(one.argval) for one in instructions if one.opname in ("STORE_NAME", "STORE_GLOBAL")}
+    return {str(one.argval) for one in instructions if one.opname in ("STORE_NAME", "STORE_GLOBAL")} - {ANNOTATIONS}
