@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import torch
 import torch._decomp.decompositions_for_jvp  # written in TorchScript: torch.func would load it at its first use
-from torch._functorch.vmap import lazy_load_decompositions
+from torch._functorch.vmap import lazy_load_decompositions  # type: ignore[attr-defined]
 from torch.fx.experimental import proxy_tensor
 
 from lmcourse.grading.restrictions.library_functions import Refusal, refusing_code
