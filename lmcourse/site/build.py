@@ -8,14 +8,10 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lmcourse.authoring.files import ChapterFiles
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
-
-if TYPE_CHECKING:
-    pass
 
 CACHE = Path(".cache") / "site"
 """In the course's folder: frames, Sphinx's source and what it has read."""
