@@ -105,7 +105,7 @@ def main() -> None:
     torch.set_num_threads(1)  # there is a worker for each core
     # torch would load its compiler, which takes a second, only to keep it out of where some exercises count FLOPs.
     count = inspect.unwrap(_FlopCounterMode.__torch_dispatch__)
-    count.__dynamo_disable = count  # type: ignore[attr-defined]
+    count.__dynamo_disable = count
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
