@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
+import torch
+
 from lmcourse.exercises.forbidden_names import Names
+from lmcourse.grading.examination import encoding
+from lmcourse.grading.restrictions.c_functions import CFunctionOverrides, unrefused
 from lmcourse.grading.restrictions.dispatcher import COMPUTING_KEYS, DispatcherOverrides
 from lmcourse.grading.restrictions.families import (
     AUTOGRAD_RULE,
@@ -35,13 +39,14 @@ class Restrictions:
     def __init__(self, prepared: Iterable[Names] = ()) -> None:
         self._known = LibraryFunctions()
         self._known.index_modules()
-        self._functions = FunctionOverrides(self._known)
+        self._functions, self._c_functions = FunctionOverrides(self._known), CFunctionOverrides()
         self._operators, self._autograd = DispatcherOverrides(), DispatcherOverrides()
         self._autograd_is_off = False
         self._rules: Names = ()
         self._broken: list[str] = []
         self._refusals: dict[str, Callable[..., Any]] = {}
         warm_up()
+        encoding.array_of, encoding.tensor_of = unrefused(torch.Tensor.numpy), unrefused(torch.frombuffer)
         for rules in (("lmcourse",), *prepared, ()):  # nearly every exercise rules the package out
             self.enforce(rules)
 
@@ -52,6 +57,7 @@ class Restrictions:
         self._rules = rules
         self._known.index_modules()
         self._functions.enforce({rule: self._refusing(rule) for rule in rules})
+        self._c_functions.enforce(rules)
         self._operators.clear()
         self._refuse_operators(rules)
         self._switch_autograd(off=bool({AUTOGRAD_RULE, EVERYTHING_RULE} & {*rules}))
