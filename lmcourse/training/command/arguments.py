@@ -36,6 +36,7 @@ HELP = {
     "feed_forward": "swiglu; or gelu or relu2, 4 times as wide as the model and without a gate",
     "qk_norm": "normalise queries and keys",
     "untied": "give the head a matrix of its own",
+    "value_residual": "mix the first layer's values into those of all others",
     "logit_cap": "squeeze logits into plus or minus so much by a tanh",
     "rotary_theta": "base of the rotary embedding",
     "zero_outputs": "let every block and an untied head add nothing at first",

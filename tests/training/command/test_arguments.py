@@ -26,6 +26,7 @@ OTHER: dict[str, Any] = {
     "feed_forward": "relu2",
     "qk_norm": True,
     "untied": True,
+    "value_residual": True,
     "logit_cap": 15.0,
     "rotary_theta": 1000.0,
     "zero_outputs": True,
