@@ -9,11 +9,12 @@ from pathlib import Path
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, available_cpus, open_pool
-from lmcourse.grading.config import nbgrader_configuration, private_folders
+from lmcourse.grading.config import nbgrader_configuration
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examination_result import ExaminationResult
 from lmcourse.grading.gradebook import keeping_engines
 from lmcourse.grading.intake.submissions import Submission, assignments, find_submissions
+from lmcourse.grading.private_folders import private_folders
 from lmcourse.grading.result import SubmissionResult, submission_result, ungraded_result
 from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.grading.storage import StorageError, storage_problem, telling_storage_errors
