@@ -85,8 +85,8 @@ def cores() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """Keep the garbage collector away from what stays to the end: while tests and modules are collected all is kept, and
-    afterwards each of its full passes would go through millions of objects, seconds in all that measures a time."""
+    """Keep the garbage collector away from what stays to the end: while tests and modules are collected nothing is
+    garbage, and afterwards each full pass, one before every measurement of a time, would go through all of it."""
     gc.disable()
     try:
         return (yield)
