@@ -31,6 +31,9 @@ from lmcourse.grading.examination_result import Evidence, EvidenceKind
 
 Parsed = TypeVar("Parsed")
 
+KEY_BYTES = 32
+"""Of the key with which a notebook's program signs its answers."""
+
 
 @dataclass(frozen=True)
 class Timeouts:
@@ -90,6 +93,7 @@ class NotebookProcess:
         self._rules: tuple[str, ...] = ()
         here, there = socket.socketpair()
         self._channel = Channel(here)
+        self._key = secrets.token_bytes(KEY_BYTES)
         try:
             self._process = launcher.start(there)
         except BaseException:
@@ -104,6 +108,7 @@ class NotebookProcess:
         """
         try:
             first = {"text": "", "number": 0, "answer": "", "stand_ins": list(self.stand_ins.names)}
+            first |= {"key": self._key.hex()}
             self._ask(first, self.timeouts.start, "The empty cell")
         except LostError as error:
             if monotonic() >= self.deadline:
@@ -166,10 +171,12 @@ class NotebookProcess:
         end = min(self.deadline, monotonic() + seconds)
         try:
             self._channel.send(request | {"nonce": nonce}, max(end - monotonic(), 0.001))
-            message = self._channel.receive(max(end - monotonic(), 0.001))
+            message, signed = self._channel.receive_signed(self._key, max(end - monotonic(), 0.001))
             while self.stand_ins.is_call(message):
                 self._channel.send(self.stand_ins.reply(message, end - monotonic()), max(end - monotonic(), 0.001))
-                message = self._channel.receive(max(end - monotonic(), 0.001))
+                message, signed = self._channel.receive_signed(self._key, max(end - monotonic(), 0.001))
+            if not signed:
+                raise ProtocolError("an answer that the program around the notebook did not give")
             reply = record_of(message, ("nonce", "result"))
             if reply["nonce"] != nonce:
                 raise ProtocolError("an answer to another question")
