@@ -2,13 +2,13 @@
 
 length of the message (4 bytes) | message (see `encoding`) | signature (32 bytes)
 
-A notebook's program signs its answers (`signature`): the code that it runs can write to the same socket, and whoever
-read the questions in its place could answer them without the rules of an exercise. What else is sent is not signed.
+Questions and answers are signed (HMAC-SHA256 of RFC 2104), each with its number: the code of a notebook can read and
+write the same socket, and whoever answered in place of the program around it, or changed on the way what that is
+asked, would not be held to the rules of an exercise. Nothing else is signed.
 """
 
 from __future__ import annotations
 
-import hmac
 import socket
 from time import monotonic
 
@@ -18,9 +18,16 @@ from lmcourse.grading.examination.encoding import DEFAULT_LIMITS, LENGTH_BYTES, 
 
 SIGNATURE_BYTES = 32
 UNSIGNED = bytes(SIGNATURE_BYTES)
+QUESTION, ANSWER = b"question", b"answer"
+"""The two ways that a signed message goes."""
 
 CHUNK_BYTES = 2**20
 """Bytes that are read at once."""
+
+
+def signed_text(direction: bytes, number: int, message: bytes) -> bytes:
+    """What is signed of a message: also which way it goes, and how many went before it."""
+    return b"%s %d " % (direction, number) + message
 
 
 class Channel:
@@ -49,23 +56,21 @@ class Channel:
         self.connection.sendall(len(message).to_bytes(LENGTH_BYTES, "little") + message + signature)
 
     def receive(self, seconds: float | None = None) -> Plain:
-        """The next value, whoever sent it. Raises what `receive_signed` does."""
-        return self.receive_signed(b"", seconds)[0]
+        """The next value, whoever sent it. Raises what `take` does, and ProtocolError if what came is no message."""
+        return decode(self.take(seconds)[0], self.limits)
 
-    def receive_signed(self, key: bytes, seconds: float | None = None) -> tuple[Plain, bool]:
-        """The next value, and whether it was signed with this key.
+    def take(self, seconds: float | None = None) -> tuple[bytes, bytes]:
+        """The bytes of the next message, for `decode`, and its signature.
 
         Raises:
-            ProtocolError: what came is no message.
+            ProtocolError: it is too long.
             TimeoutError: no whole message came within `seconds`.
         """
         deadline = None if seconds is None else monotonic() + seconds
         length = int.from_bytes(self._read(LENGTH_BYTES, deadline), "little")
         if length > self.limits.message:
             raise ProtocolError(f"a message of {length} bytes")
-        message, signature = self._read(length, deadline), self._read(SIGNATURE_BYTES, deadline)
-        signed = hmac.compare_digest(signature, hmac.digest(key, message, "sha256"))
-        return decode(message, self.limits), signed
+        return self._read(length, deadline), self._read(SIGNATURE_BYTES, deadline)
 
     def close(self) -> None:
         """Hang up."""

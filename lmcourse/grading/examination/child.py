@@ -18,11 +18,12 @@ import linecache
 import os
 import socket
 import sys
-from _hashlib import hmac_digest  # hmac.digest, without what could be replaced of it
+from _hashlib import compare_digest, hmac_digest  # of hmac, without what could be replaced of it
 from collections.abc import Callable, Generator, Iterable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from functools import cache, partial
+from itertools import count
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -35,8 +36,9 @@ from lmcourse.exercises.forbidden_names import Names, forbidden_in_source
 from lmcourse.exercises.isolated_state import BoundedBuffer
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.values import Plain
-from lmcourse.grading.examination.channel import UNSIGNED, Channel
+from lmcourse.grading.examination.channel import ANSWER, QUESTION, UNSIGNED, Channel, signed_text
 from lmcourse.grading.examination.code_cells import compile_cell
+from lmcourse.grading.examination.decoding import decode
 from lmcourse.grading.examination.encoding import ProtocolError
 from lmcourse.grading.examination.messages import (
     KEPT_CELL_PRINTED_CHARS,
@@ -89,14 +91,18 @@ def serve(channel: Channel, restrictions: Restrictions, end_others: Callable[[],
     notebook = sys.modules["__main__"] = ModuleType("__main__")
     answers = OwnAnswers(vars(notebook))
     sign: Callable[[bytes], bytes] | None = None
-    while True:
+    same = compare_digest
+    for number in count():
         try:
-            request = channel.receive()
+            message, signature = channel.take()
         except OSError:
             return
+        request = decode(message, channel.limits)
         if sign is None:  # before any code of the notebook's
             sign = signer(bytes.fromhex(request.pop("key", ""))).send
             sign(b"")
+        elif not same(sign(signed_text(QUESTION, number, message)), signature):
+            return
         for name in request.get("stand_ins", []):
             answers.stand_in(name, RemoteAnswer(name, channel))
         if "rules" in request:
@@ -110,7 +116,7 @@ def serve(channel: Channel, restrictions: Restrictions, end_others: Callable[[],
             result = _evaluate_case(request, answers)
             result["forbidden"] += restrictions.take_broken()
         message = _encoded(channel, request, result)
-        channel.put(message, sign(message))
+        channel.put(message, sign(signed_text(ANSWER, number, message)))
 
 
 def _run_cell(request: dict[str, Any], names: dict[str, Any], answers: OwnAnswers) -> dict[str, Plain]:
