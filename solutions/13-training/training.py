@@ -302,7 +302,7 @@ chance = torch.Generator().manual_seed(1)
 print(trained.tokenizer.decode([*prompt, *new]))
 
 # %% [markdown]
-# Words, and endings that fit them; no sense. `lmcourse train --out runs/first` makes twice the steps with twice the batch, takes two or three minutes and ends at 2.67; `lmcourse generate --checkpoint runs/first` then writes for you. Any text file or folder of yours is a corpus: `--corpus ~/letters`.
+# Words, and endings that fit them; no sense. `lmcourse train --recipe adamw --out runs/first` makes twice the steps with twice the batch, takes two or three minutes and ends at 2.67; without `--recipe adamw` it takes a recipe that is there sooner, and what is in it you will race below. `lmcourse generate --checkpoint runs/first` then writes for you. Any text file or folder of yours is a corpus: `--corpus ~/letters`.
 
 # %% [markdown]
 # ## 5 · The rate, and how it moves
