@@ -53,7 +53,7 @@ class Examiner:
                 job.answer_cells,
                 exercises,
                 job.settings.seed,
-                self._launcher(job),
+                self.launcher(job),
                 timeouts,
                 frozenset(job.provided_cells),
             )
@@ -61,7 +61,7 @@ class Examiner:
             return {"error": str(error)}
         return {"examined": examined.to_json()}
 
-    def _launcher(self, job: ExaminationJob) -> Launcher:
+    def launcher(self, job: ExaminationJob) -> Launcher:
         """What starts the notebooks of this assignment. One after the other: an older fork server is closed."""
         key = (job.settings.isolation, job.settings.private, job.data, job.modules)
         if key not in self._launchers:
