@@ -55,7 +55,7 @@ def graded_right_answers(
     with Examiner() as examiner:
         for answers, notebook in right_notebooks(chapter, source):
             job = job_for(source, notebook, settings)
-            launcher, provided = examiner.launcher(job), frozenset(job.provided_cells)
+            launcher, provided = examiner.launcher(job, exercises), frozenset(job.provided_cells)
             result = examine(job.cells, job.answer_cells, exercises, settings.seed, launcher, TIMEOUTS, provided)
             odd = "; ".join(f"{one.kind}: {one.what}" for one in result.evidence)
             for name, variant in answers.items():
