@@ -55,7 +55,7 @@ class Examiner:
                 job.answer_cells,
                 exercises,
                 job.settings.seed,
-                self._launcher(job, exercises),
+                self.launcher(job, exercises),
                 timeouts,
                 frozenset(job.provided_cells),
             )
@@ -63,7 +63,7 @@ class Examiner:
             return {"error": str(error)}
         return {"examined": examined.to_json()}
 
-    def _launcher(self, job: ExaminationJob, exercises: Sequence[Exercise]) -> Launcher:
+    def launcher(self, job: ExaminationJob, exercises: Sequence[Exercise]) -> Launcher:
         """What starts the notebooks of this assignment. One after the other: an older fork server is closed."""
         key = (job.assignment, job.settings.isolation, job.settings.private, job.data, job.modules)
         if key not in self._launchers:
