@@ -59,7 +59,11 @@ def layer_parameters(layer: LayerConfig, block: BlockConfig, d_model: int, *, cr
         matrices += attention_matrices(attention, d_model, "cross-attention")
     norms = _norms_per_block(block, cross) * _norm(block.norm, d_model)
     norms += (2 if cross else 1) * _qk_norms(attention, d_model)
-    rest = {"relative positions": _relative_positions(attention, d_model), "norms": norms}
+    rest = {
+        "relative positions": _relative_positions(attention, d_model),
+        "value residual": int(attention.value_residual),
+        "norms": norms,
+    }
     return add_up(matrices, lambda matrix: matrix.parameters) + _present(rest)
 
 

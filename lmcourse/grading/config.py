@@ -125,18 +125,6 @@ def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
     return config
 
 
-def private_folders(config: Config) -> tuple[str, ...]:
-    """The folders that no submission may see, wherever they are: the course, and nbgrader's exchange with its copies.
-
-    Args:
-        config: nbgrader's.
-    """
-    from nbgrader.exchange.default import Exchange
-
-    exchange = Exchange(config=config)
-    return str(config.CourseDirectory.root), str(exchange.root), str(exchange.cache)
-
-
 def _believed_timestamp(course: Any, folder: str) -> datetime | None:
     """When the submission in a folder came. In place of nbgrader's own, which ends the command at a text that is no
     date, and believes any other.

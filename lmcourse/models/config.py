@@ -54,6 +54,14 @@ class TransformerConfig:
             raise ValueError(f"layer {index}: {error}") from None
         if self.position_bias is not None and layer.attention.heads != self.layers[0].attention.heads:
             raise ValueError(f"layer {index}: a position bias is shared, so all layers need as many heads")
+        first = self.layers[0].attention
+        if layer.attention.value_residual and (
+            index == 0 or (first.key_heads, first.head_width(self.d_model)) != (layer.attention.key_heads, width)
+        ):
+            raise ValueError(
+                f"layer {index}: a value residual mixes in layer 0's values, so it needs as many key heads, as wide"
+                + (", of a layer before it" if index == 0 else "")
+            )
         if self.position_bias == AlibiConfig(falcon_bf16=True) and not layer.attention.pattern.causal:
             raise ValueError(
                 f"layer {index} sees later tokens: rounded ALiBi is for causal attention, use the exact one"
@@ -88,5 +96,7 @@ class EncoderDecoderConfig:
             raise ValueError("an encoder sees the whole text: its attention must not be causal")
         if self.encoder.embedding.width != self.decoder.embedding.width:
             raise ValueError("encoder and decoder share an embedding: give both the same width of token vectors")
+        if any(layer.attention.value_residual for layer in self.encoder.layers + self.decoder.layers):
+            raise ValueError("value residuals are for a decoder alone, not for an encoder–decoder")
         if self.decoder.block.branches != "serial":
             raise ValueError("a decoder that attends to an encoder does so between its branches: they must be serial")

@@ -66,6 +66,7 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "b s d"]:
         """The last layer's vectors, after the final norm: what the head reads; for an encoder, the result."""
         context = forward_context(self.embedding, self.position_bias, tokens, positions, prefix_lengths, kv_cache)
+        context.keeps_values = any(layer.attention.value_residual for layer in self.config.layers)
         context.prepare(layer.attention.pattern for layer in self.config.layers)
         x = self.embedding(tokens, context.shared_positions)
         for block in self.blocks:

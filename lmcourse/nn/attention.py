@@ -41,6 +41,8 @@ class AttentionConfig:
         soft_cap: scores are squeezed into ±soft_cap by a tanh (Gemma 2).
         bias, out_bias: whether the projections to q, k, v and the one back have biases.
         dropout: on the attention weights, in training.
+        value_residual: values are mixed with those of the model's first layer, in shares that are learned (Zhou et al.,
+            2024).
     """
 
     heads: int
@@ -56,6 +58,7 @@ class AttentionConfig:
     bias: bool = False
     out_bias: bool = False
     dropout: float = 0.0
+    value_residual: bool = False
 
     def __post_init__(self) -> None:
         if self.heads < 1 or self.key_heads < 1 or self.heads % self.key_heads:
@@ -102,6 +105,8 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(d_model, (self.heads + 2 * self.kv_heads) * self.d_head, bias=config.bias)
         self.out = nn.Linear(self.heads * self.d_head, d_model, bias=config.out_bias)
         self.qk_transform = QKTransform(config, self.d_head)
+        # One axis: FSDP shards no scalars.
+        self.first_share = nn.Parameter(torch.tensor([0.5])) if config.value_residual else None
         relative = config.relative_position_vectors
         self.relative_position_vectors = RelativePositionVectors(relative, self.d_head) if relative else None
         self.fused = config.soft_cap is None and relative is None
@@ -112,6 +117,7 @@ class Attention(nn.Module):
         q, k = self.qk_transform(qk, context)
         if self.qk_transform.releases_projection and torch.is_grad_enabled():
             v = v.clone()  # a view would keep the whole product of `project` until the backward pass, for its last part
+        v = context.mix_values(v, self.first_share)
         key_positions = context.positions
         if context.kv_cache is not None:
             k, v, key_positions = context.kv_cache.append(self.layer, k, v)

@@ -44,6 +44,7 @@ class ForwardContext:
         prefix_lengths: per sequence, how many tokens at its start see each other (Raffel et al., 2020, prefix LM).
         position_bias: a module that gives the bias of every pair of positions, or None.
         kv_cache: keys and values of earlier passes, or None.
+        keeps_values: whether the first layer's values are kept for those that follow (value residual).
     """
 
     positions: Int[Tensor, "b s"]
@@ -51,6 +52,8 @@ class ForwardContext:
     prefix_lengths: Int[Tensor, " b"] | None = None
     position_bias: nn.Module | None = None
     kv_cache: KVCache | None = None
+    keeps_values: bool = False
+    _first_values: Tensor | None = None
     _masks: dict[tuple[AttentionPattern, int], tuple[Tensor, Tensor | None]] = field(default_factory=dict)
     _cos_sin: dict[tuple[RotaryConfig, int], tuple[Tensor, Tensor]] = field(default_factory=dict)
 
@@ -78,6 +81,18 @@ class ForwardContext:
             visible = pattern.visible(self.shared_positions, keys, self.prefix_lengths)
             self._masks[key] = visible.expand(len(self.positions), -1, -1), bias
         return self._masks[key]
+
+    def mix_values(
+        self, v: Float[Tensor, "b kv s d"], first_share: Float[Tensor, " 1"] | None
+    ) -> Float[Tensor, "b kv s d"]:
+        """A layer's values: (1 − share) v + share · those of the first layer; v without a share. In a cache they are
+        kept mixed, so that a later pass needs no others than its own tokens'."""
+        if first_share is not None:
+            assert self._first_values is not None, "a value residual needs a layer before it"
+            return v.lerp(self._first_values, first_share.to(v.dtype))
+        if self.keeps_values and self._first_values is None:
+            self._first_values = v
+        return v
 
     def prepare(self, patterns: Iterable[AttentionPattern]) -> None:
         """Compute learned biases now and not in the first layer that asks. Then a block is the same when it is computed

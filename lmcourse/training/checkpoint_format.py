@@ -123,6 +123,22 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
+def is_of_model(stored: Any, described: Any) -> bool:
+    """Whether a manifest's "model" is a configuration, as `asdict` describes it.
+
+    A checkpoint that was written before a field was there lacks it: then its model is one where that is off.
+    """
+    if isinstance(described, Mapping) and isinstance(stored, Mapping):
+        known = stored.keys() <= described.keys()
+        return known and all(
+            is_of_model(stored[name], value) if name in stored else value in (None, False)
+            for name, value in described.items()
+        )
+    if isinstance(described, (list, tuple)) and isinstance(stored, (list, tuple)):
+        return len(stored) == len(described) and all(map(is_of_model, stored, described))
+    return bool(stored == described)
+
+
 def is_sharded(path: Path) -> bool:
     """Whether a checkpoint is in the format of many processes (`parallel.sharded_checkpoint`), not in that of one."""
     return not (path / MODEL).exists()

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from torch import nn
 
 from lmcourse.data.loader import Loader, Tokens
-from lmcourse.training.checkpoint_format import load_state
+from lmcourse.training.checkpoint_format import is_of_model, load_state
 from lmcourse.training.checkpoint_io import load_checkpoint, write_checkpoint
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.config import TrainingConfig, changes
@@ -102,7 +102,7 @@ class TrainingState:
         Raises:
             CourseError: it is of another model, or its text was read in another order.
         """
-        if manifest["model"] != json.loads(json.dumps(_describe(self.model))):
+        if not is_of_model(manifest["model"], _describe(self.model)):
             raise self.distributed.make_error(
                 f"{path} is of another model: build the one that its checkpoint.json describes"
             )

@@ -172,6 +172,21 @@ def test_every_norm(kind: Any, scale: bool, unit_offset: bool, bias: bool) -> No
         assert_block(one_block(norm=norm), **precision)
 
 
+@pytest.mark.parametrize("rotary", [None, RotaryConfig()])
+@pytest.mark.parametrize("key_heads", [HEADS, 2])
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_value_residuals(precision: str, path: str, key_heads: int, rotary: RotaryConfig | None) -> None:
+    form, attention = PATHS[path]
+    config = one_block({**attention, "kv_heads": key_heads, "rotary": rotary})
+    first = config.layers[0]
+    mixing = replace(first, attention=replace(first.attention, value_residual=True))
+    config = config.with_(layers=(first, mixing, mixing))
+    kept = saved_by_model(config, BATCH, LENGTH, form=form, **PRECISIONS[precision])
+    predicted = predict_saved_bytes(config, BATCH, LENGTH, attention=form, **PRECISIONS[precision])
+    assert_same(predicted.parts, kept, **PRECISIONS[precision])
+
+
 TINY = architectures() | SPARSE
 
 

@@ -14,7 +14,20 @@ from lmcourse.data.grammar import story_grammar
 from lmcourse.training.metrics import read_metrics
 
 STEPS = 8
-FLAGS = ["--tokenizer", "bytes", "--seq-len", "16", "--batch", "2", "--warmup-steps", "2", "--steps", str(STEPS)]
+FLAGS = [
+    "--recipe",
+    "adamw",
+    "--tokenizer",
+    "bytes",
+    "--seq-len",
+    "16",
+    "--batch",
+    "2",
+    "--warmup-steps",
+    "2",
+    "--steps",
+    str(STEPS),
+]
 ONE_CPU = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 """Sums in another order are other sums: runs that are compared use one thread, and no GPU."""
 

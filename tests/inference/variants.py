@@ -74,6 +74,7 @@ CONFIGS: dict[str, TransformerConfig] = {
     "soft cap": tiny(attention(soft_cap=2.0), head=HeadConfig(tied=False, soft_cap=3.0)),
     "soft cap window": tiny(attention(soft_cap=2.0, pattern=WINDOW, kv_heads=2), attention(soft_cap=2.0)),
     "qk norm": tiny(attention(qk_norm=QKNormConfig(over="width"))),
+    "value residual": tiny(attention(kv_heads=2), *[attention(kv_heads=2, value_residual=True)] * 2),
     "temperature": tiny(
         attention(temperature=AttentionTemperatureConfig(4, 0.5), qk_norm=QKNormConfig(after_rotary=True))
     ),

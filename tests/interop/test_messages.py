@@ -12,6 +12,7 @@ from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig, repeat_layers
 from lmcourse.models.interop import FAMILIES, from_hugging_face, to_hugging_face
 from lmcourse.models.interop.convert import family_of
+from lmcourse.models.interop.flat_config import flatten
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
@@ -53,6 +54,28 @@ def refusal(call, *args, **kwargs) -> str:
 def test_a_setting(changes, told) -> None:
     line = refusal(FAMILIES["llama"].read, {**LLAMA, **changes})
     assert all(part in line for part in ["llama", *told]), line
+
+
+def test_one_base_for_two_kinds_of_layers() -> None:
+    settings = {**LLAMA, "model_type": "gemma3_text", "rope_parameters": {"rope_type": "default", "rope_theta": 5e5}}
+    line = refusal(FAMILIES["gemma3_text"].read, settings)
+    assert "rope_parameters" in line
+    assert "full_attention" in line
+    assert "sliding_attention" in line
+
+
+def test_a_kind_of_layer_without_a_base_has_the_familys() -> None:
+    """As transformers reads it."""
+    settings = {
+        **LLAMA,
+        "model_type": "gemma3_text",
+        "num_hidden_layers": 6,
+        "head_dim": 4,
+        "sliding_window": 4,
+        "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0}},
+    }
+    flat = flatten(FAMILIES["gemma3_text"].read(settings))
+    assert (flat.rotary, flat.local_rotary) == (RotaryConfig(1e6, linear_factor=8.0), RotaryConfig(1e4))
 
 
 def test_an_architecture() -> None:

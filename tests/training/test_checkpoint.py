@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from safetensors import safe_open
 from torch import nn
 
 from lmcourse.errors import CourseError
+from lmcourse.models.zoo.find import find_model
 from lmcourse.training import checkpoint_format
 from lmcourse.training.checkpoint_format import (
     MANIFEST,
@@ -21,6 +23,7 @@ from lmcourse.training.checkpoint_format import (
     STATE,
     DamagedCheckpointError,
     UnwrittenCheckpointError,
+    is_of_model,
     load_state,
     read_manifest,
 )
@@ -165,3 +168,16 @@ def test_if_none_is_whole_nobody_begins_anew_in_silence(tmp_path: Path) -> None:
         checkpoints.latest()
     assert "\n" not in str(caught.value)
     assert CheckpointManager(tmp_path / "nothing", 2).latest() is None
+
+
+def test_a_model_whose_manifest_is_older_than_a_field_is_the_same_with_that_off() -> None:
+    described = asdict(find_model("nano").decoder)
+    stored = json.loads(json.dumps(described))
+    assert is_of_model(stored, described)
+    del stored["layers"][0]["attention"]["value_residual"]
+    assert is_of_model(stored, described)
+    described["layers"][0]["attention"]["value_residual"] = True
+    assert not is_of_model(stored, described)
+    described["layers"][0]["attention"]["value_residual"] = False
+    for other in ({**stored, "d_model": 65}, {**stored, "layers": stored["layers"][:1]}, {**stored, "unknown": None}):
+        assert not is_of_model(other, described)

@@ -26,6 +26,8 @@ from lmcourse.nn.rotary import RotaryConfig
 INDEX, FLAG = 8, 1
 """Bytes of an int64 and of a bool."""
 
+FIRST_VALUES = "values of the first layer"
+
 
 def record_attention(
     saved: SavedTensorList,
@@ -43,9 +45,9 @@ def record_attention(
         q, k = rules.qk_transform(Heads(qkv, config.heads + config.key_heads, d))
     v = Heads(qkv, config.key_heads, d)
     if config.rotary is not None and (config.qk_norm is None or config.qk_norm.after_rotary):
-        v = v.new(setting, v.storage.width, head_major=True)  # on its own, so that nothing else of the product is kept
+        v = v.new(setting, v.storage.width)  # on its own, so that nothing else of the product is kept
     with saved.part("attention"):
-        mixed = rules.attend(q, k, v)
+        mixed = rules.attend(q, k, rules.mix_values(v))
     with saved.part("attention out"):
         return record_linear(saved, setting, mixed.merged(setting), config.heads * d, model.d_model)
 
@@ -111,6 +113,18 @@ class _Attention:
         self.saved.keep(*self.saved.shared((config, width), tables))
         partial = width < x.d  # joining the rotated features and the others writes head by head
         return x.new(self.setting, x.storage.width, head_major=x.head_major or partial)
+
+    def mix_values(self, v: Heads) -> Heads:
+        """A value residual keeps a layer's values and the first layer's, and under autocast a copy of the share."""
+        if not self.config.value_residual:
+            self.saved.shared(FIRST_VALUES, lambda: v)
+            return v
+        width = v.storage.width
+        first = self.saved.shared(FIRST_VALUES, lambda: v.new(self.setting, width))
+        self.saved.keep(v.storage, first.storage)
+        if self.setting.autocast:
+            self.saved.keep(TensorSize(1, width))
+        return v.new(self.setting, width)
 
     def attend(self, q: Heads, k: Heads, v: Heads) -> Heads:
         """Scores, softmax and mixing of values, in the form that torch runs: readable, fused, or unfused."""

@@ -29,7 +29,7 @@ class ExaminationSettings:
         seed: of the hidden cases.
         cell_seconds: for one cell.
         total_seconds: for a whole notebook.
-        private: folders that no notebook may see (`config.private_folders`).
+        private: folders that no notebook may see (`private_folders.private_folders`).
     """
 
     isolation: Isolation

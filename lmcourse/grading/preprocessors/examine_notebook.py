@@ -21,10 +21,10 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.batch.job import ExaminationSettings, job_for
 from lmcourse.grading.batch.worker_processes import WorkerProcesses, result_from_answer
 from lmcourse.grading.cells import NO_SCORE, NOT_RUN, add_notes, error_output, new_output, problem_of
-from lmcourse.grading.config import private_folders
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examination_result import CellRun, ExaminationResult
 from lmcourse.grading.preprocessors.run_notebook import RunNotebook
+from lmcourse.grading.private_folders import private_folders
 from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
 

@@ -13,7 +13,7 @@ from lmcourse.errors import CourseError
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop.families import FAMILIES
-from lmcourse.models.interop.family import Family, Model
+from lmcourse.models.interop.family import DifferentModelError, Family, Model
 from lmcourse.models.interop.flat_config import differences, flatten
 from lmcourse.models.interop.folder import SHARD_BYTES, read_folder, write_folder
 from lmcourse.models.transformer import Transformer
@@ -123,11 +123,13 @@ def _express(model: Model, name: str | None) -> tuple[Family, dict[str, Any]]:
     if name is not None:
         family = family_of({"model_type": name})
         return family, family.write(model.config)
+    refusals = []
     for family in FAMILIES.values():
         try:
             return family, family.write(model.config)
+        except DifferentModelError as error:
+            refusals.append(error)
         except CourseError:
             continue
-    raise CourseError(
-        f"no family has such models: name the closest, and what differs will be told ({', '.join(FAMILIES)})"
-    )
+    closest = min(refusals, key=lambda refusal: len(refusal.fields), default="none")
+    raise CourseError(f"no family of transformers has such models; the closest is {closest}")

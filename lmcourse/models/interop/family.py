@@ -24,6 +24,19 @@ Weights = dict[str, Tensor]
 """Parameters, or gradients, by name."""
 
 
+class DifferentModelError(CourseError):
+    """A family has no such models.
+
+    Attributes:
+        fields: what they cannot have as the model has it.
+    """
+
+    def __init__(self, text: str, fields: list[str]) -> None:
+        """As the error of one line, with its fields."""
+        super().__init__(text)
+        self.fields = fields
+
+
 class ParameterMapping(NamedTuple):
     """One parameter of ours, the parameters of theirs that hold it, and how they are laid out."""
 
@@ -76,7 +89,8 @@ class Family:
         sees it.
 
         Raises:
-            CourseError: the family has no such models.
+            DifferentModelError: the family has no such models, by what can be named.
+            CourseError: it has none for another reason.
         """
         flat = flatten(config)
         settings = self.schema.write(flat)
@@ -85,7 +99,7 @@ class Family:
         lost = [name for name in differences(flat, flatten(back)) if not name.endswith("dropout")]
         if lost:
             told = ", ".join(f"{name}={getattr(flat, name)!r}" for name in lost)
-            raise CourseError(f"{self.name}: its models cannot have {told}")
+            raise DifferentModelError(f"{self.name}: its models cannot have {told}", lost)
         if not _alike(config, unflatten(flat)):
             raise CourseError(f"{self.name}: its models cannot have layers or norms that differ as these do")
         return {"architectures": [self.architecture], "model_type": self.name, **settings}

@@ -11,6 +11,9 @@ from lmcourse.models.interop.flat_config import FlatConfig
 from lmcourse.models.interop.rope_scalings import read_rope_scaling, write_rope_scaling
 from lmcourse.nn.rotary import RotaryConfig
 
+FULL, SLIDING = PER_KIND = ("full_attention", "sliding_attention")
+"""The kinds of layers, as "layer_types" and rope_parameters name them."""
+
 
 @dataclass(frozen=True)
 class RopeEntry:
@@ -23,6 +26,7 @@ class RopeEntry:
         fraction: that share where none is given; None for families that rotate all features.
         local_key: the older form's base for local layers, "" if it had none; families with one have rope_parameters
             per kind of layer.
+        local_theta: the base for local layers where none is given.
     """
 
     layout: Literal["half", "interleaved"] = "half"
@@ -31,6 +35,7 @@ class RopeEntry:
     fraction: float | None = None
     fraction_key: str = "partial_rotary_factor"
     local_key: str | None = None
+    local_theta: float = 10_000.0
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -45,8 +50,12 @@ class RopeEntry:
         if self.local_key is None:
             known["rotary"] = self._rotary(settings, {**old, **new}, known["context"])
             return
-        known["rotary"] = self._rotary(settings, new.get("full_attention") or old, known["context"])
-        nearby = new.get("sliding_attention") or {"rope_theta": settings.get(self.local_key, self.theta)}
+        if new and not {*new} <= {*PER_KIND}:
+            # Two bases are meant, and it is open which of the two one stands for.
+            raise CourseError(f"rope_parameters needs an entry for each kind of layer, {' and '.join(PER_KIND)}")
+        anywhere = {"rope_theta": old["rope_theta"], **(new.get(FULL) or old)}
+        known["rotary"] = self._rotary(settings, anywhere, known["context"])
+        nearby = {"rope_theta": settings.get(self.local_key, self.local_theta), **(new.get(SLIDING) or {})}
         known["local_rotary"] = self._rotary(settings, nearby, known["context"])
 
     def _rotary(self, settings: ConfigJson, given: ConfigJson, context: int | None) -> RotaryConfig:
@@ -63,7 +72,7 @@ class RopeEntry:
         if self.local_key is None:
             return {"rope_parameters": self._parameters(flat.rotary)}
         nearby = self._parameters(flat.local_rotary or flat.rotary)
-        return {"rope_parameters": {"full_attention": self._parameters(flat.rotary), "sliding_attention": nearby}}
+        return {"rope_parameters": {FULL: self._parameters(flat.rotary), SLIDING: nearby}}
 
     def _parameters(self, rotary: RotaryConfig | None) -> dict[str, Any] | None:
         if rotary is None:
@@ -93,7 +102,7 @@ class LayerTypesEntry:
     span_key: str = "sliding_window"
     every: int | None = None
     pattern_key: str | None = None
-    local_name: str = "sliding_attention"
+    local_name: str = SLIDING
     listed: bool = True
     switch_key: str | None = None
 
@@ -117,8 +126,8 @@ class LayerTypesEntry:
         names = settings.get("layer_types") if self.listed else None
         if names is not None:
             for name in names:
-                if name not in (self.local_name, "full_attention"):
-                    raise CourseError(f"layer type {name!r} is not supported: {self.local_name!r}, 'full_attention'")
+                if name not in (self.local_name, FULL):
+                    raise CourseError(f"layer type {name!r} is not supported: {self.local_name!r}, {FULL!r}")
             return tuple(name == self.local_name for name in names)
         if self.switch_key:
             raise CourseError(f"{self.switch_key}=True needs 'layer_types'")
@@ -128,6 +137,6 @@ class LayerTypesEntry:
     def write(self, flat: FlatConfig) -> dict[str, Any]:
         """The keys' values for a model."""
         local = flat.local_layers or (False,) * flat.layers
-        names = [self.local_name if near else "full_attention" for near in local]
+        names = [self.local_name if near else FULL for near in local]
         switch = {} if self.switch_key is None else {self.switch_key: bool(flat.local_layers)}
         return {self.span_key: flat.local_span, **({"layer_types": names} if self.listed else {}), **switch}

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from lmcourse.data.corpora import CORPORA
 from lmcourse.errors import CourseError
 from lmcourse.paths import typed_path
-from lmcourse.training.command.resolve_settings import DEFAULTS
+from lmcourse.training.command.resolve_settings import DEFAULTS, RECIPES, SPEEDRUN_PRESETS
 from lmcourse.training.command.settings import SETTINGS, RunSetting, has_default
 
 DESCRIPTION = (
@@ -36,6 +36,7 @@ HELP = {
     "feed_forward": "swiglu; or gelu or relu2, 4 times as wide as the model and without a gate",
     "qk_norm": "normalise queries and keys",
     "untied": "give the head a matrix of its own",
+    "value_residual": "mix the first layer's values into those of all others",
     "logit_cap": "squeeze logits into plus or minus so much by a tanh",
     "rotary_theta": "base of the rotary embedding",
     "zero_outputs": "let every block and an untied head add nothing at first",
@@ -109,6 +110,9 @@ def make_parser(program: str) -> Parser:
     parser.add_argument("--out", type=typed_path, metavar="FOLDER", help="of the run; it must not have one yet")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out, whose settings are kept")
     parser.add_argument("--config", type=typed_path, metavar="FILE", help="a TOML file with settings")
+    ours = ", ".join(SPEEDRUN_PRESETS)
+    what = f"what is taken for settings that nobody names; by default speedrun for {ours}, without --optimizer adamw"
+    parser.add_argument("--recipe", choices=list(RECIPES), help=what)
     what = "say what the run would cost: parameters, FLOPs, bytes, minutes; nothing is written or trained"
     parser.add_argument("--dry-run", action="store_true", help=what)
     parser.add_argument("--tensorboard", action="store_true", help="write scalars for TensorBoard into the folder too")
@@ -147,12 +151,21 @@ def _metavar(setting: RunSetting) -> str:
 
 def _default(setting: RunSetting) -> str:
     """What is taken if nothing is said, for the help; "" if that follows from other settings."""
-    if "by default" in HELP[setting.name] or not (setting.name in DEFAULTS or has_default(setting)):
+    name = setting.name
+    if "by default" in HELP[name]:
         return ""
-    value = DEFAULTS.get(setting.name, setting.default)
-    if value is None or value is False:  # the preset's, or no
-        return ""
-    return f"; {' '.join(f'{x:g}' for x in value) if setting.count > 1 else value} by default"
+    values = {
+        recipe: {**DEFAULTS, **settings}.get(name, setting.default if has_default(setting) else None)
+        for recipe, settings in RECIPES.items()
+    }
+    said = {recipe: _said(value) for recipe, value in values.items() if value not in (None, False)}  # preset's, or no
+    if len(set(values.values())) == 1:
+        return "".join(f"; {value} by default" for value in {*said.values()})
+    return "; by default " + ", ".join(f"{value} in {recipe}" for recipe, value in said.items())
+
+
+def _said(value: Any) -> str:
+    return " ".join(f"{x:g}" for x in value) if isinstance(value, tuple) else "yes" if value is True else str(value)
 
 
 def _unknown(word: str, parser: Parser) -> str:

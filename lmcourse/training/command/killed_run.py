@@ -18,7 +18,7 @@ def train_and_kill(settings: Mapping[str, Any], folder: Path, after: int) -> Non
     """Start `lmcourse train` on one thread, and kill it, with no chance to tidy up, once it has told of some steps.
 
     Args:
-        settings: of the run, by their names, as `new_run` takes them.
+        settings: of the run, by their names; all others are as in `new_run`.
         folder: of the run.
         after: how many steps it tells of first. A few more may be done before it ends.
 
@@ -26,7 +26,7 @@ def train_and_kill(settings: Mapping[str, Any], folder: Path, after: int) -> Non
         CourseError: it failed by itself.
     """
     flags = [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    command = [sys.executable, "-m", "lmcourse", "train", *flags, "--out", str(folder)]
+    command = [sys.executable, "-m", "lmcourse", "train", *flags, "--recipe", "adamw", "--out", str(folder)]
     environment, metrics = {**os.environ, "OMP_NUM_THREADS": "1"}, folder / "metrics.jsonl"
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None and not (metrics.exists() and len(read_metrics(metrics)) >= after):

@@ -19,7 +19,7 @@ from lmcourse.training.callbacks.tensorboard import TensorBoard
 from lmcourse.training.command import summary
 from lmcourse.training.command.arguments import parse
 from lmcourse.training.command.cost_estimate import estimate_cost
-from lmcourse.training.command.resolve_settings import changed_run, new_run, read_settings_file
+from lmcourse.training.command.resolve_settings import changed_run, default_recipe, new_run, read_settings_file
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.run_folder import load_run
 from lmcourse.training.command.train_run import train
@@ -57,7 +57,9 @@ def resolve_run(options: Namespace) -> RunConfig:
     """
     given = (read_settings_file(options.config) if options.config else {}) | options.given
     if not options.resume:
-        return new_run(given)
+        return new_run(given, options.recipe or default_recipe(given))
+    if options.recipe is not None:
+        raise CourseError("a recipe is for a new run: one that goes on has its settings already; leave --recipe out")
     if options.out is None:
         raise CourseError("say which run is to go on: --resume --out FOLDER")
     return changed_run(load_run(options.out), given)

@@ -24,6 +24,7 @@ class ModelChanges:
             ReLU: So et al., 2021), of 4 times its width and without a gate; None is the preset's.
         qk_norm: whether queries and keys are normalised, in a preset that does not (Dehghani et al., 2023).
         untied: whether the head has a matrix of its own, in a preset where it is the embedding.
+        value_residual: whether every layer mixes the first one's values into its own (Zhou et al., 2024).
         logit_cap: logits are squeezed into ±logit_cap by a tanh (Gemma 2); None is the preset's.
         rotary_theta: the base of the rotary embedding; None is the preset's.
         zero_outputs: whether the matrices that write to the residual stream, and an untied head, are 0 at first, so
@@ -36,6 +37,7 @@ class ModelChanges:
     feed_forward: FeedForwardKind | None = None
     qk_norm: bool = False
     untied: bool = False
+    value_residual: bool = False
     logit_cap: float | None = None
     rotary_theta: float | None = None
     zero_outputs: bool = False
@@ -55,6 +57,8 @@ class ModelChanges:
             CourseError: a layer has no rotary embedding whose base could be changed.
         """
         layers = tuple(self._layer(layer, config.d_model) for layer in config.layers)
+        if self.value_residual:
+            layers = (layers[0], *(replace(x, attention=replace(x.attention, value_residual=True)) for x in layers[1:]))
         head = config.head
         if self.untied:
             head = replace(head, tied=False)

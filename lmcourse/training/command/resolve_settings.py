@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lmcourse.device import best_device
 from lmcourse.errors import CourseError
@@ -15,15 +15,24 @@ from lmcourse.training.command.run_config import RunConfig, find_decoder
 from lmcourse.training.command.settings import find_setting, make_run, settings_of
 from lmcourse.training.precision import default_precision
 
-DEFAULTS: dict[str, Any] = {
-    "preset": "nano",
-    "corpus": "python-docs",
-    "steps": 600,
-    "batch": 32,
-    "learning_rate": 5e-3,
-    "min_lr_ratio": 0.1,
+RecipeName = Literal["adamw", "speedrun"]
+
+DEFAULTS: dict[str, Any] = {"preset": "nano", "corpus": "python-docs"}
+"""What is taken where nobody says anything, whatever the recipe."""
+
+RECIPES: dict[RecipeName, dict[str, Any]] = {
+    "adamw": {"steps": 600, "batch": 32, "learning_rate": 5e-3, "min_lr_ratio": 0.1},
+    "speedrun": {
+        **{"steps": 450, "batch": 8, "schedule": "wsd", "optimizer": "muon", "betas": (0.8, 0.95)},
+        **{"learning_rate": 1e-2, "muon_learning_rate": 1e-2, "muon_momentum": 0.9},
+        **{"qk_norm": True, "untied": True, "zero_outputs": True},
+    },
 }
-"""What is taken where nobody says anything: a model of the size of nano learns fast."""
+"""What is taken where nobody says anything: the preset as it is, or what `benchmarks/quality.py` found to be fastest.
+A model of the size of nano learns fast with either."""
+
+SPEEDRUN_PRESETS = ("nano", "micro", "mini")
+"""The course's own small models. Others are published: they stay as they were published."""
 
 FIXED_SETTINGS = (
     *("preset", "corpus", "tokenizer", "vocab_size", "held_out", "validation_tokens", "seq_len", "seed", "optimizer"),
@@ -35,16 +44,24 @@ DEFAULT_SEQ_LEN = 1024
 """Tokens per window of a preset that says of no length that it was made for it."""
 
 
-def new_run(given: Mapping[str, Any]) -> RunConfig:
-    """A run with these settings.
+def default_recipe(given: Mapping[str, Any]) -> RecipeName:
+    """The recipe of a command that names none: "speedrun" for the course's presets, unless they get AdamW."""
+    fast = given.get("preset", DEFAULTS["preset"]) in SPEEDRUN_PRESETS and given.get("optimizer") != "adamw"
+    return "speedrun" if fast else "adamw"
+
+
+def new_run(given: Mapping[str, Any], recipe: RecipeName = "adamw") -> RunConfig:
+    """A run with these settings, and for all else those of a recipe.
 
     Raises:
         CourseError: they do not go together.
     """
-    values = {**DEFAULTS, **given}
+    values = {**DEFAULTS, **RECIPES[recipe], **given}
     values.setdefault("seq_len", find_decoder(values["preset"]).context or DEFAULT_SEQ_LEN)
     values.setdefault("precision", default_precision(best_device()))
     values.setdefault("warmup_steps", values["steps"] // 20)
+    if recipe == "speedrun" and values["schedule"] == "wsd":
+        values.setdefault("decay_steps", max(0, values["steps"] - values["warmup_steps"]))
     for name in ("evaluate_every", "checkpoint_every"):
         values.setdefault(name, max(1, values["steps"] // 10))
     return make_run(values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import torch
 from lmcourse.data.tokenizer import Tokenizer
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
-from lmcourse.training.checkpoint_format import MANIFEST, DamagedCheckpointError, read_manifest
+from lmcourse.training.checkpoint_format import MANIFEST, DamagedCheckpointError, is_of_model, read_manifest
 from lmcourse.training.checkpoint_io import load_weights
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.command.run_config import RunConfig
@@ -59,7 +58,7 @@ def load_trained_model(path: Path, *, last: bool = False, device: torch.device |
     tokenizer = open_tokenizer(folder)
     run = load_run(folder)
     config = run.model_config(tokenizer.vocab_size)
-    if manifest["model"] != json.loads(json.dumps(asdict(config))):
+    if not is_of_model(manifest["model"], asdict(config)):
         raise CourseError(f"{checkpoint} is of another model than {folder / SETTINGS_FILE} describes")
     model = Transformer(config)
     load_weights(checkpoint, model)

@@ -62,6 +62,10 @@ def _check_layer(index: int, layer: LayerConfig, n: int) -> None:
     _divides(f"layer {index}: the feed-forward width", layer.feed_forward.width, n)
     if attention.relative_position_vectors is not None:
         raise ValueError(f"layer {index}: tensor_parallel divides heads, and Shaw's vectors are shared by all of them")
+    if attention.value_residual:
+        raise ValueError(
+            f"layer {index}: tensor_parallel divides heads, and a value residual's share is for all of them"
+        )
     if attention.qk_norm is not None and attention.qk_norm.over != "head":
         raise ValueError(f"layer {index}: tensor_parallel divides heads, so a QK-norm must be over 'head'")
 
@@ -77,6 +81,10 @@ def _check_stages(model: TransformerConfig, config: TrainingConfig) -> None:
         raise ValueError(f"{layers} layers are too few for {parallel.pipeline_parallel} stages: each needs one")
     if isinstance(model.position_bias, RelativePositionBiasConfig):
         raise ValueError("a learned position bias is shared by all layers: pipeline_parallel cannot divide it")
+    if any(layer.attention.value_residual for layer in model.layers):
+        raise ValueError(
+            "a value residual needs the first layer's values in all others: pipeline_parallel divides them"
+        )
     if parallel.pipeline_schedule == "1f1b" and config.grad_accum_steps < parallel.pipeline_parallel:
         raise ValueError(
             f"1f1b keeps {parallel.pipeline_parallel} stages busy with as many micro-batches: "

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lmcourse.errors import CourseError
 from lmcourse.training.command.arguments import HELP, make_parser, parse
+from lmcourse.training.command.main import resolve_run
 from lmcourse.training.command.model_changes import ModelChanges
-from lmcourse.training.command.resolve_settings import new_run
+from lmcourse.training.command.resolve_settings import RECIPES, RecipeName, new_run
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.settings import SETTINGS, find_setting, make_run, settings_of
 from lmcourse.training.config import TrainingConfig
@@ -26,6 +28,7 @@ OTHER: dict[str, Any] = {
     "feed_forward": "relu2",
     "qk_norm": True,
     "untied": True,
+    "value_residual": True,
     "logit_cap": 15.0,
     "rotary_theta": 1000.0,
     "zero_outputs": True,
@@ -124,6 +127,38 @@ def test_defaults_are_those_of_the_classes() -> None:
     for setting in SETTINGS.values():
         if setting.name not in ours | follow.keys():
             assert found[setting.name] == setting.default
+
+
+@pytest.mark.parametrize(
+    ("typed", "recipe"),
+    [
+        ([], "speedrun"),
+        (["--preset", "micro", "--optimizer", "muon"], "speedrun"),
+        (["--preset", "gpt-2"], "adamw"),
+        (["--optimizer", "adamw"], "adamw"),
+        (["--recipe", "adamw"], "adamw"),
+        (["--preset", "gpt-2", "--recipe", "speedrun"], "speedrun"),
+    ],
+)
+def test_a_recipe_is_what_is_taken_for_settings_that_nobody_names(typed: list[str], recipe: RecipeName) -> None:
+    """The course's presets have the fast one; those that others published stay as they are."""
+    found = settings_of(resolve_run(parse(typed, "train")))
+    assert {name: found[name] for name in RECIPES[recipe] if name not in ("preset", "optimizer")}.items() <= {
+        **RECIPES[recipe]
+    }.items()
+    assert found["decay_steps"] == (found["steps"] - found["warmup_steps"] if recipe == "speedrun" else 0)
+
+
+def test_what_is_typed_wins_over_the_recipe() -> None:
+    found = resolve_run(parse(["--schedule", "cosine", "--no-qk-norm", "--steps", "40"], "train"))
+    assert (found.training.schedule, found.training.decay_steps, found.training.steps) == ("cosine", 0, 40)
+    assert not found.model.qk_norm
+    assert found.training.optimizer == "muon"
+
+
+def test_a_run_that_goes_on_takes_no_recipe(tmp_path: Path) -> None:
+    with pytest.raises(CourseError, match="a recipe is for a new run"):
+        resolve_run(parse(["--resume", "--recipe", "adamw", "--out", str(tmp_path)], "train"))
 
 
 @pytest.mark.parametrize(

@@ -29,5 +29,5 @@ def test_it_is_dead_after_so_many_steps_and_leaves_a_checkpoint(tmp_path: Path) 
 
 
 def test_a_run_that_fails_says_how_to_see_why(tmp_path: Path) -> None:
-    with pytest.raises(CourseError, match="This shows why: lmcourse train --no-such-setting 3 --out"):
+    with pytest.raises(CourseError, match="This shows why: lmcourse train --no-such-setting 3 --recipe adamw --out"):
         train_and_kill({"no_such_setting": 3}, tmp_path / "run", after=1)

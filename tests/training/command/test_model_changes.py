@@ -84,7 +84,7 @@ def test_it_is_trained_and_written_with(tmp_path: Path) -> None:
     """With Muon, zero outputs and all else together."""
     (tmp_path / "text.txt").write_text("to be or not to be, that is the question. " * 60)
     training = TrainingConfig(3, 2, 16, optimizer="muon", schedule="wsd", decay_steps=3)
-    changes = ModelChanges("relu2", qk_norm=True, untied=True, logit_cap=15.0, rotary_theta=1000.0, zero_outputs=True)
+    changes = ModelChanges("relu2", True, True, True, logit_cap=15.0, rotary_theta=1000.0, zero_outputs=True)
     run = RunConfig("nano", str(tmp_path / "text.txt"), training, tokenizer="characters", model=changes)
     train(run, tmp_path / "run")
     found = load_trained_model(tmp_path / "run")

@@ -15,6 +15,7 @@ from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
+from lmcourse.training.command.model_changes import ModelChanges
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.checks import check_divisible
 from lmcourse.training.parallelism import Parallelism
@@ -27,6 +28,9 @@ UNTIED = HeadConfig(tied=False)
 def gpt(**changes: Any) -> TransformerConfig:
     sizes = {"layers": 4, "d_model": 32, "heads": 4, "vocab_size": 256, "context": 16} | changes
     return gpt_like(**sizes)
+
+
+MIXED_VALUES = ModelChanges(value_residual=True).apply(gpt())
 
 
 def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
@@ -50,6 +54,8 @@ def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
         ),
         (gpt(qk_norm=QKNormConfig(over="width")), TENSOR, "a QK-norm must be over 'head'"),
         (gpt(qk_norm=QKNormConfig(over="heads")), TENSOR, "a QK-norm must be over 'head'"),
+        (MIXED_VALUES, TENSOR, "layer 1: tensor_parallel divides heads, and a value residual's share is for all"),
+        (MIXED_VALUES, STAGES, "a value residual needs the first layer's values in all others"),
         (gpt(embedding=EmbeddingConfig(width=16)), TENSOR, "an embedding with a width of its own"),
         (gpt().with_(position_bias=AlibiConfig()), TENSOR, "a position bias is made for all of them"),
         (

@@ -52,7 +52,7 @@ PREDICTIONS = (
     ),
     Prediction(
         "epochs_of_the_run",
-        "The run that `lmcourse train` makes by default has 600 steps of 32 windows of 128 tokens. Its text has "
+        "The run that `lmcourse train --recipe adamw` makes has 600 steps of 32 windows of 128 tokens. Its text has "
         "194,606 tokens. How often is each token read?",
         options=("once", "about 3 times", "about 13 times", "about 100 times"),
         answer="about 13 times",

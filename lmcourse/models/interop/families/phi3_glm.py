@@ -163,7 +163,7 @@ OLMO3 = Family(
     ConfigSchema(
         (
             *(entry for entry in OLMO2.schema.entries if not isinstance(entry, RopeEntry)),
-            RopeEntry(theta=500_000.0, local_key=""),
+            RopeEntry(theta=500_000.0, local_key="", local_theta=500_000.0),
             LayerTypesEntry(every=4),
         ),
         OLMO2.schema.constants,

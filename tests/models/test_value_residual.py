@@ -1,0 +1,132 @@
+"""Value residuals: every layer mixes the first one's values into its own."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd import gradcheck
+
+from lmcourse.accounting.parameters import count_parameters
+from lmcourse.inference.cache import Cache
+from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.styles import llama_like
+from lmcourse.nn.block import LayerConfig
+from lmcourse.nn.context import ForwardContext
+from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
+from lmcourse.training.command.model_changes import ModelChanges
+
+PLAIN = llama_like(3, 16, 4, 24, vocab_size=23, context=32, kv_heads=2, tied=True)
+MIXED = ModelChanges(value_residual=True).apply(PLAIN)
+
+
+def built(config: TransformerConfig = MIXED) -> Transformer:
+    torch.manual_seed(0)
+    model = Transformer(config)
+    with torch.no_grad():
+        for number, block in enumerate(model.blocks):
+            if block.attention.layer.first_share is not None:
+                block.attention.layer.first_share.fill_(0.2 + 0.3 * number)
+    return model.eval()
+
+
+def text(length: int = 9) -> torch.Tensor:
+    return torch.randint(23, (2, length), generator=torch.Generator().manual_seed(1))
+
+
+def test_it_is_one_number_for_every_layer_but_the_first() -> None:
+    model = built()
+    shares = {name for name, _ in model.named_parameters() if "share" in name}
+    assert shares == {"blocks.1.attention.layer.first_share", "blocks.2.attention.layer.first_share"}
+    counted = count_parameters(MIXED)
+    assert counted["value residual"] == 2
+    assert counted.total == sum(p.numel() for p in model.parameters()) == count_parameters(PLAIN).total + 2
+
+
+def test_the_layer_attends_to_the_mixture() -> None:
+    """With identical weights, a layer with share λ is a layer whose values are (1 − λ) v + λ v₁."""
+    model, plain = built(), built(PLAIN)
+    plain.load_state_dict({k: w for k, w in model.state_dict().items() if "share" not in k})
+    values: list[torch.Tensor] = []
+    for block in plain.blocks:
+        layer = block.attention.layer
+        project = layer.project
+
+        def mixing(x: torch.Tensor, project=project, share=0.2 + 0.3 * layer.layer):  # type: ignore[no-untyped-def]
+            qk, v = project(x)
+            values.append(v)
+            return qk, v if len(values) == 1 else (1 - share) * v + share * values[0]
+
+        layer.project = mixing
+    torch.testing.assert_close(plain(text()), model(text()))
+
+
+def test_a_share_of_nothing_changes_nothing_and_one_of_all_leaves_no_own_values() -> None:
+    model = built()
+    for block in model.blocks[1:]:
+        nn.init.zeros_(block.attention.layer.first_share)
+    plain = Transformer(PLAIN).eval()
+    plain.load_state_dict({k: w for k, w in model.state_dict().items() if "share" not in k})
+    assert torch.equal(model(text()), plain(text()))
+    for block in model.blocks[1:]:
+        nn.init.ones_(block.attention.layer.first_share)
+    before = model(text())
+    with torch.no_grad():
+        for block in model.blocks[1:]:
+            block.attention.layer.qkv.weight[-16 // 2 :].normal_()
+    torch.testing.assert_close(model(text()), before)
+
+
+def test_its_gradient() -> None:
+    values = [torch.randn(1, 2, 3, 2, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    share = torch.tensor([0.3], dtype=torch.float64, requires_grad=True)
+
+    def mixed(first: torch.Tensor, own: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
+        context = ForwardContext(torch.arange(3)[None], keeps_values=True)
+        assert context.mix_values(first, None) is first
+        return context.mix_values(own, share)
+
+    assert gradcheck(mixed, (*values, share))
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_blocks_that_are_computed_again_have_the_same_gradients(autocast: bool) -> None:
+    model = built().train()
+    again = copy.deepcopy(model)
+    apply_activation_checkpointing(again)
+    for each in (model, again):
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            each(text()).float().square().mean().backward()
+    for (name, weight), other in zip(model.named_parameters(), again.parameters(), strict=True):
+        assert weight.grad is not None
+        assert weight.grad.abs().sum() > 0, name
+        assert torch.equal(weight.grad, other.grad), name
+
+
+def test_a_cache_holds_mixed_values() -> None:
+    model, tokens = built(), text()
+    with torch.no_grad():
+        whole, cache = model(tokens), Cache(model.config)
+        parts = [model(tokens[:, :4], kv_cache=cache), *(model(t[:, None], kv_cache=cache) for t in tokens.T[4:])]
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole)
+
+
+def test_what_cannot_be_mixed_is_refused() -> None:
+    first, second = MIXED.layers[:2]
+    with pytest.raises(ValueError, match="layer 0: a value residual mixes in layer 0's values"):
+        MIXED.with_(layers=(second, second))
+    narrow = LayerConfig(replace(second.attention, kv_heads=1), second.feed_forward)
+    with pytest.raises(ValueError, match=r"layer 1: a value residual .* as many key heads, as wide"):
+        MIXED.with_(layers=(first, narrow))
+    encoder = PLAIN.with_(
+        layers=tuple(
+            replace(x, attention=replace(x.attention, pattern=replace(x.attention.pattern, causal=False)))
+            for x in PLAIN.layers
+        )
+    )
+    with pytest.raises(ValueError, match="value residuals are for a decoder alone"):
+        EncoderDecoderConfig(encoder, MIXED)
