@@ -25,6 +25,7 @@ RECORDS: list[Record] = [
 DRAWINGS: list[Callable[..., Figure]] = [
     partial(figures.spread_by_layer, {"a": [1.0, 22.0, 5e20], "b": [1.0, 0.9, 1.1]}),
     partial(figures.run_with_yardsticks, RECORDS, {"guessing": 6.24, "pairs": 0.3}),
+    partial(figures.race, {"AdamW": [(0.1, 6.2), (0.2, 5.1)], "Muon": [(0.2, 6.2), (0.4, 4.1)]}),
     partial(figures.resumed_runs, {"all": [0.0, 0.0], "moments": [0.0, 0.1], "place": [0.2, 0.1]}),
     *(partial(figures.schedule, kind, *choice) for kind in KINDS for choice in ((0.0, 0.0, 0.0), (0.5, 0.5, 1.0))),
     *(partial(figures.trunk_and_branches, *choice) for choice in product((2, 6), (0.05, 0.5))),
