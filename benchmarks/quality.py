@@ -76,7 +76,7 @@ class Recipe:
         return new_run({**text, **here, **self.settings}, self.recipe)
 
 
-FAST = {"steps": 430, "rotary_theta": 1000.0}
+FAST = {"steps": 380, "rotary_theta": 1000.0}
 PLAIN = {"steps": 450, "betas": (0.9, 0.95), "qk_norm": False, "untied": False, "zero_outputs": False}
 """Muon and its schedule, and the preset as it is."""
 PARTS: dict[str, dict[str, Any]] = {

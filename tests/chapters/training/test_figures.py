@@ -25,7 +25,6 @@ RECORDS: list[Record] = [
 DRAWINGS: list[Callable[..., Figure]] = [
     partial(figures.spread_by_layer, {"a": [1.0, 22.0, 5e20], "b": [1.0, 0.9, 1.1]}),
     partial(figures.run_with_yardsticks, RECORDS, {"guessing": 6.24, "pairs": 0.3}),
-    partial(figures.race, {"AdamW": [(0.1, 6.2), (0.2, 5.1)], "Muon": [(0.2, 6.2), (0.4, 4.1)]}),
     partial(figures.resumed_runs, {"all": [0.0, 0.0], "moments": [0.0, 0.1], "place": [0.2, 0.1]}),
     *(partial(figures.schedule, kind, *choice) for kind in KINDS for choice in ((0.0, 0.0, 0.0), (0.5, 0.5, 1.0))),
     *(partial(figures.trunk_and_branches, *choice) for choice in product((2, 6), (0.05, 0.5))),
@@ -34,6 +33,7 @@ DRAWINGS: list[Callable[..., Figure]] = [
     figures.two_texts,
     *(partial(figures.delayed_scaling, *choice) for choice in ((1, 0, 100.0), (64, 3, 1.0), (16, 0, 8.0))),
     *(partial(figures.memory_and_work, layers) for layers in (4, 96, 128)),
+    partial(figures.race, {"AdamW": [(0.1, 6.2), (0.2, 5.1)], "Muon": [(0.2, 6.2), (0.4, 4.1)]}),
 ]
 
 
@@ -48,6 +48,7 @@ def test_alt_texts_are_computed_from_what_is_shown() -> None:
     assert "all: equal to the last bit; moments: wrong from step 2 on; place: wrong from step 1 on" in plots.alt_text(
         DRAWINGS[2]()
     )
+    assert plots.alt_text(DRAWINGS[-1]()).endswith("Muon ends lowest")
     assert "0.020 at step 0, 1.000 at step 100, 0.123 at step 199" in plots.alt_text(figures.schedule())
 
 
