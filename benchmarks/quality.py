@@ -95,7 +95,6 @@ RECIPES = {
     "nano": Recipe("speedrun", FAST),
     "nano-30": Recipe("speedrun", {**FAST, "steps": 1150}),
     "micro-60": Recipe("speedrun", {**FAST, "preset": "micro", "steps": 760}),
-    "micro-150": Recipe("speedrun", {**FAST, "preset": "micro", "steps": 1900}),
     "plain": Recipe("speedrun", PLAIN),
     **{f"plain-with-{name}": Recipe("speedrun", {**PLAIN, **part}) for name, part in PARTS.items()},
     "four": Recipe("speedrun", {**PLAIN, **FOUR}),

@@ -1,10 +1,13 @@
-"""Text that somebody else wrote, made fit to be shown, sent and stored: unprintable characters, line breaks, length."""
+"""Text made fit to be shown, sent and stored: unprintable characters, line breaks, length, and the marks of prose."""
 
 from __future__ import annotations
 
 import re
+from html import escape
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CODE = re.compile(r"`([^`]+)`")
+_MARKS = re.compile(rf"{_CODE.pattern}|(?<![\w*])\*(?=[^\s*])([^*`]*)(?<=\S)\*(?![\w*])")
 
 
 def replace_surrogates(text: str) -> str:
@@ -44,3 +47,17 @@ def one_line(text: str, max_chars: int) -> str:
 def shorten(text: str, max_chars: int) -> str:
     """The text if it has at most `max_chars` characters; or else its beginning, with "…" as the last of them."""
     return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
+
+
+def code_html(text: str, style: str = "") -> str:
+    """Any text as HTML, escaped; `backticks` become code with this CSS style."""
+    return _CODE.sub(lambda found: _code(found[1], style), escape(text))
+
+
+def prose_html(text: str, style: str = "") -> str:
+    """A sentence of the course's own as HTML: `code_html`, and *asterisks* outside of code become emphasis."""
+    return _MARKS.sub(lambda found: f"<em>{found[2]}</em>" if found[2] else _code(found[1], style), escape(text))
+
+
+def _code(text: str, style: str) -> str:
+    return f'<code style="{style}">{text}</code>' if style else f"<code>{text}</code>"

@@ -7,9 +7,11 @@ import json
 import pytest
 
 from lmcourse.text import (
+    code_html,
     collapse_whitespace,
     escape_unprintable,
     one_line,
+    prose_html,
     replace_surrogates,
     replace_unprintable,
     shorten,
@@ -61,3 +63,21 @@ def test_one_line(text: str, expected: str) -> None:
 def test_shorten_counts_the_ellipsis() -> None:
     assert shorten("abcd", 4) == "abcd"
     assert shorten("abcde", 4) == "abc…"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the *sum* of *all* <b>", "the <em>sum</em> of <em>all</em> &lt;b&gt;"),
+        ("(*two words*), *p*.", "(<em>two words</em>), <em>p</em>."),
+        ("`*args` and `a *b* c`", "<code>*args</code> and <code>a *b* c</code>"),
+        ("2 * 3 * 4, a*b*c, **kwargs, *x, *y", "2 * 3 * 4, a*b*c, **kwargs, *x, *y"),
+        ("* one\n* two", "* one\n* two"),
+    ],
+)
+def test_marks_of_prose_become_html(text: str, expected: str) -> None:
+    assert prose_html(text) == expected
+
+
+def test_others_text_keeps_its_asterisks() -> None:
+    assert code_html("`a` *b* <i>", "color: red") == '<code style="color: red">a</code> *b* &lt;i&gt;'

@@ -95,6 +95,8 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     matrix.add_argument("--exercise", metavar="NAME", help="this exercise only")
     seeds = "compare the points of mutants, too, under N seeds: slow; wrong and right answers always have 20"
     matrix.add_argument("--seeds", type=int, default=0, metavar="N", help=seeds)
+    how = "only submit the right answers, to processes of a grade: bubblewrap (Linux only) or process"
+    matrix.add_argument("--isolation", metavar="HOW", help=how)
 
 
 def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lmcourse.collect import Collected
     from lmcourse.grading.intake.downloads import Person
     from lmcourse.grading.result import SubmissionResult
-    from lmcourse.proof.matrix import Matrix, MisconceptionResult
+    from lmcourse.proof.matrix import Matrix, MisconceptionResult, VariantResult
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
 
@@ -173,6 +173,16 @@ def survivors(proof: Matrix) -> RenderableType:
         if one.lost
     ]
     return "\n".join(["", *kept, *lucky, *lost])
+
+
+def graded_right_answers(found: Mapping[str, Sequence[VariantResult]]) -> RenderableType:
+    """By notebook, how many right answers earn everything in a graded process, and why the others do not."""
+    lines = []
+    for name, answers in found.items():
+        lost = [answer for answer in answers if answer.lost]
+        lines.append(f"{name}  {len(answers)} right answers: {len(answers) - len(lost)} earn everything.")
+        lines += [f"[red]✗ loses points[/] {escape(f'{one.exercise}, {one.variant}: {one.lost}')}" for one in lost]
+    return "\n".join(lines)
 
 
 def verdict(proof: Matrix) -> str:

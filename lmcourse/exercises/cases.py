@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from lmcourse.exercises.values import Plain, format_value, same, to_plain
 
@@ -40,15 +41,20 @@ class Case:
         inputs += [f"{name}={format_value(value)}" for name, value in self.kwargs.items()]
         return f"{answer}({', '.join(inputs)})"
 
-    def expressions(self) -> list[str]:
+    def expressions(self) -> tuple[str, ...]:
         """The lines of a script whose values are the result."""
-        body = ast.parse(self.script or "").body
-        return [ast.unparse(statement) for statement in body if isinstance(statement, ast.Expr)]
+        return _expressions(self.script or "")
 
     def asks_the_same(self, other: Case) -> bool:
         """Whether another case has the same name and the same inputs, to the bit."""
         mine, others = (to_plain([each.args, each.kwargs]) for each in (self, other))
         return (self.name, self.script) == (other.name, other.script) and same(mine, others)
+
+
+@lru_cache(maxsize=1024)
+def _expressions(lines: str) -> tuple[str, ...]:
+    """The lines that are expressions. Remembered: under each seed there is a script of the same lines."""
+    return tuple(ast.unparse(statement) for statement in ast.parse(lines).body if isinstance(statement, ast.Expr))
 
 
 def case(name: str, /, *args: Plain, **kwargs: Plain) -> Case:

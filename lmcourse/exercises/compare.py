@@ -81,6 +81,9 @@ def equal(expected: Plain, received: Plain, tolerance: Tolerance | None = None) 
         )
     if type(expected) in (int, float) and type(received) in (int, float):
         return _close(expected, received, tolerance)
+    if isinstance(expected, Tensor) and isinstance(received, Tensor):
+        comparable = expected.shape == received.shape and expected.device == received.device
+        return comparable and _same_kind(expected, received) and not wrong_entries(expected, received, tolerance).any()
     return difference(expected, received, tolerance) is None
 
 
@@ -153,7 +156,7 @@ def _tensor_difference(expected: Tensor, received: Tensor, tolerance: Tolerance 
     if expected.shape != received.shape:
         swapped = _swapped(tuple(expected.shape), tuple(received.shape))
         return f"expected shape {tuple(expected.shape)}, yours is {tuple(received.shape)}{swapped}"
-    if expected.dtype != received.dtype and not (is_whole(expected) and is_whole(received)):
+    if not _same_kind(expected, received):
         return f"expected dtype {_short(expected.dtype)}, yours is {_short(received.dtype)}"
     if expected.device != received.device:
         return f"expected on {expected.device}, yours is on {received.device}"
@@ -207,6 +210,11 @@ def _of_dtype(dtype: torch.dtype) -> Tolerance | None:
 def is_whole(tensor: Tensor) -> bool:
     """Whether it holds integers, of whatever width: nobody is asked for one."""
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
+
+
+def _same_kind(a: Tensor, b: Tensor) -> bool:
+    """Whether they have one dtype, or hold integers both."""
+    return a.dtype == b.dtype or (is_whole(a) and is_whole(b))
 
 
 def _first_and_largest(expected: Tensor, received: Tensor, wrong: Tensor) -> str:

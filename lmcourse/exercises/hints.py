@@ -9,7 +9,7 @@ from typing import Any
 
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import find_exercise
-from lmcourse.report.html import HINT, TEXT, with_code
+from lmcourse.report.html import HINT, TEXT, with_marks
 
 _shown: Counter[str] = Counter()
 
@@ -29,7 +29,7 @@ class Hint:
     def _repr_html_(self) -> str:
         return (
             f'<div style="color: {TEXT}; border-left: 4px solid {HINT}; padding: 0.3em 0.9em; max-width: 52em;">'
-            f"{with_code(repr(self))}</div>"
+            f"{with_marks(repr(self))}</div>"
         )
 
 

@@ -27,6 +27,9 @@ from lmcourse.text import one_line
 Agrees = Callable[[Misconception, Trial], bool]
 """Whether a known wrong answer gives what the learner's answer gave."""
 
+CountGuesses = Callable[[Sequence[Trial]], int]
+"""In how many of these cases one fixed value is right, at most."""
+
 GUESSED = "It earns no points yet: one fixed answer to all cases would be right as often."
 GUESSED_HIDDEN = "It earns no points yet: one fixed answer to all hidden cases would be right at least as often."
 """Of an answer with right results, none of which count: in the learner's check, and in a grade."""
@@ -39,6 +42,7 @@ def judge(
     hidden: bool = False,
     forbidden: Sequence[str] = (),
     agrees: Agrees | None = None,
+    count_guesses: CountGuesses | None = None,
 ) -> Report:
     """The report on an answer.
 
@@ -48,11 +52,12 @@ def judge(
         hidden: whether this is the run of a grade, with the hidden cases among the trials.
         forbidden: ruled-out names found in the answer's source; those called at run time are in the outcomes.
         agrees: for whoever knows already what the wrong answers give; by default they are run.
+        count_guesses: `most_right`, from whoever judges many answers to the same cases and remembers what it gives.
     """
     broken = broken_rule(forbidden, [name for trial in trials for name in trial.outcome.forbidden])
     results = [_result(exercise, trial) for trial in trials]
     failing = [trial for trial, result in zip(trials, results, strict=True) if not result.passed]
-    counted, total = count_right(trials, [result.passed for result in results])
+    counted, total = count_right(trials, [result.passed for result in results], count_guesses or most_right)
     guessed = ""
     if not counted and len(failing) < len(trials):
         guessed = GUESSED_HIDDEN if hidden else GUESSED
@@ -71,7 +76,7 @@ def judge(
     )
 
 
-def count_right(trials: Sequence[Trial], passed: Sequence[bool]) -> tuple[Fraction, int]:
+def count_right(trials: Sequence[Trial], passed: Sequence[bool], count_guesses: CountGuesses) -> tuple[Fraction, int]:
     """How many cases count as right, and of how many. Guessing counts for nothing.
 
     A case in which the answer has to refuse its input counts by the share of values that are right: an answer that
@@ -84,7 +89,7 @@ def count_right(trials: Sequence[Trial], passed: Sequence[bool]) -> tuple[Fracti
     refused = sum(ok for _, ok in counting) - right
     if right == len(asked):
         return Fraction(right + refused), len(counting)
-    if _is_guess(_asked(results)):
+    if _is_guess(_asked(results), count_guesses):
         return Fraction(0), len(counting)
     return right + Fraction(refused * right, len(asked)), len(counting)
 
@@ -105,7 +110,7 @@ def _counting(results: Results) -> Results:
     return results if stored or all(ok for _, ok in fixed) else fixed
 
 
-def _is_guess(asked: Results) -> bool:
+def _is_guess(asked: Results, count_guesses: CountGuesses) -> bool:
     """Whether one fixed value would be right in as many cases, or none is right at all.
 
     In a grade that is asked of the hidden cases, as the results of the public ones can be stored; of those that are
@@ -117,7 +122,7 @@ def _is_guess(asked: Results) -> bool:
     unseen = fixed or random or asked
     right = sum(ok for _, ok in unseen)
     fewest = 1 if unseen[0][0].hidden else 2  # in the learner's check, one right value is no guess yet
-    return right < len(unseen) and (right == 0 or _one_value_fits([trial for trial, _ in unseen], max(right, fewest)))
+    return right < len(unseen) and (right == 0 or count_guesses([trial for trial, _ in unseen]) >= max(right, fewest))
 
 
 def _by_seed(results: Results) -> tuple[Results, Results]:
@@ -131,20 +136,11 @@ def _asked(results: Results) -> Results:
     return [(trial, ok) for trial, ok in results if not trial.expected.failure]
 
 
-def _one_value_fits(trials: Sequence[Trial], times: int) -> bool:
-    """Whether the same value is right in at least so many of these cases."""
+def most_right(trials: Sequence[Trial]) -> int:
+    """In how many of these cases one fixed value is right, at most."""
     tolerance = trials[0].exercise.tolerance
     values = [trial.exercise.seen(trial.case, trial.expected.value) for trial in trials]
-
-    def fits(value: Plain) -> bool:
-        missing = times
-        for seen, other in enumerate(values):
-            missing -= equal(other, value, tolerance)
-            if missing <= 0 or missing >= len(values) - seen:
-                break
-        return missing <= 0
-
-    return any(map(fits, values))
+    return max(sum(equal(other, value, tolerance) for other in values) for value in values)
 
 
 def earned(points: int, passed: Fraction | int, total: int) -> float:

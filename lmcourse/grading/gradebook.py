@@ -1,7 +1,10 @@
-"""Whether a gradebook can be opened with this nbgrader."""
+"""Whether a gradebook can be opened with this nbgrader, and how often it is made ready for that."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 from lmcourse.errors import CourseError
@@ -42,6 +45,23 @@ def check_gradebook(url: str) -> None:
 def gradebook_version() -> str:
     """The version of this nbgrader's gradebooks. nbgrader itself starts a program to ask, which takes two seconds."""
     return str(_scripts().get_current_head())
+
+
+@contextmanager
+def keeping_engines() -> Iterator[None]:
+    """Have nbgrader keep what SQLAlchemy has compiled for a gradebook while the block lasts.
+
+    It opens the gradebook a dozen times for each submission, and makes an engine for it each time, with which all
+    compiled statements go. What it closes is closed as ever: an engine without connections opens new ones.
+    """
+    from nbgrader import api
+
+    new_engine = api.create_engine
+    api.create_engine = cache(new_engine)
+    try:
+        yield
+    finally:
+        api.create_engine = new_engine
 
 
 def cannot_be_opened(error: Exception) -> CourseError:

@@ -12,6 +12,7 @@ from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, availabl
 from lmcourse.grading.config import nbgrader_configuration
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examination_result import ExaminationResult
+from lmcourse.grading.gradebook import keeping_engines
 from lmcourse.grading.intake.submissions import Submission, assignments, find_submissions
 from lmcourse.grading.private_folders import private_folders
 from lmcourse.grading.result import SubmissionResult, submission_result, ungraded_result
@@ -72,6 +73,7 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
     settings = options.examination_settings(run_seed(), private_folders(nbgrader_configuration(course.resolve())))
     with (
         telling_storage_errors(Path(tempfile.gettempdir())),
+        keeping_engines(),
         tempfile.TemporaryDirectory(prefix="lmcourse-grade-", ignore_cleanup_errors=True) as folder,
     ):
         workspace = NbgraderWorkspace.temporary(Path(folder).resolve(), settings)

@@ -21,6 +21,7 @@ from traitlets.config import Config
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch import ExaminationSettings
 from lmcourse.grading.config import nbgrader_configuration
+from lmcourse.grading.gradebook import keeping_engines
 from lmcourse.grading.grader import GradingOptions, grade_all
 from lmcourse.grading.intake.submissions import Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.private_folders import private_folders
@@ -61,7 +62,7 @@ def record(
     if any(each.own for each in submissions):
         raise CourseError("--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself.")
     results: dict[Submission, SubmissionResult] = {}
-    with telling_storage_errors(course), _work_folder(course) as folder:
+    with telling_storage_errors(course), keeping_engines(), _work_folder(course) as folder:
         for assignment in dict.fromkeys(each.assignment for each in submissions):
             mine = [each for each in submissions if each.assignment == assignment]
             if assignment:

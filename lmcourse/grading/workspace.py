@@ -54,6 +54,7 @@ class NbgraderWorkspace:
         self.config.ExamineNotebook.total_seconds = settings.total_seconds
         self.config.ExamineNotebook.seed = settings.seed
         self.course = CourseDirectory(config=self.config)
+        self._max_points: dict[str, dict[str, float]] = {}
 
     @classmethod
     def temporary(cls, root: Path, settings: ExaminationSettings) -> NbgraderWorkspace:
@@ -197,10 +198,13 @@ class NbgraderWorkspace:
             return lateness_of(book.find_submission(submission.assignment.id, student), submission.came.note)
 
     def max_points(self, assignment: Assignment) -> dict[str, float]:
-        """The most points of an assignment by graded cell."""
-        with self._gradebook() as book:
-            notebook = book.find_notebook(assignment.source.stem, assignment.id)
-            return {cell.name: float(cell.max_score) for cell in [*notebook.grade_cells, *notebook.task_cells]}
+        """The most points of an assignment by graded cell; asked for once."""
+        if assignment.id not in self._max_points:
+            with self._gradebook() as book:
+                notebook = book.find_notebook(assignment.source.stem, assignment.id)
+                cells = [*notebook.grade_cells, *notebook.task_cells]
+                self._max_points[assignment.id] = {cell.name: float(cell.max_score) for cell in cells}
+        return dict(self._max_points[assignment.id])
 
     def _gradebook(self) -> Any:
         from nbgrader.api import Gradebook

@@ -6,10 +6,10 @@ Lab's own variables with a fallback for pages that do not define them.
 
 from __future__ import annotations
 
-import re
 from html import escape
 
 from lmcourse.report.data import CaseResult, ReportData
+from lmcourse.text import code_html, prose_html
 
 TEXT = "var(--jp-content-font-color1, #212121)"
 FAINT = "var(--jp-content-font-color2, #616161)"
@@ -58,21 +58,25 @@ def _detail(result: CaseResult) -> str:
         if result.call
         else ""
     )
-    text = f'<div style="text-indent: 0; color: {FAINT};">{with_code(result.message)}</div>' if result.message else ""
+    text = (
+        f'<div style="text-indent: 0; color: {FAINT};">{code_html(result.message, CODE)}</div>'
+        if result.message
+        else ""
+    )
     return call + text
 
 
 def _diagnosis(report: ReportData) -> str:
     if not report.diagnosis:
         return ""
-    return f'<div style="margin-top: 0.4em;"><b style="color: {HINT};">→</b> {with_code(report.diagnosis)}</div>'
+    return f'<div style="margin-top: 0.4em;"><b style="color: {HINT};">→</b> {with_marks(report.diagnosis)}</div>'
 
 
 def _small_print(report: ReportData) -> str:
     lines = [*report.remarks, *([report.closing] if report.closing else [])]
-    return "".join(f'<div style="color: {FAINT}; font-size: 0.92em;">{with_code(line)}</div>' for line in lines)
+    return "".join(f'<div style="color: {FAINT}; font-size: 0.92em;">{with_marks(line)}</div>' for line in lines)
 
 
-def with_code(text: str) -> str:
-    """Escaped text in which `backticks` become code."""
-    return re.sub(r"`([^`]+)`", rf'<code style="{CODE}">\1</code>', escape(text))
+def with_marks(text: str) -> str:
+    """A sentence of the course's own, escaped: `backticks` become code, *asterisks* emphasis."""
+    return prose_html(text, CODE)

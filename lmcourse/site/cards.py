@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.report.data import ReportData
-from lmcourse.report.html import html, with_code
+from lmcourse.report.html import html, with_marks
 from lmcourse.site.html import python
 
 CARD_MARK = '<div class="exercise-tools">'
@@ -44,6 +44,6 @@ def _hints(hints: Sequence[str]) -> str:
     for number in range(len(hints), 0, -1):
         nested = (
             f'<details class="hint"><summary>Hint {number} of {len(hints)}</summary>'
-            f"<p>{with_code(hints[number - 1])}</p>{nested}</details>"
+            f"<p>{with_marks(hints[number - 1])}</p>{nested}</details>"
         )
     return nested

@@ -8,7 +8,7 @@ from html import escape
 
 from lmcourse.course import CHAPTERS, Chapter
 from lmcourse.exercises.prediction import find_prediction
-from lmcourse.report.html import with_code
+from lmcourse.report.html import with_marks
 from lmcourse.site.frames import Frame, Picture
 from lmcourse.site.pages import Page
 from lmcourse.site.predictions import prediction_html
@@ -84,7 +84,7 @@ def _item(chapter: Chapter, page: Page | None) -> str:
     if page is None:
         return f'<li class="planned"><span class="title">{title}</span><p>Planned.</p></li>'
     return (
-        f'<li><a class="title" href="{chapter.id}.html">{title}</a><p>{with_code(_teaser(page))}</p>'
+        f'<li><a class="title" href="{chapter.id}.html">{title}</a><p>{with_marks(_teaser(page))}</p>'
         f'<p class="minutes">{chapter.minutes} minutes</p></li>'
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from lmcourse.exercises.prediction import Prediction
+from lmcourse.text import prose_html
 
 
 def prediction_html(prediction: Prediction) -> str:
@@ -19,9 +20,9 @@ def prediction_html(prediction: Prediction) -> str:
     )
     return (
         f'<div class="prediction" role="group" aria-label="Prediction"><p class="question"><b>Predict.</b> '
-        f'{escape(prediction.question)}</p><div class="options">{buttons}</div>'
+        f'{prose_html(prediction.question)}</p><div class="options">{buttons}</div>'
         f'<div class="verdict" role="status"></div><details><summary>The answer</summary><p class="because">'
-        f"<b>{escape(_sentence(prediction.answer))}</b> {escape(prediction.because)}</p></details></div>"
+        f"<b>{escape(_sentence(prediction.answer))}</b> {prose_html(prediction.because)}</p></details></div>"
     )
 
 

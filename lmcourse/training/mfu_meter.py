@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -76,8 +77,8 @@ class MfuMeter:
 def make_mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
     """The meter of a run, for `Trainer(..., meter=...)`; None if FLOPs or peak are not known: a line says why.
 
-    Where the device is measured, this takes a fraction of a second. Random numbers are drawn for it: make the meter
-    before the trainer, which seeds the generators.
+    Where the device is measured, this takes a fraction of a second the first time; then the process remembers it.
+    Random numbers are drawn for it: make the meter before the trainer, which seeds the generators.
 
     Args:
         model: on the device where it is trained, before it is divided among processes.
@@ -113,7 +114,9 @@ def find_peak(device: torch.device, precision: Precision) -> Peak:
     Raises:
         ValueError: it is not known.
     """
-    return _listed(device, precision) if device.type == "cuda" else _measured(device, precision)
+    if device.type == "cuda":
+        return _listed(device, precision)
+    return _measured(device, precision, torch.get_num_threads())
 
 
 def _listed(device: torch.device, precision: Precision) -> Peak:
@@ -129,12 +132,13 @@ def _listed(device: torch.device, precision: Precision) -> Peak:
     return Peak(found.peak(number), f"the dense {number} peak of {found.title} ({', '.join(found.sources)})")
 
 
-def _measured(device: torch.device, precision: Precision) -> Peak:
-    """By torch's own product of square matrices."""
+@cache
+def _measured(device: torch.device, precision: Precision, threads: int) -> Peak:
+    """By torch's own product of square matrices, with so many threads of a CPU."""
     if precision not in MEASURED_FORMATS[device.type]:
         raise ValueError(f"{precision} is not measured on a {device.type} device")
     rates = matmul_rates(precision, SIZES[device.type][:2], device=device, seconds=QUICK_SECONDS)
     width, best = max(rates.items(), key=lambda item: item[1])
-    threads = f" with {torch.get_num_threads()} threads" if device.type == "cpu" else ""
+    shared = f" with {threads} threads" if device.type == "cpu" else ""
     name = hardware.cpu_name()
-    return Peak(best, f"measured: {precision} product of {width} × {width} matrices on {name}{threads}")
+    return Peak(best, f"measured: {precision} product of {width} × {width} matrices on {name}{shared}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import ipywidgets
 
+from lmcourse.text import prose_html
 from lmcourse.widgets.live import WIDGET_MIME
 
 _RIGHT = "var(--jp-success-color1, #2e7d32)"
@@ -30,7 +31,7 @@ class Choice:
         for button in self.buttons:
             button.on_click(self._commit)
         row = ipywidgets.HBox(self.buttons, layout=ipywidgets.Layout(flex_flow="row wrap"))
-        asked = ipywidgets.HTML(f"<b>Predict.</b> {html.escape(question)}")
+        asked = ipywidgets.HTML(f"<b>Predict.</b> {prose_html(question)}")
         self._box = ipywidgets.VBox([asked, row, self.verdict])
 
     def _commit(self, pressed: ipywidgets.Button) -> None:
@@ -39,7 +40,7 @@ class Choice:
             button.disabled = True
             button.button_style = "success" if button.description == self._answer else ""
         word, colour = ("Yes.", _RIGHT) if right else (f"It is {self._answer}.", _WRONG)
-        text = f'<b style="color: {colour}">{html.escape(word)}</b> {html.escape(self._because)}'
+        text = f'<b style="color: {colour}">{html.escape(word)}</b> {prose_html(self._because)}'
         self.verdict.value = f'<div role="status" style="max-width: 52em">{text}</div>'
 
     def __repr__(self) -> str:
@@ -49,7 +50,7 @@ class Choice:
         items = "".join(f"<li>{html.escape(option)}</li>" for option in self._options)
         return {
             WIDGET_MIME: self._box._repr_mimebundle_()[WIDGET_MIME],
-            "text/html": f"<p><b>Predict.</b> {html.escape(self._question)}</p><ul>{items}</ul>",
+            "text/html": f"<p><b>Predict.</b> {prose_html(self._question)}</p><ul>{items}</ul>",
             "text/plain": repr(self),
         }
 

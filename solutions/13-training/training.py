@@ -30,6 +30,7 @@ import tempfile
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 import torch
 import torch.nn.functional as F
@@ -199,7 +200,7 @@ check(decay_groups, hidden=True)
 # %% [markdown]
 # ## 3 · One step
 #
-# Seven things happen in one step of training in fp16: the gradients are *clipped*, the weights are *updated*, old gradients are *cleared*, the loss is *computed*, gradients are *unscaled*, the scaler is *told* how it went, and the scaled loss goes *backward*. (The loss scaler was built in notebook 16: fp16 cannot hold small gradients, so the loss is multiplied by a large number first. In bf16 and fp32 it is switched off, and the same code runs.)
+# Seven things happen in one step of training in fp16: the gradients are *clipped*, the weights are *updated*, old gradients are *cleared*, the loss is *computed*, gradients are *unscaled*, the scaler is *told* how it went, and the scaled loss goes *backward*. (A *loss scaler* multiplies the loss by a large number first, because fp16 cannot hold small gradients; you build one in notebook 16. In bf16 and fp32 it is switched off, and the same code runs.)
 #
 # Above, they are in no order at all. What is the right one? Whatever the order, the program runs.
 #
@@ -325,7 +326,7 @@ warmed = {steps: last_loss(Recipe(warmup_steps=steps)) for steps in (10, 100)}
 print(f"100 steps of warm-up instead of 10 gain more than half a nat: {warmed[10] - warmed[100] > 0.5}")
 
 # %% [markdown]
-# Half the steps below the full rate, and 0.9 nats better. (Notebook 04 showed why: Adam's first steps are the largest relative to what it knows, and a model that they have thrown far away needs hundreds of steps to come back.) In a long run the same hundred steps are a percent.
+# Half the steps below the full rate, and 0.6 to 0.9 nats better, depending on the seed (section 12 shows all three). (Notebook 04 showed why: Adam's first steps are the largest relative to what it knows, and a model that they have thrown far away needs hundreds of steps to come back.) In a long run the same hundred steps are a percent.
 #
 # After the warm-up the rate may fall like half a cosine, which you wrote in 04. Its trouble: the cosine must know at step 0 where the run will end. **WSD**, warm-up, stable, decay (Zhai et al., 2022; Hu et al., 2024), need not know it until the decay begins:
 
@@ -622,7 +623,7 @@ def resumed(forget: str) -> list[float]:
 
 forgetful = {"nothing forgotten": resumed(""), **{f"without the {part}": resumed(part) for part in ("moments", "step", "place in the text")}}
 for name, differences in forgetful.items():
-    print(f"{name:26} first loss right: {differences[0] == 0}, all right: {not any(differences)}")
+    print(f"{name:27} first loss right: {differences[0] == 0}, all right: {not any(differences)}")
 figures.resumed_runs(forgetful)
 
 # %% [markdown]
@@ -780,7 +781,7 @@ explore(figures.ladder, show=list(CHOICES))
 # %%
 mine = RUNGS["twice the rate"]  # or, say, Recipe(tied=False, warmup_steps=50, learning_rate=2e-2, schedule="wsd")
 top = last_loss(mine)
-print(f"a nat better than where we started: {LADDER['where we start'][0] - top > 0.9}")
+print(f"a nat better than where we started, on average over three seeds: {fmean(LADDER['where we start']) - top > 1}")
 
 # %% [markdown]
 # ### A race
@@ -910,7 +911,8 @@ assert (round(mean["where we start"], 1), round(mean["twice the rate"], 1)) == (
 gains = [mean[a] - mean[b] for a, b in zip(list(RUNGS), list(RUNGS)[1:], strict=False)]
 assert round(gains[0], 2) == 0.85 and round(sum(gains), 2) == 1.11 and gains[0] > sum(gains[1:]) and round(mean["where we start"] - mean["warm-up of 50, still tied"], 1) == 0.6
 assert round(gains[1], 2) in (0.14, 0.15) and max(gains[2:]) < 0.07
-assert round(LADDER["where we start"][0] - LADDER["warm-up of 100, still tied"][0], 1) == 0.9
+warm_up_gains = [a - b for a, b in zip(LADDER["where we start"], LADDER["warm-up of 100, still tied"], strict=True)]
+assert round(min(warm_up_gains), 1) == 0.6 and round(max(warm_up_gains), 1) == 0.9
 schedules = [mean[name] for name in ("a warm-up of 50 steps", "constant rate", "warm-up, stable, decay")]
 assert max(schedules) - min(schedules) < 0.1
 assert warmed[10] - warmed[100] > 0.5 and abs(top - LADDER["twice the rate"][0]) < 0.2

@@ -308,7 +308,7 @@ figures.calibration({name: found[:2] for name, found in measured.items()})
 
 # %%
 for name in ("greedy", "T = 0.7", "T = 2", "T = 2, min-p 0.1"):
-    print(f"{name}: {tokenizer.decode(samples[name][0])[:100]!r}")
+    print(f"{name}: {tokenizer.decode(samples[name][0])[:80]!r}")
 
 # %% [markdown]
 # **In real models.** Holtzman et al. (2020) saw the same in GPT-2: the likeliest text repeats itself, the probability of a
@@ -702,12 +702,12 @@ with suppress(NotImplementedError):
 predict("cache_beyond_weights")
 
 # %%
-print("model             weights   cache of a token   of 4,096    from so many texts on the caches outweigh the model")
+print("model             weights   cache of a token   of 4,096    heavier than the model from")
 for name in ("gpt-3", "llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-40b"):
     config = find_model(name).decoder
     whole = cache_bytes(config, 1, 4096).total
     print(f"{name:15}{2 * count_parameters(config).total / 2**30:7.0f} GiB{bytes_per_token(config) / 1024:11.0f} KiB"
-          f"{whole / 2**30:12.2f} GiB{batch_where_cache_exceeds_weights(config, 4096):12}")
+          f"{whole / 2**30:12.2f} GiB{batch_where_cache_exceeds_weights(config, 4096):12} texts")
 
 # %% [markdown]
 # In a formula, for a model of $L$ layers of width $D$ with $12 L D^2$ weights and a key head per query head: a token's

@@ -58,7 +58,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # %% [markdown]
 # ## 1 · Two workers and a wire
 #
-# Three workers hold 1, 2 and 3. What can they do together? Eight words of the field, each a table of before and after:
+# Three workers hold 1, 2 and 3. What can they do together? Seven words of the field. Five of them, before and after:
 #
 # | | worker 0 | worker 1 | worker 2 |
 # | --- | --- | --- | --- |
@@ -69,7 +69,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # | **all-gather** | (1, 2, 3) | (1, 2, 3) | (1, 2, 3) |
 # | **all-reduce** | 6 | 6 | 6 |
 #
-# and, if each holds three numbers, (1, 2, 3), (10, 20, 30) and (100, 200, 300), **scatter** from 0 gives 1 to worker 0, 2 to 1, 3 to 2; and **reduce-scatter** gives them 111, 222 and 333: everybody a share of the sum.
+# The other two need several numbers each. If they hold (1, 2, 3), (10, 20, 30) and (100, 200, 300), **scatter** from 0 gives 1 to worker 0, 2 to 1, 3 to 2; and **reduce-scatter** gives them 111, 222 and 333: everybody a share of the sum.
 #
 # All of them can be made of two: send and receive. Here is a first program. Both workers run *the same* function; what they do differs because `worker.rank` does.
 
@@ -105,7 +105,7 @@ def receive_then_send(worker: Worker, x: Tensor) -> Tensor:
 try:
     simulate(receive_then_send, [torch.tensor([rank]) for rank in range(3)])
 except CommunicationError as error:
-    print(error)
+    print(str(error).replace(": ", ":\n", 1))
 
 # %% [markdown]
 # On real machines nobody prints that sentence. The job stands still, at full price, until somebody looks.
@@ -295,7 +295,7 @@ with suppress(NotImplementedError):  # until Exercise 2 is solved
         simulate(ring_all_reduce, numbers, patient=True)
         print("it comes to an end")
     except CommunicationError as error:
-        print(error)
+        print(str(error).replace(": ", ":\n", 1))
 
 # %% [markdown]
 # A ring in which everybody sends first stands still as well. That is why the real worker uses `isend`: it hands the message over and goes on, and looks later whether it was taken. (The other way out: even ranks send first, odd ranks receive first.)
@@ -495,6 +495,12 @@ check(tensor_parallel_ffn, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# So $f$ is the all-reduce of the backward pass. Both halves of a block are cut like this (the next section cuts the heads):
+
+# %%
+explore(figures.tensor_parallel_block, direction=list(figures.DIRECTIONS))
+
+# %% [markdown]
 # One all-reduce forward, one backward, in each half of a block. The notes are right about the second matrix: everybody has $\partial L/\partial y$, so everybody can go on alone. They forget $x$, which all workers read. (In the same place they give the partial result the width $E\,A/T$. A sum of parts has the full width $D$, whatever $T$ is.)
 
 # %% [markdown]
@@ -657,7 +663,7 @@ for sequence_parallel in (False, True):
 #
 # The simplest cut of all, and the one that our sources leave as an empty heading: the first layers here, the next ones there. Between two **stages** travel only the activations of one layer, so this cut may run over the slowest wire. But a stage waits for the one before it, and in the backward pass for the one behind it. With one batch, $p - 1$ of $p$ devices are always idle.
 #
-# So the batch is cut into $m$ **micro-batches**. By hand: three stages, two micro-batches, forward takes 1 and backward 2. (A number is a micro-batch; backward is underlined by its double length.)
+# So the batch is cut into $m$ **micro-batches**. By hand: three stages, two micro-batches, forward takes 1 and backward 2. (A number is a micro-batch, a dot is waiting. A forward pass fills one column, a backward pass two.)
 #
 # ```text
 #            time 0  1  2  3  4  5  6  7  8  9 10 11
@@ -809,7 +815,7 @@ check(layouts, hidden=True)
 ### END HIDDEN TESTS
 
 # %%
-explore(figures.layout_budget, data=[1, 2, 4, 8, 16], tensor=[1, 2, 4, 8], pipeline=[1, 2, 4, 8], zero=[0, 1, 2, 3], link=list(figures.LINKS))
+explore(figures.layout_budget, data=[1, 2, 4, 8, 16], tensor=[1, 2, 4, 8], pipeline=[1, 2, 4, 8, 16], zero=[0, 1, 2, 3], link=list(figures.LINKS), model=list(figures.MODELS))
 
 # %% [markdown]
 # Last, the real thing, with torch's own tools: the course's trainer makes a **device mesh** (a grid of processes with an axis for each kind of parallelism), and `torch.distributed.tensor` cuts the matrices by a plan that is your section 6 and 7 in a dictionary (`lmcourse/training/parallel/tensor_parallel.py`). Two processes, each with half of every matrix, against one:

@@ -24,6 +24,7 @@ import itertools
 import random
 import statistics
 import sys
+import textwrap
 import time
 from contextlib import suppress
 
@@ -92,7 +93,8 @@ explore(figures.consensus, choice=[*CHOICES])
 
 # %%
 print(f"{story_grammar().entropy_per_byte:.4f} nats a byte; {len(texts()[0]):,} bytes to read, for example:")
-print(story_grammar().generate(random.Random(3)))
+for line in story_grammar().generate(random.Random(3)).splitlines()[:3]:
+    print(textwrap.fill(line, 96))
 
 # %% [markdown]
 # ## 2 · What is known before
@@ -650,8 +652,8 @@ check(hunt, hidden=True)
 # A claim without a source is a rumour. Twelve of this course, and who found it out:
 
 # %%
-print("\n".join(f"{key}  {claim}" for key, claim in CLAIMS.items()))
-print("\n" + ", ".join(PAPERS))
+print("\n".join(textwrap.fill(f"{key}  {claim}", 96, subsequent_indent="   ") for key, claim in CLAIMS.items()))
+print("\n" + textwrap.fill(", ".join(PAPERS), 96, break_on_hyphens=False))
 
 # %% [markdown]
 # ### Exercise 9 · Who found it?  (3 points · 10 min · ●)
@@ -724,25 +726,23 @@ check(names, hidden=True)
 # %% [markdown]
 # ### Fifteen questions
 #
-# Asked in the lecture, by students. Answer each in your head, then look.
+# Asked in the lecture, by students. Answer each in your head, then open it. The notebook in brackets computes it.
 #
-# | question | in short | where it is computed |
-# | --- | --- | --- |
-# | A norm *in* the residual stream: what is wrong with it? | it shrinks what came before at each block | 10 |
-# | And one behind the layer? | it bounds what may be said; the stream stays | 10 |
-# | What of this will last? | a free path, normalised reading, gates, thinking of the machine | 10 |
-# | Serial or parallel blocks? | parallel is faster, serial says a little more | 10 |
-# | GELU is not monotonic: does it matter? | it dips to −0.17 and nobody cares | 11 |
-# | Is GELU's derivative expensive? | no: matrices take the time | 11 |
-# | What does the ratio of d_ff to d mean? | how the parameters are divided between mixing and computing | 11 |
-# | How fast does RoPE rotate, and is that trained? | base$^{-2i/d}$ a position; chosen, not trained | 09 |
-# | Does rotating hurt training? | no: lengths stay, and angles of pairs that move together | 09 |
-# | Why did dropout leave? | one epoch leaves nothing to overfit | 13 |
-# | How large a vocabulary, for many languages? | it depends on who shall pay | 07 |
-# | Do pictures need other hyperparameters? | the same blocks; new trouble with stability | 16 |
-# | Why care how training moves? | weight decay works through the rate | 04 |
-# | QK-norm, in inference as well? | yes: it is a part of the model | 16 |
-# | Why divide by $\sqrt d$? (of another course) | the variance of a sum of $d$ products is $d$ | 08 |
+# <details><summary>A norm <em>in</em> the residual stream: what is wrong with it?</summary>It shrinks what came before at each block. (Notebook 10)</details>
+# <details><summary>And one behind the layer?</summary>It bounds what may be said; the stream stays. (Notebook 10)</details>
+# <details><summary>What of this will last?</summary>A free path, normalised reading, gates, thinking of the machine. (Notebook 10)</details>
+# <details><summary>Serial or parallel blocks?</summary>Parallel is faster, serial says a little more. (Notebook 10)</details>
+# <details><summary>GELU is not monotonic: does it matter?</summary>It dips to −0.17 and nobody cares. (Notebook 11)</details>
+# <details><summary>Is GELU's derivative expensive?</summary>No: matrices take the time. (Notebook 11)</details>
+# <details><summary>What does the ratio of d_ff to d mean?</summary>How the parameters are divided between mixing and computing. (Notebook 11)</details>
+# <details><summary>How fast does RoPE rotate, and is that trained?</summary>Pair <em>i</em> turns by base<sup>−2i/d</sup> a position; the base is chosen, not trained. (Notebook 09)</details>
+# <details><summary>Does rotating hurt training?</summary>No: lengths stay, and angles of pairs that move together. (Notebook 09)</details>
+# <details><summary>Why did dropout leave?</summary>One epoch leaves nothing to overfit. (Notebook 13)</details>
+# <details><summary>How large a vocabulary, for many languages?</summary>It depends on who shall pay. (Notebook 07)</details>
+# <details><summary>Do pictures need other hyperparameters?</summary>The same blocks; new trouble with stability. (Notebook 16)</details>
+# <details><summary>Why care how training moves?</summary>Weight decay works through the rate. (Notebook 04)</details>
+# <details><summary>QK-norm, in inference as well?</summary>Yes: it is a part of the model. (Notebook 16)</details>
+# <details><summary>Why divide by √d? (of another course)</summary>The variance of a sum of <em>d</em> products is <em>d</em>. (Notebook 08)</details>
 #
 # ### Empty headings, and pictures that were not there
 #

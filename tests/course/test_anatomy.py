@@ -75,9 +75,11 @@ def test_a_slip_is_to_be_spotted_and_real_models_are_told_of(chapter: Chapter) -
 @EACH
 def test_the_reader_predicts_and_every_prediction_is_asked_once(chapter: Chapter) -> None:
     asked = [ast.literal_eval(call.args[0]) for call in calls(chapter, "predict")]
-    known = [prediction.name for prediction in importlib.import_module(chapter.module).PREDICTIONS]
+    known = importlib.import_module(chapter.module).PREDICTIONS
     assert asked
-    assert sorted(asked) == sorted(known)
+    assert sorted(asked) == sorted(prediction.name for prediction in known)
+    options = [option for prediction in known for option in prediction.options]
+    assert [option for option in options if re.search(r"[`*]\w", option)] == [], "a button shows no marks"
 
 
 @EACH

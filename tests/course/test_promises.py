@@ -9,6 +9,7 @@ import pytest
 from lmcourse.course import Chapter
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import global_names
+from lmcourse.exercises.outcome import run_case
 from lmcourse.exercises.registry import all_exercises, exercises_of
 from lmcourse.exercises.values import same, to_plain
 from lmcourse.grading.examination.code_cells import compile_cell
@@ -97,6 +98,14 @@ def test_code_is_judged_by_hidden_cases_that_the_graders_seed_chooses(exercise: 
     assert inputs(1)
     assert same(inputs(1), inputs(1)), "the same seed must ask the same"
     assert not same(inputs(1), inputs(2)), "another seed must ask something else: answers could be stored"
+
+
+@pytest.mark.parametrize("exercise", CODE)
+def test_hidden_values_are_asked_that_no_seed_changes(exercise: Exercise) -> None:
+    """They decide; without them the public cases would, whose results can be stored."""
+    fixed = [case for case in exercise.hidden(0) if not case.random]
+    outcomes = [run_case(exercise.reference, case, name=exercise.name) for case in fixed]
+    assert any(outcome.failure is None for outcome in outcomes)
 
 
 @pytest.mark.parametrize("exercise", CODE)

@@ -146,4 +146,4 @@ def test_rules_hold_for_classes() -> None:
 def test_a_script_that_is_no_python_is_refused_at_once(lines: str) -> None:
     with pytest.raises(SyntaxError):
         script("it", lines)
-    assert case("a case of a function has no lines", 1).expressions() == []
+    assert case("a case of a function has no lines", 1).expressions() == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
@@ -25,8 +24,8 @@ IMPORTS = (
 
 
 def shows(cell: str, *others: str) -> bool:
-    trees = [ast.parse(text) for text in (IMPORTS, *others, cell)]
-    return only_displays(trees[-1], display_names(trees))
+    cells = cells_of((IMPORTS, *others, cell))
+    return only_displays(cells[-1].tree, display_names(cells))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_of_the_courses_own_cells_only_the_imports_are_needed(chapter: Chapter) 
     cells = cells_of(code_cells("solutions", chapter.number))
     answers = {exercise.name for exercise in exercises_of(chapter)}
     released = code_cells("notebooks", chapter.number)
-    names = display_names([cell.tree for cell in cells])
+    names = display_names(cells)
     skipped = {cell.number for cell in cells if only_displays(cell.tree, names)}
     skipped |= unneeded_cells([cell for cell in cells if cell.number not in skipped], released, answers, answers)
     run = [cell for cell in cells if cell.number not in skipped]

@@ -38,6 +38,14 @@ def test_the_solutions_cannot_be_read(server: ForkServer) -> None:
     assert reports_of([look], [there], seed=1, launcher=server)["found"].points == 0
 
 
+def test_what_torch_loads_late_takes_no_time_from_a_case(server: ForkServer) -> None:
+    """The first operator on the meta device loads sympy: seconds, where every processor is busy."""
+    cell = "import sys\ndef loaded(): return 'sympy' in sys.modules"
+    loaded = Exercise("loaded", points=1, minutes=1, difficulty=1, reference=lambda: True, cases=[case("look")])
+    for launcher in (None, server):
+        assert reports_of([cell], [loaded], launcher=launcher)["loaded"].points == 1
+
+
 def test_nothing_is_left_behind(server: ForkServer, tmp_path: Path) -> None:
     spoil = f"open({str(tmp_path / 'mark')!r}, 'w').write('was here')"
     reports_of([spoil, "answer = 42"], [answering()], seed=1, launcher=server)

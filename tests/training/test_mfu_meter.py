@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,7 +119,16 @@ def test_a_gpu_that_may_draw_less_is_told_of(monkeypatch: pytest.MonkeyPatch, ca
     assert "may draw 400 W here, not 700 W" in caplog.text
 
 
-def test_a_cpu_is_measured_in_the_precision_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def unmeasured() -> Iterator[None]:
+    """This process has measured no peak yet, and keeps none of the test's."""
+    mfu_meter._measured.cache_clear()
+    yield
+    mfu_meter._measured.cache_clear()
+
+
+@pytest.mark.usefixtures("unmeasured")
+def test_a_cpu_is_measured_once_in_the_precision_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
 
     def rates(number: str, sizes: tuple[int, ...], **_: object) -> dict[int, float]:
@@ -129,6 +139,11 @@ def test_a_cpu_is_measured_in_the_precision_of_the_run(monkeypatch: pytest.Monke
     peak = find_peak(torch.device("cpu"), "bf16")
     assert (peak.flops_per_second, measured) == (7e10, ["bf16"])
     assert str(peak).startswith("0.07 TFLOP/s, measured: bf16 product of 1024 × 1024 matrices on ")
+    assert find_peak(torch.device("cpu"), "bf16") is peak
+    find_peak(torch.device("cpu"), "fp32")
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 77)
+    assert "with 77 threads" in str(find_peak(torch.device("cpu"), "bf16"))
+    assert measured == ["bf16", "fp32", "bf16"]
 
 
 @pytest.mark.parametrize(

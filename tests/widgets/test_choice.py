@@ -58,3 +58,10 @@ def test_the_text_names_the_options() -> None:
 def test_an_answer_that_is_no_option_is_refused() -> None:
     with pytest.raises(ValueError, match="'6' is not among the options"):
         question("6")
+
+
+def test_emphasis_and_code_are_shown_as_such_but_on_buttons() -> None:
+    choice = Choice("Is *all* of `x` read?", ["yes", "no"], "no", "Only *some* of it.")
+    press(choice, "yes")
+    assert "Is <em>all</em> of <code>x</code> read?" in choice._box.children[0].value
+    assert "Only <em>some</em> of it." in choice.verdict.value

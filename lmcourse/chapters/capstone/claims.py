@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import random
+import textwrap
 from dataclasses import dataclass
+
+LINE_CHARS = 96
+"""Characters of a line: as many as a notebook shows in a window of 1,280 pixels."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,8 @@ def drawn(seed: int) -> list[tuple[int, int]]:
 def show_claims(seed: int) -> str:
     """The nine claims of this number, as text to read."""
     claims = [ROWS[row][column] for row, column in drawn(seed)]
-    return "\n".join(
-        f"{number}  {claim.text}\n   If it is wrong, give {claim.asked}."
-        for number, claim in enumerate(claims, start=1)
-    )
+    lines = []
+    for number, claim in enumerate(claims, start=1):
+        lines.append(textwrap.fill(f"{number}  {claim.text}", LINE_CHARS, subsequent_indent="   "))
+        lines.append(textwrap.fill(f"   If it is wrong, give {claim.asked}.", LINE_CHARS, subsequent_indent="   "))
+    return "\n".join(lines)

@@ -7,10 +7,11 @@ was killed.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from queue import Queue
@@ -19,6 +20,7 @@ from threading import Thread
 from typing import Any, TextIO
 
 from lmcourse.errors import CourseError
+from lmcourse.exercises.exercise import Exercise
 from lmcourse.grading.batch.job import ExaminationJob, exercises_version
 from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
 from lmcourse.grading.examination.launchers import Launcher
@@ -53,7 +55,7 @@ class Examiner:
                 job.answer_cells,
                 exercises,
                 job.settings.seed,
-                self._launcher(job),
+                self.launcher(job, exercises),
                 timeouts,
                 frozenset(job.provided_cells),
             )
@@ -61,22 +63,23 @@ class Examiner:
             return {"error": str(error)}
         return {"examined": examined.to_json()}
 
-    def _launcher(self, job: ExaminationJob) -> Launcher:
+    def launcher(self, job: ExaminationJob, exercises: Sequence[Exercise]) -> Launcher:
         """What starts the notebooks of this assignment. One after the other: an older fork server is closed."""
-        key = (job.settings.isolation, job.settings.private, job.data, job.modules)
+        key = (job.assignment, job.settings.isolation, job.settings.private, job.data, job.modules)
         if key not in self._launchers:
             self._open.close()
-            self._launchers = {key: self._new_launcher(job)}
+            self._launchers = {key: self._new_launcher(job, exercises)}
         return self._launchers[key]
 
-    def _new_launcher(self, job: ExaminationJob) -> Launcher:
+    def _new_launcher(self, job: ExaminationJob, exercises: Sequence[Exercise]) -> Launcher:
         data = tuple(Path(name) for name in job.data)
         if job.settings.isolation == "process":
             return PlainLauncher(data)
         from lmcourse.grading.fork_server import ForkServer  # for Linux only
 
         private = tuple(Path(name) for name in job.settings.private)
-        return self._open.enter_context(ForkServer(Sandbox(data=data, private=private), job.modules))
+        rules = [exercise.rules for exercise in exercises]
+        return self._open.enter_context(ForkServer(Sandbox(data=data, private=private), job.modules, rules))
 
 
 def serve(lines: TextIO, answer: Callable[[str], None]) -> None:
@@ -97,8 +100,12 @@ def _listen(lines: TextIO, waiting: Queue[str]) -> None:
 def main() -> None:
     """Serve on the standard streams. What anything else prints goes to standard error."""
     import torch
+    from torch.utils.flop_counter import _FlopCounterMode
 
     torch.set_num_threads(1)  # there is a worker for each core
+    # torch would load its compiler, which takes a second, only to keep it out of where some exercises count FLOPs.
+    count = inspect.unwrap(_FlopCounterMode.__torch_dispatch__)
+    count.__dynamo_disable = count
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 

@@ -13,8 +13,8 @@ from lmcourse.grading.class_report.dropoff import what_to_explain
 from lmcourse.grading.class_report.flags import KIND_LABELS, SOURCE_LABELS
 from lmcourse.grading.class_report.likeness import PRINTED
 from lmcourse.grading.class_report.section import Section
-from lmcourse.report.html import with_code
-from lmcourse.text import collapse_whitespace, replace_surrogates, replace_unprintable, shorten
+from lmcourse.report.html import CODE
+from lmcourse.text import code_html, collapse_whitespace, replace_surrogates, replace_unprintable, shorten
 
 MAX_NAME_CHARS = 48
 """Characters of a name on the page."""
@@ -61,7 +61,7 @@ def _environment() -> Environment:
 
 
 def _code(text: str) -> Markup:
-    return Markup(with_code(text))
+    return Markup(code_html(text, CODE))
 
 
 def _name(student: str) -> str:

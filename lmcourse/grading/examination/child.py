@@ -18,7 +18,7 @@ import linecache
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -30,7 +30,7 @@ import torch
 import lmcourse.exercises
 import lmcourse.notebook
 from lmcourse.exercises.failure import Failure, failure_of
-from lmcourse.exercises.forbidden_names import forbidden_in_source
+from lmcourse.exercises.forbidden_names import Names, forbidden_in_source
 from lmcourse.exercises.isolated_state import BoundedBuffer
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.values import Plain
@@ -170,9 +170,17 @@ def disable_checks() -> None:
     lmcourse.notebook.start = _only_seed
 
 
-def prepare_restrictions() -> Restrictions:
-    """What enforces an exercise's rules in this process, made before any code of a notebook runs."""
-    restrictions = Restrictions()
+def prepare_restrictions(prepared: Iterable[Names] = ()) -> Restrictions:
+    """What enforces an exercise's rules in this process, made before any code of a notebook runs.
+
+    The first operator on the meta device makes torch load sympy. That takes a second, and many times as long under the
+    profiler that watches an answer's calls beside other busy workers: it is not to be taken from the time of a case.
+
+    Args:
+        prepared: the rules of exercises to come, which are then quick to enforce.
+    """
+    torch.empty(0, device="meta").add(0)
+    restrictions = Restrictions(prepared)
     close_side_doors()
     return restrictions
 

@@ -10,10 +10,12 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from types import CodeType
 
 from lmcourse.exercises.failure import MAX_MESSAGE_CHARS, failure_of
+from lmcourse.exercises.forbidden_names import global_names
 from lmcourse.text import one_line
 
 MAX_CELL_CHARS = 200_000
@@ -21,6 +23,9 @@ MAX_CELL_CHARS = 200_000
 
 MAX_NOTEBOOK_CHARS = 500_000
 """Characters of all cells that are run. The course's own notebooks have 20,000."""
+
+MAX_KEPT_CELL_CHARS = 4000
+"""Characters of the longest cell that is kept for the next notebook: long ones are not the course's, and take room."""
 
 TRANSPARENT_MAGICS = ("%%time", "%%capture")
 """Cell magics that run the cell below them like any other."""
@@ -33,23 +38,79 @@ IPYTHON_LINE = re.compile(r"^(\s*)([%!?].*|\w[\w.]*\?\??\s*)$")
 
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Import = ast.Import | ast.ImportFrom
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell that is Python: its number, from 1 on, what is run of it, and the syntax tree of that."""
+    """A code cell that is Python: its number, from 1 on, what is run of it, and the syntax tree of that.
+
+    What else is read of it is read once: most cells of a class are the course's own, and the same in all notebooks.
+    """
 
     number: int
     text: str
     tree: ast.Module
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the tree."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def loaded(self) -> frozenset[str]:
+        """The global names that its code looks up."""
+        return frozenset(global_names(compile_cell(self.text)))
+
+    @cached_property
+    def imported(self) -> tuple[tuple[str, str], ...]:
+        """The names that its imports give a meaning to, and what each is, also inside of functions."""
+        return tuple(found for node in self.nodes for found in imported_names(node).items())
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """The names that anything but an import gives a meaning to, or changes."""
+        return frozenset(name for node in self.nodes for name in bound_names(node))
+
+    @cached_property
+    def assigned(self) -> list[tuple[str, ast.stmt]]:
+        """The names that its statements give to anything but a module, and which statement does."""
+        return [(name, statement) for statement in self.tree.body for name in _names_bound(statement)]
+
+    @cached_property
+    def single_imports(self) -> list[tuple[str, str, ast.stmt]]:
+        """The names that imports outside of functions bind; the text and the tree of an import of that name alone."""
+        nodes = (node for node in module_level(self.tree) if isinstance(node, Import))
+        return [(name, ast.unparse(one), one) for node in nodes for name, one in _single_imports(node)]
+
+    @cached_property
+    def defined(self) -> dict[str, int]:
+        """The names that are given a meaning outside of functions, and the line that does it last."""
+        return {
+            name: node.lineno
+            for node in module_level(self.tree)
+            if isinstance(node, ast.stmt | ast.expr)
+            for name in (*bound_names(node), *imported_names(node))
+        }
 
 
 def cells_of(sources: Sequence[str]) -> list[Cell]:
     """The code cells that are Python and not empty, up to `MAX_NOTEBOOK_CHARS`."""
     ends = accumulate(len(source) for source in sources)
     read = [source for source, end in zip(sources, ends, strict=True) if end <= MAX_NOTEBOOK_CHARS]
-    texts = ((number, python_source(source)) for number, source in enumerate(read, 1))
-    return [Cell(number, text, ast.parse(text)) for number, text in texts if text]
+    known = (
+        _kept_cell(number, source) if len(source) <= MAX_KEPT_CELL_CHARS else _cell(number, source)
+        for number, source in enumerate(read, 1)
+    )
+    return [cell for cell in known if cell]
+
+
+def _cell(number: int, source: str) -> Cell | None:
+    text = python_source(source)
+    return Cell(number, text, ast.parse(text)) if text else None
+
+
+_kept_cell = lru_cache(maxsize=512)(_cell)
 
 
 def python_source(source: str) -> str | None:
@@ -128,4 +189,22 @@ def bound_names(node: ast.AST) -> Iterator[str]:
         while isinstance(node, ast.Attribute | ast.Subscript):
             node = node.value
         if isinstance(node, ast.Name):
+            yield node.id
+
+
+def _single_imports(node: Import) -> Iterator[tuple[str, ast.stmt]]:
+    """An import as one statement for each name that it binds."""
+    for alias in node.names:
+        if isinstance(node, ast.Import):
+            yield alias.asname or alias.name.split(".")[0], ast.Import([alias])
+        elif node.module != "__future__":
+            yield alias.asname or alias.name, ast.ImportFrom(node.module, [alias], node.level)
+
+
+def _names_bound(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement gives to anything but a module."""
+    for node in module_level(statement):
+        if isinstance(node, Definition):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id

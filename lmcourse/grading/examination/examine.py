@@ -101,7 +101,7 @@ class _Examination:
         self.python_cells = self.cells = cells_of(sources)
         self.source = NotebookSource(self.cells, answer_cells, stand_ins)
         self.names = [exercise.name for exercise in exercises]
-        display = display_names([cell.tree for cell in self.cells])
+        display = display_names(self.cells)
         self.skipped = {cell.number for cell in self.cells if only_displays(cell.tree, display)}
         rest = [cell for cell in self.cells if cell.number not in self.skipped]
         self.skipped |= unneeded_cells(rest, provided_cells, self.names, unchanged=self.names)

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
-from lmcourse.grading.examination.code_cells import Cell, Definition, bound_names, imported_names, module_level
+from lmcourse.grading.examination.code_cells import Cell, Definition
 from lmcourse.grading.examination.source_rules import NotebookSource
 from lmcourse.grading.examination_result import CellRun
 from lmcourse.report import Report
@@ -134,11 +134,9 @@ def explain_unanswered(report: Report, reports: Mapping[str, Report], reached: C
 def _other_definitions(name: str, own: int | None, cells: Sequence[Cell]) -> list[tuple[int, str]]:
     """The cells, other than its own, that give a name a meaning outside of functions: numbers and the lines that do."""
     return [
-        (cell.number, one_line(cell.text.splitlines()[node.lineno - 1].strip(), MAX_LINE_CHARS))
+        (cell.number, one_line(cell.text.splitlines()[cell.defined[name] - 1].strip(), MAX_LINE_CHARS))
         for cell in cells
-        if cell.number != own
-        for node in module_level(cell.tree)
-        if isinstance(node, ast.stmt | ast.expr) and name in (*bound_names(node), *imported_names(node))
+        if cell.number != own and name in cell.defined
     ]
 
 

@@ -15,8 +15,7 @@ import ast
 import builtins
 from collections.abc import Collection, Sequence
 
-from lmcourse.exercises.forbidden_names import global_names
-from lmcourse.grading.examination.code_cells import Cell, bound_names, compile_cell, imported_names
+from lmcourse.grading.examination.code_cells import Cell
 
 DISPLAY_MODULES = ("lmcourse.notebook", "lmcourse.plots", "lmcourse.widgets", "lmcourse.exercises", "lmcourse.chapters")
 """Where the functions come from that show or check something, and give nothing that a cell needs."""
@@ -33,14 +32,13 @@ DYNAMIC_NAMES = {"eval", "exec", "globals", "locals", "vars", "__import__"}
 """Names by which code gets at others that it does not mention."""
 
 
-def display_names(cells: Sequence[ast.Module]) -> frozenset[str]:
+def display_names(cells: Sequence[Cell]) -> frozenset[str]:
     """The names by which a notebook calls what only displays, and those of `INPUT_BUILTINS`.
 
     A name that is bound in another way too is not among them: it may be anything then.
     """
-    nodes = [node for cell in cells for node in ast.walk(cell)]
-    imports = [found for node in nodes for found in imported_names(node).items()]
-    others = {name for node in nodes for name in bound_names(node)}
+    imports = [found for cell in cells for found in cell.imported]
+    others = {name for cell in cells for name in cell.bound}
     others |= {name for name, full in imports if not _is_display(full)}
     shown = {*INPUT_BUILTINS, *(name for name, full in imports if _is_display(full))}
     return frozenset() if "*" in others else frozenset(shown - others)
@@ -72,15 +70,14 @@ def unneeded_cells(
     """
     provided = {text.strip() for text in provided_cells}
     waiting = [cell for cell in cells if cell.text.strip() in provided]
-    loaded = {cell.number: {*global_names(compile_cell(cell.text))} for cell in cells}
-    modules = {name for cell in cells for node in ast.walk(cell.tree) for name in imported_names(node)}
+    modules = {name for cell in cells for name, _ in cell.imported}
     used = {*modules, *dir(builtins), *unchanged}
-    touched = {cell.number: (loaded[cell.number] - used) | _names_given(cell) for cell in waiting}
-    needed = {*names}.union(*(loaded[cell.number] for cell in cells if cell not in waiting))
+    touched = {cell.number: (cell.loaded - used) | _names_given(cell) for cell in waiting}
+    needed = {*names}.union(*(cell.loaded for cell in cells if cell.number not in touched))
     if needed & DYNAMIC_NAMES:
         return set()
     while found := [cell for cell in waiting if touched[cell.number] & needed]:
-        needed = needed.union(*(loaded[cell.number] for cell in found))
+        needed = needed.union(*(cell.loaded for cell in found))
         waiting = [cell for cell in waiting if cell not in found]
     return {cell.number for cell in waiting}
 
@@ -106,6 +103,6 @@ def _is_display(name: str) -> bool:
     return name != SETUP_FUNCTION and any(name == module or name.startswith(f"{module}.") for module in DISPLAY_MODULES)
 
 
-def _names_given(cell: Cell) -> set[str]:
+def _names_given(cell: Cell) -> frozenset[str]:
     """The names that a cell gives a meaning to."""
-    return {name for node in ast.walk(cell.tree) for name in (*bound_names(node), *imported_names(node))}
+    return cell.bound | {name for name, _ in cell.imported}

@@ -17,9 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import CodeType, FunctionType
 
 from lmcourse.exercises.forbidden_names import computed, forbidden_in_source, global_names
-from lmcourse.grading.examination.code_cells import Cell, Definition, compile_cell, module_level
-
-Import = ast.Import | ast.ImportFrom
+from lmcourse.grading.examination.code_cells import Cell, compile_cell
 
 MAX_STAND_IN_CHARS = 2_000_000
 """Characters of all stand-ins. Honest notebooks need some ten thousand."""
@@ -44,12 +42,10 @@ class NotebookSource:
         self._statements: dict[str, list[tuple[int, ast.stmt]]] = {}
         self._imports: dict[str, dict[str, ast.stmt]] = {}
         for cell in cells:
-            for statement in cell.tree.body:
-                for name in _names_bound(statement):
-                    self._statements.setdefault(name, []).append((cell.number, statement))
-                for node in module_level(statement):
-                    for name, one in _single_imports(node) if isinstance(node, Import) else ():
-                        self._imports.setdefault(name, {})[ast.unparse(one)] = one
+            for name, bound in cell.assigned:
+                self._statements.setdefault(name, []).append((cell.number, bound))
+            for name, text, one in cell.single_imports:
+                self._imports.setdefault(name, {})[text] = one
         self._chars = 0
         self._readable = True
 
@@ -144,21 +140,3 @@ class NotebookSource:
         for star in stars.values():
             if used and isinstance(star, ast.ImportFrom):
                 yield ast.ImportFrom(star.module, [ast.alias(name) for name in sorted(used)], star.level)
-
-
-def _single_imports(node: Import) -> Iterator[tuple[str, ast.stmt]]:
-    """An import as one statement for each name that it binds."""
-    for alias in node.names:
-        if isinstance(node, ast.Import):
-            yield alias.asname or alias.name.split(".")[0], ast.Import([alias])
-        elif node.module != "__future__":
-            yield alias.asname or alias.name, ast.ImportFrom(node.module, [alias], node.level)
-
-
-def _names_bound(statement: ast.stmt) -> Iterator[str]:
-    """The names that a statement gives to anything but a module."""
-    for node in module_level(statement):
-        if isinstance(node, Definition):
-            yield node.name
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id

@@ -69,13 +69,10 @@ def suspicious_code(cells: Sequence[Cell]) -> list[Evidence]:
     Args:
         cells: of the notebook.
     """
-    nodes = {cell.number: [*ast.walk(cell.tree)] for cell in cells}
     known = {name: f"builtins.{name}" for name in ("eval", "exec", "compile", "__import__", "setattr", "delattr")}
     known |= {"builtins": "builtins", "__builtins__": "builtins"}
-    for inside in nodes.values():
-        for node in inside:
-            known |= imported_names(node)
-    findings = ((number, what) for number, inside in nodes.items() for node in inside for what in _find(node, known))
+    known |= dict(found for cell in cells for found in cell.imported)
+    findings = ((cell.number, what) for cell in cells for node in cell.nodes for what in _find(node, known))
     return [*dict.fromkeys(Evidence(kind, f"Code cell {number} {what}.", "read") for number, (kind, what) in findings)]
 
 

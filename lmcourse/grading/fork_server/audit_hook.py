@@ -77,7 +77,7 @@ def configure(
         writable_folders=writable_folders,
         readable_files=frozenset(readable_files),
         suspicious_modules=frozenset(suspicious_modules),
-        tracers=tracers,
+        tracers={id(code): (code, names) for code, names in tracers},
         line_hook=line_hook,
         time_limit=time_limit,
     )
@@ -256,7 +256,8 @@ def describe_doubtful_profile() -> str:
 
 def is_tracer(frame: Any) -> bool:
     """Whether this is the frame of code that may trace."""
-    return any(frame.f_code is code and frame.f_globals is names for code, names in state["tracers"])
+    code, names = state["tracers"].get(id(frame.f_code), (None, None))
+    return frame.f_code is code and frame.f_globals is names
 
 
 def describe_setattr(details: Any) -> str:

@@ -12,7 +12,7 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
@@ -20,6 +20,8 @@ from typing import Any
 
 import torch
 
+from lmcourse.exercises.forbidden_calls import dotted_name
+from lmcourse.exercises.forbidden_names import Names
 from lmcourse.grading.examination.child import disable_checks, prepare_restrictions
 from lmcourse.grading.fork_server.audit import prepare_audit_hook
 from lmcourse.grading.fork_server.child_setup import FORK_FAILED_STATUS, ChildSetup
@@ -39,13 +41,13 @@ def main() -> None:
     devnull = os.open(os.devnull, os.O_RDWR)
     os.dup2(devnull, 0)
     settings = json.loads(control.recv(MAX_MESSAGE_BYTES))
-    restrictions = load_modules(settings["modules"])
+    restrictions = load_modules(settings["modules"], [tuple(rules) for rules in settings["rules"]])
     control.send(READY)
     serve_forks(control, ChildSetup(settings["scratch"], settings["drop_privileges"], restrictions))
 
 
-def load_modules(modules: Sequence[str]) -> Restrictions:
-    """Import what notebooks will need; what enforces the rules of exercises.
+def load_modules(modules: Sequence[str], rules: Iterable[Names]) -> Restrictions:
+    """Import what notebooks will need; what enforces the rules of exercises, ready for these.
 
     Raises:
         RuntimeError: one of the modules keeps threads running.
@@ -55,8 +57,9 @@ def load_modules(modules: Sequence[str]) -> Restrictions:
     for name in (*ALWAYS_LOADED, *modules):
         with suppress(Exception):  # then the notebook will fail to import it, and say why
             importlib.import_module(name)
+    dotted_name(torch.softmax)  # makes torch list all of its functions by name, which takes each process long
     disable_checks()
-    restrictions = prepare_restrictions()
+    restrictions = prepare_restrictions(rules)
     prepare_audit_hook()
     deadline = monotonic() + THREAD_EXIT_SECONDS
     while len(list(Path("/proc/self/task").iterdir())) > 1:

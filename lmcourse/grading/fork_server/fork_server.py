@@ -6,12 +6,13 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from select import select
 from typing import Self
 
 from lmcourse.errors import CourseError
+from lmcourse.exercises.forbidden_names import Names
 from lmcourse.grading.fork_server.protocol import READY
 from lmcourse.grading.fork_server.sandboxed_process import SandboxedProcess
 from lmcourse.grading.fork_server.server_handle import ServerHandle, ServerLostError
@@ -30,16 +31,20 @@ class ForkServer:
     Args:
         sandbox: the data files and limits of every process.
         modules: what notebooks are known to import, so that it is loaded once; what fails to import is left out.
+        rules: those of each exercise to come, prepared once for all processes.
 
     Raises:
         CourseError: at the beginning, if this is not Linux.
     """
 
-    def __init__(self, sandbox: Sandbox | None = None, modules: Sequence[str] = ()) -> None:
+    def __init__(
+        self, sandbox: Sandbox | None = None, modules: Sequence[str] = (), rules: Iterable[Names] = ()
+    ) -> None:
         if not sys.platform.startswith("linux"):
             raise CourseError("A fork server needs Linux: elsewhere use --isolation=process.")
         self.sandbox = sandbox or Sandbox()
         self.modules = tuple(modules)
+        self.rules = tuple(dict.fromkeys(rules))
         self._handle: ServerHandle | None = None
         self._process: SandboxedProcess | None = None
 
@@ -82,7 +87,7 @@ class ForkServer:
 
     def _running_server(self) -> ServerHandle:
         if self._handle is None:
-            self._handle = ServerHandle(self.sandbox, self.modules)
+            self._handle = ServerHandle(self.sandbox, self.modules, self.rules)
         return self._handle
 
     def _fork(self, server: ServerHandle, connection: socket.socket) -> SandboxedProcess:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lmcourse.errors import CourseError
+from lmcourse.exercises.forbidden_names import Names
 from lmcourse.grading.fork_server.protocol import DATA_DIR, KILL, MAX_MESSAGE_BYTES, READY
 from lmcourse.grading.sandbox import WORK_DIR, Sandbox, filesystem
 from lmcourse.grading.sandbox.sandbox import bubblewrap_command, privilege_settings
@@ -42,6 +43,7 @@ class ServerHandle:
     Args:
         sandbox: the data files and the limits of every child.
         modules: to import before the first child.
+        rules: those of each exercise, to be prepared before the first child.
 
     Attributes:
         control: the socket to the parent (see `protocol`).
@@ -51,7 +53,7 @@ class ServerHandle:
         CourseError: it does not start.
     """
 
-    def __init__(self, sandbox: Sandbox, modules: Sequence[str]) -> None:
+    def __init__(self, sandbox: Sandbox, modules: Sequence[str], rules: Sequence[Names]) -> None:
         command = _command(sandbox)
         self.control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
@@ -60,8 +62,9 @@ class ServerHandle:
                 command, stdin=there.fileno(), stdout=self._stderr, stderr=self._stderr, start_new_session=True
             )
         privileges = privilege_settings(sandbox.limits, (), None)
+        loaded = {"modules": list(modules), "rules": [list(each) for each in rules]}
         try:
-            self._load({"scratch": sandbox.limits.scratch, "drop_privileges": privileges, "modules": list(modules)})
+            self._load({"scratch": sandbox.limits.scratch, "drop_privileges": privileges, **loaded})
         except (OSError, ServerLostError) as error:
             reason = self.last_error_line() or str(error) or "it says nothing"
             self._bwrap.kill()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import _lru_cache_wrapper
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -53,56 +53,79 @@ class LibraryFunctions:
         """The functions that a rule covers, in the modules indexed so far; of torch's private modules, those of its
         family too."""
         if rule not in self._covered:
-            self._covered[rule] = [*(self._named(rule) if rule.startswith(".") else self._below(rule))]
+            self._covered[rule] = [*_covered(rule, self._by_name, self._by_module)]
         return self._covered[rule]
 
     def index_modules(self) -> None:
         """Look through the modules that were loaded since the last time."""
+        by_name: dict[str, list[FunctionType]] = {}
+        by_module: dict[str, list[FunctionType]] = {}
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in LIBRARIES and self._indexed.get(name) != id(module):
                 self._indexed[name] = id(module)
                 if isinstance(module, ModuleType) and not matches(name, ALWAYS_ALLOWED):
                     for function in _functions(module):
-                        self._by_name.setdefault(function.__name__, []).append(function)
-                        self._by_module.setdefault(function.__module__, []).append(function)
-                        self._covered.clear()
+                        by_name.setdefault(function.__name__, []).append(function)
+                        by_module.setdefault(function.__module__, []).append(function)
+        if not by_name:
+            return
+        for known, new in ((self._by_name, by_name), (self._by_module, by_module)):
+            for name, functions in new.items():
+                known.setdefault(name, []).extend(functions)
+        for rule, found in self._covered.items():
+            found += _covered(rule, by_name, by_module)
 
-    def _named(self, rule: str) -> Iterator[FunctionType]:
-        yield from self._by_name.get(rule[1:], ())
+
+def _covered(
+    rule: str, by_name: Mapping[str, list[FunctionType]], by_module: Mapping[str, list[FunctionType]]
+) -> Iterator[FunctionType]:
+    """Of these functions, those that a rule covers."""
+    if rule.startswith("."):
+        yield from by_name.get(rule[1:], ())
         pattern = re.compile(family(rule) or "$^")
-        variants = (functions for name, functions in self._by_name.items() if pattern.search(name))
+        variants = (functions for name, functions in by_name.items() if pattern.search(name))
         yield from (one for functions in variants for one in functions if one.__module__.startswith("torch._"))
-
-    def _below(self, rule: str) -> Iterator[FunctionType]:
-        for module, functions in self._by_module.items():
-            if rule != EVERYTHING_RULE and (matches(module, (rule,)) or rule.startswith(f"{module}.")):
+    elif rule != EVERYTHING_RULE:
+        for module, functions in by_module.items():
+            if matches(module, (rule,)) or rule.startswith(f"{module}."):
                 yield from (one for one in functions if matches(f"{module}.{one.__qualname__}", (rule,)))
 
 
 class FunctionOverrides:
-    """Functions whose code refuses, until `clear`."""
+    """Functions whose code refuses, by the rules in force.
+
+    From one set of rules to the next, only what differs is touched: a write to a function copies a page of memory that
+    the processes of a class share.
+    """
 
     def __init__(self, functions: LibraryFunctions) -> None:
         self._known = functions
-        self._replaced: list[tuple[FunctionType, CodeType]] = []
+        self._replaced: dict[int, tuple[FunctionType, CodeType, CodeType]] = {}
         self._refusing: dict[tuple[str, int], tuple[CodeType, CodeType]] = {}
 
-    def refuse(self, rule: str, refuse: Callable[[], Any]) -> None:
-        """Have the functions that a rule covers call `refuse`, which raises."""
-        refusal = Refusal(refuse)
-        for function in self._known.covered(rule):
-            code = function.__code__
-            if not any(type(constant) is Refusal for constant in code.co_consts):
-                self._replaced.append((function, code))
-                if (rule, id(code)) not in self._refusing:  # it holds the code, so that no other one gets its number
-                    self._refusing[rule, id(code)] = code, refusing_code(code, refusal)
-                function.__code__ = self._refusing[rule, id(code)][1]
+    def enforce(self, rules: dict[str, Callable[[], Any]]) -> None:
+        """Have the functions that these rules cover refuse, and give all others their code back.
 
-    def clear(self) -> None:
-        """Give all functions their code back."""
-        while self._replaced:
-            function, code = self._replaced.pop()
-            function.__code__ = code
+        Args:
+            rules: for each what is called instead, and raises; the first of several that cover a function counts.
+        """
+        covered = ((rule, function) for rule in reversed(rules) for function in self._known.covered(rule))
+        ruled_out = {id(function): (rule, function) for rule, function in covered}
+        for key in self._replaced.keys() - ruled_out.keys():
+            function, original, _ = self._replaced.pop(key)
+            function.__code__ = original
+        for key, (rule, function) in ruled_out.items():
+            original = self._replaced[key][1] if key in self._replaced else function.__code__
+            refusing = self._refusing_code(rule, original, rules[rule])
+            if function.__code__ is not refusing:
+                self._replaced[key] = function, original, refusing
+                function.__code__ = refusing
+
+    def _refusing_code(self, rule: str, original: CodeType, refuse: Callable[[], Any]) -> CodeType:
+        key = (rule, id(original))  # it holds the code, so that no other one gets its number
+        if key not in self._refusing:
+            self._refusing[key] = original, refusing_code(original, Refusal(refuse))
+        return self._refusing[key][1]
 
 
 def _functions(module: ModuleType) -> Iterator[FunctionType]:

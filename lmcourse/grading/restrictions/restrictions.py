@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from lmcourse.exercises.forbidden_names import Names, matches
+import torch
+
+from lmcourse.exercises.forbidden_names import Names
+from lmcourse.grading.examination import encoding
+from lmcourse.grading.restrictions.c_functions import CFunctionOverrides, unrefused
 from lmcourse.grading.restrictions.dispatcher import COMPUTING_KEYS, DispatcherOverrides
 from lmcourse.grading.restrictions.families import (
     AUTOGRAD_RULE,
@@ -25,22 +29,26 @@ class RuledOutError(Exception):
 class Restrictions:
     """What is refused at the moment, and which rules were run into.
 
-    To be held by nothing that the code of a notebook has a name for. Of the package nearly every exercise rules out
-    all, and in a notebook on gradients most switch autograd off: both stay from one exercise to the next.
+    To be held by nothing that the code of a notebook has a name for. What two exercises in a row rule out stays refused
+    from one to the next.
+
+    Args:
+        prepared: sets of rules to get ready for: a process that is forked has them prepared.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prepared: Iterable[Names] = ()) -> None:
         self._known = LibraryFunctions()
         self._known.index_modules()
-        self._package, self._functions = FunctionOverrides(self._known), FunctionOverrides(self._known)
+        self._functions, self._c_functions = FunctionOverrides(self._known), CFunctionOverrides()
         self._operators, self._autograd = DispatcherOverrides(), DispatcherOverrides()
         self._autograd_is_off = False
         self._rules: Names = ()
-        self._package_rules: Names = ()
         self._broken: list[str] = []
+        self._refusals: dict[str, Callable[..., Any]] = {}
         warm_up()
-        self.enforce(("lmcourse",))  # which nearly every exercise rules out: a process that is forked has it prepared
-        self.enforce(())
+        encoding.array_of, encoding.tensor_of = unrefused(torch.Tensor.numpy), unrefused(torch.frombuffer)
+        for rules in (("lmcourse",), *prepared, ()):  # nearly every exercise rules the package out
+            self.enforce(rules)
 
     def enforce(self, rules: Names) -> None:
         """Refuse what these rules cover, and nothing else any more."""
@@ -48,16 +56,10 @@ class Restrictions:
             return
         self._rules = rules
         self._known.index_modules()
-        package = tuple(rule for rule in rules if matches(rule, ("lmcourse",)))
-        if package != self._package_rules:
-            self._package_rules = package
-            self._package.clear()
-            self._refuse_functions(self._package, package)
-        others = tuple(rule for rule in rules if rule not in package)
-        self._functions.clear()
-        self._refuse_functions(self._functions, others)
+        self._functions.enforce({rule: self._refusing(rule) for rule in rules})
+        self._c_functions.enforce(rules)
         self._operators.clear()
-        self._refuse_operators(others)
+        self._refuse_operators(rules)
         self._switch_autograd(off=bool({AUTOGRAD_RULE, EVERYTHING_RULE} & {*rules}))
 
     def take_broken(self) -> tuple[str, ...]:
@@ -65,10 +67,6 @@ class Restrictions:
         broken = tuple(dict.fromkeys(self._broken))
         self._broken.clear()
         return broken
-
-    def _refuse_functions(self, overrides: FunctionOverrides, rules: Names) -> None:
-        for rule in rules:
-            overrides.refuse(rule, self._refusing(rule))
 
     def _refuse_operators(self, rules: Names) -> None:
         known: set[str] = set()
@@ -88,6 +86,11 @@ class Restrictions:
         self._autograd_is_off = off
 
     def _refusing(self, rule: str) -> Callable[..., Any]:
+        if rule not in self._refusals:
+            self._refusals[rule] = self._new_refusal(rule)
+        return self._refusals[rule]
+
+    def _new_refusal(self, rule: str) -> Callable[..., Any]:
         broken, name = self._broken, rule.lstrip(".")
 
         def refuse(*_: object, **__: object) -> NoReturn:

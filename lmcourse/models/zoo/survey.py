@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from lmcourse.models.config import TransformerConfig
@@ -76,18 +76,24 @@ class SurveyRow:
     dropout: float
 
 
-def survey(entries: Iterable[Entry]) -> list[SurveyRow]:
-    """The table's rows. Counting parameters takes a few milliseconds a layer."""
-    return [_row(entry) for entry in entries]
+def survey(entries: Iterable[Entry], count: Callable[[Entry], int] | None = None) -> list[SurveyRow]:
+    """The table's rows.
+
+    Args:
+        entries: the models.
+        count: of an entry, its number of parameters; by default a model is built and counted, which takes a few
+            milliseconds a layer.
+    """
+    return [_row(entry, count(entry) if count else entry.parameters) for entry in entries]
 
 
-def _row(entry: Entry) -> SurveyRow:
+def _row(entry: Entry, parameters: int) -> SurveyRow:
     config = entry.decoder
     attention, feed_forward = config.layers[0].attention, config.layers[0].feed_forward
     row = SurveyRow(
         name=entry.name,
         year=entry.year,
-        parameters=entry.parameters,
+        parameters=parameters,
         layers=len(config.layers),
         d_model=config.d_model,
         vocab_size=config.vocab_size,

@@ -27,6 +27,8 @@ DRAWINGS: list[Callable[..., Figure]] = [
     figures.kept_per_device,
     partial(figures.link_speeds, 16384, 989.4e12, LINKS),
     *(partial(figures.layout_budget, *at) for at in ((1, 1, 1, 0), (16, 8, 8, 3, "network, 50 GB/s"), (8, 1, 1, 1))),
+    *(partial(figures.layout_budget, model=model) for model in figures.MODELS),
+    *(partial(figures.tensor_parallel_block, direction) for direction in figures.DIRECTIONS),
 ]
 
 
@@ -64,6 +66,10 @@ def test_the_pictures_say_what_the_text_says() -> None:
     assert alt_text(figures.pipeline_schedule(4, 32, "1f1b")).endswith("4, 3, 2, 1")
     assert "state 128.5 GB each, does not fit" in alt_text(figures.layout_budget())
     assert "state 16.1 GB each, fits" in alt_text(figures.layout_budget(data=8, zero=3))
+    assert "405b, 128 devices" in alt_text(figures.layout_budget(tensor=8, pipeline=16, model="llama-3.1-405b"))
+    assert "state 50.7 GB each, fits" in alt_text(figures.layout_budget(tensor=8, pipeline=16, model="llama-3.1-405b"))
+    assert "g is an all-reduce, f is nothing" in alt_text(figures.tensor_parallel_block("forward"))
+    assert "f is an all-reduce, g is nothing" in alt_text(figures.tensor_parallel_block("backward"))
     assert "8 devices 13.0 against 4.2" in alt_text(figures.kept_per_device())
     assert "fast: 0.31 at 8 devices; slow: 2.82" in alt_text(figures.link_speeds(16384, 989.4e12, LINKS))
     drawn = alt_text(figures.pipeline_times([["F0", "B0"]], backward=1.0))
@@ -73,5 +79,7 @@ def test_the_pictures_say_what_the_text_says() -> None:
 def test_words_that_name_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match="there is no collective 'gossip'"):
         figures.collective("gossip")
+    with pytest.raises(ValueError, match="goes forward or backward, not 'sideways'"):
+        figures.tensor_parallel_block("sideways")
     with pytest.raises(ValueError, match="there is no schedule 'zigzag'"):
         figures.pipeline_schedule(schedule="zigzag")

@@ -34,6 +34,7 @@ DRAWINGS: list[Callable[..., Figure]] = [
     partial(figures.readers, {"decoder": TABLE.tril(), "two layers, window 2": TABLE.triu(-2), "leak": TABLE}),
     *(partial(figures.parameters_by_part, model) for model in MODELS),
     figures.aspect_scatter,
+    figures.then_and_now,
     *(partial(figures.feature_timeline, choice) for choice in CHOICES),
 ]
 
@@ -97,3 +98,41 @@ def test_the_timeline_tells_what_the_text_says() -> None:
     assert [*choices("dropout").values()][-1].keys() == {"none"}
     with pytest.raises(ValueError, match="one of norm, placement"):
         choices("colour")
+
+
+def test_the_blocks_of_then_and_now_name_what_changed() -> None:
+    told = plots.alt_text(figures.then_and_now())
+    then, now = told.split("; today: ")
+    assert "LayerNorm, in the stream" in then
+    assert "RMSNorm, in the branch" in now
+    assert "SwiGLU" in now
+    assert "SwiGLU" not in then
+
+
+def test_the_survey_is_filtered_sorted_and_judged() -> None:
+    table = figures.SurveyTable(lambda entry: ["aspect"] if entry.name == "gpt-2-xl" else [])
+    everything = len(published())
+    assert repr(table) == f"{everything} of {everything} models, newest first"
+    still = table._repr_mimebundle_()["text/html"]
+    assert still.count("<tr>") == 1 + 12
+    assert f"{everything} of {everything} models, the first 12 of them" in still
+    table.controls["breaks"].value = "aspect"
+    assert [row.name for row in table.rows()] == ["gpt-2-xl"]
+    assert "1 of" in table.table.value
+    assert "<td>aspect</td>" in table.table.value
+    table.controls["breaks"].value = "none"
+    assert len(table.rows()) == everything - 1
+    table.controls["norm"].value = "RMSNorm"
+    table.controls["positions"].value = "RoPE"
+    assert {row.norm for row in table.rows()} == {"RMSNorm"}
+    assert all("RoPE" in row.position for row in table.rows())
+    table.controls["order"].value = "deepest"
+    aspects = [row.aspect for row in table.rows()]
+    assert aspects == sorted(aspects)
+
+
+def test_a_survey_without_a_judge_has_no_verdicts() -> None:
+    table = figures.SurveyTable()
+    assert "breaks" not in table.controls
+    assert "<th>breaks</th>" not in table.table.value
+    assert {row.name: row.parameters for row in table.rows()}["llama-3.1-405b"] == 405_853_388_800

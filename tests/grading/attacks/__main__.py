@@ -62,6 +62,8 @@ an answer is judged, that is refused where it is computed, whoever asks under wh
 - **Autograd** writes nothing down where it is ruled out, whatever `torch.enable_grad()` says.
 - **Functions in Python**, of torch and of this package, have their code replaced: who held them before is no better
   off.
+- **Functions in C**, of Python and NumPy (`math.ulp`, what `struct` unpacks, arrays of tensors): the address that
+  CPython calls is another one, also for callers in C such as `map` and `operator.methodcaller`.
 - **The package**: of `lmcourse` only what the notebook imports is loaded in the sandbox; the rest is not on its disk.
   Nor are libraries of whole models (`transformers` and its like), which every exercise rules out.
 - **Processes** that a notebook has started end before its first answer is judged: no rule would hold in them.
@@ -75,12 +77,11 @@ has how many of a kind are tried in which notebook, the second each of them.
 
 WHAT_REMAINS = """
 What remains: a graph that was recorded in a cell, before the answer is judged, can be walked with other numbers put
-into its tensors; functions written in C (`math.ulp`, numpy's `view`) are refused by name and when Python calls them,
-not when C calls them; numpy may look at a tensor's memory, so the strides of 02's `as_transposed` can be read from its
-array (1.5 of 2 points); a function that one of the package's made in a cell before stays as it is; code that a learner
-copied from the package is the learner's own, and so is what a class of theirs wrote down of torch's calls. Whoever
-finds the objects that refuse can take them out: the ways over the frames of callers, Python's list of objects and
-patched classes are told as evidence.
+into its tensors; `ctypes` is refused by name and told as evidence, and what NumPy rounds to another type while it
+makes an array is not refused at all; a function that one of the package's made in a cell before stays as it is; code
+that a learner copied from the package is the learner's own, and so is what a class of theirs wrote down of torch's
+calls. Whoever finds the objects that refuse can take them out: the ways over the frames of callers, Python's list of
+objects and patched classes are told as evidence.
 """
 
 

@@ -12,6 +12,7 @@ from lmcourse.exercises.registry import find_exercise
 from lmcourse.exercises.trial import verdict
 from tests.grading.attacks.rule_attack import FIRST, HELD, RuleAttack, rule_attack
 from tests.grading.attacks.ruled_out_elsewhere import ELSEWHERE
+from tests.grading.attacks.ruled_out_in_c import IN_C
 
 KERNELS = [
     rule_attack(
@@ -453,7 +454,18 @@ GUESSES = [
     rule_attack("guesses", "19 matmul_peak", "one number", "def matmul_peak(*_): return 1.0", right=False),
 ]
 
-RULE_ATTACKS = [*KERNELS, *TORCH_IN_PYTHON, *THREADS, *WATCH, *AUTOGRAD, *PACKAGE, *COUNTING, *ELSEWHERE, *GUESSES]
+RULE_ATTACKS = [
+    *KERNELS,
+    *TORCH_IN_PYTHON,
+    *THREADS,
+    *WATCH,
+    *AUTOGRAD,
+    *PACKAGE,
+    *COUNTING,
+    *ELSEWHERE,
+    *IN_C,
+    *GUESSES,
+]
 """All of them."""
 
 

@@ -108,4 +108,6 @@ def tensors_arrive_under(rules: list[str]) -> bool:
     samples = [plain, plain.t(), plain.bfloat16(), plain > 2, plain.int()[:, ::2], plain[0, 0], plain.clone()[:0]]
     message = encode(samples)
     RESTRICTIONS.enforce((*rules, ".as_strided", ".contiguous", ".flatten", ".reshape"))
-    return encode(decode(message)) == message
+    arrived = encode(decode(message)) == message
+    RESTRICTIONS.enforce(())  # with which Python sends what is said here
+    return arrived

@@ -197,7 +197,7 @@ def values_from_the_queries(*args: Any, **kwargs: Any) -> Tensor:
     return joined
 
 
-@multi_head.misconception("`visible` is not used: in a decoder every token sees the future.")
+@multi_head.misconception("Queries look where `visible` does not let them: in a decoder they would see the future.")
 def mask_ignored(*args: Any, visible: Tensor | None = None) -> Tensor:
     return _wrong(*args)
 

@@ -16,7 +16,8 @@ def _mask(s: int, t: int) -> Tensor:
     """Pair by pair: query i stands at position t − s + i."""
     if s > t:
         raise ValueError(f"{s} queries cannot be the last of {t} tokens")
-    return torch.tensor([[key <= t - s + query for key in range(t)] for query in range(s)])
+    seen = [[key <= t - s + query for key in range(t)] for query in range(s)]
+    return torch.tensor(seen, dtype=torch.bool).reshape(s, t)
 
 
 def _mask_cases(random: Random) -> list[Case]:
@@ -27,6 +28,8 @@ def _mask_cases(random: Random) -> list[Case]:
         case("the last few queries", 3, 7),
         case("the last few queries", 5, 6),
         case("one query", 1, 9),
+        case("no query", 0, 6),
+        case("no query", 0, 0),
         case("more queries than tokens", 6, 5),
         case("more queries than tokens", 2, 1),
         case("other lengths", n, n),
@@ -48,6 +51,7 @@ causal_mask = Exercise(
         case("four tokens", 4, 4),
         case("the last two of five tokens", 2, 5),
         case("one new token", 1, 4),
+        case("nobody asks", 0, 3),
         case("three queries, two tokens", 3, 2),
     ],
     hidden_cases=_mask_cases,
@@ -107,6 +111,23 @@ def zeros_and_infinities(s: int, t: int) -> Tensor:
 def always_square(s: int, t: int) -> Tensor:
     _checked(s, t)
     return torch.ones(t, t, dtype=torch.bool).tril()
+
+
+@causal_mask.misconception(
+    "Where nobody asks, your mask has a row for every token: a slice [-s:] of the last s rows begins at [0:] for s = 0."
+)
+def the_last_rows_from_minus_s(s: int, t: int) -> Tensor:
+    _checked(s, t)
+    return torch.ones(t, t, dtype=torch.bool).tril()[-s:]
+
+
+@causal_mask.misconception(
+    "Where nobody asks, your tensor has lost its shape and dtype: `torch.tensor([])` knows of no columns and no bool. "
+    "It should be (0, t)."
+)
+def made_of_lists(s: int, t: int) -> Tensor:
+    _checked(s, t)
+    return torch.tensor([[key <= t - s + query for key in range(t)] for query in range(s)])
 
 
 @causal_mask.misconception("More queries than tokens cannot be: raise a ValueError.")

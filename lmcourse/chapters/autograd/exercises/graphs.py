@@ -78,6 +78,7 @@ def other_graphs(random: Random) -> list[Case]:
         ),
         case("paths that cancel", {"x": {}, "a": {"x": 2.0}, "b": {"x": -2.0}, "L": {"a": 1.0, "b": 1.0}}, "L"),
         case("paths that cancel", {"L": {"a": 1, "b": -1}, "a": {"c": 2}, "b": {"c": 2}, "c": {"x": 5}, "x": {}}, "a"),
+        case("tiny derivatives", {"L": {"y": 3.0}, "y": {"x": 1e-9}, "x": {}}, "L"),
         case("a single node", {"x": {}}, "x"),
         case("a single node", {"y": {"x": 3.0}, "x": {}}, "x"),
         case("long chains", _shuffled(chain(3500), Random(7)), "n3499"),

@@ -45,6 +45,7 @@ def f():
     return h.sum()
 saved_bytes(f, [w])
 """
+ACROSS = "f = lambda: (x.T @ u).exp().sum()\nsaved_bytes(f, [u])"
 PART = "f = lambda: (x[1:] @ w).sum()\nsaved_bytes(f, [w])"
 TURNED = "f = lambda: ((x @ w).sigmoid() @ v.T).sum()\nsaved_bytes(f, [w, v])"
 ONE_BLOCK = """\
@@ -59,6 +60,7 @@ def _passes(random: Random) -> list[Case]:
     fixed = Random(7)
     x, w, v = normal64(fixed, 4, 3), *(_weights(fixed, *shape, dtype=torch.float64) for shape in ((3, 2), (5, 2)))
     asking = normal64(fixed, 4, 3).requires_grad_()
+    u = _weights(fixed, 4, 2, dtype=torch.float64)
     ids = torch.tensor([0, 2, 2, 1])
     b, d, p = (random.randint(2, 9) for _ in range(3))
     return [
@@ -73,6 +75,7 @@ def _passes(random: Random) -> list[Case]:
         script("a long chain", CHAIN, x=x, w=w),
         script("views", VIEWS, x=x, w=w),
         script("views", PART, x=x, w=w),
+        script("views", ACROSS, x=x, u=u),
         script("nothing to keep", "f = lambda: (w + w).sum()\nsaved_bytes(f, [w])", w=w),
         _network("other precisions", fixed, 3, 4, 2, 2, dtype=torch.float64),
         _network("other precisions", fixed, 3, 4, 2, 2, dtype=torch.bfloat16),
@@ -192,15 +195,15 @@ def counted_twice(forward: Forward, parameters: list[Tensor]) -> int:
 
 
 @saved_bytes.misconception(
-    "The parameters are in your sum. They are there anyway, whether or not autograd holds on to them."
+    "A parameter is in your sum. Parameters are there anyway, whether or not autograd holds on to them."
 )
 def with_parameters(forward: Forward, parameters: list[Tensor]) -> int:
     return sum({storage_id(t): t.untyped_storage().nbytes() for t in _kept(forward)}.values())
 
 
 @saved_bytes.misconception(
-    "You leave out the parameters as Python objects. A view of one, such as w.T, is another object and the same "
-    "memory: compare storages."
+    "A view of a parameter, such as w.T, is in your sum. It is another Python object and the same memory: compare "
+    "storages."
 )
 def parameters_by_identity(forward: Forward, parameters: list[Tensor]) -> int:
     own = set(map(id, parameters))
@@ -208,7 +211,7 @@ def parameters_by_identity(forward: Forward, parameters: list[Tensor]) -> int:
     return sum({storage_id(t): t.untyped_storage().nbytes() for t in kept}.values())
 
 
-@saved_bytes.misconception("You count numbers, not bytes: a float32 takes 4.")
+@saved_bytes.misconception("Your sum is one of numbers, not of bytes: a float32 takes 4.")
 def elements(forward: Forward, parameters: list[Tensor]) -> int:
     kept = _without(_kept(forward), parameters)
     return sum({storage_id(t): t.untyped_storage().nbytes() // t.element_size() for t in kept}.values())
@@ -223,7 +226,7 @@ def only_what_a_view_shows(forward: Forward, parameters: list[Tensor]) -> int:
 
 
 @saved_bytes.misconception(
-    "You take two views of one tensor for two tensors. They are two Python objects, but one memory."
+    "The memory behind two views of one tensor is in your sum twice. They are two Python objects, but one memory."
 )
 def views_apart(forward: Forward, parameters: list[Tensor]) -> int:
     kept = _without(_kept(forward), parameters)
@@ -231,7 +234,8 @@ def views_apart(forward: Forward, parameters: list[Tensor]) -> int:
 
 
 @saved_bytes.misconception(
-    "Your sum is 0: autograd calls pack in the forward pass. Unpack is called in the backward pass, which never comes."
+    "Your sum is 0. Autograd calls pack while the forward pass runs inside the `with` block, gradients on; unpack only "
+    "in a backward pass."
 )
 def counted_at_unpacking(forward: Forward, parameters: list[Tensor]) -> int:
     return 0

@@ -35,11 +35,11 @@ def budget_card(d_model: int = 48, layers: int = 2) -> Figure:
     axes = new_axes(figure, f"{layers} × {d_model}: share of the order that is used", "share of the limit")
     for row, share in enumerate(shares.values()):
         colour = PALETTE["blue"] if share <= 1 else PALETTE["vermilion"]
-        axes.barh([row], [min(share, 1.6)], color=colour, height=0.6)
-        axes.text(min(share, 1.6) + 0.02, row, f"{share:.1%}", va="center", fontsize=9, bbox=BESIDE_LINES)
+        axes.barh([row], [share], color=colour, height=0.6)
+        axes.text(share + 0.02, row, f"{share:.1%}", va="center", fontsize=9, bbox=BESIDE_LINES)
     axes.axvline(1.0, color=PALETTE["black"], linewidth=1.2)
     axes.set_yticks(range(len(shares)), [*shares])
-    axes.set_xlim(0, 1.8)
+    axes.set_xlim(0, max(1.8, 1.12 * max(shares.values())))
     axes.invert_yaxis()
     broken = [name.partition("\n")[0] for name, share in shares.items() if share > 1]
     verdict = f"Too large: {', '.join(broken)}." if broken else "Within the order."

@@ -42,7 +42,7 @@ ulp = Exercise(
         case("one, in bf16", 1.0, *widths("bf16")),
         case("just below two", 1.99, *widths("fp16")),
         case("256, in bf16", 256.0, *widths("bf16")),
-        case("a negative number", -3.0, *widths("fp16")),
+        case("a negative number", -5.0, *widths("fp16")),
         case("0.1, in fp32", 0.1, *widths("fp32")),
         case("a power of two", 2.0**-29, *widths("fp32")),
         case("just below 1024, with 52 mantissa bits", 1024 - 2.0**-43, 8, 52),
@@ -90,11 +90,23 @@ def no_subnormals(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return 2.0 ** (_exponent(x) - mantissa_bits) if x else 0.0
 
 
-@ulp.misconception(
-    "You take the exponent of the nearest power of two. Just below 2 the exponent is still 0: round it down."
-)
+@ulp.misconception("Your exponent is that of the nearest power of two. Just below 2 it is still 0: round it down.")
 def exponent_rounded(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     exponent = round(math.log2(abs(x))) if x else _lowest(exponent_bits)
+    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
+
+
+@ulp.misconception("Between two powers of two you give the gap of the upper one. It is that of the lower one.")
+def exponent_rounded_up(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    exponent = math.ceil(math.log2(abs(x))) if x else _lowest(exponent_bits)
+    return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
+
+
+@ulp.misconception(
+    "For numbers below 1 your exponent is one too large: int() cuts −3.3 to −3, towards zero. Round it down, to −4."
+)
+def exponent_cut_towards_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    exponent = int(math.log2(abs(x))) if x else _lowest(exponent_bits)
     return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
 
 
@@ -120,6 +132,14 @@ def logarithm_of_x(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return 2.0 ** (math.floor(math.log2(x)) - mantissa_bits)
 
 
+@ulp.misconception(
+    "Zero has no logarithm, and below the smallest normal number your gap goes on shrinking: treat what lies there as "
+    "if it were that number."
+)
+def logarithm_of_any_magnitude(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0 ** (math.floor(math.log2(abs(x))) - mantissa_bits)
+
+
 @ulp.misconception("At a power of two you give the gap below it. The next larger number is twice as far.")
 def gap_below(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     exponent = math.ceil(math.log2(abs(x))) - 1 if x else _lowest(exponent_bits)
@@ -127,8 +147,8 @@ def gap_below(x: float, exponent_bits: int, mantissa_bits: int) -> float:
 
 
 @ulp.misconception(
-    "math.log(x, 2) is a quotient of two rounded logarithms: at 2^-29 it gives −29.000000000000004, and floor makes "
-    "−30 of that. math.frexp gives the exponent exactly."
+    "At 2^-29 you give the gap below it. math.log(x, 2), a quotient of two rounded logarithms, is −29.000000000000004 "
+    "there, and floor makes −30 of that. math.frexp gives the exponent exactly."
 )
 def quotient_of_logarithms(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     exponent = math.floor(math.log(abs(x), 2)) if x else _lowest(exponent_bits)
@@ -136,8 +156,8 @@ def quotient_of_logarithms(x: float, exponent_bits: int, mantissa_bits: int) -> 
 
 
 @ulp.misconception(
-    "math.log2 rounds: just below 1024 it gives 10.0, although the exponent is still 9. math.frexp gives "
-    "the exponent exactly."
+    "Just below 1024 you give the gap from 1024 on. A logarithm rounds, math.log2 to 10.0 there, although the exponent "
+    "is still 9. math.frexp gives it exactly."
 )
 def floor_of_a_logarithm(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     exponent = math.floor(math.log2(abs(x))) if x else _lowest(exponent_bits)

@@ -25,35 +25,58 @@ def _shuffled(random: Random, logits: Tensor) -> Tensor:
     return logits[rows][:, columns]
 
 
+# Where logits are large or coarse, their logsumexp is one that the dtype holds nearly exactly: so an answer that
+# subtracts it, all in that dtype, is as exact as one that subtracts the maximum.
+FP16 = torch.tensor([[12.0, 10.0, 7.0], [-20.0, -17.0, -15.0]])
+BF16 = torch.tensor([[96.0, 95.0, 94.0, 94.0, 91.0], [-95.0, -94.0, -95.0, -99.0, -94.0]])
+FAR_ROWS = torch.tensor([[[1.0, 0.5], [200.0, 203.0]], [[-200.0, -203.0], [-0.5, 1.0]]])
+LARGE = torch.tensor([[2e30, 1e30, -3e38], [-3e38, 0.0, 3e38]])
+NEGATIVE = torch.tensor([[-200.0, -199.0, -202.0], [-1e4, -2e4, -1.5e4]])
+MASKED = torch.tensor([[1.5, -torch.inf, 0.5], [0.0, 100.0, -torch.inf]])
+
+
+def _same_for_all() -> list[Case]:
+    random = Random(7)
+    return [
+        case("other shapes", normal(random, 2, 3, 4)),
+        case("other shapes", normal(random, 3, 1, 5)),
+        case("one logit", torch.tensor([1000.0])),
+        case("one logit", torch.tensor([[-1000.0], [0.25]])),
+        case("equal logits", torch.tensor([[200.0] * 4, [-200.0] * 4])),
+        case("other precisions", FP16.half()),
+        case("other precisions", BF16.bfloat16()),
+        case("other precisions", torch.tensor([[800.0, 801.5, 799.0], [-800.0, -801.0, -2.0]], dtype=torch.float64)),
+        case("large logits", LARGE),
+        case("large logits", torch.tensor([65504.0, -65504.0, 65472.0]).half()),
+        case("very negative logits", NEGATIVE),
+        case("very negative logits", torch.tensor([-3e30, -1e30, -2e30])),
+        case("rows of very different size", FAR_ROWS),
+        case("masked logits", MASKED),
+        case("masked logits", torch.tensor([-torch.inf, -1000.0, -torch.inf])),
+    ]
+
+
 def _softmax_cases(random: Random) -> list[Case]:
-    # Where logits are large or coarse, their logsumexp is one that the dtype holds nearly exactly: so an answer that
-    # subtracts it, all in that dtype, is as exact as one that subtracts the maximum. All depend on the seed: what
-    # somebody stores of other runs is right in none.
-    fp16 = torch.tensor([[12.0, 10.0, 7.0], [-20.0, -17.0, -15.0]])
-    bf16 = torch.tensor([[96.0, 95.0, 94.0, 94.0, 91.0], [-95.0, -94.0, -95.0, -99.0, -94.0]])
-    far_rows = torch.tensor([[[1.0, 0.5], [200.0, 203.0]], [[-200.0, -203.0], [-0.5, 1.0]]])
-    large = random.uniform(0.5, 1.0) * torch.tensor([[2e30, 1e30, -3e38], [-3e38, 0.0, 3e38]])
-    negative = torch.tensor([[-200.0, -199.0, -202.0], [-1e4, -2e4, -1.5e4]])
-    masked = torch.tensor([[1.5, -torch.inf, 0.5], [0.0, 100.0, -torch.inf]])
     one_of_three = random.sample([-torch.inf, -random.uniform(1.0, 9.0), -torch.inf], 3)
     far_apart = torch.tensor([[0.0], [200.0], [-200.0]])
     return [
+        *_same_for_all(),
         case("other shapes", normal(random, 7)),
         case("other shapes", normal(random, 2, 3, 5)),
         case("other shapes", normal(random, 3, 1, 2, 2)),
         case("other shapes", normal(random, random.randint(2, 4), random.randint(2, 6))),
         case("one logit", torch.tensor([[1000.0], [-1000.0], [0.0]])[: random.randint(2, 3)] + random.random()),
-        case("other precisions", _shuffled(random, fp16).half()),
-        case("other precisions", _shuffled(random, bf16).bfloat16()),
+        case("other precisions", _shuffled(random, FP16).half()),
+        case("other precisions", _shuffled(random, BF16).bfloat16()),
         case("other precisions", normal(random, 4, 6, dtype=torch.float64)),
         case("other precisions", normal(random, 2, 2, dtype=torch.float64) + torch.tensor([[800.0], [-800.0]])),
-        case("large logits", _shuffled(random, large)),
+        case("large logits", _shuffled(random, random.uniform(0.5, 1.0) * LARGE)),
         case("large logits", torch.tensor([65504.0, -65504.0, 32.0 * random.randint(1700, 2000)]).half()),
-        case("very negative logits", negative + normal(random, 2, 3)),
+        case("very negative logits", NEGATIVE + normal(random, 2, 3)),
         case("very negative logits", normal(random, 4) - 300.0),
-        case("rows of very different size", far_rows + normal(random, 2, 2, 2)),
+        case("rows of very different size", FAR_ROWS + normal(random, 2, 2, 2)),
         case("rows of very different size", normal(random, 3, 4) + far_apart),
-        case("masked logits", _shuffled(random, masked + normal(random, 2, 3))),
+        case("masked logits", _shuffled(random, MASKED + normal(random, 2, 3))),
         case("masked logits", torch.tensor(one_of_three)),
     ]
 

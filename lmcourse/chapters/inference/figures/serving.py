@@ -119,7 +119,7 @@ def decode_step(model: str = LLAMA, accelerator: str = "h100-sxm", batch: int = 
     caption = (
         f"The longer bar counts: {three_digits(1e3 * max(arithmetic, memory))} ms, limited by {limit}; "
         f"{three_digits(here)} tokens a second, {three_digits(here / batch)} for each text. Weights and caches take "
-        f"{three_digits(100 * room)} % of the memory of {chip.title}."
+        f"{three_digits(100 * room)} % of the memory of {chip.title}{': it would take several' if room > 1 else ''}."
     )
     alt = (
         f"{model} on {accelerator}, {batch} texts of {context} tokens: arithmetic {1e3 * arithmetic:.3g} ms, weights "

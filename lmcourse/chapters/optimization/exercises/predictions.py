@@ -68,8 +68,8 @@ PREDICTIONS = (
         "decay_and_validation",
         "Three runs of a language model, with more and more weight decay, are compared in pairs of training and "
         "validation loss. In all three the two are equal, because no text is seen twice. What can decay have done?",
-        options=("prevented overfitting", "nothing", "changed how low the *training* loss gets"),
-        answer="changed how low the *training* loss gets",
+        options=("prevented overfitting", "nothing", "changed how low the training loss gets"),
+        answer="changed how low the training loss gets",
         because="Where both losses are the same there is nothing to regularise. Decay keeps the weights small, and so "
         "changes how far a step of a given rate turns them.",
     ),

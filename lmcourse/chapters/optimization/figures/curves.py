@@ -38,7 +38,7 @@ def sharpness(curves: Mapping[float, Tensor], every: int) -> Figure:
     axes.legend(frameon=False, fontsize=10, loc="lower right")
     caption = (
         f"Gradient descent on all of the data, {next(iter(curves.values())).shape[1]} seeds each. Dashed: the largest "
-        "curvature at which a step of that rate does not yet swing."
+        "curvature at which a step of that rate does not yet swing (drawn where it is near)."
     )
     return describe(figure, caption=caption, alt=f"Largest curvature against steps. {'; '.join(told)}")
 
@@ -101,5 +101,7 @@ def crossing_losses(curves: Mapping[str, Sequence[float]], window: int = 200) ->
     gap.set_subplotspec(grid[1])
     gap.plot(steps, (other - one)[steps], color="black", linewidth=1.4)
     gap.axhline(0, color=GREY, linewidth=1)
-    caption = f"Losses of the same batches, mean of {window} steps around each. Below the grey line {second} is ahead."
+    caption = (
+        f"Losses of the same batches, mean of {window} steps around each. Below the grey line “{second}” is ahead."
+    )
     return describe(figure, caption=caption, alt=f"Training losses of {first} and {second}. {title}")

@@ -1,13 +1,16 @@
 """Figures of notebook 18: what travels, what is cut, and who waits."""
 
-from lmcourse.chapters.parallelism.figures.budget import LINKS, layout_budget
+from lmcourse.chapters.parallelism.figures.block import DIRECTIONS, tensor_parallel_block
+from lmcourse.chapters.parallelism.figures.budget import LINKS, MODELS, layout_budget
 from lmcourse.chapters.parallelism.figures.collectives import COLLECTIVES, collective, ring_bytes
 from lmcourse.chapters.parallelism.figures.cuts import kept_per_device, link_speeds, shard_map
 from lmcourse.chapters.parallelism.figures.pipelines import bubble, pipeline_schedule, pipeline_times
 
 __all__ = [
     "COLLECTIVES",
+    "DIRECTIONS",
     "LINKS",
+    "MODELS",
     "bubble",
     "collective",
     "kept_per_device",
@@ -17,4 +20,5 @@ __all__ = [
     "pipeline_times",
     "ring_bytes",
     "shard_map",
+    "tensor_parallel_block",
 ]

@@ -17,25 +17,32 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 LINKS = {"NVLink, 450 GB/s": 450e9, "network, 50 GB/s": 50e9}
 """Bytes per second that one H100 sends: its NVLinks one way, and a 400 Gbit/s adapter."""
 
+MODELS = ("llama-3-8b", "llama-3-70b", "llama-3.1-405b")
+
 TOKENS = 8192
 """Tokens that one copy of the model sees in a step."""
 
 
 @cache
-def _llama() -> tuple[TransformerConfig, int]:
-    config = find_model("llama-3-8b").decoder
+def _counted(model: str) -> tuple[TransformerConfig, int]:
+    config = find_model(model).decoder
     return config, count_parameters(config).total
 
 
 def layout_budget(
-    data: int = 1, tensor: int = 1, pipeline: int = 1, zero: ZeroStage = 0, link: str = "NVLink, 450 GB/s"
+    data: int = 1,
+    tensor: int = 1,
+    pipeline: int = 1,
+    zero: ZeroStage = 0,
+    link: str = "NVLink, 450 GB/s",
+    model: str = "llama-3-8b",
 ) -> Figure:
-    """Llama 3 8B in mixed precision on H100s: the state on each device, and seconds of a step at work and on the wire.
+    """A model in mixed precision on H100s: the state on each device, and seconds of a step at work and on the wire.
 
     Every copy of the model sees 8,192 tokens a step. Nothing overlaps, the devices reach their peak, and all traffic
     goes over the same link; what pipelines send between stages is not counted.
     """
-    config, parameters = _llama()
+    config, parameters = _counted(model)
     recipe, accelerator = find_recipe("mixed"), find_accelerator("h100")
     layout = Layout(data, tensor, pipeline, zero)
     memory = state_memory(parameters, recipe, layout)
@@ -57,7 +64,7 @@ def layout_budget(
         bottom += size / 1e9
     axes.axhline(accelerator.memory / 1e9, color=GREY, linewidth=1, linestyle="--")
     axes.set_xlim(-0.4, 1.6)
-    axes.set_ylim(0, max(140.0, bottom * 1.05))
+    axes.set_ylim(0, 1.5 * max(accelerator.memory / 1e9, bottom))
     axes.set_xticks([])
     axes.legend(frameon=False, fontsize=8, loc="upper right")
     times = new_axes(figure, f"{count}: seconds a step", "seconds")
@@ -65,12 +72,14 @@ def layout_budget(
     times.barh(list(seconds), list(seconds.values()), color=[PALETTE["blue"], PALETTE["orange"], PALETTE["vermilion"]])
     times.set_yticks(range(3), ["arithmetic", "wire: data", "wire: tensor"])
     times.set_ylim(2.6, -0.6)
-    times.set_xlim(0, max(0.5, 1.05 * max(seconds.values())))
+    for row, value in enumerate(seconds.values()):
+        times.text(value, row, f" {value:.2g} s", va="center", fontsize=9)
+    times.set_xlim(0, 1.25 * max(seconds.values()))
     fits = "fits" if memory.total <= accelerator.memory else "does not fit"
     caption = (
-        f"Llama 3 8B, mixed precision, 8,192 tokens a copy of the model. Dashed: the memory of an H100; without "
+        f"{model} in mixed precision, 8,192 tokens a copy of the model. Dashed: the memory of an H100; without "
         f"activations the state {fits}. Nothing overlaps, and the devices reach their peak."
     )
     told = "; ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
-    alt = f"{count} over {link}: state {memory.total / 1e9:.1f} GB each, {fits}; {told}"
+    alt = f"{model}, {count} over {link}: state {memory.total / 1e9:.1f} GB each, {fits}; {told}"
     return describe(figure, caption=caption, alt=alt)

@@ -25,7 +25,7 @@ SHADES = ("#E3EFF7", "#CFE3F1", "#92C9EE", PALETTE["sky"], "#2B94CF", PALETTE["b
 
 def shard_map(devices: int = 2) -> Figure:
     """The matrices of a transformer, each cut among the devices: by its outputs or by its inputs."""
-    figure = new_figure(8.0, 2.7)
+    figure = new_figure(8.0, 2.3)
     axes = new_drawing_axes(figure, f"Tensor parallelism on {devices} devices: who holds what of each matrix")
     told = []
     for column, (name, (outputs, inputs, cut)) in enumerate(SHARDS.items()):

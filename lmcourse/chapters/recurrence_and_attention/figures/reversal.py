@@ -36,8 +36,8 @@ def right_rows(shares: Mapping[str, Mapping[int, Sequence[float]]], trained: tup
     axes.legend(frameon=False, fontsize=10, loc="lower left")
     seeds = len(next(iter(next(iter(shares.values())).values())))
     caption = (
-        f"{seeds} seeds each. Shaded: the lengths they were trained on. With one state hardly any row is "
-        "right long before they end; with attention most are."
+        f"{seeds} seeds each. Shaded: the lengths they were trained on. At the longest of these one state gets hardly "
+        "any row right, and attention most of them."
     )
     return describe(figure, caption=caption, alt=f"Share of rows without an error. {'. '.join(told)}")
 

@@ -46,6 +46,7 @@ def _spike_cases(random: Random) -> list[Case]:
         case("infinite or NaN", [1.0, 1.0, 1.0, math.inf, 9.0], 5.0, 3, 3),
         case("norms of zero", [0.0, 0.0, 0.0, 0.0, 0.001, 0.0], 5.0, 10, 3),
         case("no norms", [], 5.0, 10, 3),
+        case("tiny norms", [1e-8, 1.1e-8, 1e-8, 6e-8, 1e-8], 5.0, 10, 3),
         case("a new level", [*[1.0] * 12, *[10.0] * 12], 4.0, 8, 4),
         case("other runs", run, 5.0, 20, 6),
         case("norms that fall", falling, 4.0, 8, 4),

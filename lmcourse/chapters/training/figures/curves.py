@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 from lmcourse.training.metrics import Record
@@ -91,6 +93,10 @@ def resumed_runs(differences: Mapping[str, Sequence[float]]) -> Figure:
         wrong = [step for step, value in enumerate(values, start=1) if value > 0]
         told.append(f"{name}: {f'wrong from step {wrong[0]} on' if wrong else 'equal to the last bit'}")
     axes.set_ylim(bottom=SMALLEST / 3)
+    powers = range(round(math.log10(SMALLEST)) + 1, 1)
+    axes.set_yticks([SMALLEST, *(10.0**power for power in powers)], ["0", *(f"$10^{{{power}}}$" for power in powers)])
+    axes.minorticks_off()
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, fontsize=10, loc="center right")
-    caption = "The axis is logarithmic; its lowest points are differences of exactly 0."
+    caption = "The axis is logarithmic; the lowest line stands for differences of exactly 0."
     return describe(figure, caption=caption, alt=f"Differences of resumed runs. {'; '.join(told)}")

@@ -41,6 +41,10 @@ def delayed_scaling(history: int = 16, margin: int = 0, jump: float = 8.0) -> Fi
     figure = new_figure(8.0, 3.6)
     axes = new_axes(figure, f"{len(over)} of {STEPS} steps overflow", "step", "largest number / 448")
     axes.semilogy(shares, color=PALETTE["blue"], linewidth=1.4)
+    low, high = axes.get_ylim()
+    ticks = [tick for tick in (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100) if low <= tick <= high]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
     axes.plot(over, [shares[step] for step in over], "v", color=PALETTE["vermilion"], label="overflow")
     axes.axhline(1, color=GREY, linestyle="--", linewidth=1)
     if over:

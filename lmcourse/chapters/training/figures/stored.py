@@ -38,7 +38,8 @@ def ladder(show: str = CHOICES[0], yours: Mapping[str, Sequence[float]] | None =
     axes.set_ylim(len(rows) - 0.5, -0.8)
     axes.axvline(fmean(LADDER["where we start"]), color=GREY, linewidth=0.8, linestyle=":")
     caption = (
-        "A dot is a run with a seed of its own, the bar their mean. A change smaller than the dots' spread is none."
+        "A dot is a run with a seed of its own, the bar their mean. Dotted: where we start. A change that is smaller "
+        "than the spread of the dots may be luck."
     )
     told = "; ".join(f"{name} {fmean(losses):.2f}" for name, losses in rows.items() if name in LADDER)
     return describe(figure, caption=caption, alt=f"Mean validation losses in nats per token. {told}")

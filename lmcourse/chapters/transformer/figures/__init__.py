@@ -1,10 +1,13 @@
 """Figures of notebook 12: the way through a model, measurements before and after training, published models."""
 
+from lmcourse.chapters.transformer.figures.blocks import then_and_now
 from lmcourse.chapters.transformer.figures.measured import initial_losses, lens, readers
 from lmcourse.chapters.transformer.figures.models import aspect_scatter, feature_timeline, parameters_by_part
 from lmcourse.chapters.transformer.figures.pipeline import pipeline
+from lmcourse.chapters.transformer.figures.survey_table import SurveyTable
 
 __all__ = [
+    "SurveyTable",
     "aspect_scatter",
     "feature_timeline",
     "initial_losses",
@@ -12,4 +15,5 @@ __all__ = [
     "parameters_by_part",
     "pipeline",
     "readers",
+    "then_and_now",
 ]

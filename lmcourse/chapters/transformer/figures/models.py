@@ -43,16 +43,17 @@ def parameters_by_part(model: str = "gemma-3-1b") -> Figure:
     return describe(figure, caption=caption, alt=f"Parameters of {model}, {total:,} in all: {told}")
 
 
-NAMED = (
-    "original-transformer",
-    "t5-11b",
-    "gpt-2-xl",
-    "gpt-3",
-    "bloom-176b",
-    "llama-3-8b",
-    "llama-3.1-405b",
-    "qwen3-32b",
-)
+NAMED = {
+    "original-transformer": (8, 6, "left"),
+    "t5-11b": (9, -13, "left"),
+    "gpt-2-xl": (8, -5, "left"),
+    "gpt-3": (8, -5, "left"),
+    "bloom-176b": (-9, 7, "right"),
+    "llama-3-8b": (-48, 40, "right"),
+    "llama-3.1-405b": (8, -4, "left"),
+    "qwen3-32b": (8, -10, "left"),
+}
+"""Models with a label, and where it stands: points to the right, points up, and which of its ends is there."""
 
 
 def aspect_scatter() -> Figure:
@@ -71,8 +72,15 @@ def aspect_scatter() -> Figure:
     for entry in published():
         if entry.name in NAMED:
             c = entry.decoder
+            right, up, align = NAMED[entry.name]
             label = axes.annotate(
-                entry.name, (len(c.layers), c.d_model), xytext=(5, 4), textcoords="offset points", fontsize=8.5
+                entry.name,
+                (len(c.layers), c.d_model),
+                xytext=(right, up),
+                textcoords="offset points",
+                fontsize=8.5,
+                ha=align,
+                arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.7} if up > 20 else None,
             )
             label.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
     axes.set_xscale("log")
