@@ -7,7 +7,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ import torch
 from lmcourse.data.tokenizer import Tokenizer
 from lmcourse.device import best_device
 from lmcourse.errors import CourseError
+from lmcourse.inference.compiled import CompiledStep, NoCompilerError
 from lmcourse.inference.generate import stream
 from lmcourse.inference.sampling import Sampling
+from lmcourse.inference.weight_only import narrow_weights
 from lmcourse.models.transformer import Transformer
 from lmcourse.pretrained import PRETRAINED, pretrained_folder
 from lmcourse.pretrained.hugging_face import is_published, load_published_model
@@ -101,12 +103,17 @@ def write(options: Namespace) -> GeneratedText:
         CourseError: there is no such model, it cannot go on from this prompt in this way, or memory is full.
     """
     with telling_no_memory("fewer --tokens, a shorter prompt or a smaller model need less"):
-        return _write(options)
+        try:
+            return _write(options)
+        except NoCompilerError as error:
+            raise CourseError(str(error)) from None
 
 
 def _write(options: Namespace) -> GeneratedText:
     device = best_device()
     writer = open_model(options.checkpoint, last=options.last, device=device)
+    if options.weights is not None:
+        writer = replace(writer, model=narrow_weights(writer.model, options.weights))
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
     seed = random.randrange(2**32) if options.seed is None else options.seed
     if not 0 <= seed < 2**63:
@@ -139,7 +146,8 @@ def _begin(writer: Writer, prompt: str, options: Namespace, generator: torch.Gen
         sampler = Sampling(options.temperature, options.top_k, options.top_p, options.min_p)
         room = _room(writer, len(read), options.tokens)
         # What ends a text is not part of it.
-        found = stream(writer.model, read, room, sampler, writer.stop, generator)
+        step = CompiledStep(writer.model) if options.compile else None
+        found = stream(writer.model, read, room, sampler, writer.stop, generator, compiled=step)
         return (token for token in found if token not in writer.stop)
     except ValueError as error:
         raise CourseError(str(error)) from None

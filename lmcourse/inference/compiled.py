@@ -7,7 +7,9 @@ some ten seconds, once for every batch size and length of memory; a long text ea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -18,10 +20,16 @@ from lmcourse.inference.decoding_session import DecodingSession, Model, next_log
 MIN_COMPILED_CAPACITY = 256
 """Tokens that a compiled step has room for at least."""
 
-NO_COMPILER = (
-    "the decoding step could not be compiled; on a CPU that needs a C++ compiler, such as g++. "
-    "Install one, or leave `compiled` out"
-)
+
+class NoCompilerError(RuntimeError):
+    """A decoding step could not be compiled."""
+
+    def __init__(self) -> None:
+        """With the line that says what to do."""
+        super().__init__(
+            "the decoding step could not be compiled; on a CPU that needs a C++ compiler, such as g++. "
+            "Install one, or do without compiling"
+        )
 
 
 class CompiledStep:
@@ -39,7 +47,7 @@ class CompiledStep:
         self.model = model
         # Packing pays on a CPU only. The compiler's first half asks for this too, so `options` would come too late.
         self._freezing = next(model.parameters()).device.type == "cpu"
-        self._run = torch.compile(next_logits, dynamic=False)
+        self._run = torch.compile(_own(next_logits), dynamic=False, options={"guard_filter_fn": _guarded})
 
     def bind(self, session: DecodingSession) -> Callable[[Int[Tensor, "b 1"]], Float[Tensor, "b v"]]:
         """A function from the next token of every text to the logits of the one after it.
@@ -48,8 +56,8 @@ class CompiledStep:
             session: of this model, with a capacity; it has read the prompts, and is not used any more.
 
         Raises:
-            ValueError: the session is another model's, or has no capacity. What is returned raises RuntimeError if
-                there is no compiler.
+            ValueError: the session is another model's, or has no capacity. What is returned raises
+                NoCompilerError.
         """
         # Here and not above: the compiler takes longer to import than a short text to write.
         from torch._dynamo.exc import BackendCompilerFailed
@@ -65,9 +73,25 @@ class CompiledStep:
                 with config.patch(freezing=self._freezing):
                     return self._run(self.model, tokens, None, kv_cache, memory)
             except BackendCompilerFailed as error:
-                raise RuntimeError(NO_COMPILER) from error
+                raise NoCompilerError from error
 
         return decode
+
+
+def _own(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The same function with code of its own.
+
+    The compiler keeps its programs with the code: of one that many models share, each call would first ask for every
+    model's program whether it is the right one, and after eight of them nothing more would be compiled.
+    """
+    return FunctionType(function.__code__.replace(), function.__globals__, function.__name__)
+
+
+def _guarded(guards: Sequence[Any]) -> list[bool]:
+    """Which assumptions a call asks for again: those on what it is given, and none of the model's hundreds, which was
+    promised to stay as it is.
+    """
+    return [not guard.name.startswith("L['model']") for guard in guards]
 
 
 def compiled_capacity(tokens: int) -> int:

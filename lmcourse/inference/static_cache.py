@@ -7,6 +7,7 @@ PADDING_POSITION, and the masks hide them. Python counts nothing, either: which 
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -32,7 +33,9 @@ class StaticLayout:
 
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv 1 d"]) -> None:
         """Write the new token's keys or values into their slot."""
-        memory.scatter_(2, self.slot[:, None, :, None].expand(new.shape), new)
+        rows = torch.arange(memory.shape[0], device=memory.device)[:, None]
+        heads = torch.arange(memory.shape[1], device=memory.device)
+        memory[rows, heads, self.slot] = new[:, :, 0]
 
 
 class StaticCache:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,8 @@ from hypothesis import strategies as st
 from lmcourse.cli import main
 from lmcourse.cli.generating import as_text
 from lmcourse.data.tokenizers import ByteTokenizer
+from lmcourse.inference.generate import generate
+from lmcourse.inference.weight_only import narrow_weights
 from lmcourse.training.checkpoint_format import MANIFEST, MODEL
 from lmcourse.training.command.trained_model import load_trained_model
 from tests.cli.tiny import FLAGS, STEPS, typed, write_corpus
@@ -261,3 +265,29 @@ def test_a_character_that_the_model_has_never_seen(tmp_path: Path, capsys: pytes
     assert main([*words, "--tokenizer", "characters", "--steps", "2"]) == 0
     capsys.readouterr()
     assert "does not know 'ß'" in told(capsys, "--checkpoint", tmp_path / "run", "--prompt", "Fuß")
+
+
+def test_weights_in_fewer_bytes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = answer(capsys, run, "--weights", "int8", "--temperature", "0")["text"]
+    trained = load_trained_model(run)
+    narrow, prompt = narrow_weights(trained.model, "int8"), trained.tokenizer.encode("One ")
+    [tokens] = generate(narrow, [prompt], trained.run.training.seq_len - len(prompt))
+    assert text == trained.tokenizer.decode(tokens)
+
+
+def test_a_compiled_step_writes_the_same(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Graphs are run as they are: the C++ compiler has its own test."""
+    monkeypatch.setattr(torch, "compile", lambda function, **settings: torch._dynamo.optimize("eager")(function))
+    words = ["--seed", "3", "--tokens", "6"]
+    assert answer(capsys, run, *words, "--compile")["text"] == answer(capsys, run, *words)["text"]
+
+
+def test_without_a_compiler_one_line_says_so(run: Path, tmp_path: Path) -> None:
+    """A cache of its own, too: what was compiled once needs no compiler."""
+    machine = {**os.environ, "PATH": "", "CXX": "", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    words = ["generate", "--checkpoint", str(run), "--prompt", "One ", "--tokens", "2", "--compile"]
+    done = subprocess.run([sys.executable, "-m", "lmcourse", *words], env=machine, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "g++" in done.stderr

@@ -1,0 +1,103 @@
+"""Weights in fewer bytes, for writing text: int8 with a scale for each output, or bf16; everything else stays as it is.
+
+A decoding step of one text reads every weight once and does two FLOPs with it, so it takes as long as the bytes of the
+weights need (see `lmcourse.accounting.latency`). Weights in a quarter of the bytes are read in a quarter of the time;
+activations, norms, softmax and the residual stream keep their precision, so that little is lost (Dettmers et al., 2022;
+Frantar et al., 2022).
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Literal, TypeVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lmcourse.nn.checks import check_choice
+
+WeightFormat = Literal["bf16", "int8"]
+Module = TypeVar("Module", bound=nn.Module)
+
+INT8_MAX = 127
+
+KERNEL_BLOCK = 32
+"""The CPU's kernel for int8 weights reads inputs in blocks, and beyond the end of one that is not full."""
+
+
+class Bf16Linear(nn.Module):
+    """A linear layer whose weights are bf16: 2 bytes each.
+
+    Args:
+        linear: the layer that it stands for.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.register_buffer("weight", linear.weight.detach().bfloat16())
+        self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
+
+    def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
+        """W x + b, of the format of x; the product rounds x to bf16 too, and sums in fp32."""
+        y = F.linear(x.bfloat16(), self.weight).to(x.dtype)
+        return y if self.bias is None else y + self.bias
+
+
+class Int8Linear(nn.Module):
+    """A linear layer whose weights are int8: 1 byte each, and a scale for each output.
+
+    A row of W is scale · w with integers w from −127 to 127, where scale is the largest magnitude of the row ÷ 127.
+
+    Args:
+        linear: the layer that it stands for.
+    """
+
+    weight: Tensor
+    scale: Tensor
+    bias: Tensor | None
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        rows = linear.weight.detach().float()
+        # The CPU's kernel takes scales in bf16. Rounded before the weights are divided by them, they cost nothing more.
+        scale = (rows.abs().amax(dim=1) / INT8_MAX).clamp(min=torch.finfo(torch.float32).tiny).bfloat16()
+        steps = (rows / scale.float()[:, None]).round().clamp(-INT8_MAX, INT8_MAX)
+        self.register_buffer("weight", steps.to(torch.int8))
+        self.register_buffer("scale", scale)
+        self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
+
+    def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
+        """W x + b, of the format of x. A CPU rounds x to bf16 if its width is a multiple of 32; sums are in fp32."""
+        if x.device.type == "cpu" and x.shape[-1] % KERNEL_BLOCK == 0:
+            rows = x.flatten(0, -2).bfloat16()
+            y = torch._weight_int8pack_mm(rows, self.weight, self.scale).view(*x.shape[:-1], -1).to(x.dtype)
+        else:
+            y = F.linear(x, self.weight.to(x.dtype)) * self.scale.to(x.dtype)
+        return y if self.bias is None else y + self.bias
+
+
+FORMATS: dict[WeightFormat, type[Bf16Linear | Int8Linear]] = {"bf16": Bf16Linear, "int8": Int8Linear}
+
+
+def narrow_weights(model: Module, format: WeightFormat) -> Module:
+    """A copy of a model that keeps the weights of its linear layers, the head's among them, in fewer bytes.
+
+    The table of token vectors stays as it is: of it a step reads a row for each text. A head that is tied to it gets a
+    matrix of its own. The copy is for reading and writing text; it cannot be trained.
+
+    Args:
+        model: of which nothing changes.
+        format: "bf16" or "int8".
+
+    Raises:
+        ValueError: there is no such format.
+    """
+    check_choice("format", format, WeightFormat)
+    # What is replaced is not copied first: a large model's weights would be there twice.
+    linear = [module for module in model.modules() if type(module) is nn.Linear]
+    return copy.deepcopy(model, {id(module): FORMATS[format](module) for module in linear})

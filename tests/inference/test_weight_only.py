@@ -1,0 +1,117 @@
+"""Weights in fewer bytes: what is rounded, how far, and what it costs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lmcourse.data.token_file import TokenFile
+from lmcourse.inference.generate import generate
+from lmcourse.inference.weight_only import Bf16Linear, Int8Linear, narrow_weights
+from lmcourse.pretrained import load_pretrained, pretrained_folder
+from lmcourse.training.evaluation import evaluate
+from lmcourse.training.precision import MixedPrecision
+from tests.inference.variants import CONFIGS, build, encoder_decoder
+
+HALF_STEP_BF16 = 2**-9
+"""Of a number, at most, that bf16 rounds off: its significand has 8 bits."""
+
+
+@pytest.fixture
+def linear() -> nn.Linear:
+    generator = torch.Generator().manual_seed(0)
+    layer = nn.Linear(96, 40)
+    with torch.no_grad():
+        # Rows of very different sizes: one scale for all of them would lose the small ones.
+        layer.weight.copy_(torch.randn(40, 96, generator=generator) * torch.logspace(-4, 2, 40)[:, None])
+        layer.bias.copy_(torch.randn(40, generator=generator))
+    return layer
+
+
+def inputs(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
+
+
+def test_integers_are_those_of_torchs_own_quantizer(linear: nn.Linear) -> None:
+    narrow = Int8Linear(linear)
+    zeros = torch.zeros(40, dtype=torch.long)
+    theirs = torch.quantize_per_channel(linear.weight.detach(), narrow.scale.float(), zeros, 0, torch.qint8)
+    assert torch.equal(narrow.weight, theirs.int_repr())
+    assert narrow.weight.abs().max() == 127
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 96), (3, 7, 96), (2, 96)], ids=str)
+@pytest.mark.parametrize("kind", [Int8Linear, Bf16Linear])
+def test_the_product_is_that_of_the_rounded_weights(kind: type, shape: tuple[int, ...], linear: nn.Linear) -> None:
+    narrow, x = kind(linear), inputs(*shape)
+    weight = narrow.weight.double() * (narrow.scale.double()[:, None] if kind is Int8Linear else 1)
+    exact = x.double() @ weight.T
+    # x is rounded, and the product is; the sums are in fp32, whose error is far below.
+    bound = 2.1 * HALF_STEP_BF16 * (x.double().abs() @ weight.abs().T)
+    y = narrow(x)
+    assert y.dtype == x.dtype
+    assert y.shape == (*shape[:-1], 40)
+    assert ((y.double() - narrow.bias.double() - exact).abs() <= bound).all()
+
+
+def test_a_weight_is_off_by_half_a_step_of_its_row_at_most(linear: nn.Linear) -> None:
+    narrow = Int8Linear(linear)
+    scale = narrow.scale.double()[:, None]
+    # The scale itself was rounded to bf16: at the largest weight, 127 steps, that may be more than half a step.
+    error = (narrow.weight.double() * scale - linear.weight.double()).abs()
+    assert (error <= scale * (0.5 + 127 * HALF_STEP_BF16)).all()
+    assert (error <= 0.5001 * scale).double().mean() > 0.99
+
+
+def test_a_row_of_zeros_stays_one() -> None:
+    layer = nn.Linear(8, 2, bias=False)
+    nn.init.zeros_(layer.weight)
+    assert torch.equal(Int8Linear(layer)(inputs(3, 8)), torch.zeros(3, 2))
+
+
+def test_a_device_without_the_kernel_does_the_same(linear: nn.Linear) -> None:
+    """A meta tensor is on no CPU: it takes the other way, and has the same shape and format."""
+    narrow = Int8Linear(linear).to("meta")
+    y = narrow(torch.empty(3, 7, 96, device="meta", dtype=torch.bfloat16))
+    assert (y.shape, y.dtype) == ((3, 7, 40), torch.float32)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_model_can_be_narrowed(name: str) -> None:
+    model = build(CONFIGS[name])
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    narrow = narrow_weights(model, "int8")
+    assert not [module for module in narrow.modules() if type(module) is nn.Linear]
+    assert len(generate(narrow, [[1, 2, 3], [4]], 5)[0]) == 5
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+def test_an_encoder_decoder_too() -> None:
+    narrow = narrow_weights(encoder_decoder(), "bf16")
+    assert len(generate(narrow, [[1]], 4, sources=[[3, 1, 4]])[0]) == 4
+
+
+def test_another_format_is_refused() -> None:
+    with pytest.raises(ValueError, match="int4"):
+        narrow_weights(nn.Linear(1, 1), "int4")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("format", "share", "cost"), [("bf16", 0.5, 0.0005), ("int8", 0.26, 0.002)])
+def test_what_it_saves_and_costs_on_a_trained_model(format: str, share: float, cost: float) -> None:
+    """The figures of docs/training.md: bytes of the matrices, and nats per token of text that was held out."""
+    trained = load_pretrained()
+    narrow = narrow_weights(trained.model, format)  # type: ignore[arg-type]
+    matrices = [module.weight.nbytes for module in trained.model.modules() if type(module) is nn.Linear]
+    narrowed = [
+        sum(buffer.nbytes for buffer in module.buffers())
+        for module in narrow.modules()
+        if isinstance(module, (Int8Linear, Bf16Linear))
+    ]
+    assert sum(narrowed) <= share * sum(matrices)
+    settings, precision = trained.run.training, MixedPrecision("fp32", torch.device("cpu"))
+    with TokenFile(pretrained_folder() / "validation.tokens") as held_out:
+        losses = [
+            evaluate(model, held_out, settings.batch, settings.seq_len, precision) for model in (trained.model, narrow)
+        ]
+    assert abs(losses[1] - losses[0]) <= cost
