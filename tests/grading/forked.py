@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import secrets
 import socket
 import textwrap
@@ -9,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from lmcourse.grading.examination.channel import Channel
+from lmcourse.grading.examination.channel import QUESTION, Channel, signed_text
 from lmcourse.grading.fork_server import ForkServer
 from lmcourse.grading.sandbox import ResourceLimits
 from tests.grading.sandboxed import MIB, PREAMBLE
@@ -19,6 +20,9 @@ SMALL_WITH_TORCH = ResourceLimits(
 )  # so that an attack is over soon; torch alone takes 200 MiB
 
 
+KEY = bytes(range(32))
+
+
 class Conversation:
     """A process, from its fork to its end."""
 
@@ -26,6 +30,7 @@ class Conversation:
         here, there = socket.socketpair()
         self.process = server.start(there)
         self.channel = Channel(here)
+        self.sent = 0
 
     def __enter__(self) -> Self:
         return self
@@ -37,7 +42,10 @@ class Conversation:
     def send(self, code: str) -> None:
         """Have it begin with a piece of Python, in which `trying` gives "DONE …" or what went wrong."""
         text = PREAMBLE + textwrap.dedent(code)
-        self.channel.send({"text": text, "number": 1, "answer": "", "nonce": secrets.token_hex(4)}, 5)
+        request = {"text": text, "number": 1, "answer": "", "nonce": secrets.token_hex(4)}
+        message = self.channel.encoded(request if self.sent else request | {"key": KEY.hex()})
+        self.channel.put(message, hmac.digest(KEY, signed_text(QUESTION, self.sent, message), "sha256"), 5)
+        self.sent += 1
 
     def got(self, code: str) -> str:
         """What a piece of Python printed that ran to its end."""

@@ -69,17 +69,16 @@ CONNECTION = {
     ),
     "answers in advance": (
         'for _ in range(50):\n    channel.send({"nonce": "0" * 32, "result": right})',
-        "an answer to another question",
+        "did not give",
     ),
     "answers twice": (
-        "send = Channel.send\ndef twice(self, value, seconds=None):\n    send(self, value)\n"
-        '    send(self, value | {"result": right})\nChannel.send = twice',
-        "is no answer",
+        "put = Channel.put\ndef twice(self, *message):\n    put(self, *message)\n    put(self, *message)\n"
+        "Channel.put = twice",
+        "did not give",
     ),
     "repeats an old answer": (
-        "send, first = Channel.send, []\ndef again(self, value, seconds=None):\n    if 'value' in value['result']:\n"
-        "        first.append(value)\n        value = first[0] | {'result': right}\n    send(self, value)\n"
-        "Channel.send = again",
+        "encoded, first = Channel.encoded, []\ndef again(self, value):\n"
+        "    first.append(encoded(self, value))\n    return first[0]\nChannel.encoded = again",
         "an answer to another question",
     ),
     "has a grandchild speak": (

@@ -18,10 +18,12 @@ import linecache
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterable
+from _hashlib import compare_digest, hmac_digest  # of hmac, without what could be replaced of it
+from collections.abc import Callable, Generator, Iterable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from functools import cache, partial
+from itertools import count
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -34,9 +36,10 @@ from lmcourse.exercises.forbidden_names import Names, forbidden_in_source
 from lmcourse.exercises.isolated_state import BoundedBuffer
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.values import Plain
-from lmcourse.grading.examination.channel import Channel
+from lmcourse.grading.examination.channel import ANSWER, QUESTION, UNSIGNED, Channel, signed_text
 from lmcourse.grading.examination.code_cells import compile_cell
-from lmcourse.grading.examination.encoding import ProtocolError, encode
+from lmcourse.grading.examination.decoding import decode
+from lmcourse.grading.examination.encoding import ProtocolError
 from lmcourse.grading.examination.messages import (
     KEPT_CELL_PRINTED_CHARS,
     MAX_CELL_PRINTED_CHARS,
@@ -87,10 +90,18 @@ def serve(channel: Channel, restrictions: Restrictions, end_others: Callable[[],
     """
     notebook = sys.modules["__main__"] = ModuleType("__main__")
     answers = OwnAnswers(vars(notebook))
-    while True:
+    sign: Callable[[bytes], bytes] | None = None
+    same = compare_digest
+    for number in count():
         try:
-            request = channel.receive()
+            message, signature = channel.take()
         except OSError:
+            return
+        request = decode(message, channel.limits)
+        if sign is None:  # before any code of the notebook's
+            sign = signer(bytes.fromhex(request.pop("key", ""))).send
+            sign(b"")
+        elif not same(sign(signed_text(QUESTION, number, message)), signature):
             return
         for name in request.get("stand_ins", []):
             answers.stand_in(name, RemoteAnswer(name, channel))
@@ -104,7 +115,8 @@ def serve(channel: Channel, restrictions: Restrictions, end_others: Callable[[],
         else:
             result = _evaluate_case(request, answers)
             result["forbidden"] += restrictions.take_broken()
-        channel.send({"nonce": request["nonce"], "result": result})
+        message = _encoded(channel, request, result)
+        channel.put(message, sign(signed_text(ANSWER, number, message)))
 
 
 def _run_cell(request: dict[str, Any], names: dict[str, Any], answers: OwnAnswers) -> dict[str, Plain]:
@@ -137,12 +149,41 @@ def _evaluate_case(request: dict[str, Any], answers: OwnAnswers) -> dict[str, Pl
     if not request["value"]:
         outcome = replace(outcome, forbidden=(*outcome.forbidden, *_forbidden(answer, forbid)))
     try:
-        sent = outcome_to_plain(outcome)
-        encode(sent)
+        return outcome_to_plain(outcome)
     except (ProtocolError, RuledOutError) as error:
-        failure = Failure(("NotPlainError",), f"returned what cannot be graded: {error}")
-        return outcome_to_plain(Outcome(failure=failure))
-    return sent
+        return _not_gradable(error)
+
+
+def _encoded(channel: Channel, request: dict[str, Any], result: dict[str, Plain]) -> bytes:
+    """The answer to a request, as bytes; of an outcome that cannot be sent, why."""
+    try:
+        return channel.encoded({"nonce": request["nonce"], "result": result})
+    except (ProtocolError, RuledOutError) as error:
+        return channel.encoded({"nonce": request["nonce"], "result": _not_gradable(error)})
+
+
+def _not_gradable(error: Exception) -> dict[str, Plain]:
+    failure = Failure(("NotPlainError",), f"returned what cannot be graded: {error}")
+    return outcome_to_plain(Outcome(failure=failure))
+
+
+def signer(key: bytes) -> Generator[bytes, bytes, None]:
+    """What signs messages for the one function that begins with it, whoever else gets hold of it.
+
+    Code of the notebook's can find the frames of its callers, and in them what they hold; but it cannot be them. All
+    that is called here is held here, whatever becomes of the modules that it is from.
+    """
+
+    def signing() -> Generator[bytes, bytes, None]:
+        frame_of, digest, home = sys._getframe, hmac_digest, None
+        message = yield b""
+        home = frame_of(1)
+        while True:
+            message = yield digest(key, message, "sha256") if frame_of(1) is home else UNSIGNED
+
+    ready = signing()
+    next(ready)
+    return ready
 
 
 def _forbidden(answer: Any, forbid: tuple[str, ...]) -> list[str]:

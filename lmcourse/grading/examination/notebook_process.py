@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import secrets
 import socket
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.values import Plain
-from lmcourse.grading.examination.channel import Channel
+from lmcourse.grading.examination.channel import ANSWER, QUESTION, Channel, signed_text
+from lmcourse.grading.examination.decoding import decode
 from lmcourse.grading.examination.encoding import ProtocolError
 from lmcourse.grading.examination.launchers import Launcher
 from lmcourse.grading.examination.messages import (
@@ -30,6 +32,9 @@ from lmcourse.grading.examination.stand_ins import StandIns
 from lmcourse.grading.examination_result import Evidence, EvidenceKind
 
 Parsed = TypeVar("Parsed")
+
+KEY_BYTES = 32
+"""Of the key with which questions and answers are signed."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,7 @@ class NotebookProcess:
         self._rules: tuple[str, ...] = ()
         here, there = socket.socketpair()
         self._channel = Channel(here)
+        self._key, self._asked = secrets.token_bytes(KEY_BYTES), 0
         try:
             self._process = launcher.start(there)
         except BaseException:
@@ -104,6 +110,7 @@ class NotebookProcess:
         """
         try:
             first = {"text": "", "number": 0, "answer": "", "stand_ins": list(self.stand_ins.names)}
+            first |= {"key": self._key.hex()}
             self._ask(first, self.timeouts.start, "The empty cell")
         except LostError as error:
             if monotonic() >= self.deadline:
@@ -165,11 +172,15 @@ class NotebookProcess:
         nonce = secrets.token_hex(16)
         end = min(self.deadline, monotonic() + seconds)
         try:
-            self._channel.send(request | {"nonce": nonce}, max(end - monotonic(), 0.001))
-            message = self._channel.receive(max(end - monotonic(), 0.001))
+            question = self._channel.encoded(request | {"nonce": nonce})
+            self._channel.put(question, self._signature(QUESTION, question), max(end - monotonic(), 0.001))
+            message, signed = self._receive(end)
             while self.stand_ins.is_call(message):
                 self._channel.send(self.stand_ins.reply(message, end - monotonic()), max(end - monotonic(), 0.001))
-                message = self._channel.receive(max(end - monotonic(), 0.001))
+                message, signed = self._receive(end)
+            if not signed:
+                raise ProtocolError("an answer that the program around the notebook did not give")
+            self._asked += 1
             reply = record_of(message, ("nonce", "result"))
             if reply["nonce"] != nonce:
                 raise ProtocolError("an answer to another question")
@@ -182,6 +193,15 @@ class NotebookProcess:
         except OSError as error:
             raise self._ended(where) from error
         return reply["result"]
+
+    def _receive(self, end: float) -> tuple[Plain, bool]:
+        """The next message, and whether it is signed as the answer to the last question."""
+        message, signature = self._channel.take(max(end - monotonic(), 0.001))
+        signed = hmac.compare_digest(signature, self._signature(ANSWER, message))
+        return decode(message, self._channel.limits), signed
+
+    def _signature(self, direction: bytes, message: bytes) -> bytes:
+        return hmac.digest(self._key, signed_text(direction, self._asked, message), "sha256")
 
     def _parse(self, parse: Callable[[Plain], Parsed], reply: Plain, where: str) -> Parsed:
         try:

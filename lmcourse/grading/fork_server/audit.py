@@ -177,7 +177,7 @@ def _unpatched() -> Iterator[tuple[str, Mapping[str, Any], Collection[str]]]:
 class AuditedChannel(Channel):
     """A channel that has the hook look for patches before each message: after each cell and each answer, that is."""
 
-    def send(self, value: Plain, seconds: float | None = None) -> None:
-        """Look for patches, then send. Raises what `Channel.send` does."""
+    def encoded(self, value: Plain) -> bytes:
+        """Look for patches, then encode. Raises what `Channel.encoded` does."""
         sys.audit("lmcourse.check_patches")
-        super().send(value, seconds)
+        return super().encoded(value)

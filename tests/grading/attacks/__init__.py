@@ -19,6 +19,7 @@ from tests.grading.attacks.protocol import PROTOCOL
 from tests.grading.attacks.references import REFERENCES
 from tests.grading.attacks.resources import RESOURCES
 from tests.grading.attacks.scores import SCORES
+from tests.grading.attacks.takeover import TAKEOVER
 
 BY_AIM = {
     "scores": SCORES,
@@ -28,7 +29,7 @@ BY_AIM = {
     "the answers": [*ANSWERS, *REFERENCES],
     "files and the network": FILES,
     "processes": PROCESSES,
-    "the connection": [*PROTOCOL, *OUT_OF_TURN],
+    "the connection": [*PROTOCOL, *OUT_OF_TURN, *TAKEOVER],
     "resources": RESOURCES,
     "the pages": PAGES,
     "the file": FORMAT,

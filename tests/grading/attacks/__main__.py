@@ -40,6 +40,9 @@ running with it, which nbgrader does not: on a real machine some would do more.
 page. In the last column stand the points and the kinds of evidence that a teacher gets to see. Where there is no
 evidence, honest work could look the same.
 
+Questions to a notebook's process and its answers are signed, each with its number: a thread, a hook or a fork that
+takes over the connection can read the inputs, and is believed nothing.
+
 What is not prevented: a right answer that is somebody else's, copied at home; nor results of hidden cases that do not
 depend on the seed, computed at home with the package, where the right answer stands as well.
 """

@@ -17,11 +17,11 @@ OUT_OF_TURN = [
         "each answer twice, the second time with another outcome",
         CHANNEL
         + """
-send = Channel.send
-def twice(self, value, *args, **kwargs):
-    send(self, value, *args, **kwargs)
-    send(self, value | {"result": right}, *args, **kwargs)
-Channel.send = twice
+encoded, put = Channel.encoded, Channel.put
+def twice(self, message, *args):
+    put(self, message, *args)
+    put(self, encoded(self, {"nonce": "0" * 32, "result": right}), *args)
+Channel.put = twice
 """,
         *ANSWER,
     ),
@@ -30,11 +30,11 @@ Channel.send = twice
         "the first answer, with its number, to every question",
         CHANNEL
         + """
-send, first = Channel.send, []
-def again(self, value, *args, **kwargs):
-    first.append(value)
-    send(self, first[0], *args, **kwargs)
-Channel.send = again
+encoded, first = Channel.encoded, []
+def again(self, value):
+    first.append(encoded(self, value))
+    return first[0]
+Channel.encoded = again
 """,
         *ANSWER,
     ),

@@ -41,7 +41,7 @@ child["outcome_to_plain"] = lambda outcome: right | {"points": 28, "passed": Tru
         + """
 kinds = ["ValueError", "TypeError", "IndexError", "KeyError", "RuntimeError", "Exception", "BaseException"]
 failure = {"kinds": kinds, "number": 0, "message": "", "line": "", "cause": ""}
-child["_evaluate"] = lambda *_: right | {"value": None, "failure": failure}
+child["_evaluate_case"] = lambda *_: right | {"value": None, "failure": failure}
 """,
         *ANSWER,
     ),
@@ -50,13 +50,14 @@ child["_evaluate"] = lambda *_: right | {"value": None, "failure": failure}
         "answers each question with what the question held",
         CHANNEL
         + """
-send, receive, asked = Channel.send, Channel.receive, []
-def hearing(self, *args, **kwargs):
-    asked.append(receive(self, *args, **kwargs))
+encoded, take, asked = Channel.encoded, Channel.take, []
+def hearing(self, *args):
+    asked.append(take(self, *args))
     return asked[-1]
-def echoing(self, value, *args, **kwargs):
-    send(self, value | {"result": asked[-1].get("case", asked[-1])}, *args, **kwargs)
-Channel.receive, Channel.send = hearing, echoing
+def echoing(self, value):
+    question = child["decode"](asked[-1][0])
+    return encoded(self, value | {"result": question.get("case", question)})
+Channel.take, Channel.encoded = hearing, echoing
 """,
         *ANSWER,
     ),
