@@ -10,6 +10,9 @@ JOBS ?= auto
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
+# pip compiles what it installs on one core, which takes longer than anything else it does; this takes all cores. A
+# package may hold a file that is no Python on purpose.
+COMPILE := $(PY) -m compileall -qq -j 0 .venv/lib || true
 # Written last, so an interrupted installation leaves none and the next run starts it afresh: a copy of the lock that
 # .venv was installed from, and the mark that the package itself is in.
 LOCKED := .venv/requirements.lock
@@ -84,8 +87,9 @@ $(LOCKED): requirements.lock
 	@echo "Installing the course into .venv, once; PyTorch is large, so this takes some minutes."
 	@rm -f $(READY) $(LOCKED)
 	$(PYTHON) -m venv --clear .venv
-	$(PIP) install --constraint requirements.lock torch
-	$(PIP) install --no-deps --requirement requirements.lock
+	$(PIP) install --no-compile --constraint requirements.lock torch
+	$(PIP) install --no-compile --no-deps --requirement requirements.lock
+	@$(COMPILE)
 	$(PIP) check
 	@cp requirements.lock $(LOCKED)
 
@@ -95,7 +99,8 @@ $(READY): $(LOCKED) pyproject.toml
 
 $(TOOLS): requirements-test.lock $(LOCKED) | $(READY)
 	@echo "Installing the tools of the tests into .venv, once."
-	$(PIP) install --no-deps --requirement requirements-test.lock
+	$(PIP) install --no-compile --no-deps --requirement requirements-test.lock
+	@$(COMPILE)
 	$(PIP) check
 	@cp requirements-test.lock $(TOOLS)
 

@@ -23,7 +23,10 @@ ROOT = Path(__file__).resolve().parents[1]
 WORKER_MEMORY = 3 * GIB
 """Bytes that one process of tests may need at worst, with the kernels and graders that it starts."""
 
-LONGEST_FIRST = ("tests/grading", "tests/browser", "tests/course", "solutions", "notebooks", "tests/training")
+LONGEST_FIRST = (
+    *("tests/grading", "tests/browser", "tests/course", "solutions", "notebooks", "tests/training"),
+    *("tests/setup", "tests/site", "tests/collect"),
+)
 """Where the tests are that take longest: begun last, they would keep one process busy while the others wait."""
 
 LOCKED_IN = "submissions are locked in with Linux's namespaces, system calls and audit of processes"

@@ -10,6 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+_NOTHING: Counter[int] = Counter()
+"""What followed a context that was never seen."""
+
 
 class NGram:
     """An n-gram model: predicts the next token from the last `order` − 1.
@@ -92,10 +95,10 @@ class NGram:
         for length in range(self.order):
             if length <= len(context):
                 known = context[len(context) - length :]
-                following, total = self.counts.get(known, Counter()), self.totals[known]
+                following, total = self.counts.get(known, _NOTHING), self.totals.get(known, 0)
                 helps, strength = (prior, len(following)) if self.witten_bell else (uniform, self.add * self.vocab_size)
                 if total + strength:
-                    prior = (following[token] + strength * helps) / (total + strength)
+                    prior = (following.get(token, 0) + strength * helps) / (total + strength)
             found.append(prior)
         return found
 

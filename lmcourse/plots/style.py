@@ -89,13 +89,15 @@ def three_digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def pixels(figure: Figure, dpi: float = DPI) -> UInt8[np.ndarray, "height width rgba"]:
+def pixels(
+    figure: Figure, dpi: float = DPI, canvas: type[FigureCanvasAgg] = FigureCanvasAgg
+) -> UInt8[np.ndarray, "height width rgba"]:
     """The figure as it is seen. `Figure.savefig` would draw it twice: once for the layout alone."""
-    canvas, before = FigureCanvasAgg(figure), figure.dpi
+    drawn, before = canvas(figure), figure.dpi
     figure.dpi = dpi
     try:
-        canvas.draw()  # type: ignore[no-untyped-call]
-        return np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
+        drawn.draw()  # type: ignore[no-untyped-call]
+        return np.asarray(drawn.buffer_rgba())  # type: ignore[no-untyped-call]
     finally:
         figure.dpi = before
 

@@ -73,7 +73,8 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter], cache: Path |
     html = cache / "html"
     _write_changed(cache / "source", texts)
     _run_sphinx(cache / "source", html, cache / "doctrees")
-    _publish(html, pictures, out)
+    scripts = [explorable.script(drawn) for page in pages for explorable in page.explorables.values()]
+    _publish(html, pictures, {f"{script.name}.js": script.text for script in scripts}, out)
     return BuiltSite(out, len(pages), sum(len(page.explorables) for page in pages), len(drawn))
 
 
@@ -115,16 +116,18 @@ def _run_sphinx(source: Path, html: Path, doctrees: Path) -> None:
     make_lighter(html)
 
 
-def _publish(html: Path, pictures: Path, out: Path) -> None:
-    """Put the pages and the pictures that they name into a new folder, and move it to its place."""
+def _publish(html: Path, pictures: Path, scripts: dict[str, str], out: Path) -> None:
+    """Put the pages, the scripts of figures and the pictures that they name into a new folder; move it to its place."""
     from lmcourse.site.html import FRAMES
 
     new = out.with_name(f".{out.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     shutil.copytree(html, new, ignore=shutil.ignore_patterns(".buildinfo*", "objects.inv", "_sources"))
     (new / FRAMES).mkdir()
-    pages = "".join(path.read_text(encoding="utf-8") for path in new.glob("*.html"))
-    for name in sorted(set(re.findall(r"\b[0-9a-f]{20}\.webp\b", pages))):
+    for name, text in scripts.items():
+        (new / FRAMES / name).write_text(text, encoding="utf-8")
+    texts = "".join([path.read_text(encoding="utf-8") for path in new.glob("*.html")] + [*scripts.values()])
+    for name in sorted(set(re.findall(r"\b[0-9a-f]{20}\.webp\b", texts))):
         shutil.copyfile(pictures / name, new / FRAMES / name)
     (new / MARK).touch()
     (new / ".nojekyll").touch()  # GitHub Pages would leave out folders that begin with an underscore

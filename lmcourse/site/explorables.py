@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from html import escape
 
 import ipywidgets
@@ -18,6 +20,14 @@ ONE_AT_A_TIME = "Here one control moves at a time, and the others go back; in th
 SOME_STOPS = "Here the sliders have a few stops; in the notebook they move freely."
 
 Setting = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FramesScript:
+    """A script that tells `site.js` the frames of a figure; its name is a digest of what it says."""
+
+    name: str
+    text: str
 
 
 class Explorable:
@@ -45,17 +55,19 @@ class Explorable:
         """
         shown = [(place, control) for place, control in enumerate(self.stops) if len(control.values) > 1]
         inputs = "".join(_input(control, place, f"{name}-{place}") for place, control in shown)
-        settings = {",".join(map(str, setting)): pictures[frame] for setting, frame in self.frames.items()}
-        start = next(iter(settings.values()))
-        data = {
-            "start": next(iter(settings)),
-            "frames": {setting: [picture.file, picture.alt] for setting, picture in settings.items()},
-        }
+        start, frame = next(iter(self.frames.items()))
         return (
-            f'<figure class="explorable"><div class="controls" role="group" aria-label="Controls of the figure">'
-            f'{inputs}</div>{image(start)}<div class="spoken" role="status"></div>{self._note()}'
-            f'<script type="application/json">{_script_json(data)}</script></figure>'
+            f'<figure class="explorable" data-start="{_key(start)}" data-frames="{self.script(pictures).name}">'
+            f'<div class="controls" role="group" aria-label="Controls of the figure">{inputs}</div>'
+            f'{image(pictures[frame])}<div class="spoken" role="status"></div>{self._note()}</figure>'
         )
+
+    def script(self, pictures: Mapping[Frame, Picture]) -> FramesScript:
+        """The file and the alt text of each setting's frame, which a page loads when a reader comes to the figure."""
+        frames = {_key(setting): [pictures[f].file, pictures[f].alt] for setting, f in self.frames.items()}
+        said = json.dumps(frames, ensure_ascii=False, separators=(",", ":"))
+        name = hashlib.sha256(said.encode()).hexdigest()[:20]
+        return FramesScript(name, f'registerFrames("{name}",{said});\n')
 
     def _note(self) -> str:
         if self.function in NOTES:
@@ -100,6 +112,5 @@ def _input(control: Stops, place: int, name: str) -> str:
     )
 
 
-def _script_json(data: object) -> str:
-    """JSON that no text in it can end early."""
-    return json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
+def _key(setting: Setting) -> str:
+    return ",".join(map(str, setting))

@@ -129,6 +129,13 @@ def test_from_nothing_to_the_locked_packages_and_torch_with_its_own(course: Cour
     }
 
 
+def test_what_is_installed_is_compiled(course: Course) -> None:
+    """A sandbox may not write, and would compile it again each time."""
+    (site,) = (course.folder / ".venv").glob("lib/python*/site-packages")
+    compiled = {path.name.partition(".")[0] for path in (site / "__pycache__").iterdir()}
+    assert compiled >= {"torch", "nvidia_cuda", "server", "schema"}
+
+
 def test_a_second_run_starts_at_once_and_passes_options_on(course: Course) -> None:
     assert course.make("--question", "install").returncode == 0, "make would install again"
     result = course.make("lab", "LAB_ARGS=--port 9999 --no-browser")
@@ -141,6 +148,7 @@ def test_tools_of_the_tests_come_with_the_tests(course: Course) -> None:
     assert "tool-1.0" not in course.installed()
     assert "No module named pytest" in course.make("tests").stderr
     assert "tool-1.0" in course.installed()
+    assert [*course.folder.glob(".venv/lib/python*/site-packages/__pycache__/tool.*.pyc")]
     again = course.make("--dry-run", "tests").stdout
     assert " install " not in again
     assert course.make("--question", "install").returncode == 0

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.site.lighter import SEARCH, make_lighter, used_rules, without_search
+from lmcourse.site.icons import with_drawn_icons
+from lmcourse.site.lighter import SEARCH, make_lighter, used_rules, without_plain_spans, without_search
 
 WORDS = {"a", "b", "exercise", "show"}
 
@@ -53,6 +54,8 @@ def test_searching_is_left_to_the_page_for_it(tmp_path: Path) -> None:
     scripts.mkdir(parents=True)
     (tmp_path / "_static" / "styles").mkdir()
     (tmp_path / "_static" / "styles" / "pydata-sphinx-theme.css").touch()
+    (tmp_path / "_static" / "vendor" / "fontawesome").mkdir(parents=True)
+    (scripts / "fontawesome.js").touch()
     (scripts / "site.js.map").touch()
     page = "".join(f'<script src="{script}"></script>\n' for script in ("site.js", *SEARCH))
     for name in ("index.html", "search.html"):
@@ -62,3 +65,21 @@ def test_searching_is_left_to_the_page_for_it(tmp_path: Path) -> None:
     assert (tmp_path / "index.html").read_text(encoding="utf-8").split() == ["<script", 'src="site.js"></script>']
     assert without_search(page).split() == ["<script", 'src="site.js"></script>']
     assert not [*tmp_path.rglob("*.map")]
+
+
+def test_code_keeps_the_spans_that_have_a_colour() -> None:
+    code = '<span class="k">def</span><span class="w"> </span><span class="nf">f</span><span class="p">(</span>'
+    page = without_plain_spans(f'<span class="p-4">{code}<span class="n">x</span></span>')
+    assert page == '<span class="p-4"><span class="k">def</span> <span class="nf">f</span>(x</span>'
+
+
+def test_icons_in_use_are_drawn_by_the_style_sheet() -> None:
+    script = (
+        '{sun:[512,512,[1],"f185","M1z"]};{sun:[576,512,[9728],"f185","M2z"],"house":[576,512,["home"],"f015","M3z"]}'
+    )
+    face = "@font-face{font-family:Font Awesome\\ 7 Free;src:url(x.woff2)}"
+    css = with_drawn_icons(f"p{{x:y}}{face}@font-face{{font-family:x}}", {"fa-sun", "fa-home", "fa-fw"}, script)
+    assert css.startswith("p{x:y}@font-face{font-family:x}.fa-solid::before{")
+    assert "M2z" in css.partition(".fa-sun{")[2], "the solid one"
+    assert ".fa-home{--icon:" in css
+    assert css.count("--icon:") == 2

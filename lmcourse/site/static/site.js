@@ -24,12 +24,37 @@ function place(inputs, index) {
   }
 }
 
+/** The frames of figures, by the name of the script that holds them: a promise, from when it is asked for. */
+const asked = new Map();
+const registered = new Map();
+
+/** What such a script calls. It is a script, as a page that was opened from the disk may load no other data. */
+function registerFrames(name, frames) {
+  registered.set(name, frames);
+}
+
+function framesOf(name) {
+  if (!asked.has(name)) {
+    asked.set(name, new Promise((resolve, reject) => {
+      const script = Object.assign(document.createElement("script"), { src: `${FRAMES}${name}.js` });
+      script.addEventListener("load", () => resolve(registered.get(name)));
+      script.addEventListener("error", () => {
+        asked.delete(name); // so that the next move asks again
+        script.remove();
+        reject(new Error(`${script.src} cannot be loaded`));
+      });
+      document.head.append(script);
+    }));
+  }
+  return asked.get(name);
+}
+
 /** Connect the controls of a figure with its frames. */
 function explorable(figure) {
-  const { start, frames } = JSON.parse(figure.querySelector("script").textContent);
+  const name = figure.dataset.frames;
   const image = figure.querySelector("img");
   const spoken = figure.querySelector(".spoken");
-  const first = start.split(",").map(Number);
+  const first = figure.dataset.start.split(",").map(Number);
   const controls = new Map(); // by place: the inputs of a control, several if they are radio buttons
   for (const input of figure.querySelectorAll("[data-place]")) {
     input.disabled = false;
@@ -39,41 +64,44 @@ function explorable(figure) {
   let setting = [...first];
   const loaded = new Map();
 
-  function preload(key) {
-    if (!frames[key] || loaded.has(key)) return;
-    loaded.set(key, Object.assign(new Image(), { src: FRAMES + frames[key][0] }));
+  function preload(frame) {
+    if (!frame || loaded.has(frame[0])) return;
+    loaded.set(frame[0], Object.assign(new Image(), { src: FRAMES + frame[0] }));
   }
 
   /** Load what one step of any control would show. */
-  function preloadNeighbours() {
+  function preloadNeighbours(frames) {
     for (const at of controls.keys())
-      for (const step of [-1, 1]) preload(setting.map((index, i) => (i === at ? index + step : index)).join());
+      for (const step of [-1, 1]) preload(frames[setting.map((index, i) => (i === at ? index + step : index)).join()]);
   }
 
-  function show() {
+  function move(frames, at, index) {
+    setting[at] = index;
+    if (!frames[setting.join()]) setting = first.map((value, i) => (i === at ? index : value));
+    for (const [other, theirs] of controls) place(theirs, setting[other]);
     const [file, alt] = frames[setting.join()];
     image.src = FRAMES + file;
     image.alt = alt;
     spoken.textContent = alt;
-    preloadNeighbours();
+    preloadNeighbours(frames);
   }
 
   for (const [at, inputs] of controls)
     for (const input of inputs)
-      input.addEventListener("input", () => {
+      input.addEventListener("input", async () => {
         const index = positionOf(input);
-        setting[at] = index;
-        if (!frames[setting.join()]) setting = first.map((value, i) => (i === at ? index : value));
-        for (const [other, theirs] of controls) place(theirs, setting[other]);
-        show();
+        place(inputs, index); // what a slider says is true before its picture is here
+        const frames = await framesOf(name).catch(() => null);
+        if (frames) move(frames, at, index);
+        else spoken.textContent = "The pictures of this figure cannot be loaded.";
       });
 
   for (const [at, inputs] of controls) place(inputs, setting[at]); // a browser may remember where they stood
   new IntersectionObserver((entries, observer) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     observer.disconnect();
-    preloadNeighbours();
-  }).observe(figure);
+    framesOf(name).then(preloadNeighbours, () => {}); // who moves a control is told
+  }, { rootMargin: "300px" }).observe(figure);
 }
 
 /* --- predictions --------------------------------------------------------------------------------------------- */

@@ -57,6 +57,12 @@ def test_the_arrow_ends_where_the_element_lies() -> None:
         assert f"= {place}, in {'a copy' if 'reshape' in view else 'the memory of x'}" in alt
 
 
+def test_what_a_view_does_not_have_is_said() -> None:
+    assert "; no row 3 and no column 5: element [2, 3] is at" in plots.alt_text(figures.stride_map("x", 3, 5))
+    assert "; no column 3: element [3, 2] is at" in plots.alt_text(figures.stride_map("x.t()", 3, 3))
+    assert "; element [2, 3] is at" in plots.alt_text(figures.stride_map("x", 2, 3))
+
+
 def test_only_the_view_that_is_none_is_refused() -> None:
     refused = [view for view in VIEWS if "refused" in plots.alt_text(figures.stride_map(view))]
     assert refused == ["x.t().view(2, 6)"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from functools import cache
+from functools import cache, lru_cache
 
 import torch
 from matplotlib.axes import Axes
@@ -28,24 +28,36 @@ def stories(count: int, seed: int) -> str:
     return "".join(grammar.generate(source) for _ in range(count))
 
 
+@lru_cache(maxsize=1)
+def _counted(count: int) -> NGram:
+    """The largest model of `count` stories. One is kept: it holds every context of up to nine letters."""
+    return NGram(LARGEST, _BYTES).count(stories(count, 0).encode())
+
+
 @cache
 def losses_by_order(count: int) -> tuple[Tensor, Tensor, Tensor]:
     """For n = 1 … 10 counted in `count` stories: nats per byte on these, nats per byte on new ones with the help of
     shorter contexts (Witten and Bell), and the share of the new bytes that counts alone call impossible."""
     text = stories(count, 0).encode()
     new = stories(20, _NEW_SEED).encode()[:_NEW_BYTES]
-    model = NGram(LARGEST, _BYTES).count(text)
+    model = _counted(count)
     seen, impossible = model.losses_by_order(text).mean(dim=1), model.losses_by_order(new).isinf()
-    model.witten_bell = True
-    return seen, model.losses_by_order(new).mean(dim=1), impossible.double().mean(dim=1)
+    helped = _with_counts(NGram(LARGEST, _BYTES, witten_bell=True), model)
+    return seen, helped.losses_by_order(new).mean(dim=1), impossible.double().mean(dim=1)
 
 
 @cache
 def sample(n: int, count: int, length: int = 90) -> str:
     """What the model of order n writes after a line end, by counts alone."""
-    model = NGram(n, _BYTES).count(stories(count, 0).encode())
+    model = _with_counts(NGram(n, _BYTES), _counted(count))
     written = model.generate(b"\n", length, torch.Generator().manual_seed(0))
     return bytes(written).decode().replace("\n", "¶")
+
+
+def _with_counts(model: NGram, counted: NGram) -> NGram:
+    """A model with the counts of one whose order is no smaller: it looks up shorter contexts only."""
+    model.counts, model.totals = counted.counts, counted.totals
+    return model
 
 
 def ngram_loss(n: int = 8, count: int = 20) -> Figure:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lmcourse.chapters.optimization.exercises import scripts
 from lmcourse.chapters.optimization.exercises.right_adagrad import RIGHT_ADAGRAD
-from lmcourse.chapters.optimization.exercises.rules import AdaGradRule, Settings, tensor
+from lmcourse.chapters.optimization.exercises.rules import AdaGradRule, Settings, add_group_misconceptions, tensor
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
@@ -181,12 +181,6 @@ class SquareTooLate(AdaGradRule):
         return self.quotient(g, before, group)
 
 
-@AdaGrad.misconception("You use the settings of the first group for all. Each group has its own.")
-class FirstGroup(AdaGradRule):
-    def settings(self, group: Settings) -> Settings:
-        return self.param_groups[0]
-
-
 @AdaGrad.misconception("You squared the gradient itself, in place: whoever reads it next finds squares.")
 class GradientSquared(AdaGradRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
@@ -195,13 +189,7 @@ class GradientSquared(AdaGradRule):
         return result
 
 
-@AdaGrad.misconception(
-    "You read `self.defaults`. A group may have settings of its own, and a schedule changes them: read `group[...]`."
-)
-class Defaults(AdaGradRule):
-    def settings(self, group: Settings) -> Settings:
-        return self.defaults
-
+add_group_misconceptions(AdaGrad, AdaGradRule)
 
 for right_answer in RIGHT_ADAGRAD:
     AdaGrad.variant(right_answer)

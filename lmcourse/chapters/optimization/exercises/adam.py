@@ -11,7 +11,13 @@ from torch import Tensor
 
 from lmcourse.chapters.optimization.exercises import scripts
 from lmcourse.chapters.optimization.exercises.right_adam import RIGHT_ADAM
-from lmcourse.chapters.optimization.exercises.rules import AdamRule, Settings, tensor
+from lmcourse.chapters.optimization.exercises.rules import (
+    AdamRule,
+    Settings,
+    add_group_misconceptions,
+    add_zeros_misconception,
+    tensor,
+)
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
@@ -197,32 +203,8 @@ class CorrectedTwice(AdamRule):
         return result
 
 
-@Adam.misconception("You use the settings of the first group for all. Each group has its own.")
-class FirstGroup(AdamRule):
-    def settings(self, group: Settings) -> Settings:
-        return self.param_groups[0]
-
-
-@Adam.misconception(
-    "You skip a gradient that is 0. It is a gradient: what went before fades, and moves the parameter on. Only None is "
-    "none."
-)
-class ZerosSkipped(AdamRule):
-    @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None and p.grad.any():
-                    p -= self.stride(p, p.grad, group)
-
-
-@Adam.misconception(
-    "You read `self.defaults`. A group may have settings of its own, and a schedule changes them: read `group[...]`."
-)
-class Defaults(AdamRule):
-    def settings(self, group: Settings) -> Settings:
-        return self.defaults
-
+add_group_misconceptions(Adam, AdamRule)
+add_zeros_misconception(Adam, AdamRule)
 
 for right_answer in RIGHT_ADAM:
     Adam.variant(right_answer)

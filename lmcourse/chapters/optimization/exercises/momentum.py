@@ -10,7 +10,13 @@ from torch import Tensor
 
 from lmcourse.chapters.optimization.exercises import scripts
 from lmcourse.chapters.optimization.exercises.right_momentum import RIGHT_MOMENTUM
-from lmcourse.chapters.optimization.exercises.rules import MomentumRule, Settings, tensor
+from lmcourse.chapters.optimization.exercises.rules import (
+    MomentumRule,
+    Settings,
+    add_group_misconceptions,
+    add_zeros_misconception,
+    tensor,
+)
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
@@ -193,12 +199,6 @@ class RollsOn(MomentumRule):
                     p -= self.stride(p, torch.zeros_like(p) if p.grad is None else p.grad, group)
 
 
-@Momentum.misconception("You use the settings of the first group for all. Each group has its own.")
-class FirstGroup(MomentumRule):
-    def settings(self, group: Settings) -> Settings:
-        return self.param_groups[0]
-
-
 @Momentum.misconception("You use the rate you were made with. A schedule changes `group['lr']`: read it at every step.")
 class FirstRate(MomentumRule):
     def settings(self, group: Settings) -> Settings:
@@ -223,26 +223,8 @@ class StateOutside(MomentumRule):
         return everything.setdefault(p, {})
 
 
-@Momentum.misconception(
-    "You skip a gradient that is 0. It is a gradient: what went before fades, and moves the parameter on. Only None is "
-    "none."
-)
-class ZerosSkipped(MomentumRule):
-    @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None and p.grad.any():
-                    p -= self.stride(p, p.grad, group)
-
-
-@Momentum.misconception(
-    "You read `self.defaults`. A group may have settings of its own, and a schedule changes them: read `group[...]`."
-)
-class Defaults(MomentumRule):
-    def settings(self, group: Settings) -> Settings:
-        return self.defaults
-
+add_group_misconceptions(Momentum, MomentumRule)
+add_zeros_misconception(Momentum, MomentumRule)
 
 for right_answer in RIGHT_MOMENTUM:
     Momentum.variant(right_answer)

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from lmcourse.exercises.exercise import Exercise
+
 Settings = dict[str, Any]
 
 
@@ -31,6 +33,53 @@ class Rule(Optimizer):
 
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
         raise NotImplementedError
+
+
+class _FirstGroup(Rule):
+    def settings(self, group: Settings) -> Settings:
+        return self.param_groups[0]
+
+
+class _Defaults(Rule):
+    def settings(self, group: Settings) -> Settings:
+        return self.defaults
+
+
+class _ZerosSkipped(Rule):
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None and p.grad.any():
+                    p -= self.stride(p, p.grad, group)
+
+
+def add_group_misconceptions(exercise: Exercise, rule: type[Rule]) -> None:
+    """Two wrong answers that read the settings of a method from the wrong place."""
+    _add(exercise, rule, _FirstGroup, "You use the settings of the first group for all. Each group has its own.")
+    _add(
+        exercise,
+        rule,
+        _Defaults,
+        "You read `self.defaults`. A group may have settings of its own, and a schedule changes them: read "
+        "`group[...]`.",
+    )
+
+
+def add_zeros_misconception(exercise: Exercise, rule: type[Rule]) -> None:
+    """A wrong answer for a method that remembers: it takes a gradient of zeros for none."""
+    _add(
+        exercise,
+        rule,
+        _ZerosSkipped,
+        "You skip a gradient that is 0. It is a gradient: what went before fades, and moves the parameter on. Only "
+        "None is none.",
+    )
+
+
+def _add(exercise: Exercise, rule: type[Rule], mistake: type[Rule], sentence: str) -> None:
+    """Give an exercise the right answer `rule` with a mistake in it."""
+    exercise.misconception(sentence)(type(mistake.__name__, (mistake, rule), {}))
 
 
 class MomentumRule(Rule):

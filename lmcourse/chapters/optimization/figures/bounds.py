@@ -110,7 +110,7 @@ def certificate(scale: float = 1.0, seed: int = 0) -> Figure:
     broken = int((measured > bound * (1 + 1e-9)).sum())
     verdict = "measured is below the bound for every K" if not broken else f"the bound fails for {broken} of 100 K"
     figure = new_figure(8.0, 3.6)
-    axes = new_axes(figure, f"Rate {scale:.2g}/L: {verdict}", "K", "mean of ‖∇f‖², k = 0 … K")
+    axes = new_axes(figure, f"Rate {scale:.3g}/L: {verdict}", "K", "mean of ‖∇f‖², k = 0 … K")
     k = np.arange(1, len(measured) + 1)
     axes.loglog(k, bound, "--", color=PALETTE["vermilion"], linewidth=2, label="bound 2(f₀ − f*)/γ(K + 1)")
     axes.loglog(k, measured, color=PALETTE["blue"], linewidth=2, label="measured")
@@ -121,5 +121,5 @@ def certificate(scale: float = 1.0, seed: int = 0) -> Figure:
         "works, but each step is sure of less, and the bound needs the factor 1/(1 − γL/2) in place of 2."
     )
     return describe(
-        figure, caption=caption, alt=f"Average squared gradient and its bound, rate {scale:.2g}/L: {verdict}"
+        figure, caption=caption, alt=f"Average squared gradient and its bound, rate {scale:.3g}/L: {verdict}"
     )

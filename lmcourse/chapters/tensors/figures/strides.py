@@ -38,7 +38,7 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
 
     Args:
         view: a key of `VIEWS`.
-        row, column: the element whose way is drawn; beyond the view, its last row or column.
+        row, column: the element whose way is drawn; beyond the view, its last row or column, and the figure says so.
 
     Raises:
         ValueError: there is no such view.
@@ -51,6 +51,7 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
         y = VIEWS[view](x)
     except RuntimeError:
         return _refused(figure, view, x)
+    missing = _missing(y, row, column)
     row, column = min(row, y.shape[0] - 1), min(column, y.shape[1] - 1)
     copied = y.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
     (row_stride, column_stride), start = map(int, y.stride()), int(y.storage_offset())
@@ -71,7 +72,8 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
         _draw_cell(axes, cell, 0, 1.0, number, colour, picked=cell == place)
         axes.text(cell + 0.5, -0.25, str(cell), ha="center", va="top", fontsize=8, color=GREY)
     way = f"{start} + {row}·{row_stride} + {column}·{column_stride} = {place}"
-    axes.text(0, -0.95, f"[{row}, {column}] lies at {way}", fontsize=10, va="center", color=PALETTE["vermilion"])
+    lies = f"{missing}[{row}, {column}] lies at {way}"
+    axes.text(0, -0.95, lies, fontsize=10, va="center", color=PALETTE["vermilion"])
     axes.text(12, -0.95, "a new memory: a copy" if copied else "the memory of x", fontsize=10, va="center", ha="right")
     axes.add_artist(
         ConnectionPatch(
@@ -89,7 +91,15 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
         "read, a grey one by several rows. Change the view: the notes change; the memory does not, unless it says so."
     )
     where = "in a copy" if copied else "in the memory of x"
-    return describe(figure, caption=caption, alt=f"{view}: {notes}; element [{row}, {column}] is at {way}, {where}")
+    alt = f"{view}: {notes}; {missing}element [{row}, {column}] is at {way}, {where}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def _missing(y: Tensor, row: int, column: int) -> str:
+    """What was asked for and is not in a view, as the beginning of a sentence; "" if all is there."""
+    asked = zip(("row", "column"), (row, column), y.shape, strict=True)
+    names = [f"no {name} {index}" for name, index, count in asked if index >= count]
+    return f"{' and '.join(names)}: " if names else ""
 
 
 def _draw_table(axes: Axes, y: Tensor, left: float, picked: tuple[int, int]) -> None:
