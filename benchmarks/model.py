@@ -10,10 +10,11 @@ others join.
 
 What is measured: 6 layers, width 384, 6 heads, fp32. "llama" has RMSNorm, RoPE and SwiGLU of 1,024; "gpt2" LayerNorm,
 learned positions, GELU of 1,536 and biases. All heads are tied, but litgpt's and gpt-fast's when decoding. Decoding is
-greedy: 200 tokens after a prompt of 16, with a cache. A training step is forward, loss, backward and AdamW on 12 texts
-of 256 tokens: ours is the trainer's, with clipping and a look at the loss, the others' a bare loop. Its share is of the
-machine's own rate at products of 2048 × 2048 matrices, in the same rounds, with 6 N + 12 L d T FLOPs per token, N
-without embeddings and with the head. "kept" is what autograd keeps of the eager forward pass, in MiB.
+greedy: 200 tokens after a prompt of 16, with a cache; "int8" has its matrices in int8. A training step is forward,
+loss, backward and AdamW on 12 texts of 256 tokens: ours is the trainer's, with clipping and a look at the loss, the
+others' a bare loop. Its share is of the machine's own rate at products of 2048 × 2048 matrices, in the same rounds,
+with 6 N + 12 L d T FLOPs per token, N without embeddings and with the head. "kept" is what autograd keeps of the eager
+forward pass, in MiB.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from lmcourse.accounting.saved import saved_tensors
 from lmcourse.data.batch import Batch
 from lmcourse.inference.compiled import CompiledStep
 from lmcourse.inference.generate import generate
+from lmcourse.inference.weight_only import narrow_weights
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
@@ -67,10 +69,14 @@ def ours(family: str, vocab_size: int) -> Transformer:
 def decoding(family: str, vocab_size: int, batch: int, compiled: bool) -> Workload:
     prompts = torch.randint(vocab_size, (batch, PROMPT), generator=torch.Generator().manual_seed(0))
     our = ours(family, vocab_size).eval()
-    run: dict[str, Callable[[], object]] = {"lmcourse": lambda: generate(our, prompts.tolist(), NEW)}
-    if compiled:
-        step = CompiledStep(our)
-        run["lmcourse compiled"] = lambda: generate(our, prompts.tolist(), NEW, compiled=step)
+    run: dict[str, Callable[[], object]] = {}
+    for name, model in {"lmcourse": our, "lmcourse int8": narrow_weights(our, "int8")}.items():
+        run[name] = lambda model=model: generate(model, prompts.tolist(), NEW)
+        if compiled:
+            step = CompiledStep(model)
+            run[f"{name} compiled"] = lambda model=model, step=step: generate(
+                model, prompts.tolist(), NEW, compiled=step
+            )
     for name, decoder in peers.decoders(family, vocab_size, batch, PROMPT + NEW).items():
         if compiled or not name.endswith("compiled"):
             assert decoder(prompts, NEW).shape == (batch, PROMPT + NEW)
@@ -134,6 +140,7 @@ def main() -> None:
     parser.add_argument("part", nargs="?", choices=["decode", "train", "all"], default="all")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--families", nargs="+", default=["llama", "gpt2"], help="for decoding")
     parser.add_argument("--vocab-size", type=int, nargs="+", default=[65, 50304])
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8], help="for decoding")
     parser.add_argument("--compile", action="store_true", help="time compiled models as well")
@@ -144,7 +151,7 @@ def main() -> None:
     workloads: list[Callable[[], Workload]] = []
     for vocab_size in arguments.vocab_size:
         if arguments.part in ("decode", "all"):
-            for family in ("llama", "gpt2"):
+            for family in arguments.families:
                 workloads += [
                     lambda f=family, v=vocab_size, b=b: decoding(f, v, b, arguments.compile) for b in arguments.batch
                 ]

@@ -1,7 +1,8 @@
 """The models that ours is compared with: the same work, done by code that nobody here wrote.
 
 transformers comes with the extra `parity`. litgpt and x-transformers join when they are installed; nanoGPT and
-gpt-fast, which are no packages, when PEERS_NANOGPT and PEERS_GPT_FAST name the `model.py` of a clone.
+gpt-fast, which are no packages, when PEERS_NANOGPT and PEERS_GPT_FAST name the `model.py` of a clone (gpt-fast's as of
+c9f683e: later ones are called with a mask).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CPU seconds to a given loss: recipes of ours against nanoGPT's, on the same text.
 
-    python benchmarks/quality.py                          # all recipes with two seeds: half an hour on one core
-    python benchmarks/quality.py muon-nano --seeds 0      # one of them, once
+    python benchmarks/quality.py                     # all recipes with two seeds: an hour on one core
+    python benchmarks/quality.py nano --seeds 0      # one of them, once
 
 nanoGPT joins when PEERS_NANOGPT names the `model.py` of a clone: its own train.py is run, in this process, with the
 settings that its README gives for a CPU (4 layers of 128, 12 windows of 64 characters, 2,000 steps). Only its seed is
@@ -12,8 +12,9 @@ out, cut into characters. Every model reads windows of 64 and is evaluated on th
 part, in windows of 64 that do not overlap; nats per character, on average over all but the first of them.
 
 Seconds are CPU seconds of the process, on one thread, from the first step to the last; evaluations are taken out, what
-nanoGPT spends on its own (with `--eval_iters=1`, a two-hundredth) is not. Prints every curve, a table with the seconds
-until the loss is the one at which nanoGPT ends, and as the last line one JSON object.
+nanoGPT spends on its own (with `--eval_iters=1`, a two-hundredth) is not. Recipes are those of `lmcourse train
+--recipe` with some settings changed. Prints every curve, a table with the seconds until the loss is the one at which
+nanoGPT ends, and as the last line one JSON object.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import chdir
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean
@@ -41,10 +42,9 @@ from torch import Tensor, nn
 
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
-from lmcourse.training.command.model_changes import UNCHANGED, ModelChanges
+from lmcourse.training.command.resolve_settings import RecipeName, new_run
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.training_data import tokenize_corpus
-from lmcourse.training.config import TrainingConfig
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.trainer import Trainer
@@ -62,47 +62,50 @@ NANOGPT_FLAGS = (
     *("--dataset=text", "--out_dir=out"),
 )
 
-SPEEDRUN = ModelChanges("relu2", qk_norm=True, untied=True, rotary_theta=1000.0, zero_outputs=True)
-
 
 @dataclass(frozen=True)
 class Recipe:
-    """A preset and how it is trained; its learning rate falls to 0 on a straight line unless it says otherwise."""
+    """What `lmcourse train --recipe` is given: windows and text are the same for all."""
 
-    preset: str
-    steps: int
-    changes: ModelChanges = UNCHANGED
-    training: dict[str, Any] = field(default_factory=dict)
+    recipe: RecipeName
+    settings: dict[str, Any] = field(default_factory=dict)
 
     def run(self, seed: int) -> RunConfig:
-        settings = {"batch": 12, "schedule": "wsd", "warmup_steps": self.steps // 20, **self.training}
-        if settings["schedule"] == "wsd":
-            settings.setdefault("decay_steps", self.steps - settings["warmup_steps"])
-        training = TrainingConfig(self.steps, seq_len=WINDOW, seed=seed, **settings)
-        return RunConfig(self.preset, "python-docs", training, tokenizer="characters", model=self.changes)
+        text = {"tokenizer": "characters", "seq_len": WINDOW, "seed": seed}
+        here = {"batch": 12, "precision": "fp32", "checkpoint_every": None}
+        return new_run({**text, **here, **self.settings}, self.recipe)
 
 
-COSINE = {"schedule": "cosine", "min_lr_ratio": 0.1, "learning_rate": 5e-3}
-MUON = {"optimizer": "muon", "learning_rate": 1e-2, "muon_learning_rate": 0.01}
+FAST = {"steps": 380, "rotary_theta": 1000.0}
+PLAIN = {"steps": 450, "betas": (0.9, 0.95), "qk_norm": False, "untied": False, "zero_outputs": False}
+"""Muon and its schedule, and the preset as it is."""
+PARTS: dict[str, dict[str, Any]] = {
+    "untied": {"untied": True},
+    "zero-outputs": {"zero_outputs": True},
+    "QK-norm": {"qk_norm": True},
+    "relu2": {"feed_forward": "relu2"},
+    "theta": {"rotary_theta": 1000.0},
+    "value-residual": {"value_residual": True},
+    "logit-cap": {"logit_cap": 15.0},
+}
+FOUR = {name: value for part in ("untied", "zero-outputs", "QK-norm", "theta") for name, value in PARTS[part].items()}
 
 RECIPES = {
-    "adamw-micro": Recipe("micro", 1000, training={**COSINE, "learning_rate": 2e-3}),
-    "adamw-nano": Recipe("nano", 900, training=COSINE),
-    "muon-micro": Recipe("micro", 450, SPEEDRUN, MUON),
-    "muon-nano": Recipe("nano", 450, SPEEDRUN, MUON),
-    "muon-nano-long": Recipe("nano", 900, SPEEDRUN, MUON),
+    "adamw-nano": Recipe("adamw", {"steps": 900}),
+    "nano": Recipe("speedrun", FAST),
+    "nano-30": Recipe("speedrun", {**FAST, "steps": 1150}),
+    "micro-60": Recipe("speedrun", {**FAST, "preset": "micro", "steps": 760}),
+    "plain": Recipe("speedrun", PLAIN),
+    **{f"plain-with-{name}": Recipe("speedrun", {**PLAIN, **part}) for name, part in PARTS.items()},
+    "four": Recipe("speedrun", {**PLAIN, **FOUR}),
+    **{f"four-with-{name}": Recipe("speedrun", {**PLAIN, **FOUR, **PARTS[name]}) for name in ("relu2",)},
+    "four-with-relu2-value-residual": Recipe(
+        "speedrun", {**PLAIN, **FOUR, **PARTS["relu2"], **PARTS["value-residual"]}
+    ),
 }
-for _name, _without in {
-    "relu2": replace(SPEEDRUN, feed_forward=None),
-    "QK-norm": replace(SPEEDRUN, qk_norm=False),
-    "untied": replace(SPEEDRUN, untied=False),
-    "theta": replace(SPEEDRUN, rotary_theta=None),
-    "zero-outputs": replace(SPEEDRUN, zero_outputs=False),
-    "all-of-them": UNCHANGED,
-}.items():
-    RECIPES[f"muon-nano-without-{_name}"] = Recipe("nano", 450, _without, MUON)
-RECIPES["adamw-nano-with-all"] = Recipe("nano", 450, SPEEDRUN, {"learning_rate": 1e-2})
-RECIPES["muon-nano-logit-cap"] = Recipe("nano", 450, replace(SPEEDRUN, logit_cap=15.0), MUON)
+MOMENTUM = {**PLAIN, **FOUR, **PARTS["relu2"], "muon_momentum": 0.95}
+for _iterations in (3, 4, 5):
+    RECIPES[f"momentum-95-iterations-{_iterations}"] = Recipe("speedrun", {**MOMENTUM, "muon_iterations": _iterations})
 
 Curve = list[tuple[float, float]]
 """CPU seconds and the loss then."""
@@ -133,7 +136,7 @@ class Text:
 
 
 def read_text() -> Text:
-    parts = tokenize_corpus(Recipe("nano", 1).run(0))
+    parts = tokenize_corpus(RECIPES["nano"].run(0))
     assert parts.validation is not None
     training, validation = (
         torch.tensor([token for document in part for token in document]) for part in (parts.training, parts.validation)
@@ -146,11 +149,11 @@ def race(recipe: Recipe, text: Text, seed: int, points: int) -> Curve:
     run = recipe.run(seed)
     torch.manual_seed(seed)
     model = Transformer(run.model_config(text.vocab_size))
-    initialize(model, zero_outputs=recipe.changes.zero_outputs)
+    initialize(model, zero_outputs=run.model.zero_outputs)
     curve: Curve = []
 
     def look(record: dict[str, Any]) -> None:
-        if record["step"] % max(1, recipe.steps // points) == 0 or record["step"] == recipe.steps:
+        if record["step"] % max(1, run.training.steps // points) == 0 or record["step"] == run.training.steps:
             curve.append(clock.outside(lambda: evaluate(model, text.validation, 64, WINDOW, CPU)))
 
     with tempfile.TemporaryDirectory() as folder:

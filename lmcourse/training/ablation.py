@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,12 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.embedding import EmbeddingConfig
 from lmcourse.nn.qk_norm import QKNormConfig
-from lmcourse.training.config import ScheduleName, TrainingConfig
+from lmcourse.training.config import OptimizerName, ScheduleName, TrainingConfig
 from lmcourse.training.metrics import Record
 from lmcourse.training.trainer import Callback, Trainer
+
+WINDOW = 64
+"""Tokens of a window."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Recipe:
         warmup_steps: steps until the full rate.
         qk_norm: whether queries and keys are normalised.
         learning_rate: at the peak.
+        optimizer: "adamw", or "muon" for the matrices of the blocks, with a rate of 0.01 and a momentum of 0.9.
         schedule: "cosine" and "wsd" fall to a tenth of the peak, the latter in the last fifth of the run.
         weight_decay: AdamW's.
         dropout: in the embedding and behind every branch.
@@ -39,6 +44,7 @@ class Recipe:
     warmup_steps: int = 10
     qk_norm: bool = False
     learning_rate: float = 5e-3
+    optimizer: OptimizerName = "adamw"
     schedule: ScheduleName = "cosine"
     weight_decay: float = 0.1
     dropout: float = 0.0
@@ -49,9 +55,12 @@ class Recipe:
         return TrainingConfig(
             self.steps,
             batch=16,
-            seq_len=64,
+            seq_len=WINDOW,
             seed=seed,
+            optimizer=self.optimizer,
             learning_rate=self.learning_rate,
+            muon_learning_rate=1e-2,
+            muon_momentum=0.9,
             schedule=self.schedule,
             warmup_steps=self.warmup_steps,
             decay_steps=self.steps // 5 if self.schedule == "wsd" else 0,
@@ -70,7 +79,7 @@ class Recipe:
             4,
             192,
             vocab_size=vocab_size,
-            context=64,
+            context=WINDOW,
             tied=self.tied,
             qk_norm=qk_norm,
             embedding=EmbeddingConfig(dropout=self.dropout),
@@ -112,3 +121,16 @@ def run_recipe(
         config = recipe.training_config(seed)
         Trainer(model, config, training, Path(folder), validation=validation, callbacks=listeners).run()
     return records
+
+
+def time_recipe(recipe: Recipe, vocab_size: int, training: Tokens, seed: int = 0) -> list[tuple[float, float]]:
+    """Train a new model by a recipe, against the clock; the arguments are those of `run_recipe`.
+
+    Returns:
+        for every step, the CPU seconds that this process has spent on the run by then, and its loss, nats per token.
+    """
+    times: list[float] = []
+    begin = time.process_time()
+    clock = [lambda _: times.append(time.process_time() - begin)]
+    records = run_recipe(recipe, vocab_size, training, training[: 2 * WINDOW], seed, clock)
+    return [(seconds, record["loss"]) for seconds, record in zip(times, records, strict=True)]

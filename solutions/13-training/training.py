@@ -28,6 +28,7 @@ import math
 import sys
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -46,7 +47,7 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.notebook import check, explore, hint, predict, start
 from lmcourse.root import find_root
-from lmcourse.training.ablation import Recipe, run_recipe
+from lmcourse.training.ablation import Recipe, run_recipe, time_recipe
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from lmcourse.training.command.killed_run import train_and_kill
 from lmcourse.training.command.resolve_settings import new_run
@@ -781,6 +782,30 @@ explore(figures.ladder, show=list(CHOICES))
 mine = RUNGS["twice the rate"]  # or, say, Recipe(tied=False, warmup_steps=50, learning_rate=2e-2, schedule="wsd")
 top = last_loss(mine)
 print(f"a nat better than where we started, on average over three seeds: {fmean(LADDER['where we start']) - top > 1}")
+
+# %% [markdown]
+# ### A race
+#
+# A reader waits for seconds, not for steps. So let recipes race by the clock. All rungs have AdamW; **Muon** (Jordan et al., 2024) makes the momentum of each matrix orthogonal before it steps along it, so that it moves in all directions equally far. That costs fifteen matrix products per matrix and step. Which is ahead?
+
+# %%
+predict("race")
+
+# %%
+lanes = {  # any two recipes
+    "AdamW": RUNGS["twice the rate"],
+    "Muon": replace(RUNGS["twice the rate"], optimizer="muon"),
+}
+runs = {name: time_recipe(recipe, size, learned) for name, recipe in lanes.items()}
+(slow, slow_end), (fast, fast_end) = ((run, sum(loss for _, loss in run[-20:]) / 20) for run in runs.values())
+in_time = [loss for seconds, loss in fast if seconds <= slow[-1][0]]
+print(f"the second is ahead when the first is done: {sum(in_time[-20:]) / 20 < slow_end}")
+
+# %% tags=["nbval-ignore-output", "because seconds differ between machines"]
+figures.race(runs)
+
+# %% [markdown]
+# Now your own lanes: change one, say before you run the cell which will win and by how much, and run it again with another seed (`time_recipe(..., seed=1)`) before you believe it. `benchmarks/quality.py` is the same race at full length, with nanoGPT in a lane of its own; `docs/training.md` has its table.
 
 # %% [markdown]
 # ### Yours

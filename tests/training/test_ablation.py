@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from lmcourse.nn.norm import Norm
-from lmcourse.training.ablation import Recipe, run_recipe
+from lmcourse.training.ablation import Recipe, run_recipe, time_recipe
+from lmcourse.training.config import OptimizerName
 from lmcourse.training.metrics import Record
 from lmcourse.training.small_run import VOCAB_SIZE, SmallRun
 
@@ -52,3 +53,14 @@ def test_the_small_run_learns_and_depends_on_every_part_of_its_state() -> None:
     stepped.step = 20
     assert stepped.train(2)[0] == losses[0]
     assert SmallRun(optimizer=torch.optim.SGD).train(2)[1] != losses[1]
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_run_by_the_clock_is_the_same_run(optimizer: OptimizerName) -> None:
+    text = torch.arange(3000) % 7
+    recipe = Recipe(steps=6, warmup_steps=2, optimizer=optimizer)
+    timed = time_recipe(recipe, 7, text, seed=1)
+    assert [loss for _, loss in timed] == [r["loss"] for r in run_recipe(recipe, 7, text, text[:200], seed=1)]
+    seconds = [spent for spent, _ in timed]
+    assert seconds[0] > 0
+    assert seconds == sorted(seconds)

@@ -58,11 +58,12 @@ def resolve_run(options: Namespace) -> RunConfig:
     given = (read_settings_file(options.config) if options.config else {}) | options.given
     if not options.resume:
         return new_run(given, options.recipe or default_recipe(given))
-    if options.recipe is not None:
-        raise CourseError("a recipe is for a new run: one that goes on has its settings already; leave --recipe out")
     if options.out is None:
         raise CourseError("say which run is to go on: --resume --out FOLDER")
-    return changed_run(load_run(options.out), given)
+    before = load_run(options.out)
+    if options.recipe is not None:
+        raise CourseError("a recipe is for a new run: one that goes on has its settings already; leave --recipe out")
+    return changed_run(before, given)
 
 
 def _predict(run: RunConfig, options: Namespace) -> int:

@@ -23,7 +23,7 @@ DEFAULTS: dict[str, Any] = {"preset": "nano", "corpus": "python-docs"}
 RECIPES: dict[RecipeName, dict[str, Any]] = {
     "adamw": {"steps": 600, "batch": 32, "learning_rate": 5e-3, "min_lr_ratio": 0.1},
     "speedrun": {
-        **{"steps": 450, "batch": 8, "schedule": "wsd", "optimizer": "muon", "betas": (0.8, 0.95)},
+        **{"steps": 600, "batch": 8, "schedule": "wsd", "optimizer": "muon", "betas": (0.8, 0.95)},
         **{"learning_rate": 1e-2, "muon_learning_rate": 1e-2, "muon_momentum": 0.9},
         **{"qk_norm": True, "untied": True, "zero_outputs": True},
     },

@@ -33,6 +33,7 @@ DRAWINGS: list[Callable[..., Figure]] = [
     figures.two_texts,
     *(partial(figures.delayed_scaling, *choice) for choice in ((1, 0, 100.0), (64, 3, 1.0), (16, 0, 8.0))),
     *(partial(figures.memory_and_work, layers) for layers in (4, 96, 128)),
+    partial(figures.race, {"AdamW": [(0.1, 6.2), (0.2, 5.1)], "Muon": [(0.2, 6.2), (0.4, 4.1)]}),
 ]
 
 
@@ -47,6 +48,7 @@ def test_alt_texts_are_computed_from_what_is_shown() -> None:
     assert "all: equal to the last bit; moments: wrong from step 2 on; place: wrong from step 1 on" in plots.alt_text(
         DRAWINGS[2]()
     )
+    assert plots.alt_text(DRAWINGS[-1]()).endswith("Muon ends lowest")
     assert "0.020 at step 0, 1.000 at step 100, 0.123 at step 199" in plots.alt_text(figures.schedule())
 
 

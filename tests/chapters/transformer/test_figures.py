@@ -119,7 +119,7 @@ def test_the_survey_is_filtered_sorted_and_judged() -> None:
     table.controls["breaks"].value = "aspect"
     assert [row.name for row in table.rows()] == ["gpt-2-xl"]
     assert "1 of" in table.table.value
-    assert "<td>aspect</td>" in table.table.value
+    assert ">aspect</td>" in table.table.value
     table.controls["breaks"].value = "none"
     assert len(table.rows()) == everything - 1
     table.controls["norm"].value = "RMSNorm"
@@ -134,5 +134,5 @@ def test_the_survey_is_filtered_sorted_and_judged() -> None:
 def test_a_survey_without_a_judge_has_no_verdicts() -> None:
     table = figures.SurveyTable()
     assert "breaks" not in table.controls
-    assert "<th>breaks</th>" not in table.table.value
+    assert ">breaks</th>" not in table.table.value
     assert {row.name: row.parameters for row in table.rows()}["llama-3.1-405b"] == 405_853_388_800

@@ -14,6 +14,7 @@ from lmcourse.training.command.main import resolve_run
 from lmcourse.training.command.model_changes import ModelChanges
 from lmcourse.training.command.resolve_settings import RECIPES, RecipeName, new_run
 from lmcourse.training.command.run_config import RunConfig
+from lmcourse.training.command.run_folder import save_run
 from lmcourse.training.command.settings import SETTINGS, find_setting, make_run, settings_of
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
@@ -157,6 +158,7 @@ def test_what_is_typed_wins_over_the_recipe() -> None:
 
 
 def test_a_run_that_goes_on_takes_no_recipe(tmp_path: Path) -> None:
+    save_run(new_run({}), tmp_path)
     with pytest.raises(CourseError, match="a recipe is for a new run"):
         resolve_run(parse(["--resume", "--recipe", "adamw", "--out", str(tmp_path)], "train"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.parallel import Layout, ZeroStage, data_parallel_traffic, state_memory, tensor_parallel_traffic
@@ -75,6 +76,8 @@ def layout_budget(
     for row, value in enumerate(seconds.values()):
         times.text(value, row, f" {value:.2g} s", va="center", fontsize=9)
     times.set_xlim(0, 1.25 * max(seconds.values()))
+    times.xaxis.set_major_locator(MaxNLocator(5))
+    times.xaxis.set_major_formatter("{x:g}")
     fits = "fits" if memory.total <= accelerator.memory else "does not fit"
     caption = (
         f"{model} in mixed precision, 8,192 tokens a copy of the model. Dashed: the memory of an H100; without "

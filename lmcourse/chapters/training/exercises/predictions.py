@@ -73,4 +73,12 @@ PREDICTIONS = (
         answer="a head of its own",
         because="0.85 of 1.11 nats. Tied, the same 64 numbers a token have to do for reading and for writing.",
     ),
+    Prediction(
+        "race",
+        "The last rung runs against itself with Muon for the matrices of its blocks. A step of Muon takes longer. "
+        "Which has the lower loss when AdamW is done, by the clock?",
+        options=("AdamW", "Muon", "neither: they differ by less than 0.1"),
+        answer="Muon",
+        because="It needs more seconds for a step, but far fewer steps.",
+    ),
 )

@@ -1,4 +1,4 @@
-"""Figures of what a cell has measured: spread by layer, a run beside its yardsticks, and runs that were resumed."""
+"""Figures of what a cell has measured: spread by layer, a run beside its yardsticks, a race, runs that were resumed."""
 
 from __future__ import annotations
 
@@ -54,6 +54,28 @@ def run_with_yardsticks(records: Sequence[Record], yardsticks: Mapping[str, floa
     below = [name for name, loss in yardsticks.items() if list(measured.values())[-1] < loss]
     caption = f"Dotted: what other models reach on the same new text. Training is a mean of {window} steps."
     return describe(figure, caption=caption, alt=f"Loss of a run. At its end it is below: {', '.join(below) or 'none'}")
+
+
+def race(runs: Mapping[str, Sequence[tuple[float, float]]], window: int = 20) -> Figure:
+    """The losses of runs over the seconds that they took.
+
+    Args:
+        runs: by their names, seconds and loss (nats per token) of every step.
+        window: over how many steps the loss is averaged.
+    """
+    figure = new_figure(8.0, 3.8)
+    axes = new_axes(figure, "A race", "CPU seconds", "training loss (nats/token)")
+    ends = {}
+    for (name, run), colour in zip(runs.items(), _COLOURS, strict=False):
+        seconds, losses = zip(*run, strict=True)
+        smooth = running_mean(losses, window)
+        axes.plot(seconds, smooth, color=colour, label=name, linewidth=1.6)
+        ends[name] = float(smooth[-1])
+    axes.legend(frameon=False, fontsize=10)
+    caption = f"Mean of {window} steps. All runs have as many steps: who needs longer for one ends further right."
+    return describe(
+        figure, caption=caption, alt=f"Two runs by the clock. {min(ends, key=lambda x: ends[x])} ends lowest"
+    )
 
 
 def resumed_runs(differences: Mapping[str, Sequence[float]]) -> Figure:

@@ -19,6 +19,9 @@ NONE = "none"
 STILL_ROWS = 12
 """Rows where there is no kernel."""
 
+_CELL = "padding: 1px 10px 1px 0; text-align: left; white-space: nowrap; font-size: 12px;"
+_PAPER = "background: var(--jp-layout-color0, white);"
+
 ORDERS: dict[str, Callable[[SurveyRow], Any]] = {
     "newest": lambda row: (-row.year, row.name),
     "oldest": lambda row: (row.year, row.name),
@@ -90,20 +93,20 @@ class SurveyTable:
 
     def _html(self, most: int | None = None) -> str:
         rows = self.rows()
-        head = "".join(f"<th>{escape(name)}</th>" for name in (*COLUMNS, *(["breaks"] if self._broken else [])))
+        first, *others = COLUMNS
+        names = [first, *(["breaks"] if self._broken else []), *others]
+        head = "".join(f'<th style="{_CELL} position: sticky; top: 0; {_PAPER}">{escape(name)}</th>' for name in names)
         body = "".join(f"<tr>{self._cells(row)}</tr>" for row in rows[:most])
         count = f"{len(rows)} of {len(self._rows)} models" + (f", the first {most} of them" if most else "")
-        style = "max-height: 24em; overflow: auto; line-height: 1.4;"
         return (
-            f'<div role="status">{count}</div><div style="{style}" tabindex="0"><table class="jp-RenderedHTMLCommon">'
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+            f'<div role="status">{count}</div><div style="max-height: 26em; overflow: auto; line-height: 1.5;" '
+            f'tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         )
 
     def _cells(self, row: SurveyRow) -> str:
-        texts = [cell(row) for cell in COLUMNS.values()]
-        if self._broken:
-            texts.append(", ".join(self._broken[row.name]) or "–")
-        return "".join(f"<td>{escape(text)}</td>" for text in texts)
+        first, *others = (cell(row) for cell in COLUMNS.values())
+        verdict = [", ".join(self._broken[row.name]) or "–"] if self._broken else []
+        return "".join(f'<td style="{_CELL}">{escape(text)}</td>' for text in (first, *verdict, *others))
 
     def __repr__(self) -> str:
         return f"{len(self.rows())} of {len(self._rows)} models, {self.controls['order'].value} first"
