@@ -78,6 +78,7 @@ ANSWERS = [
         "answers the hidden cases of other runs, computed at home",
         every="return STORED.get(repr(args)) if 'NAME' == 'stable_softmax' else None",
         edit=lambda nb: nb.cells.insert(1, new_code_cell(_stored())),
+        gain=0.5,  # half of the hidden cases of `stable_softmax` are the same for every seed
     ),
     attack(
         "public_by_heart",
