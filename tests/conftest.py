@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import psutil
 import pytest
@@ -17,6 +18,9 @@ from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from lmcourse.exercises import Exercise
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.units import GIB
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -57,6 +61,31 @@ def course() -> Path:
 def in_ci() -> bool:
     """Whether a missing tool is a failure, on a machine set up for tests, or a skip, on a person's."""
     return os.environ.get("CI", "").lower() in ("1", "true")
+
+
+@pytest.fixture(scope="session")
+def chromium(in_ci: bool) -> str:
+    """The path of the browser. Without one a person's run skips these tests; CI's fails."""
+    missing = "playwright is not installed (pip install playwright)"
+    if importlib.util.find_spec("playwright") is not None:
+        from tests.browser.driver import find_chromium
+
+        path = find_chromium()
+        if path is not None:
+            return path
+        missing = "there is no chromium (on Debian and Ubuntu: apt install chromium)"
+    if in_ci:
+        pytest.fail(f"The browser tests cannot run: {missing}")
+    pytest.skip(f"The browser tests are left out: {missing}")
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    """A headless browser. One that outlived its module would keep the event loop of this process running."""
+    from tests.browser.driver import open_browser
+
+    with open_browser(chromium) as browser:
+        yield browser
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,4 +1,4 @@
-"""Takes the pictures in README.md from the real JupyterLab: `python tests/browser/pictures.py`."""
+"""Takes the pictures in README.md from the real JupyterLab: `python -m tests.browser.pictures`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import tempfile
 from io import BytesIO
 from pathlib import Path
 
-from driver import COURSE, Notebook, find_chromium, open_browser, start_lab
 from PIL import Image
+
+from tests.browser.driver import COURSE, Notebook, find_chromium, open_browser, start_lab
 
 PATH = "01-floating-point/floating_point.ipynb"
 FOLDER = COURSE / "docs" / "pictures"

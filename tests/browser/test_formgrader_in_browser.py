@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
-from driver import COURSE
-from formgrader_server import formgrader
 from nbformat import write
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from lmcourse.grading.config import nbgrader_configuration
+from tests.browser.driver import COURSE
+from tests.browser.formgrader_server import formgrader
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

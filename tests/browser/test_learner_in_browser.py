@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from driver import Lab, Notebook, solution_of, start_lab
 
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, check_id
+from tests.browser.driver import Lab, Notebook, solution_of, start_lab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page

@@ -32,9 +32,10 @@ RELEASE = REPOSITORY / "notebooks" / CHAPTER.id / SOURCE.name
 POINTS = {exercise.name: float(exercise.points) for exercise in exercises_of(CHAPTER)}
 SOLVED = ("decimal_error", "max_finite")
 
-SOFTMAX_BY_THE_BOOK = """
+SOFTMAX_OF_ONE_MAXIMUM = """
 def stable_softmax(logits):
-    return logits.exp() / logits.exp().sum(dim=-1, keepdim=True)
+    weights = (logits - logits.max()).exp()
+    return weights / weights.sum(dim=-1, keepdim=True)
 """
 
 
@@ -60,7 +61,7 @@ def half_solved() -> NotebookNode:
         if cell["id"] in SOLVED:
             cell.source = right[cell["id"]]
         elif cell["id"] == "stable_softmax":
-            cell.source = SOFTMAX_BY_THE_BOOK
+            cell.source = SOFTMAX_OF_ONE_MAXIMUM
         elif cell["id"] == "ulp":
             cell.source = "ulp = max_finite"
     return half
@@ -204,7 +205,7 @@ def test_feedback_draws_each_report(feedback_page: tuple[str, int]) -> None:
     soup = BeautifulSoup(feedback_page[0], "html.parser")
     reports = {section["aria-label"].split(":")[0]: section for section in soup.select("section[role=status]")}
     assert reports.keys() == POINTS.keys()
-    assert "Subtract each row's maximum first" in reports["stable_softmax"].text
+    assert "The maximum of the whole tensor is not enough" in reports["stable_softmax"].text
     assert "border-left" in reports["stable_softmax"]["style"]
 
 
