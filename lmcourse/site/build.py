@@ -72,7 +72,8 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter], cache: Path |
     texts["index.md"] = front_page(pages, drawn)
     html = cache / "html"
     _write_changed(cache / "source", texts)
-    shutil.rmtree(html / "_static", ignore_errors=True)  # Sphinx refuses to copy over what was made lighter
+    # All is written anew: Sphinx refuses to copy over what was made lighter, and leaves pages of chapters that went.
+    shutil.rmtree(html, ignore_errors=True)
     _run_sphinx(cache / "source", html, cache / "doctrees")
     scripts = [explorable.script(drawn) for page in pages for explorable in page.explorables.values()]
     _publish(html, pictures, {f"{script.name}.js": script.text for script in scripts}, out)

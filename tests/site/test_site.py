@@ -35,6 +35,9 @@ def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     cache = folder / "cache"
     cache.mkdir()
     (cache / "frames").symlink_to(frames, target_is_directory=True)
+    # As if it had been built before, with one chapter more.
+    (cache / "html").mkdir()
+    (cache / "html" / "01-floating-point.html").write_text("a page of that build")
     built = build_site(course, folder / "out", [find_chapter(number) for number in CHAPTERS], cache)
     return built.folder
 
