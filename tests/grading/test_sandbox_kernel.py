@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -149,11 +150,14 @@ def public_package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "lmcourse" / "grading" / "sandbox").mkdir(parents=True)
+        (folder / "lmcourse" / "chapters").mkdir()
         for path in (folder, *folder.rglob("*")):
             path.chmod(0o755)
         for part in ("__init__.py", "grading/sandbox/drop_privileges.py"):
             shutil.copy(filesystem.PACKAGE / part, folder / "lmcourse" / part)
         monkeypatch.setattr(filesystem, "PACKAGE", folder / "lmcourse")
+        hidden = partial(filesystem.chapter_mounts, folder / "lmcourse")
+        monkeypatch.setattr(filesystem, "chapter_mounts", hidden)
         yield
 
 
