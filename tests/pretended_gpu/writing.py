@@ -57,7 +57,6 @@ WORK = {
     "13 tokens of shared heads": lambda: write(grouped(), 13),
     "13 tokens with windows": lambda: write(windows(), 13),
     "13 tokens after two prompts": lambda: write(grouped(), 13, TWO_PROMPTS),
-    "3 tokens after two prompts with windows": lambda: write(windows(), 3, TWO_PROMPTS),
     "13 tokens after two prompts with windows": lambda: write(windows(), 13, TWO_PROMPTS),
     "13 tokens from a static cache": lambda: settled(windows(), 13),
     "13 tokens from a static cache after two prompts": lambda: settled(grouped(), 13, TWO_PROMPTS),
