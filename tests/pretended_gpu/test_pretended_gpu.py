@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,18 @@ def test_an_evaluation_waits_at_its_end_however_long_it_is(done: Done) -> None:
     for name in ("evaluation of 1 batch", "evaluation of 6 batches"):
         assert done[name]["error"] is None
         assert done[name]["waits"] == 2, done[name]["where"]
+
+
+def test_the_trainer_waits_for_nothing_but_steps_evaluations_and_what_it_loads(done: Done) -> None:
+    """Its batches come from pinned memory, while the program goes on."""
+    waits = Counter[str]()
+    for line, count in done["train and generate"]["where"].items():
+        waits[line.split(":")[0]] += count
+    assert waits.pop("training/step.py") == 6
+    assert waits.pop("training/evaluation.py") == 2 * 3
+    loading = {"training/full_checkpoint.py", "training/optimizer_state.py"}
+    writing = {"inference/decoding_session.py", "inference/generate.py"}
+    assert set(waits) == loading | writing
 
 
 @pytest.mark.parametrize("name", ["3 tokens", *WRITING])

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import io
 import json
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -16,14 +17,15 @@ WORK: dict[str, Callable[[], object]] = {**training.WORK, **writing.WORK, **comm
 
 
 def do(work: Callable[[], object], watch: Watch) -> dict[str, Any]:
-    """Do it; what there was to see, and the first line of an error."""
+    """Do it; what there was to see, and the first line of an error with the code that raised it."""
     watch.clear()
     error = None
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             work()
     except Exception as found:
-        error = f"{type(found).__name__}: {found}".splitlines()[0]
+        at = traceback.extract_tb(found.__traceback__)[-1]
+        error = f"{at.name}, {at.line}: {type(found).__name__}: {found}".splitlines()[0]
     return {
         "waits": sum(watch.waits.values()),
         "where": dict(watch.waits),
