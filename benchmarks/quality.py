@@ -21,46 +21,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import pickle
-import re
-import sys
 import tempfile
-import time
-from collections.abc import Callable
-from contextlib import chdir
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 from typing import Any
-from unittest import mock
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from race import WINDOW, Clock, Curve, Text, read_text, seconds_until
+from race_peers import PEERS
 
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.command.resolve_settings import RecipeName, new_run
 from lmcourse.training.command.run_config import RunConfig
-from lmcourse.training.command.training_data import tokenize_corpus
-from lmcourse.training.evaluation import evaluate
-from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.trainer import Trainer
-
-WINDOW = 64
-EVALUATED = 65_536
-CPU = MixedPrecision("fp32", torch.device("cpu"))
-
-NANOGPT_FLAGS = (
-    *("--device=cpu", "--compile=False", "--dtype=float32", "--eval_iters=1", "--log_interval=1000000"),
-    *("--block_size=64", "--batch_size=12", "--n_layer=4", "--n_head=4", "--n_embd=128", "--dropout=0.0"),
-    *("--max_iters=2000", "--lr_decay_iters=2000", "--eval_interval=200", "--always_save_checkpoint=True"),
-    # What config/train_shakespeare_char.py says, with which the README gives these flags.
-    *("--gradient_accumulation_steps=1", "--learning_rate=1e-3", "--min_lr=1e-4", "--beta2=0.99", "--warmup_iters=100"),
-    *("--dataset=text", "--out_dir=out"),
-)
 
 
 @dataclass(frozen=True)
@@ -107,42 +82,6 @@ MOMENTUM = {**PLAIN, **FOUR, **PARTS["relu2"], "muon_momentum": 0.95}
 for _iterations in (3, 4, 5):
     RECIPES[f"momentum-95-iterations-{_iterations}"] = Recipe("speedrun", {**MOMENTUM, "muon_iterations": _iterations})
 
-Curve = list[tuple[float, float]]
-"""CPU seconds and the loss then."""
-
-
-class Clock:
-    """CPU seconds of this process, but for what is done while it stands."""
-
-    def __init__(self) -> None:
-        self._begin = time.process_time()
-
-    def now(self) -> float:
-        return time.process_time() - self._begin
-
-    def outside(self, work: Callable[[], float]) -> tuple[float, float]:
-        """The time, and what `work` returns without any passing."""
-        now = self.now()
-        result = work()
-        self._begin += self.now() - now
-        return now, result
-
-
-@dataclass(frozen=True)
-class Text:
-    training: Tensor
-    validation: Tensor
-    vocab_size: int
-
-
-def read_text() -> Text:
-    parts = tokenize_corpus(RECIPES["nano"].run(0))
-    assert parts.validation is not None
-    training, validation = (
-        torch.tensor([token for document in part for token in document]) for part in (parts.training, parts.validation)
-    )
-    return Text(training, validation[: EVALUATED + 1], parts.tokenizer.vocab_size)
-
 
 def race(recipe: Recipe, text: Text, seed: int, points: int) -> Curve:
     """Our trainer, evaluated `points` times."""
@@ -154,7 +93,7 @@ def race(recipe: Recipe, text: Text, seed: int, points: int) -> Curve:
 
     def look(record: dict[str, Any]) -> None:
         if record["step"] % max(1, run.training.steps // points) == 0 or record["step"] == run.training.steps:
-            curve.append(clock.outside(lambda: evaluate(model, text.validation, 64, WINDOW, CPU)))
+            curve.append(clock.outside(lambda: text.loss(model)))
 
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(model, run.training, text.training, Path(folder), callbacks=[look])
@@ -163,71 +102,25 @@ def race(recipe: Recipe, text: Text, seed: int, points: int) -> Curve:
     return curve
 
 
-class Logits(nn.Module):
-    """nanoGPT's model, which without targets computes the last logits only."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        logits: Tensor = self.model(tokens, tokens)[0]
-        return logits
-
-
-def race_nanogpt(clone: Path, text: Text, seed: int) -> Curve:
-    """nanoGPT's train.py on this text."""
-    source = (clone / "train.py").read_text(encoding="utf-8")
-    source, found = re.subn(r"torch\.manual_seed\(1337 ", f"torch.manual_seed({1337 + seed} ", source)
-    assert found == 1
-    curve: Curve = []
-    names: dict[str, Any] = {"__name__": "__main__"}
-
-    def save(checkpoint: Any, path: Any) -> None:
-        curve.append(clock.outside(lambda: evaluate(Logits(names["raw_model"]), text.validation, 64, WINDOW, CPU)))
-
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        data = Path("data/text")
-        data.mkdir(parents=True)
-        for name, part in (("train", text.training), ("val", text.validation)):
-            part.numpy().astype(np.uint16).tofile(data / f"{name}.bin")
-        (data / "meta.pkl").write_bytes(pickle.dumps({"vocab_size": text.vocab_size}))
-        Path("configurator.py").write_text((clone / "configurator.py").read_text(encoding="utf-8"), encoding="utf-8")
-        with mock.patch.object(sys, "argv", ["train.py", *NANOGPT_FLAGS]), mock.patch.object(torch, "save", save):
-            sys.path.insert(0, str(clone))
-            clock = Clock()
-            exec(compile(source, "train.py", "exec"), names)  # the point: their own code
-            sys.path.remove(str(clone))
-    return curve
-
-
-def seconds_until(curve: Curve, loss: float) -> float | None:
-    """CPU seconds until a curve is at a loss, on straight lines between its points; None if it never is."""
-    for (before, above), (after, below) in pairwise(curve):
-        if below <= loss:
-            return before + (after - before) * (above - loss) / (above - below) if above > loss else before
-    return None
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("recipe", nargs="*", help=f"of {', '.join(['nanogpt', *RECIPES])}; all by default")
+    parser.add_argument("recipe", nargs="*", help=f"of {', '.join([*PEERS, *RECIPES])}; all by default")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--points", type=int, default=10, help="evaluations of a run")
     parser.add_argument("--target", type=float, help="loss to reach; that at which nanoGPT ends by default")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    clone = os.environ.get("PEERS_NANOGPT")
-    chosen = arguments.recipe or [*(["nanogpt"] if clone else []), *RECIPES]
+    chosen = arguments.recipe or [*(name for name, peer in PEERS.items() if peer.clone()), *RECIPES]
+    for name in chosen:
+        if name in PEERS and PEERS[name].clone() is None:
+            parser.error(f"{name} needs {PEERS[name].variable}")
     text = read_text()
     print(f"{len(text.training):,} characters to learn, {text.vocab_size} different ones", flush=True)
     curves: dict[str, list[Curve]] = {}
     for name in chosen:
         for seed in arguments.seeds:
-            if name == "nanogpt":
-                if clone is None:
-                    parser.error("nanogpt needs PEERS_NANOGPT, the model.py of a clone")
-                curve = race_nanogpt(Path(clone).resolve().parent, text, seed)
+            if name in PEERS:
+                curve = PEERS[name].curve(text, seed, arguments.points)
             else:
                 curve = race(RECIPES[name], text, seed, arguments.points)
             curves.setdefault(name, []).append(curve)
