@@ -1,15 +1,13 @@
-"""CPU seconds to a given loss: recipes of ours against nanoGPT's, on the same text.
+"""CPU seconds to a given loss, and the loss after given seconds: recipes of ours and of others on the same text.
 
-    python benchmarks/quality.py                     # all recipes with two seeds: an hour on one core
+    python benchmarks/quality.py --points 4          # the race with two seeds: half an hour on one core, and more
     python benchmarks/quality.py nano --seeds 0      # one of them, once
 
-nanoGPT joins when PEERS_NANOGPT names the `model.py` of a clone: its own train.py is run, in this process, with the
-settings that its README gives for a CPU (4 layers of 128, 12 windows of 64 characters, 2,000 steps). Only its seed is
-changed, a number in its text, and what `torch.save` does: that is where losses are measured here.
+Others join when variables name their clones: see `race_peers.py`, which says how each was set up.
 
-Losses are comparable because text, characters and windows are the same: Python's help texts (python-docs), a tenth held
-out, cut into characters. Every model reads windows of 64 and is evaluated on the same 64 k characters of the held-out
-part, in windows of 64 that do not overlap; nats per character, on average over all but the first of them.
+Losses are comparable because text, characters and windows are the same: Python's help texts (python-docs), a tenth of the
+documents held out, cut into characters. Every model reads windows of 64 and is evaluated on all of the held-out part, in
+windows of 64 that do not overlap; nats per character, on average over all but the first of them.
 
 Seconds are CPU seconds of the process, on one thread, from the first step to the last; evaluations are taken out, what
 nanoGPT spends on its own (with `--eval_iters=1`, a two-hundredth) is not. Recipes are those of `lmcourse train
@@ -52,6 +50,7 @@ class Recipe:
 
 
 FAST = {"steps": 380, "rotary_theta": 1000.0}
+LARGER = {"rotary_theta": 1000.0, "batch": 16, "learning_rate": 0.015, "muon_learning_rate": 0.015}
 PLAIN = {"steps": 450, "betas": (0.9, 0.95), "qk_norm": False, "untied": False, "zero_outputs": False}
 """Muon and its schedule, and the preset as it is."""
 PARTS: dict[str, dict[str, Any]] = {
@@ -65,15 +64,21 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 FOUR = {name: value for part in ("untied", "zero-outputs", "QK-norm", "theta") for name, value in PARTS[part].items()}
 
-RECIPES = {
-    "adamw-nano": Recipe("adamw", {"steps": 900}),
+RACE = {
     "nano": Recipe("speedrun", FAST),
-    "nano-30": Recipe("speedrun", {**FAST, "steps": 1150}),
-    "micro-60": Recipe("speedrun", {**FAST, "preset": "micro", "steps": 760}),
+    "ours-30": Recipe("speedrun", {**LARGER, "layers": 3, "steps": 740}),
+    "ours-60": Recipe("speedrun", {**LARGER, "preset": "micro", "d_model": 64, "steps": 1150}),
+    "ours-150": Recipe("speedrun", {**LARGER, "preset": "micro", "d_model": 96, "steps": 1640}),
+}
+"""As fast as can be to nanoGPT's loss, and as low as can be in 30, 60 and 150 seconds."""
+
+RECIPES = {
+    **RACE,
+    "adamw-nano": Recipe("adamw", {"steps": 900}),
     "plain": Recipe("speedrun", PLAIN),
     **{f"plain-with-{name}": Recipe("speedrun", {**PLAIN, **part}) for name, part in PARTS.items()},
     "four": Recipe("speedrun", {**PLAIN, **FOUR}),
-    **{f"four-with-{name}": Recipe("speedrun", {**PLAIN, **FOUR, **PARTS[name]}) for name in ("relu2",)},
+    "four-with-relu2": Recipe("speedrun", {**PLAIN, **FOUR, **PARTS["relu2"]}),
     "four-with-relu2-value-residual": Recipe(
         "speedrun", {**PLAIN, **FOUR, **PARTS["relu2"], **PARTS["value-residual"]}
     ),
@@ -90,9 +95,10 @@ def race(recipe: Recipe, text: Text, seed: int, points: int) -> Curve:
     model = Transformer(run.model_config(text.vocab_size))
     initialize(model, zero_outputs=run.model.zero_outputs)
     curve: Curve = []
+    due = {round(run.training.steps * point / points) for point in range(1, points + 1)}
 
     def look(record: dict[str, Any]) -> None:
-        if record["step"] % max(1, run.training.steps // points) == 0 or record["step"] == run.training.steps:
+        if record["step"] in due:
             curve.append(clock.outside(lambda: text.loss(model)))
 
     with tempfile.TemporaryDirectory() as folder:
@@ -104,21 +110,25 @@ def race(recipe: Recipe, text: Text, seed: int, points: int) -> Curve:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("recipe", nargs="*", help=f"of {', '.join([*PEERS, *RECIPES])}; all by default")
+    parser.add_argument(
+        "recipe",
+        nargs="*",
+        help=f"of {', '.join([*RECIPES, *PEERS])}; by default the first four and all peers that are there",
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--points", type=int, default=10, help="evaluations of a run")
     parser.add_argument("--target", type=float, help="loss to reach; that at which nanoGPT ends by default")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    chosen = arguments.recipe or [*(name for name, peer in PEERS.items() if peer.clone()), *RECIPES]
+    chosen = arguments.recipe or [*RACE, *(name for name, peer in PEERS.items() if peer.clone())]
     for name in chosen:
         if name in PEERS and PEERS[name].clone() is None:
             parser.error(f"{name} needs {PEERS[name].variable}")
     text = read_text()
     print(f"{len(text.training):,} characters to learn, {text.vocab_size} different ones", flush=True)
     curves: dict[str, list[Curve]] = {}
-    for name in chosen:
-        for seed in arguments.seeds:
+    for seed in arguments.seeds:
+        for name in chosen:
             if name in PEERS:
                 curve = PEERS[name].curve(text, seed, arguments.points)
             else:

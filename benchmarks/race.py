@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
+import torch._dynamo  # what every optimiser of torch does at its first step, which would be in the first lane's seconds
 from torch import Tensor, nn
 
 from lmcourse.training.command.resolve_settings import new_run

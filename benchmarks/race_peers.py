@@ -5,10 +5,10 @@ nanoGPT joins when PEERS_NANOGPT names the `model.py` of a clone, nanochat when 
 of their command line. Neither is compiled: nanoGPT's README says so for a CPU, and compiling takes longer than the
 shortest race.
 
-nanoGPT: 4 layers of 128, 12 windows of 64 characters, the settings that its README gives for a CPU. In its text only
-the seed is changed, and losses are measured where it saves.
+nanoGPT: 4 layers of 128, 12 windows of 64 characters, 2,000 steps, the settings that its README gives for a CPU; for 30
+and 60 seconds narrower. In its text only the seed is changed, and losses are measured where it saves.
 
-nanochat: `scripts.base_train` at a small depth. What it reads from the network or disk (tokenizer, shards of text) is
+nanochat: `scripts.base_train` at a small depth, with rates that suit a small batch. What it reads from the network or disk (tokenizer, shards of text) is
 replaced by this text, in windows drawn anew in every epoch; its evaluation by ours.
 """
 
@@ -45,7 +45,7 @@ NANOGPT_FLAGS = (
 )
 
 NANOCHAT_FLAGS = (
-    *("--device-type=cpu", "--max-seq-len=64", "--window-pattern=L", "--head-dim=32", "--aspect-ratio=32"),
+    *("--device-type=cpu", "--max-seq-len=64", "--window-pattern=L", "--head-dim=32"),
     *("--core-metric-every=-1", "--sample-every=-1"),
 )
 
@@ -82,7 +82,12 @@ def race_nanogpt(clone: Path, flags: tuple[str, ...], steps: int, text: Text, se
         (data / "meta.pkl").write_bytes(pickle.dumps({"vocab_size": text.vocab_size}))
         Path("configurator.py").write_text((clone / "configurator.py").read_text(encoding="utf-8"), encoding="utf-8")
         arguments = ["train.py", *NANOGPT_FLAGS, *lengths, *flags]
-        with mock.patch.object(sys, "argv", arguments), mock.patch.object(torch, "save", save), on_path(clone):
+        with (
+            mock.patch.object(sys, "argv", arguments),
+            mock.patch.object(torch, "save", save),
+            on_path(clone),
+            redirect_stdout(io.StringIO()),
+        ):
             clock = Clock()
             exec(compile(source, "train.py", "exec"), names)  # the point: their own code
     return curve
@@ -178,9 +183,19 @@ def nanochat(steps: int, *flags: str) -> Peer:
     return Peer(race_nanochat, "PEERS_NANOCHAT", 1, steps, flags)
 
 
+SMALL = ("--n_embd=64", "--learning_rate=3e-3", "--min_lr=3e-4")
+"""Narrower than the README's, with a rate for that: for races that are over before its 4 layers of 128 have learned."""
+TINY_BATCH = ("--device-batch-size=12", "--total-batch-size=768")
+UNSCALED = ("--matrix-lr=0.25", "--unembedding-lr=0.1", "--weight-decay=0.02")
+"""About the rates of nanochat's reference batch, half a million tokens, which it divides by 26 for one of 768; with
+those it comes to 1.73 in 25 seconds, with these to 1.35."""
 PEERS = {
     "nanogpt": nanogpt(2000),
-    "nanogpt-30": nanogpt(400),
-    "nanogpt-60": nanogpt(800),
-    "nanochat-30": nanochat(400, "--depth=4", "--device-batch-size=12", "--total-batch-size=768"),
+    "nanogpt-30": nanogpt(1450, *SMALL, "--n_layer=3"),
+    "nanogpt-60": nanogpt(2200, *SMALL),
+    "nanochat-30": nanochat(780, *TINY_BATCH, *UNSCALED, "--depth=3", "--aspect-ratio=20"),
+    "nanochat-60": nanochat(1150, *TINY_BATCH, *UNSCALED, "--depth=4", "--aspect-ratio=16"),
+    "nanochat-150": nanochat(1700, *TINY_BATCH, *UNSCALED, "--depth=4", "--aspect-ratio=24"),
 }
+"""By name: how many steps, and what differs. Where a name ends in seconds, steps are what fits into them here, and sizes
+those of our recipe for as many seconds."""
