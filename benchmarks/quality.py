@@ -5,9 +5,9 @@
 
 Others join when variables name their clones: see `race_peers.py`, which says how each was set up.
 
-Losses are comparable because text, characters and windows are the same: Python's help texts (python-docs), a tenth of the
-documents held out, cut into characters. Every model reads windows of 64 and is evaluated on all of the held-out part, in
-windows of 64 that do not overlap; nats per character, on average over all but the first of them.
+Losses are comparable because text, characters and windows are the same: Python's help texts (python-docs), a tenth of
+the documents held out, cut into characters. Every model reads windows of 64 and is evaluated on all of the held-out
+part, in windows of 64 that do not overlap; nats per character, on average over all but the first of them.
 
 Seconds are CPU seconds of the process, on one thread, from the first step to the last; evaluations are taken out, what
 nanoGPT spends on its own (with `--eval_iters=1`, a two-hundredth) is not. Recipes are those of `lmcourse train
@@ -110,11 +110,8 @@ def race(recipe: Recipe, text: Text, seed: int, points: int) -> Curve:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument(
-        "recipe",
-        nargs="*",
-        help=f"of {', '.join([*RECIPES, *PEERS])}; by default the first four and all peers that are there",
-    )
+    what = f"of {', '.join([*RECIPES, *PEERS])}; by default the first four and all peers that are there"
+    parser.add_argument("recipe", nargs="*", help=what)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--points", type=int, default=10, help="evaluations of a run")
     parser.add_argument("--target", type=float, help="loss to reach; that at which nanoGPT ends by default")

@@ -1,15 +1,15 @@
 """The lanes of `quality.py` that others wrote: their own training scripts, run in this process.
 
 nanoGPT joins when PEERS_NANOGPT names the `model.py` of a clone, nanochat when PEERS_NANOCHAT names the
-`scripts/base_train.py` of one (as of 92d63d4). In both, model, optimiser, schedules and loop are theirs, and flags are those
-of their command line. Neither is compiled: nanoGPT's README says so for a CPU, and compiling takes longer than the
-shortest race.
+`scripts/base_train.py` of one (as of 92d63d4). In both, model, optimiser, schedules and loop are theirs, and flags are
+those of their command line. Neither is compiled: nanoGPT's README says so for a CPU, and compiling takes longer than
+the shortest race.
 
 nanoGPT: 4 layers of 128, 12 windows of 64 characters, 2,000 steps, the settings that its README gives for a CPU; for 30
 and 60 seconds narrower. In its text only the seed is changed, and losses are measured where it saves.
 
-nanochat: `scripts.base_train` at a small depth, with rates that suit a small batch. What it reads from the network or disk (tokenizer, shards of text) is
-replaced by this text, in windows drawn anew in every epoch; its evaluation by ours.
+nanochat: `scripts.base_train` at a small depth, with rates that suit a small batch. What it reads from the network or
+disk (tokenizer, shards of text) is replaced by this text, in windows drawn anew in every epoch; its evaluation by ours.
 """
 
 from __future__ import annotations
@@ -197,5 +197,5 @@ PEERS = {
     "nanochat-60": nanochat(1150, *TINY_BATCH, *UNSCALED, "--depth=4", "--aspect-ratio=16"),
     "nanochat-150": nanochat(1700, *TINY_BATCH, *UNSCALED, "--depth=4", "--aspect-ratio=24"),
 }
-"""By name: how many steps, and what differs. Where a name ends in seconds, steps are what fits into them here, and sizes
-those of our recipe for as many seconds."""
+"""By name: how many steps, and what differs. Where a name ends in seconds, steps are what fits into them here, and the
+size is that of our recipe for as many seconds."""

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from lmcourse.training.optimizers import muon
 from lmcourse.training.optimizers.adagrad import AdaGrad
 from lmcourse.training.optimizers.adam import Adam
 from lmcourse.training.optimizers.adamw import AdamW
-from lmcourse.training.optimizers import muon
 from lmcourse.training.optimizers.muon import Muon, newton_schulz
 from lmcourse.training.optimizers.sgd import SGD
 
@@ -298,7 +298,7 @@ def test_muon_on_a_cpu_is_torchs_but_in_fp32(monkeypatch: pytest.MonkeyPatch) ->
     run(torch.optim.Muon(rounded), rounded, range(20))
     monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.float)
     run(torch.optim.Muon(other), other, range(20))
-    for w, reference, coarse in zip(mine, other, rounded, strict=True):
+    for w, reference in zip(mine, other, strict=True):
         torch.testing.assert_close(w, reference, rtol=0, atol=2e-6)
     assert max((w - coarse).abs().max().item() for w, coarse in zip(mine, rounded, strict=True)) > 1e-4
 

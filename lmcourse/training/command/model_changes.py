@@ -106,7 +106,7 @@ def with_width(config: TransformerConfig, d_model: int) -> TransformerConfig:
     def widen(layer: LayerConfig) -> LayerConfig:
         attention, feed_forward = layer.attention, layer.feed_forward
         heads, left = divmod(attention.heads * d_model, config.d_model)
-        if left or heads % attention.key_heads and attention.kv_heads is not None:
+        if left or (attention.kv_heads is not None and heads % attention.kv_heads):
             raise CourseError(
                 f"heads of {attention.head_width(config.d_model)} features do not fill a d_model of {d_model}"
             )
