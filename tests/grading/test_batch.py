@@ -18,6 +18,7 @@ from lmcourse.grading.batch.job import data_files_of, exercises_version, importe
 from lmcourse.grading.batch.worker import Examiner
 from lmcourse.grading.batch.worker_processes import WorkerError, WorkerProcesses
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook
+from lmcourse.grading.fork_server import ForkServer
 from tests.grading.real_course import CHAPTER, REPOSITORY
 from tests.grading.sandboxed import needs_bubblewrap
 
@@ -141,6 +142,7 @@ def test_a_worker_keeps_its_fork_server_for_the_next_assignment_that_sees_the_sa
     with Examiner() as examiner:
         server = examiner.launcher(first, [])
         assert examiner.launcher(next_one, []) is server
+        assert isinstance(server, ForkServer)
         assert server.modules == ("sched",)
         assert examiner.launcher(with_data, []) is not server
 
