@@ -11,8 +11,8 @@ others join.
 What is measured: 6 layers, width 384, 6 heads (mini), fp32; decoding also in other shapes (`--shapes`). "llama" has
 RMSNorm, RoPE and SwiGLU of 1,024; "gpt2" LayerNorm, learned positions, GELU of 1,536 and biases. All heads are tied,
 but litgpt's when decoding. Decoding is greedy: 200 tokens after a prompt of 16, with a cache; "int8" has its matrices
-in int8. "read" is a bare product of a vector for each text with one matrix of as many weights as a step reads: without a cache
-smaller than the weights no program of fp32 is faster. A training step is forward,
+in int8. "read" is a bare product of a vector for each text with one matrix of as many weights as a step reads: where
+these do not fit into a cache, no program of fp32 is faster. A training step is forward,
 loss, backward and AdamW on 12 texts of 256 tokens: ours is the trainer's, with clipping and a look at the loss, the
 others' a bare loop. Its share is of the machine's own rate at products of 2048 × 2048 matrices, in the same rounds,
 with 6 N + 12 L d T FLOPs per token, N without embeddings and with the head. "kept" is what autograd keeps of the eager
