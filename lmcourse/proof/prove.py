@@ -17,7 +17,8 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import REFERENCE_SECONDS, try_cases
 from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import forbidden_in_source
-from lmcourse.exercises.judge import GUESSED, GUESSED_HIDDEN, agree, agree_on, judge, most_right
+from lmcourse.exercises.guesses import RememberedGuesses
+from lmcourse.exercises.judge import GUESSED, GUESSED_HIDDEN, agree, agree_on, judge
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.proof.answers import AnswerCell
@@ -71,7 +72,7 @@ class _Proof:
         self.exercise = cell.exercise
         self._hidden: dict[int, list[Case]] = {}
         self._outcomes: dict[tuple[str, int], Outcome] = {}
-        self._guesses: dict[tuple[int, ...], int] = {}
+        self._guesses = RememberedGuesses()
         self._mutants: list[MutantResult] | None = None
 
     def misconceptions(self, chapter: Chapter) -> list[MisconceptionResult]:
@@ -203,15 +204,8 @@ class _Proof:
             hidden=seed is not None,
             forbidden=forbidden,
             agrees=answer.agrees,
-            count_guesses=self._most_right,
+            count_guesses=self._guesses,
         )
-
-    def _most_right(self, trials: Sequence[Trial]) -> int:
-        """In how many of these cases one fixed value is right, at most. The answer plays no part in it."""
-        key = tuple(id(trial.case) for trial in trials)
-        if key not in self._guesses:
-            self._guesses[key] = most_right(trials)
-        return self._guesses[key]
 
     def _cases(self, seed: int) -> list[Case]:
         """The hidden cases of a seed. One that is there under every seed is the same object each time."""

@@ -49,11 +49,13 @@ class ChildSetup:
         scratch: bytes of each folder in memory.
         privileges: what `drop_privileges` takes, but for the descriptors and the user.
         restrictions: what enforces the rules of exercises.
+        covered: folders in which a child sees nothing.
     """
 
     scratch: int
     privileges: dict[str, Any]
     restrictions: Restrictions
+    covered: tuple[Path, ...]
 
     def fork(self, uid: int | None, connection: int, audit_pipe: int) -> int:
         """Fork a child; the process id of its init.
@@ -101,8 +103,7 @@ class ChildSetup:
             target.mkdir() if path.is_dir() else target.touch()
             linux.mount(str(path), str(target), None, linux.MS_BIND | linux.MS_REC)
         linux.mount("tmpfs", DATA_DIR, "tmpfs", safe | linux.MS_RDONLY, "size=4096")
-        # What a notebook imports of the package is loaded; the rest, and all of its text, is none of its business.
-        for folder in (*filesystem.library_folders(), *filesystem.folders_of(ANSWER_LIBRARIES)):
+        for folder in self.covered:
             linux.mount("tmpfs", str(folder), "tmpfs", safe | linux.MS_RDONLY, "size=4096")
         for device in filesystem.SHARED_DEVICES:  # or anybody could set their times, which everybody sees
             linux.remount_read_only(f"/dev/{device}")
@@ -133,6 +134,12 @@ class ChildSetup:
         os.write(audit_pipe, READY)
         serve(channel, self.restrictions, linux.end_other_processes)
         os._exit(0)
+
+
+def covered_folders() -> tuple[Path, ...]:
+    """What no notebook is to read: what one imports of the package is loaded, and the rest is none of its business, nor
+    is the text of all of it. To be called when everything is loaded."""
+    return (*filesystem.library_folders(), *filesystem.folders_of(ANSWER_LIBRARIES))
 
 
 def _reset_state() -> None:
