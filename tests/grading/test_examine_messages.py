@@ -23,6 +23,8 @@ from lmcourse.grading.examination.decoding import decode
 from lmcourse.grading.examination.encoding import DTYPES, LENGTH_BYTES, MessageLimits, ProtocolError, encode
 from lmcourse.grading.examination.messages import case_from_plain, case_to_plain, outcome_from_plain, outcome_to_plain
 
+pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")  # once in a process
+
 SMALL = MessageLimits(text=2_000, data=2_000, depth=6, items=60, digits=40)
 
 
