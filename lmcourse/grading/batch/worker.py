@@ -105,7 +105,7 @@ def _listen(lines: TextIO, waiting: Queue[str]) -> None:
 def main() -> None:
     """Serve on the standard streams. What anything else prints goes to standard error.
 
-    To be called by a program that has switched the garbage collector off (see `worker_processes.WORKER_COMMAND`).
+    To be called by a program that has switched the garbage collector off (see `environment.program`).
     """
     import torch
     from torch.utils.flop_counter import _FlopCounterMode

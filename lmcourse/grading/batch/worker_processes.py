@@ -14,14 +14,12 @@ from typing import Any, TypeVar
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch.job import ExaminationJob
+from lmcourse.grading.environment import program
 from lmcourse.grading.examination_result import ExaminationResult
 
 Key = TypeVar("Key")
 
-WORKER_PROGRAM = "import gc; gc.disable(); from lmcourse.grading.batch.worker import main; main()"
-"""While it loads, nothing is collected: nothing is garbage, and to look takes long."""
-
-WORKER_COMMAND = (sys.executable, "-P", "-c", WORKER_PROGRAM)
+WORKER_COMMAND = (sys.executable, "-P", "-c", program("lmcourse.grading.batch.worker"))
 """Starts a worker."""
 
 CONNECT_SECONDS = 15

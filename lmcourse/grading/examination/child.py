@@ -13,6 +13,7 @@ The cells are run by `exec` in one namespace; `code_cells` says why not by IPyth
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import linecache
 import os
@@ -242,14 +243,16 @@ def _only_seed(chapter: str) -> None:
 
 
 def main() -> None:
-    """Serve on the socket that is the standard input, and leave the notebook none of the standard streams."""
+    """Serve on the socket that is the standard input, and leave the notebook none of the standard streams.
+
+    To be called by a program that has switched the garbage collector off (see `environment.program`).
+    """
     connection = socket.socket(fileno=os.dup(0))
     devnull = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(devnull, stream)
     disable_checks()
-    serve(Channel(connection), prepare_restrictions())
-
-
-if __name__ == "__main__":
-    main()
+    restrictions = prepare_restrictions()
+    gc.freeze()
+    gc.enable()
+    serve(Channel(connection), restrictions)

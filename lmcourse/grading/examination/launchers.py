@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Protocol
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.environment import SEED, kernel_environment
+from lmcourse.grading.environment import SEED, kernel_environment, program
 from lmcourse.grading.examination_result import Evidence
 
-CHILD_PROGRAM = ("-P", "-s", "-m", "lmcourse.grading.examination.child")
+CHILD_PROGRAM = ("-P", "-s", "-c", program("lmcourse.grading.examination.child"))
 
 PASSED_ON_VARIABLES = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH", "OMP_NUM_THREADS")
 """What a notebook sees of the grader's environment. Its seed and its keys are not among them."""

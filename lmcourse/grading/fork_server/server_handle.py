@@ -16,12 +16,13 @@ from pathlib import Path
 
 from lmcourse.errors import CourseError
 from lmcourse.exercises.forbidden_names import Names
+from lmcourse.grading.environment import program
 from lmcourse.grading.fork_server.protocol import DATA_DIR, KILL, MAX_MESSAGE_BYTES, NEXT, READY
 from lmcourse.grading.sandbox import WORK_DIR, Sandbox, filesystem
 from lmcourse.grading.sandbox.sandbox import bubblewrap_command, privilege_settings
 
-PROGRAM = "import gc; gc.disable(); from lmcourse.grading.fork_server.zygote import main; main()"
-"""What runs in bubblewrap. While it loads, nothing is collected: nothing is garbage, and to look takes a second."""
+PROGRAM = program("lmcourse.grading.fork_server.zygote")
+"""What runs in bubblewrap."""
 
 CAPABILITIES = ("CAP_NET_ADMIN", "CAP_SYS_ADMIN")
 """What it takes to make namespaces, to mount in them, and to start their loopback."""
