@@ -15,20 +15,30 @@ import inspect
 import linecache
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from pkgutil import iter_modules
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from torch import optim
 from torch.overrides import resolve_name
 
 Names = tuple[str, ...]
 ANSWER_LIBRARIES = ("transformers", "torchtune", "litgpt", "timm", "fairseq", "xformers", "flash_attn")
 """Libraries of whole models, in which the answers to many exercises stand. No exercise may use one."""
 
-NO_AUTOGRAD = (".backward", ".requires_grad_", "torch.autograd", "torch.func")
+NO_AUTOGRAD = (".backward", ".requires_grad_", "torch.autograd", "torch.func", "sympy")
 """For exercises that ask for a gradient by hand."""
 
-NO_COUNTER = ("torch.utils.flop_counter", "torch.profiler", ".einsum_path")
+NO_COUNTER = ("torch.utils.flop_counter", "torch.profiler", "torch.autograd.profiler", ".einsum_path")
 """For exercises that ask to count what a computation costs."""
+
+_MACHINERY = ("optimizer", "lr_scheduler", "swa_utils")
+NO_OPTIMIZER = (
+    *(f"torch.optim.{name}" for name, one in vars(optim).items() if isinstance(one, type) and one is not optim.Optimizer),
+    *(f"torch.optim.{found.name}" for found in iter_modules(optim.__path__) if found.name not in _MACHINERY),
+    "torch.distributed.optim",
+)
+"""For exercises that ask for an optimizer: torch's own, as what is none of them may do with other settings."""
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
