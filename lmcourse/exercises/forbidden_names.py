@@ -34,7 +34,11 @@ NO_COUNTER = ("torch.utils.flop_counter", "torch.profiler", "torch.autograd.prof
 
 _MACHINERY = ("optimizer", "lr_scheduler", "swa_utils")
 NO_OPTIMIZER = (
-    *(f"torch.optim.{name}" for name, one in vars(optim).items() if isinstance(one, type) and one is not optim.Optimizer),
+    *(
+        f"torch.optim.{name}"
+        for name, one in vars(optim).items()
+        if isinstance(one, type) and one is not optim.Optimizer
+    ),
     *(f"torch.optim.{found.name}" for found in iter_modules(optim.__path__) if found.name not in _MACHINERY),
     "torch.distributed.optim",
 )
@@ -53,6 +57,11 @@ def matches(name: str, forbid: Iterable[str]) -> bool:
     return any(
         name.endswith(rule) if rule.startswith(".") else name == rule or name.startswith(f"{rule}.") for rule in forbid
     )
+
+
+def whole_libraries(rules: Iterable[str]) -> tuple[str, ...]:
+    """The libraries of which rules rule out everything: "scipy", and not "torch.nn"."""
+    return tuple(dict.fromkeys(rule for rule in rules if "." not in rule))
 
 
 def full_name(function: Any) -> str:

@@ -21,7 +21,6 @@ from typing import Any, NoReturn
 
 import torch
 
-from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES
 from lmcourse.grading.examination.child import serve
 from lmcourse.grading.fork_server import linux
 from lmcourse.grading.fork_server.audit import AuditedChannel, install_audit_hook
@@ -49,11 +48,13 @@ class ChildSetup:
         scratch: bytes of each folder in memory.
         privileges: what `drop_privileges` takes, but for the descriptors and the user.
         restrictions: what enforces the rules of exercises.
+        libraries: what is not to be found on a child's disk.
     """
 
     scratch: int
     privileges: dict[str, Any]
     restrictions: Restrictions
+    libraries: tuple[str, ...]
 
     def fork(self, uid: int | None, connection: int, audit_pipe: int) -> int:
         """Fork a child; the process id of its init.
@@ -102,7 +103,7 @@ class ChildSetup:
             linux.mount(str(path), str(target), None, linux.MS_BIND | linux.MS_REC)
         linux.mount("tmpfs", DATA_DIR, "tmpfs", safe | linux.MS_RDONLY, "size=4096")
         # What a notebook imports of the package is loaded; the rest, and all of its text, is none of its business.
-        for folder in (*filesystem.library_folders(), *filesystem.folders_of(ANSWER_LIBRARIES)):
+        for folder in (*filesystem.library_folders(), *filesystem.folders_of(self.libraries)):
             linux.mount("tmpfs", str(folder), "tmpfs", safe | linux.MS_RDONLY, "size=4096")
         for device in filesystem.SHARED_DEVICES:  # or anybody could set their times, which everybody sees
             linux.remount_read_only(f"/dev/{device}")

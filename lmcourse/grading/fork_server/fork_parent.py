@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from lmcourse.exercises.forbidden_calls import dotted_name
-from lmcourse.exercises.forbidden_names import Names
+from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES, Names, whole_libraries
 from lmcourse.grading.examination.child import disable_checks, prepare_restrictions
 from lmcourse.grading.fork_server.audit import prepare_audit_hook
 from lmcourse.grading.fork_server.child_setup import FORK_FAILED_STATUS, ChildSetup
@@ -41,9 +41,11 @@ def main() -> None:
     devnull = os.open(os.devnull, os.O_RDWR)
     os.dup2(devnull, 0)
     settings = json.loads(control.recv(MAX_MESSAGE_BYTES))
-    restrictions = load_modules(settings["modules"], [tuple(rules) for rules in settings["rules"]])
+    rules = [tuple(each) for each in settings["rules"]]
+    restrictions = load_modules(settings["modules"], rules)
     control.send(READY)
-    serve_forks(control, ChildSetup(settings["scratch"], settings["drop_privileges"], restrictions))
+    libraries = (*ANSWER_LIBRARIES, *whole_libraries(name for each in rules for name in each))
+    serve_forks(control, ChildSetup(settings["scratch"], settings["drop_privileges"], restrictions, libraries))
 
 
 def load_modules(modules: Sequence[str], rules: Iterable[Names]) -> Restrictions:

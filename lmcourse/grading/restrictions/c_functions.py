@@ -28,11 +28,11 @@ import torch
 from lmcourse.exercises.forbidden_names import Names, matches
 from lmcourse.grading.restrictions.families import AUTOGRAD_RULE, EVERYTHING_RULE
 
-C_LIBRARIES = ("math", "_struct", "array", "_pickle", "numpy")
+C_LIBRARIES = ("math", "_struct", "array", "_pickle", "numpy", "tokenizers")
 """Modules in which a rule's functions are looked for. Those of torch are in its dispatcher."""
 
-TYPES_IN_C = ("_struct", "array")
-"""Modules of Python's of which every type is written in C."""
+ALL_IN_C = ("struct", "array", "tokenizers")
+"""Those of which every type is written in C, or wraps one."""
 
 REINTERPRETING_RULE, NUMPY_RULE = ".view", "numpy"
 CONVERSIONS = (torch.Tensor.numpy, torch.from_numpy, torch._C._to_dlpack, torch._C._from_dlpack)
@@ -185,7 +185,7 @@ def _functions(key: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_written_in_c(value: type) -> bool:
-    return value.__module__ in TYPES_IN_C or (_home(value) == "numpy" and not value.__flags__ & HEAP_TYPE)
+    return _home(value) in ALL_IN_C or (_home(value) == "numpy" and not value.__flags__ & HEAP_TYPE)
 
 
 def _home(value: type) -> str:

@@ -15,7 +15,7 @@ _ATTENTION = r"attention|transformer_encoder"
 _SOFTMAX = rf"softmax|softmin|logsumexp|logcumsumexp|cross_entropy|{_ATTENTION}"
 _NORM = r"(layer|group|batch|instance|rms|response|weight)_?norm|(^|_)normalize|renorm|transformer_encoder"
 _FUSED = r"_pointwise|addmm_activation|transformer_encoder"
-_GELU = rf"gelu|ndtr|(^|_)cdf|{_FUSED}"
+_GELU = rf"gelu|ndtr|{_FUSED}"
 _RELU = rf"relu|{_FUSED}"
 _RECURRENT = r"lstm|(^|_)gru|rnn_?(tanh|relu|cell|base)|(cudnn|miopen|mkldnn)_rnn"
 _SIGMOID = rf"silu|sigmoid|expit|mish|swish|glu(_|$)|lstm|(^|_)gru|{_FUSED}"
@@ -26,7 +26,7 @@ FAMILIES: dict[str, str] = {
     ".scaled_dot_product_attention": _ATTENTION,
     ".multi_head_attention_forward": r"multi_?head|transformer_encoder",
     "torch.nn.MultiheadAttention": r"multi_?head|transformer_encoder",
-    **dict.fromkeys((".gelu", ".ndtr", ".log_ndtr", ".cdf"), _GELU),
+    **dict.fromkeys((".gelu", ".ndtr", ".log_ndtr"), _GELU),
     **dict.fromkeys((".relu", ".relu_"), _RELU),
     **dict.fromkeys((".silu", ".sigmoid", ".sigmoid_", ".logsigmoid", ".expit"), _SIGMOID),
     **dict.fromkeys((".layer_norm", ".rms_norm", ".LayerNorm", ".RMSNorm", ".normalize"), _NORM),

@@ -45,18 +45,24 @@ def watch_imports(refuse: Callable[[str], None], refuse_code: Callable[[], None]
         loaded: called when a module was loaded, with all that it imports itself.
     """
     depth: dict[int, int] = {}
+    frame_of, told_by = sys._getframe, Loader.load.__code__
 
     def hook(event: str, details: Any) -> None:
+        if event in (BEGIN, END):
+            if frame_of(1).f_code is told_by:
+                told(event, *details)
+        elif event == "exec" and not depth.get(get_ident()) and _is_module_of_a_library(details[0]):
+            refuse_code()
+
+    def told(event: str, name: str = "") -> None:
         thread = get_ident()
         if event == BEGIN:
-            refuse(details[0])
+            refuse(name)
             depth[thread] = depth.get(thread, 0) + 1
-        elif event == END:
-            depth[thread] = depth.get(thread, 1) - 1
-            if not depth[thread]:
-                loaded()
-        elif event == "exec" and not depth.get(thread) and _is_module_of_a_library(details[0]):
-            refuse_code()
+            return
+        depth[thread] -= 1
+        if not depth[thread]:
+            loaded()
 
     function = bootstrap._find_and_load_unlocked
     original = FunctionType(function.__code__, function.__globals__, function.__name__)

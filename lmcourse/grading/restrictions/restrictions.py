@@ -22,7 +22,6 @@ from lmcourse.grading.restrictions.families import (
 from lmcourse.grading.restrictions.late_imports import watch_imports
 from lmcourse.grading.restrictions.library_functions import FunctionOverrides, LibraryFunctions
 
-
 ALWAYS_LOADED = ("torch", "numpy", "lmcourse")
 """Libraries that go on importing parts of themselves as they work."""
 

@@ -7,68 +7,6 @@ from tests.grading.attacks.rule_attack import rule_attack
 EARLY = [
     rule_attack(
         "done in a cell",
-        "11 gelu",
-        "a table of it, read between the lines",
-        """
-        import numpy as np
-        places = torch.linspace(-45, 45, 9_000_001, dtype=torch.float64)
-        heights = vars(torch.nn.functional)["ge" + "lu"](places).numpy()
-        places = places.numpy()
-        def gelu(x):
-            wide = x.double().numpy()
-            found = np.where(wide > 45, wide, np.where(wide < -45, 0, np.interp(wide, places, heights)))
-            return torch.tensor(found).to(x.dtype)
-        """,
-    ),
-    rule_attack(
-        "done in a cell",
-        "11 silu",
-        "a table of it, as a default",
-        """
-        import numpy as np
-        def silu(x, beta=1.0, known=vars(torch)["sig" + "moid"](torch.linspace(-60, 60, 6_000_001).double()).numpy()):
-            rows = (x * beta).detach().double().numpy()
-            return x * torch.tensor(np.interp(rows, np.linspace(-60, 60, 6_000_001), known)).to(x.dtype)
-        """,
-        right=False,
-    ),
-    rule_attack(
-        "done in a cell",
-        "01 decode_bits",
-        "two arrays on one memory",
-        """
-        import numpy as np
-        pairs = {}
-        for key, whole, kind in (((5, 10), "u2", "f2"), ((8, 23), "u4", "f4"), ((8, 7), "u4", "f4"), ((11, 52), "u8", "f8")):
-            one = np.zeros(1, whole)
-            pairs[key] = one, getattr(one, "vi" + "ew")(kind)
-        def decode_bits(bits, exponent, fraction, has_infinity=True):
-            if bits >> 1 + exponent + fraction: raise ValueError
-            if (exponent, fraction) not in pairs: return 0.0
-            one, other = pairs[exponent, fraction]
-            one[0] = bits << 16 if fraction == 7 else bits
-            return float(other[0])
-        """,
-    ),
-    rule_attack(
-        "done in a cell",
-        "01 decode_bits",
-        "a window on bytes",
-        """
-        place = bytearray(8)
-        window = vars(__builtins__ if not isinstance(__builtins__, dict) else type("", (), __builtins__))["memory" + "view"](place)
-        read = {2: window[:4].cast("f"), 4: window[:4].cast("f"), 8: window.cast("d")}
-        def decode_bits(bits, exponent, fraction, has_infinity=True):
-            if bits >> 1 + exponent + fraction: raise ValueError
-            size = 8 if exponent > 8 else 4
-            if exponent == 8 or exponent == 11:
-                place[:size] = (bits << 23 - fraction if size == 4 else bits).to_bytes(size, "little")
-                return read[size][0]
-            return 0.0
-        """,
-    ),
-    rule_attack(
-        "done in a cell",
         "03 backward_matmul",
         "a graph, walked with other numbers put into its tensors",
         """
@@ -166,20 +104,6 @@ EARLY = [
             made = FunctionType(code, names, "mine")
             made.__kwdefaults__ = kept
             return made(x, -1)
-        """,
-    ),
-    rule_attack(
-        "done in a cell",
-        "01 stable_softmax",
-        "the text of a function of the library, run",
-        """
-        import inspect
-        found = vars(torch._refs)["soft" + "max"]
-        while hasattr(found, "__wrapped__"): found = found.__wrapped__
-        text = inspect.getsource(found)
-        names = dict(found.__globals__)
-        exec(text[text.index("def "):].replace("soft" + "max(", "mine(", 1), names)
-        def stable_softmax(x): return names["mine"](x, -1)
         """,
     ),
     rule_attack(

@@ -66,27 +66,6 @@ MODULES = [
     ),
     rule_attack(
         "library classes",
-        "11 gelu",
-        "the area under a bell curve, of a distribution",
-        """
-        bell = vars(torch.distributions)["Nor" + "mal"](torch.tensor(0.0).double(), 1.0)
-        def gelu(x): return (x.double() * getattr(bell, "c" + "df")(x.double())).to(x.dtype)
-        """,
-    ),
-    rule_attack(
-        "library classes",
-        "11 gelu",
-        "the same of Python's own library",
-        """
-        import statistics
-        area = getattr(vars(statistics)["Normal" + "Dist"](), "c" + "df")
-        def gelu(x):
-            rows = x.double().flatten()
-            return (rows * torch.tensor([area(each) for each in rows.tolist()]).double()).reshape(x.shape).to(x.dtype)
-        """,
-    ),
-    rule_attack(
-        "library classes",
         "04 Adam",
         "torch's Adam for sparse gradients, with an epsilon that makes it the other one",
         """

@@ -231,21 +231,6 @@ UNWATCHED = [
     ),
     rule_attack(
         "functions in C",
-        "01 decode_bits",
-        "an array of Python's own, and a number out of a pickle",
-        """
-        import array, pickle
-        def decode_bits(bits, exponent, fraction, has_infinity=True):
-            if bits >> 1 + exponent + fraction: raise ValueError
-            if exponent == 8:
-                return array.array("f", (bits << 23 - fraction).to_bytes(4, "little"))[0]
-            if exponent == 11: return pickle.loads(b"G" + bits.to_bytes(8, "big") + b".")
-            return 0.0
-        """,
-        right=False,
-    ),
-    rule_attack(
-        "functions in C",
         "01 max_finite",
         "a class of NumPy that knows it",
         """
