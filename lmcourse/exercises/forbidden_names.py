@@ -32,17 +32,11 @@ NO_AUTOGRAD = (".backward", ".requires_grad_", "torch.autograd", "torch.func", "
 NO_COUNTER = ("torch.utils.flop_counter", "torch.profiler", "torch.autograd.profiler", ".einsum_path")
 """For exercises that ask to count what a computation costs."""
 
-_MACHINERY = ("optimizer", "lr_scheduler", "swa_utils")
-NO_OPTIMIZER = (
-    *(
-        f"torch.optim.{name}"
-        for name, one in vars(optim).items()
-        if isinstance(one, type) and one is not optim.Optimizer
-    ),
-    *(f"torch.optim.{found.name}" for found in iter_modules(optim.__path__) if found.name not in _MACHINERY),
-    "torch.distributed.optim",
-)
-"""For exercises that ask for an optimizer: torch's own, as what is none of them may do with other settings."""
+_MACHINERY = ("Optimizer", "optimizer", "lr_scheduler", "swa_utils")
+_OPTIMIZERS = [name for name, one in vars(optim).items() if isinstance(one, type)]
+_OPTIMIZERS += [module.name for module in iter_modules(optim.__path__)]
+NO_OPTIMIZER = (*(f"torch.optim.{name}" for name in _OPTIMIZERS if name not in _MACHINERY), "torch.distributed.optim")
+"""For exercises that ask for an optimizer: any of torch's does the work of some other one if it is set accordingly."""
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 

@@ -64,11 +64,11 @@ def watch_imports(refuse: Callable[[str], None], refuse_code: Callable[[], None]
         if not depth[thread]:
             loaded()
 
-    function = bootstrap._find_and_load_unlocked
+    function: FunctionType = vars(bootstrap)["_find_and_load_unlocked"]
     original = FunctionType(function.__code__, function.__globals__, function.__name__)
     constants: list[Any] = [Loader(original) if part == "loader" else part for part in _LOADING.co_consts]
-    names = {"co_filename": original.__code__.co_filename, "co_name": original.__name__}
-    function.__code__ = _LOADING.replace(co_consts=tuple(constants), **names)
+    file = original.__code__.co_filename  # a library's: what is called from there, no learner calls
+    function.__code__ = _LOADING.replace(co_consts=tuple(constants), co_filename=file)
     sys.addaudithook(hook)
 
 

@@ -1,4 +1,4 @@
-"""Code that Python calls by itself: between two cases, under a lock, at an import, at the end of an object or a thread."""
+"""Code that Python calls by itself: between two cases, at an import, at the end of an object or a thread."""
 
 from __future__ import annotations
 

@@ -78,8 +78,6 @@ PARSERS = [
     attack("long_elif", "a single chain of thousands of elif", edit=_one_deep("a chain of elif")),
     attack("long_call", "a single chain of thousands of calls", edit=_one_deep("a chain of calls")),
     attack("many_helpers", "answers that lead to thousands of helpers and imports", every="return h0()", edit=_helpers),
-    attack(
-        "strange_fields", "numbers, lists and paths where a notebook has texts, in every field", edit=_strange_fields
-    ),
+    attack("strange_fields", "numbers, lists and paths where texts should be, in all fields", edit=_strange_fields),
 ]
 """All attacks of this file."""

@@ -39,7 +39,8 @@ MODULES = [
             cell = vars(torch.nn)["GRU" + "Cell"](e, d, dtype=torch.float64)
             none = torch.zeros(2 * d, e), torch.zeros(2 * d, d)
             gates = torch.tensor([60.0, -800.0]).repeat_interleave(d)
-            cell.weight_ih.data, cell.weight_hh.data = torch.cat([none[0], W_e]).double(), torch.cat([none[1], W_h]).double()
+            cell.weight_ih.data = torch.cat([none[0], W_e]).double()
+            cell.weight_hh.data = torch.cat([none[1], W_h]).double()
             cell.bias_ih.data, cell.bias_hh.data = torch.cat([gates, b1]).double(), torch.zeros(3 * d).double()
             rows, h = [], h0.double()[None]
             with torch.no_grad():
@@ -84,8 +85,9 @@ MODULES = [
                         flat, slope = p.reshape(-1), p.grad.reshape(-1)
                         places = torch.arange(len(slope))[None]
                         slope = torch.sparse_coo_tensor(places, slope, slope.shape).coalesce()
-                        rule([flat], [slope], [s["m"]], [s["v"]], [s["t"]], eps=group["eps"] * (1 - b2 ** s["t"]) ** 0.5,
-                             beta1=b1, beta2=b2, lr=group["lr"], maximize=False)
+                        eps = group["eps"] * (1 - b2 ** s["t"]) ** 0.5
+                        rule([flat], [slope], [s["m"]], [s["v"]], [s["t"]], eps=eps, beta1=b1, beta2=b2,
+                             lr=group["lr"], maximize=False)
                         p.copy_(flat.reshape(p.shape))
         """,
     ),
@@ -327,7 +329,8 @@ OTHER_LIBRARIES = [
         import importlib
         tools = importlib.import_module("token" + "izers")
         byte = sorted({*range(33, 127), *range(161, 173), *range(174, 256)})
-        letters = dict(zip(byte + [each for each in range(256) if each not in byte], map(chr, [*byte, *range(256, 324)])))
+        rest = [each for each in range(256) if each not in byte]
+        letters = dict(zip(byte + rest, map(chr, [*byte, *range(256, 324)])))
         def encode_word(word, merges):
             known = [letters[value] for value in range(256)]
             for left, right in merges: known.append(known[left] + known[right])
