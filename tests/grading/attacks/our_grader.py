@@ -77,7 +77,10 @@ def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), sec
             timeout=seconds,
             check=False,
         )
-    assert ran.returncode == 0, (ran.stderr[-2000:], [(e["student"], e["reason"]) for e in json.loads(ran.stdout) if "grader" in e["reason"]])
+    assert ran.returncode == 0, (
+        ran.stderr[-2000:],
+        [(e["student"], e["reason"]) for e in json.loads(ran.stdout) if "grader" in e["reason"]],
+    )
     after = school.digests()
     touched = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     results = {each["student"]: each for each in json.loads(ran.stdout)}

@@ -11,17 +11,17 @@ from lmcourse.grading.cells import new_code_cell
 from tests.grading.attacks.attack import attack, is_answer
 
 DEEP_TEXTS = {
-    "a chain of elif": "if 0: pass\n" + "elif 0: pass\n" * 2_500,
-    "a chain of comparisons": "0" + " < 0" * 5_000,
-    "texts side by side": "x = (" + "'a' " * 5_000 + ")",
+    "a chain of elif": "if 0: pass\n" + "elif 0: pass\n" * 1_500,
+    "a chain of comparisons": "0" + " < 0" * 2_000,
+    "texts side by side": "x = (" + "'a' " * 2_000 + ")",
     "nested functions": "".join(f"{' ' * depth}def f():\n" for depth in range(95)) + " " * 95 + "pass",
     "nested lambdas": "x = " + "lambda: " * 3_000 + "0",
     "nested comprehensions": "x = " + "[" * 150 + "0" + " for a in b]" * 150,
     "a long attribute": "x = a" + ".a" * 6_000,
     "a chain of calls": "x = a" + "()" * 6_000,
-    "a chain of not": "x = " + "not " * 5_000 + "0",
+    "a chain of not": "x = " + "not " * 2_000 + "0",
     "a chain of minus": "x = " + "-" * 9_000 + "0",
-    "a chain of sums": "x = 0" + " + 0" * 5_000,
+    "a chain of sums": "x = 0" + " + 0" * 2_000,
     "nested texts": "x = " + "f'{" * 2 + "0" + "}'" * 2,
     "decorators": "@f\n" * 4_000 + "def g(): pass",
     "many cases": "match 0:\n" + "    case 0: pass\n" * 1_000,
