@@ -93,8 +93,8 @@ lines (2.5 of 3 points for `gelu`, 2 of 3 for `silu`), or two arrays on one memo
 refused at all; a function that one of the package's made in a cell before stays as it is; code that a learner copied
 is the learner's own, as text, and so is what a class of theirs wrote down of torch's calls. Not ruled out, because
 right answers use them: a normal distribution's `cdf` for `gelu`, and `logaddexp` of two numbers in `stable_softmax`,
-also folded over a row. Whoever finds the objects that refuse can take them out: the ways over the frames of callers, Python's list of
-objects and patched classes are told as evidence.
+also folded over a row. Whoever finds the objects that refuse can take them out: the ways over the frames of callers,
+Python's list of objects and patched classes are told as evidence.
 """
 
 
