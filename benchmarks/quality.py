@@ -1,14 +1,12 @@
-"""CPU seconds to a given loss: recipes of ours against nanoGPT's, on the same text.
+"""CPU seconds to a given loss, and the loss after given seconds: recipes of ours and of others on the same text.
 
-    python benchmarks/quality.py                     # all recipes with two seeds: an hour on one core
+    python benchmarks/quality.py --points 4          # the race with two seeds: half an hour on one core, and more
     python benchmarks/quality.py nano --seeds 0      # one of them, once
 
-nanoGPT joins when PEERS_NANOGPT names the `model.py` of a clone: its own train.py is run, in this process, with the
-settings that its README gives for a CPU (4 layers of 128, 12 windows of 64 characters, 2,000 steps). Only its seed is
-changed, a number in its text, and what `torch.save` does: that is where losses are measured here.
+Others join when variables name their clones: see `race_peers.py`, which says how each was set up.
 
-Losses are comparable because text, characters and windows are the same: Python's help texts (python-docs), a tenth held
-out, cut into characters. Every model reads windows of 64 and is evaluated on the same 64 k characters of the held-out
+Losses are comparable because text, characters and windows are the same: Python's help texts (python-docs), a tenth of
+the documents held out, cut into characters. Every model reads windows of 64 and is evaluated on all of the held-out
 part, in windows of 64 that do not overlap; nats per character, on average over all but the first of them.
 
 Seconds are CPU seconds of the process, on one thread, from the first step to the last; evaluations are taken out, what
@@ -21,46 +19,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import pickle
-import re
-import sys
 import tempfile
-import time
-from collections.abc import Callable
-from contextlib import chdir
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 from typing import Any
-from unittest import mock
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from race import WINDOW, Clock, Curve, Text, read_text, seconds_until
+from race_peers import PEERS
 
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.command.resolve_settings import RecipeName, new_run
 from lmcourse.training.command.run_config import RunConfig
-from lmcourse.training.command.training_data import tokenize_corpus
-from lmcourse.training.evaluation import evaluate
-from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.trainer import Trainer
-
-WINDOW = 64
-EVALUATED = 65_536
-CPU = MixedPrecision("fp32", torch.device("cpu"))
-
-NANOGPT_FLAGS = (
-    *("--device=cpu", "--compile=False", "--dtype=float32", "--eval_iters=1", "--log_interval=1000000"),
-    *("--block_size=64", "--batch_size=12", "--n_layer=4", "--n_head=4", "--n_embd=128", "--dropout=0.0"),
-    *("--max_iters=2000", "--lr_decay_iters=2000", "--eval_interval=200", "--always_save_checkpoint=True"),
-    # What config/train_shakespeare_char.py says, with which the README gives these flags.
-    *("--gradient_accumulation_steps=1", "--learning_rate=1e-3", "--min_lr=1e-4", "--beta2=0.99", "--warmup_iters=100"),
-    *("--dataset=text", "--out_dir=out"),
-)
 
 
 @dataclass(frozen=True)
@@ -77,6 +50,7 @@ class Recipe:
 
 
 FAST = {"steps": 380, "rotary_theta": 1000.0}
+LARGER = {"rotary_theta": 1000.0, "batch": 16, "learning_rate": 0.015, "muon_learning_rate": 0.015}
 PLAIN = {"steps": 450, "betas": (0.9, 0.95), "qk_norm": False, "untied": False, "zero_outputs": False}
 """Muon and its schedule, and the preset as it is."""
 PARTS: dict[str, dict[str, Any]] = {
@@ -90,15 +64,21 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 FOUR = {name: value for part in ("untied", "zero-outputs", "QK-norm", "theta") for name, value in PARTS[part].items()}
 
-RECIPES = {
-    "adamw-nano": Recipe("adamw", {"steps": 900}),
+RACE = {
     "nano": Recipe("speedrun", FAST),
-    "nano-30": Recipe("speedrun", {**FAST, "steps": 1150}),
-    "micro-60": Recipe("speedrun", {**FAST, "preset": "micro", "steps": 760}),
+    "ours-30": Recipe("speedrun", {**LARGER, "layers": 3, "steps": 700}),
+    "ours-60": Recipe("speedrun", {**LARGER, "preset": "micro", "d_model": 64, "steps": 1050}),
+    "ours-150": Recipe("speedrun", {**LARGER, "preset": "micro", "d_model": 96, "steps": 1480}),
+}
+"""As fast as can be to nanoGPT's loss, and as low as can be in 30, 60 and 150 seconds of a busy machine."""
+
+RECIPES = {
+    **RACE,
+    "adamw-nano": Recipe("adamw", {"steps": 900}),
     "plain": Recipe("speedrun", PLAIN),
     **{f"plain-with-{name}": Recipe("speedrun", {**PLAIN, **part}) for name, part in PARTS.items()},
     "four": Recipe("speedrun", {**PLAIN, **FOUR}),
-    **{f"four-with-{name}": Recipe("speedrun", {**PLAIN, **FOUR, **PARTS[name]}) for name in ("relu2",)},
+    "four-with-relu2": Recipe("speedrun", {**PLAIN, **FOUR, **PARTS["relu2"]}),
     "four-with-relu2-value-residual": Recipe(
         "speedrun", {**PLAIN, **FOUR, **PARTS["relu2"], **PARTS["value-residual"]}
     ),
@@ -106,42 +86,6 @@ RECIPES = {
 MOMENTUM = {**PLAIN, **FOUR, **PARTS["relu2"], "muon_momentum": 0.95}
 for _iterations in (3, 4, 5):
     RECIPES[f"momentum-95-iterations-{_iterations}"] = Recipe("speedrun", {**MOMENTUM, "muon_iterations": _iterations})
-
-Curve = list[tuple[float, float]]
-"""CPU seconds and the loss then."""
-
-
-class Clock:
-    """CPU seconds of this process, but for what is done while it stands."""
-
-    def __init__(self) -> None:
-        self._begin = time.process_time()
-
-    def now(self) -> float:
-        return time.process_time() - self._begin
-
-    def outside(self, work: Callable[[], float]) -> tuple[float, float]:
-        """The time, and what `work` returns without any passing."""
-        now = self.now()
-        result = work()
-        self._begin += self.now() - now
-        return now, result
-
-
-@dataclass(frozen=True)
-class Text:
-    training: Tensor
-    validation: Tensor
-    vocab_size: int
-
-
-def read_text() -> Text:
-    parts = tokenize_corpus(RECIPES["nano"].run(0))
-    assert parts.validation is not None
-    training, validation = (
-        torch.tensor([token for document in part for token in document]) for part in (parts.training, parts.validation)
-    )
-    return Text(training, validation[: EVALUATED + 1], parts.tokenizer.vocab_size)
 
 
 def race(recipe: Recipe, text: Text, seed: int, points: int) -> Curve:
@@ -151,10 +95,11 @@ def race(recipe: Recipe, text: Text, seed: int, points: int) -> Curve:
     model = Transformer(run.model_config(text.vocab_size))
     initialize(model, zero_outputs=run.model.zero_outputs)
     curve: Curve = []
+    due = {round(run.training.steps * point / points) for point in range(1, points + 1)}
 
     def look(record: dict[str, Any]) -> None:
-        if record["step"] % max(1, run.training.steps // points) == 0 or record["step"] == run.training.steps:
-            curve.append(clock.outside(lambda: evaluate(model, text.validation, 64, WINDOW, CPU)))
+        if record["step"] in due:
+            curve.append(clock.outside(lambda: text.loss(model)))
 
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(model, run.training, text.training, Path(folder), callbacks=[look])
@@ -163,71 +108,26 @@ def race(recipe: Recipe, text: Text, seed: int, points: int) -> Curve:
     return curve
 
 
-class Logits(nn.Module):
-    """nanoGPT's model, which without targets computes the last logits only."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        logits: Tensor = self.model(tokens, tokens)[0]
-        return logits
-
-
-def race_nanogpt(clone: Path, text: Text, seed: int) -> Curve:
-    """nanoGPT's train.py on this text."""
-    source = (clone / "train.py").read_text(encoding="utf-8")
-    source, found = re.subn(r"torch\.manual_seed\(1337 ", f"torch.manual_seed({1337 + seed} ", source)
-    assert found == 1
-    curve: Curve = []
-    names: dict[str, Any] = {"__name__": "__main__"}
-
-    def save(checkpoint: Any, path: Any) -> None:
-        curve.append(clock.outside(lambda: evaluate(Logits(names["raw_model"]), text.validation, 64, WINDOW, CPU)))
-
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        data = Path("data/text")
-        data.mkdir(parents=True)
-        for name, part in (("train", text.training), ("val", text.validation)):
-            part.numpy().astype(np.uint16).tofile(data / f"{name}.bin")
-        (data / "meta.pkl").write_bytes(pickle.dumps({"vocab_size": text.vocab_size}))
-        Path("configurator.py").write_text((clone / "configurator.py").read_text(encoding="utf-8"), encoding="utf-8")
-        with mock.patch.object(sys, "argv", ["train.py", *NANOGPT_FLAGS]), mock.patch.object(torch, "save", save):
-            sys.path.insert(0, str(clone))
-            clock = Clock()
-            exec(compile(source, "train.py", "exec"), names)  # the point: their own code
-            sys.path.remove(str(clone))
-    return curve
-
-
-def seconds_until(curve: Curve, loss: float) -> float | None:
-    """CPU seconds until a curve is at a loss, on straight lines between its points; None if it never is."""
-    for (before, above), (after, below) in pairwise(curve):
-        if below <= loss:
-            return before + (after - before) * (above - loss) / (above - below) if above > loss else before
-    return None
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("recipe", nargs="*", help=f"of {', '.join(['nanogpt', *RECIPES])}; all by default")
+    what = f"of {', '.join([*RECIPES, *PEERS])}; by default the first four and all peers that are there"
+    parser.add_argument("recipe", nargs="*", help=what)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--points", type=int, default=10, help="evaluations of a run")
     parser.add_argument("--target", type=float, help="loss to reach; that at which nanoGPT ends by default")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    clone = os.environ.get("PEERS_NANOGPT")
-    chosen = arguments.recipe or [*(["nanogpt"] if clone else []), *RECIPES]
+    chosen = arguments.recipe or [*RACE, *(name for name, peer in PEERS.items() if peer.clone())]
+    for name in chosen:
+        if name in PEERS and PEERS[name].clone() is None:
+            parser.error(f"{name} needs {PEERS[name].variable}")
     text = read_text()
     print(f"{len(text.training):,} characters to learn, {text.vocab_size} different ones", flush=True)
     curves: dict[str, list[Curve]] = {}
-    for name in chosen:
-        for seed in arguments.seeds:
-            if name == "nanogpt":
-                if clone is None:
-                    parser.error("nanogpt needs PEERS_NANOGPT, the model.py of a clone")
-                curve = race_nanogpt(Path(clone).resolve().parent, text, seed)
+    for seed in arguments.seeds:
+        for name in chosen:
+            if name in PEERS:
+                curve = PEERS[name].curve(text, seed, arguments.points)
             else:
                 curve = race(RECIPES[name], text, seed, arguments.points)
             curves.setdefault(name, []).append(curve)

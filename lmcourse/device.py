@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lmcourse.errors import CourseError
 from lmcourse.units import GIB
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 TOOL_TIMEOUT_SECONDS = 5.0
 """Seconds to wait for a tool of the system: nvidia-smi can hang on a broken driver."""
+
+DEVICE = "LMCOURSE_DEVICE"
+"""The environment variable that says which device to take, whatever there is: cpu, cuda, cuda:1 or mps."""
 
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Where Linux (cgroup v2) tells a container how much memory it may use."""
@@ -71,9 +75,18 @@ class Hardware:
 
 
 def best_device() -> torch.device:
-    """The fastest device torch can use here: cuda, else mps, else cpu."""
+    """The fastest device torch can use here, cuda, else mps, else cpu; or the one that DEVICE names.
+
+    Raises:
+        CourseError: it names none.
+    """
     import torch
 
+    if named := os.environ.get(DEVICE):
+        try:
+            return torch.device(named)
+        except RuntimeError:
+            raise CourseError(f"{DEVICE} is {named}, which is no device: say cpu, cuda, cuda:1 or mps") from None
     if torch.cuda.is_available():
         return torch.device("cuda")
     if torch.backends.mps.is_available():

@@ -98,11 +98,13 @@ def matrix(options: Namespace) -> int:
     if options.isolation:
         return _matrix_in_graded_processes(options, root, chapters)
     from lmcourse.proof.answers import answer_cells, only
-    from lmcourse.proof.prove import prove
+    from lmcourse.proof.prove import QUICK_SEEDS, SEEDS, prove
 
     with quiet(options):
         cells = answer_cells(chapters, root)
-        proof = prove(only(options.exercise, cells) if options.exercise else cells, options.seeds)
+        if options.exercise:
+            cells = only(options.exercise, cells)
+        proof = prove(cells, options.seeds, QUICK_SEEDS if options.quick else SEEDS)
     if options.json:
         print_json(proof.to_json())
     else:
@@ -121,8 +123,10 @@ def _matrix_in_graded_processes(options: Namespace, root: Path, chapters: Sequen
     from lmcourse.grading.sandbox import choose_isolation
     from lmcourse.proof.graded import graded_right_answers
 
-    if options.exercise or options.seeds:
-        raise CourseError("--isolation submits the right answers of whole notebooks: leave out --exercise and --seeds.")
+    if options.exercise or options.seeds or options.quick:
+        raise CourseError(
+            "--isolation submits the right answers of whole notebooks: leave out --exercise, --seeds and --quick."
+        )
     isolation = choose_isolation(options.isolation)
     with quiet(options):
         found = {chapter.id: graded_right_answers(chapter, root, isolation) for chapter in chapters}

@@ -22,6 +22,9 @@ def dotted_name(function: Callable[..., Any]) -> str:
     return resolve_name(function) or f"torch.{getattr(function, '__name__', '')}"
 
 
+_is_ruled_out = lru_cache(maxsize=65536)(matches)
+
+
 class ForbiddenCallRecorder(TorchFunctionMode):
     """Records every forbidden call made inside a `with` block.
 
@@ -37,7 +40,6 @@ class ForbiddenCallRecorder(TorchFunctionMode):
         super().__init__()
         self.forbid = forbid
         self.seen: list[str] = []
-        self._known: dict[str, bool] = {}
 
     def __enter__(self) -> ForbiddenCallRecorder:
         self._profile, self._profile_of_threads = sys.getprofile(), threading.getprofile()
@@ -69,24 +71,18 @@ class ForbiddenCallRecorder(TorchFunctionMode):
 
     @trace_hook
     def _on_call(self, frame: FrameType, event: str, called: Any) -> None:
+        # Most calls are made by libraries. One look at a frame's code tells them, and of each an audit hook hears.
         if event == "call":
-            if self._is_call_from_outside(frame):
-                self._note(f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_qualname}")
+            if (caller := frame.f_back) is None or in_library(caller.f_code.co_filename):
+                return
+            code = frame.f_code
+            if in_library(code.co_filename) and not is_framework(frame):
+                self._note(f"{frame.f_globals.get('__name__', '')}.{code.co_qualname}")
         elif event == "c_call" and not in_library(frame.f_code.co_filename):
             self._note(full_name(called))
 
-    @staticmethod
-    def _is_call_from_outside(frame: FrameType) -> bool:
-        """Whether this is a library's function and a learner's code called it."""
-        if frame.f_back is None or in_library(frame.f_back.f_code.co_filename):
-            return False
-        return in_library(frame.f_code.co_filename) and not is_framework(frame)
-
     def _note(self, name: str) -> None:
-        ruled_out = self._known.get(name)
-        if ruled_out is None:
-            ruled_out = self._known[name] = matches(name, self.forbid)
-        if ruled_out and name not in self.seen:
+        if _is_ruled_out(name, self.forbid) and name not in self.seen:
             self.seen.append(name)
 
 

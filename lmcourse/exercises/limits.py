@@ -206,7 +206,7 @@ def memory_limit(headroom: int = HEADROOM_BYTES) -> Iterator[None]:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    pages = int(Path("/proc/self/statm").read_bytes().split()[0])
     wanted = pages * resource.getpagesize() + headroom
     lowest = min([wanted] + [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY])
     resource.setrlimit(resource.RLIMIT_AS, (lowest, hard))

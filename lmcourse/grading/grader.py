@@ -112,7 +112,7 @@ def _examine(
     not_examined: list[Submission] = []
 
     def jobs() -> Iterator[tuple[Submission, ExaminationJob]]:
-        # One assignment after the other: a worker loads torch anew for each that it comes to.
+        # One assignment after the other: a worker gets ready anew for each that it comes to.
         for submission in sorted(submissions, key=lambda each: each.assignment.id if each.assignment else ""):
             if job := workspace.examination_job(submission):
                 yield submission, job

@@ -90,41 +90,43 @@ class _Search:
         self.max_new_tokens, self.beams, self.stop, self.alpha = max_new_tokens, beams, stop, alpha
         self.session = DecodingSession(model, len(prompt) + max_new_tokens, sources)
         self.logits = self.session.next_logits(*left_pad([prompt], self.session.device))
-        self.open: list[tuple[int, ...]] = [()]
+        self.open: list[tuple[tuple[int, ...], float]] = [((), 0.0)]  # with log probabilities, the highest first
         self.log_probabilities = torch.zeros(1, device=self.session.device)
+        self.stop_tokens = torch.tensor(stop, device=self.session.device, dtype=torch.long)
         self.found: list[Hypothesis] = []
 
     def run(self) -> list[Hypothesis]:
         """The hypotheses found, the best first."""
         for length in range(1, self.max_new_tokens + 1):
-            longer = self.log_probabilities[:, None] + self.logits.float().log_softmax(dim=-1)
-            self.finish(longer)
-            parents, tokens = self.extend(longer)
+            parents, tokens = self.extend(self.log_probabilities[:, None] + self.logits.float().log_softmax(dim=-1))
             if self.is_done():
                 return self.found
             if length < self.max_new_tokens:
                 self.session.select(parents)
                 self.logits = self.session.next_logits(tokens[:, None])
-        for text, log_probability in zip(self.open, self.log_probabilities.tolist(), strict=True):
+        for text, log_probability in self.open:
             self.keep(text, log_probability)
         return self.found
 
-    def finish(self, longer: Float[Tensor, "beams v"]) -> None:
-        """Every beam with every stop token is a text that may be the best."""
-        for text, row in zip(self.open, longer[:, self.stop].tolist(), strict=True):
-            for token, log_probability in zip(self.stop, row, strict=True):
-                self.keep((*text, token), log_probability)
-
     def extend(self, longer: Float[Tensor, "beams v"]) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"]]:
-        """The best ways to continue become the beams; returns the rows they continue, and their last tokens."""
+        """Every beam with every stop token is a text that may be the best; the best other ways to continue become the
+        beams. Returns the rows they continue, and their last tokens."""
         vocab_size = longer.shape[1]
-        longer = longer.index_fill(1, torch.tensor(self.stop, device=longer.device, dtype=torch.long), -torch.inf)
+        ended = longer[:, self.stop_tokens].flatten()
         ways = min(self.beams, len(self.open) * (vocab_size - len(self.stop)))
-        self.log_probabilities, best = longer.flatten().topk(ways)
-        parents, tokens = best // vocab_size, best % vocab_size
-        pairs = zip(parents.tolist(), tokens.tolist(), strict=True)
-        self.open = [(*self.open[parent], token) for parent, token in pairs]
-        return parents, tokens
+        self.log_probabilities, best = longer.index_fill(1, self.stop_tokens, -torch.inf).flatten().topk(ways)
+        # To look at numbers is to wait for the device: once for all that are fractions, once for all that are whole.
+        seen, whole = torch.cat([ended, self.log_probabilities]).tolist(), best.tolist()
+        self.finish(seen[: len(ended)])
+        texts = [(*self.open[way // vocab_size][0], way % vocab_size) for way in whole]
+        self.open = list(zip(texts, seen[len(ended) :], strict=True))
+        return best // vocab_size, best % vocab_size
+
+    def finish(self, log_probabilities: list[float]) -> None:
+        """Consider every beam with every stop token, of these log probabilities: the stop tokens of a beam together."""
+        texts = ((*text, token) for text, _ in self.open for token in self.stop)
+        for text, log_probability in zip(texts, log_probabilities, strict=True):
+            self.keep(text, log_probability)
 
     def keep(self, text: tuple[int, ...], log_probability: float) -> None:
         """Add a finished text, if it is among the best."""
@@ -138,5 +140,5 @@ class _Search:
         longest text's."""
         if not self.open:
             return True
-        best = float(self.log_probabilities.max()) / length_penalty(self.max_new_tokens, self.alpha)
+        best = self.open[0][1] / length_penalty(self.max_new_tokens, self.alpha)
         return len(self.found) == self.beams and best <= self.found[-1].score

@@ -80,7 +80,7 @@ class Cache:
         rows, count = tokens.shape
         self._check(rows, count)
         steps = torch.arange(count, device=tokens.device)
-        unpadded = positions is None and self._next is None
+        padded, unpadded = positions is not None, positions is None and self._next is None
         if positions is None:
             first = self.tokens if self._next is None else self._next[:, None]
             positions = (first + steps).expand(rows, count)
@@ -89,7 +89,7 @@ class Cache:
             before = self.tokens if self._next is None else self._next
             self._next = torch.where(last > PADDING_POSITION + 1, last, before)
         for layout in self._layouts:
-            layout.begin(positions, self.tokens if unpadded else None)
+            layout.begin(positions, self.tokens if unpadded else None, padded=padded)
         self.tokens += count
         return positions, unpadded
 

@@ -34,12 +34,13 @@ class CacheLayout(Protocol):
     width: int
     key_positions: Int[Tensor, "b t"]
 
-    def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
+    def begin(self, positions: Int[Tensor, "b s"], start: int | None, *, padded: bool) -> None:
         """Assign a slot to every token of a forward pass.
 
         Args:
             positions: where they stand in their texts; PADDING_POSITION marks padding.
             start: the first position, if all rows have the same ones without padding; otherwise None.
+            padded: whether there may be padding among them; otherwise they count up in every row.
         """
 
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
@@ -69,7 +70,7 @@ class GrowingBuffer:
         self._positions = self.key_positions
         self._new = slice(0, 0)
 
-    def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
+    def begin(self, positions: Int[Tensor, "b s"], start: int | None, *, padded: bool) -> None:
         """Assign a slot to every token of a forward pass; arguments as in `CacheLayout`."""
         rows, count = positions.shape
         self._new = slice(self.length, self.length + count)
@@ -125,7 +126,7 @@ class RingBuffer:
         self._many = (none, none, none)  # or row, slot and column of every token that is stored
         self._first = True  # nothing was stored before this pass
 
-    def begin(self, positions: Int[Tensor, "b s"], start: int | None) -> None:
+    def begin(self, positions: Int[Tensor, "b s"], start: int | None, *, padded: bool) -> None:
         """Assign a slot to every token of a forward pass; arguments as in `CacheLayout`."""
         self._first = self._positions.numel() == 0
         if self._first:
@@ -133,16 +134,16 @@ class RingBuffer:
         if positions.shape[1] == 1 and start is not None:
             self._begin_one(positions, start)
         else:
-            self._begin_many(positions, *self._find_stored(positions, start))
+            self._begin_many(positions, *self._find_stored(positions, padded))
 
-    def _find_stored(self, positions: Int[Tensor, "b s"], start: int | None) -> tuple[Tensor, Tensor]:
+    def _find_stored(self, positions: Int[Tensor, "b s"], padded: bool) -> tuple[Tensor, Tensor]:
         """Row and column of every token of a pass that stays: the newest `width` of each row."""
         rows, count = positions.shape
-        if start is None:
+        if padded:
             newest = positions.amax(dim=1, keepdim=True)
             row, column = ((positions > newest - self.width) & (positions != PADDING_POSITION)).nonzero(as_tuple=True)
             return row, column
-        # Alike in every row: to look for them would mean to wait for the device.
+        # The last columns, in every row: to look for them would mean to wait for the device.
         kept, device = min(count, self.width), positions.device
         column = torch.arange(count - kept, count, device=device).repeat(rows)
         return torch.arange(rows, device=device).repeat_interleave(kept), column

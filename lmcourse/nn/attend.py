@@ -32,7 +32,7 @@ def attention_weights(
         scale: multiplies the scores, usually 1/√d.
         soft_cap: scores are squeezed into ±soft_cap by a tanh before the bias (Gemma 2).
     """
-    k = repeat(k, "b kv t d -> b (kv group) t d", group=q.shape[1] // k.shape[1])
+    k = repeat_heads(k, q.shape[1])
     scores = einsum(q, k, "b h s d, b h t d -> b h s t") * scale
     if soft_cap is not None:
         scores = soft_cap * torch.tanh(scores / soft_cap)
@@ -44,8 +44,13 @@ def attention_weights(
 
 def weighted_values(weights: Float[Tensor, "b h s t"], v: Float[Tensor, "b kv t d"]) -> Float[Tensor, "b h s d"]:
     """Weights times values: for each query the weighted average of the values, of shape b h s d."""
-    v = repeat(v, "b kv t d -> b (kv group) t d", group=weights.shape[1] // v.shape[1])
+    v = repeat_heads(v, weights.shape[1])
     return einsum(weights.to(v.dtype), v, "b h s t, b h t d -> b h s d")  # a bias in fp32 widens the weights
+
+
+def repeat_heads(x: Float[Tensor, "b kv t d"], heads: int) -> Float[Tensor, "b h t d"]:
+    """Keys or values, each head as often as there are query heads that share it."""
+    return repeat(x, "b kv t d -> b (kv group) t d", group=heads // x.shape[1])
 
 
 def attend_fused(
@@ -69,6 +74,10 @@ def attend_fused(
         mask = visible[:, None]
         if bias is not None:
             mask = bias.masked_fill(~mask, torch.finfo(bias.dtype).min)
+    if q.is_cuda and q.shape[1] != k.shape[1] and (mask is not None or q.dtype == torch.float32):
+        # Of CUDA's kernels FlashAttention alone shares heads: it takes no mask, and 16 bits. All else would go to one
+        # that writes the s × t matrix down (torch 2.13), and repeats keys and values as well.
+        k, v = repeat_heads(k, q.shape[1]), repeat_heads(v, q.shape[1])
     return F.scaled_dot_product_attention(
         q,
         k,

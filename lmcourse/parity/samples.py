@@ -227,6 +227,8 @@ SAMPLES: tuple[Sample, ...] = (
     Sample("smollm3", "smollm3", _llama(**FIVE_LAYERS, **_rope(2_000_000.0))),
     Sample("t5-v1.0", "t5", _t5()),
     Sample("t5-v1.1", "t5", _t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
+    Sample("arcee", "arcee", _llama()),
+    Sample("nanochat", "nanochat", _even("rms_norm_eps", final_logit_softcapping=3.0)),
     Sample(
         "granite",
         "granite",

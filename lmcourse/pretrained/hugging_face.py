@@ -21,6 +21,7 @@ from lmcourse.data.tokenizers.library import LibraryTokenizer
 from lmcourse.errors import CourseError
 from lmcourse.models.interop import from_hugging_face, to_hugging_face
 from lmcourse.models.transformer import Transformer
+from lmcourse.pretrained.exportable import how_to_train_for_export
 from lmcourse.training.checkpoint_format import make_staging_folder
 from lmcourse.training.command.trained_model import TrainedModel
 
@@ -62,7 +63,7 @@ def export_model(trained: TrainedModel, out: Path) -> str:
     try:
         staging = make_staging_folder(out)
         try:
-            to_hugging_face(trained.model, staging)
+            _write_model(trained, staging)
             save_tokenizer(trained.tokenizer, staging / TOKENIZER)
             (staging / TOKENIZER_CONFIG).write_text(json.dumps(_tokenizer_config(trained), indent=2) + "\n")
             family = str(json.loads((staging / CONFIG).read_text())["model_type"])
@@ -72,6 +73,13 @@ def export_model(trained: TrainedModel, out: Path) -> str:
     except OSError as error:
         raise CourseError(f"{out} cannot be written: {error.strerror}") from None
     return family
+
+
+def _write_model(trained: TrainedModel, folder: Path) -> None:
+    try:
+        to_hugging_face(trained.model, folder)
+    except CourseError as error:
+        raise CourseError(f"{error}{how_to_train_for_export(trained.run, trained.model.config.vocab_size)}") from None
 
 
 def _tokenizer_config(trained: TrainedModel) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import REFERENCE_SECONDS, try_cases
 from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import forbidden_in_source
-from lmcourse.exercises.judge import GUESSED, GUESSED_HIDDEN, agree, agree_on, judge, most_right
+from lmcourse.exercises.guesses import RememberedGuesses
+from lmcourse.exercises.judge import GUESSED, GUESSED_HIDDEN, agree, agree_on, judge
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.proof.answers import AnswerCell
@@ -29,19 +30,23 @@ from lmcourse.report import Report
 SEEDS = range(20)
 """Seeds of the hidden cases under which answers are submitted."""
 
+QUICK_SEEDS = SEEDS[:8]
+"""Those under which a mark that depends on the seed is all but sure to be seen, in two thirds of the time."""
+
 MUTANT_SECONDS = 2.0
 """The time limit of a mutant on one case: many of them loop for ever."""
 
 
-def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], mutant_seeds: int = 0) -> Matrix:
+def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], mutant_seeds: int = 0, seeds: Sequence[int] = SEEDS) -> Matrix:
     """Submit everything that is known of the exercises in these cells.
 
     Args:
         cells: by chapter; see `answers.answer_cells`.
         mutant_seeds: under how many seeds the points of each mutant are compared. Many mutants make that slow; that
             they lose points is known without.
+        seeds: under which all other answers are submitted, from 0 on.
     """
-    proofs = [(chapter, _Proof(cell, range(mutant_seeds))) for chapter, found in cells.items() for cell in found]
+    proofs = [(chapter, _Proof(cell, range(mutant_seeds), seeds)) for chapter, found in cells.items() for cell in found]
     return Matrix(
         exercises=len(proofs),
         rows=tuple(row for chapter, proof in proofs for row in proof.misconceptions(chapter)),
@@ -60,13 +65,14 @@ class _Proof:
     Each answer runs once on each case, however many seeds have the case and however many others it is compared with.
     """
 
-    def __init__(self, cell: AnswerCell, mutant_seeds: Sequence[int]) -> None:
+    def __init__(self, cell: AnswerCell, mutant_seeds: Sequence[int], seeds: Sequence[int]) -> None:
         self.cell = cell
+        self.seeds = seeds
         self.mutant_seeds = mutant_seeds
         self.exercise = cell.exercise
         self._hidden: dict[int, list[Case]] = {}
         self._outcomes: dict[tuple[str, int], Outcome] = {}
-        self._guesses: dict[tuple[int, ...], int] = {}
+        self._guesses = RememberedGuesses()
         self._mutants: list[MutantResult] | None = None
 
     def misconceptions(self, chapter: Chapter) -> list[MisconceptionResult]:
@@ -114,11 +120,11 @@ class _Proof:
     def stub_earns(self) -> bool:
         """Whether the untouched stub earns points."""
         stub = self._trials(partial(self._run, self.cell.run(self.cell.stub)))
-        return any(self._graded(stub, seed).points for seed in (None, SEEDS[0]))
+        return any(self._graded(stub, seed).points for seed in (None, self.seeds[0]))
 
     def _misconception(self, chapter: Chapter, wrong: Misconception) -> MisconceptionResult:
         answer = self._trials(partial(self.given, wrong))
-        graded = [self._graded(answer, seed) for seed in SEEDS]
+        graded = [self._graded(answer, seed) for seed in self.seeds]
         public = self._graded(answer, None)
         return MisconceptionResult(
             chapter.id,
@@ -143,13 +149,13 @@ class _Proof:
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         rules = self.exercise.rules
-        watched = {id(case) for case in (*self.exercise.cases, *self._cases(SEEDS[0]))}
+        watched = {id(case) for case in (*self.exercise.cases, *self._cases(self.seeds[0]))}
 
         def run(case: Case, seconds: float) -> Outcome:
             return self._run(answer, case, seconds, rules if id(case) in watched else ())
 
         trials, forbidden = self._trials(run), forbidden_in_source(answer, rules)
-        for seed in (None, *SEEDS):
+        for seed in (None, *self.seeds):
             report = self._graded(trials, seed, forbidden)
             if report.points < self.exercise.points:
                 why = report.diagnosis or _failing(report)
@@ -198,15 +204,8 @@ class _Proof:
             hidden=seed is not None,
             forbidden=forbidden,
             agrees=answer.agrees,
-            count_guesses=self._most_right,
+            count_guesses=self._guesses,
         )
-
-    def _most_right(self, trials: Sequence[Trial]) -> int:
-        """In how many of these cases one fixed value is right, at most. The answer plays no part in it."""
-        key = tuple(id(trial.case) for trial in trials)
-        if key not in self._guesses:
-            self._guesses[key] = most_right(trials)
-        return self._guesses[key]
 
     def _cases(self, seed: int) -> list[Case]:
         """The hidden cases of a seed. One that is there under every seed is the same object each time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from lmcourse.errors import CourseError
@@ -9,7 +10,9 @@ from lmcourse.training.command import main
 
 if __name__ == "__main__":
     try:
-        sys.exit(main.main(sys.argv[1:], program="lmcourse.training"))
+        status = main.main(sys.argv[1:], program="lmcourse.training")
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun sends it to the others as soon as one has ended
+        sys.exit(status)
     except CourseError as error:
         print(f"lmcourse: {error}", file=sys.stderr)
         sys.exit(2)

@@ -70,6 +70,10 @@ class DistributedContext:
         """The values of all processes, by rank."""
         return [value]
 
+    def first(self, value: T | None) -> T | None:
+        """The value of the lowest rank that has one, on all processes; None if none has."""
+        return value
+
     def clip_grad_norm(self, parameters: Iterable[nn.Parameter], limit: float | None) -> Tensor:
         """Scale gradients down to a norm of at most `limit`, if any (Pascanu et al., 2013).
 

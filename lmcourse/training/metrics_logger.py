@@ -33,19 +33,19 @@ class MetricsLogger:
                 metrics.truncate(step)
 
     def log(self, record: Record, callbacks: Sequence[Callable[[Record], None]]) -> None:
-        """Write the record of a step and call the callbacks.
+        """Write the record of a step and call this process's callbacks.
 
-        What one raises (Ctrl-C, for one) is raised in all processes, so that none waits.
+        What one raises in any process (Ctrl-C, for one) is raised in all of them after the same step.
         """
         problem: BaseException | None = None
-        if self._metrics is not None:
-            try:
+        try:
+            if self._metrics is not None:
                 self._metrics.write(record)
-                for callback in callbacks:
-                    callback(record)
-            except BaseException as error:
-                problem = error
-        problem = self.distributed.broadcast(problem)
+            for callback in callbacks:
+                callback(record)
+        except BaseException as error:
+            problem = error
+        problem = self.distributed.first(problem)
         if problem is not None:
             raise problem
 

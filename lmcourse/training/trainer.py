@@ -39,8 +39,8 @@ Meter = Callable[[float], Record]
 class Trainer:
     """Trains one model: on one device, or on as many as `config.parallel` says.
 
-    For the latter, every process makes its own trainer of the same model, inside of `parallel.processes`. All get the
-    same results; the first one writes and tells.
+    For the latter, every process makes its own trainer of the same model, inside of `parallel.process_group`. All get
+    the same results; the first one writes.
 
     Args:
         model: from tokens to logits, on the device where it is to be trained; fp32. It is changed if it is divided.
@@ -48,7 +48,7 @@ class Trainer:
         tokens: the text to learn.
         folder: where metrics and checkpoints go.
         validation: a text to evaluate on, if any.
-        callbacks: called after every step.
+        callbacks: called after every step, in the process that they were given to.
         meter: adds the MFU to what is told of a step, if any.
 
     Attributes:

@@ -25,6 +25,7 @@
 import copy
 import logging
 import math
+import os
 import sys
 import tempfile
 from contextlib import suppress
@@ -257,6 +258,7 @@ with suppress(NotImplementedError):
 # %%
 space = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # Windows keeps files that are open
 home = Path(space.name)
+os.environ["LMCOURSE_DEVICE"] = "cpu"  # where there is a GPU, too: it rounds otherwise, and not twice alike
 settings = new_run({"steps": 300, "batch": 16, "warmup_steps": 75})
 print(f"{settings.preset} on {settings.corpus}: {settings.training.steps} steps of {settings.training.tokens_per_step:,} tokens")
 

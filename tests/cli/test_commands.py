@@ -281,9 +281,25 @@ def test_matrix_fails_unless_all_is_proved(
     proof: Matrix, status: int, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "answer_cells", lambda chapters, root: {})
-    monkeypatch.setattr(prove, "prove", lambda cells, seeds: proof)
+    monkeypatch.setattr(prove, "prove", lambda cells, mutant_seeds, seeds: proof)
     assert main(["matrix", "01"]) == status
     assert told in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("flags", "asked"), [([], (0, 20)), (["--quick"], (0, 8)), (["--seeds", "3"], (3, 20))])
+def test_matrix_takes_as_many_seeds_as_it_is_told(
+    flags: list[str], asked: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[int, int]] = []
+
+    def prove_nothing(cells: object, mutant_seeds: int, seeds: range) -> Matrix:
+        given.append((mutant_seeds, len(seeds)))
+        return Matrix(0, ())
+
+    monkeypatch.setattr(answers, "answer_cells", lambda chapters, root: {})
+    monkeypatch.setattr(prove, "prove", prove_nothing)
+    assert main(["matrix", "01", *flags]) == 0
+    assert given == [asked]
 
 
 # lab and doctor

@@ -76,7 +76,7 @@ def with_gaps(chapter: Chapter, files: ChapterFiles) -> NotebookNode:
 def graded(folder: Path, *flags: str) -> Results:
     """What was earned in a folder, graded under seed 0.
 
-    By one worker, as each loads torch for each assignment, and other tests have the other cores.
+    By one worker, as each loads torch twice, and other tests have the other cores.
     """
     command = [sys.executable, "-m", "lmcourse", "grade", str(folder), "--json", "--workers=1", *flags]
     environment = os.environ | {SEED: "0"}

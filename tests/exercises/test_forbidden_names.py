@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+import dis
+import inspect
 import math
-from collections.abc import Callable
+import typing
+from collections.abc import Callable, Iterator
 from math import frexp as split_float
+from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
@@ -16,7 +21,7 @@ from torch.overrides import BaseTorchFunctionMode, _get_current_function_mode_st
 from lmcourse import numerics
 from lmcourse.exercises import check_exercise
 from lmcourse.exercises.forbidden_calls import ForbiddenCallRecorder
-from lmcourse.exercises.forbidden_names import forbidden_in_source, matches
+from lmcourse.exercises.forbidden_names import forbidden_in_source, global_names, matches
 from lmcourse.exercises.limits import TimeLimitExceeded
 from lmcourse.exercises.outcome import run_case
 from tests.exercises.toy import Counter, doubling
@@ -188,3 +193,24 @@ def test_a_time_limit_that_interrupts_while_torch_holds_the_mode_back_leaves_tor
             torch.sum(torch.zeros(2))
         assert _get_current_function_mode_stack() == before
     assert recorder.seen == ["torch.sum"]
+
+
+def found_by_dis(code: CodeType) -> Iterator[str]:
+    for one in dis.get_instructions(code):
+        if one.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield one.argval
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from found_by_dis(inner)
+
+
+MANY_NAMES = "def f():\n    return [" + ", ".join(f"g{number}, {number}.5" for number in range(40_000)) + "]"
+
+
+@pytest.mark.parametrize("module", [argparse, inspect, typing, torch.overrides, None])
+def test_the_global_names_of_code_are_those_that_dis_finds(module: ModuleType | None) -> None:
+    text = MANY_NAMES if module is None else inspect.getsource(module)
+    code = compile(text, "<text>", "exec")
+    found = [*global_names(code)]
+    assert found == [*found_by_dis(code)]
+    assert len({*found}) > 50

@@ -78,3 +78,9 @@ def children(process: int) -> list[int]:
     with suppress(FileNotFoundError):
         return [int(n) for n in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
     return []
+
+
+def parent_of(process: int) -> int:
+    """The number of the process that has started a process."""
+    after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2]
+    return int(after_name.split()[1])

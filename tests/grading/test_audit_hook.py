@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 import nbformat
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from lmcourse.course import find_chapter
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.batch.job import imported_modules
-from lmcourse.grading.fork_server import ForkServer
+from lmcourse.grading.fork_server import ForkServer, audit
 from lmcourse.grading.fork_server.sandboxed_process import (
     CUT_OFF,
     FORGED,
@@ -344,3 +346,28 @@ def test_no_more_is_kept_than_the_limit() -> None:
     reports.add(GOOD)
     assert reports.evidence() == [FORGED]
     assert len(reports._rest) <= MAX_REPORT_BYTES
+
+
+def test_a_namespace_tells_by_its_version_that_a_name_was_replaced() -> None:
+    """That of a module, and that of a class. Where Python has no versions, all names are looked at each time."""
+    assert audit._has_version_tags() or sys.version_info >= (3, 12)
+    owners = (ModuleType("made_up"), type("MadeUp", (), {})) if audit._has_version_tags() else ()
+    for owner in owners:
+        vars(owner).get("one")
+        tag = audit._version_tag(vars(owner))
+        seen = [tag.value]
+        for value in (1, 2):
+            setattr(owner, "one", value)  # noqa: B010 - neither has it
+            seen += [tag.value, tag.value]
+        assert seen[1:] == [seen[1], seen[1], seen[3], seen[3]]
+        assert len({*seen}) == 3
+
+
+def test_a_name_that_is_replaced_late_is_reported(server: ForkServer) -> None:
+    """After many messages in which nothing was."""
+    with Conversation(server) as talk:
+        for _ in range(20):
+            talk.got("x = 1")
+        talk.got("import lmcourse.exercises.compare as c\nc.difference = len")
+        told = [(kind, what) for kind, what, source in talk.evidence() if source == "told"]
+    assert told == [("builtins", "it replaced difference of lmcourse.exercises.compare")]

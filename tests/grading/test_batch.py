@@ -15,8 +15,10 @@ import pytest
 from lmcourse.errors import CourseError
 from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, open_pool, worker_processes
 from lmcourse.grading.batch.job import data_files_of, exercises_version, imported_modules, job_for
+from lmcourse.grading.batch.worker import Examiner
 from lmcourse.grading.batch.worker_processes import WorkerError, WorkerProcesses
 from lmcourse.grading.cells import new_code_cell, new_markdown_cell, new_notebook
+from lmcourse.grading.fork_server import ForkServer
 from tests.grading.real_course import CHAPTER, REPOSITORY
 from tests.grading.sandboxed import needs_bubblewrap
 
@@ -129,6 +131,20 @@ def test_a_worker_that_is_killed_is_replaced_and_the_marks_are_there() -> None:
     assert not [one for one in done.values() if isinstance(one, Exception)]
     assert done.keys() == {"a", "b"}
     assert set(children("lmcourse.grading.batch.worker")) == others
+
+
+@needs_bubblewrap
+def test_a_worker_keeps_its_fork_server_for_the_next_assignment_that_sees_the_same_files(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("1,2")
+    settings = ExaminationSettings("bubblewrap", seed=3)
+    first = ExaminationJob("one", (), {}, settings, modules=("mailbox",))
+    next_one, with_data = replace(first, modules=("sched",)), replace(first, data=(str(tmp_path / "table.csv"),))
+    with Examiner() as examiner:
+        server = examiner.launcher(first, [])
+        assert examiner.launcher(next_one, []) is server
+        assert isinstance(server, ForkServer)
+        assert server.modules == ("sched",)
+        assert examiner.launcher(with_data, []) is not server
 
 
 def test_where_nothing_can_be_examined_it_is_said() -> None:

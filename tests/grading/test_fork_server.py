@@ -16,7 +16,7 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.fork_server import ForkServer, sandboxed_process, server_handle
 from lmcourse.grading.sandbox import WORK_DIR, Sandbox
 from lmcourse.grading.sandbox.sandbox import USER_IDS
-from tests.grading.forked import SMALL_WITH_TORCH, Conversation, children, got
+from tests.grading.forked import SMALL_WITH_TORCH, Conversation, children, got, parent_of
 from tests.grading.sandboxed import needs_bubblewrap
 
 pytestmark = needs_bubblewrap
@@ -148,6 +148,33 @@ def test_a_parent_that_is_gone_or_hangs_is_replaced(
         assert not Path(f"/proc/{init}").exists()
     assert got(server, "print('here')") == "here"
     assert server._running_server().pid != parent
+
+
+def test_another_assignment_finds_torch_and_nothing_of_the_last() -> None:
+    with ForkServer(Sandbox(limits=SMALL_WITH_TORCH), ["mailbox"], [("struct",)]) as server:
+        handle = server._running_server()
+        zygote, parent = parent_of(handle.pid), handle.pid
+        look = "import sys; print(*[name in sys.modules for name in ('torch', 'mailbox', 'sched')])"
+        with Conversation(server) as talk:
+            assert talk.got(look) == "True True False"
+            talk.got("if os.fork() == 0: time.sleep(60)")
+            server.switch(["sched"], [("math",)])
+            assert talk.hangs_up()
+        assert got(server, look) == "True False True"
+        assert server._running_server() is handle
+        assert children(zygote) == [handle.pid]
+        assert not Path(f"/proc/{parent}").exists()
+
+
+@pytest.mark.parametrize("who", ["zygote", "parent"])
+def test_what_is_gone_before_another_assignment_is_replaced(who: str) -> None:
+    with ForkServer(Sandbox(limits=SMALL_WITH_TORCH)) as server:
+        parent = server._running_server().pid
+        zygote = parent_of(parent)
+        os.kill({"zygote": zygote, "parent": parent}[who], signal.SIGKILL)
+        server.switch(["sched"], [])
+        assert got(server, "import sys; print('sched' in sys.modules)") == "True"
+        assert not Path(f"/proc/{zygote}").exists()
 
 
 def test_a_second_server_is_isolated_from_the_first_and_leaves_nothing(server: ForkServer) -> None:

@@ -105,6 +105,9 @@ MISTAKES = [
     ("granite", "no embedding scale", lambda f: {"embedding_scale": 1.0}),
     ("granite", "no logit scale", lambda f: {"logit_scale": 1.0}),
     ("granite", "usual scale", lambda f: {"scale": None}),
+    ("nanochat", "no norm on q and k", lambda f: {"qk_norm": None}),
+    ("nanochat", "no norm on the embedding", lambda f: {"embedding_norm": False}),
+    ("nanochat", "no cap on logits", lambda f: {"logit_cap": None}),
     ("t5-v1.0", "scaled scores", lambda f: {"scale": None}),
     ("t5-v1.0", "unscaled logits", lambda f: {"logit_scale": 1.0}),
     ("t5-v1.1", "scaled logits", lambda f: {"logit_scale": f.d_model**-0.5}),
@@ -242,6 +245,12 @@ def test_swapped_matrices_are_seen(ours, pairs) -> None:
     parts = (first, rest[0], second) if rest else (second, first)
     wrong = replace(right, weights={**right.weights, ours: Concatenated(*parts)})
     assert difference(translated(wrong, pair), sample, pair) > TOLERANCE
+
+
+def test_the_other_sense_of_rotation_is_seen(pairs) -> None:
+    right, ours = FAMILIES["nanochat"], "blocks.*.attention.qkv"
+    wrong = replace(right, weights={**right.weights, ours: Concatenated(*right.weights[ours].parts)})
+    assert difference(translated(wrong, pairs("nanochat")), BY_NAME["nanochat"], pairs("nanochat")) > TOLERANCE
 
 
 def translated(table: family.Family, pair):

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lmcourse.nn.attend import attend_fused, attention_weights, weighted_values
 from lmcourse.nn.attention import Attention, AttentionConfig
@@ -345,3 +346,18 @@ def test_bf16_keeps_its_dtype_and_stays_near(config: AttentionConfig) -> None:
     assert half.dtype == torch.bfloat16
     # 8 bits of mantissa through three products: a few per cent of the largest number.
     assert (half.float() - exact).abs().max() < 0.05 * exact.abs().max()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="takes a GPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("masked", [False, True])
+def test_on_a_gpu_shared_heads_have_a_fused_kernel(dtype: torch.dtype, masked: bool) -> None:
+    """Without the one that writes scores down torch would refuse."""
+    source = torch.Generator("cuda").manual_seed(0)
+    q, k, v = (torch.randn(2, h, 16, 32, device="cuda", dtype=dtype, generator=source) for h in (4, 2, 2))
+    visible = torch.ones(2, 16, 16, dtype=torch.bool, device="cuda").tril()
+    fused = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION]
+    with sdpa_kernel(fused):
+        found = attend_fused(q, k, v, visible if masked else None, causal=not masked, scale=0.2)
+    expected = weighted_values(attention_weights(q.double(), k.double(), visible, scale=0.2), v.double())
+    torch.testing.assert_close(found.double(), expected, atol=0.02, rtol=0.02)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from lmcourse.device import DEVICE
+from tests.pretended_gpu.notebooks import WORK as NOTEBOOKS
+
 STEPS = 3
 SOURCE = Path(__file__).with_name("guard.cpp")
 COMPILER = shutil.which("c++")
+
+Done = dict[str, dict[str, Any]]
+"""What was seen of each piece of work, by its name."""
 
 pytestmark = [
     pytest.mark.skipif(COMPILER is None or sys.platform != "linux", reason="takes a C++ compiler, on Linux"),
@@ -25,7 +33,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory, course: Path) -> dict[str, dict[str, Any]]:
+def done(tmp_path_factory: pytest.TempPathFactory, course: Path) -> Done:
     """What was seen of each piece of work."""
     guard, home = tmp_path_factory.mktemp("guard") / "guard.so", Path(torch.__file__).parent
     assert COMPILER is not None
@@ -33,58 +41,105 @@ def done(tmp_path_factory: pytest.TempPathFactory, course: Path) -> dict[str, di
     libraries = ["-lc10", "-ltorch_cpu", f"-Wl,-rpath,{home / 'lib'}"]
     subprocess.run([COMPILER, *flags, str(SOURCE), "-o", str(guard), *libraries], check=True)
     command = [sys.executable, "-m", "tests.pretended_gpu.start", str(guard)]
-    ran = subprocess.run(command, cwd=course, capture_output=True, text=True, check=False)
+    environment = {name: value for name, value in os.environ.items() if name != DEVICE}
+    ran = subprocess.run(command, cwd=course, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    result: dict[str, dict[str, Any]] = json.loads(ran.stdout.splitlines()[-1])
+    result: Done = json.loads(ran.stdout.splitlines()[-1])
     return result
 
 
 TRAINING = {
-    "steps in fp32": 1,
-    "steps in bf16": 1,
-    "steps of grouped queries with windows": 1,
-    "steps of muon": 1,
-    "steps in fp16": 1,  # whether a gradient overflowed is known on the device only
+    "steps in fp32": "efficient",
+    "steps in bf16": "flash",
+    "steps in fp16": "flash",
+    "steps of muon": "flash",
+    "steps of shared heads in bf16": "flash, shared",
+    "steps of shared heads in fp32": "efficient",
 }
-"""How often a step waits."""
+"""The kernel for attention in each."""
+
+WRITING = {
+    "13 tokens": "efficient",
+    "13 tokens drawn": "efficient",
+    "13 tokens in bf16": "flash",
+    "13 tokens of shared heads": "efficient",
+    "13 tokens of shared heads in bf16": "flash, shared",
+    "13 tokens with windows": "efficient",
+    "13 tokens after two prompts": "efficient",
+    "13 tokens after two prompts with windows": "efficient",
+    "13 tokens from a static cache": "efficient",
+    "13 tokens from a static cache after two prompts": "efficient",
+}
 
 
-@pytest.mark.parametrize("name", TRAINING)
-def test_a_step_looks_at_the_device_once(done: dict[str, dict[str, Any]], name: str) -> None:
+@pytest.mark.parametrize("name", [*TRAINING, "steps of shared heads with windows"])
+def test_a_step_looks_at_the_device_once(done: Done, name: str) -> None:
+    """In fp16, too, where whether a gradient overflowed is known on the device only."""
     assert done[name]["error"] is None
-    assert done[name]["waits"] == TRAINING[name] * STEPS, done[name]["where"]
+    assert done[name]["waits"] == STEPS, done[name]["where"]
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("fp32", "float32"), ("bf16", "bfloat16"), ("fp16", "float16")])
-def test_matrix_products_have_the_format_that_was_asked_for(
-    done: dict[str, dict[str, Any]], name: str, dtype: str
-) -> None:
+def test_matrix_products_have_the_format_that_was_asked_for(done: Done, name: str, dtype: str) -> None:
     """But RoPE's few angles, which stay fp32."""
     dtypes = done[f"steps in {name}"]["dtypes"]
     assert max(dtypes, key=dtypes.get) == dtype
 
 
-def test_an_evaluation_waits_at_its_end_however_long_it_is(done: dict[str, dict[str, Any]]) -> None:
+@pytest.mark.parametrize(("name", "kernel"), [*TRAINING.items(), *WRITING.items()])
+def test_attention_has_its_kernel(done: Done, name: str, kernel: str) -> None:
+    """Never that which writes the matrix of scores down."""
+    assert set(done[name]["kernels"]) == {kernel}
+
+
+def test_layers_with_windows_have_a_mask_and_no_flash(done: Done) -> None:
+    assert set(done["steps of shared heads with windows"]["kernels"]) == {"flash, shared", "efficient"}
+
+
+def test_the_room_knows_the_kernel_that_is_to_be_avoided(done: Done) -> None:
+    """Else its absence would say nothing."""
+    assert set(done["heads shared in fp32, unmended"]["kernels"]) == {"math"}
+
+
+def test_an_evaluation_waits_at_its_end_however_long_it_is(done: Done) -> None:
     for name in ("evaluation of 1 batch", "evaluation of 6 batches"):
         assert done[name]["error"] is None
         assert done[name]["waits"] == 2, done[name]["where"]
 
 
-@pytest.mark.parametrize("name", ["3 tokens", "13 tokens", "13 tokens with a window", "13 tokens drawn"])
-def test_a_token_takes_one_wait_and_the_prompt_none(done: dict[str, dict[str, Any]], name: str) -> None:
+def test_the_trainer_waits_for_nothing_but_steps_evaluations_and_what_it_loads(done: Done) -> None:
+    """Its batches come from pinned memory, while the program goes on."""
+    waits = Counter[str]()
+    for line, count in done["train and generate"]["where"].items():
+        waits[line.split(":")[0]] += count
+    assert waits.pop("training/step.py") == 6
+    assert waits.pop("training/evaluation.py") == 2 * 3
+    loading = {"training/full_checkpoint.py", "training/optimizer_state.py"}
+    writing = {"inference/decoding_session.py", "inference/generate.py"}
+    assert set(waits) == loading | writing
+
+
+@pytest.mark.parametrize("name", ["3 tokens", *WRITING])
+def test_a_token_takes_one_wait_and_so_does_the_prompt_on_its_way(done: Done, name: str) -> None:
+    """Prompts of different lengths have positions, too, and where there are windows it is asked which are padding."""
     assert done[name]["error"] is None
-    assert done[name]["waits"] == int(name.split()[0]), done[name]["where"]
+    prompt = 3 if "two prompts with windows" in name else 2 if "two prompts" in name else 1
+    assert done[name]["waits"] == int(name.split()[0]) + prompt, done[name]["where"]
 
 
-def test_beam_search_runs(done: dict[str, dict[str, Any]]) -> None:
-    """Four waits a token (texts that end, rows that go on, with what, whether one can still win), one at the end."""
-    assert done["a beam"]["error"] is None
-    assert done["a beam"]["waits"] == 4 * 5 + 1, done["a beam"]["where"]
+def test_a_token_of_beam_search_takes_two(done: Done) -> None:
+    """Whatever is a fraction, and whatever is whole."""
+    short, long = (done[f"{count} tokens of a beam"] for count in (3, 13))
+    assert short["error"] is None
+    assert long["error"] is None
+    assert long["waits"] - short["waits"] == 2 * 10, long["where"]
 
 
-def test_training_is_in_bf16_where_the_card_has_it(done: dict[str, dict[str, Any]]) -> None:
-    assert done["the default"]["error"] is None
+@pytest.mark.parametrize("name", ["logits", "train and generate", "bench", "the default precision", *NOTEBOOKS])
+def test_it_goes_through(done: Done, name: str) -> None:
+    assert done[name]["error"] is None
 
 
-def test_a_tensor_on_another_device_is_found(done: dict[str, dict[str, Any]]) -> None:
+def test_a_tensor_on_another_device_is_found(done: Done) -> None:
     assert "same device" in done["tokens left behind"]["error"]
+    assert "'cuda' device type for generator but found 'cpu'" in done["dice left behind"]["error"]

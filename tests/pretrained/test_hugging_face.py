@@ -22,7 +22,9 @@ from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.pretrained import load_pretrained
 from lmcourse.pretrained.hugging_face import export_model, load_published_model
-from lmcourse.training.command.trained_model import TrainedModel
+from lmcourse.training.command.arguments import parse
+from lmcourse.training.command.main import resolve_run
+from lmcourse.training.command.trained_model import TrainedModel, load_trained_model
 
 TEXT = "Two birds , 1 nest .\n\n  é e\u0301 漢 😀\r\n don't do  not"
 """Spaces before punctuation, an accent of its own, characters of one to four bytes."""
@@ -50,6 +52,16 @@ def trained(kind: str) -> TrainedModel:
     if kind == "bpe":
         return load_pretrained()
     return trained_with(ByteTokenizer() if kind == "bytes" else CharacterTokenizer(CHARACTERS))
+
+
+def trained_by_flags(*flags: str) -> TrainedModel:
+    """The model that `lmcourse train` makes with these flags, with random weights, and the bytes for tokens."""
+    there, options = load_pretrained(), parse([*flags, "--seq-len", "64"], "train")
+    run = resolve_run(options)
+    torch.manual_seed(1)
+    model = Transformer(run.model_config(ByteTokenizer().vocab_size))
+    initialize(model)
+    return replace(there, run=run, model=model.eval(), tokenizer=ByteTokenizer())
 
 
 def their_greedy(model: Any, prompt: torch.Tensor, count: int) -> list[int]:
@@ -96,6 +108,68 @@ def test_what_was_exported_writes_the_same(kind: str, tmp_path: Path, capsys: py
     assert told["step"] is None
     tokens = generate(ours.model, [ours.tokenizer.encode("do")], 12)[0]
     assert told["text"] == ours.tokenizer.decode(tokens)
+
+
+@pytest.fixture(scope="module")
+def default_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `lmcourse train` makes of flags that say nothing of the model."""
+    folder = tmp_path_factory.mktemp("default")
+    (folder / "text.txt").write_text("".join(f"{number} owls sleep in the tree. " for number in range(300)))
+    words = ["--corpus", str(folder / "text.txt"), "--vocab-size", "270", "--steps", "3"]
+    assert main(["train", *words, "--out", str(folder / "run")]) == 0
+    return folder / "run"
+
+
+def test_what_is_trained_by_default_is_written_and_read_by_both(
+    default_run: Path, transformers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["export", "--checkpoint", str(default_run), "--out", str(out)]) == 0
+    assert "written as one of the family qwen3." in capsys.readouterr().out
+    ours = load_trained_model(default_run)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(out)
+    model = transformers.AutoModelForCausalLM.from_pretrained(out)
+    prompt = tokenizer("7 owls", return_tensors="pt")["input_ids"]
+    assert prompt[0].tolist() == ours.tokenizer.encode("7 owls")
+    with torch.no_grad():
+        torch.testing.assert_close(model(prompt).logits, ours.model(prompt), atol=5e-5, rtol=0)
+    written = tokenizer.decode(their_greedy(model, prompt, 12))
+    words = ["--prompt", "7 owls", "--tokens", "12", "--temperature", "0", "--json"]
+    for checkpoint in (default_run, out):
+        assert main(["generate", "--checkpoint", str(checkpoint), *words]) == 0
+        assert "7 owls" + json.loads(capsys.readouterr().out)["text"] == written
+
+
+WITHOUT = [
+    (("--value-residual",), "train with --no-value-residual, and it is written as qwen3", ("--no-value-residual",)),
+    (
+        ("--value-residual", "--logit-cap", "15"),
+        "train with --no-value-residual and without --logit-cap, and it is written as qwen3",
+        ("--no-value-residual",),
+    ),
+    (("--feed-forward", "relu2"), "train without --feed-forward, and it is written as qwen3", ()),
+    (
+        ("--recipe", "adamw", "--feed-forward", "relu2", "--logit-cap", "15"),
+        "train without --logit-cap, and it is written as arcee",
+        ("--recipe", "adamw", "--feed-forward", "relu2"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("flags", "line", "instead"), WITHOUT, ids=[" ".join(flags) for flags, _, _ in WITHOUT])
+def test_what_stands_in_the_way_is_told_and_without_it_a_model_is_written(
+    flags: tuple[str, ...], line: str, instead: tuple[str, ...], transformers: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(CourseError) as caught:
+        export_model(trained_by_flags(*flags), tmp_path / "out")
+    assert str(caught.value).endswith(f"; {line}")
+    assert "\n" not in str(caught.value)
+    ours = trained_by_flags(*instead)
+    assert line.endswith(export_model(ours, tmp_path / "out"))
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    prompt = torch.tensor([ours.tokenizer.encode("an owl")])
+    with torch.no_grad():
+        torch.testing.assert_close(model(prompt).logits, ours.model(prompt), atol=5e-5, rtol=0)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,8 +75,8 @@ def test_a_right_answer_that_only_a_grade_refuses_is_told(
 
 
 def test_flags_that_are_about_mutants_or_one_exercise_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    for flag in (["--seeds", "20"], ["--exercise", "count_pairs"]):
+    for flag in (["--seeds", "20"], ["--exercise", "count_pairs"], ["--quick"]):
         assert main(["matrix", "07", "--isolation", "process", *flag]) == 2
-        assert "leave out --exercise and --seeds" in capsys.readouterr().err
+        assert "leave out --exercise, --seeds and --quick" in capsys.readouterr().err
     assert main(["matrix", "07", "--isolation", "jail"]) == 2
     assert "There is no isolation" in capsys.readouterr().err

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from lmcourse import device
+from lmcourse.errors import CourseError
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "hip", None)
     monkeypatch.setattr(device, "_nvidia_smi", lambda field: None)
+    monkeypatch.delenv(device.DEVICE, raising=False)
     return monkeypatch
 
 
@@ -49,6 +51,16 @@ def test_cuda_comes_first_and_every_gpu_is_told(machine: pytest.MonkeyPatch) -> 
     assert device.best_device() == torch.device("cuda")
     shown = [device.describe_accelerator(a) for a in device.accelerators()]
     assert shown == ["NVIDIA H100, 80.0 GiB, driver 570.86", "NVIDIA A100, 80.0 GiB, driver 570.86"]
+
+
+def test_another_device_is_taken_where_it_is_named(machine: pytest.MonkeyPatch) -> None:
+    add_cuda(machine, "NVIDIA H100", "NVIDIA A100")
+    for name in ("cpu", "cuda:1"):
+        machine.setenv(device.DEVICE, name)
+        assert device.best_device() == torch.device(name)
+    machine.setenv(device.DEVICE, "gpu")
+    with pytest.raises(CourseError, match="LMCOURSE_DEVICE is gpu, which is no device: say cpu, cuda, cuda:1 or mps"):
+        device.best_device()
 
 
 def test_an_amd_gpu_is_told_with_its_rocm(machine: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from lmcourse.training.optimizers import muon
 from lmcourse.training.optimizers.adagrad import AdaGrad
 from lmcourse.training.optimizers.adam import Adam
 from lmcourse.training.optimizers.adamw import AdamW
@@ -277,8 +278,11 @@ def matrices(dtype: torch.dtype) -> list[nn.Parameter]:
 
 @pytest.mark.parametrize("settings", [{}, {"lr": 0.02, "momentum": 0.8, "weight_decay": 0.3}])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_every_bit_of_muon_is_torchs(dtype: torch.dtype, settings: dict[str, Any]) -> None:
+def test_every_bit_of_muon_is_torchs(
+    dtype: torch.dtype, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Though matrices of one shape are multiplied together here, one by one there."""
+    monkeypatch.setattr(muon, "product_dtype", lambda device: torch.bfloat16)
     mine, other = matrices(dtype), matrices(dtype)
     run(Muon(mine, **settings), mine, range(20))
     run(torch.optim.Muon(other, **settings), other, range(20))
@@ -287,7 +291,20 @@ def test_every_bit_of_muon_is_torchs(dtype: torch.dtype, settings: dict[str, Any
         assert not torch.equal(w, start)
 
 
-def test_muon_on_fewer_iterations_and_one_matrix_at_a_time_is_torchs() -> None:
+def test_muon_on_a_cpu_is_torchs_but_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's own rounds to bf16: without that it is ours."""
+    mine, other, rounded = (matrices(torch.float32) for _ in range(3))
+    run(Muon(mine), mine, range(20))
+    run(torch.optim.Muon(rounded), rounded, range(20))
+    monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.float)
+    run(torch.optim.Muon(other), other, range(20))
+    for w, reference in zip(mine, other, strict=True):
+        torch.testing.assert_close(w, reference, rtol=0, atol=2e-6)
+    assert max((w - coarse).abs().max().item() for w, coarse in zip(mine, rounded, strict=True)) > 1e-4
+
+
+def test_muon_on_fewer_iterations_and_one_matrix_at_a_time_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(muon, "product_dtype", lambda device: torch.bfloat16)
     mine, other = matrices(torch.float32), matrices(torch.float32)
     ours, theirs = Muon(mine, iterations=3), torch.optim.Muon(other, ns_steps=3)
     for step in range(5):

@@ -7,6 +7,7 @@ was killed.
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import os
@@ -17,7 +18,7 @@ from pathlib import Path
 from queue import Queue
 from socket import gethostname
 from threading import Thread
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
@@ -26,13 +27,16 @@ from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
 from lmcourse.grading.examination.launchers import Launcher
 from lmcourse.grading.sandbox import Sandbox
 
+if TYPE_CHECKING:
+    from lmcourse.grading.fork_server import ForkServer
+
 
 class Examiner:
-    """Examines notebooks, and keeps what they have in common: the fork server of an assignment."""
+    """Examines notebooks, and keeps what they have in common: the fork server."""
 
     def __init__(self) -> None:
         self._open = ExitStack()
-        self._launchers: dict[object, Launcher] = {}
+        self._server: ForkServer | None = None
 
     def __enter__(self) -> Examiner:
         return self
@@ -64,22 +68,23 @@ class Examiner:
         return {"examined": examined.to_json()}
 
     def launcher(self, job: ExaminationJob, exercises: Sequence[Exercise]) -> Launcher:
-        """What starts the notebooks of this assignment. One after the other: an older fork server is closed."""
-        key = (job.assignment, job.settings.isolation, job.settings.private, job.data, job.modules)
-        if key not in self._launchers:
-            self._open.close()
-            self._launchers = {key: self._new_launcher(job, exercises)}
-        return self._launchers[key]
+        """What starts the notebooks of this assignment, one after the other.
 
-    def _new_launcher(self, job: ExaminationJob, exercises: Sequence[Exercise]) -> Launcher:
+        A fork server goes on from one assignment to the next, unless that one is to see other files.
+        """
         data = tuple(Path(name) for name in job.data)
         if job.settings.isolation == "process":
             return PlainLauncher(data)
         from lmcourse.grading.fork_server import ForkServer  # for Linux only
 
-        private = tuple(Path(name) for name in job.settings.private)
+        sandbox = Sandbox(data=data, private=tuple(Path(name) for name in job.settings.private))
         rules = [exercise.rules for exercise in exercises]
-        return self._open.enter_context(ForkServer(Sandbox(data=data, private=private), job.modules, rules))
+        if self._server is None or self._server.sandbox != sandbox:
+            self._server = None
+            self._open.close()
+            self._server = self._open.enter_context(ForkServer(sandbox, job.modules, rules))
+        self._server.switch(job.modules, rules)
+        return self._server
 
 
 def serve(lines: TextIO, answer: Callable[[str], None]) -> None:
@@ -98,10 +103,15 @@ def _listen(lines: TextIO, waiting: Queue[str]) -> None:
 
 
 def main() -> None:
-    """Serve on the standard streams. What anything else prints goes to standard error."""
+    """Serve on the standard streams. What anything else prints goes to standard error.
+
+    To be called by a program that has switched the garbage collector off (see `worker_processes.WORKER_COMMAND`).
+    """
     import torch
     from torch.utils.flop_counter import _FlopCounterMode
 
+    gc.freeze()
+    gc.enable()
     torch.set_num_threads(1)  # there is a worker for each core
     # torch would load its compiler, which takes a second, only to keep it out of where some exercises count FLOPs.
     count = inspect.unwrap(_FlopCounterMode.__torch_dispatch__)
@@ -113,7 +123,3 @@ def main() -> None:
         print(line, file=out, flush=True)
 
     serve(sys.stdin, answer)
-
-
-if __name__ == "__main__":
-    main()

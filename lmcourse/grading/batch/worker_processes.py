@@ -18,7 +18,10 @@ from lmcourse.grading.examination_result import ExaminationResult
 
 Key = TypeVar("Key")
 
-WORKER_COMMAND = (sys.executable, "-P", "-m", "lmcourse.grading.batch.worker")
+WORKER_PROGRAM = "import gc; gc.disable(); from lmcourse.grading.batch.worker import main; main()"
+"""While it loads, nothing is collected: nothing is garbage, and to look takes long."""
+
+WORKER_COMMAND = (sys.executable, "-P", "-c", WORKER_PROGRAM)
 """Starts a worker."""
 
 CONNECT_SECONDS = 15

@@ -215,16 +215,23 @@ def disable_checks() -> None:
 def prepare_restrictions(prepared: Iterable[Names] = ()) -> Restrictions:
     """What enforces an exercise's rules in this process, made before any code of a notebook runs.
 
-    The first operator on the meta device makes torch load sympy. That takes a second, and many times as long under the
-    profiler that watches an answer's calls beside other busy workers: it is not to be taken from the time of a case.
-
     Args:
         prepared: the rules of exercises to come, which are then quick to enforce.
     """
-    torch.empty(0, device="meta").add(0)
-    restrictions = Restrictions(prepared)
+    load_meta_device()
+    restrictions = Restrictions()
     close_side_doors()
+    restrictions.prepare(prepared)
     return restrictions
+
+
+def load_meta_device() -> None:
+    """Have torch load sympy, as it does for the first operator on the meta device.
+
+    That takes a second, and many times as long under the profiler that watches an answer's calls beside other busy
+    workers: it is not to be taken from the time of a case.
+    """
+    torch.empty(0, device="meta").add(0)
 
 
 def _do_nothing(*_: object, **__: object) -> None:

@@ -131,7 +131,14 @@ class _Examination:
             for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
         forbidden = self.source.forbidden(exercise.name, exercise.rules)
-        report = judge(exercise, trials, hidden=True, forbidden=forbidden, agrees=expected.agrees)
+        report = judge(
+            exercise,
+            trials,
+            hidden=True,
+            forbidden=forbidden,
+            agrees=expected.agrees,
+            count_guesses=expected.count_guesses,
+        )
         report = without_results(report, trials, value=exercise.value)
         broken = bool(forbidden) or any(outcome.forbidden for outcome in outcomes)
         return self._with_reason(report, outcomes, lost, broken=broken)

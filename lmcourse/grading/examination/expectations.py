@@ -7,6 +7,7 @@ from functools import lru_cache
 from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Answer, Exercise, Misconception
+from lmcourse.exercises.guesses import RememberedGuesses
 from lmcourse.exercises.judge import agree_on
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.trial import Trial
@@ -25,12 +26,14 @@ class Expectations:
 
     Attributes:
         cases: the cases in the order of a report, public ones first, and whether each is hidden.
+        count_guesses: what one fixed answer to all of some cases would earn; for `judge`.
     """
 
     def __init__(self, exercise: Exercise, seed: int) -> None:
         self.exercise = exercise
         self.cases = [(case, False) for case in exercise.cases]
         self.cases += [(case, True) for case in exercise.hidden(seed)]
+        self.count_guesses = RememberedGuesses()
         self._kept: dict[tuple[int, int], Outcome] = {}
 
     def expected(self, case: Case) -> Outcome:

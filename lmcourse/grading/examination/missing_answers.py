@@ -102,7 +102,7 @@ def undefined_helper(
         runs: what came of each code cell.
     """
     missed = {outcome.failure.message for outcome in outcomes if outcome.failed_with("NameError") and outcome.failure}
-    for helper, user in source.reached(name).items():
+    for helper, user in source.reached(name).items() if missed else ():
         if f"name '{helper}' is not defined" not in missed:
             continue
         uses = f"`{name}` uses `{helper}`" if user == name else f"`{user}`, which `{name}` needs, uses `{helper}`"

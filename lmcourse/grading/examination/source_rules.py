@@ -46,6 +46,7 @@ class NotebookSource:
                 self._statements.setdefault(name, []).append((cell.number, bound))
             for name, text, one in cell.single_imports:
                 self._imports.setdefault(name, {})[text] = one
+        self._reached: dict[str, dict[str, str]] = {}
         self._chars = 0
         self._readable = True
 
@@ -85,6 +86,11 @@ class NotebookSource:
 
     def reached(self, name: str) -> dict[str, str]:
         """The global names that the answer `name` leads to, and by which name of the notebook: itself or a helper."""
+        if name not in self._reached:
+            self._reached[name] = self._find_reached(name)
+        return self._reached[name]
+
+    def _find_reached(self, name: str) -> dict[str, str]:
         meanings = self._meanings(name)
         found: dict[str, str] = {}
         waiting = [name]
@@ -92,7 +98,7 @@ class NotebookSource:
             user = waiting.pop()
             if user not in meanings:
                 continue
-            code = compile_cell(ast.unparse(ast.fix_missing_locations(ast.Module([meanings[user]], []))))
+            code = compile_cell(ast.unparse(meanings[user]))
             new = {used: user for used in global_names(code) if used not in found}
             found |= new
             waiting += new
@@ -125,8 +131,7 @@ class NotebookSource:
         imports = [one for used_name in sorted(used) for one in self._imports.get(used_name, {}).values()]
         nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
         body = [*imports, *self._star_imports(used - {*dir(builtins)}), statement]
-        wrapper = ast.AsyncFunctionDef(name=name, args=nothing, body=body, decorator_list=[])
-        text = ast.unparse(ast.fix_missing_locations(ast.Module([wrapper], [])))
+        text = ast.unparse(ast.AsyncFunctionDef(name=name, args=nothing, body=body, decorator_list=[], lineno=1))
         self._chars += len(text)
         if self._chars > MAX_STAND_IN_CHARS:
             raise TooLongError

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
-from lmcourse.grading.examination.code_cells import Cell, imported_names
+from lmcourse.grading.examination.code_cells import MAX_KEPT_CELL_CHARS, Cell, imported_names
 from lmcourse.grading.examination_result import Evidence, EvidenceKind
 
 SUSPICIOUS_NAMES: dict[EvidenceKind, tuple[str, ...]] = {
@@ -72,8 +73,23 @@ def suspicious_code(cells: Sequence[Cell]) -> list[Evidence]:
     known = {name: f"builtins.{name}" for name in ("eval", "exec", "compile", "__import__", "setattr", "delattr")}
     known |= {"builtins": "builtins", "__builtins__": "builtins"}
     known |= dict(found for cell in cells for found in cell.imported)
-    findings = ((cell.number, what) for cell in cells for node in cell.nodes for what in _find(node, known))
+    names = frozenset(known.items())
+    findings = ((cell.number, what) for cell in cells for what in _found_in(cell, names))
     return [*dict.fromkeys(Evidence(kind, f"Code cell {number} {what}.", "read") for number, (kind, what) in findings)]
+
+
+def _found_in(cell: Cell, names: frozenset[tuple[str, str]]) -> tuple[tuple[EvidenceKind, str], ...]:
+    """The findings in a cell, in a notebook where names stand for these. Those of a cell that many notebooks have are
+    remembered."""
+    return _kept_findings(cell, names) if len(cell.text) <= MAX_KEPT_CELL_CHARS else _find_all(cell, names)
+
+
+def _find_all(cell: Cell, names: frozenset[tuple[str, str]]) -> tuple[tuple[EvidenceKind, str], ...]:
+    known = dict(names)
+    return tuple(what for node in cell.nodes for what in _find(node, known))
+
+
+_kept_findings = lru_cache(maxsize=512)(_find_all)
 
 
 def _find(node: ast.AST, known: Mapping[str, str]) -> Findings:

@@ -14,6 +14,8 @@ Python announce everything: not `os.stat`, not what a library does in C.
 from __future__ import annotations
 
 import builtins
+import ctypes
+import gc
 import inspect
 import sys
 import threading
@@ -114,6 +116,9 @@ TRACING_MODULES = (limits, forbidden_calls, threading, library_functions, late_i
 WATCHED_CLASSES = ("lmcourse.exercises", "lmcourse.grading.restrictions", "lmcourse.accounting.simulated_device")
 """Modules whose classes are to stay as they are: they run, watch and restrict an answer, or keep the time for one."""
 
+VERSION_OFFSET = 3 * ctypes.sizeof(ctypes.c_void_p)
+"""Where a dict has the number that changes with it (`ma_version_tag` of PEP 509, until CPython 3.12)."""
+
 _install: list[Callable[[int], None]] = []
 
 
@@ -160,7 +165,31 @@ def _tracers(module: ModuleType) -> Iterator[tuple[CodeType, dict[str, Any]]]:
                 yield function.__code__, function.__globals__
 
 
-def _unpatched() -> Iterator[tuple[str, Mapping[str, Any], Collection[str]]]:
+def _unpatched() -> Iterator[tuple[str, Mapping[str, Any], Collection[str], ctypes.c_uint64 | None]]:
+    """What is not to be replaced: what it belongs to, the names there, those that count, and the names' version."""
+    tagged = _has_version_tags()
+    for name, names, counting in _namespaces():
+        yield name, names, counting, _version_tag(names) if tagged else None
+
+
+def _version_tag(names: Mapping[str, Any]) -> ctypes.c_uint64:
+    """Where the version of a dict stands, or of the one behind the names of a class."""
+    [table] = [names] if isinstance(names, dict) else gc.get_referents(names)
+    return ctypes.c_uint64.from_address(id(table) + VERSION_OFFSET)
+
+
+def _has_version_tags() -> bool:
+    """Whether this Python's dicts have versions: one that changes with what a dict holds, and with nothing else."""
+    table = {"name": 1, "other": 2}
+    tag = _version_tag(table)
+    seen = [tag.value]
+    for change in (lambda: table.update(name=3), lambda: table.pop("other"), lambda: table.get("name"), dict):
+        change()
+        seen.append(tag.value)
+    return len({*seen}) == 3 and seen[2:] == seen[2:3] * 3
+
+
+def _namespaces() -> Iterator[tuple[str, Mapping[str, Any], Collection[str]]]:
     """What is not to be replaced: what it belongs to, the names there, and those that count."""
     ours = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "lmcourse"}
     yield "builtins", vars(builtins), list(vars(builtins))

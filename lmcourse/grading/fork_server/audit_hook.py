@@ -56,7 +56,7 @@ def configure(
     tracers: Sequence[tuple[Any, Any]],
     line_hook: Any,
     time_limit: type[BaseException],
-    unpatched: Sequence[tuple[str, Mapping[str, Any], Collection[str]]],
+    unpatched: Sequence[tuple[str, Mapping[str, Any], Collection[str], Any]],
     each_message: tuple[str, ...],
 ) -> None:
     """Set what is allowed.
@@ -69,7 +69,8 @@ def configure(
         tracers: code that may trace, or change the code of others, with its globals.
         line_hook: what the course's own time limit has called at each line.
         time_limit: what the course's own time limit raises, wherever Python is at that moment.
-        unpatched: a name, the names it holds, and those of them that are not to be replaced.
+        unpatched: a name, the names it holds, those of them that are not to be replaced, and what has another `value`
+            once any of them was; None if nothing tells.
         each_message: beginnings of the names among these that are looked at before each message, not only in turn.
     """
     state.update(
@@ -81,7 +82,7 @@ def configure(
         line_hook=line_hook,
         time_limit=time_limit,
     )
-    known = [(name, now, {key: now.get(key, MISSING) for key in keys}) for name, now, keys in unpatched]
+    known = [[name, now, {key: now.get(key, MISSING) for key in keys}, tag, None] for name, now, keys, tag in unpatched]
     state["unpatched"] = [one for one in known if str.startswith(one[0], each_message)]
     state["in_turn"] = [one for one in known if not str.startswith(one[0], each_message)]
     state["turn"] = 0
@@ -106,6 +107,8 @@ def hook(event: str, details: Any) -> None:
     if entry is None:
         return
     try:
+        if entry[1] is describe_getattr and type(details[1]) is str and details[1] == "f_code":
+            return  # the recorder of an answer's calls looks at the code of each frame
         what = entry[1](details)
         if what:
             report(entry[0], what)
@@ -121,8 +124,13 @@ def report_patches(_: Any) -> str:
     for event in list(missed):
         report("interpreter", f"it did something ({event}) in a way that hides what it was")
     state["turn"] = turn = (state["turn"] + 1) % TURNS
-    for name, now, was in state["unpatched"] + state["in_turn"][turn::TURNS]:
+    for known in state["unpatched"] + state["in_turn"][turn::TURNS]:
+        name, now, was, tag, good = known
+        version = None if tag is None else tag.value
+        if version is not None and version == good:
+            continue
         if all(map(is_, map(now.get, was.keys(), repeat(MISSING)), was.values())):
+            known[-1] = version
             continue  # thousands of names, again and again: the loop below takes longer
         for key, value in was.items():
             if now.get(key, MISSING) is not value:
@@ -281,7 +289,7 @@ def describe_function(_: Any) -> str:
 
 def describe_getattr(details: Any) -> str:
     """Going from a traceback or a generator to a frame, in a cell of the notebook's."""
-    return CALLERS if details[1] in FRAME_ATTRIBUTES and in_cell(_getframe(2)) else ""
+    return CALLERS if exact_text(details[1]) in FRAME_ATTRIBUTES and in_cell(_getframe(2)) else ""
 
 
 def describe_getframe(_: Any) -> str:

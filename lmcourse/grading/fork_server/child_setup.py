@@ -15,12 +15,14 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 
+from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES
 from lmcourse.grading.examination.child import serve
 from lmcourse.grading.fork_server import linux
 from lmcourse.grading.fork_server.audit import AuditedChannel, install_audit_hook
@@ -48,13 +50,13 @@ class ChildSetup:
         scratch: bytes of each folder in memory.
         privileges: what `drop_privileges` takes, but for the descriptors and the user.
         restrictions: what enforces the rules of exercises.
-        libraries: what is not to be found on a child's disk.
+        covered: folders in which a child sees nothing.
     """
 
     scratch: int
     privileges: dict[str, Any]
     restrictions: Restrictions
-    libraries: tuple[str, ...]
+    covered: tuple[Path, ...]
 
     def fork(self, uid: int | None, connection: int, audit_pipe: int) -> int:
         """Fork a child; the process id of its init.
@@ -102,8 +104,7 @@ class ChildSetup:
             target.mkdir() if path.is_dir() else target.touch()
             linux.mount(str(path), str(target), None, linux.MS_BIND | linux.MS_REC)
         linux.mount("tmpfs", DATA_DIR, "tmpfs", safe | linux.MS_RDONLY, "size=4096")
-        # What a notebook imports of the package is loaded; the rest, and all of its text, is none of its business.
-        for folder in (*filesystem.library_folders(), *filesystem.folders_of(self.libraries)):
+        for folder in self.covered:
             linux.mount("tmpfs", str(folder), "tmpfs", safe | linux.MS_RDONLY, "size=4096")
         for device in filesystem.SHARED_DEVICES:  # or anybody could set their times, which everybody sees
             linux.remount_read_only(f"/dev/{device}")
@@ -134,6 +135,16 @@ class ChildSetup:
         os.write(audit_pipe, READY)
         serve(channel, self.restrictions, linux.end_other_processes)
         os._exit(0)
+
+
+def covered_folders(libraries: Iterable[str] = ()) -> tuple[Path, ...]:
+    """What no notebook is to read: what one imports of the package is loaded, and the rest is none of its business, nor
+    is the text of all of it. To be called when everything is loaded.
+
+    Args:
+        libraries: more of them that are to be covered, unless they are loaded.
+    """
+    return (*filesystem.library_folders(), *filesystem.folders_of((*ANSWER_LIBRARIES, *libraries)))
 
 
 def _reset_state() -> None:

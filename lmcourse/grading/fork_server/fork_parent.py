@@ -1,6 +1,7 @@
-"""The program that preloads torch and forks a child on request. It runs in bubblewrap, and runs only our code.
+"""The process that has loaded what the notebooks of an assignment need, and forks a child on request.
 
-Its standard input is a socket to the grader (see `protocol`). It ends when the grader hangs up.
+It is forked from the `zygote`, in bubblewrap, and runs only our code. It ends when the grader hangs up, or goes on to
+another assignment.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from typing import Any
 import torch
 
 from lmcourse.exercises.forbidden_calls import dotted_name
-from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES, Names, whole_libraries
-from lmcourse.grading.examination.child import disable_checks, prepare_restrictions
+from lmcourse.exercises.forbidden_names import Names, whole_libraries
+from lmcourse.grading.examination.child import disable_checks, load_meta_device, prepare_restrictions
 from lmcourse.grading.fork_server.audit import prepare_audit_hook
-from lmcourse.grading.fork_server.child_setup import FORK_FAILED_STATUS, ChildSetup
-from lmcourse.grading.fork_server.protocol import KILL, MAX_MESSAGE_BYTES, READY
-from lmcourse.grading.restrictions import Restrictions
+from lmcourse.grading.fork_server.child_setup import FORK_FAILED_STATUS, ChildSetup, covered_folders
+from lmcourse.grading.fork_server.protocol import KILL, MAX_MESSAGE_BYTES, NEXT, READY
+from lmcourse.grading.restrictions import Restrictions, families
 
 ALWAYS_LOADED = ("matplotlib.font_manager",)
 """What is loaded unasked: it lists the machine's fonts by starting a program, which takes seconds and looks strange."""
@@ -35,17 +36,26 @@ THREAD_EXIT_SECONDS = 3.0
 """Seconds that a thread of a library gets to end: a fork has only one thread, and a lock that another held stays so."""
 
 
-def main() -> None:
-    """Get ready, and serve the grader at the other end of the standard input."""
-    control = socket.socket(fileno=os.dup(0))
-    devnull = os.open(os.devnull, os.O_RDWR)
-    os.dup2(devnull, 0)
-    settings = json.loads(control.recv(MAX_MESSAGE_BYTES))
+def preload() -> None:
+    """Load what the notebooks of every assignment need."""
+    torch.set_num_threads(1)
+    torch.zeros(2).half()  # makes torch read /proc/cpuinfo now: its children have none, and could not round to fp16
+    _import(ALWAYS_LOADED)
+    dotted_name(torch.softmax)  # makes torch list all of its functions by name, which takes each process long
+    load_meta_device()
+    families.warm_up()
+    _wait_for_threads(ALWAYS_LOADED)
+    gc.freeze()
+
+
+def serve_assignment(control: socket.socket, settings: dict[str, Any]) -> None:
+    """Get ready for the notebooks of an assignment, and serve the grader until it has no more of them."""
     rules = [tuple(each) for each in settings["rules"]]
     restrictions = load_modules(settings["modules"], rules)
     control.send(READY)
-    libraries = (*ANSWER_LIBRARIES, *whole_libraries(name for each in rules for name in each))
-    serve_forks(control, ChildSetup(settings["scratch"], settings["drop_privileges"], restrictions, libraries))
+    covered = covered_folders(whole_libraries(name for each in rules for name in each))
+    setup = ChildSetup(settings["scratch"], settings["drop_privileges"], restrictions, covered)
+    serve_forks(control, setup)
 
 
 def load_modules(modules: Sequence[str], rules: Iterable[Names]) -> Restrictions:
@@ -54,30 +64,37 @@ def load_modules(modules: Sequence[str], rules: Iterable[Names]) -> Restrictions
     Raises:
         RuntimeError: one of the modules keeps threads running.
     """
-    torch.set_num_threads(1)
-    torch.zeros(2).half()  # makes torch read /proc/cpuinfo now: its children have none, and could not round to fp16
-    for name in (*ALWAYS_LOADED, *modules):
-        with suppress(Exception):  # then the notebook will fail to import it, and say why
-            importlib.import_module(name)
-    dotted_name(torch.softmax)  # makes torch list all of its functions by name, which takes each process long
+    _import(modules)
     disable_checks()
     restrictions = prepare_restrictions(rules)
     prepare_audit_hook()
+    _wait_for_threads(modules)
+    gc.collect()
+    gc.freeze()  # so that no child's collector writes to each page that it shares with the others
+    gc.enable()
+    return restrictions
+
+
+def _import(modules: Iterable[str]) -> None:
+    for name in modules:
+        with suppress(Exception):  # then the notebook will fail to import it, and say why
+            importlib.import_module(name)
+
+
+def _wait_for_threads(modules: Sequence[str]) -> None:
+    """Wait until this is the only thread. Raises RuntimeError: it takes too long."""
     deadline = monotonic() + THREAD_EXIT_SECONDS
     while len(list(Path("/proc/self/task").iterdir())) > 1:
         if monotonic() > deadline:
             raise RuntimeError(f"one of these modules keeps threads running, which no fork survives: {modules}")
         sleep(0.05)
-    gc.collect()
-    gc.freeze()  # so that no child's collector writes to each page that it shares with the others
-    return restrictions
 
 
 def serve_forks(control: socket.socket, setup: ChildSetup) -> None:
-    """Fork one child after the other, until the grader hangs up."""
+    """Fork one child after the other, until the grader goes on to another assignment or hangs up."""
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, MAX_MESSAGE_BYTES, 2)
-        if not message:
+        if message in (b"", NEXT):
             return
         if message == KILL:
             continue  # it came too late: that child has ended by itself
@@ -104,7 +121,3 @@ def _run_child(control: socket.socket, setup: ChildSetup, request: dict[str, Any
     _, status = os.waitpid(init, 0)
     os.close(pidfd)
     return os.waitstatus_to_exitcode(status)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,7 +7,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from select import select
 from typing import Self
 
@@ -56,6 +56,28 @@ class ForkServer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def switch(self, modules: Sequence[str], rules: Iterable[Names]) -> None:
+        """Get ready for the notebooks of another assignment. Nothing of the last one's is left, but torch stays loaded.
+
+        Args:
+            modules, rules: as at the beginning.
+
+        Raises:
+            CourseError: as `start` does.
+        """
+        before = (self.modules, self.rules)
+        self.modules, self.rules = tuple(modules), tuple(dict.fromkeys(rules))
+        if before == (self.modules, self.rules):
+            return
+        if self._process:
+            self._process.kill()
+        if self._handle:
+            handle, self._handle = self._handle, None
+            with suppress(CourseError):  # it has died meanwhile
+                handle.load(self.modules, self.rules)
+                self._handle = handle
+        self._running_server()
+
     def close(self) -> None:
         """End the notebook's process, if there is one, and the one that they are forked from."""
         if self._process:
@@ -87,7 +109,9 @@ class ForkServer:
 
     def _running_server(self) -> ServerHandle:
         if self._handle is None:
-            self._handle = ServerHandle(self.sandbox, self.modules, self.rules)
+            handle = ServerHandle(self.sandbox)
+            handle.load(self.modules, self.rules)
+            self._handle = handle
         return self._handle
 
     def _fork(self, server: ServerHandle, connection: socket.socket) -> SandboxedProcess:

@@ -7,7 +7,8 @@ called from a thread that began before, by a traced function, or by a private op
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,39 +20,53 @@ COMPUTING_KEYS = (*("CPU", "AutogradCPU", "SparseCPU", "SparseCsrCPU", "Quantize
 
 GRADIENT_KEYS = ("AutogradCPU",)
 
-Refuse = Callable[..., Any]
+
+@dataclass(frozen=True)
+class Override:
+    """A kernel that takes the place of those of some operators.
+
+    Attributes:
+        names: of the operators, in full.
+        kernel: what is called instead.
+        keys: the dispatch keys under which it is found.
+    """
+
+    names: frozenset[str]
+    kernel: Callable[..., Any]
+    keys: tuple[str, ...] = COMPUTING_KEYS
+
+
+def without_autograd() -> Override:
+    """Has no operator note how to differentiate what it computes, whatever `torch.enable_grad` says."""
+    return Override(frozenset(differentiable()), torch.library.fallthrough_kernel, GRADIENT_KEYS)
 
 
 class DispatcherOverrides:
-    """Kernels of ours in torch's dispatcher, until `clear`.
+    """Kernels of ours in torch's dispatcher.
 
     Whoever holds it can take them out again, so no name that a notebook can reach leads to one.
     """
 
     def __init__(self) -> None:
         self._new_library = torch._C._dispatch_library
-        self._libraries: list[Any] = []
+        self._in_force: dict[Override, list[Any]] = {}
 
-    def refuse(self, names: Iterable[str], refuse: Refuse, keys: Iterable[str] = COMPUTING_KEYS) -> None:
-        """Have these operators (by their full names) call `refuse`, which raises."""
-        self._override(names, refuse, tuple(keys))
-
-    def switch_off_autograd(self) -> None:
-        """Have no operator note how to differentiate what it computes, whatever `torch.enable_grad` says."""
-        self._override(differentiable(), torch.library.fallthrough_kernel, GRADIENT_KEYS)
-
-    def clear(self) -> None:
-        """Give all operators back."""
-        for library in self._libraries:
-            library.reset()
-        self._libraries.clear()
-
-    def _override(self, names: Iterable[str], kernel: Any, keys: tuple[str, ...]) -> None:
+    def enforce(self, overrides: Iterable[Override]) -> None:
+        """Have these hold, and no others any more. What holds already is not touched: there are thousands."""
+        wanted = dict.fromkeys(overrides)
+        for gone in self._in_force.keys() - wanted.keys():
+            for library in self._in_force.pop(gone):
+                library.reset()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that there was a kernel before
-            for namespace, each in by_namespace(names).items():
-                library = self._new_library("IMPL", namespace, "", __file__, 0)
-                self._libraries.append(library)
-                for name in each:
-                    for key in keys:
-                        library.impl(name, key, kernel)
+            for new in wanted:
+                if new not in self._in_force:
+                    self._in_force[new] = [*self._libraries(new)]
+
+    def _libraries(self, override: Override) -> Iterator[Any]:
+        for namespace, names in by_namespace(override.names).items():
+            library = self._new_library("IMPL", namespace, "", __file__, 0)
+            for name in names:
+                for key in override.keys:
+                    library.impl(name, key, override.kernel)
+            yield library

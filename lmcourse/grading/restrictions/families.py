@@ -52,11 +52,17 @@ NO_OPERATOR = (".normalize", ".single", ".float32")
 AUTOGRAD_RULE, COUNTING_RULE, EVERYTHING_RULE = "torch.autograd", "torch.utils.flop_counter", "torch"
 
 
-@cache
 def operators(rule: str) -> tuple[str, ...]:
     """The full names of the operators that a rule covers, as torch's dispatcher knows them."""
     pattern = family(rule)
-    return tuple(name for name in _all() if re.search(pattern, name.partition("::")[2])) if pattern else ()
+    return _matching(pattern) if pattern else ()
+
+
+@cache
+def _matching(pattern: str) -> tuple[str, ...]:
+    """The full names of the operators whose name without its namespace a pattern is found in."""
+    found = re.compile(pattern).search
+    return tuple(name for name, bare in zip(_all(), _bare(), strict=True) if found(bare))
 
 
 def family(rule: str) -> str:
@@ -76,6 +82,12 @@ def warm_up() -> None:
 @cache
 def _all() -> tuple[str, ...]:
     return tuple(torch._C._dispatch_get_all_op_names())
+
+
+@cache
+def _bare() -> tuple[str, ...]:
+    """The names of all operators without their namespace."""
+    return tuple(name.partition("::")[2] for name in _all())
 
 
 @cache

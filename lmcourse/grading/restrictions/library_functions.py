@@ -11,10 +11,11 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import _lru_cache_wrapper, cache
+from operator import is_
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from lmcourse.exercises.forbidden_names import matches
+from lmcourse.exercises.forbidden_names import Names, matches
 from lmcourse.grading.restrictions.families import EVERYTHING_RULE, FAMILIES, family
 
 LIBRARIES = (
@@ -58,10 +59,20 @@ class LibraryFunctions:
     """The functions of the loaded libraries, found by the rules that cover them."""
 
     def __init__(self) -> None:
-        self._indexed: dict[str, int] = {}
+        self._indexed: dict[str, Any] = {}
+        self._loaded: list[Any] = []
         self._known: set[int] = set()
         self._index = _Index()
         self._covered: dict[str, list[FunctionType]] = {}
+        self._ruled_out: dict[Names, dict[int, tuple[str, FunctionType]]] = {}
+
+    def ruled_out(self, rules: Names) -> dict[int, tuple[str, FunctionType]]:
+        """The functions that any of these rules covers, by their numbers, and the first rule that does. Not to be
+        changed."""
+        if rules not in self._ruled_out:
+            covered = ((rule, function) for rule in reversed(rules) for function in self.covered(rule))
+            self._ruled_out[rules] = {id(function): (rule, function) for rule, function in covered}
+        return self._ruled_out[rules]
 
     def covered(self, rule: str) -> list[FunctionType]:
         """The functions that a rule covers, in the modules indexed so far; of torch's, those of its family too."""
@@ -71,10 +82,14 @@ class LibraryFunctions:
 
     def index_modules(self) -> None:
         """Look through the modules that were loaded since the last time."""
+        loaded = [*sys.modules.values()]
+        if len(loaded) == len(self._loaded) and all(map(is_, loaded, self._loaded)):
+            return
+        self._loaded = loaded
         new = _Index()
         for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] in LIBRARIES and self._indexed.get(name) != id(module):
-                self._indexed[name] = id(module)
+            if name.partition(".")[0] in LIBRARIES and self._indexed.get(name) is not module:
+                self._indexed[name] = module
                 if isinstance(module, ModuleType) and not matches(name, ALWAYS_ALLOWED):
                     for function in _functions(module):
                         new.add(function, function.__module__, function.__qualname__)
@@ -95,6 +110,7 @@ class LibraryFunctions:
     def _take(self, new: _Index) -> None:
         if not new.functions:
             return
+        self._ruled_out.clear()
         self._known |= {id(function) for function in new.functions}
         for rule, found in self._covered.items():
             found += new.covered(rule)
@@ -178,12 +194,13 @@ class FunctionOverrides:
     """Functions whose code refuses, by the rules in force.
 
     From one set of rules to the next, only what differs is touched: a write to a function copies a page of memory that
-    the processes of a class share.
+    the processes of a class share. Nor is any other read: Python tells the audit hook of each look at a code.
     """
 
     def __init__(self, functions: LibraryFunctions) -> None:
         self._known = functions
-        self._replaced: dict[int, tuple[FunctionType, CodeType, CodeType]] = {}
+        self._in_force: dict[int, tuple[str, FunctionType]] = {}
+        self._originals: dict[int, CodeType] = {}
         self._refusing: dict[tuple[str, int], tuple[CodeType, CodeType]] = {}
 
     def enforce(self, rules: dict[str, Callable[[], Any]]) -> None:
@@ -192,17 +209,13 @@ class FunctionOverrides:
         Args:
             rules: for each what is called instead, and raises; the first of several that cover a function counts.
         """
-        covered = ((rule, function) for rule in reversed(rules) for function in self._known.covered(rule))
-        ruled_out = {id(function): (rule, function) for rule, function in covered}
-        for key in self._replaced.keys() - ruled_out.keys():
-            function, original, _ = self._replaced.pop(key)
-            function.__code__ = original
-        for key, (rule, function) in ruled_out.items():
-            original = self._replaced[key][1] if key in self._replaced else function.__code__
-            refusing = self._refusing_code(rule, original, rules[rule])
-            if function.__code__ is not refusing:
-                self._replaced[key] = function, original, refusing
-                function.__code__ = refusing
+        before, self._in_force = self._in_force, self._known.ruled_out(tuple(rules))
+        for key in before.keys() - self._in_force.keys():
+            before[key][1].__code__ = self._originals.pop(key)
+        for key, (rule, function) in self._in_force.items() - before.items():
+            if key not in self._originals:
+                self._originals[key] = function.__code__
+            function.__code__ = self._refusing_code(rule, self._originals[key], rules[rule])
 
     def _refusing_code(self, rule: str, original: CodeType, refuse: Callable[[], Any]) -> CodeType:
         key = (rule, id(original))  # it holds the code, so that no other one gets its number

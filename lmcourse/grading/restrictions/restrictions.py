@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 import torch
@@ -10,7 +10,7 @@ import torch
 from lmcourse.exercises.forbidden_names import Names, matches
 from lmcourse.grading.examination import encoding
 from lmcourse.grading.restrictions.c_functions import CFunctionOverrides, unrefused
-from lmcourse.grading.restrictions.dispatcher import COMPUTING_KEYS, DispatcherOverrides
+from lmcourse.grading.restrictions.dispatcher import COMPUTING_KEYS, DispatcherOverrides, Override, without_autograd
 from lmcourse.grading.restrictions.families import (
     AUTOGRAD_RULE,
     COUNTING_RULE,
@@ -35,23 +35,23 @@ class Restrictions:
 
     To be held by nothing that the code of a notebook has a name for. What two exercises in a row rule out stays refused
     from one to the next.
-
-    Args:
-        prepared: sets of rules to get ready for: a process that is forked has them prepared.
     """
 
-    def __init__(self, prepared: Iterable[Names] = ()) -> None:
+    def __init__(self) -> None:
         self._known = LibraryFunctions()
         self._known.index_modules()
         self._functions, self._c_functions = FunctionOverrides(self._known), CFunctionOverrides()
-        self._operators, self._autograd = DispatcherOverrides(), DispatcherOverrides()
-        self._autograd_is_off = False
+        self._operators = DispatcherOverrides()
+        self._overrides: dict[Names, tuple[Override, ...]] = {}
         self._rules: Names = ()
         self._cells_ran = False
         self._broken: list[str] = []
         self._refusals: dict[str, Callable[..., Any]] = {}
         warm_up()
         encoding.array_of, encoding.tensor_of = unrefused(torch.Tensor.numpy), unrefused(torch.frombuffer)
+
+    def prepare(self, prepared: Iterable[Names]) -> None:
+        """Get ready for these sets of rules, when everything is loaded: a process that is forked is ready for them."""
         for rules in (("lmcourse",), *prepared, ()):  # nearly every exercise rules the package out
             self.enforce(rules)
 
@@ -67,9 +67,9 @@ class Restrictions:
         self._cells_ran = not rules
         self._refuse_functions()
         self._c_functions.enforce(rules)
-        self._operators.clear()
-        self._refuse_operators(rules)
-        self._switch_autograd(off=bool({AUTOGRAD_RULE, EVERYTHING_RULE} & {*rules}))
+        if rules not in self._overrides:
+            self._overrides[rules] = tuple(self._overrides_by(rules))
+        self._operators.enforce(self._overrides[rules])
 
     def watch_imports(self) -> None:
         """From now on, what is imported while rules hold is refused as well. To be called once in a process."""
@@ -100,22 +100,19 @@ class Restrictions:
             self._known.index_copies()
             self._refuse_functions()
 
-    def _refuse_operators(self, rules: Names) -> None:
-        known: set[str] = set()
+    def _overrides_by(self, rules: Names) -> Iterator[Override]:
+        """What these rules put in the place of torch's operators; of several that cover one, the first counts."""
+        known: frozenset[str] = frozenset()
         for rule in rules:
-            names = {*operators(rule)} - known
+            names = frozenset(operators(rule)) - known
             known |= names
             keys = (*COMPUTING_KEYS[:2], "Meta") if rule == EVERYTHING_RULE else COMPUTING_KEYS
-            self._operators.refuse(names, self._refusing(rule), keys)
+            if names:
+                yield Override(names, self._refusing(rule), keys)
         if COUNTING_RULE in rules:
-            self._operators.refuse(without_values(), self._refusing(COUNTING_RULE), ("Meta",))
-
-    def _switch_autograd(self, *, off: bool) -> None:
-        if off and not self._autograd_is_off:
-            self._autograd.switch_off_autograd()
-        elif self._autograd_is_off and not off:
-            self._autograd.clear()
-        self._autograd_is_off = off
+            yield Override(frozenset(without_values()), self._refusing(COUNTING_RULE), ("Meta",))
+        if {AUTOGRAD_RULE, EVERYTHING_RULE} & {*rules}:
+            yield without_autograd()
 
     def _refusing(self, rule: str) -> Callable[..., Any]:
         if rule not in self._refusals:

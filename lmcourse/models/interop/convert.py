@@ -14,7 +14,7 @@ from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop.families import FAMILIES
 from lmcourse.models.interop.family import DifferentModelError, Family, Model
-from lmcourse.models.interop.flat_config import differences, flatten
+from lmcourse.models.interop.flat_config import ModelConfig, differences, flatten
 from lmcourse.models.interop.folder import SHARD_BYTES, read_folder, write_folder
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.fp32_buffer import Fp32Buffer
@@ -67,7 +67,7 @@ def to_hugging_face(
     if isinstance(target, nn.Module):
         _overwrite(model, target)
         return
-    chosen, settings = _express(model, family)
+    chosen, settings = _express(model.config, family)
     weights = chosen.to_theirs(model, dict(model.named_parameters()))
     dtype = str(next(iter(weights.values())).dtype).removeprefix("torch.")
     ids = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None, **(tokens or {})}
@@ -87,6 +87,15 @@ def family_of(settings: Mapping[str, Any]) -> Family:
     if architectures and architectures[0] != family.architecture:
         raise CourseError(f"{name}: {architectures[0]} is not supported; supported: {family.architecture}")
     return family
+
+
+def family_for(config: ModelConfig) -> Family:
+    """The first family that has such models.
+
+    Raises:
+        CourseError: none has.
+    """
+    return _express(config, None)[0]
 
 
 def _settings_of(model: nn.Module) -> dict[str, Any]:
@@ -119,14 +128,14 @@ def _overwrite(model: Model, target: nn.Module) -> None:
             parameter.copy_(weights[name])
 
 
-def _express(model: Model, name: str | None) -> tuple[Family, dict[str, Any]]:
+def _express(config: ModelConfig, name: str | None) -> tuple[Family, dict[str, Any]]:
     if name is not None:
         family = family_of({"model_type": name})
-        return family, family.write(model.config)
+        return family, family.write(config)
     refusals = []
     for family in FAMILIES.values():
         try:
-            return family, family.write(model.config)
+            return family, family.write(config)
         except DifferentModelError as error:
             refusals.append(error)
         except CourseError:

@@ -38,6 +38,7 @@ class FlatConfig:
         rotary, local_rotary: the rotation, and that of the local layers where it differs.
         qk_norm: the norm on queries and keys; with `qk_norm_after_rotary`, on layers that rotate only. Its kind and eps
             are those of `norm`; `qk_norm_scale` is whether it has parameters.
+        value_residual: whether layers mix in the values of the first one. Only ours can.
         encoder_layers: of an encoder beside this decoder.
     The others are named as in the configurations of `lmcourse.nn`.
     """
@@ -79,6 +80,7 @@ class FlatConfig:
     qk_norm_scale: bool = True
     qk_norm_after_rotary: bool = False
     temperature: AttentionTemperatureConfig | None = None
+    value_residual: bool = False
     # feed-forward
     activation: Activation = "silu"
     gated: bool = True
@@ -156,6 +158,7 @@ def _layer(f: FlatConfig, index: int, causal: bool) -> LayerConfig:
         bias=f.bias,
         out_bias=f.out_bias,
         dropout=f.attention_dropout,
+        value_residual=f.value_residual and index > 0,
     )
     return LayerConfig(attention, FeedForwardConfig(f.d_ff, f.activation, gated=f.gated, bias=f.ff_bias))
 
@@ -210,6 +213,7 @@ def flatten(config: ModelConfig) -> FlatConfig:
         qk_norm_scale=normed[0].norm.scale if normed else True,
         qk_norm_after_rotary=bool(normed) and normed[0].after_rotary,
         temperature=temperatures[0] if temperatures else None,
+        value_residual=any(layer.value_residual for layer in layers),
         activation=ff.activation,
         gated=ff.gated,
         ff_bias=ff.bias,

@@ -134,6 +134,25 @@ class Concatenated:
         return list(ours.chunk(len(self.parts)))
 
 
+class MirroredQKV(Concatenated):
+    """q, k and v, where q and k are rotated the other way round (nanochat): our rotation, if the two features of every
+    pair change places. Pairs are in halves.
+    """
+
+    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
+        """Ours, made of theirs."""
+        return super().join(self._mirrored(theirs, heads), heads)
+
+    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
+        """Theirs, made of ours."""
+        return self._mirrored(super().split(ours, heads), heads)
+
+    def _mirrored(self, parts: Sequence[Tensor], heads: HeadSizes) -> list[Tensor]:
+        *qk, v = parts
+        pairs = (rearrange(x, "(h two w) ... -> two h w ...", two=2, w=heads.d_head // 2) for x in qk)
+        return [*(rearrange(x.flip(0), "two h w ... -> (h two w) ...") for x in pairs), v]
+
+
 @dataclass(frozen=True)
 class PerHeadModules:
     """A module for each head (StableLM's norms): {head} stands for its number."""

@@ -40,6 +40,8 @@ HELP = {
     "logit_cap": "squeeze logits into plus or minus so much by a tanh",
     "rotary_theta": "base of the rotary embedding",
     "zero_outputs": "let every block and an untied head add nothing at first",
+    "layers": "how many blocks; the preset's by default",
+    "d_model": "width, in heads as wide as the preset's; its own by default",
     "steps": "updates of the weights",
     "batch": "windows per micro-batch, of all processes together",
     "seq_len": "tokens per window, the longest text that the model will read; by default the preset's context",

@@ -34,8 +34,9 @@ class StoppedError(KeyboardInterrupt):
 class InterruptHandler:
     """A callback that stops a run between two steps after Ctrl-C (SIGINT) or SIGTERM, by raising StoppedError there.
 
-    A second signal does not wait for the step. Works in the main thread only, where Python handles signals. With many
-    processes each needs one, or it would end at once; the one that is a callback stops all.
+    Ctrl-C again does not wait for the step. SIGTERM again changes nothing: clusters and torchrun send it several times,
+    and a checkpoint that is being written is what it is meant to save. Works in the main thread only, where Python
+    handles signals. With many processes each needs one as a callback; whichever gets the signal stops all.
     """
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class InterruptHandler:
         now = time.monotonic()
         if self._asked is None:
             self._asked, self._reason = now, STOP_SIGNALS[signal.Signals(number)]
-            name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
-            log.info("stopping after this step; %s again does not wait for it", name)
-        elif now - self._asked > SAME_SIGNAL_SECONDS:
+            hurry = "; Ctrl-C again does not wait for it" if number == signal.SIGINT else ""
+            log.info("stopping after this step%s", hurry)
+        elif number == signal.SIGINT and now - self._asked > SAME_SIGNAL_SECONDS:
             raise KeyboardInterrupt

@@ -77,15 +77,16 @@ def _predict(run: RunConfig, options: Namespace) -> int:
 
 def _train(run: RunConfig, options: Namespace) -> int:
     console = Console(stderr=options.json, highlight=False)
-    with process_group(run.training.parallel, best_device()) as process, ExitStack() as stack:
-        told = callbacks(run, options, console) if process.is_main else []
-        for callback in told:
-            stack.enter_context(callback)
-        result = train(run, options.out, resume=options.resume, callbacks=told, process=process)
-    if process.is_main and options.json:
-        print(json.dumps(asdict(result), indent=2))
-    elif process.is_main:
-        console.print(summary.end(result, options.out), soft_wrap=True)
+    with process_group(run.training.parallel, best_device()) as process:
+        with ExitStack() as stack:
+            told = callbacks(run, options, console) if process.is_main else []
+            for callback in told:
+                stack.enter_context(callback)
+            result = train(run, options.out, resume=options.resume, callbacks=told, process=process)
+        if process.is_main and options.json:
+            print(json.dumps(asdict(result), indent=2), flush=True)
+        elif process.is_main:
+            console.print(summary.end(result, options.out), soft_wrap=True)
     return STOPPED.get(result.reason, 0)
 
 

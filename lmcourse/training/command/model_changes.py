@@ -1,4 +1,4 @@
-"""What a run changes in its preset: flags for what short runs were found to learn faster with."""
+"""What a run changes in its preset: its size, and what short runs were found to learn faster with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lmcourse.errors import CourseError
-from lmcourse.models.config import TransformerConfig
+from lmcourse.models.config import TransformerConfig, repeat_layers
 from lmcourse.nn.block import LayerConfig
 from lmcourse.nn.checks import check_choice
 from lmcourse.nn.feed_forward import FeedForwardConfig
@@ -29,6 +29,9 @@ class ModelChanges:
         rotary_theta: the base of the rotary embedding; None is the preset's.
         zero_outputs: whether the matrices that write to the residual stream, and an untied head, are 0 at first, so
             that every block is the identity (Zhang et al., 2019).
+        layers: how many blocks there are; the preset's, over and over. None is the preset's number.
+        d_model: the model's width. Heads stay as wide, so there are more of them or fewer; the feed-forward grows in
+            proportion, rounded up to a multiple of 32. None is the preset's.
 
     Raises:
         ValueError: a setting is out of range.
@@ -41,6 +44,8 @@ class ModelChanges:
     logit_cap: float | None = None
     rotary_theta: float | None = None
     zero_outputs: bool = False
+    layers: int | None = None
+    d_model: int | None = None
 
     def __post_init__(self) -> None:
         if self.feed_forward is not None:
@@ -49,13 +54,21 @@ class ModelChanges:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be above 0, not {value}")
+        for name in ("layers", "d_model"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
 
     def apply(self, config: TransformerConfig) -> TransformerConfig:
         """A preset with these changes.
 
         Raises:
-            CourseError: a layer has no rotary embedding whose base could be changed.
+            CourseError: a layer has no rotary embedding whose base could be changed, or the preset cannot be made so
+                wide.
         """
+        config = config.with_(layers=repeat_layers(config.layers, self.layers or len(config.layers)))
+        if self.d_model is not None:
+            config = with_width(config, self.d_model)
         layers = tuple(self._layer(layer, config.d_model) for layer in config.layers)
         if self.value_residual:
             layers = (layers[0], *(replace(x, attention=replace(x.attention, value_residual=True)) for x in layers[1:]))
@@ -79,6 +92,28 @@ class ModelChanges:
         elif self.feed_forward is not None:
             feed_forward = FeedForwardConfig(4 * d_model, self.feed_forward, gated=False, bias=feed_forward.bias)
         return LayerConfig(attention, feed_forward)
+
+
+def with_width(config: TransformerConfig, d_model: int) -> TransformerConfig:
+    """A preset as wide as this, with heads of the same width.
+
+    Raises:
+        CourseError: they do not fit in, or the ends of the model are made for its width.
+    """
+    if config.embedding.scale != 1 or config.embedding.width is not None or config.head.scale != 1:
+        raise CourseError("d_model is for presets whose embedding and head do not depend on it, such as nano")
+
+    def widen(layer: LayerConfig) -> LayerConfig:
+        attention, feed_forward = layer.attention, layer.feed_forward
+        heads, left = divmod(attention.heads * d_model, config.d_model)
+        if left or (attention.kv_heads is not None and heads % attention.kv_heads):
+            raise CourseError(
+                f"heads of {attention.head_width(config.d_model)} features do not fill a d_model of {d_model}"
+            )
+        width = -(-feed_forward.width * d_model // config.d_model // 32) * 32
+        return LayerConfig(replace(attention, heads=heads), replace(feed_forward, width=width))
+
+    return config.with_(d_model=d_model, layers=tuple(widen(layer) for layer in config.layers))
 
 
 UNCHANGED = ModelChanges()

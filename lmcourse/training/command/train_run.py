@@ -70,7 +70,7 @@ def train(
         run: the settings; those of a run that goes on may differ in some (`choices.changed_run`).
         folder: of the run, see `folder`.
         resume: go on after the newest checkpoint, or at the start if there is none.
-        callbacks: called after every step.
+        callbacks: called after every step, in the process that they were given to.
         process: which one this is, if there are several (see `process_group`). All have to call this.
 
     Raises:
@@ -107,7 +107,7 @@ def _train(
         except StoppedError as stopped:
             trainer.state.save(trainer.checkpoints)
             reason = stopped.reason
-    return _result(run, folder, trainer.state, reason, trainer.checkpoints.path_of(trainer.state.step))
+        return _result(run, folder, trainer.state, reason, trainer.checkpoints.path_of(trainer.state.step))
 
 
 def make_trainer(run: RunConfig, folder: Path, callbacks: Sequence[Callback], device: torch.device) -> Trainer:

@@ -125,7 +125,7 @@ def orthogonalize(matrices: Sequence[Float[Tensor, "m n"]], group: Group) -> lis
 
 
 def newton_schulz(x: Float[Tensor, "b m n"], iterations: int) -> Float[Tensor, "b m n"]:
-    """Matrices with the singular vectors of `x` and singular values of about 1, in bf16.
+    """Matrices with the singular vectors of `x` and singular values of about 1, in bf16, on a CPU in fp32.
 
     Every iteration computes a s + b s³ + c s⁵ of each singular value s, in products: X ← a X + (b A + c A²) X with
     A = X Xᵀ. The norm of the whole matrix is no smaller than its largest singular value, so all are at most 1 at first.
@@ -135,13 +135,19 @@ def newton_schulz(x: Float[Tensor, "b m n"], iterations: int) -> Float[Tensor, "
         iterations: how many.
     """
     a, b, c = COEFFICIENTS
-    x = x.bfloat16()
+    x = x.to(product_dtype(x.device))
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=SMALLEST_NORM)
     for _ in range(iterations):
         gram = x @ x.mT
         polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
         x = torch.baddbmm(x, polynomial, x, beta=a)
     return x
+
+
+def product_dtype(device: torch.device) -> torch.dtype:
+    """What `newton_schulz` computes in: bf16, which is enough for it, where that is faster. Most CPUs have no units for
+    bf16, and where they have, torch's products of small matrices take 1.5 times as long as in fp32."""
+    return torch.float32 if device.type == "cpu" else torch.bfloat16
 
 
 def _wide(x: Float[Tensor, "m n"]) -> Float[Tensor, "short long"]:

@@ -69,6 +69,7 @@ def process_group(
     try:
         with _mute_other_ranks(rank):
             yield ProcessInfo(rank, device)
+        dist.barrier()  # torchrun ends all others as soon as one has ended with a status that is not 0
     except (RuntimeError, dist.DistError) as error:
         if not _is_lost_connection(error):
             raise

@@ -93,6 +93,14 @@ class ProcessGroupContext(DistributedContext):
         dist.all_gather_object(values, value)
         return values
 
+    def first(self, value: T | None) -> T | None:
+        """The value of the lowest rank that has one, pickled on the way; while none has, only one number is sent."""
+        having = torch.tensor(value is not None, dtype=torch.int32, device=self.device)
+        dist.all_reduce(having)
+        if not having.item():
+            return None
+        return next(theirs for theirs in self.all_gather(value) if theirs is not None)
+
     def clip_grad_norm(self, parameters: Iterable[nn.Parameter], limit: float | None) -> Tensor:
         """Clip by the norm over all processes; a gradient that several of them hold counts once."""
         trained = [p for p in parameters if p.grad is not None]

@@ -33,6 +33,8 @@ OTHER: dict[str, Any] = {
     "logit_cap": 15.0,
     "rotary_theta": 1000.0,
     "zero_outputs": True,
+    "layers": 3,
+    "d_model": 96,
     "steps": 50,
     "batch": 12,
     "seq_len": 24,

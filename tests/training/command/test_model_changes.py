@@ -12,6 +12,7 @@ from torch import nn
 
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.course import modern
 from lmcourse.models.zoo.find import find_model
 from lmcourse.nn.norm import Norm
 from lmcourse.training.command.model_changes import UNCHANGED, ModelChanges
@@ -55,9 +56,40 @@ def test_a_qk_norm_of_the_preset_stays() -> None:
     assert ModelChanges(qk_norm=True).apply(preset) == preset
 
 
+def test_another_size_is_that_of_another_preset() -> None:
+    """Between the course's own presets of one shape of head only the numbers differ."""
+    micro, wanted = find_model("micro").decoder, modern(3, 96, 3, 256)
+    found = ModelChanges(layers=3, d_model=96).apply(micro)
+    assert found.with_(layers=wanted.layers) == wanted
+    assert {(x.attention.heads, x.feed_forward.width) for x in found.layers} == {(3, 288)}
+    assert ModelChanges(layers=6).apply(micro).layers == (micro.layers[0],) * 6
+
+
+def test_grouped_heads_keep_their_keys() -> None:
+    """Twice as wide, twice as many queries for each of the keys."""
+    preset = find_model("llama-3.2-1b").decoder
+    first, wide = preset.layers[0].attention, ModelChanges(d_model=2 * preset.d_model).apply(preset).layers[0].attention
+    assert (wide.heads, wide.kv_heads) == (2 * first.heads, first.kv_heads)
+    assert wide.head_width(2 * preset.d_model) == first.head_width(preset.d_model)
+
+
+@pytest.mark.parametrize(
+    ("preset", "d_model", "told"),
+    [
+        ("micro", 100, "heads of 32 features do not fill a d_model of 100"),
+        ("gemma-2b", 1024, "d_model is for presets whose embedding and head do not depend on it, such as nano"),
+    ],
+)
+def test_a_width_that_cannot_be_is_refused(preset: str, d_model: int, told: str) -> None:
+    with pytest.raises(CourseError, match=told):
+        ModelChanges(d_model=d_model).apply(find_model(preset).decoder)
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
+        ({"layers": 0}, "layers must be at least 1, not 0"),
+        ({"d_model": 0}, "d_model must be at least 1, not 0"),
         ({"feed_forward": "relu"}, "feed_forward 'relu'"),
         ({"logit_cap": 0.0}, r"logit_cap must be above 0, not 0\.0"),
         ({"rotary_theta": -1.0}, r"rotary_theta must be above 0, not -1\.0"),

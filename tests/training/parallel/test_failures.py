@@ -101,7 +101,7 @@ def save_until_full(folder: Path) -> None:
     run = trainer(folder, Parallelism(fsdp=2), checkpoint_every=1)
 
     def fill(record: Record) -> None:
-        if record["step"] == 2:
+        if record["step"] == 2 and run.distributed.is_main:
             resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
     run.callbacks = [fill]

@@ -85,15 +85,8 @@ def eps(key: str, default: Any = REQUIRED) -> ConfigKey:
     return ConfigKey(key, "eps", default)
 
 
-LLAMA_SETTINGS: tuple[ConfigEntry, ...] = (
-    *sizes(),
-    KV_HEADS,
-    D_HEAD,
-    D_FF,
-    CONTEXT,
-    activation("hidden_act", "silu"),
-    ATTENTION_DROPOUT,
-)
+LLAMA_SIZES: tuple[ConfigEntry, ...] = (*sizes(), KV_HEADS, D_HEAD, D_FF, CONTEXT, ATTENTION_DROPOUT)
+LLAMA_SETTINGS: tuple[ConfigEntry, ...] = (*LLAMA_SIZES, activation("hidden_act", "silu"))
 """What the many descendants of Llama have in common."""
 
 LLAMA_ATTENTION: Mapping[str, WeightLayout] = {
@@ -107,6 +100,10 @@ LLAMA_ATTENTION: Mapping[str, WeightLayout] = {
 }
 LLAMA_MLP: Mapping[str, WeightLayout] = {
     "blocks.*.feed_forward.gate_up": Concatenated("model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj"),
+    "blocks.*.feed_forward.down": Unchanged("model.layers.*.mlp.down_proj"),
+}
+UNGATED_MLP: Mapping[str, WeightLayout] = {
+    "blocks.*.feed_forward.up": Unchanged("model.layers.*.mlp.up_proj"),
     "blocks.*.feed_forward.down": Unchanged("model.layers.*.mlp.down_proj"),
 }
 PRE_NORMS: Mapping[str, WeightLayout] = {

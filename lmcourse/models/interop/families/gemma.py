@@ -7,7 +7,7 @@ from lmcourse.models.interop.families.common import (
     ATTENTION_BIAS,
     LLAMA_ATTENTION,
     LLAMA_MLP,
-    LLAMA_SETTINGS,
+    LLAMA_SIZES,
     LLAMA_WEIGHTS,
     TIED_HEAD,
     activation,
@@ -27,7 +27,7 @@ def _scalar(scale: float | None, flat: FlatConfig) -> int | float:
 
 
 SETTINGS = (
-    *(entry for entry in LLAMA_SETTINGS if entry.keys != ("hidden_act",)),
+    *LLAMA_SIZES,
     *ATTENTION_BIAS,
     eps("rms_norm_eps", 1e-6),
     tied(True),

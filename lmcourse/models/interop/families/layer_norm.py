@@ -15,10 +15,12 @@ from lmcourse.models.interop.families.common import (
     LLAMA_ATTENTION,
     LLAMA_MLP,
     LLAMA_SETTINGS,
+    LLAMA_SIZES,
     LLAMA_WEIGHTS,
     MLP_BIAS,
     PRE_NORMS,
     TIED_HEAD,
+    UNGATED_MLP,
     activation,
     eps,
     sizes,
@@ -133,7 +135,7 @@ NEMOTRON = Family(
     "NemotronForCausalLM",
     ConfigSchema(
         (
-            *(entry for entry in LLAMA_SETTINGS if entry.keys != ("hidden_act",)),
+            *LLAMA_SIZES,
             activation("hidden_act", "relu2"),
             *ATTENTION_BIAS,
             MLP_BIAS,
@@ -143,12 +145,7 @@ NEMOTRON = Family(
         ),
         {"norm": "layer", "norm_bias": True, "unit_offset": True, "gated": False},
     ),
-    {
-        **LLAMA_ATTENTION,
-        **PRE_NORMS,
-        "blocks.*.feed_forward.up": Unchanged("model.layers.*.mlp.up_proj"),
-        "blocks.*.feed_forward.down": Unchanged("model.layers.*.mlp.down_proj"),
-    },
+    {**LLAMA_ATTENTION, **UNGATED_MLP, **PRE_NORMS},
     tied_copies=TIED_HEAD,
 )
 

@@ -1,4 +1,4 @@
-"""Llama and the families that changed little of it: Mistral, Qwen, OLMo, Granite."""
+"""Llama and the families that changed little of it: Mistral, Qwen, OLMo, Granite, Arcee."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from lmcourse.models.interop.families.common import (
     LLAMA_ATTENTION,
     LLAMA_MLP,
     LLAMA_SETTINGS,
+    LLAMA_SIZES,
     LLAMA_WEIGHTS,
     MLP_BIAS,
+    PRE_NORMS,
     TIED_HEAD,
+    UNGATED_MLP,
+    activation,
     eps,
     tied,
 )
@@ -114,5 +118,24 @@ GRANITE = Family(
         )
     ),
     LLAMA_WEIGHTS,
+    tied_copies=TIED_HEAD,
+)
+
+ARCEE = Family(
+    "arcee",
+    "ArceeForCausalLM",
+    ConfigSchema(
+        (
+            *LLAMA_SIZES,
+            activation("hidden_act", "relu2"),
+            *ATTENTION_BIAS,
+            MLP_BIAS,
+            eps("rms_norm_eps", 1e-5),
+            RopeEntry(),
+            tied(False),
+        ),
+        {"gated": False},
+    ),
+    {**LLAMA_ATTENTION, **UNGATED_MLP, **PRE_NORMS},
     tied_copies=TIED_HEAD,
 )

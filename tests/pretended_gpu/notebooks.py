@@ -1,0 +1,76 @@
+"""The cells of notebooks that depend on the device, on a pretended GPU."""
+
+from __future__ import annotations
+
+import ast
+import symtable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from lmcourse.authoring.source import Source, read_source
+from lmcourse.models.zoo import find_model
+from tests.pretended_gpu.once import timed_once
+
+SOLUTIONS = Path(__file__).parents[2] / "solutions"
+
+
+def cells(notebook: Source, names: set[str]) -> Iterator[str]:
+    """The imports; then each cell that needs one of these names, or what such a cell defines."""
+    code = [cell for cell in notebook.cells if cell.kind == "code" and not cell.exercise and not cell.check]
+    trees = [node for cell in code for node in ast.parse(cell.text).body]
+    yield "\n".join(ast.unparse(node) for node in trees if isinstance(node, ast.Import | ast.ImportFrom))
+    for cell in code:
+        table = symtable.symtable(cell.text, "cell", "exec")
+        defined = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned()}
+        if names & (set(_referenced(table)) - defined):
+            names = names | defined
+            yield cell.text
+
+
+def _referenced(table: symtable.SymbolTable) -> Iterator[str]:
+    """The global names that code refers to."""
+    top = table.get_type() == "module"
+    yield from (each.get_name() for each in table.get_symbols() if each.is_referenced() and (top or each.is_global()))
+    for inner in table.get_children():
+        yield from _referenced(inner)
+
+
+def shallow(name: str) -> SimpleNamespace:
+    """A model of the zoo with two of its layers: the others are alike."""
+    config = find_model(name).decoder
+    return SimpleNamespace(decoder=replace(config, layers=config.layers[:2]))
+
+
+def gpu_timing() -> None:
+    """19: everything that is measured."""
+    known: dict[str, Any] = {}
+    notebook = read_source(SOLUTIONS / "19-gpu-timing" / "gpu_timing.py")
+    imports, *code = cells(notebook, {"best_device"})
+    exec(imports, known)
+    known["find_model"] = shallow
+    with timed_once():
+        for cell in code:
+            exec(cell, known)
+    assert (known["device"].type, known["number"]) == ("cuda", "bf16")
+    assert known["x"].device.type == "cuda"
+    assert str(known["x"].dtype) == "torch.bfloat16"
+    assert known["peak"] == known["known"].peak("bf16")
+    assert [each.name for each in known["speedups"]][-1] == "compiled"
+
+
+def flops() -> None:
+    """15: its stopwatch, on a GPU."""
+    known: dict[str, Any] = {}
+    notebook = read_source(SOLUTIONS / "15-flops" / "flops.py")
+    imports, *_ = cells(notebook, set())
+    (stopwatch,) = (cell.text for cell in notebook.cells if "def seconds_per_run" in cell.text)
+    exec(imports, known)
+    exec(stopwatch, known)
+    a = known["torch"].ones(512, 512, device="cuda")
+    assert known["seconds_per_run"](lambda: a @ a, "cuda") >= 0
+
+
+WORK: dict[str, Callable[[], object]] = {"15-flops": flops, "19-gpu-timing": gpu_timing}

@@ -1,0 +1,46 @@
+"""No notebook's GPU branch is forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pretended_gpu.branches import asking_functions, branches, branching_notebooks
+from tests.pretended_gpu.notebooks import WORK
+
+TAKES_CPU = 'os.environ["LMCOURSE_DEVICE"] = "cpu"'
+
+
+@pytest.fixture(scope="module")
+def asking(course: Path) -> set[str]:
+    return asking_functions(course)
+
+
+def test_every_notebook_that_asks_for_a_device_is_run_on_a_pretended_one_or_takes_the_cpu(
+    course: Path, asking: set[str]
+) -> None:
+    sources = course.glob("solutions/*/*.py")
+    on_cpu = {path.parent.name for path in sources if TAKES_CPU in path.read_text(encoding="utf-8")}
+    assert branching_notebooks(course, asking) == {*WORK, *on_cpu}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = x.cuda()",
+        "x = x.to('cuda')",
+        "wait = torch.cuda.synchronize",
+        "from lmcourse.device import best_device\ndevice = best_device()",
+        "from lmcourse import device as hardware\ndevice = hardware.best_device()",
+        "from lmcourse.training.command.train_run import train\ntrain(run, folder)",
+        "from lmcourse.bench import bench\nbench.bench()",
+    ],
+)
+def test_a_branch_is_seen(code: str, asking: set[str]) -> None:
+    assert branches(code, asking)
+
+
+@pytest.mark.parametrize("code", ["cuda = 1", "from lmcourse.training.trainer import Trainer\nTrainer(model)"])
+def test_and_no_other(code: str, asking: set[str]) -> None:
+    assert not branches(code, asking)
