@@ -320,6 +320,7 @@ OTHER_LIBRARIES = [
             return core(ranks, {}, "(?s).+").encode_ordinary(word)
         """,
         right=False,
+        sandboxed=True,
     ),
     rule_attack(
         "other libraries",
