@@ -4,13 +4,19 @@
     python benchmarks/model.py --compile             # compiled as well: minutes more, for every model
     python benchmarks/model.py decode --rounds 9     # a part
 
+    # one text by the smallest presets, on a busy machine
+    PEERS_GPT_FAST=gpt-fast/model.py python benchmarks/model.py decode --families llama --shapes nano micro \\
+        --vocab-size 512 --batch 1 --threads 1 --rounds 9 --compile --cpu-seconds
+
 Every round runs each model once, so that a busy neighbour slows all of them; the ratios are medians over rounds.
 Prints a table and, as the last line, one JSON object. Needs `transformers` (the extra `parity`); `peers` says how
 others join.
 
-What is measured: 6 layers, width 384, 6 heads, fp32. "llama" has RMSNorm, RoPE and SwiGLU of 1,024; "gpt2" LayerNorm,
-learned positions, GELU of 1,536 and biases. All heads are tied, but litgpt's and gpt-fast's when decoding. Decoding is
-greedy: 200 tokens after a prompt of 16, with a cache; "int8" has its matrices in int8. A training step is forward,
+What is measured: 6 layers, width 384, 6 heads (mini), fp32; decoding also in other shapes (`--shapes`). "llama" has
+RMSNorm, RoPE and SwiGLU of 1,024; "gpt2" LayerNorm, learned positions, GELU of 1,536 and biases. All heads are tied,
+but litgpt's when decoding. Decoding is greedy: 200 tokens after a prompt of 16, with a cache; "int8" has its matrices
+in int8. "read" is a bare product of a vector for each text with one matrix of as many weights as a step reads: where
+these do not fit into a cache, no program of fp32 is faster. A training step is forward,
 loss, backward and AdamW on 12 texts of 256 tokens: ours is the trainer's, with clipping and a look at the loss, the
 others' a bare loop. Its share is of the machine's own rate at products of 2048 × 2048 matrices, in the same rounds,
 with 6 N + 12 L d T FLOPs per token, N without embeddings and with the head. "kept" is what autograd keeps of the eager
@@ -21,12 +27,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Callable
 
 import peers
 import torch
 from interleaved import Workload, rows, time_interleaved
-from peers import GPT_FF, HEADS, LAYERS, LLAMA_FF, WIDTH
+from peers import MINI, SHAPES, Shape
 from torch import nn
 
 from lmcourse.accounting.saved import saved_tensors
@@ -50,25 +57,27 @@ PROMPT, NEW = 16, 200
 TEXTS, SEQ_LEN = 12, 256
 
 
-def ours(family: str, vocab_size: int) -> Transformer:
+def ours(family: str, shape: Shape, vocab_size: int) -> Transformer:
     if family == "llama":
         norm = NormConfig("rms")
-        layer = LayerConfig(AttentionConfig(HEADS, rotary=RotaryConfig()), FeedForwardConfig(LLAMA_FF))
+        layer = LayerConfig(AttentionConfig(shape.heads, rotary=RotaryConfig()), FeedForwardConfig(shape.gated_ff))
         embedding = EmbeddingConfig()
     else:
         norm = NormConfig("layer", bias=True)
-        attention = AttentionConfig(HEADS, bias=True, out_bias=True)
-        layer = LayerConfig(attention, FeedForwardConfig(GPT_FF, "gelu_tanh", gated=False, bias=True))
+        attention = AttentionConfig(shape.heads, bias=True, out_bias=True)
+        layer = LayerConfig(attention, FeedForwardConfig(4 * shape.width, "gelu_tanh", gated=False, bias=True))
         embedding = EmbeddingConfig(positions="learned", max_positions=SEQ_LEN)
-    config = TransformerConfig(
-        vocab_size, WIDTH, (layer,) * LAYERS, BlockConfig(norm), embedding=embedding, final_norm=norm, context=SEQ_LEN
+    layers = (layer,) * shape.layers
+    return Transformer(
+        TransformerConfig(
+            vocab_size, shape.width, layers, BlockConfig(norm), embedding=embedding, final_norm=norm, context=SEQ_LEN
+        )
     )
-    return Transformer(config)
 
 
-def decoding(family: str, vocab_size: int, batch: int, compiled: bool) -> Workload:
+def decoding(family: str, shape: str, vocab_size: int, batch: int, compiled: bool) -> Workload:
     prompts = torch.randint(vocab_size, (batch, PROMPT), generator=torch.Generator().manual_seed(0))
-    our = ours(family, vocab_size).eval()
+    our = ours(family, SHAPES[shape], vocab_size).eval()
     run: dict[str, Callable[[], object]] = {}
     for name, model in {"lmcourse": our, "lmcourse int8": narrow_weights(our, "int8")}.items():
         run[name] = lambda model=model: generate(model, prompts.tolist(), NEW)
@@ -77,11 +86,25 @@ def decoding(family: str, vocab_size: int, batch: int, compiled: bool) -> Worklo
             run[f"{name} compiled"] = lambda model=model, step=step: generate(
                 model, prompts.tolist(), NEW, compiled=step
             )
-    for name, decoder in peers.decoders(family, vocab_size, batch, PROMPT + NEW).items():
+    for name, decoder in peers.decoders(family, SHAPES[shape], vocab_size, batch, PROMPT + NEW).items():
         if compiled or not name.endswith("compiled"):
             assert decoder(prompts, NEW).shape == (batch, PROMPT + NEW)
             run[name] = lambda decoder=decoder: decoder(prompts, NEW)
-    return Workload(f"decode {family} V={vocab_size} B={batch}", batch * NEW, run)
+    run["read"] = read_weights(our, batch)
+    return Workload(f"decode {family} {shape} V={vocab_size} B={batch}", batch * NEW, run)
+
+
+def read_weights(model: Transformer, batch: int) -> Callable[[], object]:
+    """The least that `NEW` steps can do: in each, one product with a matrix of as many weights as all of a step's."""
+    weights = sum(module.weight.numel() for module in model.modules() if isinstance(module, nn.Linear))
+    matrix, x = torch.randn(weights // MINI.width, MINI.width), torch.randn(MINI.width, batch)
+
+    @torch.inference_mode()
+    def run() -> None:
+        for _ in range(NEW):
+            matrix @ x
+
+    return run
 
 
 def training(vocab_size: int, compiled: bool) -> Workload:
@@ -93,7 +116,7 @@ def training(vocab_size: int, compiled: bool) -> Workload:
 
     for family in ("llama", "gpt2"):
         for name in (f"lmcourse {family}", f"lmcourse {family} compiled")[: 1 + compiled]:
-            our = ours(family, vocab_size)
+            our = ours(family, MINI, vocab_size)
             kept.setdefault(f"lmcourse {family}", count_kept(our, lambda x, y, m=our: next_token_loss(m(x), y), batch))
             run[name] = trainer_step(our, batch, compiled=name.endswith("compiled"))
     for name, (model, loss) in peers.trainees(vocab_size, SEQ_LEN).items():
@@ -103,8 +126,8 @@ def training(vocab_size: int, compiled: bool) -> Workload:
             run[f"{name} compiled"] = bare_step(model, torch.compile(loss), batch)
     a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
     # Both families have the same number of weights in a layer.
-    weights = LAYERS * (4 * WIDTH**2 + 3 * WIDTH * LLAMA_FF) + WIDTH * vocab_size
-    matmul_baseline = 6 * weights + 12 * LAYERS * WIDTH * SEQ_LEN, 2 * 2048**3, lambda: a @ b
+    weights = MINI.layers * (4 * MINI.width**2 + 3 * MINI.width * MINI.gated_ff) + MINI.width * vocab_size
+    matmul_baseline = 6 * weights + 12 * MINI.layers * MINI.width * SEQ_LEN, 2 * 2048**3, lambda: a @ b
     return Workload(f"train V={vocab_size}", TEXTS * SEQ_LEN, run, kept, matmul_baseline)
 
 
@@ -141,8 +164,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--families", nargs="+", default=["llama", "gpt2"], help="for decoding")
+    parser.add_argument("--shapes", nargs="+", choices=list(SHAPES), default=["mini"], help="for decoding")
     parser.add_argument("--vocab-size", type=int, nargs="+", default=[65, 50304])
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8], help="for decoding")
+    parser.add_argument(
+        "--cpu-seconds", action="store_true", help="not those of the wall: on a busy machine; one thread"
+    )
     parser.add_argument("--compile", action="store_true", help="time compiled models as well")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -151,24 +178,27 @@ def main() -> None:
     workloads: list[Callable[[], Workload]] = []
     for vocab_size in arguments.vocab_size:
         if arguments.part in ("decode", "all"):
-            for family in arguments.families:
-                workloads += [
-                    lambda f=family, v=vocab_size, b=b: decoding(f, v, b, arguments.compile) for b in arguments.batch
-                ]
+            workloads += [
+                lambda f=family, s=shape, v=vocab_size, b=batch: decoding(f, s, v, b, arguments.compile)
+                for family in arguments.families
+                for shape in arguments.shapes
+                for batch in arguments.batch
+            ]
         if arguments.part in ("train", "all"):
             workloads.append(lambda v=vocab_size: training(v, arguments.compile))
 
+    clock = time.process_time if arguments.cpu_seconds else time.perf_counter
     results = []
     print(
-        f"{'work':28} {'who':28} {'tok/s':>9} {'best':>9} {'relative to the first':>22} {'share':>6} {'kept':>7}",
+        f"{'work':36} {'who':28} {'tok/s':>9} {'best':>9} {'relative to the first':>22} {'share':>6} {'kept':>7}",
         flush=True,
     )
     for make in workloads:
         workload = make()
-        for row in rows(workload, time_interleaved(workload, arguments.rounds)):
+        for row in rows(workload, time_interleaved(workload, arguments.rounds, clock)):
             work, who, rate, best, relative, share, kept = row.values()
             shown = "" if share is None else f"{share:6.0%}", "" if kept is None else f"{kept / 2**20:7.1f}"
-            line = f"{work:28} {who:28} {rate:9.0f} {best:9.0f} {relative:13.2f} {shown[0]:>6} {shown[1]:>7}"
+            line = f"{work:36} {who:28} {rate:9.0f} {best:9.0f} {relative:13.2f} {shown[0]:>6} {shown[1]:>7}"
             print(line, flush=True)
             results.append(row)
     print(json.dumps({"threads": arguments.threads, "rounds": arguments.rounds, "results": results}))

@@ -11,6 +11,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -18,8 +19,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-LAYERS, WIDTH, HEADS = 6, 384, 6
-LLAMA_FF, GPT_FF = 1024, 4 * WIDTH
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a model; `gated_ff` is the width of a SwiGLU, one without a gate is 4 times as wide as the model."""
+
+    layers: int
+    width: int
+    heads: int
+    gated_ff: int
+
+
+SHAPES = {
+    "nano": Shape(2, 64, 4, 192),
+    "micro": Shape(4, 128, 4, 352),
+    "mini": Shape(6, 384, 6, 1024),
+    "course-124m": Shape(12, 768, 12, 2048),
+}
+"""Those of the course's presets."""
+MINI = SHAPES["mini"]
 
 Decoder = Callable[[Tensor, int], Tensor]
 """Prompts (b, s) and a number of new tokens → the texts (b, s + new)."""
@@ -48,42 +66,43 @@ def installed(package: str) -> bool:
 # ---- the models
 
 
-def hugging_face(family: str, vocab_size: int, seq_len: int) -> nn.Module:
+def hugging_face(family: str, shape: Shape, vocab_size: int, seq_len: int) -> nn.Module:
     from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
     shared: dict[str, Any] = {"vocab_size": vocab_size, "bos_token_id": None, "eos_token_id": None}
     if family == "llama":
         llama = LlamaConfig(
-            hidden_size=WIDTH,
-            intermediate_size=LLAMA_FF,
-            num_hidden_layers=LAYERS,
-            num_attention_heads=HEADS,
+            hidden_size=shape.width,
+            intermediate_size=shape.gated_ff,
+            num_hidden_layers=shape.layers,
+            num_attention_heads=shape.heads,
             max_position_embeddings=seq_len,
             tie_word_embeddings=True,
             **shared,
         )
         return LlamaForCausalLM(llama)
     no_dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-    gpt2 = GPT2Config(n_positions=seq_len, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, **no_dropout, **shared)
+    sizes = {"n_positions": seq_len, "n_embd": shape.width, "n_layer": shape.layers, "n_head": shape.heads}
+    gpt2 = GPT2Config(**sizes, **no_dropout, **shared)
     return GPT2LMHeadModel(gpt2)
 
 
-def litgpt(vocab_size: int, seq_len: int) -> nn.Module:
+def litgpt(shape: Shape, vocab_size: int, seq_len: int) -> nn.Module:
     from litgpt import GPT, Config
 
     config = Config(
         block_size=seq_len,
         vocab_size=vocab_size,
         padded_vocab_size=vocab_size,
-        n_layer=LAYERS,
-        n_head=HEADS,
-        n_embd=WIDTH,
+        n_layer=shape.layers,
+        n_head=shape.heads,
+        n_embd=shape.width,
         rotary_percentage=1.0,
         parallel_residual=False,
         bias=False,
         norm_class_name="RMSNorm",
         mlp_class_name="LLaMAMLP",
-        intermediate_size=LLAMA_FF,
+        intermediate_size=shape.gated_ff,
     )
     return GPT(config)
 
@@ -92,17 +111,17 @@ def x_transformers(vocab_size: int, seq_len: int) -> nn.Module:
     from x_transformers import Decoder, TransformerWrapper
 
     layers = Decoder(
-        dim=WIDTH,
-        depth=LAYERS,
-        heads=HEADS,
-        attn_dim_head=WIDTH // HEADS,
+        dim=MINI.width,
+        depth=MINI.layers,
+        heads=MINI.heads,
+        attn_dim_head=MINI.width // MINI.heads,
         attn_flash=True,
         rotary_pos_emb=True,
         use_rmsnorm=True,
         ff_swish=True,
         ff_glu=True,
         ff_no_bias=True,
-        ff_mult=LLAMA_FF / WIDTH,
+        ff_mult=MINI.gated_ff / MINI.width,
     )
     return TransformerWrapper(num_tokens=vocab_size, max_seq_len=seq_len, attn_layers=layers, tie_embedding=True)
 
@@ -110,9 +129,9 @@ def x_transformers(vocab_size: int, seq_len: int) -> nn.Module:
 # ---- decoding
 
 
-def decoders(family: str, vocab_size: int, batch: int, seq_len: int) -> dict[str, Decoder]:
+def decoders(family: str, shape: Shape, vocab_size: int, batch: int, seq_len: int) -> dict[str, Decoder]:
     """Greedy decoding of every peer of this family; `seq_len` is that of prompt and answer."""
-    their = hugging_face(family, vocab_size, seq_len).eval()
+    their = hugging_face(family, shape, vocab_size, seq_len).eval()
 
     def generate(prompts: Tensor, new: int) -> Tensor:
         mask = torch.ones_like(prompts)
@@ -121,18 +140,19 @@ def decoders(family: str, vocab_size: int, batch: int, seq_len: int) -> dict[str
 
     result: dict[str, Decoder] = {"transformers": generate}
     if family == "llama" and installed("litgpt"):
-        model = litgpt(vocab_size, seq_len).eval()
+        model = litgpt(shape, vocab_size, seq_len).eval()
         model.set_kv_cache(batch_size=batch, max_seq_length=seq_len)
-        result["litgpt"] = with_cache(lambda tokens, at: model(tokens, at))
+        result["litgpt"] = with_cache(model)
+        result["litgpt compiled"] = with_cache(model, torch.compile(model, fullgraph=True, dynamic=False))
     gpt_fast = module_at("PEERS_GPT_FAST")
     if family == "llama" and gpt_fast is not None:
         arguments = gpt_fast.ModelArgs(
             block_size=seq_len,
             vocab_size=vocab_size,
-            n_layer=LAYERS,
-            n_head=HEADS,
-            dim=WIDTH,
-            intermediate_size=LLAMA_FF,
+            n_layer=shape.layers,
+            n_head=shape.heads,
+            dim=shape.width,
+            intermediate_size=shape.gated_ff,
         )
         fast = gpt_fast.Transformer(arguments).eval()
         fast.setup_caches(max_batch_size=batch, max_seq_length=seq_len)
@@ -172,11 +192,11 @@ def trainees(vocab_size: int, seq_len: int) -> dict[str, tuple[nn.Module, Loss]]
 
     result: dict[str, tuple[nn.Module, Loss]] = {}
     for family in ("llama", "gpt2"):
-        their = hugging_face(family, vocab_size, seq_len)
+        their = hugging_face(family, MINI, vocab_size, seq_len)
         logits = from_logits(lambda inputs, m=their: m(inputs, use_cache=False).logits)
         result[f"transformers {family}"] = their, logits
     if installed("litgpt"):
-        model = litgpt(vocab_size, seq_len)
+        model = litgpt(MINI, vocab_size, seq_len)
         model.lm_head.weight = model.transformer.wte.weight
         result["litgpt"] = model, from_logits(model)
     if installed("x_transformers"):
@@ -185,7 +205,7 @@ def trainees(vocab_size: int, seq_len: int) -> dict[str, tuple[nn.Module, Loss]]
     nanogpt = module_at("PEERS_NANOGPT")
     if nanogpt is not None:
         arguments = nanogpt.GPTConfig(
-            block_size=seq_len, vocab_size=vocab_size, n_layer=LAYERS, n_head=HEADS, n_embd=WIDTH
+            block_size=seq_len, vocab_size=vocab_size, n_layer=MINI.layers, n_head=MINI.heads, n_embd=MINI.width
         )
         model = nanogpt.GPT(arguments)
         result["nanoGPT"] = model, lambda inputs, targets: model(inputs, targets)[1]

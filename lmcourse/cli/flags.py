@@ -75,5 +75,7 @@ def add_generate(parser: ArgumentParser) -> None:
     add("--seed", type=int, metavar="S", help="the same seed gives the same text; by default it is drawn, and told")
     add("--weights", choices=("bf16", "int8"), help="read the matrices in half or a quarter of fp32's bytes")
     add(
-        "--compile", action="store_true", help="compile the decoding step: some ten seconds, which long texts earn back"
+        "--compile",
+        action="store_true",
+        help="compile the decoding step: some twenty seconds, which long texts earn back",
     )

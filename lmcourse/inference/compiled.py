@@ -2,11 +2,12 @@
 
 In a small model most of a decoding step is not arithmetic: it is Python, calling some hundred kernels one after the
 other. `torch.compile` makes one program of them, and packs the weights as the processor likes to read them. That costs
-some ten seconds, once for every batch size and length of memory; a long text earns them back.
+some twenty seconds, once for every batch size and length of memory; a long text earns them back.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -45,9 +46,7 @@ class CompiledStep:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        # Packing pays on a CPU only. The compiler's first half asks for this too, so `options` would come too late.
-        self._freezing = next(model.parameters()).device.type == "cpu"
-        self._run = torch.compile(_own(next_logits), dynamic=False, options={"guard_filter_fn": _guarded})
+        self._programs: dict[tuple[Any, ...], _Program] = {}
 
     def bind(self, session: DecodingSession) -> Callable[[Int[Tensor, "b 1"]], Float[Tensor, "b v"]]:
         """A function from the next token of every text to the logits of the one after it.
@@ -59,39 +58,61 @@ class CompiledStep:
             ValueError: the session is another model's, or has no capacity. What is returned raises
                 NoCompilerError.
         """
+        if session.model is not self.model:
+            raise ValueError("this step was compiled for another model: make a CompiledStep of this one")
+        kv_cache, memory = session.cache.to_static(), session.memory
+        tensors = [*kv_cache.tensors(), *([] if memory is None else memory.tensors())]
+        made_for = (torch.get_num_threads(), *((x.shape, x.stride(), x.dtype, x.device) for x in tensors))
+        if made_for not in self._programs:
+            self._programs[made_for] = _Program()
+        program = self._programs[made_for]
+        return lambda tokens: program(self.model, tokens, None, kv_cache, memory)
+
+
+class _Program:
+    """A step compiled for tensors of fixed sizes, those of its first call.
+
+    The compiler would ask in each call whether all is as it was then, hundreds of questions about a model that was
+    promised to stay as it is: in a small one they take longer than the step. Here whoever calls sees to it.
+    """
+
+    def __init__(self) -> None:
+        self._run = torch.compile(_own(next_logits), dynamic=False, options={"guard_filter_fn": _unguarded})
+        self._compiled = False
+
+    @torch.inference_mode()
+    def __call__(self, model: Model, *inputs: Any) -> Float[Tensor, "b v"]:
+        """The logits; raises NoCompilerError."""
+        if self._compiled:
+            return self._run(model, *inputs)
         # Here and not above: the compiler takes longer to import than a short text to write.
         from torch._dynamo.exc import BackendCompilerFailed
         from torch._inductor import config
 
-        if session.model is not self.model:
-            raise ValueError("this step was compiled for another model: make a CompiledStep of this one")
-        kv_cache, memory = session.cache.to_static(), session.memory
-
-        @torch.inference_mode()
-        def decode(tokens: Int[Tensor, "b 1"]) -> Float[Tensor, "b v"]:
-            try:
-                with config.patch(freezing=self._freezing):
-                    return self._run(self.model, tokens, None, kv_cache, memory)
-            except BackendCompilerFailed as error:
-                raise NoCompilerError from error
-
-        return decode
+        # Packing pays on a CPU only. The compiler's first half asks for this too, so `options` would come too late.
+        freezing = next(model.parameters()).device.type == "cpu"
+        # Calls of the kernels in C++ and not in Python, tried on Linux.
+        cpp_wrapper = freezing and sys.platform == "linux"
+        try:
+            with config.patch(freezing=freezing, cpp_wrapper=cpp_wrapper):
+                logits = self._run(model, *inputs)
+        except BackendCompilerFailed as error:
+            raise NoCompilerError from error
+        self._compiled = True
+        return logits
 
 
 def _own(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The same function with code of its own.
 
-    The compiler keeps its programs with the code: of one that many models share, each call would first ask for every
-    model's program whether it is the right one, and after eight of them nothing more would be compiled.
+    The compiler keeps its programs with the code: of one that many models share, only the first would be made.
     """
     return FunctionType(function.__code__.replace(), function.__globals__, function.__name__)
 
 
-def _guarded(guards: Sequence[Any]) -> list[bool]:
-    """Which assumptions a call asks for again: those on what it is given, and none of the model's hundreds, which was
-    promised to stay as it is.
-    """
-    return [not guard.name.startswith("L['model']") for guard in guards]
+def _unguarded(guards: Sequence[Any]) -> list[bool]:
+    """Which assumptions a call asks for again: none."""
+    return [False] * len(guards)
 
 
 def compiled_capacity(tokens: int) -> int:

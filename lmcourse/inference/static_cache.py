@@ -53,6 +53,11 @@ class StaticCache:
         self._memory, self._layouts, self._next = memory, layouts, next.clone()
         self._distinct_layouts = list({id(layout): layout for layout in layouts}.values())
 
+    def tensors(self) -> list[Tensor]:
+        """All that a step reads and changes."""
+        positions = [x for layout in self._distinct_layouts for x in (layout.key_positions, layout.next)]
+        return [self._next, *positions, *(x for pair in self._memory for x in pair)]
+
     def begin(
         self, tokens: Int[Tensor, "b 1"], positions: Int[Tensor, "b 1"] | None = None
     ) -> tuple[Int[Tensor, "b 1"], bool]:

@@ -23,6 +23,10 @@ class EncoderMemory:
     layers: tuple[tuple[Tensor, Tensor], ...]
     source_mask: Bool[Tensor, "b t"]
 
+    def tensors(self) -> list[Tensor]:
+        """All that a step reads."""
+        return [self.source_mask, *(x for pair in self.layers for x in pair)]
+
     def select(self, rows: Int[Tensor, " n"]) -> EncoderMemory:
         """The memory of these rows of the batch, in this order."""
         return EncoderMemory(tuple((k[rows], v[rows]) for k, v in self.layers), self.source_mask[rows])

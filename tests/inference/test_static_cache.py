@@ -121,3 +121,21 @@ def test_another_number_of_texts_is_another_program_and_other_lengths_are_not(mo
         assert stats["unique_graphs"] == before + programs
     assert list(stream(model, [1, 2], 5, compiled=step)) == list(stream(model, [1, 2], 5))
     assert stats["unique_graphs"] == before + 2
+
+
+def test_nothing_is_asked_again_so_sources_and_threads_have_programs_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a program was made for is all that tells it from another."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    model = encoder_decoder()
+    step = CompiledStep(model)
+    stats = torch._dynamo.utils.counters["stats"]
+    before = stats["unique_graphs"]
+    long, short = [[1, 2, 3, 4, 5]], [[6, 7]]
+    for sources, programs in ((long, 1), (short, 2), (long, 2)):
+        assert generate(model, [[1]], 5, sources=sources, compiled=step) == generate(model, [[1]], 5, sources=sources)
+        assert stats["unique_graphs"] == before + programs
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 99)
+    generate(model, [[1]], 5, sources=long, compiled=step)
+    assert stats["unique_graphs"] == before + 3
