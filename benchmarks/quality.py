@@ -1,6 +1,6 @@
 """CPU seconds to a given loss, and the loss after given seconds: recipes of ours and of others on the same text.
 
-    python benchmarks/quality.py --points 4          # the race with two seeds: half an hour on one core, and more
+    python benchmarks/quality.py                     # the race with two seeds: half an hour on one core, and more
     python benchmarks/quality.py nano --seeds 0      # one of them, once
 
 Others join when variables name their clones: see `race_peers.py`, which says how each was set up.
@@ -113,7 +113,7 @@ def main() -> None:
     what = f"of {', '.join([*RECIPES, *PEERS])}; by default the first four and all peers that are there"
     parser.add_argument("recipe", nargs="*", help=what)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--points", type=int, default=10, help="evaluations of a run")
+    parser.add_argument("--points", type=int, default=4, help="evaluations of a run")
     parser.add_argument("--target", type=float, help="loss to reach; that at which nanoGPT ends by default")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
