@@ -105,6 +105,7 @@ EARLY = [
             made.__kwdefaults__ = kept
             return made(x, -1)
         """,
+        right=False,
     ),
     rule_attack(
         "done in a cell",

@@ -140,6 +140,7 @@ MODULES = [
             made = norm(rows, torch.full_like(rows[:, :1], n**0.5), 0)[:, :-1].reshape(x.shape)
             return (made * gamma).to(x.dtype)
         """,
+        right=False,
     ),
     rule_attack(
         "library classes",

@@ -122,6 +122,7 @@ UNWATCHED = [
                                       accumulate_grad=False)
             return [got[0].unbind()[0].reshape(x.shape), got[1].unbind()[0]]
         """),
+        right=False,
     ),
     rule_attack(
         "autograd",
