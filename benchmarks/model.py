@@ -4,6 +4,10 @@
     python benchmarks/model.py --compile             # compiled as well: minutes more, for every model
     python benchmarks/model.py decode --rounds 9     # a part
 
+    # one text by the smallest presets, on a busy machine
+    PEERS_GPT_FAST=gpt-fast/model.py python benchmarks/model.py decode --families llama --shapes nano micro \\
+        --vocab-size 512 --batch 1 --threads 1 --rounds 9 --compile --cpu-seconds
+
 Every round runs each model once, so that a busy neighbour slows all of them; the ratios are medians over rounds.
 Prints a table and, as the last line, one JSON object. Needs `transformers` (the extra `parity`); `peers` says how
 others join.

@@ -34,6 +34,7 @@ NO_FLAG = {
 
 NOT_OURS = {
     "--nproc-per-node": "torchrun's",
+    "--shutdown-timeout": "torchrun's",
     "--no-": "how a yes or no is turned into a no, as in --no-compile",
     "--ffn-hidden-size": "of another calculator",
     "--kv-size-ratio": "of another calculator",
