@@ -15,20 +15,28 @@ import inspect
 import linecache
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from pkgutil import iter_modules
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from torch import optim
 from torch.overrides import resolve_name
 
 Names = tuple[str, ...]
 ANSWER_LIBRARIES = ("transformers", "torchtune", "litgpt", "timm", "fairseq", "xformers", "flash_attn")
 """Libraries of whole models, in which the answers to many exercises stand. No exercise may use one."""
 
-NO_AUTOGRAD = (".backward", ".requires_grad_", "torch.autograd", "torch.func")
+NO_AUTOGRAD = (".backward", ".requires_grad_", "torch.autograd", "torch.func", "sympy")
 """For exercises that ask for a gradient by hand."""
 
-NO_COUNTER = ("torch.utils.flop_counter", "torch.profiler", ".einsum_path")
+NO_COUNTER = ("torch.utils.flop_counter", "torch.profiler", "torch.autograd.profiler", ".einsum_path")
 """For exercises that ask to count what a computation costs."""
+
+_MACHINERY = ("Optimizer", "optimizer", "lr_scheduler", "swa_utils")
+_OPTIMIZERS = [name for name, one in vars(optim).items() if isinstance(one, type)]
+_OPTIMIZERS += [module.name for module in iter_modules(optim.__path__)]
+NO_OPTIMIZER = (*(f"torch.optim.{name}" for name in _OPTIMIZERS if name not in _MACHINERY), "torch.distributed.optim")
+"""For exercises that ask for an optimizer: any of torch's does the work of some other one if it is set accordingly."""
 
 LOAD_GLOBAL, LOAD_NAME = dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]
 """Python's instructions that look up a global name. `dis` would read them too, and takes ten times as long."""
@@ -46,6 +54,11 @@ def matches(name: str, forbid: Iterable[str]) -> bool:
     return any(
         name.endswith(rule) if rule.startswith(".") else name == rule or name.startswith(f"{rule}.") for rule in forbid
     )
+
+
+def whole_libraries(rules: Iterable[str]) -> tuple[str, ...]:
+    """The libraries of which rules rule out everything: "scipy", and not "torch.nn"."""
+    return tuple(dict.fromkeys(rule for rule in rules if "." not in rule))
 
 
 def full_name(function: Any) -> str:

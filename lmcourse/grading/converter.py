@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 
+@cache
 def remembering(converter: Any) -> Any:
     """A converter of nbgrader's that keeps in `error` what went wrong, of which nbgrader tells only that it did."""
 

@@ -113,7 +113,7 @@ def test_a_graded_report_says_nothing_in_the_words_of_the_learner() -> None:
     assert "PACKED" not in json.dumps(report.to_json()) + report._repr_html_() + str(report)
     assert [case.message.partition(" (")[0] for case in report.cases if not case.hidden] == [
         "expected tensor([2., 4.]): it returns something else",
-        "expected tensor([-6.]): it raises ValueError with a message of 6 characters",
+        "expected tensor([-6.]): it raises ValueError with a message",
     ]
 
 

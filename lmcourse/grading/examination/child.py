@@ -92,6 +92,7 @@ def serve(channel: Channel, restrictions: Restrictions, end_others: Callable[[],
     answers = OwnAnswers(vars(notebook))
     sign: Callable[[bytes], bytes] | None = None
     same = compare_digest
+    restrictions.watch_imports()
     for number in count():
         try:
             message, signature = channel.take()

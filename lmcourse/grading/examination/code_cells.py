@@ -24,6 +24,9 @@ MAX_CELL_CHARS = 200_000
 MAX_NOTEBOOK_CHARS = 500_000
 """Characters of all cells that are run. The course's own notebooks have 20,000."""
 
+MAX_DEPTH = 300
+"""Levels of the deepest syntax tree that is read. Those of the course's own cells have some twenty."""
+
 MAX_KEPT_CELL_CHARS = 4000
 """Characters of the longest cell that is kept for the next notebook: long ones are not the course's, and take room."""
 
@@ -134,10 +137,21 @@ def _is_python(text: str) -> bool:
     """Whether the text can be compiled, and is not nested so deeply that the rules cannot be judged on it."""
     try:
         compile_cell(text)
-        ast.unparse(ast.parse(text))
+        tree = ast.parse(text)
+        ast.unparse(tree)
     except PARSE_ERRORS:
         return False
-    return True
+    return _is_flat(tree)
+
+
+def _is_flat(tree: ast.AST) -> bool:
+    """Whether a tree has no more than `MAX_DEPTH` levels: a chain of `elif` is deep, though it does not look it."""
+    level = [tree]
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return True
+    return False
 
 
 def why_not_python(source: str) -> str:

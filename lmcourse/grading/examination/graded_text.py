@@ -69,7 +69,8 @@ def _kind_of(outcome: Outcome) -> str:
 
 
 def _exception_phrase(failure: Failure) -> str:
-    """An exception as its kind, if that is one of Python's, and the length of its message."""
+    """An exception as its kind, if that is one of Python's, and whether it has a message, whose very length could tell
+    of a hidden case."""
     known = [kind for kind in failure.kinds if isinstance(getattr(builtins, kind, None), type)]
     kind = known[0] if known else "an exception"
-    return f"{kind} with a message of {len(failure.message)} characters" if failure.message else kind
+    return f"{kind} with a message" if failure.message else kind

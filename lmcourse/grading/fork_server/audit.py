@@ -29,7 +29,7 @@ import torch
 from lmcourse.exercises import forbidden_calls, limits
 from lmcourse.exercises.values import Plain
 from lmcourse.grading.examination.channel import Channel
-from lmcourse.grading.restrictions import library_functions
+from lmcourse.grading.restrictions import late_imports, library_functions
 from lmcourse.grading.sandbox import WORK_DIR, filesystem
 
 HOOK_SOURCE = Path(__file__).with_name("audit_hook.py")
@@ -110,7 +110,7 @@ COMPARISON_FUNCTIONS = ("__eq__", "__ne__", "allclose", "equal", "isclose", "ite
 """What a check of one's own would rely on."""
 
 
-TRACING_MODULES = (limits, forbidden_calls, threading, library_functions)
+TRACING_MODULES = (limits, forbidden_calls, threading, library_functions, late_imports)
 """Modules of which functions may trace, or change the code of others."""
 
 WATCHED_CLASSES = ("lmcourse.exercises", "lmcourse.grading.restrictions", "lmcourse.accounting.simulated_device")

@@ -223,6 +223,8 @@ def call_describer(doing: str, which: int | None) -> Callable[[Any], str]:
     """Describes events that honest work never causes; the argument of this number is quoted."""
 
     def describe(details: Any) -> str:
+        if is_tracer(_getframe(2)):
+            return ""
         name = "" if which is None else exact_text(details[which])
         return f"it {doing} {name[:MAX_QUOTED_CHARS]}".rstrip()
 

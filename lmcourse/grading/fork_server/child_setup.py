@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -136,10 +137,14 @@ class ChildSetup:
         os._exit(0)
 
 
-def covered_folders() -> tuple[Path, ...]:
+def covered_folders(libraries: Iterable[str] = ()) -> tuple[Path, ...]:
     """What no notebook is to read: what one imports of the package is loaded, and the rest is none of its business, nor
-    is the text of all of it. To be called when everything is loaded."""
-    return (*filesystem.library_folders(), *filesystem.folders_of(ANSWER_LIBRARIES))
+    is the text of all of it. To be called when everything is loaded.
+
+    Args:
+        libraries: more of them that are to be covered, unless they are loaded.
+    """
+    return (*filesystem.library_folders(), *filesystem.folders_of((*ANSWER_LIBRARIES, *libraries)))
 
 
 def _reset_state() -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from lmcourse.exercises.forbidden_calls import dotted_name
-from lmcourse.exercises.forbidden_names import Names
+from lmcourse.exercises.forbidden_names import Names, whole_libraries
 from lmcourse.grading.examination.child import disable_checks, load_meta_device, prepare_restrictions
 from lmcourse.grading.fork_server.audit import prepare_audit_hook
 from lmcourse.grading.fork_server.child_setup import FORK_FAILED_STATUS, ChildSetup, covered_folders
@@ -50,9 +50,11 @@ def preload() -> None:
 
 def serve_assignment(control: socket.socket, settings: dict[str, Any]) -> None:
     """Get ready for the notebooks of an assignment, and serve the grader until it has no more of them."""
-    restrictions = load_modules(settings["modules"], [tuple(rules) for rules in settings["rules"]])
+    rules = [tuple(each) for each in settings["rules"]]
+    restrictions = load_modules(settings["modules"], rules)
     control.send(READY)
-    setup = ChildSetup(settings["scratch"], settings["drop_privileges"], restrictions, covered_folders())
+    covered = covered_folders(whole_libraries(name for each in rules for name in each))
+    setup = ChildSetup(settings["scratch"], settings["drop_privileges"], restrictions, covered)
     serve_forks(control, setup)
 
 

@@ -13,23 +13,37 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Iterator
-from types import BuiltinFunctionType, ClassMethodDescriptorType, MethodDescriptorType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    MethodDescriptorType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import numpy as np
 import torch
 
 from lmcourse.exercises.forbidden_names import Names, matches
+from lmcourse.grading.restrictions.families import AUTOGRAD_RULE, EVERYTHING_RULE
 
-C_LIBRARIES = ("math", "_struct", "numpy")
+C_LIBRARIES = ("math", "_struct", "array", "_pickle", "numpy", "tokenizers")
 """Modules in which a rule's functions are looked for. Those of torch are in its dispatcher."""
 
-NUMPY_RULE = "numpy"
+ALL_IN_C = ("struct", "array", "tokenizers")
+"""Those of which every type is written in C, or wraps one."""
+
+REINTERPRETING_RULE, NUMPY_RULE = ".view", "numpy"
 CONVERSIONS = (torch.Tensor.numpy, torch.from_numpy, torch._C._to_dlpack, torch._C._from_dlpack)
 """What makes an array of a tensor, and back: to be done without where NumPy is."""
 
 OTHERS = (("torch.frombuffer", torch.frombuffer), ("torch.finfo", torch.finfo))
 """Functions and types of torch that are none of its operators, by their names."""
+
+PROFILER_RULE = "torch.autograd.profiler"
+PROFILER_FUNCTIONS = ("_enable_profiler", "_enable_profiler_legacy", "_prepare_profiler")
+"""What begins to count, in `torch._C._autograd`."""
 
 USED_WITHIN = ("tobytes", "copy")
 """Methods of arrays by which results are sent."""
@@ -46,10 +60,17 @@ ADDRESS_IN_DEFINITION = POINTER
 DEFINITION_BYTES = 4 * POINTER
 VECTORCALL_OFFSET = 7 * POINTER
 """Where a type says where its objects have the address that is called."""
+CALL = 16 * POINTER
+"""Where a type has the address that is called for its objects (`tp_call`)."""
+WRAPPED = 6 * POINTER
+"""And where the method `__call__` of a type that is written in C has it."""
 NEW = 39 * POINTER
 """Where a type has the address of what makes its objects (`tp_new`)."""
 HEAP_TYPE = 1 << 9
 """The flag of a type that was made in Python."""
+
+SETTER = 2 * POINTER
+"""Where the definition of an attribute has the address of what sets it."""
 
 RAISES: int = ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, ctypes.c_void_p).value or 0
 
@@ -64,7 +85,12 @@ class CFunctionOverrides:
 
     def __init__(self) -> None:
         self._named = [(name, _slot(function)) for name, function in (*_loaded(), *OTHERS)]
+        counting = [getattr(torch._C._autograd, name, None) for name in PROFILER_FUNCTIONS]
+        self._named += [(PROFILER_RULE, _slot(function)) for function in counting if function]
+        self._reinterpreting = [_slot(np.ndarray.getfield), _slot(np.ndarray.setfield), _slot(np.generic.getfield)]
+        self._dtype_setter = Slot.from_address((_definition(vars(np.ndarray)["dtype"]).value or 0) + SETTER)
         self._conversions = [_slot(function) for function in CONVERSIONS]
+        self._differentiating = [_slot(torch._C._ImperativeEngine.run_backward), *_calls_of_nodes()]
         self._ufuncs = {f"numpy.{name}" for name, one in vars(np).items() if isinstance(one, np.ufunc)}
         self._ufunc_methods = [_slot(vars(np.ufunc)[name]) for name in UFUNC_METHODS]
         self._covered: dict[str, list[Slot]] = {}
@@ -76,14 +102,21 @@ class CFunctionOverrides:
             slot, original = self._replaced.pop()
             slot.value = original
         for slot in (slot for rule in rules for slot in self._slots(rule)):
-            self._replaced.append((slot, slot.value))
-            slot.value = RAISES
+            self._replace(slot, RAISES)
+        if REINTERPRETING_RULE in rules:
+            self._replace(self._dtype_setter, None)  # which Python takes for an attribute that cannot be set
+
+    def _replace(self, slot: Slot, address: int | None) -> None:
+        self._replaced.append((slot, slot.value))
+        slot.value = address
 
     def _slots(self, rule: str) -> list[Slot]:
         """Where the addresses stand of the functions that a rule covers."""
         if rule not in self._covered:
             found = [(name, slot) for name, slot in self._named if matches(name, (rule,))]
             slots = [slot for _, slot in found] + (self._conversions if rule == NUMPY_RULE else [])
+            slots += self._reinterpreting if rule == REINTERPRETING_RULE else []
+            slots += self._differentiating if rule in (AUTOGRAD_RULE, EVERYTHING_RULE) else []
             slots += self._ufunc_methods if self._ufuncs & {name for name, _ in found} else []
             self._covered[rule] = [*{ctypes.addressof(slot): slot for slot in slots}.values()]
         return self._covered[rule]
@@ -105,6 +138,14 @@ def unrefused(function: Any) -> Any:
 
 _kept: list[Any] = []
 """Definitions that functions point to."""
+
+
+def _calls_of_nodes() -> Iterator[Slot]:
+    """Where the addresses stand that are called for the nodes of a graph, which differentiate."""
+    for kind in object.__subclasses__():
+        if "next_functions" in vars(kind) and isinstance(call := vars(kind).get("__call__"), WrapperDescriptorType):
+            yield Slot.from_address(id(kind) + CALL)
+            yield Slot.from_address(id(call) + WRAPPED)
 
 
 def _slot(function: Any) -> Slot:
@@ -144,7 +185,7 @@ def _functions(key: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_written_in_c(value: type) -> bool:
-    return value.__module__ == "_struct" or (_home(value) == "numpy" and not value.__flags__ & HEAP_TYPE)
+    return _home(value) in ALL_IN_C or (_home(value) == "numpy" and not value.__flags__ & HEAP_TYPE)
 
 
 def _home(value: type) -> str:

@@ -13,29 +13,30 @@ import torch
 
 _ATTENTION = r"attention|transformer_encoder"
 _SOFTMAX = rf"softmax|softmin|logsumexp|logcumsumexp|cross_entropy|{_ATTENTION}"
-_NORM = r"(layer|group|batch|instance|rms)_norm|transformer_encoder"
+_NORM = r"(layer|group|batch|instance|rms|response|weight)_?norm|(^|_)normalize|renorm|transformer_encoder"
 _FUSED = r"_pointwise|addmm_activation|transformer_encoder"
 _GELU = rf"gelu|ndtr|{_FUSED}"
 _RELU = rf"relu|{_FUSED}"
-_RECURRENT_LAYER = r"(cudnn|miopen|mkldnn)_rnn"
+_RECURRENT = r"lstm|(^|_)gru|rnn_?(tanh|relu|cell|base)|(cudnn|miopen|mkldnn)_rnn"
 _SIGMOID = rf"silu|sigmoid|expit|mish|swish|glu(_|$)|lstm|(^|_)gru|{_FUSED}"
 
 FAMILIES: dict[str, str] = {
     **dict.fromkeys((".softmax", ".log_softmax", ".logsumexp", ".softmin", ".Softmax", ".LogSoftmax"), _SOFTMAX),
     ".Softmin": _SOFTMAX,
     ".scaled_dot_product_attention": _ATTENTION,
-    ".multi_head_attention_forward": r"multi_head|transformer_encoder",
-    "torch.nn.MultiheadAttention": r"multi_head|transformer_encoder",
+    ".multi_head_attention_forward": r"multi_?head|transformer_encoder",
+    "torch.nn.MultiheadAttention": r"multi_?head|transformer_encoder",
     **dict.fromkeys((".gelu", ".ndtr", ".log_ndtr"), _GELU),
     **dict.fromkeys((".relu", ".relu_"), _RELU),
     **dict.fromkeys((".silu", ".sigmoid", ".sigmoid_", ".logsigmoid", ".expit"), _SIGMOID),
     **dict.fromkeys((".layer_norm", ".rms_norm", ".LayerNorm", ".RMSNorm", ".normalize"), _NORM),
     **dict.fromkeys((".cross_entropy", ".nll_loss"), r"nll_loss|(^|_)cross_entropy"),
-    **dict.fromkeys((".lstm", ".lstm_cell", ".LSTM", ".LSTMCell"), rf"lstm|{_RECURRENT_LAYER}"),
-    **dict.fromkeys((".rnn_tanh", ".rnn_tanh_cell", ".RNN", ".RNNCell", ".RNNBase"), rf"rnn_tanh|{_RECURRENT_LAYER}"),
-    ".view": r"^view(_copy)?\.dtype",
+    **dict.fromkeys((".lstm", ".lstm_cell", ".LSTM", ".LSTMCell"), _RECURRENT),
+    **dict.fromkeys((".rnn_tanh", ".rnn_tanh_cell", ".RNN", ".RNNCell", ".RNNBase"), _RECURRENT),
+    ".view": r"^view(_copy)?\.dtype|^set_\.source",
     **dict.fromkeys((".half", ".float16", ".bfloat16"), r"autocast|quantize|fbgemm|_to_half|_bfloat16"),
     "torch.amp": r"(^|_)amp_",
+    "torch.autograd": r"^(_make_dual|_fw_primal|_unpack_dual)",
     **dict.fromkeys(("torch.optim.Adam", "torch.optim.adam", "torch.optim.AdamW", "torch.optim.adamw"), "^_fused_adam"),
     **dict.fromkeys(("torch.optim.SGD", "torch.optim.sgd"), "^_fused_sgd"),
     **dict.fromkeys(("torch.optim.Adagrad", "torch.optim.adagrad"), "^_fused_adagrad"),

@@ -6,26 +6,40 @@ pickled the function before, or in which thread it is called.
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import _lru_cache_wrapper
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import _lru_cache_wrapper, cache
 from operator import is_
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from lmcourse.exercises.forbidden_names import Names, matches
-from lmcourse.grading.restrictions.families import EVERYTHING_RULE, family
+from lmcourse.grading.restrictions.families import EVERYTHING_RULE, FAMILIES, family
 
-LIBRARIES = ("torch", "numpy", "lmcourse", "einops", "graphlib", "transformers", "scipy")
+LIBRARIES = (
+    *("torch", "functorch", "numpy", "lmcourse", "einops", "graphlib", "statistics", "transformers", "scipy"),
+    *("networkx", "sympy", "mpmath", "tokenizers", "tiktoken"),
+)
 """Packages in which a rule's functions are looked for."""
 
 ALWAYS_ALLOWED = (
     *("lmcourse.exercises", "lmcourse.grading", "lmcourse.notebook", "lmcourse.text", "lmcourse.errors"),
     *("lmcourse.units", "lmcourse.report", "torch.autograd.grad_mode", "torch.autograd.forward_ad"),
-    *("torch.autograd.function", "torch.autograd.profiler", "torch.autograd.profiler_util"),
+    "torch.autograd.function",
 )
 """Modules whose functions run around an answer, or are torch's own machinery."""
+
+PROFILERS = ("torch.autograd.profiler", "torch.autograd.profiler_util")
+"""Modules that torch's optimizers call to name what they do: refused only by a rule that names one of them."""
+
+SHAPES_IN_PYTHON = (
+    *("torch.functional", "torch._prims", "torch._prims_common", "torch._refs", "torch._decomp", "torch._subclasses"),
+    *("torch._meta_registrations", "torch._numpy", "torch._inductor", "torch._dynamo", "torch.fx", "torch.masked"),
+    *("torch.nn", "torch.distributed", "torch.distributions", "torch.sparse", "torch.nested", "torch.testing"),
+)
+"""Modules of torch that compute with shapes or numbers and may need no operator."""
 
 WRAPPERS = (FunctionType, _lru_cache_wrapper)
 """What holds a function that it wraps."""
@@ -47,8 +61,8 @@ class LibraryFunctions:
     def __init__(self) -> None:
         self._indexed: dict[str, Any] = {}
         self._loaded: list[Any] = []
-        self._by_name: dict[str, list[FunctionType]] = {}
-        self._by_module: dict[str, list[FunctionType]] = {}
+        self._known: set[int] = set()
+        self._index = _Index()
         self._covered: dict[str, list[FunctionType]] = {}
         self._ruled_out: dict[Names, dict[int, tuple[str, FunctionType]]] = {}
 
@@ -61,10 +75,9 @@ class LibraryFunctions:
         return self._ruled_out[rules]
 
     def covered(self, rule: str) -> list[FunctionType]:
-        """The functions that a rule covers, in the modules indexed so far; of torch's private modules, those of its
-        family too."""
+        """The functions that a rule covers, in the modules indexed so far; of torch's, those of its family too."""
         if rule not in self._covered:
-            self._covered[rule] = [*_covered(rule, self._by_name, self._by_module)]
+            self._covered[rule] = [*self._index.covered(rule)]
         return self._covered[rule]
 
     def index_modules(self) -> None:
@@ -73,38 +86,108 @@ class LibraryFunctions:
         if len(loaded) == len(self._loaded) and all(map(is_, loaded, self._loaded)):
             return
         self._loaded = loaded
-        by_name: dict[str, list[FunctionType]] = {}
-        by_module: dict[str, list[FunctionType]] = {}
+        new = _Index()
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in LIBRARIES and self._indexed.get(name) is not module:
                 self._indexed[name] = module
                 if isinstance(module, ModuleType) and not matches(name, ALWAYS_ALLOWED):
                     for function in _functions(module):
-                        by_name.setdefault(function.__name__, []).append(function)
-                        by_module.setdefault(function.__module__, []).append(function)
-        if not by_name:
+                        new.add(function, function.__module__, function.__qualname__)
+        self._take(new)
+
+    def index_copies(self) -> None:
+        """Look for functions that were made of the code of a library's elsewhere: of a module that was loaded twice,
+        or under another name, or by hand."""
+        files = _modules_by_file()
+        new = _Index()
+        for one in gc.get_objects():
+            if type(one) is FunctionType and id(one) not in self._known:
+                module = files.get(one.__code__.co_filename, "")
+                if module and not matches(module, ALWAYS_ALLOWED):
+                    new.add(one, module, one.__code__.co_qualname)
+        self._take(new)
+
+    def _take(self, new: _Index) -> None:
+        if not new.functions:
             return
-        for known, new in ((self._by_name, by_name), (self._by_module, by_module)):
-            for name, functions in new.items():
-                known.setdefault(name, []).extend(functions)
         self._ruled_out.clear()
+        self._known |= {id(function) for function in new.functions}
         for rule, found in self._covered.items():
-            found += _covered(rule, by_name, by_module)
+            found += new.covered(rule)
+        self._index.update(new)
 
 
-def _covered(
-    rule: str, by_name: Mapping[str, list[FunctionType]], by_module: Mapping[str, list[FunctionType]]
-) -> Iterator[FunctionType]:
-    """Of these functions, those that a rule covers."""
-    if rule.startswith("."):
-        yield from by_name.get(rule[1:], ())
-        pattern = re.compile(family(rule) or "$^")
-        variants = (functions for name, functions in by_name.items() if pattern.search(name))
-        yield from (one for functions in variants for one in functions if one.__module__.startswith("torch._"))
-    elif rule != EVERYTHING_RULE:
-        for module, functions in by_module.items():
+class _Index:
+    """Functions by their modules, and by the words of their names."""
+
+    def __init__(self) -> None:
+        self.functions: list[FunctionType] = []
+        self._by_word: dict[str, list[FunctionType]] = {}
+        self._by_module: dict[str, list[tuple[str, FunctionType]]] = {}
+
+    def add(self, function: FunctionType, module: str, name: str) -> None:
+        """Add a function, under the name that it has in its module: "Softmax.forward"."""
+        self.functions.append(function)  # which holds it, so that no other one gets its number
+        self._by_module.setdefault(module, []).append((name, function))
+        for word in {*name.split("."), function.__name__}:
+            self._by_word.setdefault(word, []).append(function)
+
+    def update(self, other: _Index) -> None:
+        """Add all that another index has."""
+        self.functions += other.functions
+        for word, functions in other._by_word.items():
+            self._by_word.setdefault(word, []).extend(functions)
+        for module, named in other._by_module.items():
+            self._by_module.setdefault(module, []).extend(named)
+
+    def covered(self, rule: str) -> Iterator[FunctionType]:
+        """The functions that a rule covers. What a rule says of a class it says of all its methods."""
+        if rule == EVERYTHING_RULE:
+            yield from self._below(SHAPES_IN_PYTHON)
+            return
+        if rule.startswith("."):
+            yield from self._by_word.get(rule[1:], ())
+        else:
+            yield from self._named(rule)
+        if pattern := family(rule):
+            yield from self._of_family(re.compile(pattern, re.MULTILINE), everywhere=rule in FAMILIES)
+
+    def _named(self, rule: str) -> Iterator[FunctionType]:
+        """Those that a dotted name covers."""
+        for module, named in self._by_module.items():
+            if matches(module, PROFILERS) and not matches(rule, PROFILERS):
+                continue
             if matches(module, (rule,)) or rule.startswith(f"{module}."):
-                yield from (one for one in functions if matches(f"{module}.{one.__qualname__}", (rule,)))
+                yield from (function for name, function in named if matches(f"{module}.{name}", (rule,)))
+
+    def _of_family(self, pattern: re.Pattern[str], *, everywhere: bool) -> Iterator[FunctionType]:
+        """Those of torch, or else of its private modules, of whose names one is of the family."""
+        for module, named in self._by_module.items():
+            if module.startswith("torch." if everywhere else "torch._"):
+                of_module = everywhere and pattern.search(_in_words(module))
+                yield from (one for name, one in named if of_module or pattern.search(_in_words(name)))
+
+    def _below(self, modules: Collection[str]) -> Iterator[FunctionType]:
+        for module, named in self._by_module.items():
+            if matches(module, modules):
+                yield from (function for _, function in named)
+
+
+@cache
+def _in_words(name: str) -> str:
+    """The parts of a dotted name as torch's operators are written, a line each: "LayerNorm.forward" as "layer_norm",
+    "layernorm" and "forward"."""
+    parts = name.split(".")
+    return "\n".join([*(_WORD_ENDS.sub("_", part).lower() for part in parts), *(part.lower() for part in parts)])
+
+
+_WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def _modules_by_file() -> dict[str, str]:
+    """The names of the loaded libraries' modules, by the files that they were read from."""
+    loaded = [(name, one) for name, one in list(sys.modules.items()) if name.partition(".")[0] in LIBRARIES]
+    return {str(vars(one).get("__file__")): name for name, one in loaded if isinstance(one, ModuleType)}
 
 
 class FunctionOverrides:

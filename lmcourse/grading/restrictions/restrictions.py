@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from lmcourse.exercises.forbidden_names import Names
+from lmcourse.exercises.forbidden_names import Names, matches
 from lmcourse.grading.examination import encoding
 from lmcourse.grading.restrictions.c_functions import CFunctionOverrides, unrefused
 from lmcourse.grading.restrictions.dispatcher import COMPUTING_KEYS, DispatcherOverrides, Override, without_autograd
@@ -19,7 +19,11 @@ from lmcourse.grading.restrictions.families import (
     warm_up,
     without_values,
 )
+from lmcourse.grading.restrictions.late_imports import watch_imports
 from lmcourse.grading.restrictions.library_functions import FunctionOverrides, LibraryFunctions
+
+ALWAYS_LOADED = ("torch", "numpy", "lmcourse")
+"""Libraries that go on importing parts of themselves as they work."""
 
 
 class RuledOutError(Exception):
@@ -40,6 +44,7 @@ class Restrictions:
         self._operators = DispatcherOverrides()
         self._overrides: dict[Names, tuple[Override, ...]] = {}
         self._rules: Names = ()
+        self._cells_ran = False
         self._broken: list[str] = []
         self._refusals: dict[str, Callable[..., Any]] = {}
         warm_up()
@@ -53,14 +58,22 @@ class Restrictions:
     def enforce(self, rules: Names) -> None:
         """Refuse what these rules cover, and nothing else any more."""
         if rules == self._rules:
+            self._cells_ran |= not rules
             return
         self._rules = rules
         self._known.index_modules()
-        self._functions.enforce({rule: self._refusing(rule) for rule in rules})
+        if rules and self._cells_ran:
+            self._known.index_copies()
+        self._cells_ran = not rules
+        self._refuse_functions()
         self._c_functions.enforce(rules)
         if rules not in self._overrides:
             self._overrides[rules] = tuple(self._overrides_by(rules))
         self._operators.enforce(self._overrides[rules])
+
+    def watch_imports(self) -> None:
+        """From now on, what is imported while rules hold is refused as well. To be called once in a process."""
+        watch_imports(self._refuse_import, self._refuse_code, self._refuse_loaded)
 
     def take_broken(self) -> tuple[str, ...]:
         """The rules that were run into since the last time."""
@@ -68,13 +81,32 @@ class Restrictions:
         self._broken.clear()
         return broken
 
+    def _refuse_functions(self) -> None:
+        self._functions.enforce({rule: self._refusing(rule) for rule in self._rules})
+
+    def _refuse_import(self, name: str) -> None:
+        """Raise where a rule covers a whole library, and this is a module of it."""
+        for rule in self._rules:
+            if matches(name, (rule,)) and not matches(rule, ALWAYS_LOADED):
+                self._refusing(rule)()
+
+    def _refuse_code(self) -> None:
+        if self._rules:
+            self._refusing(self._rules[0])()
+
+    def _refuse_loaded(self) -> None:
+        if self._rules:
+            self._known.index_modules()
+            self._known.index_copies()
+            self._refuse_functions()
+
     def _overrides_by(self, rules: Names) -> Iterator[Override]:
         """What these rules put in the place of torch's operators; of several that cover one, the first counts."""
         known: frozenset[str] = frozenset()
         for rule in rules:
             names = frozenset(operators(rule)) - known
             known |= names
-            keys = COMPUTING_KEYS[:2] if rule == EVERYTHING_RULE else COMPUTING_KEYS
+            keys = (*COMPUTING_KEYS[:2], "Meta") if rule == EVERYTHING_RULE else COMPUTING_KEYS
             if names:
                 yield Override(names, self._refusing(rule), keys)
         if COUNTING_RULE in rules:

@@ -8,12 +8,16 @@ answers may be right.
 from tests.grading.attacks.answers import ANSWERS
 from tests.grading.attacks.attack import Attack
 from tests.grading.attacks.comparison import COMPARISON
+from tests.grading.attacks.exhaustion import EXHAUSTION
 from tests.grading.attacks.files import FILES
+from tests.grading.attacks.guesses import GUESSES
+from tests.grading.attacks.hooks import HOOKS
 from tests.grading.attacks.imports import IMPORTS
 from tests.grading.attacks.interpreter import INTERPRETER
 from tests.grading.attacks.notebook_format import FORMAT
 from tests.grading.attacks.out_of_turn import OUT_OF_TURN
 from tests.grading.attacks.pages import PAGES
+from tests.grading.attacks.parsers import PARSERS
 from tests.grading.attacks.processes import PROCESSES
 from tests.grading.attacks.protocol import PROTOCOL
 from tests.grading.attacks.references import REFERENCES
@@ -24,15 +28,15 @@ from tests.grading.attacks.takeover import TAKEOVER
 BY_AIM = {
     "scores": SCORES,
     "the comparison": COMPARISON,
-    "the interpreter": INTERPRETER,
+    "the interpreter": [*INTERPRETER, *HOOKS],
     "imports": IMPORTS,
-    "the answers": [*ANSWERS, *REFERENCES],
+    "the answers": [*ANSWERS, *REFERENCES, *GUESSES],
     "files and the network": FILES,
     "processes": PROCESSES,
     "the connection": [*PROTOCOL, *OUT_OF_TURN, *TAKEOVER],
-    "resources": RESOURCES,
+    "resources": [*RESOURCES, *EXHAUSTION],
     "the pages": PAGES,
-    "the file": FORMAT,
+    "the file": [*FORMAT, *PARSERS],
 }
 """All attacks by what they aim at."""
 

@@ -62,9 +62,15 @@ an answer is judged, that is refused where it is computed, whoever asks under wh
 - **torch's operators** of the family (private, fused and backward ones too, found in torch's own list) raise in its
   dispatcher: for every thread, callback and transformation. TorchScript is not there at all; `make_fx` refuses, and
   what `torch.compile` is given runs as it is, so nothing was traced in a cell before.
-- **Autograd** writes nothing down where it is ruled out, whatever `torch.enable_grad()` says.
+- **Autograd** writes nothing down where it is ruled out, whatever `torch.enable_grad()` says, its engine does not run
+  backwards, and the nodes of a graph from before cannot be called.
 - **Functions in Python**, of torch and of this package, have their code replaced: who held them before is no better
-  off.
+  off. What a rule says of a class holds for its methods, and a family covers what is named after it in all of torch,
+  also where it is made of other operators. Functions that were made of a library's code elsewhere (a module loaded
+  anew, or under another name) are found before an answer is judged.
+- **Imports** while rules hold: a module that is loaded then refuses too; a library that is ruled out whole cannot be
+  imported, and is not on the sandbox's disk unless the notebook itself imports it.
+- **Tensors without numbers** where all of torch is ruled out, and the functions by which torch computes with shapes.
 - **Functions in C**, of Python and NumPy (`math.ulp`, what `struct` unpacks, arrays of tensors): the address that
   CPython calls is another one, also for callers in C such as `map` and `operator.methodcaller`.
 - **The package**: of `lmcourse` only what the notebook imports is loaded in the sandbox; the rest is not on its disk.
@@ -79,12 +85,16 @@ has how many of a kind are tried in which notebook, the second each of them.
 
 
 WHAT_REMAINS = """
-What remains: a graph that was recorded in a cell, before the answer is judged, can be walked with other numbers put
-into its tensors; `ctypes` is refused by name and told as evidence, and what NumPy rounds to another type while it
-makes an array is not refused at all; a function that one of the package's made in a cell before stays as it is; code
-that a learner copied from the package is the learner's own, and so is what a class of theirs wrote down of torch's
-calls. Whoever finds the objects that refuse can take them out: the ways over the frames of callers, Python's list of
-objects and patched classes are told as evidence.
+What remains is mostly what a cell did before the rules held, by calls whose names it puts together from pieces (in
+plain text they are read, and earn nothing): a table of a ruled-out function, from which an answer reads between the
+lines (2.5 of 3 points for `gelu`, 2 of 3 for `silu`), or two arrays on one memory, by which bits are read as numbers
+(1.5 of 4 points for `decode_bits`). Both go around the rule, and whoever finds one in an answer may take its points.
+`ctypes` is refused by name and told as evidence, and what NumPy rounds to another type while it makes an array is not
+refused at all; a function that one of the package's made in a cell before stays as it is; code that a learner copied
+is the learner's own, as text, and so is what a class of theirs wrote down of torch's calls. Not ruled out, because
+right answers use them: a normal distribution's `cdf` for `gelu`, and `logaddexp` of two numbers in `stable_softmax`,
+also folded over a row. Whoever finds the objects that refuse can take them out: the ways over the frames of callers,
+Python's list of objects and patched classes are told as evidence.
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -77,7 +78,7 @@ def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), sec
             timeout=seconds,
             check=False,
         )
-    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert ran.returncode == 0, ran.stderr[-2000:] + "\n".join(re.findall(r".*The grader failed.*", ran.stdout))
     after = school.digests()
     touched = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     results = {each["student"]: each for each in json.loads(ran.stdout)}

@@ -11,8 +11,11 @@ from lmcourse.exercises.outcome import run_case
 from lmcourse.exercises.registry import find_exercise
 from lmcourse.exercises.trial import verdict
 from tests.grading.attacks.rule_attack import FIRST, HELD, RuleAttack, rule_attack
+from tests.grading.attacks.ruled_out_early import EARLY
 from tests.grading.attacks.ruled_out_elsewhere import ELSEWHERE
 from tests.grading.attacks.ruled_out_in_c import IN_C
+from tests.grading.attacks.ruled_out_in_classes import IN_CLASSES
+from tests.grading.attacks.ruled_out_unwatched import UNWATCHED
 
 KERNELS = [
     rule_attack(
@@ -464,6 +467,9 @@ RULE_ATTACKS = [
     *COUNTING,
     *ELSEWHERE,
     *IN_C,
+    *IN_CLASSES,
+    *UNWATCHED,
+    *EARLY,
     *GUESSES,
 ]
 """All of them."""

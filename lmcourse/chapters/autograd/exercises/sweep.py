@@ -49,7 +49,7 @@ backward_sweep = Exercise(
         "uses = Counter(parent for parents in graph.values() for parent in parents), and a list of ready nodes that "
         "you pop from in a while loop. A recursive function would end at Python's limit of about 1,000 calls.",
     ],
-    forbid=["graphlib", *NO_AUTOGRAD],
+    forbid=["graphlib", "networkx", *NO_AUTOGRAD],
 )
 
 

@@ -83,7 +83,7 @@ decode_bits = Exercise(
         "All ones in the exponent: with has_infinity, mantissa 0 is ±inf and all else nan. Without it, only all ones "
         "in the mantissa too is nan, and everything else is an ordinary number.",
     ],
-    forbid=["struct", "ctypes", "builtins.memoryview", ".view", ".frombuffer"],
+    forbid=["struct", "array", "pickle", "marshal", "ctypes", "builtins.memoryview", ".view", ".frombuffer"],
 )
 
 

@@ -13,6 +13,7 @@ from lmcourse.chapters.optimization.exercises.right_adagrad import RIGHT_ADAGRAD
 from lmcourse.chapters.optimization.exercises.rules import AdaGradRule, Settings, add_group_misconceptions, tensor
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
 from lmcourse.exercises.inputs import normal64
 
 
@@ -114,7 +115,7 @@ AdaGrad = Exercise(
         "The loops are those of Momentum. In self.state[p] keep s, the sum of the squares; it starts at zero.",
         "s = s + g * g, then p -= lr * g / (s.sqrt() + eps), with lr and eps of the group. g stays as it is.",
     ],
-    forbid=["torch.optim.Adagrad", "torch.optim.adagrad"],
+    forbid=NO_OPTIMIZER,
     seconds=scripts.SECONDS,
 )
 

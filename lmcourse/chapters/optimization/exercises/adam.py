@@ -21,6 +21,7 @@ from lmcourse.chapters.optimization.exercises.rules import (
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
 from lmcourse.exercises.inputs import normal64
 
 
@@ -112,7 +113,7 @@ Adam = Exercise(
         "At step k = 1, 2, …: m_hat = m / (1 − β₁**k), s_hat = s / (1 − β₂**k), and p -= lr * m_hat / (s_hat.sqrt() + "
         "eps). Keep m and s themselves uncorrected.",
     ],
-    forbid=["torch.optim.Adam", "torch.optim.adam", "torch.optim.AdamW", "torch.optim.adamw", "torch.optim.NAdam"],
+    forbid=NO_OPTIMIZER,
     tolerance=Tolerance(1e-8, 1e-11),
     seconds=scripts.SECONDS,
 )

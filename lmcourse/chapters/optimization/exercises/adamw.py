@@ -14,6 +14,7 @@ from lmcourse.chapters.optimization.exercises.rules import AdamRule, Settings, t
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
 from lmcourse.exercises.inputs import normal64
 
 Betas = tuple[float, float]
@@ -120,7 +121,7 @@ AdamW = Exercise(
         "p *= 1 - group['lr'] * group['weight_decay'], inside of the `if`: a parameter without a gradient does not "
         "decay either.",
     ],
-    forbid=["torch.optim.Adam", "torch.optim.adam", "torch.optim.AdamW", "torch.optim.adamw", "torch.optim.NAdam"],
+    forbid=NO_OPTIMIZER,
     tolerance=Tolerance(1e-8, 1e-11),
     seconds=scripts.SECONDS,
 )

@@ -19,6 +19,7 @@ from lmcourse.chapters.optimization.exercises.rules import (
 )
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_OPTIMIZER
 from lmcourse.exercises.inputs import normal64
 
 
@@ -130,7 +131,7 @@ Momentum = Exercise(
         "b = momentum * b + p.grad makes a new tensor, so nothing else holds it. The direction is b, or for Nesterov "
         "p.grad + momentum * b. Then p -= lr * direction, under torch.no_grad().",
     ],
-    forbid=["torch.optim.SGD", "torch.optim.sgd"],
+    forbid=NO_OPTIMIZER,
     seconds=scripts.SECONDS,
 )
 

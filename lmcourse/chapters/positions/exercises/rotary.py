@@ -95,7 +95,7 @@ rope = Exercise(
         "(a cos − b sin, a sin + b cos).",
         "torch.stack([first, second], dim=-1).flatten(-2) puts the pairs together again; .to(x.dtype) comes last.",
     ],
-    forbid=["transformers"],
+    forbid=["transformers", "torch.onnx"],
 )
 
 

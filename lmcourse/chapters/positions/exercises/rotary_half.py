@@ -72,7 +72,7 @@ rope_half = Exercise(
         "Interleaved features come as a₀ b₀ a₁ b₁ …. You want a₀ a₁ … b₀ b₁ …: "
         "torch.cat([x[..., ::2], x[..., 1::2]], dim=-1), before the rotation.",
     ],
-    forbid=["transformers"],
+    forbid=["transformers", "torch.onnx"],
 )
 
 

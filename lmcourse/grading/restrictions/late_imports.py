@@ -1,0 +1,76 @@
+"""Watch what is imported while rules hold: a module that is loaded then would bring functions that nobody refuses.
+
+An audit hook (PEP 578) hears of each import and of each module's code that is run without one, as when a module is
+loaded anew or by hand. Nothing that a notebook can reach leads from the hook to what enforces the rules.
+"""
+
+from __future__ import annotations
+
+import importlib._bootstrap as bootstrap
+import sys
+from _thread import get_ident
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+from lmcourse.exercises.origin import LIBRARY_PREFIXES
+
+BEGIN, END = "lmcourse.import_begins", "lmcourse.import_ended"
+
+_TEMPLATE = compile('def load(name, import_): return "loader".load(name, import_)', "<import>", "exec")
+_LOADING: CodeType = next(part for part in _TEMPLATE.co_consts if isinstance(part, CodeType))
+
+
+class Loader:
+    """Stands as a constant in the code of Python's own function that loads a module: tells before and after."""
+
+    def __init__(self, original: Callable[[str, Any], Any]) -> None:
+        self._original, self._tell = original, sys.audit
+
+    def load(self, name: str, import_: Any) -> Any:
+        """As Python's own, once nobody objects."""
+        self._tell(BEGIN, name)
+        try:
+            return self._original(name, import_)
+        finally:
+            self._tell(END)
+
+
+def watch_imports(refuse: Callable[[str], None], refuse_code: Callable[[], None], loaded: Callable[[], None]) -> None:
+    """Watch from now on, in this process and its forks.
+
+    Args:
+        refuse: called with the name of each module before it is loaded; may raise.
+        refuse_code: called before the code of a library's module is run that nobody imports; may raise.
+        loaded: called when a module was loaded, with all that it imports itself.
+    """
+    depth: dict[int, int] = {}
+    frame_of, told_by = sys._getframe, Loader.load.__code__
+
+    def hook(event: str, details: Any) -> None:
+        if event in (BEGIN, END):
+            if frame_of(1).f_code is told_by:
+                told(event, *details)
+        elif event == "exec" and not depth.get(get_ident()) and _is_module_of_a_library(details[0]):
+            refuse_code()
+
+    def told(event: str, name: str = "") -> None:
+        thread = get_ident()
+        if event == BEGIN:
+            refuse(name)
+            depth[thread] = depth.get(thread, 0) + 1
+            return
+        depth[thread] -= 1
+        if not depth[thread]:
+            loaded()
+
+    function: FunctionType = vars(bootstrap)["_find_and_load_unlocked"]
+    original = FunctionType(function.__code__, function.__globals__, function.__name__)
+    constants: list[Any] = [Loader(original) if part == "loader" else part for part in _LOADING.co_consts]
+    file = original.__code__.co_filename  # a library's: what is called from there, no learner calls
+    function.__code__ = _LOADING.replace(co_consts=tuple(constants), co_filename=file)
+    sys.addaudithook(hook)
+
+
+def _is_module_of_a_library(code: object) -> bool:
+    return type(code) is CodeType and code.co_name == "<module>" and code.co_filename.startswith(LIBRARY_PREFIXES)
