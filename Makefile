@@ -12,7 +12,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 # pip compiles what it installs on one core, which takes longer than anything else it does; this takes all cores. A
 # package may hold a file that is no Python on purpose.
-COMPILE := $(PY) -m compileall -qq -j 0 .venv/lib || true
+COMPILE := $(PY) -m compileall -qq -j 0 .venv/lib lmcourse || true
 # Written last, so an interrupted installation leaves none and the next run starts it afresh: a copy of the lock that
 # .venv was installed from, and the mark that the package itself is in.
 LOCKED := .venv/requirements.lock
