@@ -28,6 +28,9 @@ array_of: Callable[[Tensor], Any] = Tensor.numpy
 tensor_of: Callable[..., Tensor] = torch.frombuffer
 """The same for bytes as a tensor."""
 
+placed: Callable[[Tensor, torch.UntypedStorage, int, Sequence[int], Sequence[int]], Tensor] = Tensor.set_
+"""The same for a tensor over memory that is there: the tensor, the memory, offset, shape and strides."""
+
 LENGTH_BYTES = 4
 """Bytes of the length that stands in front of the JSON."""
 
@@ -166,7 +169,7 @@ def _encode_tensor(tensor: Tensor) -> tuple[list[Any], bytes]:
         raise ProtocolError(f"a tensor of dtype {name} with {tensor.ndim} axes on {tensor.device} cannot be sent")
     order = sorted(range(tensor.ndim), key=lambda axis: -tensor.stride()[axis])
     size, start = (count * tensor.element_size() for count in (tensor.numel(), tensor.storage_offset()))
-    in_bytes = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage(), start, (size,), (1,))
+    in_bytes = placed(torch.empty(0, dtype=torch.uint8), tensor.untyped_storage(), start, (size,), (1,))
     return [name, list(tensor.shape), order, tensor.requires_grad], array_of(in_bytes).tobytes()
 
 
@@ -178,4 +181,4 @@ def tensor_from(data: bytes, dtype: torch.dtype, shape: Sequence[int], order: Se
     if not data:
         return torch.empty_strided(shape, strides, dtype=dtype)
     memory = tensor_of(bytearray(data), dtype=torch.uint8).untyped_storage()
-    return torch.empty(0, dtype=dtype).set_(memory, 0, tuple(shape), tuple(strides))
+    return placed(torch.empty(0, dtype=dtype), memory, 0, tuple(shape), tuple(strides))

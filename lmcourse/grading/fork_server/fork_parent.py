@@ -21,9 +21,8 @@ from typing import Any
 
 import torch
 
-from lmcourse.exercises.forbidden_calls import dotted_name
 from lmcourse.exercises.forbidden_names import Names, whole_libraries
-from lmcourse.grading.examination.child import disable_checks, load_meta_device, prepare_restrictions
+from lmcourse.grading.examination import child
 from lmcourse.grading.fork_server.audit import prepare_audit_hook
 from lmcourse.grading.fork_server.child_setup import FORK_FAILED_STATUS, ChildSetup, covered_folders
 from lmcourse.grading.fork_server.protocol import KILL, MAX_MESSAGE_BYTES, NEXT, READY
@@ -41,8 +40,7 @@ def preload() -> None:
     torch.set_num_threads(1)
     torch.zeros(2).half()  # makes torch read /proc/cpuinfo now: its children have none, and could not round to fp16
     _import(ALWAYS_LOADED)
-    dotted_name(torch.softmax)  # makes torch list all of its functions by name, which takes each process long
-    load_meta_device()
+    child.preload()
     families.warm_up()
     _wait_for_threads(ALWAYS_LOADED)
     gc.freeze()
@@ -65,8 +63,8 @@ def load_modules(modules: Sequence[str], rules: Iterable[Names]) -> Restrictions
         RuntimeError: one of the modules keeps threads running.
     """
     _import(modules)
-    disable_checks()
-    restrictions = prepare_restrictions(rules)
+    child.disable_checks()
+    restrictions = child.prepare_restrictions(rules)
     prepare_audit_hook()
     _wait_for_threads(modules)
     gc.collect()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -39,6 +40,12 @@ class Override:
 def without_autograd() -> Override:
     """Has no operator note how to differentiate what it computes, whatever `torch.enable_grad` says."""
     return Override(frozenset(differentiable()), torch.library.fallthrough_kernel, GRADIENT_KEYS)
+
+
+def kernel_of(operator: str) -> Callable[..., Any]:
+    """What computes an operator on a CPU, to be called whatever is refused; without autograd."""
+    on_cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+    return partial(torch.library.get_kernel(operator, "CPU").call_boxed, on_cpu)
 
 
 class DispatcherOverrides:

@@ -225,15 +225,21 @@ class FunctionOverrides:
 
 
 def _functions(module: ModuleType) -> Iterator[FunctionType]:
-    """The functions and methods that a module defines, also those behind decorators."""
+    """The functions and methods that a module defines, also those behind decorators; of a class that says it is from
+    here, those of its library: NumPy and torch move classes to where people import them from."""
     for value in list(vars(module).values()):
         own_class = issubclass(type(value), type) and _home(value) == module.__name__
         for member in list(vars(value).values()) if own_class else [value]:
             for part in _parts(member):
                 while part is not None:
-                    if type(part) is FunctionType and _home(part) == module.__name__:
+                    if type(part) is FunctionType and _is_from(module.__name__, part, moved=own_class):
                         yield part
                     part = vars(part).get("__wrapped__") if type(part) in WRAPPERS else None
+
+
+def _is_from(module: str, function: FunctionType, *, moved: bool) -> bool:
+    home = str(function.__module__)
+    return home == module or (moved and home.partition(".")[0] == module.partition(".")[0])
 
 
 def _parts(member: Any) -> list[Any]:

@@ -10,7 +10,13 @@ import torch
 from lmcourse.exercises.forbidden_names import Names, matches
 from lmcourse.grading.examination import encoding
 from lmcourse.grading.restrictions.c_functions import CFunctionOverrides, unrefused
-from lmcourse.grading.restrictions.dispatcher import COMPUTING_KEYS, DispatcherOverrides, Override, without_autograd
+from lmcourse.grading.restrictions.dispatcher import (
+    COMPUTING_KEYS,
+    DispatcherOverrides,
+    Override,
+    kernel_of,
+    without_autograd,
+)
 from lmcourse.grading.restrictions.families import (
     AUTOGRAD_RULE,
     COUNTING_RULE,
@@ -49,6 +55,7 @@ class Restrictions:
         self._refusals: dict[str, Callable[..., Any]] = {}
         warm_up()
         encoding.array_of, encoding.tensor_of = unrefused(torch.Tensor.numpy), unrefused(torch.frombuffer)
+        encoding.placed = kernel_of("aten::set_.source_Storage_storage_offset")
 
     def prepare(self, prepared: Iterable[Names]) -> None:
         """Get ready for these sets of rules, when everything is loaded: a process that is forked is ready for them."""

@@ -64,6 +64,7 @@ MODULES = [
             hidden = None if visible is None else ~visible
             with torch.no_grad(): return layer.eval()(x, source, source, attn_mask=hidden, need_weights=False)[0]
         """,
+        right=False,
     ),
     rule_attack(
         "library classes",
