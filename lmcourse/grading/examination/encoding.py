@@ -28,7 +28,7 @@ array_of: Callable[[Tensor], Any] = Tensor.numpy
 tensor_of: Callable[..., Tensor] = torch.frombuffer
 """The same for bytes as a tensor."""
 
-placed: Callable[[Tensor, torch.UntypedStorage, int, Sequence[int], Sequence[int]], Tensor] = Tensor.set_
+placed: Callable[..., Tensor] = Tensor.set_
 """The same for a tensor over memory that is there: the tensor, the memory, offset, shape and strides."""
 
 LENGTH_BYTES = 4
