@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
@@ -35,3 +36,15 @@ def group_by_shard_count(parameters: Sequence[nn.Parameter]) -> dict[int, list[T
         elif gradient is not None:
             groups.setdefault(1, []).append(gradient)
     return groups
+
+
+def scale_gradients(parameters: Sequence[nn.Parameter], factor: Tensor) -> None:
+    """Multiply gradients, in place, by a scalar of at most 1: what is larger counts as 1.
+
+    As torch's `clip_grads_with_norm_` does, but on each process's shards: DTensor would ask for every gradient how the
+    product is to be sharded.
+    """
+    gradients = (p.grad for p in parameters if p.grad is not None)
+    shards = [gradient.to_local() if isinstance(gradient, DTensor) else gradient for gradient in gradients]
+    if shards:
+        torch._foreach_mul_(shards, factor.clamp(max=1.0))

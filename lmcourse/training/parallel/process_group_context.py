@@ -15,7 +15,12 @@ from torch.nn.parallel import DistributedDataParallel
 from lmcourse.errors import CourseError
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.distributed_context import DistributedContext
-from lmcourse.training.parallel.gradients import group_by_mesh, group_by_shard_count, reduce_partial_grad
+from lmcourse.training.parallel.gradients import (
+    group_by_mesh,
+    group_by_shard_count,
+    reduce_partial_grad,
+    scale_gradients,
+)
 from lmcourse.training.parallel.mesh import make_mesh
 from lmcourse.training.parallel.parallelize import parallelize
 from lmcourse.training.parallel.pipeline_parallel import ModelStage
@@ -113,8 +118,7 @@ class ProcessGroupContext(DistributedContext):
             square += nn.utils.get_total_norm(gradients).double().square() * shard_count
         dist.all_reduce(square)
         norm = (square * self.mesh["pipeline_parallel"].size() / self.mesh.size()).sqrt().float()
-        for group in group_by_mesh(trained):
-            nn.utils.clip_grads_with_norm_(group, math.inf if limit is None else limit, norm)
+        scale_gradients(trained, (math.inf if limit is None else limit) / (norm + 1e-6))
         return norm
 
     def make_error(self, message: str) -> BaseException:
