@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CHAPTERS = ("06", "19")
 PAGES = ("index.html", "06-recurrence-and-attention.html", "19-gpu-timing.html", "search.html", "genindex.html")
 READ = PAGES[:3]
+DESK: Any = {"width": 1280, "height": 720}
 
 
 @pytest.fixture(scope="module")
@@ -113,15 +114,31 @@ def complaints() -> list[str]:
     return []
 
 
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Page:
+    """The page of all tests: its process has the scripts compiled, which is most of what a new one does."""
+    return browser.new_page(viewport=DESK)
+
+
 @pytest.fixture
-def page(browser: Browser, complaints: list[str]) -> Iterator[Page]:
-    page = browser.new_page()
-    page.on("console", lambda message: message.type in ("error", "warning") and complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("requestfailed", lambda request: complaints.append(f"failed: {request.url}"))
-    page.on("request", lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url))
-    yield page
-    page.close()
+def page(tab: Page, complaints: list[str]) -> Iterator[Page]:
+    """An empty page, which remembers nothing of the test before."""
+    listeners: dict[Any, Callable[[Any], object]] = {
+        "console": lambda message: message.type in ("error", "warning") and complaints.append(message.text),
+        "pageerror": lambda error: complaints.append(str(error)),
+        "requestfailed": lambda request: complaints.append(f"failed: {request.url}"),
+        "request": lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url),
+    }
+    for event, listener in listeners.items():
+        tab.on(event, listener)
+    yield tab
+    for event, listener in listeners.items():
+        tab.remove_listener(event, listener)
+    if tab.url.startswith("file:"):
+        tab.evaluate("localStorage.clear()")
+    tab.goto("about:blank")
+    tab.set_viewport_size(DESK)
+    tab.emulate_media(color_scheme="null", reduced_motion="null")
 
 
 @pytest.mark.browser
@@ -261,18 +278,17 @@ def test_search_finds(site: Path, page: Page, complaints: list[str]) -> None:
 @pytest.mark.browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", [READ[0], READ[2]])
-def test_axe_finds_no_serious_fault(site: Path, browser: Browser, name: str, theme: Any) -> None:
+def test_axe_finds_no_serious_fault(site: Path, page: Page, name: str, theme: Any) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     # Cells that open fade in, and half faded text has half the contrast.
-    page = browser.new_page(color_scheme=theme, reduced_motion="reduce")
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     page.goto((site / name).as_uri())
-    page.locator("html[data-theme]").wait_for()
+    page.locator(f"html[data-theme={theme}]").wait_for()
     page.locator(".prediction").first.get_by_role("button").first.click()
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
     assert page.evaluate("document.getAnimations().length") == 0
     found = Axe().run(page).response["violations"]
-    page.close()
     serious = [
         f"{fault['id']}: {node['html'][:120]} {node['failureSummary']}"
         for fault in found
@@ -284,10 +300,9 @@ def test_axe_finds_no_serious_fault(site: Path, browser: Browser, name: str, the
 
 @pytest.mark.browser
 @pytest.mark.parametrize("name", READ)
-def test_a_phone_needs_no_sideways_scroll(site: Path, browser: Browser, name: str) -> None:
-    page = browser.new_page(viewport={"width": 390, "height": 800})
+def test_a_phone_needs_no_sideways_scroll(site: Path, page: Page, name: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
     page.goto((site / name).as_uri())
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
     width = page.evaluate("document.documentElement.scrollWidth")
-    page.close()
     assert width <= 390

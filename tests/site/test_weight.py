@@ -16,7 +16,7 @@ from lmcourse.site.build import build_site
 from lmcourse.site.frames import Frame, Picture, keep_picture, read_picture
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page, Request
 
 LIMIT = 1_000_000
 ALT = "A description of a figure, as long as long ones are. " * 8
@@ -38,17 +38,21 @@ def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
 
 @pytest.mark.browser
 def test_the_first_view_of_every_chapter_is_small(site: Path, browser: Browser) -> None:
-    weights = {name: first_view(site, browser, name) for name in (*(c.id for c in available_chapters()), "index")}
+    page = browser.new_page()
+    weights = {name: first_view(site, page, name) for name in (*(c.id for c in available_chapters()), "index")}
     assert {name: weight for name, weight in weights.items() if weight >= LIMIT} == {}
     assert min(weights.values()) > 0.3 * LIMIT, "with styles, scripts and the fonts of formulas"
 
 
-def first_view(site: Path, browser: Browser, name: str) -> int:
+def first_view(site: Path, page: Page, name: str) -> int:
     """Bytes of all files but pictures that a page loads by itself, each once."""
-    page = browser.new_page()
     addresses: set[str] = set()
-    page.on("request", lambda request: addresses.add(request.url))
+
+    def listen(request: Request) -> None:
+        addresses.add(request.url)
+
+    page.on("request", listen)
     page.goto((site / f"{name}.html").as_uri(), wait_until="networkidle")
-    page.close()
+    page.remove_listener("request", listen)
     files = [site / unquote(urlsplit(address).path) for address in addresses if address.startswith("file:")]
     return sum(file.stat().st_size for file in files if file.suffix != ".webp")
