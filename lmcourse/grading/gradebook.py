@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.storage import storage_problem
@@ -51,17 +51,30 @@ def gradebook_version() -> str:
 def keeping_engines() -> Iterator[None]:
     """Have nbgrader keep what SQLAlchemy has compiled for a gradebook while the block lasts.
 
-    It opens the gradebook a dozen times for each submission, and makes an engine for it each time, with which all
-    compiled statements go. What it closes is closed as ever: an engine without connections opens new ones.
+    It opens the gradebook a dozen times for each submission. Each time it makes an engine for it, with which all
+    compiled statements go, asks for each table whether it is there, and looks for the course. What it closes is closed
+    as ever: an engine without connections opens new ones.
     """
     from nbgrader import api
+    from sqlalchemy.orm import scoped_session, sessionmaker
 
-    new_engine = api.create_engine
-    api.create_engine = cache(new_engine)
+    new_engine, open_first = api.create_engine, api.Gradebook.__init__
+    ready: set[tuple[str, str]] = set()
+
+    def open_again(book: Any, db_url: str, course_id: str = "default_course", authenticator: Any = None) -> None:
+        if (db_url, course_id) not in ready:
+            open_first(book, db_url, course_id, authenticator)
+            ready.add((db_url, course_id))
+            return
+        book.engine = api.create_engine(db_url, echo=False, future=True)
+        book.db = scoped_session(sessionmaker(autoflush=True, bind=book.engine, future=True))
+        book.course_id, book.authenticator = course_id, authenticator
+
+    api.create_engine, api.Gradebook.__init__ = cache(new_engine), open_again
     try:
         yield
     finally:
-        api.create_engine = new_engine
+        api.create_engine, api.Gradebook.__init__ = new_engine, open_first
 
 
 def cannot_be_opened(error: Exception) -> CourseError:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, available_cpus, open_pool
+from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, Pool, available_cpus, open_pool
 from lmcourse.grading.config import nbgrader_configuration
 from lmcourse.grading.environment import run_seed
 from lmcourse.grading.examination_result import ExaminationResult
@@ -55,14 +56,21 @@ class GradingOptions:
         isolation = "bubblewrap" if elsewhere else choose_isolation(self.isolation)
         return ExaminationSettings(isolation, seed, self.cell_seconds, self.total_seconds, private)
 
+    def open_pool(self, submissions: int) -> AbstractContextManager[Pool]:
+        """The workers for this many submissions."""
+        return open_pool(min(self.workers or available_cpus(), max(submissions, 1)), self.scheduler)
 
-def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
+
+def grade(
+    paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None, pool: Pool | None = None
+) -> list[SubmissionResult]:
     """Grade notebooks without touching a file of theirs: one result for each, in the order they were given.
 
     Args:
         paths: notebook files, and folders of `student/assignment/notebook.ipynb`.
         course: the root of the course, which holds `solutions/`.
         options: how.
+        pool: workers that are there already; by default some are started.
 
     Raises:
         CourseError: a path leads to no submission, the course has no solutions, or notebooks cannot be examined here.
@@ -75,6 +83,7 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
         telling_storage_errors(Path(tempfile.gettempdir())),
         keeping_engines(),
         tempfile.TemporaryDirectory(prefix="lmcourse-grade-", ignore_cleanup_errors=True) as folder,
+        nullcontext(pool) if pool else options.open_pool(len(submissions)) as workers,
     ):
         workspace = NbgraderWorkspace.temporary(Path(folder).resolve(), settings)
         for assignment in dict.fromkeys(each.assignment for each in submissions if each.assignment):
@@ -82,14 +91,15 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
             workspace.add_assignment(assignment)
         # A student goes by a name that is safe as a folder, and that no other one has.
         student_ids = {submission: f"s{number}" for number, submission in enumerate(submissions)}
-        results = dict(grade_all(workspace, student_ids, options))
+        results = dict(grade_all(workspace, student_ids, workers, options.on_progress))
     return [results[submission] for submission in submissions]
 
 
 def grade_all(
     workspace: NbgraderWorkspace,
     student_ids: Mapping[Submission, str],
-    options: GradingOptions,
+    pool: Pool,
+    on_progress: Callable[[int, int], None],
     on_graded: Callable[[Submission], None] = lambda submission: None,
 ) -> Iterator[tuple[Submission, SubmissionResult]]:
     """Grade submissions in a workspace, each result as soon as it is there.
@@ -97,16 +107,17 @@ def grade_all(
     Args:
         workspace: its gradebook knows the assignments.
         student_ids: the submissions, and what their students are called in the gradebook.
-        options: how.
+        pool: what examines them.
+        on_progress: called after each submission with how many are done and how many there are.
         on_graded: called when the marks of a submission are written.
     """
-    for done, (submission, examined) in enumerate(_examine(workspace, list(student_ids), options), 1):
+    for done, (submission, examined) in enumerate(_examine(workspace, list(student_ids), pool), 1):
         yield submission, _write_marks(workspace, submission, student_ids[submission], examined, on_graded)
-        options.on_progress(done, len(student_ids))
+        on_progress(done, len(student_ids))
 
 
 def _examine(
-    workspace: NbgraderWorkspace, submissions: Sequence[Submission], options: GradingOptions
+    workspace: NbgraderWorkspace, submissions: Sequence[Submission], pool: Pool
 ) -> Iterator[tuple[Submission, ExaminationResult | Exception | None]]:
     """The examination of each submission; None of those that cannot be examined, which come last."""
     not_examined: list[Submission] = []
@@ -119,8 +130,7 @@ def _examine(
             else:
                 not_examined.append(submission)
 
-    with open_pool(min(options.workers or available_cpus(), max(len(submissions), 1)), options.scheduler) as pool:
-        yield from pool.examine(jobs())
+    yield from pool.examine(jobs())
     for submission in not_examined:
         yield submission, None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.batch import ExaminationSettings
+from lmcourse.grading.batch import ExaminationSettings, Pool
 from lmcourse.grading.config import nbgrader_configuration
 from lmcourse.grading.gradebook import keeping_engines
 from lmcourse.grading.grader import GradingOptions, grade_all
@@ -41,6 +41,7 @@ def record(
     options: GradingOptions | None = None,
     db: str | None = None,
     force: bool = False,
+    pool: Pool | None = None,
 ) -> list[SubmissionResult]:
     """Grade a class into the gradebook and `autograded/`, one result for each submission, in order.
 
@@ -52,6 +53,7 @@ def record(
         options: how.
         db: the address of the gradebook; by default the one of nbgrader's configuration.
         force: grade again what is recorded already.
+        pool: workers that are there already; by default some are started, which go from one assignment to the next.
 
     Raises:
         CourseError: as `grade`; and a path is no folder of students, the gradebook cannot be opened, nothing more can
@@ -62,12 +64,17 @@ def record(
     if any(each.own for each in submissions):
         raise CourseError("--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself.")
     results: dict[Submission, SubmissionResult] = {}
-    with telling_storage_errors(course), keeping_engines(), _work_folder(course) as folder:
+    with (
+        telling_storage_errors(course),
+        keeping_engines(),
+        _work_folder(course) as folder,
+        nullcontext(pool) if pool else options.open_pool(len(submissions)) as workers,
+    ):
         for assignment in dict.fromkeys(each.assignment for each in submissions):
             mine = [each for each in submissions if each.assignment == assignment]
             if assignment:
                 recorder = AssignmentRecorder(assignment, nbgrader_configuration(course, db), folder / assignment.id)
-                results |= recorder.record(mine, options, force=force)
+                results |= recorder.record(mine, options, workers, force=force)
             else:
                 nothing = [SubmissionResult(each.student, "", 0.0, 0.0, reason=each.problem) for each in mine]
                 results |= zip(mine, nothing, strict=True)
@@ -92,7 +99,7 @@ class AssignmentRecorder:
         self.autograded = Path(directories.root, directories.get("autograded_directory") or "autograded")
 
     def record(
-        self, submissions: Sequence[Submission], options: GradingOptions, *, force: bool
+        self, submissions: Sequence[Submission], options: GradingOptions, pool: Pool, *, force: bool
     ) -> dict[Submission, SubmissionResult]:
         """Grade what is not recorded; the results of all.
 
@@ -111,7 +118,7 @@ class AssignmentRecorder:
         for seed, group in groups.items():
             place = self._workspace(f"seed-{seed}", options.examination_settings(seed, private_folders(self.config)))
             ids = {each: each.student for each in group}
-            results |= grade_all(place, ids, options, partial(self._publish, place))
+            results |= grade_all(place, ids, pool, options.on_progress, partial(self._publish, place))
         max_points = workspace.max_points(self.assignment)
         for each, graded in recorded.items():
             points = workspace.points(each.student, self.assignment)

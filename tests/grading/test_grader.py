@@ -18,9 +18,11 @@ from nbformat import NotebookNode
 from lmcourse.course import find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.grading.batch import ExaminationSettings
-from lmcourse.grading.grader import GradingOptions, grade
+from lmcourse.grading.batch import ExaminationSettings, Pool
+from lmcourse.grading.config import nbgrader_configuration
+from lmcourse.grading.grader import GradingOptions, grade, grade_all
 from lmcourse.grading.intake.submissions import Submission, assignments
+from lmcourse.grading.private_folders import private_folders
 from lmcourse.grading.result import SubmissionResult
 from lmcourse.grading.sandbox import isolation
 from lmcourse.grading.workspace import NbgraderWorkspace
@@ -73,7 +75,7 @@ def digests(*folders: Path) -> dict[Path, str]:
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
+def graded(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> Graded:
     folder = tmp_path_factory.mktemp("handed in")
     own = folder / "my notes (2).ipynb"
     nbformat.write(notebook(SOURCE), own)
@@ -95,7 +97,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     stranger = folder / "stranger.ipynb"
     nbformat.write(nbformat.v4.new_notebook(), stranger)
     before = digests(folder, SOURCE.parent)
-    results = grade([own, group, stranger], course=REPOSITORY, options=GradingOptions(workers=1))
+    results = grade([own, group, stranger], course=REPOSITORY, pool=pool)
     assert digests(folder, SOURCE.parent) == before
     *known, last = results
     return Graded({each.student: each for each in known} | {"stranger": last})
@@ -184,18 +186,21 @@ def test_a_process_loads_nothing_that_it_does_not_need(does: str, packages: set[
 
 
 @pytest.fixture(scope="module")
-def feedback_page(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
+def feedback_page(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> tuple[str, int]:
     """The feedback of the half-solved notebook, and the seed it was judged with."""
     from nbgrader.converters import GenerateFeedback
 
     root = tmp_path_factory.mktemp("workspace").resolve()
-    workspace = NbgraderWorkspace.temporary(root, ExaminationSettings("bubblewrap", seed=11))
+    private = private_folders(nbgrader_configuration(REPOSITORY))
+    workspace = NbgraderWorkspace.temporary(root, ExaminationSettings("bubblewrap", seed=11, private=private))
     assignment = assignments(REPOSITORY)[CHAPTER.id]
     handed_in = root / "half.ipynb"
     nbformat.write(half_solved(), handed_in)
     workspace.copy_source(assignment)
     workspace.add_assignment(assignment)
-    workspace.autograde("half", Submission("half", assignment, handed_in))
+    half = Submission("half", assignment, handed_in)
+    [(_, result)] = grade_all(workspace, {half: "half"}, pool, lambda done, of: None)
+    assert not result.failed
     GenerateFeedback(coursedir=workspace.course, config=workspace.config).start()
     html = (root / "feedback" / "half" / CHAPTER.id / SOURCE.with_suffix(".html").name).read_text()
     return html, workspace.graded("half", assignment).metadata["lmcourse"]["seed"]

@@ -12,9 +12,10 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import CsvExportPlugin
 
+from lmcourse.grading.batch import Pool
 from lmcourse.grading.config import nbgrader_configuration
 from lmcourse.grading.environment import SEED, run_seed
-from lmcourse.grading.grader import GradingOptions, grade
+from lmcourse.grading.grader import grade
 from lmcourse.grading.record import record
 from tests.grading.postgres import Server, find_programs, running_server
 from tests.grading.real_course import RealCourse
@@ -23,7 +24,6 @@ from tests.grading.sandboxed import needs_bubblewrap
 pytestmark = needs_bubblewrap
 
 SOLVED = ("decimal_error", "max_finite")
-ONE = GradingOptions(workers=1)
 SOFTMAX_OF_ONE_MAXIMUM = """
 def stable_softmax(logits):
     weights = (logits - logits.max()).exp()
@@ -82,11 +82,11 @@ def url(server: Server, course: RealCourse) -> str:
     return url
 
 
-def test_marks_on_a_server_equal_those_in_a_file(course: RealCourse, url: str) -> None:
+def test_marks_on_a_server_equal_those_in_a_file(course: RealCourse, url: str, pool: Pool) -> None:
     on_server = course.marks(url)
     assert on_server["ada"] == course.expected(SOLVED)
     assert 0 < on_server["bob"]["stable_softmax"] < course.points["stable_softmax"]
-    in_file = grade([course.root / "submitted"], course=course.root, options=ONE)
+    in_file = grade([course.root / "submitted"], course=course.root, pool=pool)
     assert on_server == {result.student: result.exercises for result in in_file}
 
 
@@ -104,11 +104,11 @@ def test_feedback_and_export_read_the_server(course: RealCourse, url: str) -> No
     assert exported == {student: sum(marks.values()) for student, marks in course.marks(url).items()}
 
 
-def test_lmcourse_grade_records_on_the_server(course: RealCourse, url: str) -> None:
+def test_lmcourse_grade_records_on_the_server(course: RealCourse, url: str, pool: Pool) -> None:
     """What was handed in anew gets its marks there, and everybody else keeps theirs."""
     before = course.marks(url)
     course.submit("ada", answered(course, *SOLVED, "ulp"))
-    results = record([course.root / "submitted"], course=course.root, options=ONE, db=url)
+    results = record([course.root / "submitted"], course=course.root, pool=pool, db=url)
     after = course.marks(url)
     assert after == {"ada": course.expected((*SOLVED, "ulp")), "bob": before["bob"]}
     assert after == {result.student: result.exercises for result in results}

@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from lmcourse.errors import CourseError
+from lmcourse.grading.batch import Pool
 from lmcourse.grading.cells import METADATA_KEY
 from lmcourse.grading.grader import GradingOptions
 from lmcourse.grading.record import record
@@ -30,15 +31,17 @@ SOME = ("decimal_error", "max_finite")
 
 
 class GradedOnce(RealCourse):
-    """A course, and what the first run said."""
+    """A course, what the first run said, and the worker of those that follow."""
 
     first: dict[str, dict[str, Any]]
+    pool: Pool
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory) -> GradedOnce:
+def course(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> GradedOnce:
     """A class, graded once."""
     course = GradedOnce(tmp_path_factory.mktemp("course").resolve())
+    course.pool = pool
     course.submit("ada", course.solved())
     course.submit("bob 2", course.partly(*SOME))
     course.submit("cyd", course.released()).write_text("{ not json")
@@ -125,10 +128,9 @@ def seed_of(course: RealCourse, student: str) -> int:
     return seed
 
 
-def again(course: RealCourse, **how: Any) -> list[SubmissionResult]:
-    """Grade in this process and with one worker, which is quicker for a few."""
-    options = how.pop("options", GradingOptions(workers=1))
-    return record([course.root / "submitted"], course=course.root, options=options, **how)
+def again(course: GradedOnce, **how: Any) -> list[SubmissionResult]:
+    """Grade in this process and with the worker that is there, which is quicker for a few."""
+    return record([course.root / "submitted"], course=course.root, pool=course.pool, **how)
 
 
 def slow(course: RealCourse, seconds: float) -> NotebookNode:
@@ -187,7 +189,7 @@ def test_a_forced_run_that_is_stopped_leaves_no_second_seed(course: GradedOnce) 
 
     before = {student: seed_of(course, student) for student in ("ada", "bob 2", "eve")}
     with pytest.raises(KeyboardInterrupt):
-        again(course, force=True, options=GradingOptions(workers=1, on_progress=stop))
+        again(course, force=True, options=GradingOptions(on_progress=stop))
     assert len({seed_of(course, student) for student in before}) == 2
     again(course)
     after = {seed_of(course, student) for student in before}

@@ -14,6 +14,7 @@ import nbformat
 import pytest
 
 from lmcourse.errors import CourseError
+from lmcourse.grading.batch import Pool
 from lmcourse.grading.cells import METADATA_KEY
 from lmcourse.grading.grader import GradingOptions
 from lmcourse.grading.record import record
@@ -31,10 +32,17 @@ class StopError(Exception):
     """Somebody ends a run."""
 
 
+class Recorded(RealCourse):
+    """A course, and the worker of its runs in this process."""
+
+    pool: Pool
+
+
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> RealCourse:
+def recorded(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> Recorded:
     """A class, graded once."""
-    course = RealCourse(tmp_path_factory.mktemp("course").resolve())
+    course = Recorded(tmp_path_factory.mktemp("course").resolve())
+    course.pool = pool
     for student, names in CLASS.items():
         course.submit(student, course.partly(*names))
     grade(course)
@@ -42,7 +50,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> RealCourse:
 
 
 @pytest.fixture
-def course(recorded: RealCourse, tmp_path: Path) -> Iterator[RealCourse]:
+def course(recorded: Recorded, tmp_path: Path) -> Iterator[Recorded]:
     """The same, for whatever a test does to it, and as it was afterwards."""
     kept = tmp_path / "kept"
     shutil.copytree(recorded.root, kept)
@@ -52,7 +60,7 @@ def course(recorded: RealCourse, tmp_path: Path) -> Iterator[RealCourse]:
     shutil.copytree(kept, recorded.root, dirs_exist_ok=True)
 
 
-def grade(course: RealCourse, *students: str, stop_after: int = 99, force: bool = False) -> list[SubmissionResult]:
+def grade(course: Recorded, *students: str, stop_after: int = 99, force: bool = False) -> list[SubmissionResult]:
     """Grade in this process, all or some."""
 
     def count(number: int, of: int) -> None:
@@ -60,8 +68,8 @@ def grade(course: RealCourse, *students: str, stop_after: int = 99, force: bool 
             raise StopError
 
     paths = [course.root / "submitted" / student for student in students] or [course.root / "submitted"]
-    options = GradingOptions(workers=1, on_progress=count)
-    return record(paths, course=course.root, options=options, force=force)
+    options = GradingOptions(on_progress=count)
+    return record(paths, course=course.root, options=options, force=force, pool=course.pool)
 
 
 def seeds(course: RealCourse) -> dict[str, int]:
@@ -77,7 +85,7 @@ def contents(course: RealCourse) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in places}
 
 
-def test_part_of_a_class_does_not_end_a_forced_run_that_was_stopped(course: RealCourse) -> None:
+def test_part_of_a_class_does_not_end_a_forced_run_that_was_stopped(course: Recorded) -> None:
     before = seeds(course)
     with pytest.raises(StopError):
         grade(course, stop_after=1, force=True)
@@ -93,7 +101,7 @@ def test_part_of_a_class_does_not_end_a_forced_run_that_was_stopped(course: Real
     assert seeds(course) == dict.fromkeys(CLASS, new)
 
 
-def test_a_damaged_graded_notebook_is_made_again_and_no_other_one(course: RealCourse) -> None:
+def test_a_damaged_graded_notebook_is_made_again_and_no_other_one(course: Recorded) -> None:
     before, seed = contents(course), seeds(course)
     course.graded("ada").chmod(0o644)
     course.graded("ada").write_bytes(b'{"cells": [' + b"\0" * 100)
@@ -103,7 +111,7 @@ def test_a_damaged_graded_notebook_is_made_again_and_no_other_one(course: RealCo
     assert [before[path] == after[path] for path in before if "bob" in path or "cyd" in path] == [True, True]
 
 
-def test_a_gradebook_that_lost_its_marks_is_filled_again(course: RealCourse) -> None:
+def test_a_gradebook_that_lost_its_marks_is_filled_again(course: Recorded) -> None:
     seed = seeds(course)
     (course.root / "gradebook.db").write_bytes(b"")
     grade(course)
@@ -118,7 +126,7 @@ def test_a_gradebook_that_lost_its_marks_is_filled_again(course: RealCourse) -> 
     ],
     ids=["newer", "older"],
 )
-def test_a_gradebook_of_another_nbgrader_is_left_alone(course: RealCourse, version: str, message: str) -> None:
+def test_a_gradebook_of_another_nbgrader_is_left_alone(course: Recorded, version: str, message: str) -> None:
     with sqlite3.connect(course.root / "gradebook.db") as book:
         book.execute("UPDATE alembic_version SET version_num = ?", [version])
     before = contents(course)
@@ -128,7 +136,7 @@ def test_a_gradebook_of_another_nbgrader_is_left_alone(course: RealCourse, versi
     assert contents(course) == before
 
 
-def test_a_file_that_is_no_gradebook_is_left_alone(course: RealCourse) -> None:
+def test_a_file_that_is_no_gradebook_is_left_alone(course: Recorded) -> None:
     (course.root / "gradebook.db").write_bytes(b"no database" * 1000)
     before = contents(course)
     with pytest.raises(CourseError, match=r"^The gradebook cannot be opened .*: put a good copy in its place"):
@@ -136,7 +144,7 @@ def test_a_file_that_is_no_gradebook_is_left_alone(course: RealCourse) -> None:
     assert contents(course) == before
 
 
-def test_a_course_that_cannot_be_written_to_is_said_in_a_line(course: RealCourse) -> None:
+def test_a_course_that_cannot_be_written_to_is_said_in_a_line(course: Recorded) -> None:
     course.submit("ada", course.partly("ulp"))
     locked = ["bwrap", "--dev-bind", "/", "/", "--ro-bind", str(course.root), str(course.root)]
     command = [*locked, "--chdir", str(course.root), *COMMAND, "submitted", "--record"]
@@ -158,7 +166,7 @@ cat /dev/shm/first.rc /dev/shm/first.err; echo ---
 """
 
 
-def test_a_disk_that_is_full_is_said_in_a_line_and_everybody_is_graded_later(course: RealCourse) -> None:
+def test_a_disk_that_is_full_is_said_in_a_line_and_everybody_is_graded_later(course: Recorded) -> None:
     command = " ".join([*COMMAND, "submitted", "--record", "--workers", "1"])
     script = FULL_DISK.format(course=course.root, command=command, room=600_000)
     disk = ["bwrap", "--dev-bind", "/", "/", "--size", str(2**25), "--tmpfs", "/tmp", "--dir", "/tmp/disk"]

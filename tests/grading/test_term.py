@@ -12,8 +12,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_markdown_cell
 
+from lmcourse.grading.batch import Pool
 from lmcourse.grading.cells import METADATA_KEY
-from lmcourse.grading.grader import GradingOptions
 from lmcourse.grading.record import record
 from tests.grading.real_course import COMMAND, RealCourse
 from tests.grading.sandboxed import needs_bubblewrap
@@ -165,22 +165,22 @@ def test_plain_nbgrader_believes_the_same(course: Term) -> None:
     assert course.marks()["cyd"] == course.expected(SOME) | {"why": 0}
 
 
-def test_one_student_is_graded_alone(course: Term) -> None:
+def test_one_student_is_graded_alone(course: Term, pool: Pool) -> None:
     """By the folder of the student or of the assignment, for the record or not, and asked the same as the others."""
     course.submit("gus", course.partly(*course.points))
-    [gus] = record([course.root / "submitted" / "gus"], course=course.root, options=GradingOptions(workers=1))
+    [gus] = record([course.root / "submitted" / "gus"], course=course.root, pool=pool)
     assert (gus.student, gus.exercises) == ("gus", course.points | {"why": 0})
     assert course.marks()["gus"] == course.points | {"why": 0}
     assert gus.reason.endswith(" why: graded by hand.")
     seeds = {nbformat.read(course.graded(one), 4).metadata[METADATA_KEY]["seed"] for one in ("ada", "gus")}
     assert len(seeds) == 1
     alone = course.root / "submitted" / "ada" / course.chapter.id
-    [ada] = record([alone], course=course.root, options=GradingOptions(workers=1))
+    [ada] = record([alone], course=course.root, pool=pool)
     assert (ada.student, ada.to_json()) == ("ada", course.first["ada"])
     assert course.typed(f"submitted/bob/{course.chapter.id}", "--workers", "1").stdout.startswith("bob · ")
 
 
-def test_a_question_is_graded_by_hand_beside_its_rubric(course: Term) -> None:
+def test_a_question_is_graded_by_hand_beside_its_rubric(course: Term, pool: Pool) -> None:
     """nbgrader puts the rubric back into the graded notebook, which the formgrader shows; the learner's cell is new."""
     from nbgrader.api import Gradebook
 
@@ -191,17 +191,17 @@ def test_a_question_is_graded_by_hand_beside_its_rubric(course: Term) -> None:
         assert grade.needs_manual_grade
         grade.manual_score = 1
         book.db.commit()
-    [bob] = record([course.root / "submitted" / "bob"], course=course.root, options=GradingOptions(workers=1))
+    [bob] = record([course.root / "submitted" / "bob"], course=course.root, pool=pool)
     assert (bob.exercises["why"], bob.score) == (1, course.first["bob"]["score"] + 1)
 
 
-def test_feedback_is_released_for_work_placed_by_hand(course: Term) -> None:
+def test_feedback_is_released_for_work_placed_by_hand(course: Term, pool: Pool) -> None:
     secret = "the exchange's own"
     folder = course.root / "submitted" / "bob" / course.chapter.id
     (folder / "submission_secret.txt").write_text(secret)
     bob = folder / course.name
     bob.write_text(bob.read_text() + "\n")  # handed in again: through the exchange this time
-    record([folder], course=course.root, options=GradingOptions(workers=1))
+    record([folder], course=course.root, pool=pool)
     course.nbgrader("generate_feedback", course.chapter.id)
     page = (course.root / "feedback" / "bob" / course.chapter.id / course.name).with_suffix(".html").read_text()
     assert "2 points for the limits from both sides." in page

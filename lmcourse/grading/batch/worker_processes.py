@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 from lmcourse.errors import CourseError
@@ -112,30 +113,35 @@ class Pool:
     """Does jobs, several at a time.
 
     Args:
-        executor: where they are done.
+        executor: gives where they are done; asked when there is a job.
         perform: does one, on a line of JSON; it is called there.
     """
 
-    def __init__(self, executor: Executor, perform: Callable[[str], str]) -> None:
+    def __init__(self, executor: Callable[[], Executor], perform: Callable[[str], str]) -> None:
         self._executor = executor
         self._perform = perform
 
     def examine(
         self, jobs: Iterable[tuple[Key, ExaminationJob]]
     ) -> Iterator[tuple[Key, ExaminationResult | Exception]]:
-        """Do the jobs; each result as soon as it is there, or why the worker failed, not the notebook.
+        """Do the jobs; each result as soon as it is there, or why the worker failed, not the notebook. Of a run that
+        is broken off nothing more is begun.
 
         Raises:
-            CourseError: a worker cannot examine notebooks at all.
+            CourseError: a worker cannot examine notebooks at all; there is no such cluster, or Dask is not installed.
         """
-        waiting = {self._executor.submit(self._perform, job.to_json()): key for key, job in jobs}
-        for future in as_completed(waiting):
-            try:
-                answer = json.loads(future.result())
-            except Exception as error:  # a cluster passes on whatever went wrong at the other end
-                yield waiting[future], error
-                continue
-            yield waiting[future], result_from_answer(answer)
+        waiting = {self._executor().submit(self._perform, job.to_json()): key for key, job in jobs}
+        try:
+            for future in as_completed(waiting):
+                try:
+                    answer = json.loads(future.result())
+                except Exception as error:  # a cluster passes on whatever went wrong at the other end
+                    yield waiting[future], error
+                    continue
+                yield waiting[future], result_from_answer(answer)
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def result_from_answer(answer: Mapping[str, Any]) -> ExaminationResult:
@@ -151,23 +157,20 @@ def result_from_answer(answer: Mapping[str, Any]) -> ExaminationResult:
 
 @contextmanager
 def open_pool(workers: int | None = None, scheduler: str | None = None) -> Iterator[Pool]:
-    """Workers for as long as the block lasts.
+    """Workers for as long as the block lasts, started when they are needed.
 
     Args:
         workers: processes on this machine; by default one for each processor that it may use.
         scheduler: the address of a Dask cluster to use instead.
-
-    Raises:
-        CourseError: there is no such cluster, or Dask is not installed.
     """
     if scheduler is not None:
-        with _cluster_executor(scheduler) as executor:
-            yield Pool(executor, perform_in_dask_worker)
+        with ExitStack() as cluster:
+            yield Pool(cache(lambda: cluster.enter_context(_cluster_executor(scheduler))), perform_in_dask_worker)
         return
     workers_here = WorkerProcesses()
     executor = ThreadPoolExecutor(workers or available_cpus(), thread_name_prefix="grading")
     try:
-        yield Pool(executor, workers_here.perform)
+        yield Pool(lambda: executor, workers_here.perform)
     finally:
         workers_here.stop()
         executor.shutdown(cancel_futures=True)
