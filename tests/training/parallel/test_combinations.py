@@ -161,7 +161,7 @@ MUON = [
 def muon(folder: Path, parallel: Parallelism) -> dict[str, Tensor]:
     """Train with Muon; the weights after it."""
     changes = {"optimizer": "muon", "grad_accum_steps": 4, "muon_learning_rate": 0.002}
-    run = trainer(folder, parallel, "four layers", **changes)
+    run = trainer(folder, parallel, "untied", **changes)
     run.run()
     model = run.state.model
     cuts, named = find_fused(model), model.named_parameters()

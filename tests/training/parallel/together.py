@@ -92,6 +92,7 @@ SIZES: dict[str, Any] = {"vocab_size": 256, "context": 64}
 
 MODELS = {
     "modern": modern(2, 32, 4, 64),
+    "untied": modern(2, 32, 4, 64).with_(head=HeadConfig(tied=False)),
     "four layers": modern(4, 32, 4, 64).with_(head=HeadConfig(tied=False)),
     "four tied layers": modern(4, 32, 4, 64),
     "GPT-2": gpt_like(2, 32, 4, **SIZES),
