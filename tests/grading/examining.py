@@ -93,6 +93,8 @@ class ForkedProcess:
 class ForkLauncher:
     """A launcher for most tests: it needs no sandbox, and has nothing to load."""
 
+    quick = True
+
     def __init__(self, process_class: Callable[[int], ForkedProcess] = ForkedProcess) -> None:
         self.process_class = process_class
 

@@ -12,9 +12,7 @@ The cells are run by `exec` in one namespace; `code_cells` says why not by IPyth
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import inspect
 import linecache
 import os
 import socket
@@ -39,7 +37,6 @@ from lmcourse.exercises.isolated_state import BoundedBuffer
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.values import Plain
 from lmcourse.grading.examination.channel import ANSWER, QUESTION, UNSIGNED, Channel, signed_text
-from lmcourse.grading.examination.code_cells import compile_cell
 from lmcourse.grading.examination.decoding import decode
 from lmcourse.grading.examination.encoding import ProtocolError
 from lmcourse.grading.examination.messages import (
@@ -53,6 +50,7 @@ from lmcourse.grading.examination.messages import (
 from lmcourse.grading.examination.missing_answers import not_defined
 from lmcourse.grading.examination.own_answers import OwnAnswers
 from lmcourse.grading.examination.remote_answer import RemoteAnswer
+from lmcourse.grading.examination.running_cells import NOTHING_REFUSED, line_of, run_statements, run_whole
 from lmcourse.grading.restrictions import Restrictions, RuledOutError, close_side_doors
 
 
@@ -113,8 +111,8 @@ def serve(channel: Channel, restrictions: Restrictions, end_others: Callable[[],
             restrictions.enforce(tuple(request["rules"]))
             result: dict[str, Any] = {}
         elif "text" in request:
-            restrictions.enforce(())
-            result = _run_cell(request, vars(notebook), answers)
+            restrictions.enforce(tuple(request["under"]))
+            result = _run_cell(request, vars(notebook), answers, restrictions.take_broken)
         else:
             result = _evaluate_case(request, answers)
             result["forbidden"] += restrictions.take_broken()
@@ -122,23 +120,30 @@ def serve(channel: Channel, restrictions: Restrictions, end_others: Callable[[],
         channel.put(message, sign(signed_text(ANSWER, number, message)))
 
 
-def _run_cell(request: dict[str, Any], names: dict[str, Any], answers: OwnAnswers) -> dict[str, Plain]:
-    """Run a cell, and keep the answer that it defines, if it is the cell for one; what it printed, and the failure it
-    ended with, if any."""
+def _run_cell(
+    request: dict[str, Any], names: dict[str, Any], answers: OwnAnswers, take_broken: Callable[[], Names]
+) -> dict[str, Plain]:
+    """Run a cell, and keep the answer that it defines, if it is the cell for one; what it printed, the failure it ended
+    with, if any, and which of its statements were refused something."""
     text, file, name = request["text"], f"<cell {request['number']}>", request["answer"]
     before = answers.before(name)
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    printed, failure = PrintedText(), None
+    printed, refused = PrintedText(), NOTHING_REFUSED
+    error: BaseException | None = None
     with redirect_stdout(printed), redirect_stderr(printed):
         try:
-            coroutine = eval(compile_cell(text, file), names)
-            if inspect.iscoroutine(coroutine):
-                asyncio.run(coroutine)
-        except BaseException as error:  # a cell that calls sys.exit() has ended, not the notebook
-            failure = failure_of(error)
+            if request["statements"] is None:
+                run_whole(text, file, names)
+            else:
+                rules = tuple(request["under"])
+                refused, error = run_statements(text, file, names, request["statements"], rules, take_broken)
+        except BaseException as raised:  # a cell that calls sys.exit() has ended, not the notebook
+            error = raised
+    failure = failure_of(error) if error else None
     if name:
         answers.note(name, before, text, failed=failure is not None)
-    return cell_to_plain(CellOutcome(printed.getvalue(), printed.flooded, failure))
+    line = line_of(error, file) if error else 0
+    return cell_to_plain(CellOutcome(printed.getvalue(), printed.flooded, failure, line, refused))
 
 
 def _evaluate_case(request: dict[str, Any], answers: OwnAnswers) -> dict[str, Plain]:

@@ -33,6 +33,9 @@ MAX_KEPT_CELL_CHARS = 4000
 TRANSPARENT_MAGICS = ("%%time", "%%capture")
 """Cell magics that run the cell below them like any other."""
 
+TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+"""The flag with which a cell is compiled."""
+
 PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What reading a strange text may raise."""
 
@@ -129,7 +132,19 @@ def python_source(source: str) -> str | None:
 
 def compile_cell(text: str, file: str = "<cell>") -> CodeType:
     """The code of a cell, which may `await`. Nothing of it is run."""
-    code: CodeType = compile(text, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    code: CodeType = compile(text, file, "exec", TOP_LEVEL_AWAIT, dont_inherit=True)
+    return code
+
+
+def future_imports(tree: ast.Module) -> list[ast.stmt]:
+    """The statements at the beginning of a cell that change how the others are compiled."""
+    return [one for one in tree.body if isinstance(one, ast.ImportFrom) and one.module == "__future__"]
+
+
+def compile_statement(statement: ast.stmt, future: Sequence[ast.stmt], file: str = "<cell>") -> CodeType:
+    """The code of one statement of a cell with these imports from the future. Nothing of it is run."""
+    body = [statement] if statement in future else [*future, statement]
+    code: CodeType = compile(ast.Module(body, []), file, "exec", TOP_LEVEL_AWAIT, dont_inherit=True)
     return code
 
 

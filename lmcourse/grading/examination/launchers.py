@@ -41,7 +41,13 @@ class LaunchedProcess(Protocol):
 
 
 class Launcher(Protocol):
-    """Starts processes for notebooks, one after the other."""
+    """Starts processes for notebooks, one after the other.
+
+    Attributes:
+        quick: whether that takes less than a second, so that a notebook can have several.
+    """
+
+    quick: bool
 
     def start(self, connection: socket.socket) -> LaunchedProcess:
         """Start a process that serves requests (`child.serve`) at this end of a connection, which it takes over.
@@ -57,6 +63,8 @@ class PlainLauncher:
     Args:
         data: the assignment's data files and folders; each process gets copies of its own in its working folder.
     """
+
+    quick = False  # each loads torch
 
     def __init__(self, data: tuple[Path, ...] = ()) -> None:
         self.data = data

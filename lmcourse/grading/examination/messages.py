@@ -10,10 +10,12 @@ from typing import Any
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.failure import MAX_MESSAGE_CHARS, Failure
+from lmcourse.exercises.forbidden_names import Names
 from lmcourse.exercises.isolated_state import MAX_PRINTED_CHARS
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.values import Plain, to_plain
 from lmcourse.grading.examination.encoding import ProtocolError
+from lmcourse.grading.examination.running_cells import Refused
 from lmcourse.text import one_line, replace_surrogates, replace_unprintable
 
 MAX_LINES = 100
@@ -28,11 +30,21 @@ MAX_CELL_PRINTED_CHARS = 4_000_000
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """Result of running a cell: its output, whether that was too much, and the failure it ended with."""
+    """Result of running a cell.
+
+    Attributes:
+        printed: its output.
+        flooded: whether that was too much.
+        failure: what it ended with.
+        line: the line of its text that ended so; 0 if none did.
+        refused: the statements that ran into rules, and which; none where the cell was run without any.
+    """
 
     printed: str = ""
     flooded: bool = False
     failure: Failure | None = None
+    line: int = 0
+    refused: Refused = ()
 
 
 def case_to_plain(case: Case) -> dict[str, Plain]:
@@ -93,6 +105,8 @@ def cell_to_plain(cell: CellOutcome) -> dict[str, Plain]:
         "printed": replace_surrogates(cell.printed),
         "flooded": cell.flooded,
         "failure": None if cell.failure is None else failure_to_plain(cell.failure),
+        "line": cell.line,
+        "refused": [[number, list(rules)] for number, rules in cell.refused],
     }
 
 
@@ -102,12 +116,16 @@ def cell_from_plain(value: Plain) -> CellOutcome:
     Raises:
         ProtocolError: the value is none that `cell_to_plain` gives.
     """
-    record = record_of(value, ("printed", "flooded", "failure"))
+    record = record_of(value, ("printed", "flooded", "failure", "line", "refused"))
     printed, flooded = record["printed"], record["flooded"]
     if not isinstance(printed, str) or len(printed) > KEPT_CELL_PRINTED_CHARS or not isinstance(flooded, bool):
         raise ProtocolError("more printed than is kept")
     failure = None if record["failure"] is None else failure_from_plain(record["failure"])
-    return CellOutcome(replace_unprintable(printed, keep="\n\t"), flooded, failure)
+    line, refused = record["line"], record["refused"]
+    if type(line) is not int or not isinstance(refused, list):
+        raise ProtocolError("a line and a list of statements were expected")
+    printed = replace_unprintable(printed, keep="\n\t")
+    return CellOutcome(printed, flooded, failure, line, tuple(_checked_refusal(one) for one in refused))
 
 
 def failure_to_plain(failure: Failure) -> dict[str, Plain]:
@@ -139,6 +157,12 @@ def record_of(value: Plain, names: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(value, dict) or set(value) != set(names):
         raise ProtocolError(f"a record of {', '.join(names)} was expected")
     return value
+
+
+def _checked_refusal(value: Plain) -> tuple[int, Names]:
+    if not isinstance(value, list) or len(value) != 2 or type(value[0]) is not int:
+        raise ProtocolError("the number of a statement and its rules were expected")
+    return value[0], _checked_lines(value[1])
 
 
 def _line(text: str) -> str:

@@ -14,6 +14,7 @@ from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.failure import Failure
+from lmcourse.exercises.forbidden_names import Names
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.values import Plain
 from lmcourse.grading.examination.channel import ANSWER, QUESTION, Channel, signed_text
@@ -28,6 +29,7 @@ from lmcourse.grading.examination.messages import (
     outcome_from_plain,
     record_of,
 )
+from lmcourse.grading.examination.running_cells import Statements
 from lmcourse.grading.examination.stand_ins import StandIns
 from lmcourse.grading.examination_result import Evidence, EvidenceKind
 
@@ -92,7 +94,7 @@ class NotebookProcess:
         self.stand_ins = stand_ins or StandIns()
         self.deadline = deadline
         self._found: list[Evidence] = []
-        self._rules: tuple[str, ...] = ()
+        self._rules: Names = ()
         here, there = socket.socketpair()
         self._channel = Channel(here)
         self._key, self._asked = secrets.token_bytes(KEY_BYTES), 0
@@ -109,8 +111,8 @@ class NotebookProcess:
             CourseError: the process does not answer; that is not the learner's fault.
         """
         try:
-            first = {"text": "", "number": 0, "answer": "", "stand_ins": list(self.stand_ins.names)}
-            first |= {"key": self._key.hex()}
+            first = {"text": "", "number": 0, "answer": "", "under": [], "statements": None}
+            first |= {"stand_ins": list(self.stand_ins.names), "key": self._key.hex()}
             self._ask(first, self.timeouts.start, "The empty cell")
         except LostError as error:
             if monotonic() >= self.deadline:
@@ -127,15 +129,40 @@ class NotebookProcess:
         return [*self._found, *self._process.evidence()]
 
     def run(self, text: str, number: int, answer: str = "") -> CellOutcome:
-        """Run a cell.
+        """Run a cell, without any rules.
 
         Args:
             text: its Python.
             number: of the cell, from 1 on.
             answer: the name of the exercise whose answer it is to define, if it is the cell for one.
         """
-        where = f"Code cell {number}"
-        reply = self._ask({"text": text, "number": number, "answer": answer}, self.timeouts.cell, where)
+        return self._run({"text": text, "number": number, "answer": answer, "under": [], "statements": None})
+
+    def run_under_rules(self, text: str, number: int, answer: str, rules: Names, statements: Statements) -> CellOutcome:
+        """Run statements of a cell, one by one, while rules hold.
+
+        Args:
+            text, number, answer: as for `run`.
+            rules: what is refused meanwhile.
+            statements: which.
+        """
+        request = {"text": text, "number": number, "answer": answer, "under": list(rules)}
+        outcome = self._run(request | {"statements": list(statements)})
+        if not all(one in statements and {*broken} <= {*rules} for one, broken in outcome.refused):
+            raise self._no_answer(ProtocolError("statements, or rules, that are none"), f"Code cell {number}")
+        return outcome
+
+    def enforce(self, rules: Names) -> None:
+        """Have the process refuse what these rules cover, and end what the notebook has started.
+
+        A request of its own, before the cases, whose inputs it could not read if another exercise's rules still held.
+        """
+        self._ask({"rules": list(rules)}, self.timeouts.cell, "A set of rules")
+        self._rules = rules
+
+    def _run(self, request: dict[str, Plain]) -> CellOutcome:
+        where = f"Code cell {request['number']}"
+        reply = self._ask(request, self.timeouts.cell, where)
         outcome = self._parse(cell_from_plain, reply, where)
         if outcome.flooded:
             self._note("flood", f"{where} printed more than {MAX_CELL_PRINTED_CHARS:,} characters.")
@@ -157,15 +184,9 @@ class NotebookProcess:
             "forbid": list(exercise.rules),
         }
         where = f"`{exercise.name}`"
-        self._enforce(exercise.rules, where)
+        if exercise.rules != self._rules:
+            self.enforce(exercise.rules)
         return self._parse(outcome_from_plain, self._ask(request, seconds + self.timeouts.grace, where), where)
-
-    def _enforce(self, rules: tuple[str, ...], where: str) -> None:
-        """Have the process refuse what these rules cover. Apart from the cases, whose inputs it could not read then if
-        another exercise's rules were still in force."""
-        if rules != self._rules:
-            self._ask({"rules": list(rules)}, self.timeouts.cell, where)
-            self._rules = rules
 
     def _ask(self, request: dict[str, Plain], seconds: float, where: str) -> Plain:
         """Send a request and wait for its answer, in time and with its number; anything else ends the process."""

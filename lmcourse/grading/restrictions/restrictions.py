@@ -61,6 +61,7 @@ class Restrictions:
         """Get ready for these sets of rules, when everything is loaded: a process that is forked is ready for them."""
         for rules in (("lmcourse",), *prepared, ()):  # nearly every exercise rules the package out
             self.enforce(rules)
+        self._cells_ran = False
 
     def enforce(self, rules: Names) -> None:
         """Refuse what these rules cover, and nothing else any more."""
