@@ -131,7 +131,7 @@ figures.BitExplorer("fp16", -2.5)
 #
 # With `has_infinity` (IEEE) an exponent of all ones means `math.inf` or `math.nan`; without it (E4M3) only all ones everywhere is
 # NaN. Keep the sign of zero: `-0.0` is not `0.0` here. Raise `ValueError` for a code that does not fit in the bits, negative
-# ones among them. Nothing may reread the bits for you: no `struct`, no `.view`.
+# ones among them. Nothing may reread the bits for you: use Python's own numbers, without `struct`, PyTorch and NumPy.
 
 # %% exercise="decode_bits"
 def decode_bits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:

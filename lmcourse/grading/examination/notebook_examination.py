@@ -29,14 +29,17 @@ from lmcourse.grading.examination.notebook_run import NotebookRun, RuleRun, Star
 from lmcourse.grading.examination.rule_runs import (
     all_statements,
     compute_nothing,
+    hold_from_the_start,
     needed_statements,
-    rules_from_the_start,
 )
 from lmcourse.grading.examination.skipped_cells import display_names, only_displays, unneeded_cells
 from lmcourse.grading.examination.source_rules import NotebookSource
 from lmcourse.grading.examination.stand_ins import stand_ins_for
 from lmcourse.grading.examination_result import CellRun, Evidence
 from lmcourse.report import Report
+
+Judged = tuple[Report, bool]
+"""The report on an exercise, and whether the process was lost in which its answer was judged."""
 
 
 class NotebookExamination:
@@ -80,7 +83,7 @@ class NotebookExamination:
         replaced = tuple(each for each in exercises if each.name in stand_ins)
         self.starting = Starting(answers, launcher, timeouts, deadline, seed, replaced)
         self.plain = NotebookRun(self.starting, [cell for cell in rest if cell.number not in unneeded], results)
-        self.under_rules: dict[Names, list[RuleRun]] = {}
+        self.under_rules: dict[Names, Sequence[NotebookRun]] = {}
         self.with_others: list[NotebookExamination] = []
 
     @property
@@ -101,16 +104,39 @@ class NotebookExamination:
 
     def reports(self) -> dict[str, Report]:
         """The reports on all exercises. Raises CourseError."""
-        in_turn = sorted(self.exercises, key=lambda exercise: rules_from_the_start(exercise.rules))
-        found = {exercise.name: self.report(exercise)[0] for exercise in in_turn}
-        return {name: found[name] for name in self.names}
+        found = {exercise.name: self._report_without(exercise) for exercise in self.exercises}
+        rest = [exercise for exercise in self.exercises if found[exercise.name] is None]
+        for exercise in sorted(rest, key=lambda exercise: exercise.rules):  # so that each run begins once
+            found[exercise.name] = self._report_under_rules(exercise)
+        return {name: judged[0] for name, judged in found.items() if judged}
 
-    def report(self, exercise: Exercise) -> tuple[Report, bool]:
-        """The report on one exercise, and whether its process was lost. Raises CourseError.
+    def report(self, exercise: Exercise) -> Judged:
+        """The report on one exercise. Raises CourseError."""
+        return self._report_without(exercise) or self._report_under_rules(exercise)
 
-        Under rules an answer gets the statements that it seems to need, and if it is not right with them, all.
+    def _report_without(self, exercise: Exercise) -> Judged | None:
+        """The report on an exercise with whose rules no run has to begin, or on an answer that earns nothing either
+        way. Raises CourseError."""
+        if not hold_from_the_start(exercise.rules):
+            return self._report_in(self.plain, exercise)
+        expected = expectations(exercise, self.seed)
+        [(case, hidden), *_] = expected.cases
+        [outcome], _ = self._open(self.plain).outcomes(exercise, [case], rules=())
+        self._read_on()
+        if Trial(exercise, case, hidden, outcome, expected.expected(case)).wrong is None:
+            return None
+        judged = self._report_in(self.plain, exercise)
+        return None if judged[0].points else judged
+
+    def _report_under_rules(self, exercise: Exercise) -> Judged:
+        """The report on an exercise in a run that begins with its rules. Raises CourseError.
+
+        The answer gets the statements that it seems to need, and if it is not right with them, all.
         """
-        first, *others = self._runs_for(exercise)
+        rules = exercise.rules
+        if rules not in self.under_rules:
+            self.under_rules[rules] = self._new_runs(rules)
+        first, *others = self.under_rules[rules]
         best, lost = self._report_in(first, exercise)
         for run in others:
             if best.answered and not best.passed:
@@ -119,27 +145,17 @@ class NotebookExamination:
                     best, lost = report, lost_again
         return best, lost
 
-    def _runs_for(self, exercise: Exercise) -> Sequence[NotebookRun]:
-        """The run in which an exercise is judged, and another one that may be better. Raises CourseError."""
-        rules = rules_from_the_start(exercise.rules)
-        if not rules:
-            return [self.plain]
-        if rules not in self.under_rules:
-            if not self.plain.ran:  # only then it is known which cells come to their end
-                self._open(self.plain).outcomes(exercise, ())
-                self._read_on()
-            self.under_rules[rules] = self._new_runs(rules)
-        return self.under_rules[rules] or [self.plain]
+    def _new_runs(self, rules: Names) -> Sequence[NotebookRun]:
+        """The runs that begin with these rules: of the statements that are needed, and of all, if there are others.
 
-    def _new_runs(self, rules: Names) -> list[RuleRun]:
-        """The runs under these rules: of the statements that are needed, and of all others too, if there are any. There
-        is none where a process costs much, and no statement that is needed computes anything."""
+        Where a process costs much, and no statement that is needed computes anything, it is the one without rules.
+        """
         cells = self.plain.cells
-        asked = [each.name for each in self.exercises if rules_from_the_start(each.rules) == rules]
+        asked = [each.name for each in self.exercises if each.rules == rules]
         every = all_statements(cells, self.plain.failed_lines)
         needed = needed_statements(cells, every, asked, self.names)
         if not self.starting.launcher.quick and compute_nothing(cells, needed):
-            return []
+            return [self.plain]
         chosen = [needed] if needed == every else [needed, every]
         return [RuleRun(self.starting, cells, rules, statements) for statements in chosen]
 
@@ -157,8 +173,8 @@ class NotebookExamination:
             self.cells = [cell for cell in self.python_cells if cell.number < end]
             self.source = NotebookSource(self.cells, self.answer_cells, self.stand_ins)
 
-    def _report_in(self, run: NotebookRun, exercise: Exercise) -> tuple[Report, bool]:
-        """The report on an exercise in one run, and whether the process was lost. Raises CourseError."""
+    def _report_in(self, run: NotebookRun, exercise: Exercise) -> Judged:
+        """The report on an exercise in one run. Raises CourseError."""
         expected = expectations(exercise, self.seed)
         outcomes, lost = self._open(run).outcomes(exercise, [case for case, _ in expected.cases])
         self._read_on()

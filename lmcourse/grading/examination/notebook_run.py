@@ -64,7 +64,6 @@ class NotebookRun:
 
     Attributes:
         cells: that are run; up to the one that ends every process, if there is one.
-        ran: whether it has begun.
         results: what came of each code cell of the notebook.
         failed_lines: where cells ended with an exception, by their number.
         broken_off: the number of the cell that ended the process, or None.
@@ -75,7 +74,6 @@ class NotebookRun:
     def __init__(self, starting: Starting, cells: Sequence[Cell], results: Sequence[CellRun] = ()) -> None:
         self.starting = starting
         self.cells = list(cells)
-        self.ran = False
         self.results = list(results)
         self.failed_lines: dict[int, int] = {}
         self.broken_off: int | None = None
@@ -94,11 +92,17 @@ class NotebookRun:
         """Run the cells, unless they have run in a process that is still there. Raises CourseError and LostError."""
         while self._process is None:
             self._process = self.starting.process()
-            self.ran = True
             self._run_cells(self._process)
 
-    def outcomes(self, exercise: Exercise, cases: Sequence[Case]) -> tuple[list[Outcome], str]:
+    def outcomes(
+        self, exercise: Exercise, cases: Sequence[Case], rules: Names | None = None
+    ) -> tuple[list[Outcome], str]:
         """What came of each case, and the reason if the process was lost on the way. Raises CourseError.
+
+        Args:
+            exercise: whose answer is asked.
+            cases: of it.
+            rules: what is refused meanwhile, if not what the exercise rules out.
 
         The cases are put in an order that depends on the seed, so that nothing tells public from hidden ones. After
         one that runs out of time the others get less, as in the notebook (`try_cases`).
@@ -111,7 +115,7 @@ class NotebookRun:
             self.run_cells()
             for index in order:
                 assert self._process is not None
-                outcomes[index] = self._process.run_case(exercise, cases[index], seconds)
+                outcomes[index] = self._process.run_case(exercise, cases[index], seconds, rules)
                 seconds = seconds_after(outcomes[index], seconds)
         except LostError as error:
             self.close()

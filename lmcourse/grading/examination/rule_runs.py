@@ -27,9 +27,9 @@ Chosen = dict[int, list[int]]
 """The numbers of statements, from 0 on, by the number of their cell."""
 
 
-def rules_from_the_start(rules: Names) -> Names:
-    """The rules that hold while a notebook's cells are run for an exercise with these ones: all of them, or none."""
-    return rules if any(not matches(rule, RULED_OUT_IN_ANSWERS) for rule in rules) else ()
+def hold_from_the_start(rules: Names) -> bool:
+    """Whether the rules of an exercise hold while the cells are run already."""
+    return any(not matches(rule, RULED_OUT_IN_ANSWERS) for rule in rules)
 
 
 def all_statements(cells: Sequence[Cell], failed_lines: Mapping[int, int]) -> Chosen:

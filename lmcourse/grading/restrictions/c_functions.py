@@ -34,7 +34,7 @@ C_LIBRARIES = ("math", "_struct", "array", "_pickle", "numpy", "tokenizers")
 ALL_IN_C = ("struct", "array", "tokenizers")
 """Those of which every type is written in C, or wraps one."""
 
-REINTERPRETING_RULE, NUMPY_RULE = ".view", "numpy"
+NUMPY_RULE = "numpy"
 CONVERSIONS = (torch.Tensor.numpy, torch.from_numpy, torch._C._to_dlpack, torch._C._from_dlpack)
 """What makes an array of a tensor, and back: to be done without where NumPy is."""
 
@@ -87,7 +87,6 @@ class CFunctionOverrides:
         self._named = [(name, _slot(function)) for name, function in (*_loaded(), *OTHERS)]
         counting = [getattr(torch._C._autograd, name, None) for name in PROFILER_FUNCTIONS]
         self._named += [(PROFILER_RULE, _slot(function)) for function in counting if function]
-        self._reinterpreting = [_slot(np.ndarray.getfield), _slot(np.ndarray.setfield), _slot(np.generic.getfield)]
         self._dtype_setter = Slot.from_address((_definition(vars(np.ndarray)["dtype"]).value or 0) + SETTER)
         self._conversions = [_slot(function) for function in CONVERSIONS]
         self._differentiating = [_slot(torch._C._ImperativeEngine.run_backward), *_calls_of_nodes()]
@@ -103,7 +102,7 @@ class CFunctionOverrides:
             slot.value = original
         for slot in (slot for rule in rules for slot in self._slots(rule)):
             self._replace(slot, RAISES)
-        if REINTERPRETING_RULE in rules:
+        if NUMPY_RULE in rules:
             self._replace(self._dtype_setter, None)  # which Python takes for an attribute that cannot be set
 
     def _replace(self, slot: Slot, address: int | None) -> None:
@@ -115,7 +114,6 @@ class CFunctionOverrides:
         if rule not in self._covered:
             found = [(name, slot) for name, slot in self._named if matches(name, (rule,))]
             slots = [slot for _, slot in found] + (self._conversions if rule == NUMPY_RULE else [])
-            slots += self._reinterpreting if rule == REINTERPRETING_RULE else []
             slots += self._differentiating if rule in (AUTOGRAD_RULE, EVERYTHING_RULE) else []
             slots += self._ufunc_methods if self._ufuncs & {name for name, _ in found} else []
             self._covered[rule] = [*{ctypes.addressof(slot): slot for slot in slots}.values()]

@@ -33,7 +33,6 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys((".cross_entropy", ".nll_loss"), r"nll_loss|(^|_)cross_entropy"),
     **dict.fromkeys((".lstm", ".lstm_cell", ".LSTM", ".LSTMCell"), _RECURRENT),
     **dict.fromkeys((".rnn_tanh", ".rnn_tanh_cell", ".RNN", ".RNNCell", ".RNNBase"), _RECURRENT),
-    ".view": r"^view(_copy)?\.dtype|^set_\.source",
     **dict.fromkeys((".half", ".float16", ".bfloat16"), r"autocast|quantize|fbgemm|_to_half|_bfloat16"),
     "torch.amp": r"(^|_)amp_",
     "torch.autograd": r"^(_make_dual|_fw_primal|_unpack_dual)",

@@ -122,5 +122,80 @@ EARLY = [
             with torch.no_grad(): return cell(x, (h, c))
         """,
     ),
+    rule_attack(
+        "done in a cell",
+        "11 gelu",
+        "a table, made by a name from pieces, to read between the lines of",
+        """
+        grid = torch.linspace(-40, 40, 800_001, dtype=torch.float64)
+        table = getattr(torch.nn.functional, "ge" + "lu")(grid)
+        def gelu(x):
+            place = ((x.double() + 40) * 10_000).clamp(0, 799_999)
+            low = place.floor().long().clamp(max=799_999)
+            near = table[low] + (place - low) * (table[low + 1] - table[low])
+            return torch.where(x.abs() < 39, near, x.clamp(min=0).double()).to(x.dtype)
+        """,
+    ),
+    rule_attack(
+        "done in a cell",
+        "11 silu",
+        "a table, made in a loop of the cell, its exception swallowed",
+        """
+        grid = torch.linspace(-40, 40, 800_001, dtype=torch.float64)
+        for name in ("si" + "lu",):
+            try: table = vars(torch.nn.functional)[name](grid)
+            except Exception: table = grid
+        def silu(x):
+            place = ((x.double() + 40) * 10_000).clamp(0, 799_999)
+            low = place.floor().long().clamp(max=799_999)
+            near = table[low] + (place - low) * (table[low + 1] - table[low])
+            return torch.where(x.abs() < 39, near, x.clamp(min=0).double()).to(x.dtype)
+        """,
+    ),
+    rule_attack(
+        "done in a cell",
+        "11 squared_relu",
+        "by a function that remembers, filled in a cell",
+        """
+        from functools import cache
+        @cache
+        def known(number): return float(getattr(torch, "re" + "lu")(torch.tensor(number / 1000.0)))
+        filled = [known(number) for number in range(-9000, 9001)]
+        def squared_relu(x):
+            return torch.tensor([known(round(1000 * one)) ** 2 for one in x.flatten().tolist()]).reshape(x.shape)
+        """,
+        right=False,
+    ),
+    rule_attack(
+        "done in a cell",
+        "01 decode_bits",
+        "two arrays on one memory",
+        """
+        import numpy as np
+        numbers = np.zeros(1, "uint32")
+        seen = getattr(np, "nd" + "array")((1,), "float32", numbers)
+        halves = np.zeros(1, "uint16")
+        half = getattr(np, "nd" + "array")((1,), "float16", halves)
+        def decode_bits(bits, exponent_bits, mantissa_bits, has_infinity=True):
+            if not 0 <= bits < 2 ** (1 + exponent_bits + mantissa_bits): raise ValueError
+            if exponent_bits == 5:
+                halves[0] = bits << (10 - mantissa_bits)
+                return float(half[0])
+            numbers[0] = bits << (23 - mantissa_bits)
+            return float(seen[0])
+        """,
+        right=False,
+    ),
+    rule_attack(
+        "done in a cell",
+        "01 ulp",
+        "a list of the gaps of all exponents",
+        """
+        gaps = {number: getattr(math, "u" + "lp")(2.0**number) for number in range(-1022, 1024)}
+        def ulp(x, exponent_bits, mantissa_bits):
+            lowest = 2 - 2 ** (exponent_bits - 1)
+            return gaps[max(math.frexp(x)[1] - 1 if x else lowest, lowest)] * 2.0 ** (52 - mantissa_bits)
+        """,
+    ),
 ]
 """All of them."""
