@@ -56,12 +56,14 @@ a time.
 
 RULES_HEAD = """## At the rules
 
-An exercise rules out what would do its work: softmax where it is to be written, autograd where the gradient is. While
-an answer is judged, that is refused where it is computed, whoever asks under whatever name:
+An exercise rules out what would do its work: softmax where it is to be written, autograd where the gradient is. That is
+refused where it is computed, whoever asks under whatever name, in a process in which the rules hold before the first
+cell is run, and to the end. So no cell can leave a table of it, nor an answer while it is judged for another exercise.
+A statement that runs into a rule is left out, and the cells are run anew without it:
 
 - **torch's operators** of the family (private, fused and backward ones too, found in torch's own list) raise in its
   dispatcher: for every thread, callback and transformation. TorchScript is not there at all; `make_fx` refuses, and
-  what `torch.compile` is given runs as it is, so nothing was traced in a cell before.
+  what `torch.compile` is given runs as it is.
 - **Autograd** writes nothing down where it is ruled out, whatever `torch.enable_grad()` says, its engine does not run
   backwards, and the nodes of a graph from before cannot be called.
 - **Functions in Python**, of torch and of this package, have their code replaced: who held them before is no better
@@ -85,13 +87,10 @@ has how many of a kind are tried in which notebook, the second each of them.
 
 
 WHAT_REMAINS = """
-What remains is mostly what a cell did before the rules held, by calls whose names it puts together from pieces (in
-plain text they are read, and earn nothing): a table of a ruled-out function, from which an answer reads between the
-lines (2.5 of 3 points for `gelu`, 2 of 3 for `silu`), or two arrays on one memory, by which bits are read as numbers
-(1.5 of 4 points for `decode_bits`). Both go around the rule, and whoever finds one in an answer may take its points.
-`ctypes` is refused by name and told as evidence, and what NumPy rounds to another type while it makes an array is not
-refused at all; a function that one of the package's made in a cell before stays as it is; code that a learner copied
-is the learner's own, as text, and so is what a class of theirs wrote down of torch's calls. Not ruled out, because
+What remains: `ctypes` is refused by name and told as evidence, and what NumPy rounds to another type while it makes an
+array is not refused at all; code that a learner copied is the learner's own, as text. With `--isolation=process` a
+notebook whose cells only define has one process for all its exercises, in which an answer could leave something for
+another one. Not ruled out, because
 right answers use them: a normal distribution's `cdf` for `gelu`, and `logaddexp` of two numbers in `stable_softmax`,
 also folded over a row. Whoever finds the objects that refuse can take them out: the ways over the frames of callers,
 Python's list of objects and patched classes are told as evidence.
