@@ -22,7 +22,13 @@ def dotted_name(function: Callable[..., Any]) -> str:
     return resolve_name(function) or f"torch.{getattr(function, '__name__', '')}"
 
 
-_is_ruled_out = lru_cache(maxsize=65536)(matches)
+SETTINGS = ("torch.autograd.grad_mode",)
+"""What an answer may call whatever is ruled out: `torch.no_grad` computes nothing."""
+
+
+@lru_cache(maxsize=65536)
+def _is_ruled_out(name: str, forbid: Names) -> bool:
+    return matches(name, forbid) and not matches(name, SETTINGS)
 
 
 class ForbiddenCallRecorder(TorchFunctionMode):

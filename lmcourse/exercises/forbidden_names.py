@@ -26,10 +26,13 @@ Names = tuple[str, ...]
 ANSWER_LIBRARIES = ("transformers", "torchtune", "litgpt", "timm", "fairseq", "xformers", "flash_attn")
 """Libraries of whole models, in which the answers to many exercises stand. No exercise may use one."""
 
-NO_AUTOGRAD = (".backward", ".requires_grad_", "torch.autograd", "torch.func", "sympy")
+NO_AUTOGRAD = (
+    *(".backward", ".requires_grad_", "torch.autograd", "torch.func", "torch.gradient"),
+    *("sympy", "mpmath", "numpy.gradient", "numpy.polynomial"),
+)
 """For exercises that ask for a gradient by hand."""
 
-NO_COUNTER = ("torch.utils.flop_counter", "torch.profiler", "torch.autograd.profiler", ".einsum_path")
+NO_COUNTER = ("torch.utils.flop_counter", "torch.profiler", "torch.autograd.profiler", ".einsum_path", "._flop_count")
 """For exercises that ask to count what a computation costs."""
 
 _MACHINERY = ("Optimizer", "optimizer", "lr_scheduler", "swa_utils")
@@ -54,6 +57,11 @@ def matches(name: str, forbid: Iterable[str]) -> bool:
     return any(
         name.endswith(rule) if rule.startswith(".") else name == rule or name.startswith(f"{rule}.") for rule in forbid
     )
+
+
+def hold_from_the_start(rules: Names) -> bool:
+    """Whether rules cover more than what nearly every exercise rules out, and a notebook's own cells use."""
+    return any(not matches(rule, ("lmcourse", *ANSWER_LIBRARIES)) for rule in rules)
 
 
 def whole_libraries(rules: Iterable[str]) -> tuple[str, ...]:

@@ -351,7 +351,8 @@ for steps in (1, 3):
 # ### Exercise 6 · Round  (3 points · 8 min · ●●●)
 #
 # Round the finite `x` to the nearest number of an IEEE format with these widths, ties to even. Subnormals count, overflow gives
-# infinity, and the sign is kept, also that of zero. You may use your `ulp`, but no cast: dtypes below float64 round for you.
+# infinity, and the sign is kept, also that of zero. You may use your `ulp`, but no cast: PyTorch's and NumPy's dtypes round
+# for you, so do without both.
 
 # %% exercise="round_to"
 def round_to(x: float, exponent_bits: int, mantissa_bits: int) -> float:

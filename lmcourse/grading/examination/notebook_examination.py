@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.exercises.forbidden_names import Names
+from lmcourse.exercises.forbidden_names import Names, hold_from_the_start
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
@@ -29,7 +29,6 @@ from lmcourse.grading.examination.notebook_run import NotebookRun, RuleRun, Star
 from lmcourse.grading.examination.rule_runs import (
     all_statements,
     compute_nothing,
-    hold_from_the_start,
     needed_statements,
 )
 from lmcourse.grading.examination.skipped_cells import display_names, only_displays, unneeded_cells
@@ -148,13 +147,13 @@ class NotebookExamination:
     def _new_runs(self, rules: Names) -> Sequence[NotebookRun]:
         """The runs that begin with these rules: of the statements that are needed, and of all, if there are others.
 
-        Where a process costs much, and no statement that is needed computes anything, it is the one without rules.
+        Where a process costs much, and no statement computes anything, it is the one without rules.
         """
         cells = self.plain.cells
         asked = [each.name for each in self.exercises if each.rules == rules]
         every = all_statements(cells, self.plain.failed_lines)
         needed = needed_statements(cells, every, asked, self.names)
-        if not self.starting.launcher.quick and compute_nothing(cells, needed):
+        if not self.starting.launcher.quick and compute_nothing(cells, every):
             return [self.plain]
         chosen = [needed] if needed == every else [needed, every]
         return [RuleRun(self.starting, cells, rules, statements) for statements in chosen]

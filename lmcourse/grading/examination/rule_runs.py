@@ -14,22 +14,13 @@ from __future__ import annotations
 import builtins
 from collections.abc import Collection, Mapping, Sequence
 
-from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES, Names, matches
 from lmcourse.grading.examination.code_cells import Cell
 from lmcourse.grading.examination.running_cells import Refused
 from lmcourse.grading.examination.skipped_cells import DYNAMIC_NAMES
 from lmcourse.grading.examination.statements import statements_of
 
-RULED_OUT_IN_ANSWERS = ("lmcourse", *ANSWER_LIBRARIES)
-"""What nearly every exercise rules out, and the course's own cells use."""
-
 Chosen = dict[int, list[int]]
 """The numbers of statements, from 0 on, by the number of their cell."""
-
-
-def hold_from_the_start(rules: Names) -> bool:
-    """Whether the rules of an exercise hold while the cells are run already."""
-    return any(not matches(rule, RULED_OUT_IN_ANSWERS) for rule in rules)
 
 
 def all_statements(cells: Sequence[Cell], failed_lines: Mapping[int, int]) -> Chosen:

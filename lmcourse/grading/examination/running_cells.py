@@ -6,13 +6,14 @@ import ast
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
+from copy import copy
 from traceback import walk_tb
 from types import CodeType
 from typing import Any
 
 from lmcourse.exercises.forbidden_calls import ForbiddenCallRecorder
 from lmcourse.exercises.forbidden_names import Names, matches
-from lmcourse.grading.examination.code_cells import compile_cell, compile_statement, future_imports
+from lmcourse.grading.examination.code_cells import Import, compile_cell, compile_statement, future_imports
 
 Statements = Sequence[int]
 """Numbers of statements of a cell, from 0 on."""
@@ -57,19 +58,37 @@ def run_statements(
     tree = ast.parse(text)
     future = future_imports(tree)
     for number in statements:
-        code = compile_statement(tree.body[number], future, file)
-        error: BaseException | None = None
-        with ForbiddenCallRecorder(rules) as recorder:
-            try:
-                _run(code, names)
-            except BaseException as raised:
-                error = raised
-        broken = {*take_broken()} | {rule for rule in rules for name in recorder.seen if matches(name, (rule,))}
-        if broken:
-            refused.append((number, tuple(rule for rule in rules if rule in broken)))
-        else:
-            failed = error or failed
+        found: set[str] = set()
+        for part in _parts(tree.body[number], future):
+            error, broken = _run_watched(compile_statement(part, future, file), names, rules)
+            found |= broken.union(take_broken())
+            failed = error if error and not found else failed
+        if found and not isinstance(tree.body[number], Import):  # of one that is refused nothing is left
+            refused.append((number, tuple(rule for rule in rules if rule in found)))
     return tuple(refused), failed
+
+
+def _parts(statement: ast.stmt, future: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """A statement; in place of an import of several things, one for each, as only one of them may be refused."""
+    if not isinstance(statement, Import) or statement in future:
+        return [statement]
+    parts: list[ast.stmt] = []
+    for alias in statement.names:
+        one = copy(statement)
+        one.names = [alias]
+        parts.append(one)
+    return parts
+
+
+def _run_watched(code: CodeType, names: dict[str, Any], rules: Names) -> tuple[BaseException | None, set[str]]:
+    """Run a statement; what it raised, and the rules that calls of it break."""
+    error: BaseException | None = None
+    with ForbiddenCallRecorder(rules) as recorder:
+        try:
+            _run(code, names)
+        except BaseException as raised:
+            error = raised
+    return error, {rule for rule in rules for name in recorder.seen if matches(name, (rule,))}
 
 
 def line_of(error: BaseException, file: str) -> int:

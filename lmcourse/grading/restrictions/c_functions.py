@@ -38,8 +38,16 @@ NUMPY_RULE = "numpy"
 CONVERSIONS = (torch.Tensor.numpy, torch.from_numpy, torch._C._to_dlpack, torch._C._from_dlpack)
 """What makes an array of a tensor, and back: to be done without where NumPy is."""
 
-OTHERS = (("torch.frombuffer", torch.frombuffer), ("torch.finfo", torch.finfo))
-"""Functions and types of torch that are none of its operators, by their names."""
+OTHERS: tuple[tuple[str, Any], ...] = (
+    *(("torch.frombuffer", torch.frombuffer), ("torch.finfo", torch.finfo), ("torch.Size.numel", torch.Size.numel)),
+    ("torch._C._infer_size", torch._C._infer_size),
+    ("torch.UntypedStorage.from_buffer", torch.UntypedStorage.from_buffer),
+    ("torch.UntypedStorage.from_file", torch.UntypedStorage.from_file),
+    ("builtins.memoryview.cast", memoryview.cast),
+    ("ctypes.from_buffer", type(ctypes.c_double).from_buffer),
+    ("ctypes.from_buffer_copy", type(ctypes.c_double).from_buffer_copy),
+)
+"""Functions and types that are no operators of torch, and in none of `C_LIBRARIES`, by their names."""
 
 PROFILER_RULE = "torch.autograd.profiler"
 PROFILER_FUNCTIONS = ("_enable_profiler", "_enable_profiler_legacy", "_prepare_profiler")

@@ -12,13 +12,16 @@ from functools import cache
 import torch
 
 _ATTENTION = r"attention|transformer_encoder"
-_SOFTMAX = rf"softmax|softmin|logsumexp|logcumsumexp|cross_entropy|{_ATTENTION}"
-_NORM = r"(layer|group|batch|instance|rms|response|weight)_?norm|(^|_)normalize|renorm|transformer_encoder"
+_SOFTMAX = rf"softmax|softmin|softplus|logsumexp|logcumsumexp|cross_entropy|{_ATTENTION}"
+_NORM = (
+    r"(layer|group|batch|instance|rms|response|weight)_?norm|(^|_)normalize|renorm|transformer_encoder"
+    r"|cosine_(similarity|embedding)|clip_grad|(^|_)qr(_|\.|$)"
+)
 _FUSED = r"_pointwise|addmm_activation|transformer_encoder"
 _GELU = rf"gelu|ndtr|{_FUSED}"
-_RELU = rf"relu|{_FUSED}"
+_RELU = rf"relu|(^|_)s?c?elu|threshold|hardtanh|margin|hinge|{_FUSED}"
 _RECURRENT = r"lstm|(^|_)gru|rnn_?(tanh|relu|cell|base)|(cudnn|miopen|mkldnn)_rnn"
-_SIGMOID = rf"silu|sigmoid|expit|mish|swish|glu(_|$)|lstm|(^|_)gru|{_FUSED}"
+_SIGMOID = rf"silu|sigmoid|expit|mish|swish|glu(_|$)|lstm|(^|_)gru|softmax|softplus|soft_margin|{_FUSED}"
 
 FAMILIES: dict[str, str] = {
     **dict.fromkeys((".softmax", ".log_softmax", ".logsumexp", ".softmin", ".Softmax", ".LogSoftmax"), _SOFTMAX),
@@ -30,23 +33,23 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys((".relu", ".relu_"), _RELU),
     **dict.fromkeys((".silu", ".sigmoid", ".sigmoid_", ".logsigmoid", ".expit"), _SIGMOID),
     **dict.fromkeys((".layer_norm", ".rms_norm", ".LayerNorm", ".RMSNorm", ".normalize"), _NORM),
-    **dict.fromkeys((".cross_entropy", ".nll_loss"), r"nll_loss|(^|_)cross_entropy"),
+    **dict.fromkeys((".cross_entropy", ".nll_loss"), r"nll_loss|(^|_)cross_entropy|ctc_loss|kl_div|categorical"),
     **dict.fromkeys((".lstm", ".lstm_cell", ".LSTM", ".LSTMCell"), _RECURRENT),
     **dict.fromkeys((".rnn_tanh", ".rnn_tanh_cell", ".RNN", ".RNNCell", ".RNNBase"), _RECURRENT),
-    **dict.fromkeys((".half", ".float16", ".bfloat16"), r"autocast|quantize|fbgemm|_to_half|_bfloat16"),
     "torch.amp": r"(^|_)amp_",
     "torch.autograd": r"^(_make_dual|_fw_primal|_unpack_dual)",
     **dict.fromkeys(("torch.optim.Adam", "torch.optim.adam", "torch.optim.AdamW", "torch.optim.adamw"), "^_fused_adam"),
     **dict.fromkeys(("torch.optim.SGD", "torch.optim.sgd"), "^_fused_sgd"),
     **dict.fromkeys(("torch.optim.Adagrad", "torch.optim.adagrad"), "^_fused_adagrad"),
     "torch.optim": "^_fused_",
+    "torch.gradient": r"^gradient(\.|$)",
     "torch": r"^(?!empty|clone|copy_|detach|alias|item|_local_scalar_dense|is_|set_|lift|resize_)",
 }
 """For a rule the pattern of the operators' names, with overload ("view.dtype"). A rule that is not here and starts with
 a dot stands for the operators that have its word in their name."""
 
-NO_OPERATOR = (".normalize", ".single", ".float32")
-"""Names of functions in Python, or of dtypes."""
+NO_OPERATOR = (".normalize",)
+"""Names of functions in Python."""
 
 AUTOGRAD_RULE, COUNTING_RULE, EVERYTHING_RULE = "torch.autograd", "torch.utils.flop_counter", "torch"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 import torch
 
-from lmcourse.exercises.forbidden_names import Names, matches
+from lmcourse.exercises.forbidden_names import Names, hold_from_the_start, matches
 from lmcourse.grading.examination import encoding
 from lmcourse.grading.restrictions.c_functions import CFunctionOverrides, unrefused
 from lmcourse.grading.restrictions.dispatcher import (
@@ -30,6 +31,43 @@ from lmcourse.grading.restrictions.library_functions import FunctionOverrides, L
 
 ALWAYS_LOADED = ("torch", "numpy", "lmcourse")
 """Libraries that go on importing parts of themselves as they work."""
+
+KNOWN_LIBRARIES = frozenset(
+    (
+        *(
+            "torch",
+            "torchgen",
+            "functorch",
+            "numpy",
+            "lmcourse",
+            "einops",
+            "jaxtyping",
+            "wadler_lindig",
+            "sympy",
+            "mpmath",
+        ),
+        *("networkx", "jinja2", "markupsafe", "fsspec", "filelock", "typing_extensions", "packaging"),
+        *("matplotlib", "matplotlib_inline", "mpl_toolkits", "PIL", "contourpy", "cycler", "kiwisolver", "fontTools"),
+        *("pyparsing", "dateutil", "six", "IPython", "ipywidgets", "traitlets", "comm", "tokenizers", "safetensors"),
+        *("pygments", "decorator", "prompt_toolkit", "wcwidth", "stack_data", "executing", "asttokens", "pure_eval"),
+        *("scipy", "pandas", "pytz", "tzdata", "tqdm", "rich", "seaborn"),
+    )
+)
+"""Libraries that may be loaded where rules hold; their functions are found by the rules, or compute nothing."""
+
+UNKNOWN_MODULES = frozenset(
+    (
+        "_testcapi",
+        "_testinternalcapi",
+        "_testbuffer",
+        "_testclinic",
+        "_xxtestfuzz",
+        "_ctypes_test",
+        "cffi",
+        "_cffi_backend",
+    )
+)
+"""What Python and others come with that reads numbers and memory, for tests."""
 
 
 class RuledOutError(Exception):
@@ -81,7 +119,7 @@ class Restrictions:
 
     def watch_imports(self) -> None:
         """From now on, what is imported while rules hold is refused as well. To be called once in a process."""
-        watch_imports(self._refuse_import, self._refuse_code, self._refuse_loaded)
+        watch_imports(self._refuse_import, self._refuse_code, self._refuse_reading, self._refuse_loaded)
 
     def take_broken(self) -> tuple[str, ...]:
         """The rules that were run into since the last time."""
@@ -93,14 +131,21 @@ class Restrictions:
         self._functions.enforce({rule: self._refusing(rule) for rule in self._rules})
 
     def _refuse_import(self, name: str) -> None:
-        """Raise where a rule covers a whole library, and this is a module of it."""
+        """Raise where a rule covers a whole library, and this is a module of it. Of other libraries, whose functions no
+        rule knows, only those can be loaded that torch, NumPy and figures need."""
         for rule in self._rules:
             if matches(name, (rule,)) and not matches(rule, ALWAYS_LOADED):
                 self._refusing(rule)()
+        if hold_from_the_start(self._rules) and not _is_known(name):
+            raise ModuleNotFoundError(f"there is no module {name!r} where this exercise is judged", name=name)
 
     def _refuse_code(self) -> None:
         if self._rules:
             self._refusing(self._rules[0])()
+
+    def _refuse_reading(self) -> None:
+        if hold_from_the_start(self._rules):
+            raise PermissionError("the code of libraries is not read where this exercise is judged")
 
     def _refuse_loaded(self) -> None:
         if self._rules:
@@ -135,3 +180,11 @@ class Restrictions:
             raise RuledOutError(f"this exercise asks you to do without `{name}`")
 
         return refuse
+
+
+def _is_known(name: str) -> bool:
+    """Whether a module may be loaded where rules hold: Python's own, and those of `KNOWN_LIBRARIES`."""
+    top = name.partition(".")[0]
+    return top not in UNKNOWN_MODULES and (
+        top in sys.stdlib_module_names or top in KNOWN_LIBRARIES or top == "__main__"
+    )

@@ -52,7 +52,7 @@ max_finite = Exercise(
         "With infinity the exponent field stops at 2^E − 2, and the fraction may be all ones: 2 − 2^−M.",
         "Without infinity the field 2^E − 1 is a number too, but all ones in the fraction is NaN: 2 − 2·2^−M is left.",
     ],
-    forbid=[".finfo", "sys.float_info"],
+    forbid=[".finfo", ".nan_to_num", "sys.float_info"],
 )
 
 

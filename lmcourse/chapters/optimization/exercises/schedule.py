@@ -64,7 +64,7 @@ rate_factor = Exercise(
         "`warmup`, 1 at step `steps`.",
         "(1 + cos(π · done)) / 2 goes from 1 to 0. Stretch it so that it goes from 1 to floor.",
     ],
-    forbid=["torch.optim.lr_scheduler"],
+    forbid=["torch.optim.lr_scheduler", "torch.optim.swa_utils"],
 )
 
 

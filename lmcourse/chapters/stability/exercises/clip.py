@@ -70,7 +70,7 @@ clip_by_global_norm = Exercise(
         "max_norm / max(norm, max_norm) does both, and bears a norm of 0. `math.isfinite(norm)` tells whether there is "
         "any hope.",
     ],
-    forbid=["torch.nn.utils", ".renorm"],
+    forbid=["torch.nn.utils", ".renorm", ".normalize"],
     tolerance=Tolerance(2e-6),  # sums in float32, and torch's ε of 1e-6 beside norms of 1 and more
 )
 

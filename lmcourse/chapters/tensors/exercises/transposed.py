@@ -79,7 +79,7 @@ as_transposed = Exercise(
     forbid=[
         *(".transpose", ".permute", ".swapaxes", ".swapdims", ".movedim", ".moveaxis", ".adjoint", ".t", ".T", ".mT"),
         *(".H", ".mH", ".t_", ".transpose_", ".swapaxes_", ".swapdims_", "torch.einsum", "einops", "numpy"),
-        "functorch",
+        *("functorch", ".unfold", ".diagonal"),
     ],
 )
 
