@@ -61,8 +61,8 @@ def _become_kernel(connection_file: str, folder: str) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 2):
         os.dup2(nothing, stream)
-    os.environ["JPY_PARENT_PID"] = str(os.getppid())
-    sys.argv = ["ipykernel_launcher.py", "-f", connection_file]
+    parent = f"--IPKernelApp.parent_handle={os.getppid()}"  # it ends when the server does, however that ends
+    sys.argv = ["ipykernel_launcher.py", "-f", connection_file, parent]
     kernelapp.launch_new_instance()
 
 

@@ -11,7 +11,8 @@ import sys
 name, connection_file = sys.argv[1:]
 server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 server.connect(f"\0{name}")
-server.send(json.dumps([connection_file, os.getcwd()]).encode())
+folder = os.getcwd()  # noqa: PTH109  # to import pathlib takes as long as all the rest
+server.send(json.dumps([connection_file, folder]).encode())
 kernel = int(server.recv(64))
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda number, _: os.killpg(kernel, number))
