@@ -38,7 +38,7 @@ def server() -> str:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(f"\0{name}")  # a name and no file, so nothing has to be removed
         listener.listen()
-        command = [sys.executable, "-P", str(SERVER), str(listener.fileno())]
+        command = [sys.executable, str(SERVER), str(listener.fileno())]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
     atexit.register(_end, process)
     return name

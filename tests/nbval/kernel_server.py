@@ -18,6 +18,7 @@ import lmcourse.notebook  # noqa: F401  # what each notebook imports first
 
 def main() -> None:
     """Fork a kernel for each connection."""
+    del sys.path[0]  # the folder of this file, which is not for notebooks
     listener = socket.socket(fileno=int(sys.argv[1]))
     gc.collect()
     gc.freeze()  # so that collections in kernels leave the pages alone that all of them share
