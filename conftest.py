@@ -9,6 +9,7 @@ for its answer or the check under it, and only what a stub raises.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +25,16 @@ collect_ignore = ["notebooks/welcome.ipynb"]  # written by `lmcourse lab`, from 
 
 UNSOLVED = ("NotImplementedError", "AssertionError", "NameError")
 """What the cells of an open exercise raise: the stub, its check, a name that nobody has defined."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let nbval fork its kernels, where that can be done, instead of loading PyTorch for each."""
+    if config.getoption("nbval", default=False) and sys.platform.startswith("linux"):
+        import nbval.kernel
+
+        from tests.nbval.forked_kernels import ForkedKernelManager
+
+        nbval.kernel.KernelManager = ForkedKernelManager
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:

@@ -17,6 +17,9 @@ from lmcourse.plots.style import alt_text, png
 
 _CSS_PIXELS_PER_INCH = 96
 
+MimeBundle = tuple[dict[str, Any], dict[str, Any]]
+"""What Jupyter shows: the same thing by MIME type, and metadata."""
+
 
 def install(shell: InteractiveShell) -> None:
     """Show every Figure that ends a cell of this shell with its alt text. Calling it twice is harmless.
@@ -30,7 +33,7 @@ def install(shell: InteractiveShell) -> None:
     formatter.formatters["text/plain"].for_type(Figure, _print_alt_text)
 
 
-def mimebundle(figure: Figure) -> tuple[dict[str, Any], dict[str, Any]]:
+def mimebundle(figure: Figure) -> MimeBundle:
     """The figure as Jupyter's (data, metadata): a base64 PNG with alt text and width, and plain text."""
     picture, metadata = _png_with_metadata(figure)
     data = {"image/png": base64.b64encode(picture).decode("ascii"), "text/plain": alt_text(figure)}

@@ -17,6 +17,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
+from lmcourse.plots.kept_ticks import kept_ticks
+
 # Okabe and Ito (2008), "Color universal design": distinguishable with every common kind of colour blindness.
 PALETTE: dict[str, str] = {
     "blue": "#0072B2",
@@ -96,7 +98,8 @@ def pixels(
     drawn, before = canvas(figure), figure.dpi
     figure.dpi = dpi
     try:
-        drawn.draw()  # type: ignore[no-untyped-call]
+        with kept_ticks(figure):
+            drawn.draw()  # type: ignore[no-untyped-call]
         return np.asarray(drawn.buffer_rgba())  # type: ignore[no-untyped-call]
     finally:
         figure.dpi = before

@@ -1,8 +1,7 @@
 """Draw the frames of a figure one after the other, in less time than as many figures.
 
-Matplotlib's constrained layout asks for the ticks and the sizes of all labels about thirty times in a draw, though they
-change only where it moves the axes. So here they are kept while nothing moves, and a frame starts from where the layout
-of the one before ended, which mostly is where its own ends, too.
+A frame starts from where the layout of the one before ended, which mostly is where its own ends, too. Then little moves
+while it is laid out, and what `plots.kept_ticks` keeps is kept for long.
 """
 
 from __future__ import annotations
@@ -17,9 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from lmcourse.plots.style import pixels
-
-_DIGITS = 6
-"""Of pixels: what moves by less than a millionth of one has not moved."""
 
 
 class FrameDrawing:
@@ -40,9 +36,6 @@ class FrameDrawing:
             for axes, place in zip(placed, self._places, strict=True):
                 axes.set_position(place)
                 axes.set_in_layout(True)  # setting a position takes it out of the layout
-        for axes in figure.axes:
-            _keep_ticks(axes.xaxis)
-            _keep_ticks(axes.yaxis)
         seen = pixels(figure, canvas=_Canvas)
         self._shape, self._places = shape, [axes.get_position(original=True) for axes in placed]
         return seen
@@ -59,28 +52,3 @@ class _Canvas(FigureCanvasAgg):
 @cache
 def _renderer(width: float, height: float, dpi: float) -> RendererAgg:
     return RendererAgg(width, height, dpi)  # type: ignore[no-untyped-call]
-
-
-def _keep_ticks(axis: Any) -> None:
-    """Let an axis compute its ticks and the boxes of their labels anew only when its view or its place has changed."""
-    update, measure = axis._update_ticks, axis._get_ticklabel_bboxes
-    kept: dict[str, Any] = {}
-
-    def state() -> tuple[float, ...]:
-        return *axis.get_view_interval(), *(round(side, _DIGITS) for side in axis.axes.bbox.bounds)
-
-    def kept_ticks() -> Any:
-        if kept.get("state") != state():
-            kept.clear()
-            kept["ticks"] = update()
-            kept["state"] = state()  # computing ticks may widen the view
-        return kept["ticks"]
-
-    def kept_boxes(ticks: Any, renderer: RendererAgg) -> Any:
-        if ticks is not kept.get("ticks") or kept.get("state") != state():
-            return measure(ticks, renderer)
-        if "boxes" not in kept:
-            kept["boxes"] = measure(ticks, renderer)
-        return kept["boxes"]
-
-    axis._update_ticks, axis._get_ticklabel_bboxes = kept_ticks, kept_boxes

@@ -13,6 +13,7 @@ from typing import Any
 import ipywidgets
 from matplotlib.figure import Figure
 
+from lmcourse.plots import mimebundle
 from lmcourse.widgets.controls import Control, make_control, read
 from lmcourse.widgets.live import LiveFigure, error_html, image_html
 
@@ -23,7 +24,7 @@ class Explorer(LiveFigure):
     def __init__(self, draw: Callable[..., Figure], controls: dict[str, ipywidgets.Widget]) -> None:
         self._draw = draw
         self.controls = controls
-        still = draw(**self.arguments)
+        still = mimebundle(draw(**self.arguments))
         self.picture = ipywidgets.HTML(image_html(still))
         visible = [control for control in controls.values() if isinstance(control, ipywidgets.DOMWidget)]
         for control in visible:

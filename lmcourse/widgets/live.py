@@ -14,6 +14,7 @@ import ipywidgets
 from matplotlib.figure import Figure
 
 from lmcourse.plots import mimebundle
+from lmcourse.plots.display import MimeBundle
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 """The MIME type by which a notebook's output names a widget."""
@@ -22,26 +23,35 @@ _ERROR_COLOUR = "#B3261E"
 
 
 class LiveFigure:
-    """A column of widgets with a still figure of its first state; the last value of a cell shows it."""
+    """A column of widgets with a still figure of its first state; the last value of a cell shows it.
 
-    def __init__(self, children: Sequence[ipywidgets.Widget], still: Figure) -> None:
+    Args:
+        children: the widgets from top to bottom.
+        still: the figure, or what `mimebundle` gave for it, if it has been drawn for one of them already.
+    """
+
+    def __init__(self, children: Sequence[ipywidgets.Widget], still: Figure | MimeBundle) -> None:
         self._box = ipywidgets.VBox(children)
-        self._still, self._metadata = mimebundle(still)
+        self._still, self._metadata = _drawn(still)
 
     @property
     def children(self) -> tuple[ipywidgets.Widget, ...]:
         """The widgets from top to bottom."""
         return tuple(self._box.children)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> MimeBundle:
         """What Jupyter shows: (data, metadata) with the widget view, `image/png` and `text/plain`."""
         view = self._box._repr_mimebundle_()[WIDGET_MIME]
         return {WIDGET_MIME: view, **self._still}, self._metadata
 
 
-def image_html(figure: Figure) -> str:
-    """The figure as an <img> that carries its PNG and its alt text."""
-    data, metadata = mimebundle(figure)
+def _drawn(figure: Figure | MimeBundle) -> MimeBundle:
+    return mimebundle(figure) if isinstance(figure, Figure) else figure
+
+
+def image_html(figure: Figure | MimeBundle) -> str:
+    """A figure, or what `mimebundle` gave for it, as an <img> that carries its PNG and its alt text."""
+    data, metadata = _drawn(figure)
     alt = html.escape(metadata["image/png"]["alt"], quote=True)
     width = metadata["image/png"]["width"]
     source = f"data:image/png;base64,{data['image/png']}"

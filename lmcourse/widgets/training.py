@@ -81,9 +81,8 @@ class LivePlot:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if not self._records:
             return
-        figure = self.figure
-        self.view.value = image_html(figure)
-        self._still = mimebundle(figure)
+        self._still = mimebundle(self.figure)
+        self.view.value = image_html(self._still)
         if self._display is not None:  # None where nothing can be displayed, in a plain Python process
             self._display.update(self)
 

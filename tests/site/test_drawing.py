@@ -75,8 +75,9 @@ def test_a_frame_like_the_one_before_computes_its_ticks_once(updates: list[objec
     updates.clear()
     drawing.pixels(curve(60))
     assert len(updates) == 2, "an x and a y axis"
+    updates.clear()
     pixels(curve(60))
-    assert len(updates) > 10
+    assert len(updates) > 2, "its layout begins elsewhere"
 
 
 def test_a_picture_keeps_white_and_at_most_so_many_colours() -> None:

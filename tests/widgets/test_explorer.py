@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from lmcourse import plots
 from lmcourse.chapters.floating_point.figures import number_line
+from lmcourse.plots import display
 from lmcourse.widgets import Explorer, Log, explore
 from lmcourse.widgets.controls import make_control, read
 from lmcourse.widgets.live import image_html
@@ -178,3 +179,13 @@ def test_what_is_no_abbreviation_is_refused() -> None:
 def test_a_picture_as_html_holds_its_png() -> None:
     figure = draw_line()
     assert png_of(image_html(figure)) == plots.png(figure)
+
+
+def test_a_new_explorer_draws_its_figure_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A picture takes a tenth of a second, and a notebook has a dozen of them."""
+    drawn: list[Figure] = []
+    once = display.png
+    monkeypatch.setattr(display, "png", lambda figure: drawn.append(figure) or once(figure))
+    explorer = explore(draw_line, slope=(1.0, 3.0))
+    explorer._repr_mimebundle_()
+    assert len(drawn) == 1

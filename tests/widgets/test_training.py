@@ -91,9 +91,11 @@ def test_the_end_is_the_figure_of_the_run() -> None:
         for step in range(1, 31):
             plot(record(step))
     figure = plots.training_curves([record(step) for step in range(1, 31)], entropy=0.5)
-    assert plot.view.value == image_html(figure)
+    drawn = plots.mimebundle(figure)
+    assert plot.view.value == image_html(drawn)
     data, metadata = plot._repr_mimebundle_()
-    assert base64.b64decode(data["image/png"]) == plots.png(figure)
+    assert data["image/png"] == drawn[0]["image/png"]
+    assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
     assert metadata["image/png"]["alt"] == plots.alt_text(figure)
 
 

@@ -8,6 +8,7 @@ import ipywidgets
 from matplotlib.figure import Figure
 
 from lmcourse.chapters.attention.figures.look import PRESETS, SENTENCE, HandmadeHead, Pair, attention_playground
+from lmcourse.plots import mimebundle
 from lmcourse.widgets.live import LiveFigure, image_html
 
 _ROLES = {"queries": "query", "keys": "key", "values": "value"}
@@ -43,7 +44,7 @@ class AttentionPlayground(LiveFigure):
         self.sliders = {role: (_slider(f"{name} 1"), _slider(f"{name} 2")) for role, name in _ROLES.items()}
         states = {"divide": divide, "hide_future": hide_future}
         self.switches = {name: _switch(name, state) for name, state in states.items() if state is not None}
-        still = self._draw()
+        still = mimebundle(self._draw())
         self.picture = ipywidgets.HTML(image_html(still))
         self._following = False
         self._follow()
