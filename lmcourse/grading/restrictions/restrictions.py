@@ -33,41 +33,17 @@ ALWAYS_LOADED = ("torch", "numpy", "lmcourse")
 """Libraries that go on importing parts of themselves as they work."""
 
 KNOWN_LIBRARIES = frozenset(
-    (
-        *(
-            "torch",
-            "torchgen",
-            "functorch",
-            "numpy",
-            "lmcourse",
-            "einops",
-            "jaxtyping",
-            "wadler_lindig",
-            "sympy",
-            "mpmath",
-        ),
-        *("networkx", "jinja2", "markupsafe", "fsspec", "filelock", "typing_extensions", "packaging"),
-        *("matplotlib", "matplotlib_inline", "mpl_toolkits", "PIL", "contourpy", "cycler", "kiwisolver", "fontTools"),
-        *("pyparsing", "dateutil", "six", "IPython", "ipywidgets", "traitlets", "comm", "tokenizers", "safetensors"),
-        *("pygments", "decorator", "prompt_toolkit", "wcwidth", "stack_data", "executing", "asttokens", "pure_eval"),
-        *("scipy", "pandas", "pytz", "tzdata", "tqdm", "rich", "seaborn"),
-    )
+    """
+    torch torchgen functorch numpy lmcourse einops jaxtyping wadler_lindig sympy mpmath networkx jinja2 markupsafe fsspec
+    filelock typing_extensions packaging matplotlib matplotlib_inline mpl_toolkits PIL contourpy cycler kiwisolver fontTools
+    pyparsing dateutil six IPython ipywidgets traitlets comm tokenizers safetensors pygments decorator prompt_toolkit
+    wcwidth stack_data executing asttokens pure_eval scipy pandas pytz tzdata tqdm rich seaborn
+    """.split()
 )
 """Libraries that may be loaded where rules hold; their functions are found by the rules, or compute nothing."""
 
-UNKNOWN_MODULES = frozenset(
-    (
-        "_testcapi",
-        "_testinternalcapi",
-        "_testbuffer",
-        "_testclinic",
-        "_xxtestfuzz",
-        "_ctypes_test",
-        "cffi",
-        "_cffi_backend",
-    )
-)
-"""What Python and others come with that reads numbers and memory, for tests."""
+READERS_OF_BITS = frozenset("_testcapi _testinternalcapi _testbuffer _testclinic _ctypes_test sqlite3 _sqlite3".split())
+"""Modules of Python's own that read numbers and memory, and that no answer needs."""
 
 
 class RuledOutError(Exception):
