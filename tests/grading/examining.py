@@ -8,11 +8,13 @@ import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import torch
 
 from lmcourse.exercises import Exercise, Report
+from lmcourse.exercises.forbidden_names import Names
 from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
 from lmcourse.grading.examination.channel import Channel
 from lmcourse.grading.examination.child import serve
@@ -55,7 +57,16 @@ def examined(
             for cell in cells
             if gives_meaning(cell.tree, exercise.name)
         }
+    if isinstance(launcher, ForkLauncher):
+        for exercise in exercises:
+            prepare(exercise.rules)
     return examine(texts, answer_cells, exercises, seed, launcher or PlainLauncher(), timeouts, provided_cells)
+
+
+@cache
+def prepare(rules: Names) -> None:
+    """Find what these rules cover, once for all forks of the test."""
+    RESTRICTIONS.prepare([rules])
 
 
 def reports_of(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import cache
-from multiprocessing.context import BaseContext
 from textwrap import dedent
 
 import pytest
@@ -55,18 +55,28 @@ def test_what_is_ruled_out_earns_nothing(attack: RuleAttack, launcher_of: Callab
 
 
 @pytest.fixture(scope="module")
-def throw_away() -> BaseContext:
-    """Starts processes in which an attack may patch what it likes: nothing of it is left for the tests after it."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch._dynamo", ruled_out.__name__])  # slow imports, once for all processes
-    return context
+def throw_away() -> Iterator[ProcessPoolExecutor]:
+    """A fork of the test in which attacks are tried, each in a fork of it: nothing of them is left for others."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), slow_imports) as process:
+        yield process
+
+
+def slow_imports() -> None:
+    """What attacks import, once for all of them."""
+    torch.set_num_threads(1)  # the threads of the test are not in its fork
+    importlib.import_module("torch._dynamo")
 
 
 @pytest.mark.parametrize("attack", [one for one in RULE_ATTACKS if one.right], ids=lambda attack: attack.name)
-def test_it_would_be_right_if_nothing_were_refused(attack: RuleAttack, throw_away: BaseContext) -> None:
-    with ProcessPoolExecutor(1, throw_away) as process:
-        wrong = process.submit(ruled_out.verdicts_if_nothing_is_refused, attack).result()
+def test_it_would_be_right_if_nothing_were_refused(attack: RuleAttack, throw_away: ProcessPoolExecutor) -> None:
+    wrong = throw_away.submit(verdicts_in_a_fork, attack).result()
     assert wrong.count(None) > len(wrong) / 2, wrong
+
+
+def verdicts_in_a_fork(attack: RuleAttack) -> list[str | None]:
+    """The verdicts on an attack that may patch what it likes."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
+        return process.submit(ruled_out.verdicts_if_nothing_is_refused, attack).result()
 
 
 def test_tensors_come_and_go_while_every_way_to_turn_them_is_refused() -> None:
