@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -17,7 +19,7 @@ from lmcourse.exercises import Exercise, Report
 from lmcourse.exercises.forbidden_names import Names
 from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
 from lmcourse.grading.examination.channel import Channel
-from lmcourse.grading.examination.child import serve
+from lmcourse.grading.examination.child import preload, serve
 from lmcourse.grading.examination.code_cells import cells_of
 from lmcourse.grading.examination.launchers import Launcher
 from lmcourse.grading.examination.own_answers import gives_meaning
@@ -28,6 +30,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 RESTRICTIONS = Restrictions()
 """What enforces rules in each fork of the test."""
+
+
+@dataclass
+class Prepared:
+    """What the forks of the test find prepared: for these rules, and of so many modules."""
+
+    rules: set[Names] = field(default_factory=set)
+    modules: int = 0
+
+
+PREPARED = Prepared()
 
 
 def code_cells(folder: str, number: str) -> list[str]:
@@ -58,15 +71,21 @@ def examined(
             if gives_meaning(cell.tree, exercise.name)
         }
     if isinstance(launcher, ForkLauncher):
-        for exercise in exercises:
-            prepare(exercise.rules)
+        prepare(exercises)
     return examine(texts, answer_cells, exercises, seed, launcher or PlainLauncher(), timeouts, provided_cells)
 
 
-@cache
-def prepare(rules: Names) -> None:
-    """Find what these rules cover, once for all forks of the test."""
-    RESTRICTIONS.prepare([rules])
+def prepare(exercises: Sequence[Exercise]) -> None:
+    """Do what each fork of the test would do anew: what torch does late, and finding what rules cover, whenever there
+    are other rules or more modules."""
+    new = {exercise.rules for exercise in exercises} - PREPARED.rules
+    if new or len(sys.modules) > PREPARED.modules:
+        preload()
+        RESTRICTIONS.prepare(sorted(new))
+        PREPARED.rules |= new
+        PREPARED.modules = len(sys.modules)
+        gc.collect()
+        gc.freeze()  # so that no fork's collector writes to what it shares with the test
 
 
 def reports_of(

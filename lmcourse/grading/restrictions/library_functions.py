@@ -80,18 +80,22 @@ class LibraryFunctions:
         return self._covered[rule]
 
     def index_modules(self) -> None:
-        """Look through the modules that were loaded since the last time."""
-        new = _Index()
+        """Look through the modules that were loaded since the last time.
+
+        An answer's time limit may strike here: none counts as seen until its functions are known.
+        """
+        new, seen = _Index(), {}
         for name, module in list(sys.modules.items()):
             if self._seen.get(name) is module:
                 continue
-            self._seen[name] = module
+            seen[name] = module
             if isinstance(module, ModuleType) and name.partition(".")[0] in LIBRARIES:
                 self._module_of_file.setdefault(str(vars(module).get("__file__")), name)
                 if not matches(name, ALWAYS_ALLOWED):
                     for function in _functions(module):
                         new.add(function, function.__module__, function.__qualname__)
         self._take(new)
+        self._seen.update(seen)
 
     def index_copies(self) -> None:
         """Look for functions that were made of the code of a library's elsewhere: of a module that was loaded twice,
@@ -107,11 +111,11 @@ class LibraryFunctions:
     def _take(self, new: _Index) -> None:
         if not new.functions:
             return
-        self._ruled_out.clear()
-        self._known |= {id(function) for function in new.functions}
+        self._index.update(new)
         for rule, found in self._covered.items():
             found += new.covered(rule)
-        self._index.update(new)
+        self._ruled_out.clear()
+        self._known |= {id(function) for function in new.functions}
 
 
 class _Index:
@@ -200,13 +204,15 @@ class FunctionOverrides:
         Args:
             rules: for each what is called instead, and raises; the first of several that cover a function counts.
         """
-        before, self._in_force = self._in_force, self._known.ruled_out(tuple(rules))
-        for key in before.keys() - self._in_force.keys():
-            before[key][1].__code__ = self._originals.pop(key)
-        for key, (rule, function) in self._in_force.items() - before.items():
+        before, now = self._in_force, self._known.ruled_out(tuple(rules))
+        for key in (before.keys() - now.keys()) & self._originals.keys():
+            before[key][1].__code__ = self._originals[key]
+            del self._originals[key]
+        for key, (rule, function) in now.items() - before.items():
             if key not in self._originals:
                 self._originals[key] = function.__code__
             function.__code__ = self._refusing_code(rule, self._originals[key], rules[rule])
+        self._in_force = now  # at last: where a time limit strikes on the way, all of it is done again
 
     def _refusing_code(self, rule: str, original: CodeType, refuse: Callable[[], Any]) -> CodeType:
         key = (rule, id(original))  # it holds the code, so that no other one gets its number

@@ -51,6 +51,8 @@ class Restrictions:
         self._overrides: dict[Names, tuple[Override, ...]] = {}
         self._rules: Names = ()
         self._cells_ran = False
+        self._importing = False
+        self._forget_imports: Callable[[], None] = lambda: None
         self._broken: list[str] = []
         self._refusals: dict[str, Callable[..., Any]] = {}
         warm_up()
@@ -81,10 +83,16 @@ class Restrictions:
 
     def watch_imports(self) -> None:
         """From now on, what is imported while rules hold is refused as well. To be called once in a process."""
-        watch_imports(self._refuse_import, self._refuse_code, self._refuse_loaded)
+        self._forget_imports = watch_imports(self._refuse_import, self._refuse_code, self._refuse_loaded)
 
     def take_broken(self) -> tuple[str, ...]:
-        """The rules that were run into since the last time."""
+        """The rules that were run into since the last time. To be called after each statement and case.
+
+        What was imported meanwhile is refused from now on at the latest, if a time limit struck before it was.
+        """
+        if self._importing:
+            self._forget_imports()
+            self._refuse_loaded()
         broken = tuple(dict.fromkeys(self._broken))
         self._broken.clear()
         return broken
@@ -94,6 +102,7 @@ class Restrictions:
 
     def _refuse_import(self, name: str) -> None:
         """Raise where a rule covers a whole library, and this is a module of it."""
+        self._importing = True
         for rule in self._rules:
             if matches(name, (rule,)) and not matches(rule, ALWAYS_LOADED):
                 self._refusing(rule)()
@@ -107,6 +116,7 @@ class Restrictions:
             self._known.index_modules()
             self._known.index_copies()
             self._refuse_functions()
+        self._importing = False
 
     def _overrides_by(self, rules: Names) -> Iterator[Override]:
         """What these rules put in the place of torch's operators; of several that cover one, the first counts."""

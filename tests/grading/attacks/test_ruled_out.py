@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import multiprocessing
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
 from textwrap import dedent
 
@@ -15,6 +16,7 @@ import torch
 
 from lmcourse.course import find_chapter
 from lmcourse.exercises import case
+from lmcourse.exercises.limits import TimeLimitExceeded
 from lmcourse.exercises.registry import all_exercises, exercises_of, find_exercise
 from lmcourse.grading.examination.decoding import decode
 from lmcourse.grading.examination.encoding import encode
@@ -122,3 +124,33 @@ def tensors_arrive_under(rules: list[str]) -> bool:
     arrived = encode(decode(message)) == message
     RESTRICTIONS.enforce(())  # with which Python sends what is said here
     return arrived
+
+
+def test_what_is_imported_when_the_time_limit_strikes_is_refused_in_the_next_case() -> None:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
+        assert process.submit(means_around_an_interruption).result() == [1.5, "RuledOutError"]
+
+
+def means_around_an_interruption() -> list[object]:
+    """To be called in a process of its own: the limit strikes while it is noted what a new module defines."""
+    sys.modules.pop("statistics", None)
+    RESTRICTIONS.watch_imports()
+    RESTRICTIONS.enforce((".fmean",))
+    take = RESTRICTIONS._known._take
+
+    def interrupted(new: object) -> None:
+        RESTRICTIONS._known._take = take
+        raise TimeLimitExceeded
+
+    RESTRICTIONS._known._take = interrupted
+    with suppress(TimeLimitExceeded):
+        importlib.import_module("statistics")
+    found: list[object] = []
+    for _ in range(2):
+        try:
+            found.append(importlib.import_module("statistics").fmean([1, 2]))
+        except Exception as error:
+            found.append(type(error).__name__)
+        RESTRICTIONS.take_broken()
+    RESTRICTIONS.enforce(())  # with which Python sends what is said here
+    return found
