@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
 from lmcourse.exercises import Exercise, Report
+from lmcourse.exercises.forbidden_names import Names
 from lmcourse.grading.examination import PlainLauncher, Timeouts, examine
 from lmcourse.grading.examination.channel import Channel
-from lmcourse.grading.examination.child import serve
+from lmcourse.grading.examination.child import preload, serve
 from lmcourse.grading.examination.code_cells import cells_of
 from lmcourse.grading.examination.launchers import Launcher
 from lmcourse.grading.examination.own_answers import gives_meaning
@@ -26,6 +30,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 RESTRICTIONS = Restrictions()
 """What enforces rules in each fork of the test."""
+
+
+@dataclass
+class Prepared:
+    """What the forks of the test find prepared: for these rules, and of so many modules."""
+
+    rules: set[Names] = field(default_factory=set)
+    modules: int = 0
+
+
+PREPARED = Prepared()
 
 
 def code_cells(folder: str, number: str) -> list[str]:
@@ -55,7 +70,22 @@ def examined(
             for cell in cells
             if gives_meaning(cell.tree, exercise.name)
         }
+    if isinstance(launcher, ForkLauncher):
+        prepare(exercises)
     return examine(texts, answer_cells, exercises, seed, launcher or PlainLauncher(), timeouts, provided_cells)
+
+
+def prepare(exercises: Sequence[Exercise]) -> None:
+    """Do what each fork of the test would do anew: what torch does late, and finding what rules cover, whenever there
+    are other rules or more modules."""
+    new = {exercise.rules for exercise in exercises} - PREPARED.rules
+    if new or len(sys.modules) > PREPARED.modules:
+        preload()
+        RESTRICTIONS.prepare(sorted(new))
+        PREPARED.rules |= new
+        PREPARED.modules = len(sys.modules)
+        gc.collect()
+        gc.freeze()  # so that no fork's collector writes to what it shares with the test
 
 
 def reports_of(

@@ -42,7 +42,8 @@ class Conversation:
     def send(self, code: str) -> None:
         """Have it begin with a piece of Python, in which `trying` gives "DONE …" or what went wrong."""
         text = PREAMBLE + textwrap.dedent(code)
-        request = {"text": text, "number": 1, "answer": "", "nonce": secrets.token_hex(4)}
+        request = {"text": text, "number": 1, "answer": "", "under": [], "statements": None}
+        request |= {"nonce": secrets.token_hex(4)}
         message = self.channel.encoded(request if self.sent else request | {"key": KEY.hex()})
         self.channel.put(message, hmac.digest(KEY, signed_text(QUESTION, self.sent, message), "sha256"), 5)
         self.sent += 1

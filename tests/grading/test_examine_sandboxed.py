@@ -10,7 +10,7 @@ import pytest
 from lmcourse.exercises import Exercise, case
 from lmcourse.grading.fork_server import ForkServer
 from tests.exercises.toy import answering, doubling
-from tests.grading.examining import reports_of
+from tests.grading.examining import ForkLauncher, reports_of
 from tests.grading.sandboxed import needs_bubblewrap
 from tests.grading.test_stand_ins import quadrupling
 
@@ -34,7 +34,7 @@ def test_the_solutions_cannot_be_read(server: ForkServer) -> None:
     """The same cell finds them where there is no sandbox, so it is the sandbox that hides them."""
     look = f"import os\ndef found(): return os.path.exists({str(ROOT / 'solutions')!r})"
     there = Exercise("found", points=1, minutes=1, difficulty=1, reference=lambda: True, cases=[case("look")])
-    assert reports_of([look], [there], seed=1)["found"].points == 1
+    assert reports_of([look], [there], seed=1, launcher=ForkLauncher())["found"].points == 1
     assert reports_of([look], [there], seed=1, launcher=server)["found"].points == 0
 
 

@@ -150,31 +150,37 @@ def test_a_parent_that_is_gone_or_hangs_is_replaced(
     assert server._running_server().pid != parent
 
 
-def test_another_assignment_finds_torch_and_nothing_of_the_last() -> None:
-    with ForkServer(Sandbox(limits=SMALL_WITH_TORCH), ["mailbox"], [("struct",)]) as server:
-        handle = server._running_server()
-        zygote, parent = parent_of(handle.pid), handle.pid
-        look = "import sys; print(*[name in sys.modules for name in ('torch', 'mailbox', 'sched')])"
-        with Conversation(server) as talk:
-            assert talk.got(look) == "True True False"
-            talk.got("if os.fork() == 0: time.sleep(60)")
-            server.switch(["sched"], [("math",)])
-            assert talk.hangs_up()
-        assert got(server, look) == "True False True"
-        assert server._running_server() is handle
-        assert children(zygote) == [handle.pid]
-        assert not Path(f"/proc/{parent}").exists()
-
-
-@pytest.mark.parametrize("who", ["zygote", "parent"])
-def test_what_is_gone_before_another_assignment_is_replaced(who: str) -> None:
+@pytest.fixture(scope="module")
+def switched() -> Iterator[ForkServer]:
+    """A server that goes on from one assignment to another: each test begins with another one."""
     with ForkServer(Sandbox(limits=SMALL_WITH_TORCH)) as server:
-        parent = server._running_server().pid
-        zygote = parent_of(parent)
-        os.kill({"zygote": zygote, "parent": parent}[who], signal.SIGKILL)
-        server.switch(["sched"], [])
-        assert got(server, "import sys; print('sched' in sys.modules)") == "True"
-        assert not Path(f"/proc/{zygote}").exists()
+        yield server
+
+
+def test_another_assignment_finds_torch_and_nothing_of_the_last(switched: ForkServer) -> None:
+    switched.switch(["mailbox"], [("struct",)])
+    handle = switched._running_server()
+    zygote, parent = parent_of(handle.pid), handle.pid
+    look = "import sys; print(*[name in sys.modules for name in ('torch', 'mailbox', 'sched')])"
+    with Conversation(switched) as talk:
+        assert talk.got(look) == "True True False"
+        talk.got("if os.fork() == 0: time.sleep(60)")
+        switched.switch(["sched"], [("math",)])
+        assert talk.hangs_up()
+    assert got(switched, look) == "True False True"
+    assert switched._running_server() is handle
+    assert children(zygote) == [handle.pid]
+    assert not Path(f"/proc/{parent}").exists()
+
+
+@pytest.mark.parametrize(("who", "module"), [("zygote", "colorsys"), ("parent", "sched")])
+def test_what_is_gone_before_another_assignment_is_replaced(switched: ForkServer, who: str, module: str) -> None:
+    parent = switched._running_server().pid
+    zygote = parent_of(parent)
+    os.kill({"zygote": zygote, "parent": parent}[who], signal.SIGKILL)
+    switched.switch([module], [])
+    assert got(switched, f"import sys; print({module!r} in sys.modules)") == "True"
+    assert not Path(f"/proc/{zygote}").exists()
 
 
 def test_a_second_server_is_isolated_from_the_first_and_leaves_nothing(server: ForkServer) -> None:

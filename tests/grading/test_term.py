@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from typing import Any
 
 import nbformat
@@ -14,8 +13,9 @@ from nbformat.v4 import new_markdown_cell
 
 from lmcourse.grading.batch import Pool
 from lmcourse.grading.cells import METADATA_KEY
+from lmcourse.grading.grader import grade
 from lmcourse.grading.record import record
-from tests.grading.real_course import COMMAND, RealCourse
+from tests.grading.real_course import RealCourse
 from tests.grading.sandboxed import needs_bubblewrap
 
 pytestmark = needs_bubblewrap
@@ -66,14 +66,6 @@ class Term(RealCourse):
 
     first: dict[str, dict[str, Any]]
     said: str
-
-    def typed(self, *flags: str) -> subprocess.CompletedProcess[str]:
-        """`lmcourse grade`, with what it prints for people."""
-        command = [*COMMAND, *flags]
-        environment = self.environment | {"COLUMNS": "200"}
-        return subprocess.run(
-            command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=240, check=True
-        )
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +169,8 @@ def test_one_student_is_graded_alone(course: Term, pool: Pool) -> None:
     alone = course.root / "submitted" / "ada" / course.chapter.id
     [ada] = record([alone], course=course.root, pool=pool)
     assert (ada.student, ada.to_json()) == ("ada", course.first["ada"])
-    assert course.typed(f"submitted/bob/{course.chapter.id}", "--workers", "1").stdout.startswith("bob · ")
+    [bob] = grade([course.root / "submitted" / "bob" / course.chapter.id], course=course.root, pool=pool)
+    assert (bob.student, bob.exercises) == ("bob", course.first["bob"]["exercises"])
 
 
 def test_a_question_is_graded_by_hand_beside_its_rubric(course: Term, pool: Pool) -> None:

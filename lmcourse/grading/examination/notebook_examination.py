@@ -124,7 +124,7 @@ class NotebookExamination:
         self._read_on()
         if Trial(exercise, case, hidden, outcome, expected.expected(case)).wrong is None:
             return None
-        judged = self._report_in(self.plain, exercise)
+        judged = self._report_in(self.plain, exercise, enforced=())  # thousands of functions need not be made to refuse
         return None if judged[0].points else judged
 
     def _report_under_rules(self, exercise: Exercise) -> Judged:
@@ -172,10 +172,11 @@ class NotebookExamination:
             self.cells = [cell for cell in self.python_cells if cell.number < end]
             self.source = NotebookSource(self.cells, self.answer_cells, self.stand_ins)
 
-    def _report_in(self, run: NotebookRun, exercise: Exercise) -> Judged:
-        """The report on an exercise in one run. Raises CourseError."""
+    def _report_in(self, run: NotebookRun, exercise: Exercise, enforced: Names | None = None) -> Judged:
+        """The report on an exercise in one run, by default with what it rules out refused. Raises CourseError."""
         expected = expectations(exercise, self.seed)
-        outcomes, lost = self._open(run).outcomes(exercise, [case for case, _ in expected.cases])
+        cases = [case for case, _ in expected.cases]
+        outcomes, lost = self._open(run).outcomes(exercise, cases, enforced, exercise.rules)
         self._read_on()
         outcomes = [in_our_words(outcome, exercise.rules) for outcome in outcomes]
         trials = [

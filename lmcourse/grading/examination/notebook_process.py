@@ -168,7 +168,9 @@ class NotebookProcess:
             self._note("flood", f"{where} printed more than {MAX_CELL_PRINTED_CHARS:,} characters.")
         return outcome
 
-    def run_case(self, exercise: Exercise, case: Case, seconds: float, rules: Names | None = None) -> Outcome:
+    def run_case(
+        self, exercise: Exercise, case: Case, seconds: float, rules: Names | None = None, noted: Names | None = None
+    ) -> Outcome:
         """Put a case to the answer. What the case is called, and what is right, is not sent.
 
         Args:
@@ -176,6 +178,7 @@ class NotebookProcess:
             case: one of its cases.
             seconds: the time limit, by the notebook's own clock.
             rules: what is refused meanwhile; by default what the exercise rules out.
+            noted: what is noted if the answer uses it; by default what is refused.
         """
         rules = exercise.rules if rules is None else rules
         request = {
@@ -183,7 +186,7 @@ class NotebookProcess:
             "value": exercise.value,
             "case": case_to_plain(case),
             "seconds": seconds,
-            "forbid": list(rules),
+            "forbid": list(rules if noted is None else noted),
         }
         where = f"`{exercise.name}`"
         if rules != self._rules:

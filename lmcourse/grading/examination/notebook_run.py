@@ -95,7 +95,7 @@ class NotebookRun:
             self._run_cells(self._process)
 
     def outcomes(
-        self, exercise: Exercise, cases: Sequence[Case], rules: Names | None = None
+        self, exercise: Exercise, cases: Sequence[Case], rules: Names | None = None, noted: Names | None = None
     ) -> tuple[list[Outcome], str]:
         """What came of each case, and the reason if the process was lost on the way. Raises CourseError.
 
@@ -103,6 +103,7 @@ class NotebookRun:
             exercise: whose answer is asked.
             cases: of it.
             rules: what is refused meanwhile, if not what the exercise rules out.
+            noted: what is noted if the answer uses it, if not what is refused.
 
         The cases are put in an order that depends on the seed, so that nothing tells public from hidden ones. After
         one that runs out of time the others get less, as in the notebook (`try_cases`).
@@ -115,7 +116,7 @@ class NotebookRun:
             self.run_cells()
             for index in order:
                 assert self._process is not None
-                outcomes[index] = self._process.run_case(exercise, cases[index], seconds, rules)
+                outcomes[index] = self._process.run_case(exercise, cases[index], seconds, rules, noted)
                 seconds = seconds_after(outcomes[index], seconds)
         except LostError as error:
             self.close()

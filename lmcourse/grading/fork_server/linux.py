@@ -12,6 +12,7 @@ import platform
 import signal
 import socket
 import struct
+from pathlib import Path
 
 from lmcourse.grading.sandbox.drop_privileges import prctl
 from lmcourse.grading.sandbox.seccomp import ARCHITECTURES, CLONE
@@ -27,6 +28,7 @@ MS_REMOUNT, MS_NOATIME, MS_NODIRATIME, MS_RELATIME, ST_RELATIME = 32, 1024, 2048
 
 PR_SET_DUMPABLE, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 4, 47, 4
 CAPABILITY_VERSION_3 = 0x20080522
+MADV_COLLAPSE, HUGE_PAGE = 25, 2**21
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 _libc = ctypes.PyDLL(None, use_errno=True)  # PyDLL: nothing else of Python may run while a process is doubled
@@ -92,6 +94,19 @@ def start_loopback() -> None:
     """Give a new network namespace its own 127.0.0.1, which is all the network there is. Raises OSError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         fcntl.ioctl(one, SIOCSIFFLAGS, struct.pack("=16sh14x", b"lo", IFF_UP))
+
+
+def collect_in_huge_pages() -> None:
+    """Have this process's memory in pages of 2 MiB, as far as the kernel can (madvise(2), since Linux 6.1).
+
+    To fork, and to end a fork, then takes a fifth of the time: it is spent on the table of all pages.
+    """
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        place, access, _, _, inode, *_ = line.split()
+        begin, end = (int(number, 16) for number in place.split("-"))
+        first, last = -(-begin // HUGE_PAGE) * HUGE_PAGE, end // HUGE_PAGE * HUGE_PAGE
+        if access.startswith("rw") and inode == "0" and first < last:
+            _libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), MADV_COLLAPSE)  # or it stays as it is
 
 
 def _check(what: str, result: int) -> None:

@@ -46,7 +46,7 @@ def watch_imports(
     refuse_code: Callable[[], None],
     refuse_reading: Callable[[], None],
     loaded: Callable[[], None],
-) -> None:
+) -> Callable[[], None]:
     """Watch from now on, in this process and its forks.
 
     Args:
@@ -54,6 +54,9 @@ def watch_imports(
         refuse_code: called before the code of a library's module is run that nobody imports; may raise.
         refuse_reading: called before the code of a library is read that nobody imports; may raise.
         loaded: called when a module was loaded, with all that it imports itself.
+
+    Returns:
+        What forgets the imports that have begun: a time limit may have struck before the end of one was told.
     """
     depth: dict[int, int] = {}
     frame_of, told_by = sys._getframe, Loader.load.__code__
@@ -81,7 +84,7 @@ def watch_imports(
             refuse(name)
             depth[thread] = depth.get(thread, 0) + 1
             return
-        depth[thread] -= 1
+        depth[thread] = max(depth.get(thread, 0) - 1, 0)
         if not depth[thread]:
             loaded()
 
@@ -91,6 +94,7 @@ def watch_imports(
     file = original.__code__.co_filename  # a library's: what is called from there, no learner calls
     function.__code__ = _LOADING.replace(co_consts=tuple(constants), co_filename=file)
     sys.addaudithook(hook)
+    return depth.clear
 
 
 def _is_module_of_a_library(code: object) -> bool:

@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import _lru_cache_wrapper, cache
-from operator import is_
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -59,8 +58,8 @@ class LibraryFunctions:
     """The functions of the loaded libraries, found by the rules that cover them."""
 
     def __init__(self) -> None:
-        self._indexed: dict[str, Any] = {}
-        self._loaded: list[Any] = []
+        self._seen: dict[str, Any] = {}
+        self._module_of_file: dict[str, str] = {}
         self._known: set[int] = set()
         self._index = _Index()
         self._covered: dict[str, list[FunctionType]] = {}
@@ -81,28 +80,30 @@ class LibraryFunctions:
         return self._covered[rule]
 
     def index_modules(self) -> None:
-        """Look through the modules that were loaded since the last time."""
-        loaded = [*sys.modules.values()]
-        if len(loaded) == len(self._loaded) and all(map(is_, loaded, self._loaded)):
-            return
-        self._loaded = loaded
-        new = _Index()
+        """Look through the modules that were loaded since the last time.
+
+        An answer's time limit may strike here: none counts as seen until its functions are known.
+        """
+        new, seen = _Index(), {}
         for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] in LIBRARIES and self._indexed.get(name) is not module:
-                self._indexed[name] = module
-                if isinstance(module, ModuleType) and not matches(name, ALWAYS_ALLOWED):
+            if self._seen.get(name) is module:
+                continue
+            seen[name] = module
+            if isinstance(module, ModuleType) and name.partition(".")[0] in LIBRARIES:
+                self._module_of_file.setdefault(str(vars(module).get("__file__")), name)
+                if not matches(name, ALWAYS_ALLOWED):
                     for function in _functions(module):
                         new.add(function, function.__module__, function.__qualname__)
         self._take(new)
+        self._seen.update(seen)
 
     def index_copies(self) -> None:
         """Look for functions that were made of the code of a library's elsewhere: of a module that was loaded twice,
-        or under another name, or by hand."""
-        files = _modules_by_file()
+        or under another name, or by hand. To be called after `index_modules`."""
         new = _Index()
         for one in gc.get_objects():
             if type(one) is FunctionType and id(one) not in self._known:
-                module = files.get(one.__code__.co_filename, "")
+                module = self._module_of_file.get(one.__code__.co_filename, "")
                 if module and not matches(module, ALWAYS_ALLOWED):
                     new.add(one, module, one.__code__.co_qualname)
         self._take(new)
@@ -110,11 +111,11 @@ class LibraryFunctions:
     def _take(self, new: _Index) -> None:
         if not new.functions:
             return
-        self._ruled_out.clear()
-        self._known |= {id(function) for function in new.functions}
+        self._index.update(new)
         for rule, found in self._covered.items():
             found += new.covered(rule)
-        self._index.update(new)
+        self._ruled_out.clear()
+        self._known |= {id(function) for function in new.functions}
 
 
 class _Index:
@@ -184,12 +185,6 @@ def _in_words(name: str) -> str:
 _WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-def _modules_by_file() -> dict[str, str]:
-    """The names of the loaded libraries' modules, by the files that they were read from."""
-    loaded = [(name, one) for name, one in list(sys.modules.items()) if name.partition(".")[0] in LIBRARIES]
-    return {str(vars(one).get("__file__")): name for name, one in loaded if isinstance(one, ModuleType)}
-
-
 class FunctionOverrides:
     """Functions whose code refuses, by the rules in force.
 
@@ -209,13 +204,15 @@ class FunctionOverrides:
         Args:
             rules: for each what is called instead, and raises; the first of several that cover a function counts.
         """
-        before, self._in_force = self._in_force, self._known.ruled_out(tuple(rules))
-        for key in before.keys() - self._in_force.keys():
-            before[key][1].__code__ = self._originals.pop(key)
-        for key, (rule, function) in self._in_force.items() - before.items():
+        before, now = self._in_force, self._known.ruled_out(tuple(rules))
+        for key in (before.keys() - now.keys()) & self._originals.keys():
+            before[key][1].__code__ = self._originals[key]
+            del self._originals[key]
+        for key, (rule, function) in now.items() - before.items():
             if key not in self._originals:
                 self._originals[key] = function.__code__
             function.__code__ = self._refusing_code(rule, self._originals[key], rules[rule])
+        self._in_force = now  # at last: where a time limit strikes on the way, all of it is done again
 
     def _refusing_code(self, rule: str, original: CodeType, refuse: Callable[[], Any]) -> CodeType:
         key = (rule, id(original))  # it holds the code, so that no other one gets its number

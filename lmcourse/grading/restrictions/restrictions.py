@@ -32,17 +32,25 @@ from lmcourse.grading.restrictions.library_functions import FunctionOverrides, L
 ALWAYS_LOADED = ("torch", "numpy", "lmcourse")
 """Libraries that go on importing parts of themselves as they work."""
 
-KNOWN_LIBRARIES = frozenset(
-    """
-    torch torchgen functorch numpy lmcourse einops jaxtyping wadler_lindig sympy mpmath networkx jinja2 markupsafe fsspec
-    filelock typing_extensions packaging matplotlib matplotlib_inline mpl_toolkits PIL contourpy cycler kiwisolver fontTools
-    pyparsing dateutil six IPython ipywidgets traitlets comm tokenizers safetensors pygments decorator prompt_toolkit
-    wcwidth stack_data executing asttokens pure_eval scipy pandas pytz tzdata tqdm rich seaborn
-    """.split()
+KNOWN_LIBRARIES: frozenset[str] = frozenset().union(
+    ("torch", "torchgen", "functorch", "numpy", "lmcourse", "einops", "jaxtyping", "wadler_lindig", "sympy"),
+    ("mpmath", "networkx", "jinja2", "markupsafe", "fsspec", "filelock", "typing_extensions", "packaging"),
+    ("matplotlib", "matplotlib_inline", "mpl_toolkits", "PIL", "contourpy", "cycler", "kiwisolver", "fontTools"),
+    ("pyparsing", "dateutil", "six", "IPython", "ipywidgets", "traitlets", "comm", "tokenizers", "safetensors"),
+    ("pygments", "decorator", "prompt_toolkit", "wcwidth", "stack_data", "executing", "asttokens", "pure_eval"),
+    ("scipy", "pandas", "pytz", "tzdata", "tqdm", "rich", "seaborn"),
 )
 """Libraries that may be loaded where rules hold; their functions are found by the rules, or compute nothing."""
 
-READERS_OF_BITS = frozenset("_testcapi _testinternalcapi _testbuffer _testclinic _ctypes_test sqlite3 _sqlite3".split())
+READERS_OF_BITS = (
+    "_testcapi",
+    "_testinternalcapi",
+    "_testbuffer",
+    "_testclinic",
+    "_ctypes_test",
+    "sqlite3",
+    "_sqlite3",
+)
 """Modules of Python's own that read numbers and memory, and that no answer needs."""
 
 
@@ -65,6 +73,8 @@ class Restrictions:
         self._overrides: dict[Names, tuple[Override, ...]] = {}
         self._rules: Names = ()
         self._cells_ran = False
+        self._importing = False
+        self._forget_imports: Callable[[], None] = lambda: None
         self._broken: list[str] = []
         self._refusals: dict[str, Callable[..., Any]] = {}
         warm_up()
@@ -95,10 +105,17 @@ class Restrictions:
 
     def watch_imports(self) -> None:
         """From now on, what is imported while rules hold is refused as well. To be called once in a process."""
-        watch_imports(self._refuse_import, self._refuse_code, self._refuse_reading, self._refuse_loaded)
+        hooks = (self._refuse_import, self._refuse_code, self._refuse_reading, self._refuse_loaded)
+        self._forget_imports = watch_imports(*hooks)
 
     def take_broken(self) -> tuple[str, ...]:
-        """The rules that were run into since the last time."""
+        """The rules that were run into since the last time. To be called after each statement and case.
+
+        What was imported meanwhile is refused from now on at the latest, if a time limit struck before it was.
+        """
+        if self._importing:
+            self._forget_imports()
+            self._refuse_loaded()
         broken = tuple(dict.fromkeys(self._broken))
         self._broken.clear()
         return broken
@@ -109,6 +126,7 @@ class Restrictions:
     def _refuse_import(self, name: str) -> None:
         """Raise where a rule covers a whole library, and this is a module of it. Of other libraries, whose functions no
         rule knows, only those can be loaded that torch, NumPy and figures need."""
+        self._importing = True
         for rule in self._rules:
             if matches(name, (rule,)) and not matches(rule, ALWAYS_LOADED):
                 self._refusing(rule)()
@@ -128,6 +146,7 @@ class Restrictions:
             self._known.index_modules()
             self._known.index_copies()
             self._refuse_functions()
+        self._importing = False
 
     def _overrides_by(self, rules: Names) -> Iterator[Override]:
         """What these rules put in the place of torch's operators; of several that cover one, the first counts."""

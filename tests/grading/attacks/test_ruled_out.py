@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
-from multiprocessing.context import BaseContext
 from textwrap import dedent
 
 import pytest
@@ -15,6 +16,7 @@ import torch
 
 from lmcourse.course import find_chapter
 from lmcourse.exercises import case
+from lmcourse.exercises.limits import TimeLimitExceeded
 from lmcourse.exercises.registry import all_exercises, exercises_of, find_exercise
 from lmcourse.grading.examination.decoding import decode
 from lmcourse.grading.examination.encoding import encode
@@ -55,18 +57,28 @@ def test_what_is_ruled_out_earns_nothing(attack: RuleAttack, launcher_of: Callab
 
 
 @pytest.fixture(scope="module")
-def throw_away() -> BaseContext:
-    """Starts processes in which an attack may patch what it likes: nothing of it is left for the tests after it."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch._dynamo", ruled_out.__name__])  # slow imports, once for all processes
-    return context
+def throw_away() -> Iterator[ProcessPoolExecutor]:
+    """A fork of the test in which attacks are tried, each in a fork of it: nothing of them is left for others."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), slow_imports) as process:
+        yield process
+
+
+def slow_imports() -> None:
+    """What attacks import, once for all of them."""
+    torch.set_num_threads(1)  # the threads of the test are not in its fork
+    importlib.import_module("torch._dynamo")
 
 
 @pytest.mark.parametrize("attack", [one for one in RULE_ATTACKS if one.right], ids=lambda attack: attack.name)
-def test_it_would_be_right_if_nothing_were_refused(attack: RuleAttack, throw_away: BaseContext) -> None:
-    with ProcessPoolExecutor(1, throw_away) as process:
-        wrong = process.submit(ruled_out.verdicts_if_nothing_is_refused, attack).result()
+def test_it_would_be_right_if_nothing_were_refused(attack: RuleAttack, throw_away: ProcessPoolExecutor) -> None:
+    wrong = throw_away.submit(verdicts_in_a_fork, attack).result()
     assert wrong.count(None) > len(wrong) / 2, wrong
+
+
+def verdicts_in_a_fork(attack: RuleAttack) -> list[str | None]:
+    """The verdicts on an attack that may patch what it likes."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
+        return process.submit(ruled_out.verdicts_if_nothing_is_refused, attack).result()
 
 
 def test_tensors_come_and_go_while_every_way_to_turn_them_is_refused() -> None:
@@ -112,3 +124,33 @@ def tensors_arrive_under(rules: list[str]) -> bool:
     arrived = encode(decode(message)) == message
     RESTRICTIONS.enforce(())  # with which Python sends what is said here
     return arrived
+
+
+def test_what_is_imported_when_the_time_limit_strikes_is_refused_in_the_next_case() -> None:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
+        assert process.submit(means_around_an_interruption).result() == [1.5, "RuledOutError"]
+
+
+def means_around_an_interruption() -> list[object]:
+    """To be called in a process of its own: the limit strikes while it is noted what a new module defines."""
+    sys.modules.pop("statistics", None)
+    RESTRICTIONS.watch_imports()
+    RESTRICTIONS.enforce((".fmean",))
+    take = RESTRICTIONS._known._take
+
+    def interrupted(new: object) -> None:
+        RESTRICTIONS._known._take = take
+        raise TimeLimitExceeded
+
+    RESTRICTIONS._known._take = interrupted
+    with suppress(TimeLimitExceeded):
+        importlib.import_module("statistics")
+    found: list[object] = []
+    for _ in range(2):
+        try:
+            found.append(importlib.import_module("statistics").fmean([1, 2]))
+        except Exception as error:
+            found.append(type(error).__name__)
+        RESTRICTIONS.take_broken()
+    RESTRICTIONS.enforce(())  # with which Python sends what is said here
+    return found
