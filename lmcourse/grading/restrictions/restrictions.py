@@ -180,6 +180,4 @@ class Restrictions:
 def _is_known(name: str) -> bool:
     """Whether a module may be loaded where rules hold: Python's own, and those of `KNOWN_LIBRARIES`."""
     top = name.partition(".")[0]
-    return top not in UNKNOWN_MODULES and (
-        top in sys.stdlib_module_names or top in KNOWN_LIBRARIES or top == "__main__"
-    )
+    return top not in READERS_OF_BITS and (top in KNOWN_LIBRARIES or top in sys.stdlib_module_names)
