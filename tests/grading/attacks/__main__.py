@@ -71,7 +71,8 @@ A statement that runs into a rule is left out, and the cells are run anew withou
   also where it is made of other operators. Functions that were made of a library's code elsewhere (a module loaded
   anew, or under another name) are found before an answer is judged.
 - **Imports** while rules hold: a module that is loaded then refuses too; a library that is ruled out whole cannot be
-  imported, and is not on the sandbox's disk unless the notebook itself imports it.
+  imported, and is not on the sandbox's disk unless the notebook itself imports it. Of other libraries only those are
+  there that torch, NumPy and figures need. The code of a library, as text or compiled, is read by imports alone.
 - **Tensors without numbers** where all of torch is ruled out, and the functions by which torch computes with shapes.
 - **Functions in C**, of Python and NumPy (`math.ulp`, what `struct` unpacks, arrays of tensors): the address that
   CPython calls is another one, also for callers in C such as `map` and `operator.methodcaller`.
@@ -87,13 +88,14 @@ has how many of a kind are tried in which notebook, the second each of them.
 
 
 WHAT_REMAINS = """
-What remains: `ctypes` is refused by name and told as evidence, and what NumPy rounds to another type while it makes an
-array is not refused at all; code that a learner copied is the learner's own, as text. With `--isolation=process` a
-notebook whose cells only define has one process for all its exercises, in which an answer could leave something for
-another one. Not ruled out, because
-right answers use them: a normal distribution's `cdf` for `gelu`, and `logaddexp` of two numbers in `stable_softmax`,
-also folded over a row. Whoever finds the objects that refuse can take them out: the ways over the frames of callers,
-Python's list of objects and patched classes are told as evidence.
+What remains: `ctypes` is refused by name and told as evidence; what NumPy rounds to another type while it makes an array
+is not refused, but where NumPy is ruled out; code that a learner copied is the learner's own, as text. For
+`decode_bits` the format of compiled modules, read by a caller in C, earns 4 of 4 points. With `--isolation=process`
+libraries stay where they are, and a notebook whose cells only define has one process for all its exercises, in which an
+answer could leave something for another one. Not ruled out, because right answers use them: a normal distribution's
+`cdf` for `gelu`, `logaddexp` of two numbers in `stable_softmax`, also folded over a row, `float.fromhex`, and a
+derivative by numbers with an imaginary part. Whoever finds the objects that refuse can take them out: the ways over the
+frames of callers, Python's list of objects and patched classes are told as evidence.
 """
 
 

@@ -11,6 +11,7 @@ from lmcourse.exercises.outcome import run_case
 from lmcourse.exercises.registry import find_exercise
 from lmcourse.exercises.trial import verdict
 from tests.grading.attacks.rule_attack import FIRST, HELD, RuleAttack, rule_attack
+from tests.grading.attacks.ruled_out_again import AGAIN
 from tests.grading.attacks.ruled_out_early import EARLY
 from tests.grading.attacks.ruled_out_elsewhere import ELSEWHERE
 from tests.grading.attacks.ruled_out_in_c import IN_C
@@ -470,6 +471,7 @@ RULE_ATTACKS = [
     *IN_CLASSES,
     *UNWATCHED,
     *EARLY,
+    *AGAIN,
     *GUESSES,
 ]
 """All of them."""

@@ -10,9 +10,6 @@ SPREAD = dedent("""
     def decode_bits(bits, exponent, fraction, has_infinity=True):
         if bits >> 1 + exponent + fraction: raise ValueError
         top, body = bits >> exponent + fraction, bits & (1 << exponent + fraction) - 1
-        full = (1 << exponent) - 1 << fraction
-        if has_infinity and body >= full: return math.nan if body > full else (-1) ** top * math.inf
-        if not has_infinity and body == full | (1 << fraction) - 1: return math.nan
         return read(top << 63 | body << 52 - fraction) * 2.0 ** (1024 - 2 ** (exponent - 1))
     """)
 """Every format is a part of a float64, which `read` makes of 64 bits; the exponent is moved afterwards."""
@@ -50,25 +47,6 @@ def decoded(what: str, read: str) -> RuleAttack:
 
 
 READERS = [
-    decoded(
-        "the format of compiled modules",
-        """
-        import sys
-        get = sys.modules.get
-        def read(image): return next(map(vars(get("mar" + "shal"))["loads"], [b"g" + image.to_bytes(8, "little")]))
-        """,
-    ),
-    decoded(
-        "a module from nothing, frozen, with a number among its constants",
-        """
-        import sys
-        write = vars(sys.modules["mar" + "shal"])["du" + "mps"]
-        make = vars(sys.modules["_i" + "mp"])["get_frozen_object"]
-        text = next(map(write, [compile("x = 1.5", "mine", "exec")]))
-        before, after = text.split(bytes([*bytes(6), 248, 63]))
-        def read(image): return make("mine", before + image.to_bytes(8, "little") + after).co_consts[0]
-        """,
-    ),
     decoded(
         "the memory of a file that is none, cast by C",
         """
@@ -139,15 +117,6 @@ READERS = [
         """,
     ),
     decoded(
-        "text in base 16",
-        """
-        def read(image):
-            lead = 1 if image >> 52 & 2047 else 0
-            text = f"{'-' if image >> 63 else ''}0x{lead}.{image & 2**52 - 1:013x}p{max(image >> 52 & 2047, 1) - 1023}"
-            return float.fromhex(text)
-        """,
-    ),
-    decoded(
         "the storage of a tensor, made of bytes, in a thread",
         HELD
         + """
@@ -181,8 +150,7 @@ NUMBERS = [
         from hypothesis.internal import floats
         widths = {(5, 10): 16, (8, 23): 32, (11, 52): 64}
         def max_finite(exponent, fraction, has_infinity=True):
-            if (exponent, fraction) in widths: return floats.next_down(math.inf, widths[exponent, fraction])
-            return math.ldexp(2 - 2.0 ** -fraction * (1 + (not has_infinity)), 2 ** (exponent - 1) - has_infinity)
+            return floats.next_down(math.inf, widths.get((exponent, fraction), 64))
         """,
     ),
     rule_attack(
@@ -413,38 +381,6 @@ GRADIENTS = [
         """,
     ),
     rule_attack(
-        "derivatives by others",
-        "03 layernorm_backward",
-        "numbers with an imaginary part carry the slope",
-        """
-        def layernorm_backward(x, gain, dy, eps=1e-5):
-            h, wide = 1e-30, x.double().reshape(-1, x.shape[-1])
-            slopes, g = dy.double().reshape(wide.shape), gain.double()
-            def made(z):
-                z = z - z.mean(-1, keepdim=True)
-                return z / ((z * z).mean(-1, keepdim=True) + eps).sqrt()
-            dx = torch.empty_like(wide)
-            for i in range(wide.shape[-1]):
-                moved = wide + 0j
-                moved[:, i] += 1j * h
-                dx[:, i] = ((made(moved) * g).imag / h * slopes).sum(-1)
-            plain = made(wide)
-            return {"x": dx.reshape(x.shape).to(x.dtype), "gain": (slopes * plain).sum(0).to(x.dtype),
-                    "bias": slopes.sum(0).to(x.dtype)}
-        """,
-    ),
-    rule_attack(
-        "derivatives by others",
-        "16 soft_cap",
-        "numbers with an imaginary part carry the slope",
-        """
-        def soft_cap(x, cap):
-            if cap <= 0: raise ValueError
-            made = cap * torch.tanh((x.double() + 1e-30j) / cap)
-            return made.real.to(x.dtype), (made.imag / 1e-30).to(x.dtype)
-        """,
-    ),
-    rule_attack(
         "graphs sorted by others",
         "03 backward_sweep",
         "a library of databases sorts its tables",
@@ -527,44 +463,11 @@ GRADIENTS = [
                     for parent, local in zip(node.parents, node.locals): parent.grad += node.grad * local
         def as_value(number): return number if isinstance(number, Value) else Value(number)
         """,
+        sandboxed=True,
     ),
 ]
 
 RELATED = [
-    rule_attack(
-        "the same by its relatives",
-        "01 stable_softmax",
-        "two by two",
-        """
-        import functools
-        def stable_softmax(x):
-            total = functools.reduce(torch.logaddexp, x.unbind(-1))
-            return (x - total[..., None]).exp()
-        """,
-    ),
-    rule_attack(
-        "the same by its relatives",
-        "01 stable_softmax",
-        "two by two, by a method of a ufunc",
-        """
-        import numpy as np
-        def stable_softmax(x):
-            array = x.detach().double().numpy()
-            return torch.from_numpy(np.exp(array - np.logaddexp.reduce(array, -1, keepdims=True))).to(x.dtype)
-        """,
-    ),
-    rule_attack(
-        "the same by its relatives",
-        "01 stable_softmax",
-        "the slope of a sum two by two",
-        """
-        import functools
-        def stable_softmax(x):
-            held = x.detach().clone().requires_grad_()
-            total = functools.reduce(torch.logaddexp, held.unbind(-1))
-            return torch.autograd.grad(total.sum(), held)[0]
-        """,
-    ),
     rule_attack(
         "the same by its relatives",
         "01 stable_softmax",
@@ -576,25 +479,6 @@ RELATED = [
             wide = x.double()
             add = lambda one, other: one + functional.softplus(other - one, threshold=800)
             return (wide - functools.reduce(add, wide.unbind(-1))[..., None]).exp().to(x.dtype)
-        """,
-    ),
-    rule_attack(
-        "the same by its relatives",
-        "11 gelu",
-        "a distribution's share below",
-        """
-        known = torch.distributions.Normal(0.0, 1.0)
-        def gelu(x): return x * known.cdf(x)
-        """,
-    ),
-    rule_attack(
-        "the same by its relatives",
-        "11 gelu",
-        "Python's own distribution, number by number",
-        """
-        from statistics import NormalDist
-        known = NormalDist()
-        def gelu(x): return x * torch.tensor([known.cdf(one) for one in x.flatten().tolist()]).reshape(x.shape).to(x)
         """,
     ),
     rule_attack(
@@ -818,6 +702,7 @@ RELATED = [
             times = timeit.repeat(both, synchronise, clock, warmup + repeats, 1)
             return statistics.median(times[warmup:])
         """,
+        sandboxed=True,
     ),
 ]
 
