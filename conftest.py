@@ -28,7 +28,7 @@ UNSOLVED = ("NotImplementedError", "AssertionError", "NameError")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let nbval fork its kernels, where that can be done, instead of loading PyTorch for each. CUDA survives no fork."""
+    """Let nbval fork its kernels where that can be done, instead of loading PyTorch for each; CUDA survives no fork."""
     has_gpu = any(Path("/dev").glob("nvidia[0-9]*"))
     if config.getoption("nbval", default=False) and sys.platform.startswith("linux") and not has_gpu:
         import nbval.kernel
