@@ -10,7 +10,7 @@ import pytest
 from lmcourse.exercises import Exercise, case
 from lmcourse.grading.fork_server import ForkServer
 from tests.exercises.toy import answering, doubling
-from tests.grading.examining import ForkLauncher, reports_of
+from tests.grading.examining import ForkLauncher, examined, reports_of
 from tests.grading.sandboxed import needs_bubblewrap
 from tests.grading.test_stand_ins import quadrupling
 
@@ -65,3 +65,15 @@ def test_what_stands_in_for_an_answer_holds_no_reference(server: ForkServer) -> 
     stub = "def double(x):\n    raise NotImplementedError"
     reports = reports_of([stub, looks], [marked, quadrupling()], launcher=server)
     assert (reports["double"].points, reports["quadruple"].points) == (0, 2)
+
+
+DOWN = "def down(n):\n    return n and down(n - 1)\n"
+
+
+@pytest.mark.parametrize("limit", ["", "import sys\nsys.setrecursionlimit(20000)\n"], ids=["as it is", "raised"])
+def test_recursion_without_end_is_no_tampering(server: ForkServer, limit: str) -> None:
+    """There Python drops the profiler that watches an answer's calls."""
+    watched = doubling(forbid=["torch.fft"])
+    for answer in ("down(10**6)", "[down(n) for n in range(900, 1000)]"):
+        cell = f"{limit}{DOWN}def double(x):\n    try: {answer}\n    except RecursionError: pass\n    return 2 * x"
+        assert examined([cell], [watched], launcher=server).evidence == ()

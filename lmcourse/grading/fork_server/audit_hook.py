@@ -36,6 +36,9 @@ TURNS = 8
 
 FRAME_ATTRIBUTES = ("tb_frame", "gi_frame", "cr_frame", "ag_frame")
 
+DROPPED_PROFILER = ("sys.setprofile", "sys._getframe")
+"""What happens where Python drops a profiler that it has no room left to call, as in any recursion without end."""
+
 WRITE_FLAGS = 0o3 | 0o100 | 0o1000  # O_WRONLY and O_RDWR, O_CREAT, O_TRUNC
 MISSING = object()
 
@@ -113,7 +116,8 @@ def hook(event: str, details: Any) -> None:
         if what:
             report(entry[0], what)
     except BaseException as error:  # at the end of the stack, or from a signal handler
-        if type(error) is not state["time_limit"]:  # which is raised again
+        dropped = type(error) is RecursionError and event in DROPPED_PROFILER
+        if type(error) is not state["time_limit"] and not dropped:  # which is raised again
             missed[event] = True
 
 
