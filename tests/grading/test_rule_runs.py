@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from lmcourse.exercises import Exercise, case
+from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
 from lmcourse.grading.examination import PlainLauncher
 from lmcourse.grading.examination.code_cells import cells_of
 from lmcourse.grading.examination.launchers import Launcher
@@ -120,6 +122,27 @@ def test_honest_cells_beside_an_answer_cost_nothing(cells: list[str]) -> None:
     result = examination(*cells)
     assert (result.reports["square"].points, result.reports["square"].diagnosis) == (2, "")
     assert result.evidence == ()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "@torch.no_grad()\ndef square(x):\n    return x * x",
+        "@torch.inference_mode()\ndef square(x):\n    return x * x",
+        "def square(x):\n    with torch.no_grad():\n        return x * x",
+        "def square(x):\n    with torch.set_grad_enabled(False):\n        return x * x",
+    ],
+)
+def test_to_switch_autograd_off_is_no_use_of_it(answer: str) -> None:
+    without_autograd = replace(squaring(), forbid=NO_AUTOGRAD)
+    assert examination(answer, exercises=[without_autograd]).reports["square"].points == 2
+
+
+def test_of_an_import_of_several_things_only_one_is_refused() -> None:
+    without_graphs = replace(squaring(), forbid=["graphlib", ".square"])
+    answer = "import graphlib, math\ndef square(x):\n    return x * x * math.cos(0)"
+    result = examination(answer, exercises=[without_graphs])
+    assert (result.reports["square"].points, result.reports["square"].diagnosis) == (2, "")
 
 
 def test_a_setting_of_the_whole_notebook_holds_under_rules_too() -> None:
