@@ -41,9 +41,9 @@ CODES = dedent("""
 """The code of a library's function, as its loader reads it, under the name of a file of one's own."""
 
 
-def decoded(what: str, read: str) -> RuleAttack:
+def decoded(what: str, read: str, *, sandboxed: bool = False) -> RuleAttack:
     """An attack on `decode_bits` by what makes a float64 of 64 bits."""
-    return rule_attack("bits read by others", "01 decode_bits", what, dedent(read) + SPREAD)
+    return rule_attack("bits read by others", "01 decode_bits", what, dedent(read) + SPREAD, sandboxed=sandboxed)
 
 
 READERS = [
@@ -73,6 +73,7 @@ READERS = [
         tools = cffi.FFI()
         def read(image): return tools.cast("double *", tools.from_buffer(image.to_bytes(8, "little")))[0]
         """,
+        sandboxed=True,
     ),
     decoded(
         "a library of messages",
@@ -80,6 +81,7 @@ READERS = [
         import msgpack
         def read(image): return msgpack.unpackb(bytes([203]) + image.to_bytes(8, "big"))
         """,
+        sandboxed=True,
     ),
     decoded(
         "a library of messages with a scheme",
@@ -101,6 +103,7 @@ READERS = [
             base.deserialize(before + image.to_bytes(8, "big") + after)
             return base.execute("select x from t").fetchone()[0]
         """,
+        sandboxed=True,
     ),
     decoded(
         "what Python tests itself with",
@@ -108,6 +111,7 @@ READERS = [
         import _testcapi
         def read(image): return _testcapi.float_unpack(image.to_bytes(8, "little"), True)
         """,
+        sandboxed=True,
     ),
     decoded(
         "what a checker of types keeps its findings with",
@@ -115,6 +119,7 @@ READERS = [
         from librt import internal
         def read(image): return internal.read_float(internal.ReadBuffer(image.to_bytes(8, "little")))
         """,
+        sandboxed=True,
     ),
     decoded(
         "the storage of a tensor, made of bytes, in a thread",
@@ -141,6 +146,7 @@ NUMBERS = [
         def ulp(x, exponent, fraction):
             return {IN_FORMAT.format("(floats.next_up(abs(x)) - abs(x))")}
         """,
+        sandboxed=True,
     ),
     rule_attack(
         "numbers by other libraries",
@@ -152,6 +158,8 @@ NUMBERS = [
         def max_finite(exponent, fraction, has_infinity=True):
             return floats.next_down(math.inf, widths.get((exponent, fraction), 64))
         """,
+        right=False,
+        sandboxed=True,
     ),
     rule_attack(
         "numbers by other libraries",
@@ -250,6 +258,7 @@ SHAPES = [
         known = vars(importlib.import_module("dask.array.core"))["broadcast_" + "shapes"]
         def broadcast_shape(*shapes): return [int(size) for size in known(*map(tuple, shapes))]
         """,
+        sandboxed=True,
     ),
     rule_attack(
         "shapes without tensors",
@@ -275,6 +284,7 @@ SHAPES = [
                                        offset=8 * offset, format="q")
             return memoryview(made)[tuple(index)]
         """,
+        sandboxed=True,
     ),
     rule_attack(
         "shapes without tensors",
@@ -393,6 +403,7 @@ GRADIENTS = [
                 for parent, local in graph[node].items(): grads[parent] += grads[node] * local
             return grads
         """,
+        sandboxed=True,
     ),
     rule_attack(
         "graphs sorted by others",
@@ -408,6 +419,7 @@ GRADIENTS = [
                 for parent, local in graph[node].items(): grads[parent] += grads[node] * local
             return grads
         """,
+        sandboxed=True,
     ),
     rule_attack(
         "graphs sorted by others",
@@ -423,6 +435,7 @@ GRADIENTS = [
                     for parent, local in graph[node].items(): grads[parent] += grads[node] * local
             return grads
         """,
+        sandboxed=True,
     ),
     rule_attack(
         "graphs sorted by others",
