@@ -104,6 +104,14 @@ def _is_module_of_a_library(code: object) -> bool:
 def _is_code_of_a_library(path: object) -> bool:
     """Whether a path, as it is given to `open`, names a file of a library's code. Others' spellings of it are found by
     their real path."""
-    if not isinstance(path, str | bytes) or not (name := os.fsdecode(path)).endswith(CODE_FILES):
+    name = _exact_text(path)
+    if not name.endswith(CODE_FILES):
         return False
     return name.startswith(LIBRARY_PREFIXES) or os.path.realpath(name).startswith(LIBRARY_PREFIXES)
+
+
+def _exact_text(path: object) -> str:
+    """A path as a text, with none of the methods that a class of the learner's may have put in their place."""
+    if issubclass(type(path), str):
+        return str.__str__(path)
+    return bytes.decode(path, "utf-8", "replace") if issubclass(type(path), bytes) else ""  # type: ignore[arg-type]

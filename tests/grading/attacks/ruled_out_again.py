@@ -89,6 +89,7 @@ READERS = [
         from google.protobuf import wrappers_pb2
         def read(image): return wrappers_pb2.DoubleValue.FromString(bytes([9]) + image.to_bytes(8, "little")).value
         """,
+        sandboxed=True,
     ),
     decoded(
         "the file of a database, in memory",
@@ -503,25 +504,6 @@ RELATED = [
         def gelu(x):
             shares = [float(mpmath.ncdf(one)) for one in x.flatten().tolist()]
             return x * torch.tensor(shares, dtype=torch.float64).reshape(x.shape).to(x)
-        """,
-    ),
-    rule_attack(
-        "the same by its relatives",
-        "11 silu",
-        "a choice between a number and nothing",
-        """
-        def silu(x, beta=1.0): return x * torch.stack([beta * x, torch.zeros_like(x)]).softmax(0)[0]
-        """,
-    ),
-    rule_attack(
-        "the same by its relatives",
-        "11 silu",
-        "the slope of a soft step",
-        """
-        from torch.nn import functional
-        def silu(x, beta=1.0):
-            held = (beta * x).detach().clone().requires_grad_()
-            return x * torch.autograd.grad(functional.softplus(held, threshold=800).sum(), held)[0]
         """,
     ),
     rule_attack(
