@@ -75,7 +75,7 @@ def watch_imports(
                 told(event, *details)
         elif event == "exec" and not depth.get(get_ident()) and _is_module_of_a_library(details[0]):
             refuse_code()
-        elif event == "open" and _is_code_of_a_library(details[0]) and not is_importing(frame_of(1)):
+        elif event == "open" and details and _is_code_of_a_library(details[0]) and not is_importing(frame_of(1)):
             refuse_reading()
 
     def told(event: str, name: str = "") -> None:
