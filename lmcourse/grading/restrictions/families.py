@@ -19,7 +19,7 @@ _NORM = (
 )
 _FUSED = r"_pointwise|addmm_activation|transformer_encoder"
 _GELU = rf"gelu|ndtr|{_FUSED}"
-_RELU = rf"relu|(^|_)s?c?elu|threshold|hardtanh|margin|hinge|{_FUSED}"
+_RELU = rf"relu|(^|_)s?c?elu|hardtanh|margin|hinge|{_FUSED}"
 _RECURRENT = r"lstm|(^|_)gru|rnn_?(tanh|relu|cell|base)|(cudnn|miopen|mkldnn)_rnn"
 _SIGMOID = rf"silu|sigmoid|expit|mish|swish|glu(_|$)|lstm|(^|_)gru|soft_margin|{_FUSED}"
 

@@ -529,15 +529,6 @@ RELATED = [
     rule_attack(
         "the same by its relatives",
         "11 squared_relu",
-        "a threshold",
-        """
-        from torch.nn import functional
-        def squared_relu(x): return functional.threshold(x, 0.0, 0.0).square()
-        """,
-    ),
-    rule_attack(
-        "the same by its relatives",
-        "11 squared_relu",
         "a loss of ranks",
         """
         from torch.nn import functional
