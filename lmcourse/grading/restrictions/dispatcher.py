@@ -42,6 +42,14 @@ def without_autograd() -> Override:
     return Override(frozenset(differentiable()), torch.library.fallthrough_kernel, GRADIENT_KEYS)
 
 
+def without_kernels(names: Iterable[str]) -> Override:
+    """Has operators find nothing that computes with tensors without values.
+
+    Nothing in Python takes that place: torch would go on calling it under modes, also after it was taken out.
+    """
+    return Override(frozenset(names), torch.library.fallthrough_kernel, ("Meta",))
+
+
 def kernel_of(operator: str) -> Callable[..., Any]:
     """What computes an operator on a CPU, to be called whatever is refused; without autograd."""
     on_cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)

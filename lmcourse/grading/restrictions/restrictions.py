@@ -17,6 +17,7 @@ from lmcourse.grading.restrictions.dispatcher import (
     Override,
     kernel_of,
     without_autograd,
+    without_kernels,
 )
 from lmcourse.grading.restrictions.families import (
     AUTOGRAD_RULE,
@@ -154,11 +155,13 @@ class Restrictions:
         for rule in rules:
             names = frozenset(operators(rule)) - known
             known |= names
-            keys = (*COMPUTING_KEYS[:2], "Meta") if rule == EVERYTHING_RULE else COMPUTING_KEYS
             if names:
+                keys = COMPUTING_KEYS[:2] if rule == EVERYTHING_RULE else COMPUTING_KEYS
                 yield Override(names, self._refusing(rule), keys)
+            if rule == EVERYTHING_RULE:
+                yield without_kernels(names)
         if COUNTING_RULE in rules:
-            yield Override(frozenset(without_values()), self._refusing(COUNTING_RULE), ("Meta",))
+            yield without_kernels(without_values())
         if {AUTOGRAD_RULE, EVERYTHING_RULE} & {*rules}:
             yield without_autograd()
 
