@@ -25,16 +25,11 @@ from lmcourse.grading.examination.launchers import Launcher
 from lmcourse.grading.examination.own_answers import gives_meaning
 from lmcourse.grading.examination_result import Evidence, ExaminationResult
 from lmcourse.grading.restrictions import Restrictions, close_side_doors
-from lmcourse.grading.restrictions.families import COUNTING_RULE, EVERYTHING_RULE
 
 ROOT = Path(__file__).resolve().parents[2]
 
 RESTRICTIONS = Restrictions()
 """What enforces rules in each fork of the test."""
-
-
-WITHOUT_VALUES = {EVERYTHING_RULE, COUNTING_RULE}
-"""Rules that hold for tensors without values, too."""
 
 
 @dataclass
@@ -82,12 +77,8 @@ def examined(
 
 def prepare(exercises: Sequence[Exercise]) -> None:
     """Do what each fork of the test would do anew: what torch does late, and finding what rules cover, whenever there
-    are other rules or more modules.
-
-    Not those that put kernels in Python in the place of those for tensors without values: torch remembers them, also
-    when they are gone, for what it computes under a mode, as other tests do in this process.
-    """
-    new = {exercise.rules for exercise in exercises if not {*exercise.rules} & WITHOUT_VALUES} - PREPARED.rules
+    are other rules or more modules."""
+    new = {exercise.rules for exercise in exercises} - PREPARED.rules
     if new or len(sys.modules) > PREPARED.modules:
         preload()
         RESTRICTIONS.prepare(sorted(new))

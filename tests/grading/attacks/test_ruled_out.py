@@ -13,6 +13,7 @@ from textwrap import dedent
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from lmcourse.course import find_chapter
 from lmcourse.exercises import case
@@ -154,3 +155,17 @@ def means_around_an_interruption() -> list[object]:
         RESTRICTIONS.take_broken()
     RESTRICTIONS.enforce(())  # with which Python sends what is said here
     return found
+
+
+def test_what_was_refused_is_computed_again_under_modes() -> None:
+    """torch keeps a kernel in Python for them, whatever has taken its place since."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
+        assert process.submit(shape_under_a_mode_after, sorted(all_exercises()["matmul_flops"].rules)).result() == [3]
+
+
+def shape_under_a_mode_after(rules: list[str]) -> list[int]:
+    """To be called in a process of its own."""
+    RESTRICTIONS.enforce((*rules, EVERYTHING_RULE))
+    RESTRICTIONS.enforce(())
+    with FakeTensorMode():
+        return [*torch.empty(3).normal_().shape]
