@@ -248,6 +248,12 @@ def test_a_path_that_lies_about_itself_is_reported(server: ForkServer) -> None:
     assert ("interpreter", "it did something (open) in a way that hides what it was") in kinds
 
 
+@needs_bubblewrap
+def test_reading_numbers_as_compiled_modules_hold_them_is_reported(server: ForkServer) -> None:
+    loads = 'import sys, fractions\nprint([*map(vars(sys.modules["mar" + "shal"])["loads"], [b"g" + bytes(8)])])'
+    assert reported(server, loads) == [("interpreter", "it read what is written as compiled modules are")]
+
+
 DEEP = """
 def dive(n, place):
     return dive(n - 1, place) if n else os.listdir(place)

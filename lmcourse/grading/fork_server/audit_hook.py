@@ -291,6 +291,11 @@ def describe_function(_: Any) -> str:
     return "it made a function of another one's code" if in_cell(_getframe(2)) else ""
 
 
+def describe_unmarshalling(_: Any) -> str:
+    """Reading what is written as compiled modules are, numbers among it, in a cell of the notebook's."""
+    return "it read what is written as compiled modules are" if in_cell(_getframe(2)) else ""
+
+
 def describe_getattr(details: Any) -> str:
     """Going from a traceback or a generator to a frame, in a cell of the notebook's."""
     return CALLERS if exact_text(details[1]) in FRAME_ATTRIBUTES and in_cell(_getframe(2)) else ""
@@ -324,6 +329,7 @@ describers["socket.__new__"] = ("network", describe_socket)
 describers["sys.settrace"] = ("interpreter", describe_settrace)
 describers["sys.setprofile"] = ("interpreter", describe_setprofile)
 describers["code.__new__"] = ("interpreter", describe_code)
+describers["marshal.loads"] = ("interpreter", describe_unmarshalling)
 describers["function.__new__"] = ("interpreter", describe_function)
 describers["object.__getattr__"] = ("interpreter", describe_getattr)
 describers["sys._getframe"] = ("interpreter", describe_getframe)

@@ -90,7 +90,8 @@ has how many of a kind are tried in which notebook, the second each of them.
 WHAT_REMAINS = """
 What remains: `ctypes` is refused by name and told as evidence; what NumPy rounds to another type while it makes an
 array is not refused, but where NumPy is ruled out; code that a learner copied is the learner's own, as text. For
-`decode_bits` the format of compiled modules, read by a caller in C, earns 4 of 4 points. With `--isolation=process`
+`decode_bits` the format of compiled modules, read by a caller in C, earns 4 of 4 points, and is told as evidence. With
+`--isolation=process`
 libraries stay where they are, and a notebook whose cells only define has one process for all its exercises, in which an
 answer could leave something for another one. Not ruled out, because right answers use them: a normal distribution's
 `cdf` for `gelu`, `logaddexp` of two numbers in `stable_softmax`, also folded over a row, `float.fromhex`, and a
