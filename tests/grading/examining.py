@@ -86,6 +86,10 @@ def prepare(exercises: Sequence[Exercise]) -> None:
         PREPARED.modules = len(sys.modules)
         gc.collect()
         gc.freeze()  # so that no fork's collector writes to what it shares with the test
+        if sys.platform == "linux":
+            from lmcourse.grading.fork_server import linux
+
+            linux.collect_in_huge_pages()
 
 
 def reports_of(

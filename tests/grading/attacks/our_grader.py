@@ -22,8 +22,8 @@ from tests.grading.attacks.school import ASSIGNMENT, LEFT, SECRET, School
 from tests.grading.tiny_course import REPOSITORY
 
 SEED = "20261121"
-LIMITS = ["--cell-seconds=4", "--total-seconds=16"]
-"""A notebook of an honest learner takes one second, and on a busy machine several."""
+LIMITS = ["--cell-seconds=4", "--total-seconds=8"]
+"""A notebook of an honest learner takes one second, and on a busy machine several; a dozen attackers use up all."""
 
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: whoever loses their parent becomes our child
 

@@ -36,7 +36,7 @@ from tests.grading.examining import RESTRICTIONS, ForkLauncher, examined
 def launcher_of() -> Iterator[Callable[[RuleAttack], Launcher]]:
     """Gives what examines an attack: a fork of the test, or the sandbox, started for the first that needs it."""
     with ExitStack() as stack:
-        rules = [find_exercise(attack.exercise).rules for attack in RULE_ATTACKS]
+        rules = [find_exercise(attack.exercise).rules for attack in RULE_ATTACKS if attack.sandboxed]
         server = cache(lambda: stack.enter_context(ForkServer(rules=rules)))
 
         def launcher(attack: RuleAttack) -> Launcher:
