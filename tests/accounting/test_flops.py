@@ -13,17 +13,19 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.counter import count_flops, counted_flops
 from lmcourse.accounting.flops import forward_flops
 from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.find import all_models, find_model
 from lmcourse.models.zoo.styles import RMS, gpt_like, llama_like
 from lmcourse.nn.attention import Attention
 from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
-from tests.accounting.meta import on_meta
+from tests.accounting.built import on_cpu, on_meta
 from tests.accounting.random_models import LONGEST, encoder_decoders, transformers
 from tests.models.tiny import LENGTH, SPARSE, architectures
 
@@ -38,8 +40,18 @@ def shortened(config: TransformerConfig) -> TransformerConfig:
 
 
 def assert_equal(config: TransformerConfig | EncoderDecoderConfig, batch: int, seq_len: int, **source: int) -> None:
+    """Whether a step takes the FLOPs that are counted on the meta device."""
+    assert_counted(counted_flops(config, batch, seq_len, backward=True, **source), config, batch, seq_len, **source)
+
+
+def assert_counted(
+    counted: Breakdown[int],
+    config: TransformerConfig | EncoderDecoderConfig,
+    batch: int,
+    seq_len: int,
+    **source: int,
+) -> None:
     predicted = training_flops(config, batch, seq_len, **source)
-    counted = counted_flops(config, batch, seq_len, backward=True, **source)
     assert predicted.forward.total == counted["forward"]
     assert predicted.backward.total == counted["backward"]
 
@@ -61,19 +73,26 @@ def test_gpt_3_in_full() -> None:
 
 @pytest.mark.parametrize("config", [*architectures().values(), *SPARSE.values()], ids=[*architectures(), *SPARSE])
 def test_every_tiny_architecture_with_windows_that_bite(config: TransformerConfig) -> None:
-    assert_equal(config, 2, LENGTH)
+    assert_counted(count_flops(partial(*on_cpu(config)), backward=True), config, 2, LENGTH)
 
 
 @settings(max_examples=50, deadline=None)
 @given(config=transformers(), batch=BATCHES, seq_len=LENGTHS)
 def test_odd_models(config: TransformerConfig, batch: int, seq_len: int) -> None:
-    assert_equal(config, batch, seq_len)
+    counted = count_flops(lambda: Transformer(config)(zeros(batch, seq_len)), backward=True)
+    assert_counted(counted, config, batch, seq_len)
 
 
 @settings(max_examples=25, deadline=None)
 @given(config=encoder_decoders(), batch=BATCHES, seq_len=LENGTHS, source=LENGTHS)
 def test_odd_encoder_decoders(config: EncoderDecoderConfig, batch: int, seq_len: int, source: int) -> None:
-    assert_equal(config, batch, seq_len, source=source)
+    counted = count_flops(lambda: EncoderDecoder(config)(zeros(batch, source), zeros(batch, seq_len)), backward=True)
+    assert_counted(counted, config, batch, seq_len, source=source)
+
+
+def zeros(batch: int, seq_len: int) -> Tensor:
+    """Texts in which every token is the first of the vocabulary."""
+    return torch.zeros(batch, seq_len, dtype=torch.long)
 
 
 PLACES = {
@@ -123,7 +142,7 @@ SHAW = gpt_like(2, 32, 4, vocab_size=53, context=64, relative_position_vectors=R
 
 @pytest.mark.parametrize("config", [*architectures().values(), SHAW], ids=[*architectures(), "shaw"])
 def test_part_by_part(config: TransformerConfig) -> None:
-    model, tokens = on_meta(config)
+    model, tokens = on_cpu(config)
     assert predicted_parts(config) == counted_parts(model, tokens)
 
 
@@ -148,7 +167,7 @@ def test_the_form_to_read_costs_what_the_form_to_run_does(name: str) -> None:
     config = architectures()[name]
     counts = []
     for fused in (True, False):
-        model, tokens = on_meta(config)
+        model, tokens = on_cpu(config)
         for module in model.modules():
             if isinstance(module, Attention):
                 module.fused = fused
