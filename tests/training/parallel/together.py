@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import fsspec  # noqa: F401  # which torch imports when it first saves
 import torch
 
 import lmcourse.training.parallel.process_group_context
