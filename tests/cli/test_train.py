@@ -341,6 +341,6 @@ def test_a_run_that_is_there_is_not_spoiled(
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_a_run_that_cannot_begin_leaves_no_trace(course: Path, tmp_path: Path) -> None:
-    assert typed(course, "train", "--corpus", tmp_path / "nowhere", "--out", tmp_path / "run").returncode == 2
+def test_a_run_that_cannot_begin_leaves_no_trace(tmp_path: Path) -> None:
+    assert main(["train", "--corpus", str(tmp_path / "nowhere"), "--out", str(tmp_path / "run")]) == 2
     assert list(tmp_path.iterdir()) == []

@@ -52,6 +52,7 @@ def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(front, "FIGURE", ("soft_table", "Choose, and see what changes."))
         patch.setattr(frames_module, "draw_frames", draw_those_that_are_moved)
+        patch.setattr(frames_module, "PROCESSES", 1)  # a second one has to load PyTorch, too
         return build_site(course, folder / "out", available_chapters(), cache).folder
 
 
