@@ -109,7 +109,8 @@ def _run_sphinx(source: Path, html: Path, doctrees: Path) -> None:
 
     warnings = io.StringIO()
     with patch_docutils(), docutils_namespace():
-        app = Sphinx(source, None, html, doctrees, "html", SETTINGS, status=None, warning=warnings, parallel=2)
+        # In one process: two take as long, as each hands over all that it has read.
+        app = Sphinx(source, None, html, doctrees, "html", SETTINGS, status=None, warning=warnings)
         app.build(force_all=True)  # each page shows the titles of all: write all, read what has changed
     said = re.sub(r"\x1b\[[0-9;]*m", "", warnings.getvalue()).strip()
     if app.statuscode or said:

@@ -70,10 +70,9 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: Sphinx) -> None:
     """What Sphinx calls of an extension."""
     app.connect("doctree-read", wrap_exercises)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def wrap_exercises(app: Sphinx, tree: nodes.document) -> None:

@@ -79,9 +79,9 @@ class Page:
             elif cell.cell_type == "code":
                 cells += self._code(place, cell, drawn)
         metadata = {"kernelspec": self.notebook.metadata.kernelspec, "language_info": {"name": "python"}}
-        new = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
-        for number, cell in enumerate(new.cells):
+        for number, cell in enumerate(cells):
             cell.id = f"cell-{number}"  # nbformat's are random, and every build would read every page anew
+        new = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
         text: str = nbformat.writes(new)
         return text + "\n"
 
@@ -145,8 +145,8 @@ def _starts(cell: NotebookNode) -> bool:
     return "\nstart(" in cell.source
 
 
-def _markdown(text: str) -> Any:
-    return nbformat.v4.new_markdown_cell(_HEADING.sub(r"### \1\n\n{.exercise-facts}\n\2", text))
+def _markdown(text: str) -> NotebookNode:
+    return _cell("markdown", _HEADING.sub(r"### \1\n\n{.exercise-facts}\n\2", text), {})
 
 
 def _link_pages(text: str, pages: frozenset[str]) -> str:
@@ -158,11 +158,15 @@ def _link_pages(text: str, pages: frozenset[str]) -> str:
     return _LINK.sub(replaced, text)
 
 
-def _raw(text: str) -> Any:
-    return nbformat.v4.new_raw_cell(text, metadata={"format": "text/html"})
+def _raw(text: str) -> NotebookNode:
+    return _cell("raw", text, {"format": "text/html"})
 
 
-def _code_cell(cell: NotebookNode, outputs: list[Any], tags: list[str] | None = None) -> Any:
-    new = nbformat.v4.new_code_cell(cell.source, outputs=outputs, metadata={"tags": tags or []})
-    new.execution_count = cell.execution_count
-    return new
+def _code_cell(cell: NotebookNode, outputs: list[Any], tags: list[str] | None = None) -> NotebookNode:
+    ran = {"outputs": outputs, "execution_count": cell.execution_count}
+    return _cell("code", cell.source, {"tags": tags or []}, **ran)
+
+
+def _cell(kind: str, source: str, metadata: dict[str, Any], **more: Any) -> NotebookNode:
+    """A cell. nbformat's own functions would check each by itself, and all again when the notebook is written."""
+    return NotebookNode(cell_type=kind, source=source, metadata=metadata, **more)

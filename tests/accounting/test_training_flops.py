@@ -19,7 +19,7 @@ from lmcourse.models.zoo.find import find_model
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn import attention as attention_module
 from lmcourse.nn.norm import NormConfig
-from tests.accounting.meta import on_meta
+from tests.accounting.built import on_cpu, on_meta
 from tests.models.tiny import LENGTH, architectures
 
 
@@ -53,7 +53,7 @@ def test_fused_kernels_make_the_scores_again(kv_heads: int, monkeypatch: pytest.
 
 
 def checkpointed(config: TransformerConfig) -> int:
-    model, tokens = on_meta(config)
+    model, tokens = on_cpu(config)
     for block in model.blocks:
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
     return count_flops(partial(model, tokens), backward=True).total
@@ -83,7 +83,7 @@ def test_recomputing_blocks_takes_a_third_more() -> None:
 def test_a_product_before_which_nothing_is_learned_has_one_gradient(scale: bool, left_out: int) -> None:
     """A frozen embedding saves the first input gradient only if the norm behind it has no parameters either."""
     config = llama_like(3, 64, 4, 96, vocab_size=53, context=64, norm=NormConfig("rms", scale=scale))
-    model, tokens = on_meta(config)
+    model, tokens = on_cpu(config)
     model.embedding.requires_grad_(False)
     counted = count_flops(partial(model, tokens), backward=True)
     first = forward_flops(config, 2, LENGTH)["attention q, k, v"] // 3

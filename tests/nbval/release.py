@@ -6,7 +6,6 @@ stub reaches, does there what it does in the solution, where `--nbval solutions`
 
 from __future__ import annotations
 
-import ast
 import builtins
 import dis
 from collections.abc import Sequence
@@ -14,8 +13,7 @@ from pathlib import Path
 
 import nbformat
 
-from lmcourse.exercises.forbidden_names import global_names
-from lmcourse.grading.examination.code_cells import Cell, cells_of, compile_cell, imported_names
+from lmcourse.grading.examination.code_cells import Cell, cells_of, compile_cell
 from lmcourse.grading.examination.skipped_cells import DYNAMIC_NAMES, unneeded_cells
 
 _BUILTINS = {*dir(builtins)}
@@ -46,7 +44,7 @@ def shown_by_the_solution(release: Sequence[str], solution: Sequence[str]) -> se
 
 def _reached(same: Sequence[Cell], stubs: Sequence[Cell]) -> set[str]:
     """The names that stubs give a meaning to, and all that cells make of these: `rows` of `rows.append(answer(3))`."""
-    imported = {name for cell in same for node in ast.walk(cell.tree) for name in imported_names(node)}
+    imported = {name for cell in same for name, _ in cell.imported}
     mentioned = {cell.number: _mentioned(cell) - imported - (_BUILTINS - DYNAMIC_NAMES) for cell in same}
     reached = set().union(*(_given(cell) for cell in stubs))
     waiting = {*mentioned}
@@ -57,7 +55,7 @@ def _reached(same: Sequence[Cell], stubs: Sequence[Cell]) -> set[str]:
 
 
 def _mentioned(cell: Cell) -> set[str]:
-    return {*global_names(compile_cell(cell.text)), *_given(cell)} - {ANNOTATIONS}
+    return {*cell.loaded, *_given(cell)} - {ANNOTATIONS}
 
 
 def _given(cell: Cell) -> set[str]:

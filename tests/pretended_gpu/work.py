@@ -38,6 +38,6 @@ def do(work: Callable[[], object], watch: Watch) -> dict[str, Any]:
 def main() -> None:
     """Print a JSON object: of each piece of work the waits and where they were, the dtypes of products, the kernels of
     attention, the error."""
-    gc.freeze()  # who times collects garbage first, and needs not look through all that was imported
+    gc.freeze()  # no pass of the garbage collector needs to look through all that was imported
     with pretended_gpu() as watch:
         print(json.dumps({name: do(work, watch) for name, work in WORK.items()}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 
 from lmcourse.authoring.files import ChapterFiles
 from lmcourse.chapters.floating_point import figures
-from lmcourse.course import available_chapters, find_chapter
+from lmcourse.course import CHAPTERS, available_chapters, find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.report.data import CaseResult, ReportData
 from lmcourse.site import code_digest as digests
@@ -21,8 +22,9 @@ from lmcourse.site.build import MISSING, build_site
 from lmcourse.site.cards import public
 from lmcourse.site.explorables import Explorable
 from lmcourse.site.figure_calls import find_figure, imports_of
-from lmcourse.site.frames import Frame, draw_frames
-from lmcourse.site.pages import CLOCKS
+from lmcourse.site.frames import Frame, Picture, draw_frames
+from lmcourse.site.front import front_page
+from lmcourse.site.pages import CLOCKS, Page
 from lmcourse.site.stops import MAX_FEW, combinations, stops_of
 from lmcourse.site.widget_figures import WIDGET_FIGURES
 
@@ -177,3 +179,16 @@ def test_a_folder_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="holds something that is no site"):
         build_site(tmp_path, tmp_path, [find_chapter("01")])
     assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_a_site_of_two_chapters_links_to_no_other(course: Path, tmp_path: Path) -> None:
+    chapters = [find_chapter("06"), find_chapter("19")]
+    ids = {chapter.id for chapter in chapters}
+    pages = [Page(chapter, ChapterFiles.of(chapter, course), tmp_path) for chapter in chapters]
+    drawn = {frame: Picture("one.webp", "A description.", 8, 4) for page in pages for frame in page.frames}
+    front = front_page(pages, drawn)
+    assert set(re.findall(r'href="([^"#]+)\.html"', front)) == ids
+    assert front.count("Planned.") == len(CHAPTERS) - 2
+    assert '<figure class="explorable"' in front, "the first one, as that of notebook 08 is not there"
+    assert any("](../" in source for source in pages[1].released.values()), "a link to the course's own text"
+    assert "](../" not in pages[1].for_sphinx(drawn, frozenset(ids))

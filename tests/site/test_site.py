@@ -1,35 +1,45 @@
-"""The site of two chapters, built once, its files read and its pages opened in a real browser from the disk.
+"""The site, built once, its files read and its pages opened in a real browser from the disk.
 
-06 has figures whose controls move one at a time, one that only the notebook can draw, and clocks; 19 has sliders, radio
-buttons, check boxes and lists.
+What a browser loads is weighed for every chapter. The pages of two are read and used: 06 has figures whose controls
+move one at a time, one that only the notebook can draw, and clocks; 19 has sliders, radio buttons, check boxes and
+lists.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
+from PIL import Image
 
-from lmcourse.course import find_chapter
+from lmcourse.course import available_chapters, find_chapter
+from lmcourse.site import frames as frames_module
+from lmcourse.site import front
 from lmcourse.site.build import CACHE, build_site
+from lmcourse.site.frames import Frame, Picture, draw_frames, keep_picture, read_picture
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Request
 
 CHAPTERS = ("06", "19")
 PAGES = ("index.html", "06-recurrence-and-attention.html", "19-gpu-timing.html", "search.html", "genindex.html")
 READ = PAGES[:3]
+LIMIT = 1_000_000
+"""Bytes that a browser loads of a chapter before any figure, uncompressed."""
+ALT = "A description of a figure, as long as long ones are. " * 8
 DESK: Any = {"width": 1280, "height": 720}
 
 
 @pytest.fixture(scope="module")
 def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of all chapters. Only figures that are moved here are drawn: a page does not depend on what is in a
+    picture. One of them is on the front page, too."""
     folder = tmp_path_factory.mktemp("site")
     frames = course / CACHE / "frames"
     frames.mkdir(parents=True, exist_ok=True)
@@ -38,18 +48,35 @@ def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (cache / "frames").symlink_to(frames, target_is_directory=True)
     # As if it had been built before, with one chapter more.
     (cache / "html").mkdir()
-    (cache / "html" / "01-floating-point.html").write_text("a page of that build")
-    built = build_site(course, folder / "out", [find_chapter(number) for number in CHAPTERS], cache)
-    return built.folder
+    (cache / "html" / "21-quantum.html").write_text("a page of that build")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(front, "FIGURE", ("soft_table", "Choose, and see what changes."))
+        patch.setattr(frames_module, "draw_frames", draw_those_that_are_moved)
+        patch.setattr(frames_module, "PROCESSES", 1)  # a second one has to load PyTorch, too
+        return build_site(course, folder / "out", available_chapters(), cache).folder
+
+
+def draw_those_that_are_moved(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
+    """The frames of the pages that are used, and one picture in place of all others."""
+    frames = list(frames)
+    keep_picture(folder, "0" * 20, Image.new("RGB", (8, 4), "white"), ALT, 8)
+    return dict.fromkeys(frames, read_picture(folder, "0" * 20)) | draw_frames(filter(is_moved, frames), folder)
+
+
+def is_moved(frame: Frame) -> bool:
+    topics = {find_chapter(number).topic for number in CHAPTERS}
+    return not topics.isdisjoint(frame.module.split("."))
 
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[str, BeautifulSoup]:
-    return {path.name: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser") for path in site.glob("*.html")}
+    """The pages that are read."""
+    return {name: BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser") for name in PAGES}
 
 
-def test_there_are_the_pages_and_nothing_of_the_workshop(site: Path, pages: dict[str, BeautifulSoup]) -> None:
-    assert set(pages) == set(PAGES)
+def test_there_are_the_pages_and_nothing_of_the_workshop(site: Path) -> None:
+    chapters = {f"{chapter.id}.html" for chapter in available_chapters()}
+    assert {path.name for path in site.glob("*.html")} == {*PAGES, *chapters}
     assert not list(site.rglob("*.ipynb")) + list(site.rglob("*.map")) + list(site.rglob("*.doctree"))
 
 
@@ -69,13 +96,12 @@ def test_links_and_files_are_there(site: Path, pages: dict[str, BeautifulSoup]) 
     assert broken == []
 
 
-def test_each_frame_that_a_figure_names_is_there(site: Path, pages: dict[str, BeautifulSoup]) -> None:
+def test_each_frame_that_a_figure_names_is_there(site: Path) -> None:
     folder = site / "_frames"
-    scripts = {str(figure["data-frames"]) for page in pages.values() for figure in page.select("figure.explorable")}
-    assert {f"{name}.js" for name in scripts} == {path.name for path in folder.glob("*.js")}
-    text = "".join([*map(str, pages.values()), *(path.read_text(encoding="utf-8") for path in folder.glob("*.js"))])
-    names = set(re.findall(r"[0-9a-f]{20}\.webp", text))
-    assert names == {path.name for path in folder.glob("*.webp")}
+    text = "".join(path.read_text(encoding="utf-8") for path in site.glob("*.html"))
+    assert set(re.findall('data-frames="([^"]*)"', text)) == {path.stem for path in folder.glob("*.js")}
+    text += "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.js"))
+    assert set(re.findall(r"[0-9a-f]{20}\.webp", text)) == {path.name for path in folder.glob("*.webp")}
 
 
 def test_nothing_of_jupyter_or_nbval_is_left(pages: dict[str, BeautifulSoup]) -> None:
@@ -139,6 +165,27 @@ def page(tab: Page, complaints: list[str]) -> Iterator[Page]:
     tab.goto("about:blank")
     tab.set_viewport_size(DESK)
     tab.emulate_media(color_scheme="null", reduced_motion="null")
+
+
+@pytest.mark.browser
+def test_the_first_view_of_every_chapter_is_small(site: Path, page: Page) -> None:
+    weights = {name: first_view(site, page, name) for name in (*(c.id for c in available_chapters()), "index")}
+    assert {name: weight for name, weight in weights.items() if weight >= LIMIT} == {}
+    assert min(weights.values()) > 0.3 * LIMIT, "with styles, scripts and the fonts of formulas"
+
+
+def first_view(site: Path, page: Page, name: str) -> int:
+    """Bytes of all files but pictures that a page loads by itself, each once."""
+    addresses: set[str] = set()
+
+    def listen(request: Request) -> None:
+        addresses.add(request.url)
+
+    page.on("request", listen)
+    page.goto((site / f"{name}.html").as_uri(), wait_until="networkidle")
+    page.remove_listener("request", listen)
+    files = [site / unquote(urlsplit(address).path) for address in addresses if address.startswith("file:")]
+    return sum(file.stat().st_size for file in files if file.suffix != ".webp")
 
 
 @pytest.mark.browser

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,11 @@ def first_gradients(run: Trainer) -> dict[str, Tensor]:
 
 
 def work(folder: Path, parallel: Parallelism, name: str) -> tuple[dict[str, Tensor], int]:
-    """Train; the gradients of the first step, and how many weights this process keeps."""
-    run = trainer(folder, parallel, name, grad_clip=CLIP, grad_accum_steps=4 if name.startswith("four") else 2)
+    """Two steps, an evaluation after each; the gradients of the first, and how many weights this process keeps."""
+    micro_batches = 4 if name.startswith("four") else 2
+    changes = {"grad_clip": CLIP, "grad_accum_steps": micro_batches, "steps": 2, "evaluate_every": 1}
+    run = trainer(folder, parallel, name, **changes)
+    run.state.best_loss = -math.inf  # so only the last step is saved: to save takes as long as to train
     gradients = first_gradients(run)
     run.run()
     own = (p.to_local() if isinstance(p, DTensor) else p for p in run.state.model.parameters())
@@ -160,7 +164,7 @@ MUON = [
 
 def muon(folder: Path, parallel: Parallelism) -> dict[str, Tensor]:
     """Train with Muon; the weights after it."""
-    changes = {"optimizer": "muon", "grad_accum_steps": 4, "muon_learning_rate": 0.002}
+    changes = {"optimizer": "muon", "grad_accum_steps": 4, "muon_learning_rate": 0.002, "evaluate_every": None}
     run = trainer(folder, parallel, "untied", **changes)
     run.run()
     model = run.state.model

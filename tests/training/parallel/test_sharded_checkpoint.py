@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from tests.training.parallel.together import MODELS, Ended, all_returned, togeth
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 Settings = dict[str, Any]
+Alone = Callable[..., Path]
 
 
 def begin(folder: Path, parallel: Parallelism, settings: Settings) -> None:
@@ -42,6 +45,19 @@ def anyhow(parallel: Parallelism, folder: Path, work: Any, *args: Any) -> list[A
     return [work(*args)] if parallel == ONE_PROCESS else all_returned(together(parallel, folder, work, *args))
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Alone:
+    """The folder of all 4 steps on one process, with some settings."""
+
+    @cache
+    def run(**settings: Any) -> Path:
+        folder = tmp_path_factory.mktemp("alone")
+        trainer(folder, ONE_PROCESS, steps=4, **settings).run()
+        return folder
+
+    return run
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -53,8 +69,10 @@ def anyhow(parallel: Parallelism, folder: Path, work: Any, *args: Any) -> list[A
     ],
     ids=str,
 )
-def test_it_goes_on_with_another_number_of_processes(before: Parallelism, after: Parallelism, tmp_path: Path) -> None:
-    change(before, after, tmp_path, {"grad_accum_steps": 2})
+def test_it_goes_on_with_another_number_of_processes(
+    before: Parallelism, after: Parallelism, alone: Alone, tmp_path: Path
+) -> None:
+    change(before, after, tmp_path, {"grad_accum_steps": 2}, alone)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +84,10 @@ def test_it_goes_on_with_another_number_of_processes(before: Parallelism, after:
     ],
     ids=str,
 )
-def test_stages_go_on_with_another_number_of_processes(before: Parallelism, after: Parallelism, tmp_path: Path) -> None:
-    change(before, after, tmp_path, {"grad_accum_steps": 4, "name": "four tied layers"})
+def test_stages_go_on_with_another_number_of_processes(
+    before: Parallelism, after: Parallelism, alone: Alone, tmp_path: Path
+) -> None:
+    change(before, after, tmp_path, {"grad_accum_steps": 4, "name": "four tied layers"}, alone)
 
 
 @pytest.mark.parametrize(
@@ -75,14 +95,17 @@ def test_stages_go_on_with_another_number_of_processes(before: Parallelism, afte
     [(Parallelism(fsdp=2, tensor_parallel=2), ONE_PROCESS), (ONE_PROCESS, Parallelism(fsdp=2))],
     ids=str,
 )
-def test_muon_goes_on_with_another_number_of_processes(before: Parallelism, after: Parallelism, tmp_path: Path) -> None:
+def test_muon_goes_on_with_another_number_of_processes(
+    before: Parallelism, after: Parallelism, alone: Alone, tmp_path: Path
+) -> None:
     settings = {"grad_accum_steps": 2, "optimizer": "muon", "muon_learning_rate": 1e-3}
-    change(before, after, tmp_path, settings, rel=1e-4)
+    change(before, after, tmp_path, settings, alone, rel=1e-4)
 
 
-def change(before: Parallelism, after: Parallelism, folder: Path, settings: Settings, rel: float = 2e-6) -> None:
-    whole, parted = folder / "whole", folder / "parted"
-    trainer(whole, ONE_PROCESS, steps=4, **settings).run()
+def change(
+    before: Parallelism, after: Parallelism, folder: Path, settings: Settings, alone: Alone, rel: float = 2e-6
+) -> None:
+    whole, parted = alone(**settings), folder / "parted"
     anyhow(before, folder / "before", begin, parted, before, settings)
     assert len(runs.losses(parted)) == 2
     assert set(anyhow(after, folder / "after", go_on, parted, after, settings)) == {2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -79,13 +80,16 @@ def go_on(folder: Path, text: Path, parallel: Parallelism, steps: int) -> None:
 
 @pytest.fixture(scope="module")
 def unstopped(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Unstopped:
-    """The losses of a run that nothing stopped."""
+    """The losses of a run that nothing stopped: the first ones of a longer run, as `FLAGS` says."""
 
     @cache
-    def losses(parallel: Parallelism, steps: int) -> list[float]:
+    def run(parallel: Parallelism, steps: int) -> list[float]:
         folder = tmp_path_factory.mktemp("unstopped")
         all_returned(together(parallel, folder / "meet", work, folder / "run", text, parallel, steps, {}))
         return runs.losses(folder / "run")
+
+    def losses(parallel: Parallelism, steps: int) -> list[float]:
+        return run(parallel, 2 * STEPS * math.ceil(steps / (2 * STEPS)))[:steps]
 
     return losses
 

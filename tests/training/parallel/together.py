@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed.checkpoint._fsspec_filesystem  # which torch imports when it first saves
 
 import lmcourse.training.parallel.process_group_context
 import lmcourse.training.parallel.sharded_checkpoint  # noqa: F401  # slow imports, once for all processes
