@@ -80,13 +80,14 @@ def prepare(exercises: Sequence[Exercise]) -> None:
     are other rules or more modules."""
     new = {exercise.rules for exercise in exercises} - PREPARED.rules
     if new or len(sys.modules) > PREPARED.modules:
+        first = not PREPARED.modules
         preload()
         RESTRICTIONS.prepare(sorted(new))
         PREPARED.rules |= new
         PREPARED.modules = len(sys.modules)
         gc.collect()
         gc.freeze()  # so that no fork's collector writes to what it shares with the test
-        if sys.platform == "linux":
+        if first and sys.platform == "linux":
             from lmcourse.grading.fork_server import linux
 
             linux.collect_in_huge_pages()

@@ -125,6 +125,8 @@ class _Index:
         self.functions: list[FunctionType] = []
         self._by_word: dict[str, list[FunctionType]] = {}
         self._by_module: dict[str, list[tuple[str, FunctionType]]] = {}
+        self._words: dict[str, str] = {}
+        self._families: dict[tuple[str, bool], list[FunctionType]] = {}
 
     def add(self, function: FunctionType, module: str, name: str) -> None:
         """Add a function, under the name that it has in its module: "Softmax.forward"."""
@@ -132,6 +134,7 @@ class _Index:
         self._by_module.setdefault(module, []).append((name, function))
         for word in {*name.split("."), function.__name__}:
             self._by_word.setdefault(word, []).append(function)
+        self._forget_families()
 
     def update(self, other: _Index) -> None:
         """Add all that another index has."""
@@ -140,6 +143,7 @@ class _Index:
             self._by_word.setdefault(word, []).extend(functions)
         for module, named in other._by_module.items():
             self._by_module.setdefault(module, []).extend(named)
+        self._forget_families()
 
     def covered(self, rule: str) -> Iterator[FunctionType]:
         """The functions that a rule covers. What a rule says of a class it says of all its methods."""
@@ -151,7 +155,7 @@ class _Index:
         else:
             yield from self._named(rule)
         if pattern := family(rule):
-            yield from self._of_family(re.compile(pattern, re.MULTILINE), everywhere=rule in FAMILIES)
+            yield from self._of_family(pattern, everywhere=rule in FAMILIES)
 
     def _named(self, rule: str) -> Iterator[FunctionType]:
         """Those that a dotted name covers."""
@@ -161,12 +165,31 @@ class _Index:
             if matches(module, (rule,)) or rule.startswith(f"{module}."):
                 yield from (function for name, function in named if matches(f"{module}.{name}", (rule,)))
 
-    def _of_family(self, pattern: re.Pattern[str], *, everywhere: bool) -> Iterator[FunctionType]:
-        """Those of torch, or else of its private modules, of whose names one is of the family."""
-        for module, named in self._by_module.items():
-            if module.startswith("torch." if everywhere else "torch._"):
-                of_module = everywhere and pattern.search(_in_words(module))
-                yield from (one for name, one in named if of_module or pattern.search(_in_words(name)))
+    def _of_family(self, pattern: str, *, everywhere: bool) -> list[FunctionType]:
+        """Those of torch, or else of its private modules, of whose names one is of the family. Many rules have the same
+        one, and most modules nothing of it."""
+        key = (pattern, everywhere)
+        if key not in self._families:
+            found = self._families[key] = []
+            search, beginning = re.compile(pattern, re.MULTILINE).search, "torch." if everywhere else "torch._"
+            for module, named in self._by_module.items():
+                if not module.startswith(beginning):
+                    continue
+                if everywhere and search(_in_words(module)):
+                    found += [one for _, one in named]
+                elif search(self._words_of(module)):
+                    found += [one for name, one in named if search(_in_words(name))]
+        return self._families[key]
+
+    def _words_of(self, module: str) -> str:
+        """The words of the names of all functions of a module, to see at once whether any is of a family."""
+        if module not in self._words:
+            self._words[module] = "\n".join([_in_words(name) for name, _ in self._by_module[module]])
+        return self._words[module]
+
+    def _forget_families(self) -> None:
+        self._words.clear()
+        self._families.clear()
 
     def _below(self, modules: Collection[str]) -> Iterator[FunctionType]:
         for module, named in self._by_module.items():
