@@ -73,13 +73,12 @@ class SubmissionExporter(NotebookExporter):
         return notebook, resources
 
     def _preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        """What nbconvert does, with one validation, at the end: after each preprocessor it costs a seventh of all."""
-        done, resources = cast(Any, super())._preprocess(nb, resources)
-        validate(done, relax_add_props=True)
-        return done, resources
-
-    def _validate_preprocessor(self, nb: NotebookNode, preprocessor: object) -> None:
-        """Nothing: see `_preprocess`."""
+        """What nbconvert does, without its copies and with one validation, at the end: together they cost a quarter of
+        all. What `_read` gives has been made for this, with ids that differ."""
+        for preprocessor in cast(Any, self)._preprocessors:
+            nb, resources = preprocessor(nb, resources)
+        validate(nb, relax_add_props=True)
+        return nb, resources
 
 
 class IsolatedExporter(SubmissionExporter):
