@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import psutil
 import pytest
+import torch
 from xdist.scheduler import LoadScopeScheduling
 
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
@@ -86,6 +87,15 @@ def browser(chromium: str) -> Iterator[Browser]:
 
     with open_browser(chromium) as browser:
         yield browser
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """One thread for all runs that are compared: sums in another order are other sums."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,12 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from lmcourse.accounting.counter import counted_flops
 from lmcourse.cli import main
@@ -36,15 +34,6 @@ def whole(course: Path, corpus: Path, tmp_path_factory: pytest.TempPathFactory) 
     run = typed(course, "train", "--corpus", corpus, "--out", folder, *FLAGS, *often, "--json")
     assert run.returncode == 0, run.stderr
     return folder, json.loads(run.stdout)
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """One thread, as what is typed here has."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def checkpoint(folder: Path, step: int) -> Path:
