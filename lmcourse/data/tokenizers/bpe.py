@@ -71,7 +71,9 @@ class BPETokenizer:
         Raises:
             ValueError: the text has half a character (a lone surrogate).
         """
-        return [token for word in split_words(text) for token in self._encode_word(word)]
+        words = split_words(text)
+        tokens_of = {word: self._encode_word(word) for word in {*words}}
+        return [token for word in words for token in tokens_of[word]]
 
     def _encode_word(self, word: str) -> list[int]:
         """Apply, among the merges that fit, the one learned first; until none fits."""
@@ -128,8 +130,8 @@ class PairCounts:
 
     def commonest(self) -> Pair | None:
         """The pair to merge next; None if all that are left are too rare."""
-        pair = min(self.counts, key=lambda pair: (-self.counts[pair], pair), default=None)
-        return pair if pair is not None and self.counts[pair] >= MIN_PAIR_COUNT else None
+        most = max(self.counts.values(), default=0)
+        return min(pair for pair, count in self.counts.items() if count == most) if most >= MIN_PAIR_COUNT else None
 
     def merge(self, pair: Pair, token: int) -> None:
         """Put a token in place of the pair in all words."""
