@@ -13,18 +13,32 @@ import secrets
 import socket
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jupyter_client.manager import KernelManager
+from traitlets import default
 
 SERVER = Path(__file__).with_name("kernel_server.py")
 STAND_IN = Path(__file__).with_name("stand_in.py")
 
 
 class ForkedKernelManager(KernelManager):  # type: ignore[misc]
-    """Starts kernels that are forked."""
+    """Starts kernels that are forked.
+
+    They listen at sockets in a folder: a TCP port is chosen before there is a kernel, and another process may take it
+    while the server starts.
+    """
+
+    @default("transport")
+    def _default_transport(self) -> str:
+        return "ipc"
+
+    @default("connection_file")
+    def _default_connection_file(self) -> str:
+        return f"{folder()}/{secrets.token_hex(8)}.json"
 
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
         """What is run in the place of `python -m ipykernel_launcher -f FILE`."""
@@ -42,6 +56,14 @@ def server() -> str:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
     atexit.register(_end, process)
     return name
+
+
+@cache
+def folder() -> str:
+    """Where this process's kernels have their sockets, until it ends."""
+    made = tempfile.TemporaryDirectory(prefix="lmcourse-kernels-", ignore_cleanup_errors=True)
+    atexit.register(made.cleanup)
+    return made.name
 
 
 def _end(process: subprocess.Popen[Any]) -> None:

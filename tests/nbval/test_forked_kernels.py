@@ -52,6 +52,13 @@ def test_each_has_names_a_folder_and_a_process_of_its_own(kernels: Any, tmp_path
     assert value(one, "__name__") == "'__main__'"
 
 
+def test_no_other_process_can_take_the_place_where_one_listens(kernels: Any) -> None:
+    places = [Path(f"{manager.ip}-{port}") for manager, _ in kernels for port in manager.ports]
+    assert len({*places}) == 10
+    assert all(place.is_socket() for place in places)
+    assert {place.parent.stat().st_mode & 0o777 for place in places} == {0o700}
+
+
 def test_one_is_interrupted_and_goes_on(kernels: Any) -> None:
     (manager, client), _ = kernels
     # After an error a kernel aborts what has come meanwhile, unless it is told not to stop.
