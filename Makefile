@@ -5,14 +5,14 @@ PYTHON ?= python3
 LAB_ARGS ?=
 # What is built or tested: make build NOTEBOOKS="01 02"; all when empty.
 NOTEBOOKS ?=
-# Processes that run tests: auto is one more than there are cores, unless memory is short.
+# Processes that run tests: auto is two more than there are cores, unless memory is short.
 JOBS ?= auto
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
-# pip compiles what it installs on one core, which takes longer than anything else it does; this takes all cores. A
-# package may hold a file that is no Python on purpose.
-COMPILE := $(PY) -m compileall -qq -j 0 .venv/lib lmcourse || true
+# pip compiles what it installs on one core, which takes longer than anything else it does; this takes all cores, and
+# leaves out what few ever import. A package may hold a file that is no Python on purpose.
+COMPILE := $(PY) -m compileall -qq -j 0 -x '/tests/|/transformers/models/' .venv/lib lmcourse || true
 # Written last, so an interrupted installation leaves none and the next run starts it afresh: a copy of the lock that
 # .venv was installed from, and the mark that the package itself is in.
 LOCKED := .venv/requirements.lock
@@ -87,6 +87,7 @@ $(LOCKED): requirements.lock
 	@echo "Installing the course into .venv, once; PyTorch is large, so this takes some minutes."
 	@rm -f $(READY) $(LOCKED)
 	$(PYTHON) -m venv --clear .venv
+	$(PIP) install --quiet --upgrade pip  # the one of Python 3.11 takes twice as long for all that follows
 	$(PIP) install --no-compile --constraint requirements.lock torch
 	$(PIP) install --no-compile --no-deps --requirement requirements.lock
 	@$(COMPILE)

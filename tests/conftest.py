@@ -115,9 +115,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """`-n auto`: a process more than there are cores, unless memory is short: many a test waits for a server, a
+    """`-n auto`: two processes more than there are cores, unless memory is short: many a test waits for a server, a
     browser or the end of a time limit."""
-    return max(1, min(cores() + 1, psutil.virtual_memory().available // WORKER_MEMORY))
+    return max(1, min(cores() + 2, psutil.virtual_memory().available // WORKER_MEMORY))
 
 
 def cores() -> int:
