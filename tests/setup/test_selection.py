@@ -91,8 +91,8 @@ def machine(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> SimpleNamesp
     return machine
 
 
-@pytest.mark.parametrize(("cores", "room", "workers"), [(8, 20, 9), (8, 3.9, 3), (8, 0.5, 1), (1, 20, 2), (2, 2, 2)])
-def test_there_is_a_process_more_than_cores_if_memory_allows(
+@pytest.mark.parametrize(("cores", "room", "workers"), [(8, 20, 10), (8, 3.9, 3), (8, 0.5, 1), (1, 20, 3), (2, 2, 2)])
+def test_there_are_two_processes_more_than_cores_if_memory_allows(
     plugin: ModuleType, machine: SimpleNamespace, cores: int, room: float, workers: int
 ) -> None:
     machine.cores, machine.available = cores, room * plugin.WORKER_MEMORY
