@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from lmcourse.exercises.values import Plain, format_value, same, to_plain
+from lmcourse.exercises.values import Plain, format_value
 
 
 @dataclass(frozen=True)
@@ -15,20 +15,17 @@ class Case:
     """A test case: one call or a short script of calls, and the name a reader sees.
 
     Attributes:
-        name: what the case is about: "a subnormal". For a hidden case this is its category, and all that a learner
-            ever hears of it: "bad input".
+        name: what the case is about: "a subnormal". Hidden cases of one name form a group: "bad input".
         args: positional inputs.
         kwargs: named inputs; in a script, the names it may use.
         script: for an answer that is a class: lines of Python, run with the class under its own name. The values of
             the lines that are expressions, in order, are the result.
-        random: whether a hidden case is another one under another seed. `Exercise.hidden` finds that out.
     """
 
     name: str
     args: tuple[Plain, ...] = ()
     kwargs: Mapping[str, Plain] = field(default_factory=dict)
     script: str | None = None
-    random: bool = False
 
     def __post_init__(self) -> None:
         self.expressions()  # a script that is no Python fails here, where its author sees it
@@ -45,15 +42,10 @@ class Case:
         """The lines of a script whose values are the result."""
         return _expressions(self.script or "")
 
-    def asks_the_same(self, other: Case) -> bool:
-        """Whether another case has the same name and the same inputs, to the bit."""
-        mine, others = (to_plain([each.args, each.kwargs]) for each in (self, other))
-        return (self.name, self.script) == (other.name, other.script) and same(mine, others)
-
 
 @lru_cache(maxsize=1024)
 def _expressions(lines: str) -> tuple[str, ...]:
-    """The lines that are expressions. Remembered: under each seed there is a script of the same lines."""
+    """Return the lines that are expressions. Remembered: they are asked for in each check."""
     return tuple(ast.unparse(statement) for statement in ast.parse(lines).body if isinstance(statement, ast.Expr))
 
 

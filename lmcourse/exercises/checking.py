@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,9 +14,6 @@ from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.registry import find_exercise
 from lmcourse.exercises.trial import Trial
 from lmcourse.report import Report
-
-SEED = "LMCOURSE_SEED"
-"""The environment variable by which a grader chooses the hidden cases."""
 
 SECONDS_AFTER_TIMEOUT = 1.0
 """The time limit of the cases after one that ran out of time: an endless loop ends soon, and an answer that is slow on
@@ -59,7 +55,6 @@ def check_exercise(
     *,
     hidden: bool = False,
     enforce: bool = True,
-    seed: int | None = None,
 ) -> Report:
     """Check an answer to this exercise, whatever the answer is called.
 
@@ -69,13 +64,10 @@ def check_exercise(
         hidden: judge the hidden cases too.
         enforce: whether the exercise's rules apply. The course's own wrong answers are part of its package, which the
             rules forbid.
-        seed: of the hidden cases; by default the grader's, from the environment.
     """
     rules = exercise.rules if enforce else ()
-    if seed is None:
-        seed = int(os.environ.get(SEED) or 0)
     cases = [(case, False) for case in exercise.cases]
-    cases += [(case, True) for case in exercise.hidden(seed)] if hidden else []
+    cases += [(case, True) for case in exercise.hidden] if hidden else []
 
     def trial(case: Case, hidden: bool, seconds: float) -> Trial:
         outcome = run_case(answer, case, name=exercise.name, seconds=seconds, forbid=rules)

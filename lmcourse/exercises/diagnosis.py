@@ -8,6 +8,7 @@ from contextlib import suppress
 from lmcourse.exercises.evidence import exceptions, factors, inputs, kinds, order, positions, relations, shapes, values
 from lmcourse.exercises.evidence.evidence import Evidence, names
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
 
@@ -62,37 +63,36 @@ OF_ALL_FAILING: tuple[Detector, ...] = (inputs.inputs_in_common, inputs.results_
 """They tell the failing cases from all others, which is true only of those that fail in the same way as all."""
 
 
-def broken_rule(in_source: Sequence[str], used: Sequence[str]) -> str:
-    """A sentence on the first ruled-out name, or an empty text.
+def broken_rule(in_source: Sequence[Use], used: Sequence[Use]) -> str:
+    """A sentence on the first thing that the exercise rules out, or an empty text.
 
     Args:
-        in_source: those that the source of the answer refers to.
-        used: those that running it led to, under whatever name.
+        in_source: what the source of the answer refers to.
+        used: what running it led to, under whatever name.
     """
     for found, how in ((in_source, "refers to"), (used, "uses")):
-        if found:
-            name = found[0].lstrip(".")
-            return f"This exercise asks you to do without `{name}`, which your code {how}: it earns no points yet."
+        for use in found[:1]:
+            name = use.name.lstrip(".")
+            where = f" in line {use.number} (`{use.line}`)" if use.line else ""
+            return (
+                f"This exercise asks you to do without `{name}`, which your code {how}{where}: it earns no points yet."
+            )
     return ""
 
 
-def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], *, graded: bool = False) -> str:
+def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
     """A sentence on a mistake that these outcomes suggest, or an empty text.
 
     Args:
         exercise: what was asked.
         trials: the public trials.
         failing: those that failed.
-        graded: whether this is the run of a grade. Then nothing is said of what came: an answer can return in a public
-            case what it has seen in a hidden one.
     """
     if not failing:
         return ""
     if exercise.value:
-        return values.nothing_yet(failing[0]) or ("" if graded else values.value_slip(failing[0]))
-    return _stopped(trials, failing) or (
-        "" if graded else _shadowed(failing) or _by_evidence(exercise, trials, failing)
-    )
+        return values.nothing_yet(failing[0]) or values.value_slip(failing[0])
+    return _stopped(trials, failing) or _shadowed(failing) or _by_evidence(exercise, trials, failing)
 
 
 def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -63,8 +63,8 @@ class Exercise:
         reference: the right answer, independent of the solution printed in the notebook. For a numeric answer, a
             function of nothing that computes it.
         cases: public cases: few, named, small enough to print.
-        hidden_cases: given a random generator, the cases of the grade: other shapes, dtypes, edges, bad input. Their
-            names are categories, which is all a learner hears of them. The grader chooses the seed.
+        hidden_cases: given a random generator, the cases that grading adds: other shapes, dtypes, edges, bad input.
+            Cases of one name form a group. They are held back until grading, not secret.
         hints: from a nudge to nearly the answer.
         forbid: dotted names the answer must do without (see `forbidden_names`).
         may_use_package: whether the answer may use what earlier notebooks built, from `lmcourse`. Otherwise the
@@ -73,7 +73,7 @@ class Exercise:
         seconds: the time limit of one case.
         value: the answer is a number, not code; a report then never shows the expected one.
         uses: the earlier exercises of its notebook whose functions an answer is meant to call. Where the learner's is
-            missing or wrong, the reference stands in for it while this one is judged.
+            wrong, this answer is judged again with the printed solution in that cell.
         view: where many results are right, what of a result is compared with the same of the reference's, case by
             case: a property of a design, say. It works where the judge does, never where the learner's code runs, and
             has to take whatever plain data an answer may return.
@@ -155,27 +155,15 @@ class Exercise:
         """What of a result of a case is compared."""
         return self.view(case, value) if self.view else value
 
-    def hidden(self, seed: int) -> list[Case]:
-        """The hidden cases for this seed. Those that it has chosen are marked as random."""
-        return [
-            case if place in self._fixed_places else replace(case, random=True)
-            for place, case in enumerate(self._drawn(seed))
-        ]
-
-    def _drawn(self, seed: int) -> list[Case]:
-        return list(self.hidden_cases(random.Random(f"{self.name}/{seed}"))) if self.hidden_cases else []
-
     @cached_property
-    def _fixed_places(self) -> frozenset[int]:
-        """Where the same hidden case stands whatever the seed: eight seeds agree on a random one in no list of ours."""
-        drawn = [self._drawn(-number) for number in range(1, 9)]
-        at_each_place = enumerate(zip(*drawn, strict=False))
-        return frozenset(place for place, [first, *others] in at_each_place if all(map(first.asks_the_same, others)))
+    def hidden(self) -> tuple[Case, ...]:
+        """The hidden cases: the same for everybody, drawn once from a generator that depends on the name alone."""
+        return tuple(self.hidden_cases(random.Random(f"{self.name}/0"))) if self.hidden_cases else ()
 
     @cached_property
     def categories(self) -> list[str]:
-        """The categories of the hidden cases, each once."""
-        return list(dict.fromkeys(case.name for case in self.hidden(0)))
+        """The names of the hidden cases, each once."""
+        return list(dict.fromkeys(case.name for case in self.hidden))
 
 
 def plural(word: str, count: float) -> str:

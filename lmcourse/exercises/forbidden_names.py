@@ -1,9 +1,9 @@
 """Names that an answer may not use: matching them, and finding them in its source.
 
 An exercise may rule out a function (`forbid=["torch.softmax", ".softmax"]`) or a whole module (`forbid=["struct"]`).
-`forbidden_in_source` reads the learner's code, through aliases, imports and helpers; `ForbiddenCallRecorder` (in
-`forbidden_calls`) sees the calls that are really made. Either alone has holes: a branch that no case takes calls
-nothing, and `getattr(torch, "soft" + "max")` reads as nothing.
+`forbidden_in_source` reads the learner's code, through aliases, imports and helpers; `rules.watched` sees the torch
+operators that it really calls. Ways around both exist. The answers are in `solutions/`, so these rules are
+for the learner.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pkgutil import iter_modules
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import optim
 from torch.overrides import resolve_name
+
+from lmcourse.text import one_line
 
 Names = tuple[str, ...]
 ANSWER_LIBRARIES = ("transformers", "torchtune", "litgpt", "timm", "fairseq", "xformers", "flash_attn")
@@ -41,6 +43,9 @@ _OPTIMIZERS += [module.name for module in iter_modules(optim.__path__)]
 NO_OPTIMIZER = (*(f"torch.optim.{name}" for name in _OPTIMIZERS if name not in _MACHINERY), "torch.distributed.optim")
 """For exercises that ask for an optimizer: any of torch's does the work of some other one if it is set accordingly."""
 
+MAX_LINE_CHARS = 80
+"""Characters of a line that a report quotes."""
+
 LOAD_GLOBAL, LOAD_NAME = dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]
 """Python's instructions that look up a global name. `dis` would read them too, and takes ten times as long."""
 
@@ -59,16 +64,6 @@ def matches(name: str, forbid: Iterable[str]) -> bool:
     )
 
 
-def hold_from_the_start(rules: Names) -> bool:
-    """Whether rules cover more than what nearly every exercise rules out, and a notebook's own cells use."""
-    return any(not matches(rule, ("lmcourse", *ANSWER_LIBRARIES)) for rule in rules)
-
-
-def whole_libraries(rules: Iterable[str]) -> tuple[str, ...]:
-    """The libraries of which rules rule out everything: "scipy", and not "torch.nn"."""
-    return tuple(dict.fromkeys(rule for rule in rules if "." not in rule))
-
-
 def full_name(function: Any) -> str:
     """The dotted name of a function, method or class: "math.frexp", "builtins.sum"."""
     owner = getattr(function, "__self__", None)
@@ -79,10 +74,27 @@ def full_name(function: Any) -> str:
     return f"{module}.{name}"
 
 
-def forbidden_in_source(answer: Any, forbid: Names) -> list[str]:
+class Use(NamedTuple):
+    """A name that an answer uses, the learner's line that uses it, and that line's number, if it is known."""
+
+    name: str
+    line: str = ""
+    number: int = 0
+
+
+def forbidden_in_source(answer: Any, forbid: Names) -> list[Use]:
     """The forbidden names that the source of an answer, and of the learner's own helpers it uses, refers to."""
-    names = (name for item in _own(answer) for name in _names_used(item))
-    return [name for name in dict.fromkeys(names) if matches(name, forbid)]
+    found: dict[str, Use] = {}
+    for item in _own(answer):
+        for name, number in _names_used(item):
+            if matches(name, forbid):
+                found.setdefault(name, Use(name, _line_of(item, number), number))
+    return list(found.values())
+
+
+def _line_of(item: FunctionType | type, number: int) -> str:
+    file = item.__code__.co_filename if isinstance(item, FunctionType) else ""
+    return one_line(linecache.getline(file, number).strip(), MAX_LINE_CHARS)
 
 
 def _own(answer: Any) -> Iterator[FunctionType | type]:
@@ -137,15 +149,15 @@ def global_names(code: CodeType) -> Iterator[str]:
             yield from global_names(inner)
 
 
-def _names_used(item: FunctionType | type) -> Iterator[str]:
-    """Every dotted name in the source of a function, with aliases and imports resolved.
+def _names_used(item: FunctionType | type) -> Iterator[tuple[str, int]]:
+    """Every dotted name in the source of a function, with aliases and imports resolved, and the number of its line.
 
     Of a class, its bases and what it borrows: `weigh = staticmethod(torch.softmax)`.
     """
     if isinstance(item, type):
         members = [part for member in vars(item).values() for part in _parts(member)]
         borrowed = [part for part in (*item.__bases__, *members) if callable(part) and _home(part) != _home(item)]
-        yield from (_torch_name(part) or full_name(part) for part in borrowed)
+        yield from ((_torch_name(part) or full_name(part), 0) for part in borrowed)
         return
     for definition in _definitions(item.__code__):
         nodes = list(computed(definition))
@@ -157,12 +169,14 @@ def _names_used(item: FunctionType | type) -> Iterator[str]:
         # A helper of the learner's own may be called `sigmoid`; what it does is looked at by itself.
         known = {name: target for name, target in found.items() if _home(target) != _home(item)}
         for node in nodes:
+            names: Iterable[str] = ()
             if isinstance(node, ast.Import):
-                yield from (alias.name for alias in node.names)
+                names = (alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
-                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+                names = (f"{node.module}.{alias.name}" for alias in node.names)
             elif isinstance(node, ast.Attribute | ast.Name):
-                yield from _resolve(node, imported, known)
+                names = _resolve(node, imported, known)
+            yield from ((name, getattr(node, "lineno", 0)) for name in names)
 
 
 def _definitions(code: CodeType) -> list[Definition]:

@@ -42,5 +42,5 @@ def runs_answers(frame: FrameType) -> bool:
 
 FRAMEWORK_MODULES = {
     f"lmcourse.exercises.{module}"
-    for module in ("allocations", "checking", "limits", "outcome", "isolated_state", "forbidden_calls")
-} | {"lmcourse.grading.examination.remote_answer"}
+    for module in ("allocations", "checking", "limits", "outcome", "isolated_state", "rules")
+}

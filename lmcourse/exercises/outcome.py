@@ -14,21 +14,17 @@ from typing import Any
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.failure import Failure, failure_of
-from lmcourse.exercises.forbidden_calls import ForbiddenCallRecorder
+from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.isolated_state import isolated_state
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
 from lmcourse.exercises.origin import SCRIPT
+from lmcourse.exercises.rules import watched
 from lmcourse.exercises.values import NotPlainError, Plain, copy_input, same, to_plain
-
-PROFILED = Failure(
-    ("ProfilerError",), "your answer switches on a profiler, which ends the check's own: profile it in another cell"
-)
-"""The failure of an answer whose calls could not be watched."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of running one case: value or failure, output, warnings, changed inputs, forbidden calls.
+    """Result of running one case: value or failure, output, warnings, changed inputs, forbidden uses.
 
     Attributes:
         value: the result, if there is no failure.
@@ -36,7 +32,7 @@ class Outcome:
         printed: what the code wrote to stdout and stderr.
         warned: the warnings it caused.
         changed: the inputs that it changed in place, by the names that the answer gives them, or by position.
-        forbidden: calls that the exercise rules out.
+        forbidden: torch operators that it used and the exercise rules out.
     """
 
     value: Plain = None
@@ -44,7 +40,7 @@ class Outcome:
     printed: str = ""
     warned: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
+    forbidden: tuple[Use, ...] = ()
 
     @property
     def timed_out(self) -> bool:
@@ -66,20 +62,18 @@ def run_case(
         case: the inputs; the answer works on a copy of them.
         name: what a case's script calls the answer; by default the answer's own name.
         seconds: the time limit.
-        forbid: dotted names that must not be called on the way (see `forbidden_names`).
+        forbid: the rules of the exercise (see `rules`). Of a class, only its source is read.
     """
     args, kwargs = copy_input(case.args), copy_input(case.kwargs)
-    recorder = ForbiddenCallRecorder(forbid)
+    seen: dict[str, Use] = {}
+    judged = watched(answer, forbid, seen) if forbid and isinstance(answer, FunctionType) else answer
     value: Plain = None
     failure: Failure | None = None
     # The time limit is the innermost: it may interrupt anywhere inside, and what is around it must still be undone.
-    with isolated_state() as captured, memory_limit(), recorder:
+    with isolated_state() as captured, memory_limit():
         try:
             with time_limit(seconds):
-                value, failure = _run(answer, case, args, kwargs, name or getattr(answer, "__name__", ""))
-                # Python drops a profiler that it has no room left to call: calls nested too deep end the check's own.
-                if recorder.was_replaced() and not (failure and failure.kind == "RecursionError"):
-                    failure = PROFILED
+                value, failure = _run(judged, case, args, kwargs, name or getattr(answer, "__name__", ""))
         except TimeLimitExceeded as error:
             line = failure_of(error)
             failure = Failure(("TimeLimitExceeded",), f"still running after {seconds:g} s", line.line, line.number)
@@ -89,7 +83,7 @@ def run_case(
         captured.output.getvalue(),
         captured.warned,
         _changed(case, answer, args, kwargs),
-        tuple(recorder.seen),
+        tuple(seen.values()),
     )
 
 

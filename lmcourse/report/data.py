@@ -12,7 +12,7 @@ REPORT_MIME = "application/vnd.lmcourse.report+json"
 
 @dataclass(frozen=True)
 class CaseResult:
-    """Result of one case: its name (a category, if it is hidden), whether it passed, what differed, and the call."""
+    """Result of one case: its name, whether it passed, what differed, the call, and whether only grading runs it."""
 
     name: str
     passed: bool
@@ -30,11 +30,13 @@ class ReportData:
         points, max_points: earned and possible.
         hidden: whether hidden cases were judged too, as they are for a grade.
         cases: the results, public cases first.
-        diagnosis: one sentence on what seems to be wrong, if the course recognises it.
+        diagnosis: what seems to be wrong, if the course recognises it.
+        mistake: the sentence of the known mistake that gives the same results; empty if none was recognised.
+        groups: the groups of cases that pass, and all.
         notes: what the code printed or warned of.
-        to_come: categories of hidden cases that are judged only when the notebook is graded.
+        to_come: the names of the cases that only grading runs.
         answered: False while the cell is as it was handed out.
-        stand_ins: the earlier exercises for which the course's own answers stood in while this one was judged.
+        stand_ins: the earlier exercises whose printed solutions took the learner's place while this one was judged.
     """
 
     exercise: str
@@ -43,6 +45,8 @@ class ReportData:
     hidden: bool
     cases: tuple[CaseResult, ...]
     diagnosis: str = ""
+    mistake: str = ""
+    groups: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = ()
     to_come: tuple[str, ...] = ()
     answered: bool = True
@@ -53,40 +57,51 @@ class ReportData:
         """Whether every case passed and no rule was broken."""
         return self.points == self.max_points
 
-    def groups(self) -> list[tuple[str, bool, list[CaseResult]]]:
-        """The rows a reader sees: each public case, then the hidden cases by category with a count.
+    def rows(self) -> list[tuple[str, bool, list[CaseResult]]]:
+        """Return the rows a reader sees: each public case, then the hidden cases by name with a count.
 
         There are none while the cell is as it was handed out.
         """
         if not self.answered:
             return []
         rows = [(result.name, result.passed, [result]) for result in self.cases if not result.hidden]
-        categories: dict[str, list[CaseResult]] = {}
+        by_name: dict[str, list[CaseResult]] = {}
         for result in self.cases:
             if result.hidden:
-                categories.setdefault(result.name, []).append(result)
-        for category, results in categories.items():
+                by_name.setdefault(result.name, []).append(result)
+        for name, results in by_name.items():
             right = sum(result.passed for result in results)
-            rows.append((f"hidden: {category} ({right} of {len(results)})", right == len(results), results))
+            rows.append((f"hidden: {name} ({right} of {len(results)})", right == len(results), results))
         return rows
 
     @property
+    def reckoning(self) -> str:
+        """How the points come about, where not all are earned: "5 of 7 groups of cases pass: 2 of 3 points."."""
+        passed, total = self.groups
+        if self.passed or not self.answered or passed == total or total < 2:
+            return ""
+        public = [case.passed for case in self.cases if not case.hidden]
+        few = " and more than half of the public cases fail" if 2 * sum(public) < len(public) else ""
+        return f"{passed} of {total} groups of cases pass{few}: {self.points:g} of {self.max_points} points."
+
+    @property
     def closing(self) -> str:
-        """The last line: what is still to come."""
+        """The last line: what grading adds."""
         if not self.to_come or not self.answered:
             return ""
-        kinds = ", ".join(self.to_come)
-        return f"Hidden checks ({kinds}) run when this notebook is graded."
+        count, names = len(self.to_come), ", ".join(dict.fromkeys(self.to_come))
+        cases = "1 more case" if count == 1 else f"{count} more cases"
+        return f"Grading runs {cases} ({names}): `check({self.exercise}, hidden=True)` shows them."
 
     @property
     def remarks(self) -> list[str]:
-        """The lines below the diagnosis: whose answers stood in, and what the code printed."""
-        return [*filter(None, [stand_in_sentence(self.stand_ins)]), *self.notes]
+        """The lines below the diagnosis: how points came about, whose answers stood in, and what the code printed."""
+        return [*filter(None, [self.reckoning, stand_in_sentence(self.stand_ins)]), *self.notes]
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data, with `stand_ins` only where there are some; `from_json` reads it back."""
         data = asdict(self)
-        data |= {name: list(data[name]) for name in ("cases", "notes", "to_come", "stand_ins")}
+        data |= {name: list(data[name]) for name in ("cases", "groups", "notes", "to_come", "stand_ins")}
         return data if self.stand_ins else {name: part for name, part in data.items() if name != "stand_ins"}
 
     @classmethod
@@ -97,7 +112,7 @@ class ReportData:
             TypeError, KeyError: the data is something else.
         """
         cases = tuple(CaseResult(**case) for case in data["cases"])
-        lists = {name: tuple(data[name]) for name in ("notes", "to_come", "stand_ins") if name in data}
+        lists = {name: tuple(data[name]) for name in ("groups", "notes", "to_come", "stand_ins") if name in data}
         return cls(**{**data, **lists, "cases": cases})
 
 

@@ -22,7 +22,7 @@ CODE = "font-family: var(--jp-code-font-family, monospace); font-size: 0.92em;"
 def html(report: ReportData) -> str:
     """The report as one HTML element."""
     accent = GOOD if report.passed else BAD if report.answered else FAINT
-    rows = "".join(_row(*group) for group in report.groups())
+    rows = "".join(_row(*group) for group in report.rows())
     return (
         f'<section role="status" aria-label="{escape(_spoken(report), quote=True)}" style="color: {TEXT}; '
         f"border-left: 4px solid {accent}; padding: 0.3em 0 0.3em 0.9em; margin: 0.3em 0; max-width: 52em; "

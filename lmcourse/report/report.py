@@ -25,7 +25,7 @@ class Report(ReportData):
     def __str__(self) -> str:
         """The report as plain text."""
         lines = [f"{self.exercise}   {self.points:g} / {self.max_points} points"]
-        for name, passed, results in self.groups():
+        for name, passed, results in self.rows():
             lines.append(f"{'✓' if passed else '✗'} {name}")
             lines += [
                 f"    {text}" for result in results if not passed for text in (result.call, result.message) if text

@@ -1,0 +1,147 @@
+"""From-scratch rules at run time: which torch operators an answer calls, whatever it calls them by.
+
+Two modes of torch see honest use. `TorchFunctionMode` sees a function before torch takes it apart, `TorchDispatchMode`
+the operators that are computed. They surround the learner's function only: copying its inputs is not held against it.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from types import FrameType
+from typing import Any
+
+import torch
+from torch._C import _len_torch_dispatch_stack, _len_torch_function_stack
+from torch.overrides import TorchFunctionMode, resolve_name
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from lmcourse.exercises.forbidden_names import MAX_LINE_CHARS, Names, Use, matches
+from lmcourse.exercises.origin import in_library
+from lmcourse.text import one_line
+
+_ATTENTION = r"attention|transformer_encoder"
+_SOFTMAX = rf"softmax|softmin|softplus|logsumexp|logcumsumexp|cross_entropy|{_ATTENTION}"
+_NORM = r"(layer|group|batch|instance|rms|weight)_?norm|(^|_)normalize|renorm|cosine_(similarity|embedding)"
+_GELU = r"gelu|ndtr"
+_RELU = r"relu|(^|_)s?c?elu|hardtanh|margin|hinge"
+_SIGMOID = r"silu|sigmoid|expit|mish|glu(_|$)"
+_RECURRENT = r"lstm|(^|_)gru|rnn_?(tanh|relu|cell|base)"
+
+FAMILIES: dict[str, str] = {
+    **dict.fromkeys((".softmax", ".log_softmax", ".logsumexp", ".softmin", ".Softmax", ".LogSoftmax"), _SOFTMAX),
+    ".Softmin": _SOFTMAX,
+    ".scaled_dot_product_attention": _ATTENTION,
+    ".multi_head_attention_forward": r"multi_?head|transformer_encoder",
+    "torch.nn.MultiheadAttention": r"multi_?head|transformer_encoder",
+    **dict.fromkeys((".gelu", ".ndtr", ".log_ndtr"), _GELU),
+    **dict.fromkeys((".relu", ".relu_"), _RELU),
+    **dict.fromkeys((".silu", ".sigmoid", ".sigmoid_", ".logsigmoid", ".expit"), _SIGMOID),
+    **dict.fromkeys((".layer_norm", ".rms_norm", ".LayerNorm", ".RMSNorm", ".normalize"), _NORM),
+    **dict.fromkeys((".cross_entropy", ".nll_loss"), r"nll_loss|(^|_)cross_entropy|ctc_loss|kl_div"),
+    **dict.fromkeys((".lstm", ".lstm_cell", ".LSTM", ".LSTMCell"), _RECURRENT),
+    **dict.fromkeys((".rnn_tanh", ".rnn_tanh_cell", ".RNN", ".RNNCell", ".RNNBase"), _RECURRENT),
+    "torch.gradient": r"^gradient(\.|$)",
+    "torch": r"^(?!empty|clone|copy_|detach|alias|item|_local_scalar_dense|is_|set_|lift|resize_)",
+}
+"""For a rule the pattern of its operators' names, with overload ("view.dtype"). A rule that is not here and starts with
+a dot stands for the operators that have its word in their name."""
+
+SETTINGS = ("torch.autograd.grad_mode",)
+"""What an answer may call whatever is ruled out: `torch.no_grad` computes nothing."""
+
+
+def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> Callable[..., Any]:
+    """Return the answer, with what it uses of what these rules cover noted in `seen` at each call."""
+
+    @wraps(answer)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with _watching(rules, seen):
+            return answer(*args, **kwargs)
+
+    return call
+
+
+@contextmanager
+def _watching(rules: Names, seen: dict[str, Use]) -> Iterator[None]:
+    """Note what runs inside. A time limit may interrupt a mode while torch has taken it off its stack, so what is still
+    there at the end is counted."""
+    _warm_up()
+    functions, operators = _len_torch_function_stack(), _len_torch_dispatch_stack()
+    modes: Any = (_Operators(rules, seen), _Functions(rules, seen))
+    for mode in modes:
+        mode.__enter__()
+    try:
+        yield
+    finally:
+        if _len_torch_function_stack() > functions:
+            modes[1].__exit__(None, None, None)
+        if _len_torch_dispatch_stack() > operators:
+            modes[0].__exit__(None, None, None)
+
+
+class _Functions(TorchFunctionMode):
+    def __init__(self, rules: Names, seen: dict[str, Use]) -> None:
+        super().__init__()
+        self.rules, self.seen = rules, seen
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = _function_name(func)
+        if matches(name, self.rules) and not matches(name, SETTINGS):
+            _note(self.seen, name)
+        return func(*args, **(kwargs or {}))
+
+
+class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    def __init__(self, rules: Names, seen: dict[str, Use]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.rules, self.seen = rules, seen
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if rule := _rule_of(func.name(), self.rules):
+            _note(self.seen, rule)
+        return func(*args, **(kwargs or {}))
+
+
+def _note(seen: dict[str, Use], name: str) -> None:
+    if name not in seen:
+        seen[name] = Use(name, *_own_line())
+
+
+def _own_line() -> tuple[str, int]:
+    """The innermost line that the learner wrote, and its number."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not in_library(file) and (line := linecache.getline(file, frame.f_lineno).strip()):
+            return one_line(line, MAX_LINE_CHARS), frame.f_lineno
+        frame = frame.f_back
+    return "", 0
+
+
+@cache
+def _function_name(function: Any) -> str:
+    """The dotted name of what a function mode is handed: "torch.Tensor.softmax"."""
+    return resolve_name(function) or f"torch.{getattr(function, '__name__', '')}"
+
+
+@cache
+def _rule_of(operator: str, rules: Names) -> str:
+    """The first rule that covers an operator, as torch names it: "aten::softmax.int"."""
+    name = operator.partition("::")[2]
+    return next((rule for rule in rules if (pattern := _pattern(rule)) and re.search(pattern, name)), "")
+
+
+def _pattern(rule: str) -> str:
+    return FAMILIES.get(rule, rf"(^|_){re.escape(rule[1:])}(_|\.|$)" if rule.startswith(".") else "")
+
+
+@cache
+def _warm_up() -> None:
+    """Have torch import what it imports at the first operator under a mode: it would be held against the answer."""
+    with _Operators((), {}), _Functions((), {}):
+        torch.ones(2, requires_grad=True).softmax(0).sum().backward()  # type: ignore[no-untyped-call]
