@@ -70,7 +70,7 @@ def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> C
 def _watching(rules: Names, seen: dict[str, Use]) -> Iterator[None]:
     """Note what runs inside. A time limit may interrupt a mode while torch has taken it off its stack, so what is still
     there at the end is counted."""
-    _warm_up()
+    warm_up()
     functions, operators = _len_torch_function_stack(), _len_torch_dispatch_stack()
     modes: Any = (_Operators(rules, seen), _Functions(rules, seen))
     for mode in modes:
@@ -141,7 +141,7 @@ def _pattern(rule: str) -> str:
 
 
 @cache
-def _warm_up() -> None:
+def warm_up() -> None:
     """Have torch import what it imports at the first operator under a mode: it would be held against the answer."""
     with _Operators((), {}), _Functions((), {}):
         torch.ones(2, requires_grad=True).softmax(0).sum().backward()  # type: ignore[no-untyped-call]
