@@ -1,7 +1,7 @@
 """The code cells of a notebook as Python, as IPython would read them, and the names in them.
 
-IPython's own transformer turns `%time x = f()`, `files = !ls` and `?` into calls of `get_ipython()`, which the process of a
-submission has. Nothing here runs a cell.
+IPython's own transformer turns `%time x = f()`, `files = !ls` and `?` into calls of `get_ipython()`, which the process
+of a submission has. Nothing here runs a cell.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
@@ -78,7 +79,8 @@ def _python(source: str) -> tuple[str, str]:
     if first.strip() in TRANSPARENT_MAGICS:
         source = f"\n{rest}"
     try:
-        text = TransformerManager().transform_cell(source)
+        manager: Any = TransformerManager
+        text: str = manager().transform_cell(source)
         compile(text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError as error:
         where = f", in line {error.lineno}: `{(error.text or '').strip()}`" if error.lineno else ""
@@ -101,8 +103,8 @@ def course_imports(sources: Sequence[str]) -> str:
 def cells_to_run(cells: Sequence[Cell], skipped: Collection[str]) -> list[Cell]:
     """Return the cells of a submission that grading runs.
 
-    Left out are those that the build has marked: the course's own demonstrations, which no printed answer needs. One runs
-    all the same if an answer of the learner's, or what it is made of, uses a name that only such a cell defines.
+    Left out are those that the build has marked: the course's own demonstrations, which no printed answer needs. One
+    runs all the same if an answer of the learner's, or what it is made of, uses a name that only such a cell defines.
 
     Args:
         cells: of the submission.

@@ -85,7 +85,8 @@ class Notebook:
         self.names: dict[str, Any] = vars(module)
         self.shell = Shell.instance(user_module=module, user_ns=self.names, config=config)
         for name in NO_MAGIC:
-            self.shell.register_magic_function(_nothing, "line", name)
+            register: Any = self.shell.register_magic_function
+            register(_nothing, "line", name)
         self.answers: dict[str, Any] = {}
         self._number = 0
 
@@ -178,11 +179,12 @@ class Shell(InteractiveShell):
 
     def system(self, cmd: str) -> None:
         """Run `!command`."""
-        print(self._output(self.var_expand(cmd, depth=1)), end="")
+        expanded = self.var_expand(cmd, depth=1)  # type: ignore[no-untyped-call]
+        print(self._output(expanded), end="")
 
     def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
         """Run the command of `lines = !command`."""
-        output = self._output(self.var_expand(cmd, depth=depth + 1))
+        output = self._output(self.var_expand(cmd, depth=depth + 1))  # type: ignore[no-untyped-call]
         return SList(output.splitlines()) if split else LSString(output)
 
     def _output(self, command: str) -> str:

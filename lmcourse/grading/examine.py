@@ -1,9 +1,9 @@
 """Examine a submission: one sandboxed process runs its cells, and this one judges what its answers give.
 
 Each exercise is asked right after the cell for its answer has run, so names that later cells reuse cost nothing. This
-process alone has references, hidden cases and points. A process that is lost (a loop that nothing interrupts, an exit, no
-memory) is replaced: what broke off the run is left out, and the rest goes on. An answer that calls an earlier, wrong one is
-judged once more with the printed solution in that cell.
+process alone has references, hidden cases and points. A process that is lost (a loop that nothing interrupts, an exit,
+no memory) is replaced: what broke off the run is left out, and the rest goes on. An answer that calls an earlier, wrong
+one is judged once more with the printed solution in that cell.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class TermTable(SafeCsvExportPlugin):
         most = sum(one.max_score for one in assignments)
         for student in self.students(gradebook):
             points = [score.get(student.id) for score in scores]
-            total = sum(filter(None, points))
+            total = sum(filter(None, points), 0.0)
             yield [student.id, student.last_name, student.first_name, *points, total, most]
 
 

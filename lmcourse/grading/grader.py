@@ -1,4 +1,5 @@
-"""Grade submissions: examined several at a time, here or in a Dask cluster; recorded by nbgrader, one after the other."""
+"""Grade submissions: examined several at a time, here or in a Dask cluster; recorded by nbgrader, one after the
+other."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import nbformat
+from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from traitlets.config import Config
 
@@ -138,7 +140,8 @@ def record(
 ) -> list[SubmissionResult]:
     """Grade a class into the gradebook and `autograded/`, as `nbgrader autograde` does; one result for each, in order.
 
-    What is recorded already, by this or by nbgrader, is not graded again unless another notebook has been handed in since.
+    What is recorded already, by this or by nbgrader, is not graded again unless another notebook has been handed in
+    since.
 
     Args:
         paths: folders of `student/assignment/notebook.ipynb`, or downloads.
@@ -397,7 +400,7 @@ def _result(submission: Submission, notebook: NotebookNode, came: Examination | 
         return ungraded_result(submission.student, submission.assignment.id, points_in(notebook)[1], why)
     fill_cells(notebook, came)
     for cell in notebook.cells:
-        StrictScores().preprocess_cell(cell, {}, 0)
+        StrictScores().preprocess_cell(cell, ResourcesDict(), 0)
     late = Lateness(note=submission.came.note)
     return submission_result(submission.student, submission.assignment.id, notebook, *points_in(notebook), late)
 
@@ -415,7 +418,8 @@ def _examined(
     private: Sequence[Path],
     only: Mapping[Submission, str] = MappingProxyType({}),
 ) -> Examined:
-    """What came of each submission as soon as it is there: None if there was nothing to examine, or why the grader failed.
+    """What came of each submission as soon as it is there: None if there was nothing to examine, or why the grader
+    failed.
 
     Raises:
         CourseError: nothing can be examined here.
@@ -541,7 +545,7 @@ def _telling_storage_errors(course: Path) -> Iterator[None]:
         if _is_storage_error(error):
             first = str(error).splitlines()[0]
             raise CourseError(
-                f"Nothing more can be written to {course} ({first}). Make room or allow it, and run the same again. What "
-                "is recorded stays."
+                f"Nothing more can be written to {course} ({first}). Make room or allow it, and run the same again. "
+                "What is recorded stays."
             ) from error
         raise

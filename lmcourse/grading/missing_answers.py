@@ -53,8 +53,7 @@ def redefined(name: str, cells: Sequence[Cell]) -> str:
         if own and cell.number > own[0] and name in cell.given and cell.answer != name:
             line = one_line(cell.text.splitlines()[cell.given[name] - 1].strip(), MAX_LINE_CHARS)
             return (
-                f"Code cell {cell.number} defines `{name}` again (`{line}`). Its own cell, code cell {own[0]}, is the one "
-                "that counts."
+                f"Code cell {cell.number} defines `{name}` again (`{line}`). Its own cell, code cell {own[0]}, counts."
             )
     return ""
 

@@ -45,7 +45,7 @@ MAX_OUTPUT_CHARS = 200_000
 """Characters of output on one page, pictures apart."""
 
 MAX_PIECE_CHARS = 6_000
-"""Characters of one piece of HTML or Markdown: twice as many can take four times as long. The course has up to 5,200."""
+"""Characters of one piece of HTML or Markdown; the time to draw it can grow with the square. The course has 5,200."""
 
 MAX_WORK = 120_000
 """What all HTML and Markdown of a page may cost, see `_work`: up to 10 s. The notebooks of the course cost 45,000."""
@@ -223,7 +223,7 @@ _ENTRY = re.compile(
 )
 _STYLE = (
     "<style>div.nbgrader_cell .panel-heading { height: auto; overflow: hidden; } "
-    "h4, li, code, .nbgrader-label { overflow-wrap: anywhere; }</style>"
+    "h4, li, code, .nbgrader-label { overflow-wrap: anywhere; } td, th { padding: 0.1em 0.6em; }</style>"
 )
 
 

@@ -1,7 +1,7 @@
 """What this course adds to nbgrader's converters; `lmcourse.grading.config` says where each is used.
 
-Of a submission: `SubmissionExporter` reads any file, `RestoreCells` puts the course's cells back, `ExamineNotebook` has the
-notebook examined, `StrictScores` says what counts as a score. Of a release: `DropTopLevelStubs`.
+Of a submission: `SubmissionExporter` reads any file, `RestoreCells` puts the course's cells back, `ExamineNotebook` has
+the notebook examined, `StrictScores` says what counts as a score. Of a release: `DropTopLevelStubs`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ NUMBER = re.compile(r"\d{1,9}(\.\d{1,20})?(e-?\d{1,3})?")
 class SubmissionExporter(NotebookExporter):
     """Reads any file as a notebook.
 
-    An unreadable file becomes a notebook without cells. `RestoreCells` puts the graded cells back, and each is worth 0 for
-    the reason given here: so it is marked like any other, instead of vanishing from the gradebook.
+    An unreadable file becomes a notebook without cells. `RestoreCells` puts the graded cells back, and each is worth 0
+    for the reason given here: so it is marked like any other, instead of vanishing from the gradebook.
     """
 
     problem = Unicode("", help="Why there is no notebook, if that is known already.").tag(config=True)
@@ -125,7 +125,8 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
 class StrictScores(NbGraderPreprocessor):  # type: ignore[misc]
     """Leaves every graded code cell with either a valid score or one error that says why there is none.
 
-    nbgrader alone gives full marks for NaN, a negative number, True or any text, and stops at a number above the maximum.
+    nbgrader alone gives full marks for NaN, a negative number, True or any text, and stops at a number above the
+    maximum.
     """
 
     def preprocess_cell(

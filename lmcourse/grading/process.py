@@ -1,4 +1,5 @@
-"""The process of one submission, as the grader sees it: started in a sandbox, asked within time limits, killed whole."""
+"""The process of one submission, as the grader sees it: started in a sandbox, asked within time limits, killed
+whole."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Put the course's own cells back into a submission, as they were handed out.
 
-What a submitted notebook says of itself is a claim; the course's notebook is the truth. Learners copy cells, delete them,
-turn them into text and move them about, mostly by accident. Every cell is built again here: the text from the submission
-(of a locked cell, from the course), everything else from the course.
+What a submitted notebook says of itself is a claim; the course's notebook is the truth. Learners copy cells, delete
+them, turn them into text and move them about, mostly by accident. Every cell is built again here: the text from the
+submission (of a locked cell, from the course), everything else from the course.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def restored(submitted: NotebookNode, course: CourseCells, assignment: str, prob
     claimed = [_claimed(cell, course) for cell in cells]
     if not problem and course and not any(claimed):
         problem = (
-            f"No cell of this notebook belongs to {assignment}. Is it another notebook, or were all its cells made again? "
-            "Copy the answers into a fresh copy and hand that in."
+            f"No cell of this notebook belongs to {assignment}. Is it another notebook, or were all its cells made "
+            "again? Copy the answers into a fresh copy and hand that in."
         )
     notebook, missing, edited = _rebuilt(cells, claimed, course)
     if too_large := size_problem(notebook):  # what was put back counts: it is read once more

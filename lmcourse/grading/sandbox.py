@@ -1,8 +1,8 @@
 """The sandbox of a submission: bubblewrap's command line, the limits that hold inside, and what to do without it.
 
-Inside are the system, Python and this package without its exercises, all read-only, and an empty working folder in memory.
-There is no network, nobody's files, and no environment of the grader's. `prlimit` and `setpriv` (util-linux) set the
-limits and a user whom nobody else is, before the submission's Python starts.
+Inside are the system, Python and this package without its exercises, all read-only, and an empty working folder in
+memory. There is no network, nobody's files, and no environment of the grader's. `prlimit` and `setpriv` (util-linux)
+set the limits and a user whom nobody else is, before the submission's Python starts.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ USER_IDS = range(61184, 65520)
 """User ids without a name. The kernel counts processes by user, so root gives each sandbox one of its own."""
 
 MEMORY = 5120 * MIB
-"""Bytes that a process may allocate, and that all processes of a submission may use together: what a check allows in the
-notebook, and what torch takes."""
+"""Bytes that a process may allocate, and that all processes of a submission may use together: what a check allows in
+the notebook, and what torch takes."""
 
 SCRATCH = 128 * MIB
 """Bytes that the working folder, and likewise /dev/shm, may hold."""
@@ -256,8 +256,8 @@ def _python_folders() -> list[Path]:
     folders = _outermost([Path("/usr"), *prefixes, *(folder.resolve() for folder in prefixes)])
     if is_root(PACKAGE.parent) and (around := [one for one in folders if PACKAGE.is_relative_to(one)]):
         raise CourseError(
-            f"The course lies inside {around[0]}, which submissions have to read, and so would be its solutions. Move the "
-            "course's folder elsewhere."
+            f"The course is inside {around[0]}, which submissions have to read, with its solutions. Move the course's "
+            "folder elsewhere."
         )
     return [folder for folder in _outermost([*folders, PACKAGE]) if folder != Path("/usr")]
 

@@ -2,8 +2,8 @@
 
     length of all that follows (4 bytes) | length of the JSON (4 bytes) | JSON | safetensors
 
-JSON holds the tree (`lmcourse.exercises.plain_json`), safetensors the numbers of its tensors. Neither can hold code. The
-grader does not trust the other end: whatever comes, `receive` gives a plain value or raises ProtocolError, and the
+JSON holds the tree (`lmcourse.exercises.plain_json`), safetensors the numbers of its tensors. Neither can hold code.
+The grader does not trust the other end: whatever comes, `receive` gives a plain value or raises ProtocolError, and the
 functions `…_from_plain` check each field.
 """
 
