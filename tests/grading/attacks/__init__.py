@@ -5,25 +5,26 @@ alone and writes docs/attacks.md. To add an attack, add it to the list of one of
 answers may be right.
 """
 
+from tests.grading.attacks.exhaustion import EXHAUSTION
+from tests.grading.attacks.guesses import GUESSES
+from tests.grading.attacks.hooks import HOOKS
+from tests.grading.attacks.out_of_turn import OUT_OF_TURN
+from tests.grading.attacks.parsers import PARSERS
+from tests.grading.attacks.protocol import PROTOCOL
+from tests.grading.attacks.references import REFERENCES
+from tests.grading.attacks.takeover import TAKEOVER
+
 from tests.grading.attacks.answers import ANSWERS
 from tests.grading.attacks.attack import Attack
 from tests.grading.attacks.comparison import COMPARISON
-from tests.grading.attacks.exhaustion import EXHAUSTION
 from tests.grading.attacks.files import FILES
-from tests.grading.attacks.guesses import GUESSES
-from tests.grading.attacks.hooks import HOOKS
 from tests.grading.attacks.imports import IMPORTS
 from tests.grading.attacks.interpreter import INTERPRETER
 from tests.grading.attacks.notebook_format import FORMAT
-from tests.grading.attacks.out_of_turn import OUT_OF_TURN
 from tests.grading.attacks.pages import PAGES
-from tests.grading.attacks.parsers import PARSERS
 from tests.grading.attacks.processes import PROCESSES
-from tests.grading.attacks.protocol import PROTOCOL
-from tests.grading.attacks.references import REFERENCES
 from tests.grading.attacks.resources import RESOURCES
 from tests.grading.attacks.scores import SCORES
-from tests.grading.attacks.takeover import TAKEOVER
 
 BY_AIM = {
     "scores": SCORES,

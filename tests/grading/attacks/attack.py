@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent, indent
 
+from lmcourse.grading.examination_result import EvidenceKind
 from nbformat import NotebookNode
 
 from lmcourse.grading.cells import new_code_cell
-from lmcourse.grading.examination_result import EvidenceKind
 
 COURSE, HOME, PORT = "@COURSE@", "@HOME@", "@PORT@"
 """Stand for the course's folder, the grader's home and a listening port: an attacker may know where they are."""
