@@ -1,0 +1,165 @@
+"""Plain values as JSON, with the numbers of their tensors as safetensors. Reading runs no code.
+
+| value | JSON |
+| --- | --- |
+| None, a bool, a whole number of any size, a text, a list | itself |
+| a float | a number with a point or an exponent, or `NaN`, `Infinity`, `-Infinity` |
+| a complex number | `{"complex": [re, im]}` |
+| a dict | `{"dict": [[key, value], ...]}` |
+| a tuple, which only a key of a dict can be | `{"tuple": [...]}` |
+| a tensor | `{"tensor": "t0", "order": [1, 0], "grad": false}` |
+
+`order` lists the axes of a tensor as they lie in memory, the slowest first; the tensor called "t0" is stored with its
+axes in this order, contiguous. So a transposed input arrives transposed. `grad` is whether it requires a gradient.
+A dtype that safetensors does not hold is stored in another one and noted: `"dtype": "complex64"` is stored as real
+numbers with a last axis of 2, `"dtype": "float8_e8m0fnu"` as bytes.
+
+`dumps` writes one text: `{"value": tree, "tensors": base64 of the bytes of safetensors}`.
+
+`loads` and `from_json_tree` accept input from anybody. Whatever it is, they return a plain value or raise ValueError.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+
+from lmcourse.exercises.values import Plain, type_phrase
+
+MAX_DEPTH = 32
+"""How deep lists and dicts may be nested."""
+
+MAX_AXES = 32
+
+COMPLEX = {str(dtype)[6:]: dtype for dtype in (torch.complex32, torch.complex64, torch.complex128)}
+BYTES = {"float8_e8m0fnu": torch.float8_e8m0fnu}
+
+
+def dumps(value: Plain) -> str:
+    """Write a plain value as text; ValueError if it holds anything else."""
+    tensors: dict[str, Tensor] = {}
+    tree = to_json_tree(value, tensors)
+    return json.dumps({"value": tree, "tensors": base64.b64encode(save(tensors)).decode()})
+
+
+def loads(text: str) -> Plain:
+    """Read what `dumps` wrote; ValueError if it is anything else."""
+    try:
+        whole = json.loads(text)
+        tree, data = whole["value"], base64.b64decode(whole["tensors"], validate=True)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"no value as JSON ({type(error).__name__})") from error
+    return from_json_tree(tree, tensors_from_bytes(data))
+
+
+def tensors_from_bytes(data: bytes) -> dict[str, Tensor]:
+    """Read tensors from the bytes of safetensors; ValueError if they are anything else."""
+    try:
+        return load(data)
+    except Exception as error:  # safetensors and torch raise many kinds
+        raise ValueError(f"no tensors ({type(error).__name__})") from error
+
+
+def to_json_tree(value: Plain, tensors: dict[str, Tensor], *, depth: int = 0) -> Any:
+    """Return a plain value as what JSON holds, and put its tensors into `tensors`; ValueError if it is not plain."""
+    _check_depth(depth)
+    if value is None or type(value) in (bool, int, float):
+        return value
+    if type(value) is str:
+        value.encode()  # half a surrogate pair is no text: a ValueError
+        return value
+    if isinstance(value, Tensor):
+        return _tensor_to_json(value, tensors)
+    if type(value) is complex:
+        return {"complex": [value.real, value.imag]}
+    if type(value) is list:
+        return [to_json_tree(item, tensors, depth=depth + 1) for item in value]
+    if type(value) is tuple:
+        return {"tuple": [to_json_tree(item, tensors, depth=depth + 1) for item in value]}
+    if type(value) is dict:
+        return {"dict": [[to_json_tree(part, tensors, depth=depth + 1) for part in pair] for pair in value.items()]}
+    raise ValueError(f"{type_phrase(value)} is not plain data")
+
+
+def from_json_tree(tree: Any, tensors: Mapping[str, Tensor]) -> Plain:
+    """Return the plain value that `to_json_tree` described; ValueError if the tree describes none."""
+    return _from_json(tree, dict(tensors), 0)
+
+
+def _from_json(tree: Any, tensors: dict[str, Tensor], depth: int) -> Plain:
+    """`tensors` are those that are left: each may occur once, so that no two values share memory."""
+    _check_depth(depth)
+    if tree is None or type(tree) in (bool, int, float):
+        return tree
+    if type(tree) is str:
+        tree.encode()
+        return tree
+    if type(tree) is list:
+        return [_from_json(item, tensors, depth + 1) for item in tree]
+    if type(tree) is dict and "tensor" in tree:
+        return _tensor_from_json(tree, tensors)
+    [(kind, inside)] = tree.items() if type(tree) is dict and len(tree) == 1 else [("", None)]
+    if kind == "complex" and type(inside) is list and [type(part) for part in inside] == [float, float]:
+        return complex(*inside)
+    if kind == "tuple" and type(inside) is list:
+        return tuple(_from_json(item, tensors, depth + 1) for item in inside)
+    if kind == "dict" and type(inside) is list and all(type(pair) is list and len(pair) == 2 for pair in inside):
+        pairs = [(_from_json(key, {}, depth + 1), _from_json(item, tensors, depth + 1)) for key, item in inside]
+        if all(_is_key(key) for key, _ in pairs) and len(found := dict(pairs)) == len(pairs):
+            return found
+    raise ValueError("a kind of value that is not known")
+
+
+def _check_depth(depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested more than {MAX_DEPTH} deep")
+
+
+def _is_key(key: Plain) -> bool:
+    return all(map(_is_key, key)) if type(key) is tuple else key is None or type(key) in (bool, int, float, str)
+
+
+def _tensor_to_json(tensor: Tensor, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    dtype = str(tensor.dtype)[6:]
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type != "cpu" or tensor.ndim > MAX_AXES:
+        raise ValueError(f"a tensor of {dtype} on {tensor.device} with {tensor.ndim} axes cannot be stored")
+    strides = tensor.stride()
+    order = sorted(range(tensor.ndim), key=lambda axis: -strides[axis])
+    numbers = tensor.detach().resolve_conj().resolve_neg()
+    if dtype in COMPLEX:
+        numbers = torch.view_as_real(numbers)
+    elif dtype in BYTES:
+        numbers = numbers.view(torch.uint8)
+    name = f"t{len(tensors)}"
+    axes = [*order, *range(tensor.ndim, numbers.ndim)]
+    tensors[name] = numbers.permute(axes).clone(memory_format=torch.contiguous_format)
+    note = {"dtype": dtype} if dtype in COMPLEX or dtype in BYTES else {}
+    return {"tensor": name, "order": order, "grad": tensor.requires_grad, **note}
+
+
+def _tensor_from_json(tree: dict[str, Any], tensors: dict[str, Tensor]) -> Tensor:
+    name, order, grad, dtype = (tree.get(part) for part in ("tensor", "order", "grad", "dtype"))
+    if type(name) is not str or name not in tensors or type(order) is not list or type(grad) is not bool:
+        raise ValueError("a tensor without numbers, order or grad")
+    numbers = tensors.pop(name)
+    fits = numbers.ndim <= MAX_AXES + 1 and all(type(axis) is int for axis in order)
+    if dtype is not None and (type(dtype) is not str or dtype not in {**COMPLEX, **BYTES}):
+        raise ValueError("a tensor of a dtype that is not known")
+    stored = [COMPLEX[dtype].to_real()] if dtype in COMPLEX else [torch.uint8] if dtype in BYTES else [numbers.dtype]
+    fits = fits and numbers.dtype in stored and (dtype not in COMPLEX or numbers.shape[-1:] == (2,))
+    if not fits or sorted(order) != [*range(numbers.ndim - (dtype in COMPLEX))]:
+        raise ValueError("a tensor whose numbers are not as it says")
+    if numbers.dtype == torch.bool and numbers.numel() and numbers.view(torch.uint8).max() > 1:
+        raise ValueError("a bool that is neither 0 nor 1")
+    numbers = numbers.clone()
+    tensor = torch.view_as_complex(numbers) if dtype in COMPLEX else numbers.view(BYTES.get(dtype or "", numbers.dtype))
+    tensor = tensor.permute([order.index(axis) for axis in range(len(order))])
+    if grad and not (tensor.is_floating_point() or tensor.is_complex()):
+        raise ValueError(f"a gradient for a tensor of {tensor.dtype}")
+    return tensor.requires_grad_(grad)
