@@ -7,8 +7,10 @@ road leads.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
 from lmcourse.errors import CourseError
 
@@ -51,6 +53,32 @@ class Chapter:
             return importlib.util.find_spec(self.module) is not None
         except ModuleNotFoundError:  # not even its room is there
             return False
+
+
+@dataclass(frozen=True)
+class FolderChapter(Chapter):
+    """A notebook of a teacher's own: a folder of `solutions/` with a source, and usually its exercises beside it.
+
+    Attributes:
+        source: the source, of any name: "solutions/w1-warmup/warmup.py".
+    """
+
+    source: Path
+
+    @property
+    def number(self) -> str:
+        """What `lmcourse build` calls it: its folder's name."""
+        return self.id
+
+    @property
+    def topic(self) -> str:
+        """The name of its files."""
+        return self.source.stem
+
+    @property
+    def available(self) -> bool:
+        """It is written: its source is there."""
+        return True
 
 
 PART_I = "I · Numbers and gradients"
@@ -96,6 +124,11 @@ def find_chapter(name: str) -> Chapter:
     for chapter in CHAPTERS:
         if name in (chapter.id, chapter.topic, chapter.number, chapter.number.lstrip("0")):
             return chapter
-    nearest = get_close_matches(name, [chapter.id for chapter in CHAPTERS], n=1, cutoff=0.3)
+    raise unknown_chapter(name, CHAPTERS)
+
+
+def unknown_chapter(name: str, chapters: Sequence[Chapter]) -> CourseError:
+    """The error for a name that none of these chapters has; it names the nearest."""
+    nearest = get_close_matches(name, [chapter.id for chapter in chapters], n=1, cutoff=0.3)
     meant = f" Did you mean {nearest[0]}?" if nearest else " `lmcourse list` shows them."
-    raise CourseError(f"There is no notebook {name!r}.{meant}")
+    return CourseError(f"There is no notebook {name!r}.{meant}")

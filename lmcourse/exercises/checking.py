@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from lmcourse.errors import CourseError
@@ -10,17 +11,16 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import forbidden_in_source
 from lmcourse.exercises.judge import judge
+from lmcourse.exercises.outcome import REFERENCE_SECONDS as REFERENCE_SECONDS
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.registry import find_exercise
+from lmcourse.exercises.released import ReleasedExercise
 from lmcourse.exercises.trial import Trial
 from lmcourse.report import Report
 
 SECONDS_AFTER_TIMEOUT = 1.0
 """The time limit of the cases after one that ran out of time: an endless loop ends soon, and an answer that is slow on
 one case loses no other."""
-
-REFERENCE_SECONDS = 60.0
-"""The time limit of a reference on one case: it is ours, so only a slow machine could reach it."""
 
 
 def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, **values: Any) -> Report:
@@ -64,18 +64,30 @@ def check_exercise(
         hidden: judge the hidden cases too.
         enforce: whether the exercise's rules apply. The course's own wrong answers are part of its package, which the
             rules forbid.
+
+    Raises:
+        CourseError: hidden cases are asked for that only the teacher has.
     """
+    released = exercise if isinstance(exercise, ReleasedExercise) else None
+    if released and hidden:
+        raise CourseError(f"The hidden cases of `{exercise.name}` are the teacher's: only grading runs them.")
     rules = exercise.rules if enforce else ()
     cases = [(case, False) for case in exercise.cases]
     cases += [(case, True) for case in exercise.hidden] if hidden else []
 
     def trial(case: Case, hidden: bool, seconds: float) -> Trial:
         outcome = run_case(answer, case, name=exercise.name, seconds=seconds, forbid=rules)
-        expected = run_case(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS)
+        if released:
+            expected = released.expected_outcome(case)
+        else:
+            expected = run_case(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS)
         return Trial(exercise, case, hidden, outcome, expected)
 
     trials = try_cases(cases, trial, exercise.seconds)
-    return judge(exercise, trials, hidden=hidden, forbidden=forbidden_in_source(answer, rules))
+    forbidden = forbidden_in_source(answer, rules)
+    if released:
+        return replace(judge(exercise, trials, forbidden=forbidden, agrees=released.agrees), held_back=True)
+    return judge(exercise, trials, hidden=hidden, forbidden=forbidden)
 
 
 def try_cases(

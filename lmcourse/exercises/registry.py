@@ -1,23 +1,95 @@
-"""Look up exercises by chapter or by name."""
+"""Look up exercises by chapter, by folder or by name."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import importlib.util
+import linecache
+import sys
+import traceback
+from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
+from pathlib import Path
 
-from lmcourse.course import Chapter, available_chapters
+from lmcourse.course import CHAPTERS, Chapter, FolderChapter, available_chapters
 from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.released import RELEASED, read_released
+from lmcourse.text import one_line
+
+BESIDE = "exercises.py"
+"""The file beside a teacher's source that defines `EXERCISES`."""
+
+MAX_ERROR_CHARS = 200
+
+
+def exercises_of(chapter: Chapter) -> tuple[Exercise, ...]:
+    """The exercises of a chapter, in the order of its notebook; none while it is only planned."""
+    if isinstance(chapter, FolderChapter):
+        return exercises_beside(chapter.source)
+    return _exercises_of_the_course(chapter)
 
 
 @cache
-def exercises_of(chapter: Chapter) -> tuple[Exercise, ...]:
-    """The exercises of a chapter, in the order of its notebook; none while it is only planned."""
+def _exercises_of_the_course(chapter: Chapter) -> tuple[Exercise, ...]:
     if not chapter.available:
         return ()
     exercises: tuple[Exercise, ...] = importlib.import_module(chapter.module).EXERCISES
     return exercises
+
+
+def exercises_beside(source: Path) -> tuple[Exercise, ...]:
+    """The exercises of an assignment, given its solution notebook, its source or its folder.
+
+    They stand in the folder's `exercises.py`. Without one, they are those of the course's chapter that has the folder's
+    name, if there is one.
+
+    Raises:
+        CourseError: `exercises.py` cannot be loaded; one line says where and why.
+    """
+    folder = source.resolve() if source.is_dir() else source.resolve().parent
+    file = folder / BESIDE
+    try:
+        state = file.stat()
+    except OSError:
+        return next((exercises_of(chapter) for chapter in CHAPTERS if chapter.id == folder.name), ())
+    return _load(file, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=256)
+def _load(file: Path, *state: int) -> tuple[Exercise, ...]:
+    """Run a teacher's `exercises.py` as a module of its own; `state` changes whenever the file does."""
+    linecache.checkcache(str(file))
+    name = f"lmcourse_exercises_{hashlib.sha256(f'{file}{state}'.encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses, among others, look for the module that they are in
+    try:
+        code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)  # no .pyc beside a teacher's files
+        exec(code, vars(module))
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        said = one_line(f"{type(error).__name__}: {error}", MAX_ERROR_CHARS)
+        raise CourseError(f"{file}:{_line_of(error, file)}: {said}") from error
+    exercises = getattr(module, "EXERCISES", None)
+    if not isinstance(exercises, tuple | list) or not all(isinstance(one, Exercise) for one in exercises):
+        raise CourseError(f"{file}:1: it defines no EXERCISES = (...), a tuple of exercises")
+    names = [exercise.name for exercise in exercises]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise CourseError(f"{file}:1: two exercises are called {twice!r}")
+    return tuple(exercises)
+
+
+def _line_of(error: BaseException, file: Path) -> int:
+    """The last line of a file that an error came through; for a syntax error, the line that it is on."""
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        return error.lineno or 1
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(file)]
+    return lines[-1] if lines else 1
 
 
 @cache
@@ -36,13 +108,44 @@ def all_exercises() -> dict[str, Exercise]:
     return found
 
 
+def exercises_here() -> Mapping[str, Exercise]:
+    """The exercises of a teacher's own notebook, by name, if the working folder is such a notebook's.
+
+    A learner's folder has them in `exercises.json`. A teacher's has `exercises.py`.
+
+    Raises:
+        CourseError: the file cannot be read.
+    """
+    try:
+        folder = Path.cwd()
+    except OSError:  # somebody removed it
+        return {}
+    if (folder / RELEASED).is_file():
+        found: tuple[Exercise, ...] = read_released(folder / RELEASED)
+    else:
+        found = exercises_beside(folder) if _is_ours(folder / BESIDE) else ()
+    return {exercise.name: exercise for exercise in found}
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether this is a file of exercises, and not something else of that name, which must not be run."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return "lmcourse.exercises" in text and "EXERCISES" in text
+
+
 def find_exercise(name: str) -> Exercise:
-    """The exercise with this name.
+    """The exercise with this name, in the working folder or in the course.
 
     Raises:
         CourseError: there is none; the message names the nearest.
     """
-    known = all_exercises()
+    known = exercises_here()
+    if name in known:
+        return known[name]
+    known = {**all_exercises(), **known}
     if name in known:
         return known[name]
     nearest = get_close_matches(name, known, n=1)

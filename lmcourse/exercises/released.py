@@ -1,0 +1,215 @@
+"""The exercises of a teacher's own notebook as a learner receives them: data in `exercises.json`, without references.
+
+`check` compares with outcomes that were recorded when the notebook was built: for each public case, the outcome of the
+reference and of each known mistake. The file has only the names of hidden cases. Reading the file runs no code; a check
+runs the scripts of its cases.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from safetensors.torch import save
+from torch import Tensor
+
+from lmcourse.errors import CourseError
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Answer, Exercise, Misconception
+from lmcourse.exercises.failure import Failure
+from lmcourse.exercises.judge import agree_on
+from lmcourse.exercises.outcome import REFERENCE_SECONDS, Outcome, run_case
+from lmcourse.exercises.plain_json import from_json_tree, tensors_from_bytes, to_json_tree
+from lmcourse.exercises.trial import Trial
+from lmcourse.exercises.values import NotPlainError, copy_input
+
+RELEASED = "exercises.json"
+FORMAT = 1
+
+Kind = TypeVar("Kind")
+
+
+@dataclass(eq=False, kw_only=True)
+class ReleasedExercise(Exercise):
+    """An exercise whose reference and known mistakes are known by their outcomes only.
+
+    Attributes:
+        expected: what the reference gives, for each public case.
+        given_by: what each known mistake gives, by its name.
+    """
+
+    expected: Sequence[Outcome]
+    given_by: Mapping[str, Sequence[Outcome]]
+
+    def expected_outcome(self, case: Case) -> Outcome:
+        """What the reference gives in a public case."""
+        return self.expected[self._place(case)]
+
+    def agrees(self, wrong: Misconception, trial: Trial) -> bool:
+        """Whether a known mistake gives what an answer gave."""
+        return agree_on(trial, self.given_by[wrong.name][self._place(trial.case)])
+
+    def _place(self, case: Case) -> int:
+        return next(place for place, known in enumerate(self.cases) if known is case)
+
+
+def write_released(exercises: Sequence[Exercise], digest: str) -> str:
+    """Return the text of `exercises.json`.
+
+    Args:
+        exercises: those of the notebook.
+        digest: of what they are made from, by which the build knows whether the file is up to date.
+
+    Raises:
+        CourseError: an exercise cannot be written as data.
+    """
+    tensors: dict[str, Tensor] = {}
+    data = {"format": FORMAT, "digest": digest, "exercises": [_written(one, tensors) for one in exercises]}
+    data["tensors"] = base64.b64encode(save(tensors)).decode()
+    return f"{json.dumps(data, ensure_ascii=False, indent=1)}\n"
+
+
+def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    if exercise.view is not None:
+        raise CourseError(f"`{exercise.name}` has a `view`: it is code, which exercises.json cannot hold")
+    parts = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "seconds")
+    tolerance = exercise.tolerance
+
+    def given_by(answer: Answer, seconds: float) -> list[Any]:
+        ran = (run_case(answer, case, name=exercise.name, seconds=seconds) for case in exercise.cases)
+        return [outcome_to_json(outcome, tensors) for outcome in ran]
+
+    try:
+        return {
+            **{part: getattr(exercise, part) for part in parts},
+            **{part: list(getattr(exercise, part)) for part in ("forbid", "uses", "hints")},
+            "tolerance": tolerance and [float(tolerance.relative), float(tolerance.absolute)],
+            "cases": [case_to_json(case, tensors) for case in exercise.cases],
+            "expected": given_by(exercise.reference, REFERENCE_SECONDS),
+            "hidden": [case.name for case in exercise.hidden],
+            "mistakes": [
+                {"sentence": wrong.sentence, "outcomes": given_by(wrong.answer, exercise.seconds)}
+                for wrong in exercise.misconceptions
+            ],
+        }
+    except (ValueError, NotPlainError) as error:
+        raise CourseError(f"`{exercise.name}`: {error}: exercises.json cannot hold it") from error
+
+
+def read_released(path: Path) -> tuple[ReleasedExercise, ...]:
+    """Read `exercises.json`.
+
+    Raises:
+        CourseError: it is damaged.
+    """
+    try:
+        state = path.stat()
+        return _read(path, state.st_mtime_ns, state.st_size)
+    except Exception as error:  # whatever stands there, a learner needs to know one thing
+        raise CourseError(
+            f"{path.name} beside this notebook is damaged ({type(error).__name__}): get the assignment again."
+        ) from error
+
+
+def released_digest(path: Path) -> str | None:
+    """The digest that `exercises.json` was written with; None if it cannot be read."""
+    try:
+        read_released(path)
+        return str(json.loads(path.read_text(encoding="utf-8"))["digest"])
+    except CourseError:
+        return None
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, *state: int) -> tuple[ReleasedExercise, ...]:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    if data["format"] != FORMAT:
+        raise ValueError(f"format {data['format']!r}")
+    tensors = tensors_from_bytes(base64.b64decode(data["tensors"], validate=True))
+    return tuple(_exercise(one, tensors) for one in _list_of(dict, data["exercises"]))
+
+
+def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> ReleasedExercise:
+    cases = [case_from_json(case, tensors) for case in _list_of(dict, data["cases"])]
+    hidden = [Case(name) for name in _list_of(str, data["hidden"])]
+
+    def outcomes(data: object) -> list[Outcome]:
+        read = [outcome_from_json(outcome, tensors) for outcome in _list_of(dict, data)]
+        if len(read) != len(cases):
+            raise ValueError("outcomes of other cases")
+        return read
+
+    mistakes = [(_a(str, one["sentence"]), outcomes(one["outcomes"])) for one in _list_of(dict, data["mistakes"])]
+    exercise = ReleasedExercise(
+        name=_a(str, data["name"]),
+        points=_a(int, data["points"]),
+        minutes=_a(int, data["minutes"]),
+        difficulty=_a(int, data["difficulty"]),
+        reference=_not_here,
+        cases=cases,
+        hidden_cases=lambda random: hidden,
+        hints=_list_of(str, data["hints"]),
+        forbid=_list_of(str, data["forbid"]),
+        may_use_package=_a(bool, data["may_use_package"]),
+        tolerance=None if data["tolerance"] is None else Tolerance(*_list_of(float, data["tolerance"])),
+        seconds=_a(float, data["seconds"], int),
+        value=_a(bool, data["value"]),
+        uses=_list_of(str, data["uses"]),
+        expected=outcomes(data["expected"]),
+        given_by={str(place): given for place, (_, given) in enumerate(mistakes)},
+    )
+    exercise.misconceptions += [
+        Misconception(str(place), sentence, _not_here) for place, (sentence, _) in enumerate(mistakes)
+    ]
+    return exercise
+
+
+def _not_here(*inputs: object, **named: object) -> NoReturn:
+    raise CourseError("Reference answers stay with the teacher.")
+
+
+def case_to_json(case: Case, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """Return a case as what JSON holds; ValueError if an input is not plain."""
+    inputs = to_json_tree([copy_input(case.args), copy_input(case.kwargs)], tensors)
+    return {"name": case.name, "inputs": inputs, "script": case.script}
+
+
+def case_from_json(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Case:
+    """Return the case that `case_to_json` described; ValueError, KeyError or TypeError if it is none."""
+    args, kwargs = from_json_tree(data["inputs"], tensors)
+    script = data["script"]
+    _list_of(str, list(_a(dict, kwargs)))
+    return Case(_a(str, data["name"]), tuple(_a(list, args)), kwargs, None if script is None else _a(str, script))
+
+
+def outcome_to_json(outcome: Outcome, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """Return what is compared of an outcome as what JSON holds."""
+    failure = outcome.failure and {"kinds": list(outcome.failure.kinds), "message": outcome.failure.message}
+    return {"value": to_json_tree(outcome.value, tensors), "failure": failure, "changed": list(outcome.changed)}
+
+
+def outcome_from_json(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Outcome:
+    """Return the outcome that `outcome_to_json` described; ValueError, KeyError or TypeError if it is none."""
+    failure = data["failure"]
+    if failure is not None:
+        kinds = _list_of(str, failure["kinds"])
+        failure = Failure((kinds[0], *kinds[1:]), _a(str, failure["message"]))
+    value = from_json_tree(data["value"], tensors)
+    return Outcome(value, failure, changed=tuple(_list_of(str, data["changed"])))
+
+
+def _a(kind: type[Kind], value: object, *more: type) -> Kind:
+    """The value, if it is of this kind: a bool is no int."""
+    if type(value) not in (kind, *more):
+        raise TypeError(f"{type(value).__name__} in place of {kind.__name__}")
+    return value  # type: ignore[return-value]
+
+
+def _list_of(kind: type[Kind], value: object) -> list[Kind]:
+    return [_a(kind, item) for item in _a(list, value)]
