@@ -1,15 +1,14 @@
 """Find the cells that grading does not run: figures, experiments and training runs that no printed answer needs.
 
 A cell is needed if it defines or changes a name that a printed answer or a check looks up, or that another needed cell
-looks up. A cell changes a name if it assigns to it or into it (`x += 1`, `x.size = 3`, `del x[0]`). Any other use may
-change it, too (`layers.append(layer)`, `train(model)`), so a mere use counts; but for the names of imports, of answers
-and of Python's own functions.
+looks up. A cell changes a name if it assigns to it or into it (`x += 1`, `x.size = 3`, `del x[0]`). Of a variable, any
+use counts, since it may change what the variable holds (`layers.append(layer)`, `train(model)`). Functions, classes,
+imports and answers do not change by being used.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import dis
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -62,6 +61,14 @@ class Code:
         parts = (node for node in ast.walk(self.tree) if isinstance(node, ast.Attribute | ast.Subscript))
         return frozenset(_root(part) for part in parts if not isinstance(part.ctx, ast.Load))
 
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """The names that it binds, but for those of imports, functions and classes."""
+        definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        named = {node.name for node in self.tree.body if isinstance(node, definitions)}
+        assigned = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name) and _is_bound(node)}
+        return self.bound - ((self.imported | named) - assigned)
+
     @property
     def sets_up(self) -> bool:
         """Whether it only imports, or starts the notebook."""
@@ -78,8 +85,8 @@ def unneeded_cells(cells: Sequence[Code], answers: Sequence[str]) -> set[int]:
         cells: the code cells of a notebook, in their order.
         answers: the names that the answers define.
     """
-    passive = {*dir(builtins), *answers}.union(*(cell.imported for cell in cells)) - _rebound(cells)
-    touched = [_touched(cell, passive) for cell in cells]
+    variables = {name for cell in cells for name in cell.variables if not (cell.graded and name in answers)}
+    touched = [_touched(cell, variables) for cell in cells]
     wanted_until: dict[str, int] = {}  # for each needed name the place of the last answer that needs it
     needed_until = {place: place for place, cell in enumerate(cells) if cell.graded}
     waiting = {**needed_until}
@@ -97,15 +104,14 @@ def unneeded_cells(cells: Sequence[Code], answers: Sequence[str]) -> set[int]:
     return {place for place, cell in enumerate(cells) if place not in needed_until and not cell.sets_up}
 
 
-def _touched(cell: Code, passive: set[str]) -> frozenset[str]:
+def _touched(cell: Code, variables: set[str]) -> frozenset[str]:
     """The names that a cell may give a meaning to, or change."""
-    used = cell.loaded if cell.loaded & CHANGING_NAMES else cell.loaded - passive
+    used = cell.loaded if cell.loaded & CHANGING_NAMES else cell.loaded & variables
     return cell.bound | cell.changed | used
 
 
-def _rebound(cells: Sequence[Code]) -> set[str]:
-    """The names that cells, and not only answers, bind otherwise than by an import: they may be anything."""
-    return {name for cell in cells if not cell.graded for name in cell.bound - cell.imported}
+def _is_bound(name: ast.Name) -> bool:
+    return not isinstance(name.ctx, ast.Load)
 
 
 def _stored(code: CodeType, *, outermost: bool) -> Iterator[str]:
