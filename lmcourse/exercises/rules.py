@@ -57,6 +57,7 @@ SETTINGS = ("torch.autograd.grad_mode",)
 
 def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> Callable[..., Any]:
     """Return the answer, with what it uses of what these rules cover noted in `seen` at each call."""
+    _warm_up()  # here, outside the answer's time limit: it takes seconds on a busy machine
 
     @wraps(answer)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -70,7 +71,6 @@ def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> C
 def _watching(rules: Names, seen: dict[str, Use]) -> Iterator[None]:
     """Note what runs inside. A time limit may interrupt a mode while torch has taken it off its stack, so what is still
     there at the end is counted."""
-    _warm_up()
     functions, operators = _len_torch_function_stack(), _len_torch_dispatch_stack()
     modes: Any = (_Operators(rules, seen), _Functions(rules, seen))
     for mode in modes:
@@ -100,6 +100,11 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, rules: Names, seen: dict[str, Use]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.rules, self.seen = rules, seen
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: torch would import its compiler, for seconds of an answer's time, to keep it out of here."""
+        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if rule := _rule_of(func.name(), self.rules):

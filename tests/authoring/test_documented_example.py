@@ -15,8 +15,8 @@ from lmcourse.authoring.problems import find_problems
 from lmcourse.authoring.release import release
 from lmcourse.authoring.source import OPTIONS, read_source
 from lmcourse.course import Chapter
-from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises import registry
+from lmcourse.exercises.checking import check_exercise
 from lmcourse.exercises.registry import all_exercises, exercises_of
 from lmcourse.proof.answers import answer_cells
 from lmcourse.proof.prove import prove
