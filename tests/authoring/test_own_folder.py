@@ -243,11 +243,7 @@ def test_both_notebooks_and_the_exercises_are_built(built: Path, capsys: pytest.
     solution = nbformat.read(built / "solutions/w1-warmup/warmup.ipynb", as_version=4)
     assert "**20 min · 3 exercises · 6 points**" in solution.cells[0].source
     reports = [cell.outputs[-1].data["text/plain"] for cell in solution.cells if cell.id.startswith("check_")]
-    assert [text.split("\n")[0] for text in reports] == [
-        "stable_softmax   4 / 4 points",
-        "Adder   1 / 1 points",
-        "days   1 / 1 points",
-    ]
+    assert reports == ["4", "1", "1"]
     capsys.readouterr()
     for names in ([], ["w1-warmup"]):
         assert main(["--course", str(built), "build", "--check", *names]) == 0
