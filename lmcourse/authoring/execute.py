@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 import sys
 import tempfile
@@ -16,11 +17,13 @@ from nbformat import NotebookNode
 
 from lmcourse.authoring.source import Source
 from lmcourse.errors import CourseError
-from lmcourse.grading.environment import KERNEL_OPTIONS, kernel_environment
 from lmcourse.widgets.live import WIDGET_MIME
 
 CELL_TIMEOUT_SECONDS = 120
 """The time limit of one cell."""
+
+KERNEL_OPTIONS = ["--InteractiveShellApp.ignore_cwd=True", "--Application.log_level=ERROR"]
+"""The current folder is not searched for modules, and the kernel keeps its warnings to itself."""
 
 MEMORY_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
 ABSOLUTE_PATH = re.compile(r"(/home/|/Users/|/root/|/tmp/|[A-Z]:\\)[^\s\"'<>]+")
@@ -74,7 +77,7 @@ def _run(notebook: NotebookNode, source: Source) -> None:
         tempfile.TemporaryFile() as stderr,  # a kernel that is told to end may complain of sockets already closed
     ):
         try:
-            client.execute(env=kernel_environment(Path(profile), seed=0), stderr=stderr)
+            client.execute(env=_environment(Path(profile)), stderr=stderr)
         except CellExecutionError:
             pass
         except (CellTimeoutError, DeadKernelError) as error:
@@ -84,6 +87,19 @@ def _run(notebook: NotebookNode, source: Source) -> None:
                 else f"runs longer than {CELL_TIMEOUT_SECONDS} s"
             )
             raise CourseError(f"{source.path}:{source.cells[reached].line}: the cell {what}") from error
+
+
+def _environment(profile: Path) -> dict[str, str]:
+    """The environment of the kernel: no file beside the notebook stands in for a package, and no start-up file runs.
+
+    Args:
+        profile: an empty folder, in place of `~/.ipython`.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONSTARTUP"}
+    # An empty entry of PYTHONPATH means "the current folder", which is the notebook's.
+    path = [str(Path(entry).resolve()) for entry in kept.pop("PYTHONPATH", "").split(os.pathsep) if entry]
+    own = {"PYTHONSAFEPATH": "1", "PYTHONNOUSERSITE": "1", "IPYTHONDIR": str(profile)}
+    return kept | own | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})
 
 
 def _unreproducible_outputs(cell: NotebookNode, machine: list[str]) -> Iterator[str]:

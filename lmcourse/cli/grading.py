@@ -32,19 +32,21 @@ def add_grade(parser: ArgumentParser) -> None:
     add("--isolation", metavar="HOW", help=f"how notebooks are kept from this machine: {how}")
     add("--workers", type=_number, metavar="N", help="notebooks at once; by default one for each processor")
     add("--scheduler", metavar="ADDRESS", help="have a Dask cluster examine the notebooks, as tcp://HOST:8786")
-    add("--cell-seconds", type=_seconds, default=120.0, metavar="S", help="for one cell; 120 by default")
-    add("--total-seconds", type=_seconds, default=900.0, metavar="S", help="for a whole notebook; 900 by default")
+    add("--cell-seconds", type=_seconds, default=30.0, metavar="S", help="time limit of one cell (default: 30)")
+    add("--total-seconds", type=_seconds, default=900.0, metavar="S", help="time limit of a notebook (default: 900)")
     add(
         "--report",
         type=typed_path,
         metavar="FOLDER",
-        help="write a report on the class there: a page and tables as CSV",
+        help="write a report on the class there: a page and a table as CSV",
     )
     record = parser.add_argument_group("for the record")
     into = "write the marks into nbgrader's gradebook and autograded/, as `nbgrader autograde` does"
     record.add_argument("--record", action="store_true", help=into)
     record.add_argument("--db", metavar="URL", help="the gradebook; by default the one of nbgrader's configuration")
-    record.add_argument("--force", action="store_true", help="grade again what is recorded already")
+    record.add_argument("--force", action="store_true", help="grade recorded submissions again")
+    again = "grade this exercise again in all recorded submissions, after its check was changed; other marks stay"
+    record.add_argument("--again", metavar="EXERCISE", help=again)
     back = parser.add_argument_group("back to Moodle or Canvas")
     sheet = "Moodle's grading worksheet or Canvas's gradebook: a copy with the grades is written beside it"
     back.add_argument("--grades", type=typed_path, metavar="CSV", help=sheet)
@@ -55,15 +57,16 @@ def add_grade(parser: ArgumentParser) -> None:
 
 def grade(options: Namespace) -> int:
     """Grade notebooks."""
-    if not options.record and (options.db or options.force):
-        raise CourseError(f"{'--db' if options.db else '--force'} is about the gradebook: add --record.")
+    for name in ("db", "force", "again"):
+        if getattr(options, name) and not options.record:
+            raise CourseError(f"--{name} needs the gradebook: add --record.")
     if options.column and not options.grades:
-        raise CourseError("--column is about the table of a platform: add --grades.")
+        raise CourseError("--column names a column of the table of a platform: add --grades.")
     from lmcourse.cli.platforms import graded_download
 
     with quiet(options), graded_download(options) as (paths, show_people):
         results = _results(paths, options)
-        written = _report(results, options.report, find_root(options.course)) if options.report else []
+        written = _report(results, options.report) if options.report else []
         show_people(results)
     status = 1 if any(result.failed for result in results) else 0
     if options.json:
@@ -78,8 +81,7 @@ def grade(options: Namespace) -> int:
 
 
 def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult]:
-    from lmcourse.grading.grader import GradingOptions, grade
-    from lmcourse.grading.record import record
+    from lmcourse.grading.grader import GradingOptions, grade, record
     from lmcourse.grading.sandbox import PROCESS_ISOLATION_WARNING
 
     if options.isolation == "process":
@@ -95,7 +97,8 @@ def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult
             on_progress,
         )
         if options.record:
-            return record(paths, course=course, options=grading_options, db=options.db, force=options.force)
+            rules = {"db": options.db, "force": options.force, "again": options.again or ""}
+            return record(paths, course=course, options=grading_options, **rules)
         return grade(paths, course=course, options=grading_options)
 
 
@@ -111,10 +114,10 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
-def _report(results: Sequence[SubmissionResult], folder: Path, course: Path) -> list[Path]:
-    from lmcourse.grading.class_report import printed_answers, write_report
+def _report(results: Sequence[SubmissionResult], folder: Path) -> list[Path]:
+    from lmcourse.grading.class_report import write_report
 
-    return write_report(results, folder, printed_answers(course))
+    return write_report(results, folder)
 
 
 def _number(text: str) -> int:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from lmcourse import __version__
-from lmcourse.cli import collecting, commands, feedback, grading, model_commands, site
+from lmcourse.cli import collecting, commands, grading, model_commands, site
 from lmcourse.cli.flags import add_account, add_bench, add_export, add_generate
 from lmcourse.errors import CourseError
 from lmcourse.paths import typed_path
@@ -80,9 +80,6 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     site.add_site(add("site", site.site, what, site.EPILOG))
 
     grading.add_grade(add("grade", grading.grade, "Grade notebooks, hidden checks included", grading.EPILOG))
-
-    what = "Make the feedback pages of what is recorded, and messages to learners"
-    feedback.add_feedback(add("feedback", feedback.feedback, what, feedback.EPILOG, json=False))
 
     proof = (
         "Exit 1 unless each wrong answer loses points and is named, each right one earns everything, each mutant of a "

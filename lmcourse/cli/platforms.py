@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lmcourse.grading.intake.downloads import Person
+    from lmcourse.grading.lms import Person
     from lmcourse.grading.result import SubmissionResult
 
 
@@ -29,9 +29,8 @@ def graded_download(
     Raises:
         CourseError: an archive or a table is not what it should be; before anything is graded.
     """
-    from lmcourse.grading.grade_tables import fill_in, read_sheet
-    from lmcourse.grading.intake.archives import unpacked
-    from lmcourse.grading.intake.downloads import download_in
+    from lmcourse.grading.files import unpacked
+    from lmcourse.grading.lms import download_in, fill_in, read_sheet
 
     with unpacked(options.paths) as sources:
         downloads = [download for path in sources.paths if path.is_dir() and (download := download_in(path))]

@@ -19,7 +19,7 @@ from lmcourse.units import MIB
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
     from lmcourse.collect import Collected
-    from lmcourse.grading.intake.downloads import Person
+    from lmcourse.grading.lms import Person
     from lmcourse.grading.result import SubmissionResult
     from lmcourse.proof.matrix import Matrix, MisconceptionResult, VariantResult
 
@@ -30,9 +30,6 @@ MAX_NAME_CHARS = 60
 
 MAX_STUDENT_WIDTH = 24
 """Characters of a line of the column with students' names."""
-
-MAX_EVIDENCE_SHOWN = 5
-"""Pieces of evidence that a terminal shows of one submission."""
 
 
 def show(*parts: RenderableType) -> None:
@@ -100,14 +97,7 @@ def result(graded: SubmissionResult) -> RenderableType:
     _fold(table, 0)
     for name, points in graded.exercises.items():
         table.add_row(escape(name), f"{points:g}")
-    seen = [f"[yellow]seen:[/] {escape(one.what)}" for one in graded.evidence[:MAX_EVIDENCE_SHOWN]]
-    if len(graded.evidence) > MAX_EVIDENCE_SHOWN:
-        seen.append(f"[yellow]seen:[/] {len(graded.evidence) - MAX_EVIDENCE_SHOWN} more; --json lists them")
-    seen += [
-        f"[yellow]asks to grade again:[/] {escape(f'{one.assignment} {one.exercise}: {one.reason}')}"
-        for one in graded.requests
-    ]
-    return Group(table, escape(graded.reason), *seen, "")
+    return Group(table, escape(graded.reason), "")
 
 
 def results(graded: Sequence[SubmissionResult]) -> RenderableType:
@@ -117,8 +107,7 @@ def results(graded: Sequence[SubmissionResult]) -> RenderableType:
     table.add_column("why")
     for one in graded:
         points = _points(one.score, one.max_score)
-        seen = f" [yellow](seen: {len(one.evidence)})[/]" if one.evidence else ""
-        table.add_row(escape(one.student), escape(one.assignment), points, escape(one.reason) + seen)
+        table.add_row(escape(one.student), escape(one.assignment), points, escape(one.reason))
     return table
 
 

@@ -13,8 +13,8 @@ from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.grader import GradingOptions, grade
-from lmcourse.grading.intake.files import UnreadableError
-from lmcourse.grading.intake.notebook import read_submission
+from lmcourse.grading.files import UnreadableError
+from lmcourse.grading.notebooks import read_submission
 from lmcourse.grading.result import SubmissionResult
 
 State = Literal["passes", "wrong", "missing"]

@@ -57,7 +57,7 @@ SETTINGS = ("torch.autograd.grad_mode",)
 
 def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> Callable[..., Any]:
     """Return the answer, with what it uses of what these rules cover noted in `seen` at each call."""
-    _warm_up()  # here, outside the answer's time limit: it takes seconds on a busy machine
+    warm_up()  # here, outside the answer's time limit
 
     @wraps(answer)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -103,8 +103,7 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """No: torch would import its compiler, for seconds of an answer's time, to keep it out of here."""
-        return False
+        return False  # the wrapper that torch would add imports its compiler, which takes seconds
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if rule := _rule_of(func.name(), self.rules):
@@ -146,7 +145,7 @@ def _pattern(rule: str) -> str:
 
 
 @cache
-def _warm_up() -> None:
+def warm_up() -> None:
     """Have torch import what it imports at the first operator under a mode: it would be held against the answer."""
     with _Operators((), {}), _Functions((), {}):
         torch.ones(2, requires_grad=True).softmax(0).sum().backward()  # type: ignore[no-untyped-call]

@@ -1,72 +1,161 @@
-"""Notebook cells: nbformat's constructors with types, and what grading notes in a notebook besides nbgrader's marks."""
+"""The code cells of a notebook as Python, as IPython would read them, and the names in them.
+
+IPython's own transformer turns `%time x = f()`, `files = !ls` and `?` into calls of `get_ipython()`, which the process
+of a submission has. Nothing here runs a cell.
+"""
 
 from __future__ import annotations
 
-from typing import Any, cast
-from uuid import uuid4
+import ast
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
 
-from nbformat import NotebookNode, from_dict, v4
+from IPython.core.inputtransformer2 import TransformerManager
 
-_v4 = cast(Any, v4)
+from lmcourse.exercises.failure import MAX_MESSAGE_CHARS
+from lmcourse.exercises.forbidden_names import global_names
+from lmcourse.text import one_line
 
+MAX_CELL_CHARS = 200_000
+"""Characters of the longest cell that is run."""
 
-def new_notebook(**parts: Any) -> NotebookNode:
-    """A notebook."""
-    return cast(NotebookNode, _v4.new_notebook(**parts))
+TRANSPARENT_MAGICS = ("%%time", "%%capture")
+"""Cell magics, without arguments, that run the cell below them like any other."""
 
+PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What reading a strange text may raise."""
 
-def new_code_cell(source: str = "", **parts: Any) -> NotebookNode:
-    """A code cell with an id of its own."""
-    return _new_cell("code", source, **{"execution_count": None, "outputs": [], **parts})
-
-
-def new_markdown_cell(source: str = "", **parts: Any) -> NotebookNode:
-    """A text cell with an id of its own."""
-    return _new_cell("markdown", source, **parts)
-
-
-def new_raw_cell(source: str = "", **parts: Any) -> NotebookNode:
-    """A cell that is neither run nor rendered."""
-    return _new_cell("raw", source, **parts)
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def _new_cell(kind: str, source: str, **parts: Any) -> NotebookNode:
-    """A cell as nbformat makes it, but not validated alone, which takes long: the notebook is, with its cells."""
-    cell = {"id": uuid4().hex[:8], "cell_type": kind, "metadata": {}, "source": source}
-    return cast(NotebookNode, from_dict({**cell, **parts}))
+@dataclass(frozen=True)
+class Cell:
+    """A code cell.
+
+    Attributes:
+        number: its place among the code cells, from 1.
+        text: its Python, line for line; empty if it is not Python.
+        problem: why it is not Python, in one line.
+        answer: the exercise that it is to answer, or nothing.
+        graded: the id of the plain nbgrader test that it is, or nothing.
+    """
+
+    number: int
+    text: str
+    problem: str = ""
+    answer: str = ""
+    graded: str = ""
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree."""
+        return ast.parse(self.text)
+
+    @cached_property
+    def loaded(self) -> frozenset[str]:
+        """The global names that its code looks up, also inside of functions."""
+        return frozenset(global_names(compile(self.text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)))
+
+    @cached_property
+    def given(self) -> dict[str, int]:
+        """The names that it gives a meaning to outside of functions, and the line that does so last."""
+        return {name: node.lineno for node in _module_level(self.tree) for name in _names_bound(node)}
 
 
-def new_output(kind: str, **parts: Any) -> NotebookNode:
-    """An output: "stream", "error", "display_data" or "execute_result"."""
-    return cast(NotebookNode, _v4.new_output(kind, **parts))
+def read_cell(number: int, source: str, answer: str = "", graded: str = "") -> Cell:
+    """Return a code cell of a submission; its text is never run here."""
+    text, problem = _python(source)
+    return Cell(number, text, problem, answer, graded)
 
 
-METADATA_KEY = "lmcourse"
-"""The key of grading's own notes in the metadata of a notebook. `RestoreCells` drops what a submission brings there."""
-
-NO_SCORE = "NoScore"
-"""The name of the error in a graded cell that gave no usable score."""
-
-NOT_RUN = "NotRun"
-"""The name of the error in a cell that was never run."""
-
-SAFE_ERRORS = (NO_SCORE, NOT_RUN, "NameError", "CourseError")
-"""Errors of a graded cell whose message is safe and useful: ours, and a missing name.
-
-Whatever a learner's answer raises while it is judged is in the report; it never reaches the cell as an error.
-"""
-
-
-def problem_of(nb: NotebookNode) -> str:
-    """What is wrong with the submission as a whole, in one sentence, or nothing."""
-    return str(nb.metadata.get(METADATA_KEY, {}).get("problem", ""))
-
-
-def add_notes(nb: NotebookNode, **notes: Any) -> None:
-    """Add to what grading notes in the metadata of a notebook."""
-    nb.metadata[METADATA_KEY] = {**nb.metadata.get(METADATA_KEY, {}), **notes}
+@lru_cache(maxsize=1024)
+def _python(source: str) -> tuple[str, str]:
+    """The Python of a cell, and why it is none."""
+    if len(source) > MAX_CELL_CHARS:
+        return "", f"this cell has more than {MAX_CELL_CHARS:,} characters"
+    first, _, rest = source.lstrip("\n").partition("\n")
+    if first.strip() in TRANSPARENT_MAGICS:
+        source = f"\n{rest}"
+    try:
+        manager: Any = TransformerManager
+        text: str = manager().transform_cell(source)
+        compile(text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except SyntaxError as error:
+        where = f", in line {error.lineno}: `{(error.text or '').strip()}`" if error.lineno else ""
+        return "", one_line(f"{type(error).__name__}: {error.msg}{where}", MAX_MESSAGE_CHARS)
+    except PARSE_ERRORS as error:
+        return "", one_line(f"{type(error).__name__}: {error}", MAX_MESSAGE_CHARS)
+    return text, ""
 
 
-def error_output(name: str, sentence: str) -> NotebookNode:
-    """An error output: nbgrader gives its cell 0, and feedback shows the sentence."""
-    return new_output("error", ename=name, evalue=sentence, traceback=[f"{name}: {sentence}"])
+def course_imports(sources: Sequence[str]) -> str:
+    """Return the import statements of the course's own cells, which are there whatever becomes of its first cell."""
+    found: dict[str, None] = {}
+    for source in sources:
+        for node in ast.parse(_python(source)[0]).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                found[ast.unparse(node)] = None
+    return "\n".join(found)
+
+
+def cells_to_run(cells: Sequence[Cell], skipped: Collection[str]) -> list[Cell]:
+    """Return the cells of a submission that grading runs.
+
+    Left out are those that the build has marked: the course's own demonstrations, which no printed answer needs. One
+    runs all the same if an answer of the learner's, or what it is made of, uses a name that only such a cell defines.
+
+    Args:
+        cells: of the submission.
+        skipped: the texts of the cells that are marked.
+    """
+    waiting = [cell for cell in cells if cell.text.strip() in skipped and not cell.answer and not cell.graded]
+    run = [cell for cell in cells if cell not in waiting]
+    given = {name for cell in run for name in cell.given}
+    needed = _reached([name for cell in run if cell.answer or cell.graded for name in cell.loaded], run)
+    while found := [cell for cell in waiting if (needed - given) & cell.given.keys()]:
+        waiting = [cell for cell in waiting if cell not in found]
+        needed |= {name for cell in found for name in cell.loaded}
+        given |= {name for cell in found for name in cell.given}
+    return [cell for cell in cells if cell not in waiting]
+
+
+def _reached(names: Sequence[str], cells: Sequence[Cell]) -> set[str]:
+    """The names, and those that the cells which define them look up, and so on."""
+    reached, waiting = set(names), [*cells]
+    while found := [cell for cell in waiting if reached & cell.given.keys()]:
+        waiting = [cell for cell in waiting if cell not in found]
+        reached |= {name for cell in found for name in cell.loaded}
+    return reached
+
+
+def reaches(answer: str, cells: Sequence[Cell]) -> frozenset[str]:
+    """Return the global names that the answer to an exercise leads to, through helpers of the notebook."""
+    own = [cell for cell in cells if cell.answer == answer]
+    return frozenset(_reached([name for cell in own for name in cell.loaded], cells))
+
+
+def names_given(cells: Sequence[Cell]) -> Mapping[str, int]:
+    """Return the names that cells define outside of functions, and the number of the last cell that does."""
+    return {name: cell.number for cell in cells for name in cell.given}
+
+
+def _module_level(node: ast.AST) -> Iterator[ast.stmt | ast.expr]:
+    """The statements and expressions below a node, but not inside of functions and classes."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.expr):
+            yield child
+        if not isinstance(child, Definition | ast.Lambda):
+            yield from _module_level(child)
+
+
+def _names_bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, Definition):
+        yield node.name
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, ast.Import):
+        yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        yield from (alias.asname or alias.name for alias in node.names)

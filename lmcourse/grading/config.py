@@ -12,7 +12,7 @@ from typing import Any
 
 from traitlets.config import Config
 
-from lmcourse.grading.intake.files import NOT_COPIED
+from lmcourse.grading.files import NOT_COPIED
 
 
 def configure(c: Config, root: Path, *, source: str = "solutions", release: str = "notebooks") -> None:
@@ -25,12 +25,10 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         release: the folder under it that the students' notebooks go to.
     """
     from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
-    from nbgrader import api
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
     from nbgrader.preprocessors import (
         AssignLatePenalties,
-        CheckCellMetadata,
         ClearOutput,
         ClearSolutions,
         GetGrades,
@@ -42,26 +40,25 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     )
 
     from lmcourse.grading.export import SafeCsvExportPlugin
-    from lmcourse.grading.feedback_release import ReleaseFeedback
-    from lmcourse.grading.gradebook import gradebook_version
-    from lmcourse.grading.intake.exporter import IsolatedExporter
-    from lmcourse.grading.intake.files import remove_links
-    from lmcourse.grading.pages.display import CleanForDisplay
-    from lmcourse.grading.pages.feedback import FeedbackExporter
-    from lmcourse.grading.pages.formgrader import secure_formgrader
-    from lmcourse.grading.pages.hide_tests import HideTests
-    from lmcourse.grading.pages.html import clean_html, markdown_to_html
-    from lmcourse.grading.preprocessors.drop_stubs import DropTopLevelStubs
-    from lmcourse.grading.preprocessors.examine_notebook import ExamineNotebook
-    from lmcourse.grading.preprocessors.restore_cells import RestoreCells
-    from lmcourse.grading.preprocessors.run_notebook import RunNotebook
-    from lmcourse.grading.preprocessors.strict_scores import StrictScores
+    from lmcourse.grading.files import remove_links
+    from lmcourse.grading.pages import (
+        CleanForDisplay,
+        FeedbackExporter,
+        clean_html,
+        markdown_to_html,
+        secure_formgrader,
+    )
+    from lmcourse.grading.preprocessors import (
+        DropTopLevelStubs,
+        ExamineNotebook,
+        RestoreCells,
+        StrictScores,
+        SubmissionExporter,
+    )
     from lmcourse.grading.stubs import STUB
 
     _find_alembic()
-    api.get_alembic_version = gradebook_version
     CourseDirectory.get_existing_timestamp = _believed_timestamp
-    c.ExchangeFactory.release_feedback = ReleaseFeedback
     c.CourseDirectory.root = str(Path(root).resolve())
     c.CourseDirectory.course_id = "lmcourse"
     c.CourseDirectory.source_directory = source
@@ -76,7 +73,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.Execute.shutdown_kernel = "immediate"
 
     c.Autograde.pre_convert_hook = remove_links
-    c.Autograde.exporter_class = IsolatedExporter
+    c.Autograde.exporter_class = SubmissionExporter
     # Without nbgrader's CheckCellMetadata: RestoreCells makes that metadata from the gradebook.
     c.Autograde.sanitize_preprocessors = [
         RestoreCells,
@@ -92,8 +89,6 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         SaveAutoGrades,
         AssignLatePenalties,
     ]
-    c.Validator.preprocessors = [CheckCellMetadata, ClearOutput, RunNotebook, StrictScores]
-
     # Feedback pages and the formgrader show what learners wrote: both draw with HTMLExporter.
     c.HTMLExporter.preprocessors = [CleanForDisplay]
     c.HTMLExporter.filters = {"clean_html": clean_html, "markdown2html": markdown_to_html}
@@ -101,7 +96,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     secure_formgrader()
     c.ExportApp.plugin_class = SafeCsvExportPlugin
     c.GenerateFeedback.exporter_class = FeedbackExporter
-    c.GenerateFeedback.preprocessors = [GetGrades, HideTests, CSSHTMLHeaderPreprocessor]
+    c.GenerateFeedback.preprocessors = [GetGrades, CSSHTMLHeaderPreprocessor]
 
 
 def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
@@ -135,7 +130,7 @@ def _believed_timestamp(course: Any, folder: str) -> datetime | None:
     """
     from nbgrader.utils import parse_utc
 
-    from lmcourse.grading.intake.hand_in_time import hand_in_time
+    from lmcourse.grading.intake import hand_in_time
 
     notebooks = sorted(Path(folder).glob("*.ipynb"))
     came = hand_in_time(notebooks[0] if notebooks else Path(folder, "no.ipynb"))

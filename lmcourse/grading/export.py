@@ -1,4 +1,4 @@
-"""`nbgrader export`: nbgrader's table of grades, in which no name is a formula and none breaks a row."""
+"""`nbgrader export`: tables of grades, in which no name is a formula and none breaks a row."""
 
 from __future__ import annotations
 
@@ -10,13 +10,7 @@ from typing import Any
 
 from nbgrader.plugins import ExportPlugin
 
-from lmcourse.grading.class_report.tables import without_formulas
-
-COLUMNS = (
-    *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
-    *("raw_score", "late_submission_penalty", "score", "max_score"),
-)
-"""Those of nbgrader's own exporter, in its order."""
+from lmcourse.grading.lms import without_formulas
 
 Row = list[Any]
 
@@ -35,40 +29,65 @@ class SafeCsvExportPlugin(ExportPlugin):  # type: ignore[misc]
         self.log.info("Exporting grades to %s", path)
         try:
             with new.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(COLUMNS)
-                writer.writerows([_cell(value) for value in row] for row in self._rows(gradebook))
+                rows = csv.writer(file, lineterminator="\n")
+                rows.writerows([_cell(value) for value in row] for row in self.rows(gradebook))
             new.replace(path)
         except OSError as error:
             raise SystemExit(f"The grades cannot be written to {path}: {error.strerror}.") from error
         finally:
             new.unlink(missing_ok=True)
 
-    def _rows(self, gradebook: Any) -> Iterator[Row]:
-        """A row for each assignment and each student; 0 points for whoever handed in nothing."""
-        wanted, students = set(map(str, self.assignment)), set(map(str, self.student))
-        for assignment in gradebook.assignments:
-            if not wanted or assignment.name in wanted:
-                for student in gradebook.students:
-                    if not students or student.id in students:
-                        yield _row(gradebook, assignment, student)
+    def rows(self, gradebook: Any) -> Iterator[Row]:
+        """Yield the header, then a row for each assignment and student; 0 points if nothing was handed in."""
+        yield [
+            *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
+            *("raw_score", "late_submission_penalty", "score", "max_score"),
+        ]
+        for assignment in self.assignments(gradebook):
+            submissions = {each.student.id: each for each in assignment.submissions}
+            for student in self.students(gradebook):
+                got = submissions.get(student.id)
+                yield [
+                    *(assignment.name, assignment.duedate, got.timestamp if got else None),
+                    *(student.id, student.last_name, student.first_name, student.email),
+                    *((got.score, got.late_submission_penalty) if got else (0.0, 0.0)),
+                    *(_score(got) if got else 0.0, assignment.max_score),
+                ]
+
+    def assignments(self, gradebook: Any) -> list[Any]:
+        """Return the assignments of `--assignment`, or all."""
+        wanted = set(map(str, self.assignment))
+        return [one for one in gradebook.assignments if not wanted or one.name in wanted]
+
+    def students(self, gradebook: Any) -> list[Any]:
+        """Return the students of `--student`, or all."""
+        wanted = set(map(str, self.student))
+        return [one for one in gradebook.students if not wanted or one.id in wanted]
 
 
-def _row(gradebook: Any, assignment: Any, student: Any) -> Row:
-    from nbgrader.api import MissingEntry
+class TermTable(SafeCsvExportPlugin):
+    """A table of a term: a row for each learner, a column for each assignment, the total and the maximum.
 
-    timestamp, raw, penalty = None, 0.0, 0.0
-    try:
-        submission = gradebook.find_submission(assignment.name, student.id)
-    except MissingEntry:
-        pass
-    else:
-        timestamp, raw, penalty = submission.timestamp, submission.score, submission.late_submission_penalty
-    who = (student.id, student.last_name, student.first_name, student.email)
-    points = (raw, penalty, max(0.0, raw - (penalty or 0.0)), assignment.max_score)
-    return [assignment.name, assignment.duedate, timestamp, *who, *points]
+    A cell is the score after the late penalty; it is empty if nothing was handed in.
+    """
+
+    def rows(self, gradebook: Any) -> Iterator[Row]:
+        """Yield the header, then a row for each student."""
+        assignments = self.assignments(gradebook)
+        yield ["student_id", "last_name", "first_name", *(one.name for one in assignments), "total", "max_score"]
+        scores = [{each.student.id: _score(each) for each in one.submissions} for one in assignments]
+        most = sum(one.max_score for one in assignments)
+        for student in self.students(gradebook):
+            points = [score.get(student.id) for score in scores]
+            total = sum(filter(None, points), 0.0)
+            yield [student.id, student.last_name, student.first_name, *points, total, most]
+
+
+def _score(submission: Any) -> float:
+    """Return the score after the late penalty, as nbgrader does."""
+    return max(0.0, float(submission.score) - (submission.late_submission_penalty or 0.0))
 
 
 def _cell(value: Any) -> Any:
-    """A value as it stands in the table: numbers and dates as they are, no text as a formula."""
+    """Return a value as it is written: numbers and dates as they are, no text as a formula."""
     return without_formulas(value) if isinstance(value, str) else value

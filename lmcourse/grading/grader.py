@@ -1,25 +1,60 @@
-"""`lmcourse grade`: notebooks are examined by many workers, and their marks are written by one writer."""
+"""Grade submissions: examined several at a time, here or in a Dask cluster; recorded by nbgrader, one after the
+other."""
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
+import logging
+import os
+import shutil
+import signal
+import sys
 import tempfile
+import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
+from socket import gethostname
+from types import MappingProxyType
+from typing import Any, cast
+
+import nbformat
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
+from traitlets.config import Config
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.batch import ExaminationJob, ExaminationSettings, Pool, available_cpus, open_pool
 from lmcourse.grading.config import nbgrader_configuration
-from lmcourse.grading.environment import run_seed
-from lmcourse.grading.examination_result import ExaminationResult
-from lmcourse.grading.gradebook import keeping_engines
-from lmcourse.grading.intake.submissions import Submission, assignments, find_submissions
-from lmcourse.grading.private_folders import private_folders
-from lmcourse.grading.result import SubmissionResult, submission_result, ungraded_result
-from lmcourse.grading.sandbox import choose_isolation
-from lmcourse.grading.storage import StorageError, storage_problem, telling_storage_errors
-from lmcourse.grading.workspace import NbgraderWorkspace
+from lmcourse.grading.examine import Examination, Submitted, examine
+from lmcourse.grading.files import UnreadableError, read_file
+from lmcourse.grading.intake import TIMESTAMP, Assignment, Submission, assignments, find_submissions
+from lmcourse.grading.notebooks import METADATA_KEY, new_notebook, problem_of, read_submission
+from lmcourse.grading.preprocessors import StrictScores, private_folders
+from lmcourse.grading.process import Settings
+from lmcourse.grading.restore import CourseCells, cells_in_gradebook, cells_in_notebook, restored
+from lmcourse.grading.result import (
+    Lateness,
+    SubmissionResult,
+    points_in,
+    reports_in,
+    submission_result,
+    ungraded_result,
+)
+from lmcourse.grading.sandbox import PACKAGE, choose_isolation
+from lmcourse.grading.submission import exercises_in, fill_cells, submitted
+
+CONNECT_SECONDS = 15
+"""To wait for Dask's scheduler."""
+
+OLD_SECONDS = 86_400
+"""After so long a work folder is one that a killed run has left."""
 
 
 @dataclass(frozen=True)
@@ -28,145 +63,489 @@ class GradingOptions:
 
     Attributes:
         isolation: "bubblewrap", which is the default, or "process".
-        workers: notebooks that are examined at once on this machine; by default one for each processor.
+        workers: submissions that are examined at once on this machine; by default one for each processor.
         scheduler: the address of a Dask cluster that examines them instead.
-        cell_seconds: for one cell.
-        total_seconds: for a whole notebook.
+        cell_seconds, total_seconds: the time limits of one cell and of a notebook.
         on_progress: called after each submission with how many are done and how many there are.
     """
 
     isolation: str | None = None
     workers: int | None = None
     scheduler: str | None = None
-    cell_seconds: float = 120.0
+    cell_seconds: float = 30.0
     total_seconds: float = 900.0
     on_progress: Callable[[int, int], None] = lambda done, of: None
 
-    def examination_settings(self, seed: int, private: tuple[str, ...] = ()) -> ExaminationSettings:
-        """The options that workers need.
-
-        Args:
-            seed: of the hidden cases.
-            private: folders that no notebook may see.
-
-        Raises:
-            CourseError: submissions cannot be isolated like that here. Of a cluster its workers say so.
-        """
+    def settings(self, private: Sequence[Path]) -> Settings:
+        """Return how submissions are examined. Raises CourseError if they cannot be isolated like that here."""
         elsewhere = self.scheduler is not None and self.isolation is None
         isolation = "bubblewrap" if elsewhere else choose_isolation(self.isolation)
-        return ExaminationSettings(isolation, seed, self.cell_seconds, self.total_seconds, private)
-
-    def open_pool(self, submissions: int) -> AbstractContextManager[Pool]:
-        """The workers for this many submissions."""
-        return open_pool(min(self.workers or available_cpus(), max(submissions, 1)), self.scheduler)
+        return Settings(isolation, tuple(private), self.cell_seconds, self.total_seconds)
 
 
-def grade(
-    paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None, pool: Pool | None = None
-) -> list[SubmissionResult]:
+@dataclass(frozen=True)
+class Job:
+    """A submission to examine: what a worker needs, here or on another machine.
+
+    Attributes:
+        source: the course's own notebook.
+        names: the exercises to examine.
+        settings: how.
+        version: of the course's code, which a worker has to have too.
+    """
+
+    submitted: Submitted
+    source: Path
+    names: tuple[str, ...]
+    settings: Settings
+    version: str
+
+
+def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
     """Grade notebooks without touching a file of theirs: one result for each, in the order they were given.
 
     Args:
         paths: notebook files, and folders of `student/assignment/notebook.ipynb`.
         course: the root of the course, which holds `solutions/`.
         options: how.
-        pool: workers that are there already; by default some are started.
 
     Raises:
         CourseError: a path leads to no submission, the course has no solutions, or notebooks cannot be examined here.
             A submission that is broken in any way is no error: it is a result with 0 points and a reason.
     """
-    options = options or GradingOptions()
-    submissions = find_submissions(paths, assignments(course))
-    settings = options.examination_settings(run_seed(), private_folders(nbgrader_configuration(course.resolve())))
-    with (
-        telling_storage_errors(Path(tempfile.gettempdir())),
-        keeping_engines(),
-        tempfile.TemporaryDirectory(prefix="lmcourse-grade-", ignore_cleanup_errors=True) as folder,
-        nullcontext(pool) if pool else options.open_pool(len(submissions)) as workers,
-    ):
-        workspace = NbgraderWorkspace.temporary(Path(folder).resolve(), settings)
-        for assignment in dict.fromkeys(each.assignment for each in submissions if each.assignment):
-            workspace.copy_source(assignment)
-            workspace.add_assignment(assignment)
-        # A student goes by a name that is safe as a folder, and that no other one has.
-        student_ids = {submission: f"s{number}" for number, submission in enumerate(submissions)}
-        results = dict(grade_all(workspace, student_ids, workers, options.on_progress))
-    return [results[submission] for submission in submissions]
+    options, course = options or GradingOptions(), course.resolve()
+    config = nbgrader_configuration(course)
+    submissions = find_submissions(paths, _assignments(course, config))
+    cells = cache(lambda assignment: _handed_out(assignment, config))
+    notebooks = {each: _restored(each, cells(each.assignment)) for each in submissions if each.assignment}
+    results = {
+        each: SubmissionResult(each.student, "", 0.0, 0.0, reason=each.problem, broke_off=each.problem)
+        for each in submissions
+        if not each.assignment
+    }
+    for each, came in _examined(notebooks, options, private_folders(config)):
+        results[each] = _result(each, notebooks[each], came)
+        options.on_progress(len(results), len(submissions))
+    return [results[each] for each in submissions]
 
 
-def grade_all(
-    workspace: NbgraderWorkspace,
-    student_ids: Mapping[Submission, str],
-    pool: Pool,
-    on_progress: Callable[[int, int], None],
-    on_graded: Callable[[Submission], None] = lambda submission: None,
-) -> Iterator[tuple[Submission, SubmissionResult]]:
-    """Grade submissions in a workspace, each result as soon as it is there.
+def record(
+    paths: Sequence[Path],
+    *,
+    course: Path,
+    options: GradingOptions | None = None,
+    db: str | None = None,
+    force: bool = False,
+    again: str = "",
+) -> list[SubmissionResult]:
+    """Grade a class into the gradebook and `autograded/`, as `nbgrader autograde` does; one result for each, in order.
+
+    What is recorded already, by this or by nbgrader, is not graded again unless another notebook has been handed in
+    since.
 
     Args:
-        workspace: its gradebook knows the assignments.
-        student_ids: the submissions, and what their students are called in the gradebook.
-        pool: what examines them.
-        on_progress: called after each submission with how many are done and how many there are.
-        on_graded: called when the marks of a submission are written.
+        paths: folders of `student/assignment/notebook.ipynb`, or downloads.
+        course: the root of the course, with its `nbgrader_config.py`.
+        options: how.
+        db: the address of the gradebook; by default the one of nbgrader's configuration.
+        force: grade again what is recorded already.
+        again: an exercise to grade again for everybody, because its check was changed. All other marks stay.
+
+    Raises:
+        CourseError: as `grade`; and a path is no folder of students, or the gradebook or a file cannot be written.
     """
-    for done, (submission, examined) in enumerate(_examine(workspace, list(student_ids), pool), 1):
-        yield submission, _write_marks(workspace, submission, student_ids[submission], examined, on_graded)
-        on_progress(done, len(student_ids))
+    options, course = options or GradingOptions(), course.resolve()
+    config = nbgrader_configuration(course, db)
+    submissions = find_submissions(paths, _assignments(course, config), of_class=True)
+    if any(each.own for each in submissions):
+        raise CourseError("--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself.")
+    with _telling_storage_errors(course), _work_folder(course) as folder:
+        recorder = _Recorder(config, folder, options, again)
+        mine = [each for each in submissions if each.assignment]
+        due = {each: "" for each in mine if recorder.is_due(each, force=force)}
+        due |= {each: again for each in mine if each not in due and recorder.is_asked_again(each)}
+        if again and again not in due.values() and not due:
+            raise CourseError(f"No recorded submission here has an exercise {again!r} to grade again.")
+        results = recorder.record(due)
+        for each in submissions:
+            if not each.assignment:
+                results[each] = SubmissionResult(
+                    each.student, "", 0.0, 0.0, reason=each.problem, broke_off=each.problem
+                )
+            elif each not in results:
+                results[each] = recorder.recorded(each)
+    return [results[each] for each in submissions]
 
 
-def _examine(
-    workspace: NbgraderWorkspace, submissions: Sequence[Submission], pool: Pool
-) -> Iterator[tuple[Submission, ExaminationResult | Exception | None]]:
-    """The examination of each submission; None of those that cannot be examined, which come last."""
-    not_examined: list[Submission] = []
+class _Recorder:
+    """nbgrader's gradebook and converters, with submissions staged in a folder under the names that it expects."""
 
-    def jobs() -> Iterator[tuple[Submission, ExaminationJob]]:
-        # One assignment after the other: a worker gets ready anew for each that it comes to.
-        for submission in sorted(submissions, key=lambda each: each.assignment.id if each.assignment else ""):
-            if job := workspace.examination_job(submission):
-                yield submission, job
-            else:
-                not_examined.append(submission)
+    def __init__(self, config: Config, folder: Path, options: GradingOptions, again: str) -> None:
+        from nbgrader.coursedir import CourseDirectory
 
-    yield from pool.examine(jobs())
-    for submission in not_examined:
-        yield submission, None
+        self.config, self.options, self.again = config, options, again
+        root = Path(config.CourseDirectory.root)
+        self._autograded = root / (config.CourseDirectory.get("autograded_directory") or "autograded")
+        self._folder = folder
+        config.CourseDirectory.submitted_directory = str((folder / "submitted").relative_to(root))
+        self.course = CourseDirectory(config=config)
+
+    def is_due(self, submission: Submission, *, force: bool) -> bool:
+        """Return True if a submission is to be graded: it is new, or changed, or its marks are lost."""
+        assignment = submission.assignment
+        assert assignment is not None
+        self._add(assignment)
+        graded = self._graded(submission)
+        digest = graded.metadata.get(METADATA_KEY, {}).get("digest") if graded else None
+        return force or digest is None or digest != submission.digest or not self._points(submission)
+
+    def is_asked_again(self, submission: Submission) -> bool:
+        """Return True if one exercise of a recorded submission is to be graded again."""
+        assert submission.assignment is not None
+        graded = self._graded(submission) if self.again else None
+        return graded is not None and bool(exercises_in(graded, submission.assignment.source, self.again))
+
+    def record(self, due: Mapping[Submission, str]) -> dict[Submission, SubmissionResult]:
+        """Examine submissions, whole or one exercise of them, and have nbgrader write their marks."""
+        cells = cache(self._course_cells)
+        notebooks = {each: _restored(each, cells(each.assignment)) for each in due}
+        results: dict[Submission, SubmissionResult] = {}
+        for each, came in _examined(notebooks, self.options, private_folders(self.config), due):
+            assert each.assignment is not None
+            why = ""
+            try:
+                if isinstance(came, Exception):
+                    raise came
+                self._autograde(each, self._with_known(each, came, due[each]))
+                results[each] = self.recorded(each)
+            except CourseError as error:
+                why = str(error)
+            except Exception as error:
+                if _is_storage_error(error):
+                    raise
+                why = _grader_failed(error)
+            if why:
+                results[each] = ungraded_result(each.student, each.assignment.id, self._most(each.assignment), why)
+            self.options.on_progress(len(results), len(due))
+        return results
+
+    def recorded(self, submission: Submission) -> SubmissionResult:
+        """Return the result of a submission that is recorded."""
+        assignment, graded = submission.assignment, self._graded(submission)
+        assert assignment is not None
+        if graded is None:
+            raise CourseError(f"{submission.student}: autograded/ has no notebook for {assignment.id}. Grade it again.")
+        with self._gradebook() as book:
+            one = book.find_submission(assignment.id, submission.student)
+            late = Lateness(
+                float(one.total_seconds_late), float(one.late_submission_penalty or 0.0), submission.came.note
+            )
+        points, most = self._points(submission), self._most(assignment)
+        return submission_result(submission.student, assignment.id, graded, points, most, late)
+
+    def _with_known(self, submission: Submission, came: Examination | None, only: str) -> Examination | None:
+        """The examination of one exercise, with what is recorded of the others."""
+        graded = self._graded(submission) if only else None
+        if came is None or graded is None:
+            return came
+        return replace(came, reports={**reports_in(graded), only: came.reports[only]})
+
+    def _autograde(self, submission: Submission, examination: Examination | None) -> None:
+        from nbgrader.converters import Autograde
+        from nbgrader.converters.base import NbGraderException
+
+        assignment = submission.assignment
+        assert assignment is not None
+        problem = self._stage(submission, self._folder / "submitted" / submission.student / assignment.id)
+        config = deepcopy(self.config)
+        config.SubmissionExporter.problem = problem
+        config.SubmissionExporter.digest = submission.digest
+        config.ExamineNotebook.examined = examination
+        self.course.assignment_id, self.course.student_id = assignment.id, submission.student
+        messages: list[str] = []
+        with _quiet(messages):
+            try:
+                Autograde(coursedir=self.course, config=config, force=True).start()
+            except NbGraderException as error:
+                raise CourseError(f"nbgrader cannot grade this notebook: {' '.join(messages[-1:]) or error}") from error
+
+    def _stage(self, submission: Submission, folder: Path) -> str:
+        """Put a submission where nbgrader expects it; why there is no notebook, or nothing."""
+        assert submission.assignment is not None
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        if submission.came.text:
+            (folder / TIMESTAMP).write_text(submission.came.text)
+        place = folder / submission.assignment.source.name
+        try:
+            place.write_bytes(read_file(submission.notebook) if submission.notebook else b"")
+        except UnreadableError as error:
+            place.touch()
+            return str(error)
+        return submission.problem
+
+    def _add(self, assignment: Assignment) -> None:
+        """Put an assignment into the gradebook, if it is not there."""
+        from nbgrader.api import MissingEntry
+        from nbgrader.converters import GenerateAssignment
+
+        try:
+            with self._gradebook() as book:
+                book.find_notebook(assignment.source.stem, assignment.id)
+        except MissingEntry:
+            config = deepcopy(self.config)
+            config.CourseDirectory.release_directory = str(self._folder.relative_to(self.course.root) / "release")
+            from nbgrader.coursedir import CourseDirectory
+
+            directory = CourseDirectory(config=config)
+            directory.assignment_id, directory.student_id = assignment.id, "."
+            with _quiet([]):
+                GenerateAssignment(coursedir=directory, config=config, force=True).start()
+
+    def _course_cells(self, assignment: Assignment) -> CourseCells:
+        with self._gradebook() as book:
+            return cells_in_gradebook(book.find_notebook(assignment.source.stem, assignment.id))
+
+    def _graded(self, submission: Submission) -> NotebookNode | None:
+        """The notebook as grading left it; None if there is none, or it is damaged."""
+        assert submission.assignment is not None
+        place = self._autograded / submission.student / submission.assignment.id / submission.assignment.source.name
+        try:
+            return cast(NotebookNode, nbformat.read(place, as_version=4))
+        except Exception:  # nbformat's, json's, the disk's: it will be graded again
+            return None
+
+    def _points(self, submission: Submission) -> dict[str, float]:
+        """The points of a submission by graded cell, manual ones included; none if the gradebook has none."""
+        from nbgrader.api import MissingEntry
+
+        assignment = submission.assignment
+        assert assignment is not None
+        try:
+            with self._gradebook() as book:
+                notebook = book.find_submission_notebook(assignment.source.stem, assignment.id, submission.student)
+                return {grade.name: float(grade.score) for grade in notebook.grades}
+        except MissingEntry:
+            return {}
+
+    def _most(self, assignment: Assignment) -> dict[str, float]:
+        with self._gradebook() as book:
+            notebook = book.find_notebook(assignment.source.stem, assignment.id)
+            return {cell.name: float(cell.max_score) for cell in [*notebook.grade_cells, *notebook.task_cells]}
+
+    def _gradebook(self) -> Any:
+        from nbgrader.api import Gradebook
+
+        try:
+            return Gradebook(self.course.db_url, self.course.course_id)
+        except Exception as error:  # whatever a database, its driver or its address leads to
+            raise CourseError(
+                f"The gradebook cannot be opened ({str(error).splitlines()[0]}). Put a good copy in its place, run "
+                "`nbgrader db upgrade` if nbgrader is newer than the gradebook, or name another one with --db."
+            ) from error
 
 
-def _known(examined: ExaminationResult | None) -> ExaminationResult:
-    """Raises RuntimeError: nbgrader asks for a notebook that had nothing to examine."""
-    if examined is None:
-        raise RuntimeError("not examined")
-    return examined
+def examine_job(job: Job) -> Examination:
+    """Examine a submission, in a worker.
+
+    Raises:
+        CourseError: it cannot be examined here, or the course here is another version.
+    """
+    from lmcourse.exercises.registry import exercises_beside
+
+    if job.version != course_version():
+        raise CourseError(f"The course on {gethostname()} is another version: install the same one there.")
+    exercises = [each for each in exercises_beside(job.source) if each.name in job.names]
+    return examine(job.submitted, exercises, job.settings)
 
 
-def _write_marks(
-    workspace: NbgraderWorkspace,
-    submission: Submission,
-    student_id: str,
-    examined: ExaminationResult | Exception | None,
-    on_graded: Callable[[Submission], None],
-) -> SubmissionResult:
-    """The result of a submission, after its marks are in the gradebook."""
-    assignment = submission.assignment
-    if assignment is None:
-        return SubmissionResult(submission.student, "", 0.0, 0.0, reason=submission.problem)
-    max_points = workspace.max_points(assignment)
+@cache
+def course_version() -> str:
+    """Return a digest of the code that marks come from."""
+    digest = hashlib.sha256()
+    for path in sorted(path for part in ("exercises", "chapters", "report") for path in (PACKAGE / part).rglob("*.py")):
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
+
+def _assignments(course: Path, config: Config) -> dict[str, Assignment]:
+    return assignments(course, str(config.CourseDirectory.get("source_directory") or "source"))
+
+
+def _handed_out(assignment: Assignment, config: Config) -> CourseCells:
+    """The course's cells of an assignment, from its solution notebook and its release."""
+    folders = config.CourseDirectory
+    release = Path(folders.root, folders.get("release_directory") or "release", assignment.id, assignment.source.name)
+    released = nbformat.read(release, as_version=4) if release.is_file() else None
+    return cells_in_notebook(nbformat.read(assignment.source, as_version=4), released)
+
+
+def _restored(submission: Submission, course: CourseCells) -> NotebookNode:
+    """A submission with the course's cells put back."""
+    assert submission.assignment is not None
+    notebook, problem = new_notebook(), submission.problem
     try:
-        if isinstance(examined, Exception):
-            raise examined
-        workspace.autograde(student_id, submission, lambda: _known(examined))
-        graded, points = workspace.graded(student_id, assignment), workspace.points(student_id, assignment)
-        late = workspace.lateness(student_id, submission)
-        on_graded(submission)
-    except CourseError as error:
-        return ungraded_result(submission.student, assignment.id, max_points, str(error))
+        if submission.notebook:
+            notebook = read_submission(submission.notebook)
+    except UnreadableError as error:
+        problem = str(error)
+    return restored(notebook, course, submission.assignment.id, problem)
+
+
+def _result(submission: Submission, notebook: NotebookNode, came: Examination | Exception | None) -> SubmissionResult:
+    """The result of a submission that is not recorded."""
+    assert submission.assignment is not None
+    if isinstance(came, Exception):
+        why = str(came) if isinstance(came, CourseError) else _grader_failed(came)
+        return ungraded_result(submission.student, submission.assignment.id, points_in(notebook)[1], why)
+    fill_cells(notebook, came)
+    for cell in notebook.cells:
+        StrictScores().preprocess_cell(cell, ResourcesDict(), 0)
+    late = Lateness(note=submission.came.note)
+    return submission_result(submission.student, submission.assignment.id, notebook, *points_in(notebook), late)
+
+
+def _grader_failed(error: Exception) -> str:
+    return f"The grader failed on this notebook ({type(error).__name__}), not its author: grade it again."
+
+
+Examined = Iterator[tuple[Submission, Examination | Exception | None]]
+
+
+def _examined(
+    notebooks: Mapping[Submission, NotebookNode],
+    options: GradingOptions,
+    private: Sequence[Path],
+    only: Mapping[Submission, str] = MappingProxyType({}),
+) -> Examined:
+    """What came of each submission as soon as it is there: None if there was nothing to examine, or why the grader
+    failed.
+
+    Raises:
+        CourseError: nothing can be examined here.
+    """
+    settings = options.settings(private)
+    jobs: dict[Submission, Job] = {}
+    for each, notebook in notebooks.items():
+        assert each.assignment is not None
+        if not problem_of(notebook):
+            source = each.assignment.source.resolve()
+            names = tuple(exercise.name for exercise in exercises_in(notebook, source, only.get(each, "")))
+            jobs[each] = Job(submitted(notebook, source), source, names, settings, course_version())
+    yield from ((each, None) for each in notebooks if each not in jobs)
+    if not jobs:
+        return
+    with _executor(options, len(jobs)) as executor:
+        waiting: dict[Future[Examination], Submission] = {
+            executor.submit(examine_job, jobs[each]): each for each in jobs
+        }
+        try:
+            for future in as_completed(waiting):
+                error = future.exception()
+                yield waiting[future], cast(Exception, error) if error else future.result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+@contextmanager
+def _executor(options: GradingOptions, jobs: int) -> Iterator[Executor]:
+    """Worker processes on this machine, or those of a Dask cluster."""
+    if options.scheduler:
+        with _cluster(options.scheduler) as executor:
+            yield executor
+        return
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    executor = ProcessPoolExecutor(
+        min(options.workers or cpus, jobs), mp_context=get_context("spawn"), initializer=_start_worker
+    )
+    try:
+        yield executor
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _start_worker() -> None:
+    """A worker ends with the process that started it, and uses one core."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[Executor]:
+    """The workers of a Dask cluster as an executor. Each of its machines needs this course, and bubblewrap.
+
+    Raises:
+        CourseError: Dask is not installed, nothing answers at the address, or there are no workers.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise CourseError('--scheduler needs Dask: pip install "lmcourse[cluster]".') from error
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise CourseError(f"No Dask scheduler answers at {address} ({type(error).__name__}): start one.") from error
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise CourseError(f"The Dask scheduler at {address} has no workers: start `dask worker {address}`.")
+        # A worker that dies takes its job with it; Dask gives the job to another one.
+        yield client.get_executor(pure=False, retries=1)
+
+
+@contextmanager
+def _work_folder(course: Path) -> Iterator[Path]:
+    """A folder in the course's for what nbgrader reads. One that a killed run has left is removed a day later."""
+    for left in course.glob(".grading-*"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > OLD_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=".grading-", dir=course, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def _quiet(messages: list[str]) -> Iterator[None]:
+    """Keep what nbgrader logs as an error, and nothing that it logs or warns of reaches the terminal."""
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage().strip().splitlines()[-1])
+
+    log, keep = logging.getLogger("traitlets"), Keep(logging.ERROR)
+    before, handlers = log.propagate, log.handlers
+    log.handlers, log.propagate = [keep], False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.handlers, log.propagate = handlers, before
+
+
+def _is_storage_error(error: BaseException | None) -> bool:
+    """Return True if the disk or the gradebook is to blame, and not one submission."""
+    while error is not None:
+        if isinstance(error, OSError) or type(error).__name__ == "OperationalError":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+@contextmanager
+def _telling_storage_errors(course: Path) -> Iterator[None]:
+    try:
+        yield
+    except CourseError:
+        raise
     except Exception as error:
-        if problem := storage_problem(error, Path(workspace.course.root)):
-            raise StorageError(problem) from error
-        why = f"The grader failed on this notebook ({type(error).__name__}), not its author: grade it again."
-        return ungraded_result(submission.student, assignment.id, max_points, why)
-    return submission_result(submission.student, assignment.id, graded, points, max_points, late)
+        if _is_storage_error(error):
+            first = str(error).splitlines()[0]
+            raise CourseError(
+                f"Nothing more can be written to {course} ({first}). Make room or allow it, and run the same again. "
+                "What is recorded stays."
+            ) from error
+        raise

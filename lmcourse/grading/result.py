@@ -2,40 +2,64 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from nbformat import NotebookNode
 
-from lmcourse.grading.cells import METADATA_KEY, NOT_RUN, SAFE_ERRORS, problem_of
-from lmcourse.grading.examination_result import Evidence, evidence_from_json
-from lmcourse.grading.lateness import Lateness
-from lmcourse.grading.regrade import RegradeRequest, regrade_requests
-from lmcourse.grading.reports import read_report, reports_in
-from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, stand_in_sentence
+from lmcourse.grading.notebooks import METADATA_KEY, NO_SCORE, NOT_RUN, problem_of
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, check_id, stand_in_sentence
+from lmcourse.text import replace_surrogates
 
 MAX_EXPLAINED = 3
-"""Exercises that `reason` explains; the feedback page has them all."""
+"""Exercises that a reason explains; the feedback page has them all."""
+
+MAX_REPORT_CHARS = 100_000
+"""Characters of a report, as JSON."""
+
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How late a submission is.
+
+    Attributes:
+        seconds: after the due date, with the student's extension; 0 if it is in time, or if either is not known.
+        penalty: the points that it costs, by nbgrader's plugin.
+        note: one sentence if the time in `timestamp.txt` is not believed.
+    """
+
+    seconds: float = 0.0
+    penalty: float = 0.0
+    note: str = ""
+
+    def __str__(self) -> str:
+        """Return "Late by 2 h, penalty 3 points.", or nothing."""
+        points = "point" if self.penalty == 1 else "points"
+        cost = f"penalty {self.penalty:g} {points}" if self.penalty else "no penalty"
+        late = f"Late by {_duration(self.seconds)}, {cost}." if self.seconds > 0 else ""
+        return " ".join(filter(None, [late, self.note]))
 
 
 @dataclass(frozen=True)
 class SubmissionResult:
-    """One submission: its points, and a sentence its author can act on.
+    """One submission: its points, and a reason that its author can act on.
 
     Attributes:
         student: the name of their folder; "me" for a learner's own notebook.
         assignment: its id, as in "01-floating-point"; empty if the notebook was not recognised.
-        score, max_score: points earned and possible.
+        score, max_score: points earned, after a penalty, and possible.
         exercises: points by exercise.
         reason: why it is not more, or that every check passed.
-        seed: of the hidden cases; `LMCOURSE_SEED` set to it repeats the run.
-        evidence: what honest work does not do; it changes no mark.
         reports: by exercise, those that there are.
         answers: by exercise, the text of its cell, if it is answered.
         failed: whether the grader failed, so that the points say nothing.
-        late: how late it came, and what that costs; the score is without the penalty already.
-        requests: to grade an answer again, of this notebook or an earlier one.
+        broke_off: why there is no notebook, or what was stopped in its run; empty if nothing was.
+        edited: the exercises whose check the learner edited; it was put back.
+        late: how late it came, and what that costs.
     """
 
     student: str
@@ -44,16 +68,15 @@ class SubmissionResult:
     max_score: float
     exercises: dict[str, float] = field(default_factory=dict)
     reason: str = ""
-    seed: int | None = None
-    evidence: tuple[Evidence, ...] = ()
     reports: dict[str, Report] = field(default_factory=dict, repr=False)
     answers: dict[str, str] = field(default_factory=dict, repr=False)
     failed: bool = False
+    broke_off: str = ""
+    edited: tuple[str, ...] = ()
     late: Lateness = field(default_factory=Lateness)
-    requests: tuple[RegradeRequest, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain data for `lmcourse grade --json`."""
+        """Return the result as plain data for `lmcourse grade --json`."""
         return {
             "student": self.student,
             "assignment": self.assignment,
@@ -61,9 +84,11 @@ class SubmissionResult:
             "max_score": self.max_score,
             "exercises": dict(self.exercises),
             "reason": self.reason,
-            "evidence": [one.to_json() for one in self.evidence],
-            **self.late.to_json(),
-            "regrade_requests": [request.to_json() for request in self.requests],
+            "broke_off": self.broke_off,
+            "edited": list(self.edited),
+            "late_seconds": self.late.seconds,
+            "late_penalty": self.late.penalty,
+            "late": str(self.late),
         }
 
 
@@ -73,124 +98,147 @@ def submission_result(
     graded: NotebookNode,
     points: Mapping[str, float],
     max_points: Mapping[str, float],
-    late: Lateness,
+    late: Lateness | None = None,
 ) -> SubmissionResult:
-    """The result of a submission that went through nbgrader.
+    """Return the result of a submission.
 
     Args:
         student, assignment: whose, and of what.
-        graded: the notebook as autograding left it.
+        graded: the notebook as grading left it.
         points, max_points: earned and most points by graded cell.
         late: how late it came.
     """
-    earned, most = _by_exercise(points), _by_exercise(max_points)
-    notes = graded.metadata.get(METADATA_KEY, {})
-    reports = reports_in(graded)
+    earned, most = ({name.removeprefix(CHECK_PREFIX): n for name, n in each.items()} for each in (points, max_points))
+    late, notes, reports = late or Lateness(), graded.metadata.get(METADATA_KEY, {}), reports_in(graded)
+    answers = {
+        name: cell.source
+        for cell in graded.cells
+        if cell.cell_type == "code"
+        and (name := cell.metadata.get("nbgrader", {}).get("grade_id")) in reports
+        and reports[name].answered
+    }
     return SubmissionResult(
         student,
         assignment,
         max(sum(earned.values()) - late.penalty, 0.0),
         sum(most.values()),
         {name: earned[name] for name in most},
-        " ".join(filter(None, [reason(graded, earned, most), str(late)])),
-        notes.get("seed"),
-        evidence_from_json(notes.get("evidence", [])),
+        " ".join(filter(None, [_reason(graded, earned, most), str(late)])),
         reports,
-        _answers(graded, reports),
+        answers,
+        broke_off=" ".join(filter(None, [problem_of(graded), *notes.get("broke_off", [])])),
+        edited=tuple(name.removeprefix(CHECK_PREFIX) for name in notes.get("edited", [])),
         late=late,
-        requests=regrade_requests(graded),
     )
 
 
 def ungraded_result(student: str, assignment: str, max_points: Mapping[str, float], why: str) -> SubmissionResult:
-    """The result of a submission on which the grader failed."""
-    most = _by_exercise(max_points)
+    """Return the result of a submission on which the grader failed."""
+    most = {name.removeprefix(CHECK_PREFIX): value for name, value in max_points.items()}
     return SubmissionResult(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why, failed=True)
 
 
-def reason(graded: NotebookNode, points: Mapping[str, float], max_points: Mapping[str, float]) -> str:
-    """One line that explains the points of a graded notebook.
+def points_in(graded: NotebookNode) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the points of a graded notebook by graded cell, earned and possible, as nbgrader takes them."""
+    from nbgrader.utils import determine_grade
 
-    Args:
-        graded: as autograding left it.
-        points, max_points: earned and most points by exercise.
+    earned, most = {}, {}
+    for cell in graded.cells:
+        marks = cell.metadata.get("nbgrader", {})
+        if marks.get("grade") or marks.get("task"):
+            name = marks["grade_id"]
+            points, most[name] = determine_grade(cell) if marks.get("grade") else (0.0, float(marks["points"]))
+            earned[name] = float(points or 0.0)
+    return earned, most
+
+
+def read_report(data: Any) -> Report | None:
+    """Return the report in the JSON of a cell's output, or None if it is none.
+
+    Only the grader writes reports into graded cells, so this guards against damage, not against forgery.
     """
-    problem = problem_of(graded)
-    unfinished = [name for name in max_points if points[name] < max_points[name]]
-    if not unfinished and not problem:
-        return "Every check passed."
+    try:
+        text = json.dumps(data)
+        report = Report.from_json(data)
+        shows = report._repr_html_() + str(report)
+    except Exception:  # JSON of a strange shape leads to any of many
+        return None
+    fair = 0 <= report.points <= report.max_points and len(text) <= MAX_REPORT_CHARS
+    return report if fair and shows == replace_surrogates(shows) else None
+
+
+def reports_in(graded: NotebookNode) -> dict[str, Report]:
+    """Return the reports of a graded notebook by exercise."""
+    found = {}
+    for cell in graded.cells:
+        for output in cell.get("outputs", []):
+            report = read_report(output.get("data", {}).get(REPORT_MIME))
+            if report and cell.metadata.get("nbgrader", {}).get("grade_id") == check_id(report.exercise):
+                found[report.exercise] = report
+    return found
+
+
+def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str, float]) -> str:
+    """One line that explains the points of a graded notebook, its cause first."""
+    notes, problem = graded.metadata.get(METADATA_KEY, {}), problem_of(graded)
     if problem and not any(points.values()):
         return problem
-    why = {name: text for name, text in _explanations(graded).items() if name in unfinished}
-    parts = [problem] if problem else []
-    parts.append(f"{len(max_points) - len(unfinished)} of {len(max_points)} exercises earn all their points.")
-    explained = [name for name in unfinished if why.get(name)]
-    parts += [f"{name}: {why[name]}" for name in explained[:MAX_EXPLAINED]]
-    if len(explained) > MAX_EXPLAINED:
-        parts.append(f"And {len(explained) - MAX_EXPLAINED} more; the feedback page shows each.")
-    parts += _stand_ins(graded)
-    return " ".join(parts)
-
-
-def _stand_ins(graded: NotebookNode) -> list[str]:
-    """A sentence for all exercises that were judged with the same answers of the course in place of the learner's."""
+    unfinished = [name for name in most if points[name] < most[name]]
+    parts = [*filter(None, [problem, notes.get("failed_cell", "")]), *notes.get("broke_off", [])]
+    if unfinished:
+        why = {name: text for name, text in _explanations(graded).items() if name in unfinished and text}
+        parts.append(f"{len(most) - len(unfinished)} of {len(most)} exercises earn all their points.")
+        parts += [f"{name}: {text}" for name, text in [*why.items()][:MAX_EXPLAINED]]
+        if len(why) > MAX_EXPLAINED:
+            parts.append(f"And {len(why) - MAX_EXPLAINED} more; the feedback page shows each.")
+    else:
+        parts.append("Every check passed.")
     judged: dict[tuple[str, ...], list[str]] = {}
     for name, report in reports_in(graded).items():
         if report.stand_ins:
             judged.setdefault(report.stand_ins, []).append(name)
-    return [f"{', '.join(names)}: {stand_in_sentence(used).replace('J', 'j', 1)}" for used, names in judged.items()]
+    parts += [f"{', '.join(names)}: {stand_in_sentence(used).replace('J', 'j', 1)}" for used, names in judged.items()]
+    if edited := notes.get("edited", []):
+        names = ", ".join(name.removeprefix(CHECK_PREFIX) for name in edited)
+        parts.append(f"The check cell was edited, and the course's own was used: {names}.")
+    if put_back := [name.removeprefix(CHECK_PREFIX) for name in notes.get("put_back", [])]:
+        parts.append(f"The check cell was deleted, and has been put back: {', '.join(put_back)}.")
+    return " ".join(parts)
 
 
 def _explanations(graded: NotebookNode) -> dict[str, str]:
-    """A sentence for every exercise that has something to say."""
-    put_back = graded.metadata.get(METADATA_KEY, {}).get("put_back", [])
+    """A sentence for each exercise or test that does not earn everything."""
     found = {}
     for cell in graded.cells:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-        if cell.cell_type == "code" and name.startswith(CHECK_PREFIX):
-            text = _explanation(cell.outputs)
-            restored = "its check was deleted and has been put back. " if name in put_back else ""
-            found[name.removeprefix(CHECK_PREFIX)] = restored + text
-        elif cell.metadata.get("nbgrader", {}).get("task"):
-            found[name] = "graded by hand."
+        marks = cell.metadata.get("nbgrader", {})
+        if marks.get("task") or (marks.get("grade") and marks.get("solution")):
+            found[marks["grade_id"]] = "graded by hand."
+        elif marks.get("grade") and cell.cell_type == "code":
+            found[marks["grade_id"].removeprefix(CHECK_PREFIX)] = _explanation(cell.outputs)
     return found
 
 
 def _explanation(outputs: list[NotebookNode]) -> str:
-    errors = [output for output in outputs if output.output_type == "error"]
-    if errors:
-        # The problem of the whole notebook leads the line already.
-        if any(error.ename == NOT_RUN for error in errors):
-            return ""
-        error = errors[-1]
-        if error.ename == "NameError":
-            return f"{error.evalue}; is the answer there, under that name, and does its cell run?"
-        if error.ename in SAFE_ERRORS:
-            return str(error.evalue)
-        if error.ename == "CellTimeoutError":
-            return "its check ran out of time."
-        return f"{error.ename} while its check ran."
     for output in outputs:
+        if output.output_type == "error":
+            if output.ename == NOT_RUN:
+                return ""  # the problem of the whole notebook leads the line already
+            text = str(output.evalue)
+            return text if output.ename == NO_SCORE else f"{output.ename}: {text}" if text else str(output.ename)
         report = read_report(output.get("data", {}).get(REPORT_MIME))
-        if report is not None and not report.answered:
-            return "not answered."
-        if report is not None:
-            passed = sum(case.passed for case in report.cases)
-            return f"{report.diagnosis or f'{passed} of {len(report.cases)} cases pass.'}"
+        if report:
+            if not report.answered:
+                return report.diagnosis or "not answered."
+            return report.diagnosis or report.reckoning or f"{report.points:g} of {report.max_points} points."
     return ""
 
 
-def _by_exercise(points: Mapping[str, float]) -> dict[str, float]:
-    return {name.removeprefix(CHECK_PREFIX): value for name, value in points.items()}
-
-
-def _answers(graded: NotebookNode, reports: Mapping[str, Report]) -> dict[str, str]:
-    """The text of each answer that is one."""
-    return {
-        name: cell.source
-        for cell in graded.cells
-        if cell.cell_type == "code"
-        and cell.metadata.get("nbgrader", {}).get("solution")
-        and (name := cell.metadata["nbgrader"].get("grade_id")) in reports
-        and reports[name].answered
-    }
+def _duration(seconds: float) -> str:
+    """A duration in its two largest units: "2 h", "1 d 3 h", "25 min"."""
+    left = max(round(seconds), 1)
+    parts: list[str] = []
+    for size, unit in UNITS:
+        number, left = divmod(left, size)
+        if number or parts:
+            parts.append(f"{number} {unit}" if number else "")
+    return " ".join(filter(None, parts[:2]))

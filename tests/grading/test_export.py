@@ -1,4 +1,4 @@
-"""`nbgrader export` on names that a spreadsheet would calculate, or that would break a row."""
+"""`nbgrader export`: tables of grades that no spreadsheet calculates, and one for a whole term."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = ("=1+1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "＝1", "a;=1")
 HARMLESS = ("ada", "a,b", 'a"b', "a-b", "o=o")
 
 
-def test_no_name_is_a_formula_and_none_breaks_a_row(tmp_path: Path) -> None:
+def test_no_name_is_a_formula_or_breaks_a_row(tmp_path: Path) -> None:
     from nbgrader.api import Gradebook
 
     course = Course(tmp_path.resolve())
@@ -40,7 +40,7 @@ def test_no_name_is_a_formula_and_none_breaks_a_row(tmp_path: Path) -> None:
     assert list(tmp_path.glob(".some*")) == []
 
 
-def test_one_student_and_one_assignment_can_be_asked_for(tmp_path: Path) -> None:
+def test_export_is_limited_to_a_student_and_an_assignment(tmp_path: Path) -> None:
     from nbgrader.api import Gradebook
 
     course = Course(tmp_path.resolve())
@@ -58,3 +58,40 @@ def test_one_student_and_one_assignment_can_be_asked_for(tmp_path: Path) -> None
     )
     lines = (tmp_path / "grades.csv").read_text().splitlines()
     assert [line.split(",")[:4] for line in lines[1:]] == [["of-ada", "", "", "bob"]]
+
+
+def test_term_table_has_a_row_per_learner_and_a_total(tmp_path: Path) -> None:
+    from nbgrader.api import Gradebook
+
+    course = Course(tmp_path.resolve())
+    nbgrader_configuration(course.root)
+    with Gradebook(f"sqlite:///{tmp_path}/gradebook.db", "lmcourse") as book:
+        for name, points in (("01-one", 4), ("02-two", 6), ("=A1", 0)):
+            book.add_assignment(name)
+            book.add_notebook("work", name)
+            book.add_grade_cell("check_one", "work", name, max_score=points, cell_type="code")
+        for student in ("ada", "bob", "eve"):
+            book.add_student(student, last_name=f"={student}", first_name="A, B")
+        earned = {("01-one", "ada"): (3.5, 1.0), ("02-two", "ada"): (6, None), ("01-one", "bob"): (0.5, 2.0)}
+        for (assignment, student), (score, penalty) in earned.items():
+            submission = book.add_submission(assignment, student)
+            submission.notebooks[0].late_submission_penalty = penalty
+            book.find_grade("check_one", "work", assignment, student).auto_score = score
+        book.db.commit()
+    ran = course.nbgrader("export", "--exporter=lmcourse.grading.export.TermTable", "--to", "term.csv")
+    assert ran.returncode == 0, ran.stderr
+    with (tmp_path / "term.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+    assert list(columns)[:3] == ["student_id", "last_name", "first_name"]
+    assert list(columns)[-2:] == ["total", "max_score"]
+    assert columns == {
+        "student_id": ("ada", "bob", "eve"),
+        "last_name": ("'=ada", "'=bob", "'=eve"),
+        "first_name": ("A, B", "A, B", "A, B"),
+        "01-one": ("2.5", "0.0", ""),  # bob's penalty is larger than his score; eve handed in nothing
+        "02-two": ("6.0", "", ""),
+        "'=A1": ("", "", ""),
+        "total": ("8.5", "0.0", "0.0"),
+        "max_score": ("10.0", "10.0", "10.0"),
+    }

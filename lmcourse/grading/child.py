@@ -1,0 +1,210 @@
+"""The program inside the sandbox: runs the cells of a submission, and puts cases to its answers when it is asked to.
+
+Only this process holds the learner's objects. It knows neither what is right nor what a case is for, and the grader
+believes nothing of what it says but plain values. Cells run statement by statement in one namespace, with IPython's own
+shell as `get_ipython()`: one line that fails (a package that is missing here) costs that line, not the cell.
+"""
+
+from __future__ import annotations
+import __future__ as future
+
+import ast
+import asyncio
+import inspect
+import linecache
+import os
+import re
+import signal
+import socket
+import subprocess
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from types import ModuleType
+from typing import Any
+
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.text import LSString, SList
+from traitlets.config import Config
+
+import lmcourse.exercises
+import lmcourse.notebook
+from lmcourse.exercises import rules
+from lmcourse.exercises.failure import Failure, failure_of
+from lmcourse.exercises.forbidden_names import forbidden_in_source
+from lmcourse.exercises.isolated_state import BoundedBuffer
+from lmcourse.exercises.limits import TimeLimitExceeded, time_limit
+from lmcourse.exercises.outcome import Outcome, run_case
+from lmcourse.grading.missing_answers import not_defined
+from lmcourse.grading.wire import Channel, ProtocolError, case_from_plain, failure_to_plain, outcome_to_plain
+from lmcourse.text import one_line, replace_surrogates
+
+KEPT_CHARS = 2_000
+"""Characters of what a cell printed that are kept."""
+
+NO_MAGIC = ("pip", "conda", "mamba", "uv", "matplotlib")
+"""Line magics that do nothing here: grading installs nothing, and shows no figure."""
+
+_INSTALLS = re.compile(r"\s*(sudo +)?(\S*python\S* +-m +)?(pip3?|conda|mamba|uv|apt|apt-get|brew)\b")
+
+
+def main() -> None:
+    """Answer requests on the socket that is the standard input, until the grader hangs up."""
+    channel = Channel(socket.socket(fileno=os.dup(0)))
+    devnull = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(devnull, stream)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    _disable_checks()
+    rules.warm_up()
+    notebook = Notebook()
+    channel.send({})
+    while True:
+        try:
+            request: Any = channel.receive()
+            reply = getattr(notebook, request.pop("do"))(**request)
+            _send(channel, reply)
+        except OSError:
+            os._exit(0)
+
+
+def _send(channel: Channel, reply: Any) -> None:
+    try:
+        channel.send(reply)
+    except ProtocolError as error:
+        failure = Failure(("NotPlainError",), f"returned what cannot be graded: {error}")
+        channel.send(outcome_to_plain(Outcome(failure=failure)))
+
+
+class Notebook:
+    """The namespace of a submission, and what the cells for answers have defined."""
+
+    def __init__(self) -> None:
+        module = ModuleType("__main__")
+        config = Config()
+        config.HistoryManager.enabled = False
+        self.names: dict[str, Any] = vars(module)
+        self.shell = Shell.instance(user_module=module, user_ns=self.names, config=config)
+        for name in NO_MAGIC:
+            register: Any = self.shell.register_magic_function
+            register(_nothing, "line", name)
+        self.answers: dict[str, Any] = {}
+        self._number = 0
+
+    def imports(self, text: str) -> Any:
+        """Run the course's import statements; one that fails here is not there."""
+        for statement in ast.parse(text).body:
+            with suppress(Exception):
+                exec(compile(ast.Module([statement], []), "<imports>", "exec"), self.names)
+        return {}
+
+    def cell(self, text: str, number: int, answer: str, seconds: float) -> Any:
+        """Run a cell; what it printed, how its first failing line failed, and the value of its last line as text."""
+        file, printed, before = f"<cell {number}>", BoundedBuffer(KEPT_CHARS), self.names.get(answer)
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        run = _Statements(ast.parse(text, file), file, self.names)
+        with redirect_stdout(printed), redirect_stderr(printed):
+            try:
+                with time_limit(seconds):
+                    run.all()
+            except TimeLimitExceeded as error:
+                line = failure_of(error)
+                run.failure = Failure(("TimeLimitExceeded",), f"stopped after {seconds:g} s", line.line, line.number)
+        after = self.names.get(answer)
+        if answer in self.names and not (run.failure and after is before):
+            self.answers[answer] = after  # what its own cell made of the name counts, whatever later cells do
+        return {
+            "printed": replace_surrogates(printed.getvalue()),
+            "failure": failure_to_plain(run.failure) if run.failure else None,
+            "result": run.result,
+        }
+
+    def again(self, name: str) -> Any:
+        """Take the answer to an exercise as the whole notebook left it."""
+        if name in self.names:
+            self.answers[name] = self.names[name]
+        return name in self.answers
+
+    def forbidden(self, name: str, forbid: list[str]) -> Any:
+        """What an exercise rules out and the source of its answer refers to."""
+        with suppress(Exception):  # strange objects can make it fail
+            return [[use.name, use.line, use.number] for use in forbidden_in_source(self.answers[name], tuple(forbid))]
+        return []
+
+    def case(self, name: str, value: bool, case: Any, seconds: float, forbid: list[str]) -> Any:
+        """Put a case to the answer to an exercise; the outcome."""
+        if name not in self.answers:
+            return outcome_to_plain(Outcome(failure=not_defined(name)))
+        found = self.answers[name]
+        answer = (lambda: found) if value else found
+        return outcome_to_plain(
+            run_case(answer, case_from_plain(case), name=name, seconds=seconds, forbid=tuple(forbid))
+        )
+
+
+class _Statements:
+    """The statements of a cell. One that fails does not keep the others from running."""
+
+    def __init__(self, tree: ast.Module, file: str, names: dict[str, Any]) -> None:
+        self.failure: Failure | None = None
+        self.result = ""
+        self._tree, self._file, self._names = tree, file, names
+        self._flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+    def all(self) -> None:
+        """Run them in order."""
+        for place, statement in enumerate(self._tree.body):
+            last = place == len(self._tree.body) - 1
+            try:
+                value = self._run(statement)
+                if last and isinstance(statement, ast.Expr) and value is not None:
+                    self.result = one_line(repr(value), 40)
+            except TimeLimitExceeded:
+                raise
+            except BaseException as error:  # a cell that calls sys.exit() has ended, not the notebook
+                self.failure = self.failure or failure_of(error)
+
+    def _run(self, statement: ast.stmt) -> Any:
+        if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
+            for alias in statement.names:
+                self._flags |= getattr(future, alias.name).compiler_flag
+        expression = isinstance(statement, ast.Expr)
+        tree: Any = ast.Expression(statement.value) if isinstance(statement, ast.Expr) else ast.Module([statement], [])
+        code = compile(tree, self._file, "eval" if expression else "exec", self._flags, dont_inherit=True)
+        value = eval(code, self._names)
+        return asyncio.run(value) if code.co_flags & inspect.CO_COROUTINE else value
+
+
+class Shell(InteractiveShell):
+    """IPython's shell, without a terminal: commands print what they put out, and none installs anything."""
+
+    def system(self, cmd: str) -> None:
+        """Run `!command`."""
+        expanded = self.var_expand(cmd, depth=1)  # type: ignore[no-untyped-call]
+        print(self._output(expanded), end="")
+
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
+        """Run the command of `lines = !command`."""
+        output = self._output(self.var_expand(cmd, depth=depth + 1))  # type: ignore[no-untyped-call]
+        return SList(output.splitlines()) if split else LSString(output)
+
+    def _output(self, command: str) -> str:
+        if _INSTALLS.match(command):
+            return "Grading installs nothing.\n"
+        run = subprocess.run(command, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        return (run.stdout + run.stderr).decode(errors="replace")
+
+
+def _nothing(*_: object, **__: object) -> None:
+    pass
+
+
+def _only_seed(chapter: str) -> None:
+    torch.manual_seed(0)
+
+
+def _disable_checks() -> None:
+    """Have `check`, `hint`, `predict` and `explore` do nothing, and `start` only seed: the exercises are not here."""
+    for module in (lmcourse.notebook, lmcourse.exercises):
+        for name in {"check", "check_exercise", "explore", "hint", "predict"} & vars(module).keys():
+            setattr(module, name, _nothing)
+    lmcourse.notebook.start = _only_seed

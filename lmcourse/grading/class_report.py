@@ -1,0 +1,217 @@
+"""The report on a class: a page for the teacher, `report.html`, and a table for spreadsheets, `students.csv`."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from lmcourse.course import CHAPTERS
+from lmcourse.errors import CourseError
+from lmcourse.grading.lms import csv_text
+from lmcourse.grading.result import SubmissionResult
+from lmcourse.text import code_html, collapse_whitespace, replace_surrogates, shorten
+
+MAX_NAME_CHARS = 48
+"""Characters of a name on the page. The table has all of it."""
+
+MAX_SENTENCE_CHARS = 400
+"""Characters of a sentence that a learner may have written."""
+
+STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswered": "not answered"}
+"""How an answer does: all points, some, none, or the cell is as it was handed out."""
+
+
+@dataclass(frozen=True)
+class ExerciseRow:
+    """How a class does in one exercise.
+
+    Attributes:
+        name: its id.
+        counts: the number of learners by status (`STATUSES`).
+        share: the mean share of its points; no answer counts as none.
+    """
+
+    name: str
+    counts: dict[str, int]
+    share: float
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake that the course knows, and who made it."""
+
+    exercise: str
+    sentence: str
+    students: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """The part of the report on one assignment.
+
+    Attributes:
+        title: what a reader calls the assignment.
+        results: its submissions, sorted by student.
+        graded: those whose exercises could be judged. Scores, exercises and mistakes are about them.
+        max_score: the most points.
+        quartiles: the scores below which a quarter, half and three quarters of the class are, if anything was graded.
+        exercises: how the class does in each, in the notebook's order.
+        mistakes: the known mistakes, the most frequent first.
+        unknown: the number of other answers that miss points.
+    """
+
+    title: str
+    results: list[SubmissionResult]
+    graded: list[SubmissionResult]
+    max_score: float
+    quartiles: list[float]
+    exercises: list[ExerciseRow]
+    mistakes: list[Mistake]
+    unknown: int
+
+    @property
+    def late(self) -> list[tuple[str, str]]:
+        """The learners whose work is late, and how late."""
+        return [(each.student, str(each.late)) for each in self.results if str(each.late)]
+
+    @property
+    def broken(self) -> list[tuple[str, str]]:
+        """The learners whose notebook could not be read, or whose run broke off, and why."""
+        stopped = [each for each in self.results if each.failed or each.broke_off or not each.reports]
+        return [(each.student, each.broke_off or each.reason) for each in stopped]
+
+    @property
+    def edited(self) -> list[tuple[str, str]]:
+        """The learners who edited check cells, and which."""
+        return [(each.student, ", ".join(f"`{name}`" for name in each.edited)) for each in self.results if each.edited]
+
+
+def write_report(results: Sequence[SubmissionResult], folder: Path) -> list[Path]:
+    """Write `report.html` and `students.csv`.
+
+    Args:
+        results: the submissions, to one assignment or several.
+        folder: where to; it is made if need be. An older report there is replaced, other files stay.
+
+    Returns:
+        The files, the page first.
+
+    Raises:
+        CourseError: the folder or a file of it cannot be written.
+    """
+    # A spreadsheet may hold the table open: it comes first, so that the page stays as old as the table.
+    texts = {"students.csv": _table(results), "report.html": _page(results)}
+    new = {folder / name: folder / f".{name}.{os.getpid()}.new" for name in texts}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, temporary in new.items():
+            temporary.write_text(texts[path.name], encoding="utf-8", newline="")
+        for path, temporary in new.items():
+            temporary.replace(path)
+    except OSError as error:
+        place = error.filename2 or error.filename
+        what_to_do = "Close it where it is open, or name another folder."
+        raise CourseError(f"The report cannot be written: {place}: {error.strerror}. {what_to_do}") from error
+    finally:
+        for temporary in new.values():
+            if folder.is_dir():
+                temporary.unlink(missing_ok=True)
+    return [folder / "report.html", folder / "students.csv"]
+
+
+def sections_of(results: Sequence[SubmissionResult]) -> list[Section]:
+    """Return a section for each assignment, in the order of the course; unrecognised work is last."""
+    ids = sorted({each.assignment for each in results}, key=lambda name: (not name, name))
+    return [_section(name, [each for each in results if each.assignment == name]) for name in ids]
+
+
+def _section(assignment: str, results: Sequence[SubmissionResult]) -> Section:
+    ordered = sorted(results, key=lambda each: each.student.casefold())
+    graded = [each for each in ordered if each.reports and not each.failed]
+    scores = [each.score for each in graded]
+    names = dict.fromkeys(name for each in graded for name in [*each.exercises, *each.reports])
+    exercises = [_row(name, graded) for name in names if any(name in each.reports for each in graded)]
+    mistakes: dict[tuple[str, str], list[str]] = {}
+    unknown = 0
+    for row in exercises:
+        for each in graded:
+            if _status(each, row.name) in ("partly", "wrong"):
+                if sentence := each.reports[row.name].mistake:
+                    mistakes.setdefault((row.name, sentence), []).append(each.student)
+                else:
+                    unknown += 1
+    return Section(
+        title_of(assignment),
+        ordered,
+        graded,
+        max((each.max_score for each in ordered), default=0.0),
+        # `quantiles` needs two scores.
+        statistics.quantiles(scores if len(scores) > 1 else scores * 2, method="inclusive") if scores else [],
+        exercises,
+        sorted((Mistake(*key, tuple(who)) for key, who in mistakes.items()), key=lambda one: -len(one.students)),
+        unknown,
+    )
+
+
+def title_of(assignment: str) -> str:
+    """Return the number and title of a chapter, "08 · Attention", or the id of a teacher's own assignment."""
+    titles = {chapter.id: f"{chapter.number} · {chapter.title}" for chapter in CHAPTERS}
+    return titles.get(assignment, assignment or "Not recognised")
+
+
+def _row(name: str, graded: Sequence[SubmissionResult]) -> ExerciseRow:
+    statuses = [_status(each, name) for each in graded]
+    reports = [each.reports[name] for each in graded if name in each.reports]
+    share = sum(report.points / report.max_points for report in reports if report.max_points) / len(graded)
+    return ExerciseRow(name, {status: statuses.count(status) for status in STATUSES}, share)
+
+
+def _status(result: SubmissionResult, exercise: str) -> str:
+    report = result.reports.get(exercise)
+    if report is None or not report.answered:
+        return "unanswered"
+    return "solved" if report.passed else "partly" if report.points > 0 else "wrong"
+
+
+def _table(results: Sequence[SubmissionResult]) -> str:
+    exercises = list(dict.fromkeys(name for each in results for name in each.exercises))
+    return csv_text(
+        ("assignment", "student", "score", "max_score", "late", "reason", *exercises), _lines(results, exercises)
+    )
+
+
+def _lines(results: Sequence[SubmissionResult], exercises: Sequence[str]) -> Iterator[list[str | float]]:
+    for each in sorted(results, key=lambda each: (each.assignment, each.student.casefold())):
+        points = [each.exercises.get(name, "") for name in exercises]
+        yield [each.assignment, each.student, each.score, each.max_score, str(each.late), each.reason, *points]
+
+
+def _page(results: Sequence[SubmissionResult]) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        name=lambda text: _line(text, MAX_NAME_CHARS) or "(no name)",
+        sentence=lambda text: Markup(code_html(_line(text, MAX_SENTENCE_CHARS))),
+        exercise=lambda text: Markup(escape(_line(text, MAX_NAME_CHARS)).replace("_", Markup("_<wbr>"))),
+        points=lambda points: f"{round(points, 1):g}",
+    )
+    today = date.today()
+    return environment.get_template("class_report.html").render(
+        sections=sections_of(results), day=f"{today.day} {today:%B %Y}", statuses=STATUSES
+    )
+
+
+def _line(text: str, max_chars: int) -> str:
+    return shorten(collapse_whitespace(replace_surrogates(text)), max_chars)

@@ -1,0 +1,287 @@
+"""Examine a submission: one sandboxed process runs its cells, and this one judges what its answers give.
+
+Each exercise is asked right after the cell for its answer has run, so names that later cells reuse cost nothing. This
+process alone has references, hidden cases and points. A process that is lost (a loop that nothing interrupts, an exit,
+no memory) is replaced: what broke off the run is left out, and the rest goes on. An answer that calls an earlier, wrong
+one is judged once more with the printed solution in that cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import monotonic
+
+from lmcourse.exercises.checking import seconds_after
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.failure import Failure
+from lmcourse.exercises.forbidden_names import Use
+from lmcourse.exercises.judge import judge
+from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.trial import Trial
+from lmcourse.grading.cells import Cell, cells_to_run, course_imports, reaches, read_cell
+from lmcourse.grading.expectations import expectations
+from lmcourse.grading.missing_answers import is_missing, not_defined, redefined, undefined_helper, why_missing
+from lmcourse.grading.process import LostError, Settings, SubmissionProcess
+from lmcourse.grading.wire import (
+    ProtocolError,
+    case_to_plain,
+    failure_from_plain,
+    outcome_from_plain,
+    record_of,
+    text_from,
+    uses_from_plain,
+)
+from lmcourse.report import Report
+from lmcourse.text import replace_unprintable
+
+GRACE_SECONDS = 5.0
+"""Seconds beyond a time limit that the process keeps itself, until it is killed."""
+
+MAX_PROCESSES = 12
+"""Processes that a submission may lose."""
+
+MAX_PRINTED_CHARS, MAX_RESULT_CHARS = 2_000, 80
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A submission as grading sees it: its code cells, and what the course's own notebook says of them.
+
+    Attributes:
+        sources: the texts of its code cells, in order.
+        answers: the exercise that a cell is to answer, by the cell's number from 1.
+        graded: the nbgrader id of a plain test, by its cell's number; such a test runs as it is, beside the answers.
+        printed: the text of the printed solution, by exercise.
+        provided: the texts of the course's own cells. Their imports are always there.
+        skipped: those of them that grading does not run (see `cells_to_run`).
+        data: the assignment's data files, which are in the working folder.
+    """
+
+    sources: tuple[str, ...]
+    answers: Mapping[int, str]
+    graded: Mapping[int, str] = field(default_factory=dict)
+    printed: Mapping[str, str] = field(default_factory=dict)
+    provided: tuple[str, ...] = ()
+    skipped: frozenset[str] = frozenset()
+    data: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class CellRun:
+    """What came of one code cell: whether it was run, what it printed, how it failed, and its last value as text."""
+
+    run: bool = False
+    printed: str = ""
+    failure: str = ""
+    result: str = ""
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What came of a submission.
+
+    Attributes:
+        reports: by exercise.
+        cells: its code cells, in order.
+        broke_off: what was stopped or left out, a sentence each.
+        failed_cell: how the first cell failed that the learner wrote or changed and that is no answer, or nothing.
+    """
+
+    reports: dict[str, Report]
+    cells: tuple[CellRun, ...] = ()
+    broke_off: tuple[str, ...] = ()
+    failed_cell: str = ""
+
+
+def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Settings) -> Examination:
+    """Return the reports on these exercises of a submission, as `check(f, hidden=True)` would give them.
+
+    Raises:
+        CourseError: no process can be started here, or the course's own answer fails here.
+    """
+    end = monotonic() + settings.total_seconds
+    run = _Run(submitted, exercises, settings, end)
+    run.everything()
+    reports = {exercise.name: run.reports[exercise.name] for exercise in exercises}
+    for exercise in exercises:
+        report = reports[exercise.name]
+        wrong = _wrong_before(exercise, reports, exercises, run.cells) if report.answered and not report.passed else ()
+        if wrong:
+            again = _Run(
+                _with_printed(submitted, wrong), [exercise], settings, end, [submitted.printed[n] for n in wrong]
+            )
+            again.everything()
+            if again.reports[exercise.name].points > report.points:
+                reports[exercise.name] = replace(again.reports[exercise.name], stand_ins=wrong)
+    cells = tuple(run.results.get(number, CellRun()) for number in range(1, len(submitted.sources) + 1))
+    return Examination(reports, cells, tuple(run.broke_off), _failed_cell(submitted, cells))
+
+
+def _failed_cell(submitted: Submitted, cells: Sequence[CellRun]) -> str:
+    course = {text.strip() for text in submitted.provided}
+    for number, (source, run) in enumerate(zip(submitted.sources, cells, strict=True), 1):
+        own = number not in submitted.answers and number not in submitted.graded and source.strip() not in course
+        if own and run.failure:
+            return f"Code cell {number} failed with {run.failure.removesuffix('.')}."
+    return ""
+
+
+def _wrong_before(
+    exercise: Exercise, reports: Mapping[str, Report], exercises: Sequence[Exercise], cells: Sequence[Cell]
+) -> tuple[str, ...]:
+    """The earlier exercises that an answer is meant to call, calls, and that did not pass."""
+    uses = {each.name: each.uses for each in exercises}
+    meant: set[str] = set()
+    waiting = [*exercise.uses]
+    while waiting:
+        if (one := waiting.pop()) in uses and one not in meant:
+            meant.add(one)
+            waiting += uses[one]
+    meant &= reaches(exercise.name, cells)
+    return tuple(name for name in uses if name in meant and not reports[name].passed)
+
+
+def _with_printed(submitted: Submitted, names: Collection[str]) -> Submitted:
+    """The submission with the printed solutions in the cells for these answers."""
+    sources = {number: submitted.printed[name] for number, name in submitted.answers.items() if name in names}
+    texts = tuple(sources.get(number, text) for number, text in enumerate(submitted.sources, 1))
+    return replace(submitted, sources=texts, graded={})
+
+
+class _Run:
+    """A run of a submission's cells, in as many processes as it takes.
+
+    Args:
+        before: texts that run before the first cell: printed solutions whose own cell may be gone.
+    """
+
+    def __init__(
+        self,
+        submitted: Submitted,
+        exercises: Sequence[Exercise],
+        settings: Settings,
+        end: float,
+        before: Sequence[str] = (),
+    ) -> None:
+        self.reports: dict[str, Report] = {}
+        self.results: dict[int, CellRun] = {}
+        self.broke_off: list[str] = []
+        self._settings, self._end, self._data = settings, end, submitted.data
+        self._exercises = {exercise.name: exercise for exercise in exercises}
+        self._before = "\n".join([course_imports(submitted.provided), *before])
+        self._once = bool(before)
+        self._left_out: set[int] = set()
+        self._ask_again: set[str] = set()
+        graded = submitted.graded
+        read = [
+            read_cell(number, text, submitted.answers.get(number, ""), graded.get(number, ""))
+            for number, text in enumerate(submitted.sources, 1)
+        ]
+        self.results |= {cell.number: CellRun(True, "", cell.problem) for cell in read if cell.problem}
+        self.cells = cells_to_run([cell for cell in read if cell.text.strip()], submitted.skipped)
+
+    def everything(self) -> None:
+        """Run the cells, and judge each exercise. Raises CourseError."""
+        for _ in range(MAX_PROCESSES):
+            try:
+                process = SubmissionProcess(self._data, self._settings, self._end)
+                try:
+                    self._go_through(process)
+                finally:
+                    process.close()
+                break
+            except LostError:
+                if monotonic() >= self._end:
+                    self._note(f"The notebook ran longer than {self._settings.total_seconds:g} s in all.")
+                    break
+        else:
+            self._note(f"The notebook ended Python {MAX_PROCESSES} times: the rest was not run.")
+        for name, exercise in self._exercises.items():
+            if name not in self.reports:
+                self._judge(exercise, [Outcome(failure=not_defined(name))] * len(expectations(exercise).cases))
+
+    def _go_through(self, process: SubmissionProcess) -> None:
+        """Run the cells in one process, and ask each exercise once. Raises LostError."""
+        process.ask("imports", self._settings.cell_seconds, text=self._before)
+        for cell in self.cells:
+            if cell.number not in self._left_out:
+                self._run_cell(process, cell)
+                if cell.answer in self._exercises and cell.answer not in self.reports:
+                    self._ask(process, self._exercises[cell.answer])
+                    if self._once and not self._ask_again:
+                        return
+        # A name that was not there yet may be further down, as in the notebook where its check ran last.
+        for name, exercise in self._exercises.items():
+            if (name not in self.reports or name in self._ask_again) and process.ask("again", GRACE_SECONDS, name=name):
+                before = self.reports.pop(name, None)
+                self._ask(process, exercise)
+                if before and before.points >= self.reports[name].points:
+                    self.reports[name] = before
+
+    def _run_cell(self, process: SubmissionProcess, cell: Cell) -> None:
+        seconds = self._settings.cell_seconds
+        request = {"text": cell.text, "number": cell.number, "answer": cell.answer, "seconds": seconds}
+        try:
+            record = record_of(process.ask("cell", seconds + GRACE_SECONDS, **request), "printed", "failure", "result")
+            failure = None if record["failure"] is None else failure_from_plain(record["failure"])
+            printed = replace_unprintable(text_from(record["printed"], MAX_PRINTED_CHARS), keep="\n\t")
+            result = text_from(record["result"], MAX_RESULT_CHARS)
+        except (LostError, ProtocolError) as error:
+            self._left_out.add(cell.number)
+            self.results[cell.number] = CellRun(True, "", str(error))
+            self._note(f"Code cell {cell.number} {error}. It was left out.")
+            raise LostError(str(error)) from error
+        self.results[cell.number] = CellRun(True, printed, str(failure or ""), result)
+        if failure and failure.kind == "TimeLimitExceeded":
+            self._note(f"Code cell {cell.number} ran longer than {seconds:g} s and was stopped.")
+
+    def _ask(self, process: SubmissionProcess, exercise: Exercise) -> None:
+        """Put all cases to an answer, and judge it. Raises LostError once it is judged by what came until then."""
+        outcomes: list[Outcome] = []
+        name, forbid, seconds = exercise.name, list(exercise.rules), exercise.seconds
+        cases = [case for case, _ in expectations(exercise).cases]
+        forbidden: tuple[Use, ...] = ()
+        lost: LostError | None = None
+        try:
+            if not exercise.value:
+                forbidden = uses_from_plain(process.ask("forbidden", GRACE_SECONDS, name=name, forbid=forbid))
+            for case in cases:
+                request = {"name": name, "value": exercise.value, "case": case_to_plain(case), "forbid": forbid}
+                reply = process.ask("case", seconds + GRACE_SECONDS, seconds=seconds, **request)
+                outcomes.append(outcome_from_plain(reply))
+                seconds = seconds_after(outcomes[-1], seconds)
+        except (LostError, ProtocolError) as error:
+            lost = LostError(str(error))
+            rest = Outcome(failure=Failure(("PythonEnded",), f"the answer {error}"))
+            outcomes += [rest] * (len(cases) - len(outcomes))
+        self._judge(exercise, outcomes, forbidden, f"While `{name}` was checked, it {lost}." if lost else "")
+        if lost:
+            process.close()
+            raise lost
+
+    def _judge(
+        self, exercise: Exercise, outcomes: Sequence[Outcome], forbidden: Sequence[Use] = (), lost: str = ""
+    ) -> None:
+        expected, name = expectations(exercise), exercise.name
+        trials = [
+            Trial(exercise, case, hidden, outcome, expected.expected(case))
+            for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
+        ]
+        report = judge(exercise, trials, hidden=True, forbidden=forbidden, agrees=expected.agrees)
+        failures = {number: result.failure for number, result in self.results.items() if result.failure}
+        self._ask_again.discard(name)
+        if is_missing(name, outcomes):
+            others = [other for other in self._exercises if other != name]
+            lost = lost or why_missing(name, self.cells, failures, others)
+        elif undefined := undefined_helper(name, outcomes, self.cells, failures):
+            self._ask_again.add(name)
+            lost = lost or undefined
+        elif report.answered and not report.passed and not report.mistake and not lost:
+            lost = redefined(name, self.cells)
+        self.reports[name] = replace(report, diagnosis=lost or report.diagnosis)
+
+    def _note(self, sentence: str) -> None:
+        if sentence not in self.broke_off:
+            self.broke_off.append(sentence)

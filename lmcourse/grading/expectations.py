@@ -1,0 +1,62 @@
+"""The cases of an exercise, and what its reference and its known mistakes give: computed once for all submissions."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from lmcourse.errors import CourseError
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.checking import REFERENCE_SECONDS
+from lmcourse.exercises.exercise import Answer, Exercise, Misconception
+from lmcourse.exercises.judge import agree_on
+from lmcourse.exercises.outcome import Outcome, run_case
+from lmcourse.exercises.trial import Trial
+
+TRANSIENT_FAILURES = ("TimeLimitExceeded", "MemoryError")
+"""Failures that say more about the machine than about the answer: another time it may succeed."""
+
+
+class Expectations:
+    """An exercise with all its cases. Outcomes are kept; nobody who is given one may change it.
+
+    Attributes:
+        cases: in the order of a report, public ones first, and whether each is hidden.
+    """
+
+    def __init__(self, exercise: Exercise) -> None:
+        self.exercise = exercise
+        self.cases = [(case, False) for case in exercise.cases] + [(case, True) for case in exercise.hidden]
+        self._kept: dict[tuple[int, int], Outcome] = {}
+
+    def expected(self, case: Case) -> Outcome:
+        """Return the outcome of the reference on one of `cases`.
+
+        Raises:
+            CourseError: it ran out of time or memory.
+        """
+        outcome = self._outcome(self.exercise.reference, case, REFERENCE_SECONDS)
+        if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES:
+            raise CourseError(
+                f"The course's own answer to `{self.exercise.name}` ended with {outcome.failure}: this machine is too "
+                "busy or too small to grade it."
+            )
+        return outcome
+
+    def agrees(self, wrong: Misconception, trial: Trial) -> bool:
+        """Return True if a known mistake gives what the learner's answer gave in a trial."""
+        return agree_on(trial, self._outcome(wrong.answer, trial.case, self.exercise.seconds))
+
+    def _outcome(self, answer: Answer, case: Case, seconds: float) -> Outcome:
+        key = (id(answer), id(case))  # both live as long as this object does
+        if key not in self._kept:
+            outcome = run_case(answer, case, name=self.exercise.name, seconds=seconds)
+            if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES:
+                return outcome
+            self._kept[key] = outcome
+        return self._kept[key]
+
+
+@lru_cache(maxsize=256)
+def expectations(exercise: Exercise) -> Expectations:
+    """Return the expectations of an exercise: the same object each time."""
+    return Expectations(exercise)

@@ -1,0 +1,266 @@
+"""Find and read the files of a submission safely, and unpack the zip of a class."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+
+from lmcourse.errors import CourseError
+from lmcourse.text import escape_unprintable
+from lmcourse.units import GIB, MIB
+
+NOT_COPIED = [
+    *(".*", "__pycache__", "*.pyc", "feedback"),  # .*: checkpoints, a learner's progress, editors' files
+    "*.py",  # our sources hold the answers, and grading does not use a submitted module
+    *("*.html", "*.htm", "*.xhtml", "*.svg", "*.js"),  # a learner's page would be returned beside the feedback
+]
+"""Patterns of files beside a notebook that nbgrader never copies from one of its folders to the next."""
+
+MAX_FILE_BYTES = 50 * MIB  # an honest notebook with pictures is smaller than 5 MB
+MAX_ENTRIES = 20  # files and folders of one submission that are examined
+MAX_NAME_CHARS = 80  # of a file name in a message
+
+# Limits of the zip of a class
+MAX_MEMBERS = 20_000
+MAX_TOTAL_BYTES = 4 * GIB  # of all notebooks, unpacked
+MAX_RATIO = 100  # of a notebook's unpacked size to its packed size: text shrinks to a tenth, pictures stay as they are
+MAX_RATIO_FROM_BYTES = MIB  # smaller files may have any ratio
+MAX_DEPTH = 6  # components of a path, with the file name
+
+ARCHIVE_SUFFIXES = (".zip", ".gz", ".tgz", ".tar", ".7z", ".rar", ".bz2", ".xz")
+_UTF8_FLAG = 0x800
+_ENCRYPTED_FLAG = 0x1
+_ARCHIVE_BEGINNINGS = (b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!")
+_PAGE_BEGINNINGS = (b"<!doctype html", b"<html")
+
+
+class UnreadableError(CourseError):
+    """A file or folder that cannot be graded. The message names it and says what the learner can do."""
+
+
+def escaped_name(name: str) -> str:
+    """Return a file name as one short printable line."""
+    return escape_unprintable(name, MAX_NAME_CHARS)
+
+
+def visible_in(folder: Path) -> list[Path]:
+    """Return what is in a folder, sorted by name, without hidden files, or raise `UnreadableError`."""
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        problem = f"The folder {escaped_name(folder.name)} cannot be opened ({error.strerror}). Check its permissions."
+        raise UnreadableError(problem) from error
+
+
+def notebooks_in(folder: Path) -> list[Path]:
+    """Return the files in a folder whose names end in .ipynb, at most `MAX_ENTRIES`."""
+    return [path for path in visible_in(folder) if path.suffix.lower() == ".ipynb"][:MAX_ENTRIES]
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """Return the folders in a folder, without hidden ones and `__MACOSX`, which macOS adds to zips."""
+    return [path for path in visible_in(folder) if is_folder(path) and not path.name.startswith("__")]
+
+
+def is_folder(path: Path) -> bool:
+    """Return True if this is a folder that the grader can see, or a link to one."""
+    try:
+        return path.is_dir()
+    except OSError:  # a link to a place that the grader may not open
+        return False
+
+
+def why_no_notebook(folder: Path, wanted: str) -> str:
+    """Return one line that explains why a folder lacks the notebook that is wanted, and what to do."""
+    for below in folders_in(folder)[:MAX_ENTRIES]:
+        if not below.is_symlink() and (found := notebooks_in(below)):
+            where = f"{escaped_name(below.name)}/{escaped_name(found[0].name)}"
+            return f"The notebook is one folder too deep. Move {where} to {wanted}."
+    return no_notebook_among(visible_in(folder), wanted)
+
+
+def no_notebook_among(files: Sequence[Path], wanted: str) -> str:
+    """Return one line that explains why the wanted notebook is not among some files, and what to do."""
+    for path in files:
+        if path.suffix.lower() in ARCHIVE_SUFFIXES:
+            return f"{escaped_name(path.name)} is an archive. Unpack it and hand in the notebook itself, as {wanted}."
+    return f"No notebook was handed in: {wanted} is missing."
+
+
+def refuse_links(*folders: Path) -> None:
+    """Raise `UnreadableError` if a folder is a link: it could lead to another student's work."""
+    for folder in folders:
+        if folder.is_symlink():
+            name = escaped_name(folder.name)
+            raise UnreadableError(f"The folder {name} is a link. Hand in a folder that holds the notebook itself.")
+
+
+def read_file(path: Path) -> bytes:
+    """Return the bytes of a notebook file, or raise `UnreadableError`; do not follow links."""
+    name = escaped_name(path.name)
+    try:
+        with open(path, "rb", opener=_opener) as file:  # `Path.open` takes no opener
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UnreadableError(f"{name} is not an ordinary file. Hand in the notebook itself.")
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise UnreadableError(f"{name} {_why_not_opened(error)}.") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise UnreadableError(
+            f"{name} is larger than {MAX_FILE_BYTES // MIB} MB. Clear its outputs (in JupyterLab: Kernel, Restart "
+            "Kernel and Clear Outputs) and hand it in again."
+        )
+    if mistake := _mistaken_for_a_notebook(data):
+        raise UnreadableError(f"{name} is {mistake}.")
+    return data
+
+
+def remove_links(*, assignment: str, student: str, notebooks: Sequence[str]) -> None:
+    """Remove links and pipes beside notebooks and in folders below: a hook for `Autograde.pre_convert_hook`.
+
+    nbgrader follows links, so a link to the solutions would be returned as a file with the feedback. It would read a
+    pipe or a device for ever. The notebooks themselves stay, because reading them reports what is wrong.
+    """
+    kept = {Path(notebook) for notebook in notebooks}
+    for folder in {notebook.parent for notebook in kept if not notebook.parent.is_symlink()}:
+        for place, folders, files in os.walk(folder):
+            for path in (Path(place, name) for name in (*folders, *files)):
+                mode = path.lstat().st_mode
+                if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode) and path not in kept:
+                    path.unlink()
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """Paths with a folder in place of each zip, and one sentence for each file that was left out."""
+
+    paths: tuple[Path, ...]
+    left_out: tuple[str, ...]
+
+
+@contextmanager
+def unpacked(paths: Sequence[Path]) -> Iterator[Unpacked]:
+    """Unpack the zips among some paths into temporary folders.
+
+    Learners wrote what is in these zips. Only notebooks are unpacked; other files are there by name, and empty.
+    """
+    with tempfile.TemporaryDirectory(prefix="lmcourse-unpacked-", ignore_cleanup_errors=True) as folder:
+        places: list[Path] = []
+        left_out: list[str] = []
+        for number, path in enumerate(paths):
+            if path.suffix.lower() == ".zip" and path.is_file():
+                places.append(Path(folder, str(number)))
+                left_out += _unpack(path, places[-1])
+            else:
+                places.append(path)
+        yield Unpacked(tuple(places), tuple(left_out))
+
+
+def _unpack(archive: Path, folder: Path) -> list[str]:
+    """Unpack the notebooks of a zip; return one sentence for each file that was left out."""
+    folder.mkdir()
+    name = escaped_name(archive.name)
+    try:
+        with zipfile.ZipFile(archive) as file:
+            members = [member for member in file.infolist() if not member.is_dir()]
+            if len(members) > MAX_MEMBERS:
+                raise CourseError(f"{name} holds more than {MAX_MEMBERS:,} files. Is it the right zip?")
+            if sum(member.file_size for member in members if _is_notebook(member)) > MAX_TOTAL_BYTES:
+                raise CourseError(f"{name} unpacks to more than {MAX_TOTAL_BYTES // GIB} GiB. Is it the right zip?")
+            reasons = [(_path_of(member), _unpack_member(file, member, folder)) for member in members]
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise CourseError(f"{name} is damaged, or is not a zip. Download it again.") from error
+    return [f"{name}: {escaped_name(path)} {why}; it was left out." for path, why in reasons if why]
+
+
+def _unpack_member(file: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> str:
+    """Unpack one file if that is safe; return why it was left out, or an empty text."""
+    if problem := _member_problem(member):
+        return problem
+    place = folder.joinpath(*PurePosixPath(_path_of(member)).parts)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("xb") as target:
+            if _is_notebook(member) and member.file_size > MAX_FILE_BYTES:
+                target.truncate(MAX_FILE_BYTES + 1)  # no bytes on disk, but `read_file` reports that it is too large
+            elif _is_notebook(member):
+                # zipfile raises an error if the content is longer than announced or differs from its checksum.
+                with file.open(member) as source:
+                    target.write(source.read(member.file_size + 1))
+        with suppress(ValueError, OverflowError):  # some programs write no date
+            time = datetime(*member.date_time).timestamp()
+            os.utime(place, (time, time))
+    except FileExistsError:
+        return "is there twice"
+    except (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error):
+        with suppress(OSError):
+            place.unlink()
+        return "is damaged, or its name is not allowed on this machine"
+    return ""
+
+
+def _member_problem(member: zipfile.ZipInfo) -> str:
+    """Return why a file of a zip is not unpacked, or an empty text."""
+    path = _path_of(member)
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or set(member.orig_filename) & set("\\:\0"):
+        return "would be unpacked outside its folder"
+    if len(parts) > MAX_DEPTH:
+        return f"is more than {MAX_DEPTH - 1} folders deep"
+    if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
+        return "is a link or a device"
+    if member.flag_bits & _ENCRYPTED_FLAG:
+        return "is encrypted"
+    # Only these two are unpacked in steps: a small bz2 or LZMA file could fill the memory.
+    if _is_notebook(member) and member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "is compressed with a method that platforms do not use"
+    if _is_notebook(member) and member.file_size > max(MAX_RATIO_FROM_BYTES, MAX_RATIO * member.compress_size):
+        return f"is compressed more than {MAX_RATIO} times, which no notebook is"
+    return ""
+
+
+def _path_of(member: zipfile.ZipInfo) -> str:
+    """Return the path of a file in a zip. macOS writes UTF-8 without the flag that says so."""
+    if not member.flag_bits & _UTF8_FLAG:
+        with suppress(UnicodeError):
+            return member.filename.encode("cp437").decode("utf-8")  # zipfile decoded it as cp437
+    return member.filename
+
+
+def _is_notebook(member: zipfile.ZipInfo) -> bool:
+    return member.filename.lower().endswith(".ipynb")
+
+
+def _opener(path: str, flags: int) -> int:
+    # Without O_NONBLOCK the grader would wait for ever for a pipe. Windows has neither flag.
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+
+
+def _why_not_opened(error: OSError) -> str:
+    known = {
+        errno.ELOOP: "is a link to another file. Hand in the notebook itself",
+        errno.EISDIR: "is a folder. Hand in the notebook itself",
+        errno.EACCES: "may not be read by the grader. Check its permissions",
+        errno.ENXIO: "is not an ordinary file. Hand in the notebook itself",  # a socket
+    }
+    return known.get(error.errno or 0, f"cannot be opened ({error.strerror}). Hand it in again")
+
+
+def _mistaken_for_a_notebook(data: bytes) -> str:
+    """Return which other kind of file a learner handed in and what to do, or an empty text."""
+    if data.startswith(_ARCHIVE_BEGINNINGS) or data[257:262] == b"ustar":
+        return "an archive, such as a zip. Unpack it and hand in the notebook itself"
+    if data[:200].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_PAGE_BEGINNINGS):
+        return "a web page. Hand in the notebook itself (in JupyterLab: File, Download)"
+    if data.startswith(b"%PDF"):
+        return "a PDF. Hand in the notebook itself (in JupyterLab: File, Download)"
+    return ""

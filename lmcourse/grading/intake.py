@@ -1,0 +1,330 @@
+"""Find submissions: which student, which assignment, which file, and when it was handed in."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.files import (
+    UnreadableError,
+    escaped_name,
+    folders_in,
+    is_folder,
+    notebooks_in,
+    read_file,
+    refuse_links,
+    why_no_notebook,
+)
+from lmcourse.grading.lms import NO_CHARACTERS, Download, Person, download_in
+from lmcourse.grading.notebooks import read_submission
+
+SUBMITTED = "submitted"  # nbgrader's folder with the submissions of a class
+ME = "me"  # the student id of a notebook that a learner grades for themselves
+NO_BEGINNINGS = ("=", "+", "-", "@", ".", "__")  # of ids: formulas, options, hidden folders, and macOS's own folders
+MAX_STUDENT_ID_CHARS = 128  # in nbgrader's gradebook
+
+TIMESTAMP = "timestamp.txt"  # nbgrader's exchange writes in it when the notebook beside it was handed in
+EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)  # the course is younger
+CLOCK_SKEW = timedelta(minutes=10)  # by which the clock of another machine may be ahead
+MAX_OFFSET = timedelta(hours=14)  # of a time zone from UTC
+
+_TIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s*([A-Z+-][\w/:+-]{0,39})?", re.A | re.I
+)
+_ZONE = re.compile(r"Z|(?:UTC|GMT)?(?:([+-])(\d\d|\d(?=:|$))(?::?([0-5]\d))?)?", re.A | re.I)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """An assignment of the course: its id and its notebook with solutions."""
+
+    id: str
+    source: Path
+
+    @cached_property
+    def cell_ids(self) -> frozenset[str]:
+        """The nbgrader ids of its cells."""
+        return frozenset(_grade_ids(read_submission(self.source)))
+
+
+@dataclass(frozen=True)
+class HandInTime:
+    """The time at which a submission was handed in, if it is known."""
+
+    text: str = ""  # in UTC, as nbgrader reads and writes it
+    note: str = ""  # one sentence if there is a `timestamp.txt` that was not accepted
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One notebook to grade, or the reason why there is none."""
+
+    student: str  # their id; `ME` for a learner's own notebook
+    assignment: Assignment | None  # None if it was not recognised
+    notebook: Path | None = None
+    problem: str = ""  # why there is no notebook
+    digest: str = ""  # SHA-256 of the file, which shows later whether it has changed
+    came: HandInTime = field(default_factory=HandInTime)
+    own: bool = False  # True if a learner grades it for themselves
+
+
+def assignments(course: Path, source: str = "solutions") -> dict[str, Assignment]:
+    """Return the assignments of a course by id; `source` is its folder of notebooks with solutions."""
+    sources = sorted((course / source).glob("*/*.ipynb"))
+    if not sources:
+        raise CourseError(
+            f"There are no notebooks in {course / source}, and grading needs them. Clone the course, run "
+            "`lmcourse build` there, and grade in that folder."
+        )
+    return {source.parent.name: Assignment(source.parent.name, source) for source in sources}
+
+
+def find_submissions(
+    paths: Sequence[Path], known: dict[str, Assignment], *, of_class: bool = False
+) -> list[Submission]:
+    """Find the submissions in files and folders.
+
+    A file is a learner's own notebook. A folder is a class (`student/assignment/notebook.ipynb`), a download from
+    Moodle or Canvas, the folder of one student in `submitted/` or of an assignment in that folder, or a learner's own
+    folder of one assignment or of several.
+
+    Args:
+        paths: the files and folders.
+        known: the assignments by id.
+        of_class: True if a folder with folders of assignments always belongs to a student, whose id is its name.
+
+    Raises:
+        CourseError: a path does not exist, a folder holds no submission, or two folders hold the same student's.
+    """
+    found = [submission for path in paths for submission in _submissions_in(path, known, of_class)]
+    counted = Counter((each.student, each.assignment) for each in set(found) if each.assignment and not each.own)
+    if twice := [student for (student, _), count in counted.items() if count > 1]:
+        raise CourseError(f"The student {twice[0]} is in two of these folders. Leave out one of them.")
+    return found
+
+
+def _submissions_in(path: Path, known: dict[str, Assignment], of_class: bool) -> list[Submission]:
+    if path.is_file():
+        return [_own_notebook(path, known)]
+    if not path.is_dir():
+        raise CourseError(f"There is no file or folder {path}.")
+    folder = path.resolve()
+    if folder.name in known and (of_class or folder.parent.parent.name == SUBMITTED):
+        found = [*_of_student(folder.parent, known, only=folder.name)]
+    elif folder.name in known:
+        found = [_own(_in_assignment_folder(ME, known[folder.name], path))]
+    elif download := download_in(path):
+        found = _downloaded(download, list(known.values()))
+    else:
+        visible = folders_in(path)
+        students = {each for each in path.iterdir() if any(is_folder(each / name) for name in known)}
+        folders = sorted({*visible, *students})  # with hidden folders that hold a submission
+        own = [] if students else [each for each in folders if each.name in known]
+        if own and (of_class or folder.parent.name == SUBMITTED):
+            return [*_of_student(folder, known)]
+        found = [_own(_in_assignment_folder(ME, known[each.name], each)) for each in own]
+        for each in folders:
+            if each not in own:
+                found += _of_student(each, known, beside_own=bool(own))
+    if not found:
+        raise CourseError(
+            f"There are no submissions in {path}. Pass a notebook, or a folder with student/assignment/notebook.ipynb."
+        )
+    return found
+
+
+def _downloaded(download: Download, known: Sequence[Assignment]) -> list[Submission]:
+    """Return the submissions in a download, which is for one assignment: the one of most of its notebooks."""
+    notebooks = [path for person in download.people for path in person.notebooks]
+    assignment_of = {path: match for path in notebooks if (match := _best_match(path, known))}
+    if not assignment_of:
+        raise CourseError("No notebook in this download belongs to an assignment of this course. Is it the right one?")
+    ((assignment, _),) = Counter(assignment_of.values()).most_common(1)
+    return [
+        _of_person(person, assignment, [path for path in person.notebooks if assignment_of.get(path) == assignment])
+        for person in download.people
+    ]
+
+
+def _of_person(person: Person, assignment: Assignment, fitting: Sequence[Path]) -> Submission:
+    """Return the newest of a person's notebooks that fit the assignment, or the newest if none fits."""
+    if problem := student_id_problem(person.student):
+        return Submission(escaped_name(person.student), None, problem=problem)
+    meant = fitting or person.notebooks
+    if not meant:
+        return Submission(person.student, assignment, problem=person.why_no_notebook(assignment.source.name))
+    return _of_file(person.student, assignment, meant[-1])
+
+
+def _own(submission: Submission) -> Submission:
+    return replace(submission, own=True)
+
+
+def _of_student(
+    folder: Path, known: dict[str, Assignment], *, only: str | None = None, beside_own: bool = False
+) -> Iterator[Submission]:
+    """Find what one student handed in, or `only` for one assignment.
+
+    A folder `beside_own` assignments of a learner need not hold a submission.
+    """
+    # macOS may decompose letters: the same person needs the same id, wherever the folder was made.
+    student = unicodedata.normalize("NFC", folder.name) if folder.name.isprintable() else escaped_name(folder.name)
+    try:
+        refuse_links(folder)
+        places = [place for place in folders_in(folder) if only in (None, place.name)]
+    except UnreadableError as error:
+        yield Submission(student, None, problem=str(error))
+        return
+    if problem := student_id_problem(folder.name, known):
+        yield Submission(student, None, problem=problem)
+        return
+    for place in places:
+        if place.name in known:
+            yield _in_assignment_folder(student, known[place.name], place)
+        else:
+            problem = f"There is no assignment {escaped_name(place.name)}. Rename the folder"
+            yield Submission(student, None, problem=f"{problem} to one of {', '.join(known)}.")
+    if not places and not beside_own:
+        problem = f"Nothing was handed in: the folder {student} has no folder of an assignment"
+        yield Submission(student, None, problem=f"{problem}, such as {next(iter(known))}.")
+
+
+def _in_assignment_folder(student: str, assignment: Assignment, folder: Path) -> Submission:
+    """Find the notebook in the folder of an assignment: by its name, or by its cells if it was renamed."""
+    try:
+        refuse_links(folder)
+        notebooks = notebooks_in(folder)
+        named = [path for path in notebooks if path.name == assignment.source.name]
+        meant = named or [path for path in notebooks if _best_match(path, [assignment])] or notebooks
+        problem = "" if meant else why_no_notebook(folder, f"{assignment.id}/{assignment.source.name}")
+    except UnreadableError as error:
+        return Submission(student, assignment, problem=str(error))
+    return _of_file(student, assignment, meant[0]) if meant else Submission(student, assignment, problem=problem)
+
+
+def _of_file(student: str, assignment: Assignment, path: Path) -> Submission:
+    """Return a submission of this file, which is read to see whether that is possible."""
+    try:
+        data = read_file(path)
+    except UnreadableError as error:
+        return Submission(student, assignment, problem=str(error))
+    return Submission(student, assignment, path, digest=hashlib.sha256(data).hexdigest(), came=hand_in_time(path))
+
+
+def _own_notebook(path: Path, known: dict[str, Assignment]) -> Submission:
+    candidates = list(known.values())
+    by_place = [each for each in candidates if path.resolve().parent.name == each.id or path.name == each.source.name]
+    if found := _best_match(path, candidates) or next(iter(by_place), None):
+        return _own(_of_file(ME, found, path))
+    try:
+        read_submission(path)
+        problem = f"{escaped_name(path.name)} belongs to no assignment of this course. Is it the right file?"
+    except UnreadableError as error:
+        problem = str(error)
+    return _own(Submission(ME, None, problem=problem))
+
+
+def _best_match(path: Path, candidates: Sequence[Assignment]) -> Assignment | None:
+    """Return the assignment that most cells of a notebook belong to.
+
+    In the course's notebooks a graded cell has its nbgrader id as cell id too, which editors keep.
+    """
+    try:
+        notebook = read_submission(path)
+    except UnreadableError:
+        return None
+    ids = {*_grade_ids(notebook), *(cell["id"] for cell in notebook.cells)}
+    best = max(candidates, key=lambda each: len(ids & each.cell_ids))
+    return best if ids & best.cell_ids else None
+
+
+def _grade_ids(notebook: NotebookNode) -> set[str]:
+    names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]
+    return {name for name in names if isinstance(name, str)}
+
+
+def student_id_problem(student: str, known: Collection[str] = ()) -> str:
+    """Return why a folder name cannot be a student id, or an empty text; `known` are assignments."""
+    if len(student) > MAX_STUDENT_ID_CHARS:
+        problem = f"has more than {MAX_STUDENT_ID_CHARS} characters. Rename the folder to the student's id."
+    elif not student.isprintable():
+        problem = "has characters that cannot be printed. Rename the folder to the student's id."
+    elif student == ME or student in known:
+        problem = "has another meaning here. Rename the folder to the student's id."
+    # Ids are shown in formgrader's pages and in spreadsheets, and are typed on command lines.
+    elif student != student.strip() or student.startswith(NO_BEGINNINGS) or set(student) & set(NO_CHARACTERS):
+        problem = (
+            f"cannot be a student id. Rename the folder, without {' '.join(NO_CHARACTERS)}, without spaces at either "
+            f"end, and without {' '.join(NO_BEGINNINGS)} at the beginning."
+        )
+    else:
+        return ""
+    return f"The folder name {escaped_name(student)} {problem}"
+
+
+def hand_in_time(notebook: Path) -> HandInTime:
+    """Return when a notebook was handed in, by the `timestamp.txt` beside it; unknown if there is no such file.
+
+    A time that cannot be true does not stop the grading: then the time counts at which the notebook was saved.
+    """
+    path = notebook.parent / TIMESTAMP
+    if not path.exists() and not path.is_symlink():
+        return HandInTime()
+    try:
+        text = read_file(path)[:100].decode(errors="replace").strip()
+        if not text:
+            return HandInTime()
+        claimed = _time_in(text)
+        _check_possible(claimed)
+        return HandInTime(_written(claimed))
+    except UnreadableError:
+        wrong = "it is not a text file"
+    except ValueError as error:
+        wrong = str(error)
+    try:
+        saved = datetime.fromtimestamp(notebook.stat().st_mtime, UTC)
+        _check_possible(saved)
+    except (OSError, ValueError, OverflowError):
+        return HandInTime(note=f"{TIMESTAMP} is not accepted ({wrong}); the time of handing in is unknown.")
+    note = f"{TIMESTAMP} is not accepted ({wrong}); the time at which the notebook was saved counts"
+    return HandInTime(_written(saved), f"{note}, {saved:%Y-%m-%d %H:%M} UTC.")
+
+
+def _time_in(text: str) -> datetime:
+    """Read a time, in UTC unless it has a zone, or raise `ValueError` with the reason."""
+    # nbgrader's `parse_utc` reads the minutes of +0530 as hours.
+    match = _TIME.fullmatch(text)
+    if not match:
+        raise ValueError("it holds no date")
+    year, month, day, hour, minute, second = map(int, match.groups("0")[:6])
+    microseconds, zone = int((match[7] or "")[:6].ljust(6, "0")), match[8] or ""
+    known = _ZONE.fullmatch(zone)
+    offset = timedelta(hours=int(known[2] or 0), minutes=int(known[3] or 0)) if known else MAX_OFFSET * 2
+    if offset > MAX_OFFSET:
+        raise ValueError(f"its time zone {zone} is unknown")
+    try:
+        time = datetime(year, month, day, hour, minute, second, microseconds, UTC)
+        return time + offset if known and known[1] == "-" else time - offset
+    except (ValueError, OverflowError) as error:
+        raise ValueError("it holds no date") from error
+
+
+def _check_possible(time: datetime) -> None:
+    if time > datetime.now(UTC) + CLOCK_SKEW:
+        raise ValueError("it is in the future")
+    if time < EARLIEST:
+        raise ValueError("it is before the course was released")
+
+
+def _written(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S.%f} UTC"

@@ -1,0 +1,381 @@
+"""Downloads of submissions from Moodle and Canvas, and their tables of grades, read and filled in.
+
+Moodle (`mod/assign/classes/downloader.php`) makes a folder for each participant; older versions prefix each file:
+
+    Ada Lovelace_1234567_assignsubmission_file_/attention.ipynb
+    Ada Lovelace_1234567_assignsubmission_file_attention.ipynb
+
+Canvas (`lib/content_zipper.rb`) prefixes each file with the name as it sorts, LATE or nothing, the user, and a number:
+
+    lovelaceada_LATE_12345_67890_attention-1.ipynb
+
+Canvas keeps a user's number for good. Moodle numbers participants again in each assignment: the number finds their row
+in Moodle's worksheet, but in the gradebook they have their name.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import os
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.files import (
+    UnreadableError,
+    escaped_name,
+    folders_in,
+    no_notebook_among,
+    notebooks_in,
+    refuse_links,
+    visible_in,
+)
+from lmcourse.text import collapse_whitespace, replace_surrogates
+
+if TYPE_CHECKING:
+    from lmcourse.grading.result import SubmissionResult
+
+Platform = Literal["Moodle", "Canvas"]
+
+NO_CHARACTERS = "<>\"'&*?["  # that no student id contains: HTML, quotes, and wildcards of nbgrader's file patterns
+SUFFIX = "-graded"  # of the name of a table with grades; the original file stays unchanged
+
+# On both platforms learners choose the name of the file, but not what precedes their number.
+_MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<number>[0-9]+)_assignsubmission_(?P<kind>[a-z]+)(_.*)?", re.DOTALL)
+_CANVAS = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<number>[0-9]+)_(?P<order>[0-9]+)_.+", re.DOTALL)
+_CANVAS_COLUMN = re.compile(r".*\(([0-9]+)\)", re.DOTALL)
+_NUMBER_AT_END = re.compile(r"[0-9]+$")
+_NUMBER = re.compile(r"-?[0-9][0-9.,]*")
+_OUR_COMMENT = re.compile(r"[0-9.]+ of [0-9.]+ points\. ")
+_BOM = "\ufeff"
+
+# Excel and LibreOffice run a cell that begins like this, with full-width characters too (OWASP, "CSV Injection").
+# Where decimals have a comma, a semicolon begins a new cell, even inside quotation marks in the middle of a line.
+_FORMULA = re.compile(r"(^|;)(\s*)(?=[=+\-@＝＋－＠])")
+
+
+@dataclass(frozen=True)
+class Person:
+    """A person in a download."""
+
+    platform: Platform
+    name: str  # on the platform
+    number: str  # Moodle's participant, Canvas's user
+    student: str  # their id in the gradebook
+    late: bool = False  # True if Canvas marks a file as late
+    files: tuple[Path, ...] = ()  # the oldest first
+    problem: str = ""  # why their files cannot be read
+
+    @property
+    def notebooks(self) -> list[Path]:
+        """Their files whose names end in .ipynb."""
+        return [path for path in self.files if path.suffix.lower() == ".ipynb"]
+
+    def why_no_notebook(self, wanted: str) -> str:
+        """Return one line that explains why there is no notebook among their files, and what to do."""
+        return self.problem or no_notebook_among(self.files, wanted)
+
+
+@dataclass(frozen=True)
+class Download:
+    """The people in a download, and the names of files that belong to none of them."""
+
+    people: tuple[Person, ...]
+    unknown: tuple[str, ...]
+
+
+def download_in(folder: Path) -> Download | None:
+    """Return the download in this folder or in the only folder in it, or None."""
+    entries = visible_in(folder)
+    if len(entries) == 1 and not _match(entries[0]) and folders_in(folder) == entries:
+        entries = visible_in(entries[0])
+    groups: dict[tuple[bool, str], list[re.Match[str]]] = {}
+    unknown = []
+    for path in entries:
+        if match := _match(path):
+            groups.setdefault((match.re is _MOODLE, match["number"]), []).append(match)
+        elif not path.name.startswith("__"):
+            unknown.append(escaped_name(path.name))
+    if not groups:
+        return None
+    people = [_person(entries[0].parent, moodle, group) for (moodle, _), group in groups.items()]
+    count = Counter(person.student.casefold() for person in people)
+    twice = {person for person in people if count[person.student.casefold()] > 1}
+    named = (replace(each, student=f"{each.student} {each.number}") if each in twice else each for each in people)
+    return Download(tuple(named), tuple(unknown))
+
+
+def _match(path: Path) -> re.Match[str] | None:
+    return _MOODLE.fullmatch(path.name) or (None if path.is_dir() else _CANVAS.fullmatch(path.name))
+
+
+def _person(folder: Path, moodle: bool, matches: Sequence[re.Match[str]]) -> Person:
+    """Return the person to whom some files or folders of a download belong."""
+    # macOS may decompose letters: the same person needs the same id, wherever the zip was made.
+    name, number = unicodedata.normalize("NFC", matches[0]["name"].strip()), matches[0]["number"]
+    student = "".join(char for char in name if char not in NO_CHARACTERS).strip()
+    if not moodle:
+        ordered = sorted(matches, key=lambda match: int(match["order"]))
+        late = any(match["late"] for match in matches)
+        return Person("Canvas", name, number, f"{student}_{number}", late, tuple(folder / m.string for m in ordered))
+    files: list[Path] = []
+    problem = ""
+    for match in matches:
+        try:
+            if match["kind"] == "file":  # other kinds are texts that they typed, saved as web pages
+                files += _files_of(folder / match.string)
+        except UnreadableError as error:
+            problem = str(error)
+    files.sort(key=lambda path: (path.lstat().st_mtime, path.name))
+    return Person("Moodle", name, number, student, files=tuple(files), problem=problem)
+
+
+def _files_of(path: Path) -> list[Path]:
+    """Return a participant's file, or the files in their folder and the notebooks one folder deeper."""
+    if not path.is_dir():
+        return [path]
+    refuse_links(path)
+    below = [folder for folder in folders_in(path) if not folder.is_symlink()]
+    found = [each for each in visible_in(path) if each not in below]
+    return [*found, *(notebook for folder in below for notebook in notebooks_in(folder))]
+
+
+@dataclass
+class Row:
+    """The row of one person: the cells of the table itself, and why the platform accepts no grade in it."""
+
+    cells: list[str]
+    number: str
+    name: str
+    maximum: str  # the grade for all points
+    locked: str = ""
+
+
+@dataclass
+class Sheet:
+    """A table of grades from a platform, how its file is written, and where grades and comments belong."""
+
+    path: Path
+    cells: list[list[str]]
+    delimiter: str
+    line_end: str
+    bom: bool
+    platform: Platform = "Moodle"
+    rows: Sequence[Row] = ()
+    grade: int = 0
+    comment: int | None = None
+
+    @property
+    def header(self) -> list[str]:
+        """The names of the columns."""
+        return [cell.strip() for cell in self.cells[0]]
+
+    def column(self, name: str) -> int | None:
+        """Return the place of a column, in upper or lower case, or None."""
+        names = [each.casefold() for each in self.header]
+        return names.index(name.casefold()) if name.casefold() in names else None
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The file of a table with grades."""
+
+    path: Path
+    grades: dict[str, str]  # by the student's id in the gradebook
+    left: tuple[str, ...]  # one sentence for each person or row without a grade, and for each comment that was kept
+
+
+def read_sheet(path: Path, people: Sequence[Person], column: str | None = None) -> Sheet:
+    """Read Moodle's grading worksheet or Canvas's gradebook, in which these people are.
+
+    `column` is the assignment's name or number in Canvas, or a part of its name.
+    """
+    sheet = _read_csv(path)
+    if sheet.column("Identifier") is not None and sheet.column("Grade") is not None:
+        _find_moodle_rows(sheet, column)
+    elif "ID" in sheet.header and ("Student" in sheet.header[:1] or sheet.header[:2] == ["LastName", "FirstName"]):
+        _find_canvas_rows(sheet, column)
+    else:
+        raise CourseError(
+            f"{path.name} is neither Moodle's grading worksheet (Identifier, Full name, … Grade) nor Canvas's "
+            "gradebook (Student, ID, …). Set the platform to English and download it again."
+        )
+    if not people or any(person.platform != sheet.platform for person in people):
+        raise CourseError(f"{path.name} is from {sheet.platform}. Grade a download from {sheet.platform} with it.")
+    return sheet
+
+
+def fill_in(sheet: Sheet, people: Sequence[Person], results: Mapping[str, SubmissionResult]) -> Filled:
+    """Write grades into a copy of a table, in the same folder.
+
+    A grade is the fraction of points earned, times the platform's grade for all points. Where number and name of a
+    person do not both match a row, no grade is written. Results are by student id.
+    """
+    grades, left = {}, []
+    for person in people:
+        result = results.get(person.student)
+        row = _row_of(person, sheet.rows, result)
+        if isinstance(row, str) or result is None:
+            left.append(f"{person.student}: {row}. No grade was filled in.")
+            continue
+        grade = _number_in(row.maximum) * result.score / result.max_score
+        grades[person.student] = row.cells[sheet.grade] = _number_like(grade, row.maximum)
+        if sheet.comment is not None and not _write_comment(row, sheet.comment, result):
+            left.append(f"{person.student}: the row already had a comment, which was kept.")
+    numbers = {person.number for person in people}
+    missing = [row.name or row.number for row in sheet.rows if row.number not in numbers]
+    left += [f"{without_formulas(name)}: nothing was handed in; the row is unchanged." for name in missing]
+    new = sheet.path.with_stem(sheet.path.stem + SUFFIX)
+    _write_csv(sheet, new)
+    return Filled(new, grades, tuple(left))
+
+
+def without_formulas(text: str) -> str:
+    """Return the text in one line, with an apostrophe before each part that a spreadsheet would run."""
+    return _FORMULA.sub(r"\1\2'", collapse_whitespace(replace_surrogates(text)))
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[str | int | float]]) -> str:
+    """Return a table as CSV (RFC 4180) with every text quoted and no formula. 2.0 is written as 2."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n")
+    for row in (header, *rows):
+        texts = [without_formulas(cell) if isinstance(cell, str) else cell for cell in row]
+        writer.writerow([int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in texts])
+    return buffer.getvalue()
+
+
+def _read_csv(path: Path) -> Sheet:
+    """Read a CSV file with commas, tabs or, as some spreadsheets save it, semicolons."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise CourseError(f"{path} cannot be read ({error.strerror}).") from error
+    except UnicodeDecodeError as error:
+        raise CourseError(f"{path.name} is not UTF-8. Use the downloaded file, or save it as UTF-8.") from error
+    bom, text = text.startswith(_BOM), text.removeprefix(_BOM)
+    first = text.partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)
+    try:
+        cells = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
+    except csv.Error as error:
+        raise CourseError(f"{path.name} is not a CSV file ({error}). Use the downloaded file.") from error
+    if not cells:
+        raise CourseError(f"{path.name} is empty. Download it again.")
+    for row in cells:
+        row += [""] * (len(cells[0]) - len(row))
+    return Sheet(path, cells, delimiter, "\r\n" if first.endswith("\r") else "\n", bom)
+
+
+def _write_csv(sheet: Sheet, path: Path) -> None:
+    """Write a table; its file appears complete or not at all."""
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with new.open("w", encoding="utf-8", newline="") as file:
+            file.write(_BOM if sheet.bom else "")
+            csv.writer(file, delimiter=sheet.delimiter, lineterminator=sheet.line_end).writerows(sheet.cells)
+        new.replace(path)
+    except OSError as error:
+        raise CourseError(f"{path} cannot be written ({error.strerror}). Close it in other programs.") from error
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _find_moodle_rows(sheet: Sheet, column: str | None) -> None:
+    """Moodle's worksheet (`mod/assign/feedback/offline`) has a row for each participant of one assignment."""
+    if column is not None:
+        raise CourseError(f"{sheet.path.name} is from Moodle and has one assignment. Leave out --column.")
+    identifier, grade, maximum = (sheet.column(name) for name in ("Identifier", "Grade", "Maximum Grade"))
+    if identifier is None or grade is None or maximum is None:
+        raise CourseError(f"{sheet.path.name} lacks the column Maximum Grade. Download Moodle's worksheet again.")
+    sheet.grade, sheet.comment = grade, sheet.column("Feedback comments")
+    name, changeable = sheet.column("Full name"), sheet.column("Grade can be changed")
+    rows = []
+    for cells in sheet.cells[1:]:
+        if number := _NUMBER_AT_END.search(cells[identifier].strip()):
+            locked = changeable is not None and cells[changeable].strip().casefold() == "no"
+            why = "Moodle does not allow their grade to be changed" if locked else ""
+            rows.append(Row(cells, number[0], "" if name is None else cells[name], cells[maximum], why))
+    sheet.rows = rows
+
+
+def _find_canvas_rows(sheet: Sheet, column: str | None) -> None:
+    """Canvas's gradebook (`lib/gradebook_importer.rb`) has columns like "Attention (123)"."""
+    sheet.platform, sheet.grade = "Canvas", _canvas_column(sheet, column)
+    points = next((row for row in sheet.cells if "Points Possible" in row[0]), None)
+    if points is None:
+        raise CourseError(f"{sheet.path.name} lacks the row Points Possible. Export Canvas's gradebook again.")
+    if "read only" in points[sheet.grade]:
+        name = sheet.header[sheet.grade]
+        raise CourseError(f"Canvas computes the column {name} itself. Name another column with --column.")
+    number = sheet.header.index("ID")
+    rows = []
+    for cells in sheet.cells[1:]:
+        if cells is not points and cells[number].strip():
+            kept = cells[sheet.grade].strip()
+            why = f"Canvas has {kept} in their row" if kept.casefold() in ("ex", "n/a") else ""
+            rows.append(Row(cells, cells[number].strip(), ", ".join(cells[:number]), points[sheet.grade], why))
+    sheet.rows = rows
+
+
+def _canvas_column(sheet: Sheet, wanted: str | None) -> int:
+    """Return the column of an assignment by its name, its number, or a unique part of its name."""
+    names = sheet.header
+    numbers = {place: match[1] for place, name in enumerate(names) if (match := _CANVAS_COLUMN.fullmatch(name))}
+    chosen = [place for place in numbers if wanted is None or wanted in (names[place], numbers[place])]
+    if wanted is not None and not chosen:
+        chosen = [place for place in numbers if wanted.casefold() in names[place].casefold()]
+    if len(chosen) == 1:
+        return chosen[0]
+    listed = ", ".join(names[place] for place in numbers) or "none"
+    raise CourseError(f"Name the assignment's column in {sheet.path.name} with --column. The columns are: {listed}.")
+
+
+def _row_of(person: Person, rows: Sequence[Row], result: SubmissionResult | None) -> Row | str:
+    """Return the row for the grade of a person, or why there is none."""
+    found = [row for row in rows if row.number == person.number]
+    if len(found) != 1:
+        return f"the table has {len(found) or 'no'} row{'s' * bool(found)} with their number {person.number}"
+    (row,) = found
+    if row.name and _letters(row.name) != _letters(person.name):
+        return f"number {person.number} is {without_formulas(row.name)} in the table"
+    if row.locked or result is None:
+        return row.locked or "they were not graded"
+    if result.max_score <= 0 or result.failed:
+        return result.reason.rstrip(".")
+    return row if _number_in(row.maximum) else f"the table has “{row.maximum}” as the largest grade, not a number"
+
+
+def _letters(name: str) -> str:
+    """Return a name without what platforms change in file names: spaces, punctuation, case and accents."""
+    return "".join(char for char in unicodedata.normalize("NFKD", name).casefold() if char.isalnum())
+
+
+def _write_comment(row: Row, place: int, result: SubmissionResult) -> bool:
+    """Write points and reason as HTML; return False if the row has a comment from a teacher."""
+    if row.cells[place].strip() and not _OUR_COMMENT.match(row.cells[place]):
+        return False
+    text = f"{result.score:g} of {result.max_score:g} points. {result.reason}"
+    row.cells[place] = html.escape(without_formulas(text), quote=False)
+    return True
+
+
+def _number_in(text: str) -> float:
+    """Return the number in a cell, with a point or a comma before its decimals; 0 if the cell holds none."""
+    if not _NUMBER.fullmatch(text.strip()):
+        return 0.0
+    whole, mark, decimals = text.strip().replace(",", ".").rpartition(".")
+    return float(f"{whole.replace('.', '')}{mark}{decimals}")
+
+
+def _number_like(value: float, example: str) -> str:
+    """Write a number with two decimals, after a comma if the example has a comma there."""
+    comma = "," in example and example.rfind(",") > example.rfind(".")
+    return f"{value:.2f}".replace(".", "," if comma else ".")

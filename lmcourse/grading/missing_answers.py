@@ -1,0 +1,77 @@
+"""Why an answer is missing or fails for a name that is not there: where else the name is, or what has become of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+from lmcourse.exercises.failure import Failure
+from lmcourse.exercises.outcome import Outcome
+from lmcourse.grading.cells import Cell, names_given, reaches
+from lmcourse.text import one_line
+
+SIMILARITY_CUTOFF = 0.75
+"""How alike two names are, of 1, when one is taken for the other misspelt."""
+
+MAX_LINE_CHARS = 60
+"""Characters of a line of a cell that are quoted."""
+
+
+def not_defined(name: str) -> Failure:
+    """Return the failure of a case whose exercise's name is not defined."""
+    return Failure(("NameError",), f"name '{name}' is not defined")
+
+
+def is_missing(name: str, outcomes: Sequence[Outcome]) -> bool:
+    """Return True if every case found only that the name is not defined."""
+    return all(outcome.failure == not_defined(name) for outcome in outcomes)
+
+
+def why_missing(name: str, cells: Sequence[Cell], failures: Mapping[int, str], others: Sequence[str]) -> str:
+    """Return the likely reason why an exercise has no answer: its cell failed or is no Python, or the name differs.
+
+    Args:
+        name: of the exercise.
+        cells: of the notebook.
+        failures: what went wrong in a cell, by its number.
+        others: names that are right where they are, those of the other exercises.
+    """
+    begin = f"`{name}` is not defined"
+    for cell in cells:
+        if cell.number in failures and (cell.answer == name or name in cell.given):
+            return f"{begin}: code cell {cell.number} failed with {failures[cell.number]}"
+    known = [other for other in names_given(cells) if other not in others and len(other) <= 2 * len(name)]
+    if near := get_close_matches(name, known, n=1, cutoff=SIMILARITY_CUTOFF):
+        return f"{begin}. This notebook defines `{near[0]}`: give it the name `{name}` again."
+    return f"{begin}: the cell with its answer is gone or empty, or gives it another name."
+
+
+def redefined(name: str, cells: Sequence[Cell]) -> str:
+    """Return a sentence on where an answer that loses points is defined once more; nothing if it is not."""
+    own = [cell.number for cell in cells if cell.answer == name]
+    for cell in reversed(cells):
+        if own and cell.number > own[0] and name in cell.given and cell.answer != name:
+            line = one_line(cell.text.splitlines()[cell.given[name] - 1].strip(), MAX_LINE_CHARS)
+            return (
+                f"Code cell {cell.number} defines `{name}` again (`{line}`). Its own cell, code cell {own[0]}, counts."
+            )
+    return ""
+
+
+def undefined_helper(name: str, outcomes: Sequence[Outcome], cells: Sequence[Cell], failures: Mapping[int, str]) -> str:
+    """Return a sentence on a name that an answer needs and nothing defines; nothing if no case stumbled over one."""
+    missed = {
+        outcome.failure.message for outcome in outcomes if outcome.failure and outcome.failure.kind == "NameError"
+    }
+    for helper in sorted(reaches(name, cells)) if missed else ():
+        if f"name '{helper}' is not defined" not in missed:
+            continue
+        for cell in cells:
+            if cell.number in failures and helper in cell.given:
+                return (
+                    f"`{name}` needs `{helper}`, which code cell {cell.number} should define. That cell failed with "
+                    f"{failures[cell.number]}"
+                )
+        near = get_close_matches(helper, names_given(cells), n=1, cutoff=SIMILARITY_CUTOFF)
+        return f"`{name}` needs `{helper}`, which no cell defines" + (f": is it `{near[0]}` now?" if near else ".")
+    return ""

@@ -1,0 +1,219 @@
+"""Make notebooks and cells, and read a submitted notebook or report what is wrong with it.
+
+Of a submitted notebook only what grading uses is kept: the texts of its cells, their ids, attached pictures and
+nbgrader's metadata. Each step has a limit, so that no file takes much time or memory.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+from nbformat import NotebookNode, from_dict, v4
+
+from lmcourse.grading.files import UnreadableError, escaped_name, read_file
+from lmcourse.text import replace_surrogates
+
+METADATA_KEY = "lmcourse"  # of grading's own notes in the metadata of a notebook
+NO_SCORE = "NoScore"  # the error in a graded cell that gave no usable score
+NOT_RUN = "NotRun"  # the error in a cell that was never run
+SAFE_ERRORS = (NO_SCORE, NOT_RUN, "NameError", "CourseError")  # errors whose message is shown to the learner
+
+MAX_VALUES = 2_000_000  # in the JSON of a file, counted by its punctuation; each takes up to 70 bytes of memory
+MAX_CELLS = 2_000  # the notebooks of the course have about 100
+MAX_SOURCE_CHARS = 300_000  # of all cells together; the notebooks of the course have up to 50,000
+FORMAT_VERSIONS = (2, 3, 4)  # of nbformat; before 4, cells were in worksheets
+IMAGE_MIME_TYPES = ("image/png", "image/jpeg")  # pictures that are kept: they cannot hold a script
+
+_SHORTEN_IT = "Remove what the answers do not need, and hand it in again."
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
+_v4 = cast(Any, v4)
+
+
+def new_notebook(**parts: Any) -> NotebookNode:
+    """Return a notebook."""
+    return cast(NotebookNode, _v4.new_notebook(**parts))
+
+
+def new_code_cell(source: str = "", **parts: Any) -> NotebookNode:
+    """Return a code cell with a new id."""
+    return _new_cell("code", source, **{"execution_count": None, "outputs": [], **parts})
+
+
+def new_markdown_cell(source: str = "", **parts: Any) -> NotebookNode:
+    """Return a text cell with a new id."""
+    return _new_cell("markdown", source, **parts)
+
+
+def new_raw_cell(source: str = "", **parts: Any) -> NotebookNode:
+    """Return a raw cell with a new id; it is neither run nor rendered."""
+    return _new_cell("raw", source, **parts)
+
+
+def _new_cell(kind: str, source: str, **parts: Any) -> NotebookNode:
+    """Make a cell without nbformat's validation, which is slow; notebooks are validated as a whole."""
+    cell = {"id": uuid4().hex[:8], "cell_type": kind, "metadata": {}, "source": source}
+    return cast(NotebookNode, from_dict({**cell, **parts}))
+
+
+def new_output(kind: str, **parts: Any) -> NotebookNode:
+    """Return an output: "stream", "error", "display_data" or "execute_result"."""
+    return cast(NotebookNode, _v4.new_output(kind, **parts))
+
+
+def error_output(name: str, sentence: str) -> NotebookNode:
+    """Return an error output: nbgrader gives its cell 0 points, and feedback shows the sentence."""
+    return new_output("error", ename=name, evalue=sentence, traceback=[f"{name}: {sentence}"])
+
+
+def problem_of(nb: NotebookNode) -> str:
+    """Return what is wrong with a submission as a whole, in one sentence, or an empty text."""
+    return str(nb.metadata.get(METADATA_KEY, {}).get("problem", ""))
+
+
+def add_notes(nb: NotebookNode, **notes: Any) -> None:
+    """Add to grading's own notes in the metadata of a notebook."""
+    nb.metadata[METADATA_KEY] = {**nb.metadata.get(METADATA_KEY, {}), **notes}
+
+
+def read_submission(path: Path) -> NotebookNode:
+    """Read the notebook in a file, without its outputs, or raise `UnreadableError`. Cells keep their ids."""
+    data = read_file(path)
+    name = escaped_name(path.name)
+    try:
+        notebook = _notebook(_parsed(data))
+    except UnreadableError as error:
+        raise UnreadableError(f"{name} {error}") from error
+    except Exception as error:  # JSON of an unexpected shape leads to many kinds of errors
+        raise UnreadableError(
+            f"{name} cannot be read as a notebook ({_why_unreadable(error, data)}). Open it in JupyterLab, save it and "
+            "hand it in again."
+        ) from error
+    if problem := size_problem(notebook):
+        raise UnreadableError(f"{name} {problem}")
+    return notebook
+
+
+def size_problem(notebook: NotebookNode) -> str:
+    """Return the size limit that a notebook exceeds, as the end of a sentence, or an empty text."""
+    if len(notebook.cells) > MAX_CELLS:
+        return f"has more than {MAX_CELLS:,} cells. {_SHORTEN_IT}"
+    if sum(len(cell.source) for cell in notebook.cells) > MAX_SOURCE_CHARS:
+        return f"has more than {MAX_SOURCE_CHARS:,} characters in its cells. {_SHORTEN_IT}"
+    return ""
+
+
+def is_picture(mime: str, value: Any) -> bool:
+    """Return True if this is the Base64 of a picture in a format that cannot hold a script."""
+    return mime in IMAGE_MIME_TYPES and isinstance(value, str) and _BASE64.fullmatch(value) is not None
+
+
+def attached_pictures(attachments: Any) -> dict[str, dict[str, str]]:
+    """Return the pictures among the attachments of a cell."""
+    kept: dict[str, dict[str, str]] = {}
+    for name, bundle in attachments.items() if isinstance(attachments, dict) else ():
+        for mime, value in bundle.items() if isinstance(bundle, dict) else ():
+            if is_picture(mime, value):
+                kept[replace_surrogates(str(name))] = {mime: value}
+    return kept
+
+
+def _parsed(data: bytes) -> Any:
+    text = data.decode(json.detect_encoding(data))
+    if sum(text.count(mark) for mark in ",:[{") > MAX_VALUES:
+        raise UnreadableError("holds too much data. Clear its outputs and hand it in again.")
+    return json.loads(text)
+
+
+def _notebook(data: Any) -> NotebookNode:
+    version = data["nbformat"]
+    if version not in FORMAT_VERSIONS:
+        number = escaped_name(str(version)) if isinstance(version, int) else "unknown"
+        raise UnreadableError(
+            f"has notebook format {number}, which this course does not read. Save it as format 4 and hand it in again."
+        )
+    if version == max(FORMAT_VERSIONS):
+        cells = data["cells"]
+    else:
+        cells = [cell for sheet in data["worksheets"] for cell in sheet["cells"]]
+    if len(cells) > MAX_CELLS:  # checked here too, before the cells are made
+        raise UnreadableError(f"has more than {MAX_CELLS:,} cells. {_SHORTEN_IT}")
+    made = _with_unique_ids([_cell(cell) for cell in cells])
+    return new_notebook(cells=made, metadata=_metadata(data.get("metadata")))
+
+
+def _cell(cell: Any) -> NotebookNode:
+    kind = cell["cell_type"]
+    source = cell["source"] if "source" in cell else cell["input"]  # before format 4
+    if not isinstance(source, str) and not _is_list_of_texts(source):
+        raise ValueError("a cell without text")
+    text = replace_surrogates("".join(source))
+    metadata = cell.get("metadata")
+    nbgrader = _plain_values(metadata.get("nbgrader")) if isinstance(metadata, dict) else {}
+    parts: dict[str, Any] = {"metadata": {"nbgrader": nbgrader} if nbgrader else {}}
+    cell_id = cell.get("id")
+    if isinstance(cell_id, str) and _ID.fullmatch(cell_id):
+        parts["id"] = cell_id
+    if kind == "code":
+        return new_code_cell(text, **parts)
+    made = (new_markdown_cell if kind in ("markdown", "heading") else new_raw_cell)(text, **parts)
+    if pictures := attached_pictures(cell.get("attachments")):
+        made["attachments"] = pictures
+    return made
+
+
+def _with_unique_ids(cells: list[NotebookNode]) -> list[NotebookNode]:
+    """Give a new id to each cell whose id an earlier cell has."""
+    seen: set[str] = set()
+    for cell in cells:
+        if cell["id"] in seen:
+            cell["id"] = new_code_cell()["id"]
+        seen.add(cell["id"])
+    return cells
+
+
+def _metadata(metadata: Any) -> dict[str, Any]:
+    """Keep the kernel and grading's own notes. `RestoreCells` drops notes that a learner forged."""
+    if not isinstance(metadata, dict):
+        return {}
+    kept = {key: _plain_values(metadata.get(key)) for key in (METADATA_KEY, "kernelspec")}
+    if not all(isinstance(kept["kernelspec"].get(key), str) for key in ("name", "display_name")):
+        del kept["kernelspec"]
+    return {key: value for key, value in kept.items() if value}
+
+
+def _plain_values(data: Any) -> dict[str, Any]:
+    """Keep the numbers, texts and lists of texts of a dictionary."""
+    kept: dict[str, Any] = {}
+    for key, value in data.items() if isinstance(data, dict) else ():
+        if isinstance(value, str):
+            kept[replace_surrogates(key)] = replace_surrogates(value)
+        elif isinstance(value, (int, float)):
+            kept[replace_surrogates(key)] = value
+        elif _is_list_of_texts(value):
+            kept[replace_surrogates(key)] = [replace_surrogates(item) for item in value]
+    return kept
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _why_unreadable(error: Exception, data: bytes) -> str:
+    """Return what is wrong with a file, in a few words."""
+    if not data.strip():
+        return "it is empty"
+    if b"\n<<<<<<< " in data:
+        return "it contains the markers of a git merge conflict"
+    if isinstance(error, json.JSONDecodeError):
+        cut_off = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string")
+        return f"it is cut off in line {error.lineno}" if cut_off else f"line {error.lineno} is not JSON"
+    if isinstance(error, UnicodeDecodeError):
+        return "its text is not UTF-8"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return "it lacks parts that every notebook has"

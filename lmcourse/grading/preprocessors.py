@@ -1,0 +1,182 @@
+"""What this course adds to nbgrader's converters; `lmcourse.grading.config` says where each is used.
+
+Of a submission: `SubmissionExporter` reads any file, `RestoreCells` puts the course's cells back, `ExamineNotebook` has
+the notebook examined, `StrictScores` says what counts as a score. Of a release: `DropTopLevelStubs`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any, cast
+
+from nbconvert.exporters import NotebookExporter
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.utils import is_grade, is_solution
+from traitlets import Any as AnyTrait
+from traitlets import Float, Unicode
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.files import UnreadableError, read_file, refuse_links
+from lmcourse.grading.intake import student_id_problem
+from lmcourse.grading.notebooks import NO_SCORE, add_notes, error_output, new_notebook, problem_of, read_submission
+from lmcourse.grading.restore import cells_in_gradebook, restored
+from lmcourse.grading.result import read_report
+from lmcourse.grading.sandbox import choose_isolation
+from lmcourse.grading.stubs import drop_at_top_level
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME
+from lmcourse.text import replace_surrogates
+
+NUMBER = re.compile(r"\d{1,9}(\.\d{1,20})?(e-?\d{1,3})?")
+
+
+class SubmissionExporter(NotebookExporter):
+    """Reads any file as a notebook.
+
+    An unreadable file becomes a notebook without cells. `RestoreCells` puts the graded cells back, and each is worth 0
+    for the reason given here: so it is marked like any other, instead of vanishing from the gradebook.
+    """
+
+    problem = Unicode("", help="Why there is no notebook, if that is known already.").tag(config=True)
+    digest = Unicode("", help="The digest of the file that was handed in, if it is another one.").tag(config=True)
+
+    def __init__(self, **options: Any) -> None:
+        """Raises SystemExit, with the reason, where submissions cannot be isolated: before the first one is touched."""
+        super().__init__(**options)  # type: ignore[no-untyped-call]
+        settings = self.config.ExamineNotebook
+        try:
+            if not settings.get("examined"):
+                choose_isolation(settings.get("isolation") or None)
+        except CourseError as problem:
+            named = str(problem).replace("--isolation=process", "--ExamineNotebook.isolation=process")
+            raise SystemExit(named) from problem
+
+    def from_filename(  # type: ignore[override]  # nbconvert declares a notebook, and gives its text
+        self, filename: str, resources: dict[str, Any] | None = None, **options: Any
+    ) -> tuple[str, dict[str, Any]]:
+        """Convert the notebook in a file; whatever the file is, it does not raise for it.
+
+        Raises:
+            CourseError: the student's folder has a name that no student can have.
+        """
+        path, resources = Path(filename), ResourcesDict() if resources is None else resources
+        resources["metadata"] = ResourcesDict(name=path.stem, path=str(path.parent))
+        if problem := student_id_problem(resources["nbgrader"]["student"]):
+            raise CourseError(problem)
+        try:
+            refuse_links(path.parent, path.parent.parent)
+            notebook = read_submission(path)
+            resources["digest"] = self.digest or hashlib.sha256(read_file(path)).hexdigest()
+        except UnreadableError as error:
+            notebook = new_notebook()
+            resources["digest"], resources["problem"] = self.digest, self.problem or str(error)
+        text, resources = cast(Any, self).from_notebook_node(notebook, resources=resources, **options)
+        return replace_surrogates(text), resources  # what code puts out may hold half a surrogate pair
+
+
+class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
+    """Rebuilds a submission from its texts and the gradebook. It comes first."""
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Return the notebook with each of the course's cells exactly once, and no metadata of its own."""
+        about = resources["nbgrader"]
+        with Gradebook(about["db_url"]) as gradebook:
+            course = cells_in_gradebook(gradebook.find_notebook(about["notebook"], about["assignment"]))
+        notebook = restored(nb, course, about["assignment"], resources.get("problem", ""))
+        add_notes(notebook, digest=resources.get("digest", ""))
+        return notebook, resources
+
+
+class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
+    """Has the answers of a notebook examined in a process of their own, and fills its cells with the results."""
+
+    isolation = Unicode("bubblewrap", help="bubblewrap, or process, which protects little.").tag(config=True)
+    cell_seconds = Float(30.0, help="Seconds for one cell.").tag(config=True)
+    total_seconds = Float(900.0, help="Seconds for a whole notebook.").tag(config=True)
+    examined = AnyTrait(help="What came of the notebook, if it has been examined.").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Examine the notebook and fill its cells in place.
+
+        Raises:
+            CourseError: it cannot be examined here; the notebook is not to blame.
+        """
+        about, folders = resources["nbgrader"], self.config.CourseDirectory
+        source_folder = folders.get("source_directory") or "source"
+        source = Path(folders.root, source_folder, about["assignment"], f"{about['notebook']}.ipynb")
+        from lmcourse.grading.process import Settings
+        from lmcourse.grading.submission import examine_notebook, fill_cells  # loads torch; most commands do without
+
+        if problem_of(nb):
+            fill_cells(nb, None)
+            return nb, resources
+        if not self.examined:
+            private, limits = private_folders(self.config), (self.cell_seconds, self.total_seconds)
+            self.examined = examine_notebook(nb, source, Settings(choose_isolation(self.isolation), private, *limits))
+        fill_cells(nb, self.examined)
+        self.examined = None
+        return nb, resources
+
+
+class StrictScores(NbGraderPreprocessor):  # type: ignore[misc]
+    """Leaves every graded code cell with either a valid score or one error that says why there is none.
+
+    nbgrader alone gives full marks for NaN, a negative number, True or any text, and stops at a number above the
+    maximum.
+    """
+
+    def preprocess_cell(
+        self, cell: NotebookNode, resources: ResourcesDict, index: int
+    ) -> tuple[NotebookNode, ResourcesDict]:
+        """nbgrader calls it for each cell after the notebook was examined."""
+        if cell.cell_type != "code" or not is_grade(cell) or is_solution(cell):
+            return cell, resources
+        if not any(output.output_type == "error" for output in cell.outputs):
+            results = [output for output in cell.outputs if output.output_type == "execute_result"]
+            if problem := _score_problem(cell, results):
+                cell.outputs = [error_output(NO_SCORE, problem)]
+        return cell, resources
+
+
+class DropTopLevelStubs(NbGraderPreprocessor):  # type: ignore[misc]
+    """Takes the stub out of the cells whose answer is a value; it comes right after ClearSolutions."""
+
+    def preprocess_cell(
+        self, cell: NotebookNode, resources: ResourcesDict, cell_index: int
+    ) -> tuple[NotebookNode, ResourcesDict]:
+        """nbgrader calls it for each cell."""
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source = drop_at_top_level(cell.source)
+        return cell, resources
+
+
+def private_folders(config: Any) -> tuple[Path, ...]:
+    """Return the folders that no submission may see: the course, and nbgrader's exchange with its copies."""
+    from nbgrader.exchange.default import Exchange
+
+    exchange = Exchange(config=config)
+    return tuple(Path(str(place)) for place in (config.CourseDirectory.root, exchange.root, exchange.cache))
+
+
+def _score_problem(cell: NotebookNode, results: list[NotebookNode]) -> str:
+    """Why the result of a graded cell is no score, in one sentence, or nothing."""
+    name = str(cell.metadata.nbgrader["grade_id"])
+    if not results:
+        return ""  # a plain test that passes has no result
+    text = results[-1].data.get("text/plain")
+    if not isinstance(text, str) or not NUMBER.fullmatch(text):
+        shown = repr(text[:40]) if isinstance(text, str) else f"a {type(text).__name__}"
+        return f"This test gave {shown}, which is no score."
+    most = float(cell.metadata.nbgrader["points"])
+    if float(text) > most:
+        return f"This test gave {text}, more than its {most:g} points."
+    if REPORT_MIME not in results[-1].data:
+        return ""
+    report = read_report(results[-1].data[REPORT_MIME])
+    if report is None or report.points != float(text) or report.exercise != name.removeprefix(CHECK_PREFIX):
+        return "The report of this check and its points disagree."
+    return ""

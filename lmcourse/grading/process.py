@@ -1,0 +1,145 @@
+"""The process of one submission, as the grader sees it: started in a sandbox, asked within time limits, killed
+whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.sandbox import MEMORY, Isolation, Sandbox, environment, memory_used
+from lmcourse.grading.wire import Channel, ProtocolError
+from lmcourse.units import GIB
+
+PROGRAM = "from lmcourse.grading.child import main; main()"
+
+START_SECONDS = 120.0
+"""Seconds until the process has imported torch and answers."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How submissions are examined.
+
+    Attributes:
+        isolation: how they are kept from the machine.
+        private: folders that none may see.
+        cell_seconds: the time limit of one cell.
+        total_seconds: the time limit of a whole submission.
+    """
+
+    isolation: Isolation = "bubblewrap"
+    private: tuple[Path, ...] = ()
+    cell_seconds: float = 30.0
+    total_seconds: float = 900.0
+
+
+class LostError(Exception):
+    """The process is gone, late, or sent no answer; the text goes after "code cell 7" or "the answer"."""
+
+
+class SubmissionProcess:
+    """A process that runs cells and answers cases until it is closed.
+
+    Args:
+        data: the assignment's data files.
+        settings: how it is isolated.
+        end: when all has to be over, by `monotonic`.
+
+    Raises:
+        CourseError: no process starts here.
+        LostError: at any request, if it does not answer as it should; then it is dead.
+    """
+
+    def __init__(self, data: Sequence[Path], settings: Settings, end: float) -> None:
+        if monotonic() >= end:  # before anything is started that would have to be ended
+            raise LostError("had no time left")
+        self._end = end
+        self._home: tempfile.TemporaryDirectory[str] | None = None
+        here, there = socket.socketpair()
+        with there:
+            self._process = self._start(there, data, settings)
+        self._channel = Channel(here, self._watch_memory)
+        try:
+            self._receive(min(START_SECONDS, end - monotonic()))
+        except LostError as error:
+            if monotonic() >= end:
+                raise
+            raise CourseError(f"The process of a submission does not start ({error}): check its sandbox.") from error
+
+    def ask(self, do: str, within: float, /, **request: Any) -> Any:
+        """Send a request and return the answer, which is a plain value and nothing more."""
+        limit = min(within, self._end - monotonic())
+        try:
+            if limit <= 0:
+                raise TimeoutError
+            self._channel.send({"do": do, **request}, limit)
+        except TimeoutError:
+            raise self._lost(f"was still running after {within:g} s") from None
+        except OSError:
+            raise self._lost("ended Python: an exit, a crash, or no memory left") from None
+        return self._receive(limit)
+
+    def close(self) -> None:
+        """Kill the process and everything it started. May be called again."""
+        self._channel.close()
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):  # in a sandbox all of it ends with bubblewrap
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        if self._home:
+            self._home.cleanup()
+
+    def _receive(self, seconds: float) -> Any:
+        try:
+            return self._channel.receive(seconds)
+        except TimeoutError:
+            raise self._lost(f"was still running after {seconds:.0f} s") from None
+        except ProtocolError as error:
+            raise self._lost(f"sent what is no answer ({error})") from error
+        except OSError:
+            raise self._lost("ended Python: an exit, a crash, or no memory left") from None
+
+    def _lost(self, why: str) -> LostError:
+        self.close()
+        return LostError(why)
+
+    def _watch_memory(self) -> None:
+        if memory_used(self._process.pid) > MEMORY:
+            raise self._lost(f"used more than {MEMORY // GIB} GiB of memory")
+
+    def _start(self, there: socket.socket, data: Sequence[Path], settings: Settings) -> subprocess.Popen[bytes]:
+        program = [sys.executable, "-P", "-s", "-c", PROGRAM]
+        options: dict[str, Any] = {}
+        if settings.isolation == "bubblewrap":
+            program = Sandbox(tuple(data), settings.private).command(program)
+        else:
+            self._home = tempfile.TemporaryDirectory(prefix="lmcourse-notebook-", ignore_cleanup_errors=True)
+            for path in data:
+                copy = shutil.copytree if path.is_dir() else shutil.copy
+                copy(path, Path(self._home.name, path.name))
+            home = {"HOME": self._home.name, "TMPDIR": self._home.name}
+            kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+            options = {"cwd": self._home.name, "env": environment() | kept | home}
+        try:
+            return subprocess.Popen(
+                program,
+                stdin=there.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                **options,
+            )
+        except OSError as error:
+            raise CourseError(f"The process of a submission does not start ({error}).") from error

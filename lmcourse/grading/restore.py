@@ -1,0 +1,201 @@
+"""Put the course's own cells back into a submission, as they were handed out.
+
+What a submitted notebook says of itself is a claim; the course's notebook is the truth. Learners copy cells, delete
+them, turn them into text and move them about, mostly by accident. Every cell is built again here: the text from the
+submission (of a locked cell, from the course), everything else from the course.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nbformat import NotebookNode
+
+from lmcourse.grading.notebooks import add_notes, new_code_cell, new_markdown_cell, new_notebook, size_problem
+from lmcourse.report import CHECK_PREFIX
+
+KERNELSPEC = {"name": "python3", "display_name": "Python 3", "language": "python"}
+
+_HIDDEN_TESTS = re.compile(
+    r"^[ \t]*### BEGIN HIDDEN TESTS\n.*?^[ \t]*### END HIDDEN TESTS\n?", re.DOTALL | re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class CourseCell:
+    """A cell of the course with an nbgrader id: its text, its kind, and nbgrader's metadata."""
+
+    source: str
+    cell_type: str
+    nbgrader: Mapping[str, Any]
+
+    @property
+    def handed_out(self) -> str:
+        """The text that a learner got, without hidden tests."""
+        return _HIDDEN_TESTS.sub("", self.source).strip()
+
+
+CourseCells = Mapping[str, CourseCell]
+"""The course's cells by nbgrader id, in order."""
+
+
+def cells_in_notebook(notebook: NotebookNode, released: NotebookNode | None = None) -> dict[str, CourseCell]:
+    """Return the course's cells as its solution notebook has them, the stubs from the release if that is there."""
+    stubs = {_grade_id(cell): cell.source for cell in released.cells} if released else {}
+    found = {}
+    for cell in notebook.cells:
+        if name := _grade_id(cell):
+            marks = cell.metadata["nbgrader"] | {"cell_type": cell.cell_type}
+            source = stubs.get(name, "") if marks.get("solution") else cell.source
+            found[name] = CourseCell(source, cell.cell_type, marks)
+    return found
+
+
+def cells_in_gradebook(notebook: Any) -> dict[str, CourseCell]:
+    """Return the course's cells as nbgrader's gradebook has them.
+
+    Args:
+        notebook: nbgrader's `Notebook`, while its gradebook is open.
+    """
+    points = {cell.name: cell.max_score for cell in [*notebook.grade_cells, *notebook.task_cells]}
+    solutions = {cell.name for cell in notebook.solution_cells}
+    tasks = {cell.name for cell in notebook.task_cells}
+    found = {}
+    for cell in notebook.source_cells:
+        name = cell.name
+        marks = {
+            "schema_version": 3,
+            "grade_id": name,
+            "grade": name in points and name not in tasks,
+            "solution": name in solutions,
+            "locked": cell.locked,
+            "task": name in tasks,
+            "cell_type": cell.cell_type,
+            "checksum": cell.checksum,
+        }
+        points_of = {"points": points[name]} if name in points else {}
+        found[name] = CourseCell(cell.source, cell.cell_type, marks | points_of)
+    return found
+
+
+def restored(submitted: NotebookNode, course: CourseCells, assignment: str, problem: str = "") -> NotebookNode:
+    """Return a submission with each of the course's cells exactly once, and no metadata of its own.
+
+    Args:
+        submitted: the notebook as it was read.
+        course: the course's cells.
+        assignment: its id, for the reason why nothing of it is there.
+        problem: why there is no notebook, if that is so.
+    """
+    cells = _joined(submitted.cells, course)
+    claimed = [_claimed(cell, course) for cell in cells]
+    if not problem and course and not any(claimed):
+        problem = (
+            f"No cell of this notebook belongs to {assignment}. Is it another notebook, or were all its cells made "
+            "again? Copy the answers into a fresh copy and hand that in."
+        )
+    notebook, missing, edited = _rebuilt(cells, claimed, course)
+    if too_large := size_problem(notebook):  # what was put back counts: it is read once more
+        problem = f"The notebook {too_large}"
+        notebook, missing, edited = _rebuilt([], [], course)
+    add_notes(notebook, problem=problem, put_back=missing, edited=edited)
+    return notebook
+
+
+def _rebuilt(
+    cells: Sequence[NotebookNode], claimed: Sequence[str], course: CourseCells
+) -> tuple[NotebookNode, list[str], list[str]]:
+    """The notebook built again, the locked cells that were missing in it, and those that were edited."""
+    places = _places_of_originals(cells, claimed, course)
+    built, edited = [], []
+    for place, (cell, name) in enumerate(zip(cells, claimed, strict=True)):
+        original = course[name] if name and places[name] == place else None
+        built.append(_cell(cell, original))
+        if original and original.nbgrader["locked"] and cell.source.strip() != original.handed_out:
+            edited.append(name)
+    missing = [name for name, one in course.items() if name not in places and one.nbgrader["locked"]]
+    for name in missing:
+        _put_back(built, name, course[name])
+    return new_notebook(cells=built, metadata={"kernelspec": KERNELSPEC}), missing, edited
+
+
+def _grade_id(cell: NotebookNode) -> str:
+    return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
+
+
+def _claimed(cell: NotebookNode, course: CourseCells) -> str:
+    """The id of the course's cell that this one says it is; by its own cell id, if it has lost its metadata."""
+    name = _grade_id(cell) or str(cell.get("id", ""))
+    return name if name in course else ""
+
+
+def _joined(cells: Sequence[NotebookNode], course: CourseCells) -> list[NotebookNode]:
+    """The cells, with each answer in one piece: JupyterLab makes two cells of one ("Split Cell") that both say they are
+    the course's."""
+    joined: list[NotebookNode] = []
+    for cell in cells:
+        before = joined[-1] if joined else None
+        name = _claimed(cell, course)
+        if before and name and _is_piece(before, name, course) and _is_piece(cell, name, course):
+            joined[-1] = NotebookNode(before | {"source": f"{before.source}\n{cell.source}"})
+        else:
+            joined.append(cell)
+    return joined
+
+
+def _is_piece(cell: NotebookNode, name: str, course: CourseCells) -> bool:
+    is_answer = course[name].nbgrader["solution"] and _claimed(cell, course) == name
+    return bool(is_answer) and cell.cell_type == "code" and not _is_untouched(cell, course[name])
+
+
+def _is_untouched(cell: NotebookNode, original: CourseCell) -> bool:
+    return bool(cell.source.strip() == original.source.strip())
+
+
+def _places_of_originals(cells: Sequence[NotebookNode], claimed: Sequence[str], course: CourseCells) -> dict[str, int]:
+    """Where the original of each cell is, among its copies.
+
+    Of an answer, the first that is not as it was handed out. Of a check, the first below its answer: a copy further up
+    would judge what is not there yet.
+    """
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(claimed):
+        if name:
+            places.setdefault(name, []).append(place)
+    found = {}
+    for name, candidates in places.items():
+        if not course[name].nbgrader["locked"]:
+            edited = [place for place in candidates if not _is_untouched(cells[place], course[name])]
+            found[name] = (edited or candidates)[0]
+    for name, candidates in places.items():
+        if name not in found:
+            answer = found.get(name.removeprefix(CHECK_PREFIX), -1)
+            found[name] = next((place for place in candidates if place > answer), candidates[-1])
+    return found
+
+
+def _cell(cell: NotebookNode, original: CourseCell | None) -> NotebookNode:
+    """A cell with nothing in it but text, and the course's metadata if it is one of the course's cells."""
+    code, text, metadata = cell.cell_type == "code", cell.source, {}
+    if original:
+        code = original.cell_type == "code"
+        text = original.source if original.nbgrader["locked"] else text
+        metadata = {"nbgrader": dict(original.nbgrader)}
+    elif cell.cell_type == "raw":
+        text = "".join(f"    {line}\n" for line in text.splitlines())  # shown as it is, never run as HTML
+    built = (new_code_cell if code else new_markdown_cell)(text, metadata=metadata, id=cell["id"])
+    if not code and original is None and "attachments" in cell:
+        built["attachments"] = cell["attachments"]
+    return built
+
+
+def _put_back(cells: list[NotebookNode], name: str, original: CourseCell) -> None:
+    """Insert a cell that was deleted: a check below its answer, or at the end if that is gone too."""
+    build = new_code_cell if original.cell_type == "code" else new_markdown_cell
+    ids = [_grade_id(cell) for cell in cells]
+    answer = name.removeprefix(CHECK_PREFIX)
+    place = ids.index(answer) + 1 if answer in ids else len(cells)
+    cells.insert(place, build(original.source, metadata={"nbgrader": dict(original.nbgrader)}))

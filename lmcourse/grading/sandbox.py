@@ -1,0 +1,273 @@
+"""The sandbox of a submission: bubblewrap's command line, the limits that hold inside, and what to do without it.
+
+Inside are the system, Python and this package without its exercises, all read-only, and an empty working folder in
+memory. There is no network, nobody's files, and no environment of the grader's. `prlimit` and `setpriv` (util-linux)
+set the limits and a user whom nobody else is, before the submission's Python starts.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import lmcourse
+from lmcourse.errors import CourseError
+from lmcourse.root import is_root
+from lmcourse.units import MIB
+
+Isolation = Literal["bubblewrap", "process"]
+
+PACKAGE = Path(lmcourse.__file__).resolve().parent
+
+WORK_DIR = "/submission"
+"""The working folder inside: in memory, empty but for the assignment's data files, gone at the end."""
+
+SYSTEM_PATHS = (
+    *("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/bin", "/usr/local/lib"),
+    *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"),
+)
+"""Programs and libraries. Of /etc only where they are found; of /usr nothing that people share, such as nbgrader's
+exchange below /usr/local/share."""
+
+PYTHON_PATHS = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg")
+"""What a Python is made of, in its folder."""
+
+VISIBLE_IN_CHAPTERS = ("__init__.py", "*/__init__.py", "*/figures", "*/figures.py")
+"""What a submission may read of `lmcourse/chapters`: references and hidden cases are the rest."""
+
+USER_IDS = range(61184, 65520)
+"""User ids without a name. The kernel counts processes by user, so root gives each sandbox one of its own."""
+
+MEMORY = 5120 * MIB
+"""Bytes that a process may allocate, and that all processes of a submission may use together: what a check allows in
+the notebook, and what torch takes."""
+
+SCRATCH = 128 * MIB
+"""Bytes that the working folder, and likewise /dev/shm, may hold."""
+
+RLIMITS = (
+    "--core=0",
+    "--cpu=900",
+    f"--data={MEMORY}",
+    f"--fsize={64 * MIB}",
+    "--nofile=256",
+    "--nproc=64",
+)
+"""Limits of one process. RLIMIT_DATA and not RLIMIT_AS: a torch built for CUDA maps several GB of libraries."""
+
+PROBE_SECONDS = 60
+
+NOT_PROTECTED = (
+    "limits only time and output. A submission runs as you: it can read and change your files, the gradebook and the "
+    "solutions among them, see your environment, use the network and leave processes behind."
+)
+PROCESS_ISOLATION_WARNING = f"--isolation=process {NOT_PROTECTED}"
+"""What to print for somebody who asked for it."""
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A sandbox for submissions of one assignment.
+
+    Attributes:
+        data: the assignment's data files and folders; they are in the working folder, read-only.
+        private: folders that no submission may see, wherever they are: the course, nbgrader's exchange.
+    """
+
+    data: tuple[Path, ...] = ()
+    private: tuple[Path, ...] = ()
+
+    def command(self, program: Sequence[str]) -> list[str]:
+        """Return the command that runs a program inside, without a shell.
+
+        Raises:
+            CourseError: there is no bubblewrap, or the course lies where submissions have to read.
+        """
+        root = os.geteuid() == 0
+        uid = str(secrets.choice(USER_IDS))
+        become = ["setpriv", "--reuid", uid, "--regid", uid, "--clear-groups"] if root else []
+        limits = ["prlimit", *RLIMITS, *become]
+        return [*_bubblewrap(root), *_mounts(self.data, self.private), "--", *limits, *program]
+
+
+def choose_isolation(name: str | None = None) -> Isolation:
+    """Return how submissions are isolated: "bubblewrap", which is the default, or "process".
+
+    Raises:
+        CourseError: bubblewrap does not work here, or there is no such isolation.
+    """
+    if name == "process":
+        return "process"
+    if name not in (None, "bubblewrap"):
+        raise CourseError(f"There is no isolation {name!r}: use bubblewrap or process.")
+    if problem := isolation_problem():
+        raise CourseError(
+            f"Submissions cannot be isolated here: {problem} For people you trust there is --isolation=process; it "
+            f"{NOT_PROTECTED}"
+        )
+    return "bubblewrap"
+
+
+@cache
+def isolation_problem() -> str:
+    """Return why bubblewrap cannot be used here, in a sentence; nothing if it can. It is tried, once."""
+    if not sys.platform.startswith("linux"):
+        return "bubblewrap exists on Linux only; grade in a Linux virtual machine."
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed; on Debian and Ubuntu: apt-get install bubblewrap."
+    try:
+        probe = subprocess.run(
+            Sandbox().command([sys.executable, "-c", "import lmcourse"]),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
+    except CourseError as problem:
+        return str(problem)
+    except subprocess.TimeoutExpired:
+        return f"bubblewrap does not work (it ran longer than {PROBE_SECONDS} s)."
+    if probe.returncode == 0:
+        return ""
+    lines = probe.stderr.decode(errors="replace").strip().splitlines() or [f"exit status {probe.returncode}"]
+    return (
+        f"bubblewrap does not work ({lines[-1]}). It needs version 0.7, user namespaces for all but root, and a course "
+        "and a Python that every user may read."
+    )
+
+
+def memory_used(process: int) -> int:
+    """Return the bytes that a process and all that came from it use, without the files of programs and libraries.
+
+    What ends while we look counts as nothing. Linux only; 0 elsewhere.
+    """
+    total, waiting = 0, [process]
+    while waiting:
+        folder = Path("/proc", str(waiting.pop()))
+        with suppress(OSError):
+            lines = (line.split() for line in (folder / "status").read_text().splitlines())
+            total += sum(int(line[1]) * 1024 for line in lines if line[0] in ("RssAnon:", "RssShmem:"))
+            for task in (folder / "task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
+    return total
+
+
+def environment() -> dict[str, str]:
+    """Return the environment variables of a submission's Python, none of which are the grader's."""
+    found = {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "HOME": WORK_DIR,
+        "TMPDIR": WORK_DIR,
+        "USER": "learner",
+        "LANG": "C.UTF-8",
+        "MPLBACKEND": "agg",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONSAFEPATH": "1",
+    }
+    installed = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
+    # Of a checkout's folder only lmcourse can be seen.
+    return found if PACKAGE.parent in installed else found | {"PYTHONPATH": str(PACKAGE.parent)}
+
+
+def _bubblewrap(root: bool) -> list[str]:
+    """The beginning of the command: new namespaces, and no capabilities but those with which root becomes another user.
+
+    Others need a user namespace. Root must not have one: it would stay root outside, whom RLIMIT_NPROC does not bind.
+    """
+    if shutil.which("bwrap") is None:
+        raise CourseError("The program bwrap was not found.")
+    # The environment ends before bubblewrap starts: it stays as process 1 inside, where /proc shows what it had.
+    start = ["env", "-i", *(f"{name}={value}" for name, value in environment().items()), str(shutil.which("bwrap"))]
+    start += ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    start += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    return [*start, *(["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if root else ["--unshare-user"])]
+
+
+def _mounts(data: Iterable[Path], private: Iterable[Path]) -> Iterator[str]:
+    """bubblewrap's arguments for everything that can be read or written."""
+    shown = [part for folder in _python_folders() for part in _parts(folder)]
+    places = [*shown, *map(Path, SYSTEM_PATHS), Path(WORK_DIR)]
+    # bubblewrap would make the folders above a mount for their owner only.
+    for folder in sorted({above for path in places for above in path.parents}):
+        yield from ("--perms", "0755", "--dir", str(folder))
+    yield from _as_they_are(map(Path, SYSTEM_PATHS))
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    yield from _as_they_are(shown)
+    yield from _chapters()
+    yield from _covered(private, places)
+    for place in ("/dev/shm", WORK_DIR):
+        yield from ("--perms", "1777", "--size", str(SCRATCH), "--tmpfs", place)
+    for path in data:
+        if path.is_symlink():  # it would show what it points to
+            raise CourseError(f"{path} cannot be an assignment's data: it is a link.")
+        yield from ("--ro-bind", str(path.resolve()), f"{WORK_DIR}/{path.name}")
+    yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK_DIR)
+
+
+def _as_they_are(paths: Iterable[Path]) -> Iterator[str]:
+    for path in paths:
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), str(path))
+        elif path.exists():
+            yield from ("--ro-bind", str(path), str(path))
+
+
+def _chapters() -> Iterator[str]:
+    """Hide the chapters but for their figures: what is shown is named, and all else is not there."""
+    chapters = PACKAGE / "chapters"
+    yield from ("--perms", "0755", "--tmpfs", str(chapters))
+    for folder in sorted(path.parent for path in chapters.glob("*/__init__.py")):
+        yield from ("--perms", "0755", "--dir", str(folder))
+    for path in sorted(path for name in VISIBLE_IN_CHAPTERS for path in chapters.glob(name)):
+        yield from ("--ro-bind", str(path), str(path))
+    yield from ("--remount-ro", str(chapters))
+
+
+def _covered(private: Iterable[Path], shown: Iterable[Path]) -> Iterator[str]:
+    """Cover private folders that lie in a folder that is shown."""
+    places = [path.resolve() for path in shown if path.exists()]
+    for folder in sorted({path.resolve() for path in private if path.is_dir()}):
+        if any(folder.is_relative_to(place) for place in places):
+            if within := [place for place in places if place.is_relative_to(folder)]:
+                raise CourseError(f"No submission may see {folder}, and all have to read {within[0]}: move one.")
+            yield from ("--perms", "0755", "--tmpfs", str(folder), "--remount-ro", str(folder))
+
+
+def _python_folders() -> list[Path]:
+    """The folders of this Python: its environment, the interpreter that it points to, and our package.
+
+    Raises:
+        CourseError: the course lies inside a folder that has to be readable.
+    """
+    # An environment may reach its interpreter through a link, so both names of a folder have to lead there.
+    prefixes = [Path(prefix) for prefix in (sys.prefix, sys.base_prefix)]
+    folders = _outermost([Path("/usr"), *prefixes, *(folder.resolve() for folder in prefixes)])
+    if is_root(PACKAGE.parent) and (around := [one for one in folders if PACKAGE.is_relative_to(one)]):
+        raise CourseError(
+            f"The course is inside {around[0]}, which submissions have to read, with its solutions. Move the course's "
+            "folder elsewhere."
+        )
+    return [folder for folder in _outermost([*folders, PACKAGE]) if folder != Path("/usr")]
+
+
+def _parts(folder: Path) -> list[Path]:
+    if folder == PACKAGE:
+        return [folder]
+    return [folder / name for name in PYTHON_PATHS if (folder / name).exists()]
+
+
+def _outermost(folders: Iterable[Path]) -> list[Path]:
+    distinct = sorted(set(folders))
+    return [one for one in distinct if not any(one != other and one.is_relative_to(other) for other in distinct)]

@@ -1,0 +1,138 @@
+"""From a notebook to its examination, and back into its cells."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.registry import exercises_beside
+from lmcourse.grading.examine import CellRun, Examination, Submitted, examine
+from lmcourse.grading.files import NOT_COPIED
+from lmcourse.grading.notebooks import NOT_RUN, add_notes, error_output, new_output, problem_of
+from lmcourse.grading.process import Settings
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
+
+
+def examine_notebook(nb: NotebookNode, source: Path, settings: Settings) -> Examination:
+    """Examine a submission.
+
+    Args:
+        nb: the submission, after the course's cells were put back.
+        source: the course's own notebook.
+        settings: how.
+
+    Raises:
+        CourseError: it cannot be examined here; the notebook is not to blame.
+    """
+    return examine(submitted(nb, source), exercises_in(nb, source), settings)
+
+
+def exercises_in(nb: NotebookNode, source: Path, only: str = "") -> tuple[Exercise, ...]:
+    """Return the exercises of an assignment whose checks are in a notebook; or `only` one, and those that it calls."""
+    checks = {name.removeprefix(CHECK_PREFIX) for name in map(_graded_id, nb.cells) if name}
+    found = {each.name: each for each in exercises_beside(source) if each.name in checks}
+    wanted, waiting = set[str](), [only] if only else [*found]
+    while waiting:
+        if (name := waiting.pop()) in found and name not in wanted:
+            wanted.add(name)
+            waiting += found[name].uses
+    return tuple(each for name, each in found.items() if name in wanted)
+
+
+def submitted(nb: NotebookNode, source: Path) -> Submitted:
+    """Return a submission as `examine` takes it.
+
+    Args:
+        nb: after the course's cells were put back.
+        source: the course's own notebook; its folder has the assignment's data.
+    """
+    course = _course_notebook(source, source.stat().st_mtime_ns)
+    names = {exercise.name for exercise in exercises_beside(source)}
+    cells = [cell for cell in nb.cells if cell.cell_type == "code"]
+    answers, graded = {}, {}
+    for number, cell in enumerate(cells, 1):
+        marks = cell.metadata.get("nbgrader", {})
+        name = marks.get("grade_id", "")
+        if marks.get("solution") and name in names:
+            answers[number] = name
+        elif (test := _graded_id(cell)) and test.removeprefix(CHECK_PREFIX) not in names:
+            graded[number] = test
+    own = [cell for cell in course.cells if cell.cell_type == "code"]
+    return Submitted(
+        tuple("" if _is_check(cell, names) else cell.source for cell in cells),
+        answers,
+        graded,
+        {cell.metadata["nbgrader"]["grade_id"]: cell.source for cell in own if _is_solution(cell)},
+        tuple(cell.source for cell in own if "nbgrader" not in cell.metadata),
+        frozenset(cell.source.strip() for cell in own if cell.metadata.get("lmcourse", {}).get("grading") == "skip"),
+        _data_beside(source),
+    )
+
+
+def fill_cells(nb: NotebookNode, examination: Examination | None) -> None:
+    """Write the results of an examination into the cells, as if they had run in a kernel, and into the notes.
+
+    Without one, each graded cell says why the notebook was not examined.
+    """
+    cells = [cell for cell in nb.cells if cell.cell_type == "code"]
+    if examination is None:
+        for cell in cells:
+            cell.outputs = [error_output(NOT_RUN, problem_of(nb))] if _graded_id(cell) else []
+        return
+    numbers = count(1)
+    for cell, run in zip(cells, examination.cells, strict=True):
+        report = examination.reports.get(_graded_id(cell).removeprefix(CHECK_PREFIX))
+        cell.execution_count = next(numbers) if run.run or report else None
+        cell.outputs = [_report_output(report, cell.execution_count)] if report else _outputs(cell, run)
+    add_notes(nb, broke_off=list(examination.broke_off), failed_cell=examination.failed_cell)
+
+
+def _report_output(report: Report, number: int | None) -> NotebookNode:
+    data = {"text/plain": repr(report), "text/html": report._repr_html_(), REPORT_MIME: report.to_json()}
+    return new_output("execute_result", data=data, execution_count=number)
+
+
+def _outputs(cell: NotebookNode, run: CellRun) -> list[NotebookNode]:
+    """The outputs of any other cell: what it printed, how it failed, and the score of a plain test."""
+    found = [new_output("stream", name="stdout", text=run.printed)] if run.printed else []
+    if run.failure:
+        kind, _, message = run.failure.partition(": ")
+        return [*found, error_output(kind if kind.isidentifier() else "Error", message or run.failure)]
+    if _graded_id(cell) and not run.run:
+        return [error_output(NOT_RUN, "This test was not run.")]
+    if _graded_id(cell) and run.result:
+        data = {"text/plain": run.result}
+        found.append(new_output("execute_result", data=data, execution_count=cell.execution_count))
+    return found
+
+
+def _graded_id(cell: NotebookNode) -> str:
+    """The nbgrader id of a cell that is graded by running it; nothing for any other."""
+    marks = cell.metadata.get("nbgrader", {})
+    return str(marks["grade_id"]) if marks.get("grade") and not marks.get("solution") else ""
+
+
+def _is_check(cell: NotebookNode, names: set[str]) -> bool:
+    test = _graded_id(cell)
+    return test.startswith(CHECK_PREFIX) and test.removeprefix(CHECK_PREFIX) in names
+
+
+def _is_solution(cell: NotebookNode) -> bool:
+    return bool(cell.metadata.get("nbgrader", {}).get("solution"))
+
+
+def _data_beside(source: Path) -> tuple[Path, ...]:
+    """The data files and folders of an assignment: what is beside its notebook, without what is never copied."""
+    beside = sorted(path for path in source.parent.iterdir() if path.suffix != ".ipynb")
+    return tuple(path for path in beside if not any(fnmatch(path.name, pattern) for pattern in NOT_COPIED))
+
+
+@lru_cache(maxsize=64)
+def _course_notebook(source: Path, changed: int) -> NotebookNode:
+    return nbformat.read(source, as_version=4)  # type: ignore[no-any-return]

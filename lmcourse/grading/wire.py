@@ -1,0 +1,242 @@
+"""Messages between the grader and the process of a submission: plain values as bytes, over a socket.
+
+    length of all that follows (4 bytes) | length of the JSON (4 bytes) | JSON | safetensors
+
+JSON holds the tree (`lmcourse.exercises.plain_json`), safetensors the numbers of its tensors. Neither can hold code.
+The grader does not trust the other end: whatever comes, `receive` gives a plain value or raises ProtocolError, and the
+functions `…_from_plain` check each field.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from dataclasses import fields
+from time import monotonic
+from typing import Any
+
+from safetensors.torch import load, save
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.failure import MAX_MESSAGE_CHARS, Failure
+from lmcourse.exercises.forbidden_names import Use
+from lmcourse.exercises.isolated_state import MAX_PRINTED_CHARS
+from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.plain_json import from_json_tree, to_json_tree
+from lmcourse.exercises.values import Plain, to_plain
+from lmcourse.text import one_line, replace_surrogates
+from lmcourse.units import MIB
+
+LENGTH_BYTES = 4
+
+MAX_BYTES = 64 * MIB
+"""Bytes of one message; those of the course have less than one MiB."""
+
+MAX_JSON_BYTES = 2 * MIB
+
+MAX_LINES = 100
+"""Warnings, or names, of one outcome."""
+
+TICK_SECONDS = 0.5
+"""How often `receive` calls `tick` while it waits."""
+
+
+class ProtocolError(ValueError):
+    """What came is no message, or the value cannot be sent; the text says why, in one line."""
+
+
+def encode(value: Plain) -> bytes:
+    """Return the bytes of a plain value.
+
+    Raises:
+        ProtocolError: it is not plain, or too large.
+    """
+    tensors: dict[str, Tensor] = {}
+    try:
+        text = json.dumps(to_json_tree(value, tensors)).encode()
+        numbers = save(tensors) if tensors else b""
+    except (ValueError, TypeError, RecursionError, RuntimeError) as error:
+        raise ProtocolError(one_line(str(error), MAX_MESSAGE_CHARS)) from error
+    if len(text) > MAX_JSON_BYTES or len(text) + len(numbers) > MAX_BYTES - LENGTH_BYTES:
+        raise ProtocolError(f"{len(text) + len(numbers):,} bytes are too many to be graded")
+    return len(text).to_bytes(LENGTH_BYTES, "little") + text + numbers
+
+
+def decode(message: bytes) -> Plain:
+    """Return the plain value in these bytes.
+
+    Raises:
+        ProtocolError: there is none. It raises nothing else, whatever the bytes are.
+    """
+    size = int.from_bytes(message[:LENGTH_BYTES], "little")
+    text, numbers = message[LENGTH_BYTES : LENGTH_BYTES + size], message[LENGTH_BYTES + size :]
+    if len(text) < size or size > MAX_JSON_BYTES:
+        raise ProtocolError("a message without its text")
+    try:
+        return from_json_tree(json.loads(text), load(numbers) if numbers else {})
+    except Exception as error:  # of the parsers of JSON and safetensors, each for reasons of its own
+        raise ProtocolError(f"no plain value ({type(error).__name__})") from error
+
+
+class Channel:
+    """One end of a connection. Every method raises OSError when the other end is gone, TimeoutError when it is late.
+
+    Args:
+        connection: the socket.
+        tick: called twice a second while `receive` waits.
+    """
+
+    def __init__(self, connection: socket.socket, tick: Callable[[], None] = lambda: None) -> None:
+        self._connection = connection
+        self._tick = tick
+
+    def send(self, value: Plain, seconds: float | None = None) -> None:
+        """Send a value. Raises ProtocolError if it cannot be sent; then nothing was sent."""
+        message = encode(value)
+        self._connection.settimeout(seconds)
+        self._connection.sendall(len(message).to_bytes(LENGTH_BYTES, "little") + message)
+
+    def receive(self, seconds: float | None = None) -> Plain:
+        """Return the next value. Raises ProtocolError if what came is none."""
+        end = None if seconds is None else monotonic() + seconds
+        length = int.from_bytes(self._read(LENGTH_BYTES, end), "little")
+        if length > MAX_BYTES:
+            raise ProtocolError(f"a message of {length:,} bytes")
+        return decode(self._read(length, end))
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def _read(self, count: int, end: float | None) -> bytes:
+        read = bytearray()
+        while len(read) < count:
+            left = TICK_SECONDS if end is None else end - monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self._connection.settimeout(min(left, TICK_SECONDS) if end is not None else None)
+            try:
+                part = self._connection.recv(min(count - len(read), MIB))
+            except TimeoutError:
+                self._tick()
+                continue
+            if not part:
+                raise ConnectionResetError("the other end hung up")
+            read += part
+        return bytes(read)
+
+
+def case_to_plain(case: Case) -> Plain:
+    """Return the inputs and the script of a case. Its name is not sent."""
+    return {"args": list(case.args), "kwargs": dict(case.kwargs), "script": case.script}
+
+
+def case_from_plain(value: Any) -> Case:
+    """Return the case in what `case_to_plain` gave. The grader sent it, so it is not checked."""
+    return Case("", tuple(value["args"]), value["kwargs"], value["script"])
+
+
+def outcome_to_plain(outcome: Outcome) -> Plain:
+    """Return an outcome with its texts cut to what a report can show."""
+    return {
+        "value": outcome.value,
+        "failure": failure_to_plain(outcome.failure) if outcome.failure else None,
+        "printed": replace_surrogates(outcome.printed[:MAX_PRINTED_CHARS]),
+        "warned": _lines(outcome.warned),
+        "changed": _lines(outcome.changed),
+        "forbidden": [[_line(use.name), _line(use.line), use.number] for use in outcome.forbidden[:MAX_LINES]],
+    }
+
+
+def outcome_from_plain(value: Plain) -> Outcome:
+    """Return the outcome in a value from an untrusted sender.
+
+    Raises:
+        ProtocolError: the value is none that `outcome_to_plain` gives, down to the length of its texts.
+    """
+    record = record_of(value, *(field.name for field in fields(Outcome)))
+    failure = None if record["failure"] is None else failure_from_plain(record["failure"])
+    if failure and record["value"] is not None:
+        raise ProtocolError("a value and a failure at once")
+    try:
+        result = to_plain(record["value"])
+    except TypeError as error:
+        raise ProtocolError(str(error)) from error
+    return Outcome(
+        result,
+        failure,
+        text_from(record["printed"], MAX_PRINTED_CHARS),
+        _checked_lines(record["warned"]),
+        _checked_lines(record["changed"]),
+        uses_from_plain(record["forbidden"]),
+    )
+
+
+def failure_to_plain(failure: Failure) -> Plain:
+    """Return a failure with each text on one line."""
+    texts = {name: _line(getattr(failure, name)) for name in ("message", "line", "cause")}
+    return {"kinds": _lines(failure.kinds), "number": failure.number, **texts}
+
+
+def failure_from_plain(value: Plain) -> Failure:
+    """Return the failure in a value from an untrusted sender.
+
+    Raises:
+        ProtocolError: the value is none that `failure_to_plain` gives.
+    """
+    record = record_of(value, "kinds", "number", "message", "line", "cause")
+    kinds, number = _checked_lines(record["kinds"]), record["number"]
+    if not kinds or type(number) is not int or not 0 <= number < 10**6:
+        raise ProtocolError("a failure of no kind, or in no line")
+    return Failure(kinds, _checked(record["message"]), _checked(record["line"]), number, _checked(record["cause"]))
+
+
+def uses_from_plain(value: Plain) -> tuple[Use, ...]:
+    """Return the uses of what a rule covers, from an untrusted sender. Raises ProtocolError."""
+    if not isinstance(value, list) or len(value) > MAX_LINES:
+        raise ProtocolError("a list was expected")
+    for use in value:
+        if not isinstance(use, list) or len(use) != 3 or type(use[2]) is not int:
+            raise ProtocolError("a name, a line and its number were expected")
+    return tuple(Use(_checked(name), _checked(line), number) for name, line, number in value)
+
+
+def record_of(value: Plain, *names: str) -> dict[str, Any]:
+    """Return a dict with exactly these keys.
+
+    Raises:
+        ProtocolError: the value is something else.
+    """
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise ProtocolError(f"a record of {', '.join(names)} was expected")
+    return value
+
+
+def text_from(value: Plain, max_chars: int) -> str:
+    """Return a text from an untrusted sender. Raises ProtocolError if it is none, or too long."""
+    if not isinstance(value, str) or len(value) > max_chars:
+        raise ProtocolError("a text was expected")
+    return replace_surrogates(value)
+
+
+def _line(text: str) -> str:
+    return one_line(text, MAX_MESSAGE_CHARS)
+
+
+def _lines(texts: tuple[str, ...]) -> list[str]:
+    return [_line(text) for text in texts[:MAX_LINES]]
+
+
+def _checked(text: Plain) -> str:
+    """Return a text that a page or a terminal can show as it is: one line, printable, not too long."""
+    if not isinstance(text, str) or text != one_line(text, MAX_MESSAGE_CHARS):
+        raise ProtocolError("a text that is not one short line")
+    return text
+
+
+def _checked_lines(texts: Plain) -> tuple[str, ...]:
+    if not isinstance(texts, list) or len(texts) > MAX_LINES:
+        raise ProtocolError("a list of lines was expected")
+    return tuple(map(_checked, texts))

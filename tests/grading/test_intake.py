@@ -1,0 +1,341 @@
+"""Submissions as they arrive: every student gets a line, and nobody gets somebody else's notebook."""
+
+from __future__ import annotations
+
+import json
+import os
+import unicodedata
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.intake import ME, Assignment, Submission, assignments, find_submissions, hand_in_time
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NAME = "tiny.ipynb"
+TINY, OTHER = "01-tiny", "02-other"
+
+
+def cell(cell_id: str, marked: bool = True) -> dict[str, Any]:
+    metadata = {"nbgrader": {"grade_id": cell_id}} if marked else {}
+    return {"cell_type": "code", "id": cell_id, "metadata": metadata, "source": "1", "outputs": []}
+
+
+def notebook(*cells: dict[str, Any]) -> str:
+    shared = cell("title", marked=False)
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [shared, *cells]})
+
+
+SOUND = notebook(cell("ulp"), cell("check_ulp"))
+CLEARED = notebook(cell("ulp", marked=False), cell("check_ulp", marked=False))
+STRANGE = notebook()
+
+
+def hand_in(folder: Path, name: str = NAME, text: str = SOUND) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    return folder / name
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> dict[str, Assignment]:
+    hand_in(tmp_path / "course" / "solutions" / TINY)
+    hand_in(tmp_path / "course" / "solutions" / OTHER, "other.ipynb", notebook(cell("scan"), cell("check_scan")))
+    return assignments(tmp_path / "course")
+
+
+@pytest.fixture
+def school(tmp_path: Path) -> Path:
+    """A class in which alice did everything right."""
+    return hand_in(tmp_path / "class" / "alice" / TINY).parents[2]
+
+
+def found(school: Path, known: dict[str, Assignment]) -> dict[str, Submission]:
+    """What was found by student, without alice, whose notebook is always found."""
+    by_student = {each.student: each for each in find_submissions([school], known)}
+    for each in by_student.values():
+        assert each.student.isprintable()
+        assert each.problem.isprintable()
+        assert (each.notebook is None) == bool(each.problem)
+        assert not each.own
+    assert by_student.pop("alice").notebook == school / "alice" / TINY / NAME
+    return by_student
+
+
+def test_assignments_are_in_the_source_folder(tmp_path: Path, known: dict[str, Assignment]) -> None:
+    assert {name: sorted(each.cell_ids) for name, each in known.items()} == {
+        TINY: ["check_ulp", "ulp"],
+        OTHER: ["check_scan", "scan"],
+    }
+    hand_in(tmp_path / "course" / "source" / "03-new", "new.ipynb")
+    assert [*assignments(tmp_path / "course", "source")] == ["03-new"]
+    with pytest.raises(CourseError, match=r"There are no notebooks in .*solutions, and grading needs them"):
+        assignments(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda folder: None, f"No notebook was handed in: {TINY}/{NAME} is missing."),
+        (lambda folder: (folder / NAME).symlink_to("/etc/passwd"), f"{NAME} is a link"),
+        (lambda folder: (folder / NAME).symlink_to(f"../../alice/{TINY}/{NAME}"), f"{NAME} is a link"),
+        (lambda folder: (folder / NAME).mkdir(), f"{NAME} is a folder"),
+        (lambda folder: os.mkfifo(folder / "other.ipynb"), "other.ipynb is not an ordinary file"),
+        (lambda folder: (folder / NAME).write_bytes(b"PK\x03\x04"), "is an archive, such as a zip. Unpack it"),
+        (lambda folder: (folder / "my.zip").touch(), "my.zip is an archive. Unpack it and hand in the notebook itself"),
+        (lambda folder: hand_in(folder / TINY), f"one folder too deep. Move {TINY}/{NAME} to {TINY}/{NAME}."),
+        (lambda folder: (folder / "deep").symlink_to(f"../../alice/{TINY}"), "No notebook was handed in"),
+        (lambda folder: hand_in(folder, f"._{NAME}"), "No notebook was handed in"),
+    ],
+)
+def test_a_folder_without_notebook_is_explained(
+    school: Path, known: dict[str, Assignment], make: Callable[[Path], object], told: str
+) -> None:
+    folder = school / "bob" / TINY
+    folder.mkdir(parents=True)
+    make(folder)
+    submission = found(school, known)["bob"]
+    assert told in submission.problem
+    assert submission.assignment is known[TINY]
+
+
+@pytest.mark.parametrize(
+    ("files", "meant"),
+    [
+        ({NAME: STRANGE, "a.ipynb": SOUND, NAME.upper(): SOUND}, NAME),
+        ({NAME: SOUND, "beside.zip": ""}, NAME),
+        ({NAME.upper(): "{"}, NAME.upper()),
+        ({"-rf.ipynb": SOUND}, "-rf.ipynb"),
+        ({"x" * 249 + ".ipynb": SOUND}, "x" * 249 + ".ipynb"),
+        ({"caf\udce9.ipynb": SOUND, f"._{NAME}": ""}, "caf\udce9.ipynb"),
+        ({"a.ipynb": "{", "b.ipynb": STRANGE, "Tiny (2).ipynb": SOUND, "z.ipynb": SOUND}, "Tiny (2).ipynb"),
+        ({"a.ipynb": STRANGE, "b.ipynb": notebook(cell("scan")), "c.ipynb": CLEARED}, "c.ipynb"),
+        ({"a.ipynb": "{", "b.ipynb": STRANGE}, "a.ipynb"),
+        ({f"{n:02}.ipynb": "{" if n < 20 else SOUND for n in range(21)}, "00.ipynb"),
+    ],
+    ids=range(10),
+)
+def test_the_right_notebook_of_a_folder_is_chosen(
+    school: Path, known: dict[str, Assignment], files: dict[str, str], meant: str
+) -> None:
+    for name, text in files.items():
+        hand_in(school / "bob" / TINY, name, text)
+    assert found(school, known)["bob"].notebook == school / "bob" / TINY / meant
+
+
+@pytest.mark.parametrize("name", ["b", "two words", "b" * 128, "élève", "a,b", "{x}", "_b", "b.c-d+e@f", "赵敏", "b;c"])
+def test_plain_names_are_student_ids(school: Path, known: dict[str, Assignment], name: str) -> None:
+    path = hand_in(school / unicodedata.normalize("NFD", name) / TINY)
+    assert found(school, known)[name].notebook == path
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        *(
+            (name, "cannot be a student id")
+            for name in ("<img src=x onerror=alert()>", "a&b", "o'brien", 'q"', "*[x]?")
+        ),
+        *((name, "cannot be a student id") for name in ("=1+1", "+1", "-rf", "@sum", ".x", "__x", " a", "a ")),
+        *((name, "cannot be printed") for name in ("bob\nalice 10/10", "bob\udce9", "\u202ebob", "\x1b[2Jbob")),
+        *((name, "has another meaning here") for name in (ME, TINY, OTHER)),
+        ("b" * 129, "more than 128 characters"),
+    ],
+)
+def test_other_names_are_rejected_for_one_student(
+    school: Path, known: dict[str, Assignment], name: str, told: str
+) -> None:
+    hand_in(school / name / TINY)
+    (submission,) = found(school, known).values()
+    assert submission.assignment is None
+    assert told in submission.problem
+
+
+def test_every_folder_of_a_class_gets_its_line(school: Path, known: dict[str, Assignment]) -> None:
+    for name in (".git", "__MACOSX/alice", ".ipynb_checkpoints"):
+        (school / name).mkdir(parents=True)
+    hand_in(school / "bob")
+    hand_in(school / "carol" / "1-\ntiny")
+    (school / "dave").symlink_to("alice")
+    (school / "eve").mkdir()
+    (school / "eve" / TINY).symlink_to(f"../alice/{TINY}")
+    (school / "fay").symlink_to("fay")  # leads nowhere
+    assert {student: each.problem.split(".")[0] for student, each in found(school, known).items()} == {
+        "bob": f"Nothing was handed in: the folder bob has no folder of an assignment, such as {TINY}",
+        "carol": "There is no assignment 1-\\u000atiny",
+        "dave": "The folder dave is a link",
+        "eve": f"The folder {TINY} is a link",
+    }
+    (school.parent / "link").symlink_to(school)
+    assert {each.student for each in find_submissions([school.parent / "link"], known)} == {
+        "alice",
+        *("bob", "carol", "dave", "eve"),
+    }
+
+
+@pytest.mark.parametrize(
+    "text", [SOUND, CLEARED, SOUND.replace('"id"', '"x"'), notebook(cell("check_ulp", marked=False), cell("mine"))]
+)
+def test_own_notebooks_are_recognised_by_cells(tmp_path: Path, known: dict[str, Assignment], text: str) -> None:
+    path = hand_in(tmp_path / "mine", "my notes (2).ipynb", text)
+    (submission,) = find_submissions([path], known)
+    assert (submission.student, submission.own, submission.notebook) == (ME, True, path)
+    assert submission.assignment is known[TINY]
+    before = submission.digest
+    hand_in(tmp_path / "mine", "my notes (2).ipynb", text + " ")
+    assert find_submissions([path], known)[0].digest != before != ""
+
+
+def test_course_notebooks_are_recognised_by_cell_ids(tmp_path: Path) -> None:
+    known = assignments(REPOSITORY)
+    assert len(known) == 20
+    for each in known.values():
+        data = json.loads((REPOSITORY / "notebooks" / each.id / each.source.name).read_text())
+        for one in data["cells"]:
+            one["metadata"] = {}
+        (submission,) = find_submissions([hand_in(tmp_path, f"{each.id} copy.ipynb", json.dumps(data))], known)
+        assert submission.assignment is each
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"PK\x03\x04", "is an archive"),
+        (b"%PDF", "is a PDF"),
+        (b"{", "it is cut off in line 1"),
+        (STRANGE.encode(), "belongs to no assignment of this course. Is it the right file?"),
+    ],
+)
+def test_a_wrong_own_file_is_explained(tmp_path: Path, known: dict[str, Assignment], data: bytes, told: str) -> None:
+    (tmp_path / "my notes.ipynb").write_bytes(data)
+    (submission,) = find_submissions([tmp_path / "my notes.ipynb"], known)
+    assert told in submission.problem
+    assert (submission.assignment, submission.own) == (None, True)
+    (tmp_path / NAME).write_bytes(data)  # the file name is enough to know the points that were possible
+    (submission,) = find_submissions([tmp_path / NAME], known)
+    assert submission.assignment is known[TINY]
+
+
+@pytest.mark.parametrize(
+    ("where", "of_class", "who"),
+    [
+        (".", False, [(ME, TINY), (ME, OTHER)]),
+        (".", True, [("bob", TINY), ("bob", OTHER), ("bob", "")]),
+        (TINY, False, [(ME, TINY)]),
+        (TINY, True, [("bob", TINY)]),
+        (f"{TINY}/{NAME}", False, [(ME, TINY)]),
+    ],
+)
+@pytest.mark.parametrize("submitted", [False, True])
+def test_folders_belong_to_bob_or_to_the_learner(
+    tmp_path: Path,
+    known: dict[str, Assignment],
+    where: str,
+    of_class: bool,
+    who: list[tuple[str, str]],
+    submitted: bool,
+) -> None:
+    folder = tmp_path / ("submitted" if submitted else "work") / "bob"
+    hand_in(folder / TINY)
+    hand_in(folder / OTHER, "other.ipynb")
+    (folder / "photos").mkdir()
+    if submitted and not where.endswith(NAME):
+        who = [("bob", TINY), *([("bob", OTHER), ("bob", "")] if where == "." else [])]
+    submissions = find_submissions([folder / where], known, of_class=of_class)
+    assert [(each.student, each.assignment.id if each.assignment else "") for each in submissions] == who
+    assert all(each.own == (each.student == ME) for each in submissions)
+
+
+def test_wrong_paths_are_rejected(tmp_path: Path, school: Path, known: dict[str, Assignment]) -> None:
+    (tmp_path / "empty").mkdir()
+    hand_in(tmp_path / "group" / "alice" / TINY)
+    for paths, told in (
+        ([tmp_path / "none"], "There is no file or folder .*none"),
+        ([tmp_path / "empty"], "There are no submissions in .*empty. Pass a notebook, or"),
+        ([school, tmp_path / "group"], "The student alice is in two of these folders"),
+    ):
+        with pytest.raises(CourseError, match=told):
+            find_submissions(paths, known)
+    assert len(find_submissions([school, school], known)) == 2  # the same folder twice
+
+
+SAVED = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
+LATER = datetime.now(UTC) + timedelta(hours=1)
+
+
+def came(folder: Path, text: str | bytes, saved: datetime = SAVED) -> tuple[str, str]:
+    """The time that counts, to the second, and the note."""
+    path = hand_in(folder)
+    os.utime(path, (saved.timestamp(), saved.timestamp()))
+    path.with_name("timestamp.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
+    found = hand_in_time(path)
+    assert not found.text or found.text.endswith(" UTC")
+    return found.text[:19], found.note
+
+
+@pytest.mark.parametrize(
+    ("zone", "utc"),
+    [
+        *((zone, "01 23:59") for zone in ("", " UTC", "Z", " utc", " GMT", "z", "+00:00", "-0000", " UTC+0", "\n")),
+        *((zone, "01 18:29") for zone in (" +0530", "+05:30", " +5:30", " UTC+5:30", "+0530", " gmt+0530")),
+        *((zone, "02 03:29") for zone in (" -0330", "-03:30", " UTC-3:30")),
+        *((zone, "01 21:59") for zone in (" +02", "+02:00", " UTC+2", " +2", "+0200", " GMT+2")),
+        (" +0545", "01 18:14"),
+        (" +14:00", "01 09:59"),
+        (" -1200", "02 11:59"),
+    ],
+)
+@pytest.mark.parametrize("start", ["2026-03-01 23:59", "2026-03-01 23:59:00", "2026-03-01T23:59:00.123456789"])
+def test_time_zones_have_hours_and_minutes(tmp_path: Path, start: str, zone: str, utc: str) -> None:
+    assert came(tmp_path, start + zone) == (f"2026-03-{utc}:00", "")
+
+
+@pytest.mark.parametrize(
+    "zone", ["PST", "CEST", "CET", "IST", "EST5EDT", "Europe/Berlin", "A", "+14:01", "-1500", "+99:00"]
+)
+def test_unknown_time_zones_are_not_accepted(tmp_path: Path, zone: str) -> None:
+    assert came(tmp_path, f"2026-03-01 23:59:00 {zone}") == (
+        "2026-03-05 12:00:00",
+        f"timestamp.txt is not accepted (its time zone {zone} is unknown); the time at which the notebook was saved "
+        "counts, 2026-03-05 12:00 UTC.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        *(
+            (f"2026-{rest}", "it holds no date")
+            for rest in ("02-31 12:00", "03-01 24:00", "03-01 23:60", "13-01 12:00")
+        ),
+        *((text, "it holds no date") for text in ("yesterday", "01/03/2026 12:00", "٢٠٢٦-03-01 12:00", "2026-03-01")),
+        *((text, "it holds no date") for text in ("0001-01-01 00:00 +01:00", "2026-03-01 12:00 ../../etc/x", "\ud800")),
+        *((f"2026-03-01 12:00 {zone}", f"its time zone {zone} is unknown") for zone in ("+530", "+0560", "UTC+15")),
+        (b"\xff\xfe\x00", "it holds no date"),
+        (b"PK\x03\x04", "it is not a text file"),
+        (f"{LATER:%Y-%m-%d %H:%M}", "it is in the future"),
+        ("2019-12-31 23:59", "it is before the course was released"),
+        ("9999-12-31 23:59 -14:00", "it holds no date"),
+    ],
+)
+def test_impossible_times_are_not_accepted(tmp_path: Path, text: str | bytes, why: str) -> None:
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    assert came(tmp_path, data)[1].startswith(f"timestamp.txt is not accepted ({why}); the time at which the notebook")
+    note = f"timestamp.txt is not accepted ({why}); the time of handing in is unknown."
+    for saved in (LATER, datetime(1990, 1, 1, tzinfo=UTC)):
+        assert came(tmp_path, data, saved) == ("", note)
+
+
+def test_hand_in_time_may_be_unknown(tmp_path: Path, known: dict[str, Assignment], school: Path) -> None:
+    assert came(tmp_path, " \n") == ("", "")
+    (tmp_path / "timestamp.txt").unlink()
+    assert hand_in_time(tmp_path / NAME).text == ""
+    (tmp_path / "timestamp.txt").symlink_to("/dev/zero")
+    assert "it is not a text file" in hand_in_time(tmp_path / NAME).note
+    (school / "alice" / TINY / "timestamp.txt").write_text("2026-03-01 12:00:00 +0100")
+    (submission,) = find_submissions([school], known)
+    assert submission.came.text == "2026-03-01 11:00:00.000000 UTC"

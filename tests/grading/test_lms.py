@@ -1,0 +1,293 @@
+"""Downloads from Moodle and Canvas, and their tables filled in: only the right grades change."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lmcourse.errors import CourseError
+from lmcourse.grading.files import unpacked
+from lmcourse.grading.intake import Assignment, Submission, assignments, find_submissions
+from lmcourse.grading.lms import Person, Platform, csv_text, download_in, fill_in, read_sheet
+
+CELLS = [{"cell_type": "code", "id": "ulp", "metadata": {"nbgrader": {"grade_id": "ulp"}}, "source": "1"}]
+SOUND = json.dumps({"nbformat": 4, "cells": CELLS})
+OTHER = json.dumps({"nbformat": 4, "cells": []})
+NAME = "tiny.ipynb"
+
+MOODLE = (
+    '\ufeffIdentifier,"Full name","Email address",Status,Grade,"Maximum Grade","Grade can be changed",'
+    '"Last modified (submission)","Online text","Last modified (grade)","Feedback comments"\n'
+    'Participant 1000001,"Ada Lovelace",ada@example.org,"Submitted for grading - ",,100.00,Yes,'
+    '"Sunday, 1 March 2026, 9:00 AM","<p>a, ""b""\nc</p>",-,\n'
+    'Participant 1000002,"Zoë O\'Neill",zoe@example.org,"Submitted",,100.00,Yes,-,,-,"<p>Well said.</p>"\n'
+    "Participant 1000003,=cmd(),x@example.org,No submission,12.00,100.00,Yes,-,,-,\n"
+    'Participant 1000004,"Jan Novák",jan@example.org,"Submitted",50.00,100.00,No,-,,-,\n'
+    'Participant 1000005,"Bob Other",bob@example.org,"Submitted",,100.00,Yes,-,,-,\n'
+    'Participant 1000006,Eve,e@example.org,"Submitted",,100.00,Yes,-,,-,"1 of 4 points. Old."\n'
+    'Participant 1000007,Fay,f@example.org,"Submitted",,100.00,Yes,-,,-,\n'
+    'Participant 1000007,Fay,f@example.org,"Submitted",,100.00,Yes,-,,-,\n'
+)
+
+CANVAS = (
+    "Student,ID,SIS User ID,SIS Login ID,Section,Warm-up (100),Attention (101),Current Score\r\n"
+    ",,,,,,Manual Posting,\r\n"
+    "    Points Possible,,,,,5.00,13.00,(read only)\r\n"
+    '"Lovelace, Ada",12345,S1,ada,"A, B",4.00,,80\r\n'
+    '"O\'Neill, Zoë",12346,S2,zoe,A,,1.00,\r\n'
+    '"Novák, Jan",12347,S3,jan,A,,EX,\r\n'
+    '"Student, Test",99999,,,A,,,\r\n'
+)
+
+
+@dataclass
+class Result:
+    """The fields of a result that `fill_in` reads."""
+
+    student: str
+    score: float = 13.0
+    max_score: float = 26.0
+    reason: str = "Every check passed."
+    failed: bool = False
+    assignment: str = "08-attention"
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> dict[str, Assignment]:
+    downloaded(tmp_path / "solutions", f"01-tiny/{NAME}")
+    return assignments(tmp_path)
+
+
+def downloaded(folder: Path, *names: str, text: str = SOUND) -> Path:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text if name.endswith(".ipynb") else "")
+    return folder
+
+
+def found(folder: Path, known: dict[str, Assignment]) -> dict[str, Submission]:
+    submissions = find_submissions([folder], known)
+    assert len({each.student for each in submissions}) == len(submissions)
+    return {each.student: each for each in submissions}
+
+
+def test_moodle_folders_belong_to_participants(tmp_path: Path, known: dict[str, Assignment]) -> None:
+    ada = "Ada Lovelace_1000001_assignsubmission_file_"
+    folder = downloaded(
+        tmp_path / "in",
+        *(f"{ada}/{name}" for name in (NAME, "new.ipynb")),
+        "Zoe\u0308 O'Neill-Żak_1000002_assignsubmission_file/my work.ipynb",  # newer ones: no underscore at the end
+        "Zoë ONeill-Żak_1000002_assignsubmission_onlinetext_/onlinetext.html",
+        f"Lovelace, Byron_1000003_assignsubmission_file_/deep/{NAME}",
+        *(f"Jan Novák_{number}_assignsubmission_file_/{NAME}" for number in (1000004, 1000005)),
+        "Ed_1000006_assignsubmission_onlinetext_/onlinetext.html",
+        "Flo_1000007_assignsubmission_file_/work.zip",
+        f"=1_1000008_assignsubmission_file_{NAME}",  # older ones: files
+        "Eve_1000009_assignsubmission_file_Ada Lovelace_1000001_assignsubmission_file_x.ipynb",
+        "__MACOSX/x.ipynb",
+        "notes.txt",
+    )
+    downloaded(folder, f"{ada}/other.ipynb", text=OTHER)
+    for age, name in enumerate((NAME, "new.ipynb", "other.ipynb")):
+        os.utime(folder / ada / name, (1e9 + age, 1e9 + age))
+    (folder / "Gus_1000010_assignsubmission_file_").symlink_to(folder / ada)
+    downloaded(folder, "Hal_1000011_assignsubmission_file_/x.txt")
+    (folder / "Hal_1000011_assignsubmission_file_" / NAME).symlink_to(f"../{ada}/{NAME}")
+    submissions = found(folder, known)
+    assert {student: each.notebook.name for student, each in submissions.items() if each.notebook} == {
+        "Ada Lovelace": "new.ipynb",  # the newest that belongs to the assignment
+        "Zoë ONeill-Żak": "my work.ipynb",
+        "Lovelace, Byron": NAME,
+        "Jan Novák 1000004": NAME,
+        "Jan Novák 1000005": NAME,
+        "Eve": "Eve_1000009_assignsubmission_file_Ada Lovelace_1000001_assignsubmission_file_x.ipynb",
+    }
+    assert {student: each.problem.split(".")[0] for student, each in submissions.items() if each.problem} == {
+        "Ed": "No notebook was handed in: tiny",
+        "Flo": "work",
+        "=1": "The folder name =1 cannot be a student id",
+        "Gus": "The folder Gus_1000010_assignsubmission_file_ is a link",
+        "Hal": "tiny",
+    }
+    assert "work.zip is an archive. Unpack it and hand in" in submissions["Flo"].problem
+    assert "tiny.ipynb is a link to another file" in submissions["Hal"].problem
+    download = download_in(folder)
+    assert download is not None
+    assert download.unknown == ("notes.txt",)
+    assert download_in(downloaded(tmp_path / "outer", f"in/Ada_1_assignsubmission_file_/{NAME}")) is not None
+    assert download_in(tmp_path / "solutions") is None
+
+
+def test_canvas_files_belong_to_users(tmp_path: Path, known: dict[str, Assignment]) -> None:
+    folder = downloaded(
+        tmp_path / "in",
+        f"lovelaceada_LATE_12345_67890_{NAME}",
+        f"müllerjosé_12346_67891_{NAME}",
+        "müllerjosé_12346_100000_tiny-1.ipynb",
+        f"novakjan_12347_67892_{NAME}",
+        f"novakjan_12348_67893_{NAME}",
+        "oneillzoe_12349_67894_text.html",
+    )
+    downloaded(folder, "müllerjosé_12346_100001_other.ipynb", text=OTHER)
+    newest = "müllerjosé_12346_100000_tiny-1.ipynb"  # by Canvas's number of the file
+    assert {student: each.notebook and each.notebook.name for student, each in found(folder, known).items()} == {
+        "lovelaceada_12345": f"lovelaceada_LATE_12345_67890_{NAME}",
+        "müllerjosé_12346": newest,
+        "novakjan_12347": f"novakjan_12347_67892_{NAME}",
+        "novakjan_12348": f"novakjan_12348_67893_{NAME}",
+        "oneillzoe_12349": None,
+    }
+    download = download_in(folder)
+    assert download is not None
+    assert [(each.name, each.number) for each in download.people if each.late] == [("lovelaceada", "12345")]
+
+
+def test_wrong_downloads_are_rejected(tmp_path: Path, known: dict[str, Assignment]) -> None:
+    other = downloaded(tmp_path / "other", "Ada_1_assignsubmission_file_/x.ipynb", text=OTHER)
+    with pytest.raises(CourseError, match="No notebook in this download belongs to an assignment"):
+        find_submissions([other], known)
+    folders = [downloaded(tmp_path / group, f"Ada_1_assignsubmission_file_/{NAME}") for group in ("a", "b")]
+    with pytest.raises(CourseError, match="Ada is in two of these folders"):
+        find_submissions(folders, known)
+
+
+@pytest.mark.parametrize("name", ["Zoë Müller", "Zoe\u0308 Mu\u0308ller"])
+def test_a_mac_zip_matches_the_worksheet(tmp_path: Path, known: dict[str, Assignment], name: str) -> None:
+    place = f"{name}_1000002_assignsubmission_file_"
+    shutil.make_archive(str(tmp_path / "in"), "zip", downloaded(tmp_path / "in", f"{'x' * len(place.encode())}/{NAME}"))
+    data = (tmp_path / "in.zip").read_bytes().replace(b"x" * len(place.encode()), place.encode())
+    (tmp_path / "in.zip").write_bytes(data)
+    (tmp_path / "m.csv").write_text("Identifier,Full name,Grade,Maximum Grade\nParticipant 1000002,Zoë Müller,,10\n")
+    with unpacked([tmp_path / "in.zip"]) as sources:
+        download = download_in(sources.paths[0])
+        assert download is not None
+        assert [*found(sources.paths[0], known)] == [person.student for person in download.people] == ["Zoë Müller"]
+        sheet = read_sheet(tmp_path / "m.csv", download.people)
+        assert fill_in(sheet, download.people, results(*download.people)).grades == {"Zoë Müller": "5.00"}
+
+
+def people(platform: Platform, **names: int) -> list[Person]:
+    return [Person(platform, name.replace("_", " "), str(number), name) for name, number in names.items()]
+
+
+def results(*persons: Person, **others: Result) -> dict[str, Result]:
+    return {one.student: Result(one.student) for one in persons} | others
+
+
+def filled(
+    path: Path, text: str, persons: list[Person], given: dict[str, Result], column: str | None = None
+) -> tuple[tuple[str, ...], dict[tuple[str, str], str]]:
+    """What was left, and the cells that changed, by the first cell of the row and the column."""
+    path.write_text(text, encoding="utf-8", newline="")
+    done = fill_in(read_sheet(path, persons, column), persons, given)
+    assert path.read_bytes() == text.encode()
+    assert {*path.parent.iterdir()} == {path, done.path} == {path, path.with_stem(f"{path.stem}-graded")}
+    assert (b"\r\n" in done.path.read_bytes()) == ("\r\n" in text)
+    assert done.path.read_text(encoding="utf-8").startswith(text[:5])
+    before, after = (
+        list(csv.reader(each.open(encoding="utf-8-sig", newline=""), delimiter=";" if ";" in text else ","))
+        for each in (path, done.path)
+    )
+    return done.left, {
+        (row[0], before[0][place]): new
+        for row, other in zip(before, after, strict=True)
+        for place, (old, new) in enumerate(zip(row, other, strict=True))
+        if old != new
+    }
+
+
+def test_moodle_worksheet_is_filled_in(tmp_path: Path) -> None:
+    numbers = {"Ada_Lovelace": 1, "Zoë_ONeill": 2, "Jan_Novak": 4, "Team_Blue": 5, "Eve": 6, "Fay": 7, "Gus": 8}
+    persons = people("Moodle", **{name: 1000000 + number for name, number in numbers.items()})
+    given = results(*persons, Eve=Result("Eve", 26.0, reason="=1+1 <b>"))
+    left, changes = filled(tmp_path / "Grades.csv", MOODLE, persons, given)
+    assert changes == {
+        ("Participant 1000001", "Grade"): "50.00",
+        ("Participant 1000001", "Feedback comments"): "13 of 26 points. Every check passed.",
+        ("Participant 1000002", "Grade"): "50.00",
+        ("Participant 1000006", "Grade"): "100.00",
+        ("Participant 1000006", "Feedback comments"): "26 of 26 points. =1+1 &lt;b&gt;",
+    }
+    assert left == (
+        "Zoë_ONeill: the row already had a comment, which was kept.",
+        "Jan_Novak: Moodle does not allow their grade to be changed. No grade was filled in.",
+        "Team_Blue: number 1000005 is Bob Other in the table. No grade was filled in.",
+        "Fay: the table has 2 rows with their number 1000007. No grade was filled in.",
+        "Gus: the table has no row with their number 1000008. No grade was filled in.",
+        "'=cmd(): nothing was handed in; the row is unchanged.",
+    )
+
+
+def test_canvas_gradebook_is_filled_in(tmp_path: Path) -> None:
+    persons = people("Canvas", lovelaceada=12345, oneillzoë=12346, novákjan=12347)
+    left, changes = filled(tmp_path / "g.csv", CANVAS, persons, results(*persons), "attention")
+    column = "Attention (101)"
+    assert changes == {("Lovelace, Ada", column): "6.50", ("O'Neill, Zoë", column): "6.50"}
+    assert left == (
+        "novákjan: Canvas has EX in their row. No grade was filled in.",
+        "Student, Test: nothing was handed in; the row is unchanged.",
+    )
+
+
+def test_semicolons_and_decimal_commas_are_kept(tmp_path: Path) -> None:
+    text = "LastName;FirstName;ID;Section;Attention (101)\nPoints Possible;;;;13,00\nLovelace;Ada;1;A;\n"
+    ada = people("Canvas", lovelaceada=1)
+    assert filled(tmp_path / "g.csv", text, ada, results(*ada))[1] == {("Lovelace", "Attention (101)"): "6,50"}
+
+
+def test_ungraded_work_gets_no_grade(tmp_path: Path) -> None:
+    persons = people("Canvas", lovelaceada=12345, oneillzoë=12346, novákjan=12347)
+    given = {
+        "lovelaceada": Result("lovelaceada", 0.0, 0.0, "The name is none."),
+        "oneillzoë": Result("oneillzoë", 0.0, 26.0, "The grader failed.", failed=True),
+    }
+    left, changes = filled(tmp_path / "g.csv", CANVAS.replace("EX", ""), persons, given, "101")
+    assert changes == {}
+    assert [line.split(". No")[0] for line in left[:3]] == [
+        *("lovelaceada: The name is none", "oneillzoë: The grader failed", "novákjan: they were not graded"),
+    ]
+    (tmp_path / "scale").mkdir()
+    ada = people("Moodle", Ada_Lovelace=1000001)
+    left, changes = filled(tmp_path / "scale" / "g.csv", MOODLE.replace("100.00", "Poor"), ada, results(*ada))
+    assert changes == {}
+    assert "the table has “Poor” as the largest grade, not a number" in left[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "told"),
+    [
+        (MOODLE, "x", "Leave out --column"),
+        (MOODLE.replace("Maximum Grade", "Max"), None, "lacks the column Maximum Grade"),
+        (MOODLE.replace("Identifier", "Kennung"), None, "is neither Moodle's grading worksheet"),
+        (CANVAS, None, r"with --column. The columns are: Warm-up \(100\), Attention \(101\)"),
+        (CANVAS, "(10", "Name the assignment's column"),
+        (CANVAS, "Current Score", "Name the assignment's column"),
+        (CANVAS.replace("Points Possible", ""), "101", "lacks the row Points Possible"),
+        (CANVAS.replace("13.00", "(read only)"), "101", "Canvas computes the column Attention"),
+        (CANVAS, "101", "is from Canvas. Grade a download from Canvas"),
+        ("", None, "is empty"),
+        ('Identifier,Grade\n"', None, "is not a CSV file"),
+        (b"\xff\xfeI", None, "is not UTF-8"),
+    ],
+)
+def test_wrong_tables_are_rejected(text: str | bytes, column: str | None, told: str, tmp_path: Path) -> None:
+    (tmp_path / "g.csv").write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(CourseError, match=told):
+        read_sheet(tmp_path / "g.csv", people("Moodle", Ada=1), column)
+    (tmp_path / "g.csv").write_text(MOODLE)
+    with pytest.raises(CourseError, match=r"g\.csv is from Moodle. Grade a download from Moodle with it"):
+        read_sheet(tmp_path / "g.csv", [])  # a class that handed in without a platform
+    with pytest.raises(CourseError, match="cannot be read"):
+        read_sheet(tmp_path / "none.csv", people("Moodle", Ada=1), column)
+    assert len([*tmp_path.iterdir()]) == 1
+
+
+def test_csv_text_quotes_texts_and_has_no_formulas() -> None:
+    text = csv_text(("name", "points"), [('O\'Neill, "Finn"', -1.5), ("a\r\nb", 2.0), ("=1+1;@x", 0), ("\t＝A1", 3)])
+    assert text == '"name","points"\r\n"O\'Neill, ""Finn""",-1.5\r\n"a b",2\r\n"\'=1+1;\'@x",0\r\n"\'＝A1",3\r\n'
