@@ -1,0 +1,52 @@
+"""Answers that ignore their inputs: one value for every call, or one exception."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmcourse.exercises.groups import constants_of
+from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.trial import Trial
+from lmcourse.exercises.values import Plain, copy_input, format_value
+
+ALWAYS_TRIED: tuple[Plain, ...] = (None, True, False, 0)
+"""What somebody returns who returns something."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An answer that ignores its inputs, and how a report calls it: "True", "raises ValueError"."""
+
+    name: str
+    answer: Callable[..., Any]
+
+
+def constant_answers(trials: Sequence[Trial]) -> list[Constant]:
+    """Return an answer for each value and each exception that some case asks for, and for the usual guesses.
+
+    Args:
+        trials: of all cases of an exercise.
+    """
+    asked = [next(trial.expected for trial in trials if passes(trial)) for passes in constants_of(trials)]
+    return [*map(_always, asked), *(_always(Outcome(value)) for value in ALWAYS_TRIED)]
+
+
+def _always(outcome: Outcome) -> Constant:
+    if outcome.failure:
+        return Constant(f"raises {outcome.failure.kind}", _raiser(outcome.failure.kinds))
+    value = outcome.value
+    return Constant(format_value(value), lambda *_, **__: copy_input(value))
+
+
+def _raiser(kinds: Sequence[str]) -> Callable[..., Any]:
+    """Return an answer that raises an exception whose classes have these names, the most specific first."""
+    kind: type[Exception] = Exception
+    for name in reversed(kinds):
+        kind = Exception if name == "Exception" else type(name, (kind,), {})
+
+    def answer(*_: Any, **__: Any) -> Any:
+        raise kind("always")
+
+    return answer
