@@ -11,8 +11,8 @@ from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
 from lmcourse.exercises.values import Plain, copy_input, format_value
 
-ALWAYS_TRIED: tuple[Plain, ...] = (None, True, False, 0)
-"""What somebody returns who returns something."""
+USUAL: tuple[Plain, ...] = (None, True, False, 0)
+"""Constants that are submitted even if no case asks for them."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,15 @@ class Constant:
 
 
 def constant_answers(trials: Sequence[Trial]) -> list[Constant]:
-    """Return an answer for each value and each exception that some case asks for, and for the usual guesses.
+    """Return an answer for each value and each exception that some case asks for, and for the usual ones.
 
     Args:
         trials: of all cases of an exercise.
     """
     asked = [next(trial.expected for trial in trials if passes(trial)) for passes in constants_of(trials)]
-    return [*map(_always, asked), *(_always(Outcome(value)) for value in ALWAYS_TRIED)]
+    constants = [_always(outcome) for outcome in asked]
+    names = {constant.name for constant in constants}
+    return [*constants, *(_always(Outcome(value)) for value in USUAL if format_value(value) not in names)]
 
 
 def _always(outcome: Outcome) -> Constant:
