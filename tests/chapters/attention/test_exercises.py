@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from random import Random
 from types import SimpleNamespace
 from typing import Any
 
