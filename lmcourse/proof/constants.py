@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lmcourse.exercises.groups import constants_of
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
-from lmcourse.exercises.values import Plain, copy_input, format_value
+from lmcourse.exercises.values import Plain, copy_input, format_value, same
 
 USUAL: tuple[Plain, ...] = (None, True, False, 0)
 """Constants that are submitted even if no case asks for them."""
@@ -33,9 +33,19 @@ def constant_answers(trials: Sequence[Trial]) -> list[Constant]:
     found = [[trial for trial in trials if passes(trial)] for passes in constants_of(trials)]
     view = trials[0].exercise.view
     asked = [right[0].expected for right in found if not (view and len(right) == len(trials))]
-    constants = [_always(outcome) for outcome in asked]
-    names = {constant.name for constant in constants}
-    return [*constants, *(_always(Outcome(value)) for value in USUAL if format_value(value) not in names)]
+    values = [outcome.value for outcome in asked if not outcome.failure]
+    for value in (*_in_scripts(trials), *USUAL):
+        if not any(same(value, other) for other in values):
+            values.append(value)
+            asked.append(Outcome(value))
+    return [*map(_always, asked)]
+
+
+def _in_scripts(trials: Sequence[Trial]) -> Iterator[Plain]:
+    """Yield what the lines of scripts ask for: a script may call a function several times."""
+    for trial in trials:
+        if trial.case.script is not None and isinstance(trial.expected.value, list):
+            yield from trial.expected.value
 
 
 def _always(outcome: Outcome) -> Constant:

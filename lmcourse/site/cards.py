@@ -32,7 +32,7 @@ def card(exercise: Exercise, stub: str, answer: str, report: ReportData) -> str:
 
 
 def public(report: ReportData) -> ReportData:
-    """Return the report of the notebook's own check: the hidden cases are only counted, so that the card stays short."""
+    """Return the report of the notebook's own check, which counts the hidden cases: the card stays short."""
     cases = tuple(case for case in report.cases if not case.hidden)
     hidden = tuple(case.name for case in report.cases if case.hidden)
     return replace(report, hidden=False, cases=cases, to_come=(*report.to_come, *hidden))
