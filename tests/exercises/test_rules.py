@@ -42,7 +42,7 @@ def by_getattr(x: Tensor) -> Any:
 
 def by_exec(x: Tensor) -> Any:
     names = {"torch": torch, "x": x}
-    exec("y = torch.soft" "max(x, -1)", names)
+    exec("y = torch.softmax(x, -1)", names)
     return names["y"]
 
 
