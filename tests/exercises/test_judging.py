@@ -163,9 +163,8 @@ def test_a_grade_says_what_the_notebooks_check_says() -> None:
     public, graded = (check_exercise(doubling(), answer, hidden=hidden) for hidden in (False, True))
     assert "is 3 times the expected one" in public.diagnosis
     assert (graded.diagnosis, graded.cases[:2]) == (public.diagnosis, public.cases)
-    assert [note.replace("half way ", "") for note in graded.notes] == [
-        note.replace("half way ", "") for note in public.notes
-    ]
+    assert "half way" in graded.notes[0]
+    assert graded.notes[1:] == public.notes[1:]
 
 
 def test_a_broken_rule_is_told_before_a_misconception() -> None:
@@ -327,7 +326,7 @@ def test_a_misconception_as_a_value_is_named_for_ints_and_floats() -> None:
 
 
 def test_where_many_answers_are_right_a_property_is_compared() -> None:
-    """The view works on plain data, and of a result nothing else counts, neither for the points nor for what a constant earns."""
+    """Nothing else of a result counts, neither for the points nor for what a constant earns."""
     cases = [case("is it even?"), case("is it large?"), case("is it no multiple of 4?")]
 
     def view(asked: Case, value: object) -> str:

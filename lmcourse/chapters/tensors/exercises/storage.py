@@ -58,9 +58,9 @@ shares_storage = Exercise(
     reference=_overlapping_memories,
     cases=[
         _asked("parts of it", "x, x", "x, x[0]", "x, x[1:]", "x[1:], x", x=_NUMBERS),
-        _asked("other glasses", "x, x.t()", "x, x.view(x.int().dtype)", x=_NUMBERS),
+        _asked("other glasses", "x, x.t()", "x, x.view(x.int().dtype)", "x, x.clone().t()", x=_NUMBERS),
         _asked("copies", "x, x + 0", "x, x[[0, 1]]", "x[0], x[0].clone()", x=_NUMBERS),
-        _asked("two views", "x[:2], x[1:]", "x[:1], x[2:]", "x[:, ::2], x.clone()[:, 1::2]", x=_NUMBERS),
+        _asked("two views", "x[:2], x[1:]", "x[:1], x[2:]", "x[:, ::2], x[:, 1::2]", x=_NUMBERS),
         _asked("two empty tensors made apart", "x.new_empty(0), x.new_empty(0)", x=_NUMBERS),
     ],
     hidden_cases=_hidden,
