@@ -30,9 +30,10 @@ tensor_bytes   1.5 / 2 points
 ✓ one FFN matrix of GPT-2 in fp32
 ✓ a scalar
 → A bool would fit in one bit, but torch stores it in a whole byte.
+· 4 of 5 groups of cases pass: 1.5 of 2 points.
 · Stuck? `hint("tensor_bytes")` gives a nudge; run it again for the next.
-Hidden checks (every dtype, scalars and empty tensors, more than 4 GB, one axis, axes of one, other shapes) \
-run when this notebook is graded."""
+Grading runs 18 more cases (every dtype, scalars and empty tensors, more than 4 GB, one axis, axes of one, other \
+shapes): `check(tensor_bytes, hidden=True)` shows them."""
 """A real report; a test keeps it what the course says."""
 
 GREETING = """\
@@ -54,9 +55,11 @@ counted a `bool` as one bit:
 {EXAMPLE}
 ```
 
-Every case that passes earns its share of the points. When a result equals a well-known mistake, the line
-after the arrow names it. Hidden checks, of the kinds in the last line, run when the notebook is graded. You
-can do that yourself, in a terminal (**File → New → Terminal**): `lmcourse grade 01-floating-point`.
+Points are the fraction of the groups that pass, rounded down to half a point. Each case above is one group; in
+grading, the hidden cases of one name are another. When a result equals a well-known mistake, the line after the
+arrow names it. The last line counts the hidden cases, which grading adds: `check(tensor_bytes, hidden=True)` runs
+them now. To grade a whole notebook yourself, open a terminal (**File → New → Terminal**) and type
+`lmcourse grade 01-floating-point`.
 
 **Predictions.** Before some results you are asked what you expect. Press a button first: a wrong guess
 teaches more than a right answer that you only read. Predictions earn nothing and cost nothing.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmcourse.cli.output import print_json, quiet
@@ -94,50 +92,23 @@ def build(options: Namespace) -> int:
 
 
 def matrix(options: Namespace) -> int:
-    """Submit every known wrong answer, every right one, every stub, and every mutant of a solution."""
+    """Submit every known wrong answer, right answer and stub, every mutant of a solution, and constants."""
     root, chapters = find_root(options.course), find_chapters(options.chapters)
-    if options.isolation:
-        return _matrix_in_graded_processes(options, root, chapters)
     from lmcourse.proof.answers import answer_cells, only
-    from lmcourse.proof.prove import QUICK_SEEDS, SEEDS, prove
+    from lmcourse.proof.prove import prove
 
     with quiet(options):
         cells = answer_cells(chapters, root)
         if options.exercise:
             cells = only(options.exercise, cells)
-        proof = prove(cells, options.seeds, QUICK_SEEDS if options.quick else SEEDS)
+        proof = prove(cells)
     if options.json:
         print_json(proof.to_json())
     else:
         from lmcourse.cli import tables
 
-        tables.show(tables.matrix(proof), tables.survivors(proof), tables.verdict(proof))
+        tables.show(tables.matrix(proof), tables.unexpected(proof), tables.verdict(proof))
     return 0 if proof.proved else 1
-
-
-def _matrix_in_graded_processes(options: Namespace, root: Path, chapters: Sequence[Chapter]) -> int:
-    """Submit the right answers alone, as whole notebooks, to the processes of a grade.
-
-    Raises:
-        CourseError: with flags that are about something else, or if notebooks cannot be isolated like that here.
-    """
-    from lmcourse.grading.sandbox import choose_isolation
-    from lmcourse.proof.graded import graded_right_answers
-
-    if options.exercise or options.seeds or options.quick:
-        raise CourseError(
-            "--isolation submits the right answers of whole notebooks: leave out --exercise, --seeds and --quick."
-        )
-    isolation = choose_isolation(options.isolation)
-    with quiet(options):
-        found = {chapter.id: graded_right_answers(chapter, root, isolation) for chapter in chapters}
-    if options.json:
-        print_json({name: [asdict(answer) for answer in answers] for name, answers in found.items()})
-    else:
-        from lmcourse.cli import tables
-
-        tables.show(tables.graded_right_answers(found))
-    return 1 if any(answer.lost for answers in found.values() for answer in answers) else 0
 
 
 def find_chapters(names: Sequence[str]) -> list[Chapter]:

@@ -83,19 +83,13 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
 
     proof = (
         "Exit 1 unless each wrong answer loses points and is named, each right one earns everything, each mutant of a "
-        "solution loses points, and stubs earn nothing."
+        "solution loses points, and stubs and constants earn nothing."
     )
     matrix = add(
         "matrix", commands.matrix, "Prove the checks: submit every wrong and right answer that is known", proof
     )
     matrix.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
     matrix.add_argument("--exercise", metavar="NAME", help="this exercise only")
-    seeds = "compare the points of mutants, too, under N seeds: slow; wrong and right answers have 20"
-    matrix.add_argument("--seeds", type=int, default=0, metavar="N", help=seeds)
-    quick = "wrong and right answers under 8 seeds instead of 20: two thirds of the time"
-    matrix.add_argument("--quick", action="store_true", help=quick)
-    how = "only submit the right answers, to processes of a grade: bubblewrap (Linux only) or process"
-    matrix.add_argument("--isolation", metavar="HOW", help=how)
 
 
 def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:

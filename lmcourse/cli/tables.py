@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lmcourse.collect import Collected
     from lmcourse.grading.lms import Person
     from lmcourse.grading.result import SubmissionResult
-    from lmcourse.proof.matrix import Matrix, MisconceptionResult, VariantResult
+    from lmcourse.proof.matrix import Matrix, MisconceptionResult
 
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
 
@@ -127,7 +127,7 @@ def _name(text: str) -> str:
 
 
 def matrix(proof: Matrix) -> RenderableType:
-    """Exercise × misconception: what it earned in public and in the grade, and whether it was caught."""
+    """Exercise × misconception: what it earned in the notebook and in the grade, and whether it was caught."""
     table = _table("exercise", "wrong answer", right=("public", "grade"))
     table.add_column("")
     exercise = ""
@@ -136,7 +136,7 @@ def matrix(proof: Matrix) -> RenderableType:
             table.add_section()
         first = "" if row.exercise == exercise else row.exercise
         exercise = row.exercise
-        points = (_points(row.public_points, row.max_points), _points(row.hidden_points, row.max_points))
+        points = (_points(row.public_points, row.max_points), _points(row.graded_points, row.max_points))
         table.add_row(first, escape(row.misconception), *points, _caught(row))
     return table
 
@@ -144,34 +144,19 @@ def matrix(proof: Matrix) -> RenderableType:
 def _caught(row: MisconceptionResult) -> str:
     if not row.killed:
         return "[red]✗ keeps its points[/]"
-    if row.lucky:
-        return f"[red]✗ {row.least_points:g} under another seed[/]"
     return "[green]✓[/]" if row.named else "[red]✗ not named[/]"
 
 
-def survivors(proof: Matrix) -> RenderableType:
-    """The mutants that keep all points or earn some by luck, and the right answers that do not get them."""
+def unexpected(proof: Matrix) -> RenderableType:
+    """The mutants that keep all points, the constants that earn some, and the right answers that lose some."""
     kept = [f"[red]✗ keeps all points[/] {escape(f'{one.exercise}: {one.change}')}" for one in proof.survivors]
-    lucky = [
-        f"[red]✗ {one.points[0]:g} to {one.points[1]:g} points by luck[/] {escape(f'{one.exercise}: {one.change}')}"
-        for one in proof.lucky_mutants
-    ]
+    guessable = [f"[red]✗ constant[/] {escape(line)}" for line in proof.guessable]
     lost = [
         f"[red]✗ loses points[/] {escape(f'{one.exercise}, {one.variant}: {one.lost}')}"
         for one in proof.variants
         if one.lost
     ]
-    return "\n".join(["", *kept, *lucky, *lost])
-
-
-def graded_right_answers(found: Mapping[str, Sequence[VariantResult]]) -> RenderableType:
-    """By notebook, how many right answers earn everything in a graded process, and why the others do not."""
-    lines = []
-    for name, answers in found.items():
-        lost = [answer for answer in answers if answer.lost]
-        lines.append(f"{name}  {len(answers)} right answers: {len(answers) - len(lost)} earn everything.")
-        lines += [f"[red]✗ loses points[/] {escape(f'{one.exercise}, {one.variant}: {one.lost}')}" for one in lost]
-    return "\n".join(lines)
+    return "\n".join(["", *kept, *guessable, *lost])
 
 
 def verdict(proof: Matrix) -> str:
@@ -182,8 +167,9 @@ def verdict(proof: Matrix) -> str:
         f"{count['killed']} lose points, {count['named']} are named.",
         f"{count['mutants']} mutants: {count['mutants_killed']} lose points, {count['equivalent']} are right too.",
         f"{count['variants']} right answers in other styles: {count['variants_full']} earn everything.",
+        f"{count['constants']} constant answers: {len(count['guessable'])} earn points.",
         _all_or("Every two wrong answers differ in public", "No public case tells apart", proof.confused),
-        _all_or("What is said of mutants is so", "Said of mutants that are none or lose points", proof.untrue),
+        _all_or("Every mutant declared equivalent is", "Declared equivalent, but no mutant or caught", proof.untrue),
         _all_or("Every printed solution earns everything", "Solutions that do not", proof.not_full),
         _all_or("Every untouched stub earns nothing", "Stubs that earn points", proof.not_zero),
     ]

@@ -101,6 +101,8 @@ class Exercise:
     def __post_init__(self) -> None:
         if self.points < 1 or self.difficulty not in DIFFICULTY or not self.cases:
             raise ValueError(f"{self.name}: an exercise has points, a difficulty of 1 to 3, and cases")
+        if self.value and self.hidden_cases:
+            raise ValueError(f"{self.name}: an answer that is a value has one case, and no hidden ones")
 
     def misconception(self, sentence: str) -> Callable[[Answer], Answer]:
         """Decorate a wrong answer; `sentence` is told to a learner whose results equal it."""

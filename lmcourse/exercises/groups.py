@@ -72,14 +72,16 @@ def _by_name(trials: Sequence[Trial]) -> list[Group]:
 
 
 def _without_constants(trials: Sequence[Trial]) -> list[Group]:
-    groups, constants = _by_name(trials), constants_of(trials)
+    groups = _by_name(trials)
+    # One that is right in all cases is an answer: of an exercise that asks for one thing, and compares its properties.
+    constants = [passes for passes in constants_of(trials) if not all(map(passes, trials))]
     while earning := [one for one in constants if _earns(one, trials, groups)]:
         groups = _joined(groups, earning[0], trials)
     return groups
 
 
 def _earns(passes: Passes, trials: Sequence[Trial], groups: Sequence[Group]) -> bool:
-    return len(groups) > 1 and score(trials, [passes(trial) for trial in trials], groups).points > 0
+    return score(trials, [passes(trial) for trial in trials], groups).points > 0
 
 
 def _joined(groups: Sequence[Group], passes: Passes, trials: Sequence[Trial]) -> list[Group]:
@@ -89,7 +91,7 @@ def _joined(groups: Sequence[Group], passes: Passes, trials: Sequence[Trial]) ->
     chosen = public or right
     others = [group for group in groups if group not in right]
     alike = [group for group in others if trials[group[0]].hidden is not bool(public)]
-    partner = (alike or others or [[]])[0]
+    partner = (alike or others)[0]
     merged = sorted(place for group in [*chosen, partner] for place in group)
     return sorted([merged, *(group for group in groups if group not in chosen and group != partner)])
 

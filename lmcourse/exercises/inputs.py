@@ -1,4 +1,4 @@
-"""Random tensors for cases, made from the generator that the grader seeds."""
+"""Random tensors for cases, drawn from a given generator."""
 
 from __future__ import annotations
 

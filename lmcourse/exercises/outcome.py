@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
@@ -18,7 +19,7 @@ from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.isolated_state import isolated_state
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
 from lmcourse.exercises.origin import SCRIPT
-from lmcourse.exercises.rules import watched
+from lmcourse.exercises.rules import modes_end, watched
 from lmcourse.exercises.values import NotPlainError, Plain, copy_input, same, to_plain
 
 REFERENCE_SECONDS = 60.0
@@ -69,11 +70,12 @@ def run_case(
     """
     args, kwargs = copy_input(case.args), copy_input(case.kwargs)
     seen: dict[str, Use] = {}
-    judged = watched(answer, forbid, seen) if forbid and isinstance(answer, FunctionType) else answer
+    is_watched = bool(forbid) and isinstance(answer, FunctionType)
+    judged = watched(answer, forbid, seen) if is_watched else answer
     value: Plain = None
     failure: Failure | None = None
     # The time limit is the innermost: it may interrupt anywhere inside, and what is around it must still be undone.
-    with isolated_state() as captured, memory_limit():
+    with modes_end() if is_watched else nullcontext(), isolated_state() as captured, memory_limit():
         try:
             with time_limit(seconds):
                 value, failure = _run(judged, case, args, kwargs, name or getattr(answer, "__name__", ""))

@@ -16,7 +16,12 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch._C import _len_torch_dispatch_stack, _len_torch_function_stack
+from torch._C import (
+    _len_torch_dispatch_stack,
+    _len_torch_function_stack,
+    _pop_torch_dispatch_stack,
+    _pop_torch_function_stack,
+)
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -68,14 +73,31 @@ def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> C
 
 
 @contextmanager
+def modes_end() -> Iterator[None]:
+    """Take off torch's stacks what a time limit left there: it may interrupt a mode while it comes or goes.
+
+    Put it around the time limit.
+    """
+    warm_up()
+    functions, operators = _len_torch_function_stack(), _len_torch_dispatch_stack()
+    try:
+        yield
+    finally:
+        while _len_torch_function_stack() > functions:
+            _pop_torch_function_stack()
+        while _len_torch_dispatch_stack() > operators:
+            _pop_torch_dispatch_stack(None)
+
+
+@contextmanager
 def _watching(rules: Names, seen: dict[str, Use]) -> Iterator[None]:
     """Note what runs inside. A time limit may interrupt a mode while torch has taken it off its stack, so what is still
     there at the end is counted."""
     functions, operators = _len_torch_function_stack(), _len_torch_dispatch_stack()
     modes: Any = (_Operators(rules, seen), _Functions(rules, seen))
-    for mode in modes:
-        mode.__enter__()
     try:
+        for mode in modes:
+            mode.__enter__()
         yield
     finally:
         if _len_torch_function_stack() > functions:

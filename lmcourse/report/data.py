@@ -9,6 +9,9 @@ from typing import Any, Self
 REPORT_MIME = "application/vnd.lmcourse.report+json"
 """The MIME type under which a report's JSON lies in a notebook cell's output."""
 
+MAX_FAILING_SHOWN = 2
+"""Failing cases that a row shows; of the others it gives the number."""
+
 
 @dataclass(frozen=True)
 class CaseResult:
@@ -117,6 +120,13 @@ class ReportData:
         cases = tuple(CaseResult(**case) for case in data["cases"])
         lists = {name: tuple(data[name]) for name in ("groups", "notes", "to_come", "stand_ins") if name in data}
         return cls(**{**data, **lists, "cases": cases})
+
+
+def failing_shown(results: Sequence[CaseResult]) -> tuple[list[CaseResult], str]:
+    """Return the failing cases of a row that a report shows, and a line that counts the others."""
+    failing = [result for result in results if not result.passed]
+    more = len(failing) - MAX_FAILING_SHOWN
+    return failing[:MAX_FAILING_SHOWN], f"and {more} more fail{'s' if more == 1 else ''}" if more > 0 else ""
 
 
 def stand_in_sentence(names: Sequence[str]) -> str:

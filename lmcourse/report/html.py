@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from html import escape
 
-from lmcourse.report.data import CaseResult, ReportData
+from lmcourse.report.data import CaseResult, ReportData, failing_shown
 from lmcourse.text import code_html, prose_html
 
 TEXT = "var(--jp-content-font-color1, #212121)"
@@ -44,7 +44,10 @@ def _heading(report: ReportData, accent: str) -> str:
 
 def _row(name: str, passed: bool, results: list[CaseResult]) -> str:
     mark, colour, spoken = ("✓", GOOD, "passed") if passed else ("✗", BAD, "failed")
-    details = "" if passed else "".join(_detail(result) for result in results)
+    failing, more = failing_shown(results)
+    details = "".join(map(_detail, failing)) + (
+        f'<div style="text-indent: 0; color: {FAINT};">{more}</div>' if more else ""
+    )
     return (
         f'<div style="padding-left: 1.4em; text-indent: -1.4em;"><span role="img" aria-label="{spoken}" '
         f'style="color: {colour}; display: inline-block; width: 1.4em; text-indent: 0;">{mark}</span>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmcourse.report.data import REPORT_MIME, ReportData
+from lmcourse.report.data import REPORT_MIME, ReportData, failing_shown
 from lmcourse.report.html import html
 
 
@@ -27,9 +27,9 @@ class Report(ReportData):
         lines = [f"{self.exercise}   {self.points:g} / {self.max_points} points"]
         for name, passed, results in self.rows():
             lines.append(f"{'✓' if passed else '✗'} {name}")
-            lines += [
-                f"    {text}" for result in results if not passed for text in (result.call, result.message) if text
-            ]
+            failing, more = failing_shown(results)
+            texts = [text for result in failing for text in (result.call, result.message)]
+            lines += [f"    {text}" for text in [*texts, more] if text]
         if self.diagnosis:
             lines.append(f"→ {self.diagnosis}")
         lines += [f"· {remark}" for remark in self.remarks]

@@ -32,10 +32,10 @@ def card(exercise: Exercise, stub: str, answer: str, report: ReportData) -> str:
 
 
 def public(report: ReportData) -> ReportData:
-    """The report as a learner reads it before the notebook is graded: hidden cases by their categories only."""
+    """Return the report of the notebook's own check, which counts the hidden cases: the card stays short."""
     cases = tuple(case for case in report.cases if not case.hidden)
-    kinds = dict.fromkeys(case.name for case in report.cases if case.hidden)
-    return replace(report, hidden=False, cases=cases, to_come=(*report.to_come, *kinds))
+    hidden = tuple(case.name for case in report.cases if case.hidden)
+    return replace(report, hidden=False, cases=cases, to_come=(*report.to_come, *hidden))
 
 
 def _hints(hints: Sequence[str]) -> str:

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -257,8 +256,8 @@ def test_grade_prints_points_and_reasons(capsys: pytest.CaptureFixture[str], mon
 # matrix
 
 
-def row(public: float, hidden: float, named: bool) -> MisconceptionResult:
-    return MisconceptionResult("01-floating-point", "ulp", "half a gap", 3, public, hidden, hidden, named, named)
+def row(public: float, graded: float, named: bool) -> MisconceptionResult:
+    return MisconceptionResult("01-floating-point", "ulp", "half a gap", 3, public, graded, named, named)
 
 
 @pytest.mark.parametrize(
@@ -267,39 +266,23 @@ def row(public: float, hidden: float, named: bool) -> MisconceptionResult:
         (Matrix(1, (row(0, 0, True),)), 0, "1 lose points, 1 are named"),
         (Matrix(1, (row(3, 3, True),)), 1, "keeps its points"),
         (Matrix(1, (row(0, 0, False),)), 1, "not named"),
-        (Matrix(1, (replace(row(0, 2, True), least_points=1.5),)), 1, "1.5 under another seed"),
-        (Matrix(1, (), variants=(VariantResult("ulp", "with [b]", "seed 3"),)), 1, "ulp, with [b]: seed 3"),
+        (Matrix(1, (), variants=(VariantResult("ulp", "with [b]", "no point"),)), 1, "ulp, with [b]: no point"),
         (Matrix(1, (), mutants=(MutantResult("ulp", "x → y[b]", False),)), 1, "ulp: x → y[b]"),
         (Matrix(1, (), mutants=(MutantResult("ulp", "x → y", False, "why"),)), 0, "0 lose points, 1 are right too"),
-        (Matrix(1, (), untrue=("ulp: x → y",)), 1, "Said of mutants that are none or lose points: ulp: x → y"),
+        (Matrix(1, (), untrue=("ulp: x → y",)), 1, "Declared equivalent, but no mutant or caught: ulp: x → y"),
         (Matrix(1, (), confused=("ulp: a = b",)), 1, "No public case tells apart: ulp: a = b"),
         (Matrix(1, (), not_full=("ulp",)), 1, "Solutions that do not: ulp"),
         (Matrix(1, (), not_zero=("ulp",)), 1, "Stubs that earn points: ulp"),
+        (Matrix(1, (), guessable=("ulp: [0] earns 1 in the grade",)), 1, "constant ulp: [0] earns 1 in the grade"),
     ],
 )
 def test_matrix_fails_unless_all_is_proved(
     proof: Matrix, status: int, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "answer_cells", lambda chapters, root: {})
-    monkeypatch.setattr(prove, "prove", lambda cells, mutant_seeds, seeds: proof)
+    monkeypatch.setattr(prove, "prove", lambda cells: proof)
     assert main(["matrix", "01"]) == status
     assert told in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("flags", "asked"), [([], (0, 20)), (["--quick"], (0, 8)), (["--seeds", "3"], (3, 20))])
-def test_matrix_takes_as_many_seeds_as_it_is_told(
-    flags: list[str], asked: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[tuple[int, int]] = []
-
-    def prove_nothing(cells: object, mutant_seeds: int, seeds: range) -> Matrix:
-        given.append((mutant_seeds, len(seeds)))
-        return Matrix(0, ())
-
-    monkeypatch.setattr(answers, "answer_cells", lambda chapters, root: {})
-    monkeypatch.setattr(prove, "prove", prove_nothing)
-    assert main(["matrix", "01", *flags]) == 0
-    assert given == [asked]
 
 
 # lab and doctor

@@ -154,11 +154,11 @@ def test_the_digest_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     digests._imports.cache_clear()
 
 
-def test_a_learner_s_report_tells_hidden_cases_by_category_only() -> None:
-    cases = (CaseResult("one", True), CaseResult("bad input", True, hidden=True, call="f(7)"))
+def test_card_counts_hidden_cases_and_does_not_list_them() -> None:
+    cases = (CaseResult("one", True), *[CaseResult("bad input", True, hidden=True)] * 2)
     shown = public(ReportData("f", 2.0, 2, True, cases))
     assert [case.name for case in shown.cases] == ["one"]
-    assert shown.closing == "Hidden checks (bad input) run when this notebook is graded."
+    assert shown.closing == "Grading runs 2 more cases (bad input): `check(f, hidden=True)` shows them."
 
 
 def test_reasons_that_speak_of_a_clock() -> None:

@@ -48,7 +48,7 @@ def _hidden(random: Random) -> list[Case]:
         case("a mean far from zero", 100.0 + six[:5], 2, True),
         case("a mean far from zero", 100.0 + six[:5], 3, False),
         case("a mean far from zero", 1e6 + six[:5], 2, True),
-        case("all of them, with replacement", six, 6, True),
+        case("all of them, with replacement", six[:5], 5, True),
         case("many examples", normal64(Random(9), 40, 2), 20, False),
         case("one number each", six[:, :1], 3, True),
     ]

@@ -33,7 +33,7 @@ def _hidden(random: Random) -> list[Case]:
         case("columns that cancel", _tensor([1.0, -1.0], [2.0, -2.0])),
         case("nothing but zeros", torch.zeros(3, 2, dtype=torch.float64)),
         case("every row twice", torch.cat([tall, tall])),
-        case("many rows", 0.1 * normal64(Random(8), 200, 2) + 1.0),
+        case("many rows", 0.1 * normal64(Random(8), 60, 2) + 1.0),
         case("huge numbers", 1e25 * tall),
         case("tiny numbers", 1e-25 * tall),
         case("single precision", tall.float()),

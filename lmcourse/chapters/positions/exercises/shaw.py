@@ -59,6 +59,7 @@ def _shaw_cases(random: Random) -> list[Case]:
 _LARGEST = """
 from lmcourse.exercises.allocations import largest_tensor
 largest_tensor(shaw_scores, q, k, vectors) < 16 * 16 * 32
+shaw_scores(q, k, vectors)[:, 0]
 """
 
 

@@ -36,7 +36,7 @@ def _full_tree(depth: int, random: Random) -> Expression:
 
 
 def hidden_cases(random: Random) -> list[Case]:
-    """Expressions of all kinds, then some with names, sizes and lengths of the seed."""
+    """Expressions of all kinds, then some with random names, sizes and lengths."""
     xy, zw = ["mul", "x", "y"], ["mul", "z", "w"]
     fixed = [
         case("an input alone", "w", 8),

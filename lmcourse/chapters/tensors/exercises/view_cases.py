@@ -26,7 +26,7 @@ def _drawn(random: Random) -> list[Case]:
 
 
 def hidden_cases(random: Random) -> list[Case]:
-    """Views of all kinds under fixed sizes, then some with sizes of the seed."""
+    """Views of all kinds with sizes chosen by hand, then some with random sizes."""
     fixed = [
         case("merged", [2, 3, 4], [12, 4, 1], [24]),
         case("merged", [2, 3, 4], [12, 4, 1], [6, 4]),

@@ -59,7 +59,7 @@ own_numbers = Exercise(
         script("the same seed twice", "own_numbers(7, 2)\nown_numbers(7, 2)"),
         _numbers("another seed", 8, 3),
         _between("does anybody notice?", 7, 3),
-        script("whoever drew before", "import torch\n_ = torch.rand(9)\nown_numbers(7, 2)"),
+        script("whoever drew before", "import torch\n_ = torch.rand(9)\nown_numbers(9, 2)"),
         _numbers("no numbers", 7, 0),
     ],
     hidden_cases=_hidden,

@@ -74,7 +74,7 @@ def _hidden(random: Random) -> list[Case]:
     )
     kinds = ((100, 5, True), (40, 3, True), (300, 8, False), (100, 2, False), (40, 5, True))
     drawn = []
-    for aspect, half_ratio, gated in kinds:  # which rules are broken does not depend on the seed
+    for aspect, half_ratio, gated in kinds:  # which rules are broken is not drawn
         heads = random.randint(8, 64)
         layers = 128 * heads // aspect
         drawn.append(_shape(128 * heads, layers, heads, 128, 64 * heads * half_ratio, gated))
