@@ -12,8 +12,8 @@ from lmcourse.authoring.regions import student_text
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.grading.grader import GradingOptions, grade
 from lmcourse.grading.files import UnreadableError
+from lmcourse.grading.grader import GradingOptions, grade
 from lmcourse.grading.notebooks import read_submission
 from lmcourse.grading.result import SubmissionResult
 

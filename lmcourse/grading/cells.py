@@ -77,7 +77,7 @@ def _python(source: str) -> tuple[str, str]:
         return "", f"this cell has more than {MAX_CELL_CHARS:,} characters"
     first, _, rest = source.lstrip("\n").partition("\n")
     if first.strip() in TRANSPARENT_MAGICS:
-        source = f"\n{rest}"
+        source = f"#\n{rest}"  # the numbers of the lines stay
     try:
         manager: Any = TransformerManager
         text: str = manager().transform_cell(source)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,8 +103,8 @@ CLASS: dict[str, Expected] = {
     "right": Expected(Learner(), PASSED),
     "stubs": Expected(
         Learner().do(untouched),
-        "0 of 12 exercises earn all their points. decimal_error: not answered. decode_bits: not answered. max_finite: not "
-        "answered. And 9 more; the feedback page shows each.",
+        "0 of 12 exercises earn all their points. decimal_error: not answered. decode_bits: not answered. max_finite: "
+        "not answered. And 9 more; the feedback page shows each.",
         NOTHING,
     ),
     "half": Expected(
@@ -152,7 +151,8 @@ CLASS: dict[str, Expected] = {
         Learner()
         .answer(
             "tensor_bytes",
-            "BITS = 8\n{}\n_count = tensor_bytes\n\ndef tensor_bytes(shape, dtype):\n    return _count(shape, dtype) * BITS // 8",
+            "BITS = 8\n{}\n_count = tensor_bytes\n\n"
+            "def tensor_bytes(shape, dtype):\n    return _count(shape, dtype) * BITS // 8",
         )
         .scratch("BITS = 16", "stable_softmax")
         .scratch("abs = 3\nfor round in range(2):\n    del_me = round", "stable_softmax"),
@@ -161,8 +161,8 @@ CLASS: dict[str, Expected] = {
     ),
     "colab": Expected(
         Learner().on_top("from google.colab import drive\ndrive.mount('/content/drive')\nimport seaborn as sns"),
-        "Code cell 1 failed with ModuleNotFoundError: No module named 'google.colab', in line 1: `from google.colab import "
-        "drive`. Every check passed.",
+        "Code cell 1 failed with ModuleNotFoundError: No module named 'google.colab', in line 1: `from google.colab "
+        "import drive`. Every check passed.",
     ),
     "star": Expected(Learner().scratch("from torch import *", "decimal_error"), "?", {"ulp": 0.0}),
     "below": Expected(
@@ -185,13 +185,14 @@ CLASS: dict[str, Expected] = {
             "print(sum(1 for _ in DataLoader(TensorDataset(torch.arange(8)), num_workers=2)))",
             "ulp",
         ),
-        "Code cell 20 failed with EOFError: EOF when reading a line, in line 1: `name = input('Who? ')`. Every check passed.",
+        "Code cell 20 failed with EOFError: EOF when reading a line, in line 1: `name = input('Who? ')`. Every check "
+        "passed.",
     ),
 }
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Course, dict[str, Any], Course]]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Course, dict[str, Any], Course]:
     """The class, graded by us and by nbgrader."""
     ours, theirs = (make_course(tmp_path_factory.mktemp(name) / "course") for name in ("ours", "theirs"))
     for course in (ours, theirs):
@@ -201,7 +202,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Course, dic
     results = ours.grade("--record", "--cell-seconds=6")
     theirs.run("nbgrader", "generate_assignment", ASSIGNMENT, "--force")
     theirs.run("nbgrader", "autograde", ASSIGNMENT, "--ExamineNotebook.cell_seconds=6")
-    yield ours, results, theirs
+    return ours, results, theirs
 
 
 @pytest.mark.parametrize("student", CLASS)

@@ -1,0 +1,186 @@
+"""Messages: what is sent arrives, and what is no message raises ProtocolError and nothing else."""
+
+from __future__ import annotations
+
+import math
+import socket
+import struct
+import threading
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.failure import Failure
+from lmcourse.exercises.forbidden_names import Use
+from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.values import same
+from lmcourse.grading.wire import (
+    MAX_BYTES,
+    Channel,
+    ProtocolError,
+    case_from_plain,
+    case_to_plain,
+    decode,
+    encode,
+    outcome_from_plain,
+    outcome_to_plain,
+)
+
+OUTCOME = Outcome(
+    [torch.tensor([1.0, math.nan]), {"a": 1, 2: None}],
+    None,
+    "printed\n",
+    ("a warning",),
+    ("input `x`",),
+    (Use("torch.softmax", "return x.softmax(0)", 3),),
+)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        -(10**30),
+        1.5,
+        -0.0,
+        math.inf,
+        math.nan,
+        2 + 3j,
+        "größer 🙂\x00",
+        [],
+        [1, [2.0, "three"]],
+        {"a": 1, 2: [3], (4, "x"): None},
+        torch.empty(0, 3),
+        torch.arange(6.0, dtype=torch.bfloat16).reshape(2, 3).T,
+        torch.tensor([1.0, 2.0], dtype=torch.float8_e4m3fn),
+        torch.tensor(True),
+    ],
+    ids=repr,
+)
+def test_value_arrives_as_it_was_sent(value: Any) -> None:
+    assert same(decode(encode(value)), value) or repr(decode(encode(value))) == repr(value)
+
+
+def test_transposed_input_arrives_transposed_and_keeps_its_gradient() -> None:
+    sent = torch.arange(6.0).reshape(2, 3).T.requires_grad_()
+    got = decode(encode(sent))
+    assert got.stride() == (1, 3)
+    assert got.requires_grad
+
+
+@pytest.mark.parametrize("value", [object(), {"x": object()}, torch.ones(2, device="meta"), "\ud800", {1.5: {2}}])
+def test_value_that_is_not_plain_is_not_sent(value: Any) -> None:
+    with pytest.raises(ProtocolError):
+        encode(value)
+
+
+@pytest.mark.parametrize("value", [torch.zeros(MAX_BYTES // 4 + 1), "x" * (3 * 2**20)])
+def test_value_that_is_too_large_is_not_sent(value: Any) -> None:
+    with pytest.raises(ProtocolError, match="too many"):
+        encode(value)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_value_or_no_message(message: bytes) -> None:
+    try:
+        decode(message)
+    except ProtocolError as error:
+        assert str(error).isprintable()
+
+
+@pytest.mark.parametrize("place", range(0, 120, 3))
+def test_changed_bytes_are_a_value_or_no_message(place: int) -> None:
+    message = bytearray(encode([torch.ones(3, 4), {"a": 1.0}]))
+    for byte in (0, 0x22, 0x7B, 0xFF):
+        changed = bytes(message[:place] + bytes([byte]) + message[place + 1 :])
+        try:
+            decode(changed)
+        except ProtocolError:
+            pass
+
+
+def message_of(text: str, numbers: bytes = b"") -> bytes:
+    return struct.pack("<I", len(text.encode())) + text.encode() + numbers
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        message_of("[" * 100_000),
+        message_of('{"tensor": "t0", "order": [0], "grad": false}'),
+        message_of('{"dict": [[[1], 2]]}'),
+        message_of('{"dict": [["a", 1], ["a", 2]]}'),
+        message_of('{"exec": "import os"}'),
+        message_of("1" * 5000),
+        message_of("null", struct.pack("<Q", 2**60)),
+        struct.pack("<I", 2**31) + b"{}",
+    ],
+    ids=range(8),
+)
+def test_what_is_no_message_raises_protocol_error(message: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode(message)
+
+
+def test_outcome_arrives_as_it_was() -> None:
+    got = outcome_from_plain(decode(encode(outcome_to_plain(OUTCOME))))
+    assert same(got.value, OUTCOME.value)
+    assert (got.printed, got.warned, got.changed, got.forbidden) == (
+        OUTCOME.printed,
+        OUTCOME.warned,
+        OUTCOME.changed,
+        OUTCOME.forbidden,
+    )
+    failed = Outcome(failure=Failure(("ValueError", "Exception"), "no bits", "return x / y", 3, "a cause"))
+    assert outcome_from_plain(decode(encode(outcome_to_plain(failed)))) == failed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"printed": "x" * 10**6},
+        {"printed": None},
+        {"warned": ["two\nlines"]},
+        {"warned": ["\x1b[31m"]},
+        {"changed": ["x"] * 1000},
+        {"forbidden": [["name", "line"]]},
+        {"forbidden": [["name", "line", "3"]]},
+        {"failure": {"kinds": [], "number": 0, "message": "", "line": "", "cause": ""}},
+        {"failure": {"kinds": ["E"], "number": -1, "message": "", "line": "", "cause": ""}, "value": None},
+        {"failure": {"kinds": ["E"], "number": 1, "message": "", "line": "", "cause": ""}},
+        {"points": 3},
+    ],
+    ids=str,
+)
+def test_outcome_that_is_not_in_order_raises_protocol_error(change: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError):
+        outcome_from_plain(outcome_to_plain(OUTCOME) | change)
+
+
+@pytest.mark.parametrize("one", [case("a", 1, x=torch.ones(2)), script("b", "a = f(x)\na", x=3)])
+def test_case_arrives_without_its_name(one: Case) -> None:
+    got = case_from_plain(decode(encode(case_to_plain(one))))
+    assert got.name == ""
+    assert same([list(got.args), dict(got.kwargs), got.script], [list(one.args), dict(one.kwargs), one.script])
+
+
+def test_channel_tells_silence_from_a_hang_up() -> None:
+    here, there = socket.socketpair()
+    ticks: list[int] = []
+    channel, other = Channel(here, lambda: ticks.append(1)), Channel(there)
+    with pytest.raises(TimeoutError):
+        channel.receive(1.2)
+    assert ticks
+    sender = threading.Thread(target=other.send, args=(torch.zeros(10**6),))
+    sender.start()
+    assert channel.receive(10.0).shape == (10**6,)
+    sender.join()
+    other.close()
+    with pytest.raises(OSError, match="hung up"):
+        channel.receive(1.0)
+    channel.close()
