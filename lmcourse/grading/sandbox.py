@@ -42,9 +42,6 @@ exchange below /usr/local/share."""
 PYTHON_PATHS = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg")
 """What a Python is made of, in its folder."""
 
-VISIBLE_IN_CHAPTERS = ("__init__.py", "*/__init__.py", "*/figures", "*/figures.py")
-"""What a submission may read of `lmcourse/chapters`: references and hidden cases are the rest."""
-
 USER_IDS = range(61184, 65520)
 """User ids without a name. The kernel counts processes by user, so root gives each sandbox one of its own."""
 
@@ -205,7 +202,7 @@ def _mounts(data: Iterable[Path], private: Iterable[Path]) -> Iterator[str]:
     yield from _as_they_are(map(Path, SYSTEM_PATHS))
     yield from ("--proc", "/proc", "--dev", "/dev")
     yield from _as_they_are(shown)
-    yield from _chapters()
+    yield from _without_exercises()
     yield from _covered(private, places)
     for place in ("/dev/shm", WORK_DIR):
         yield from ("--perms", "1777", "--size", str(SCRATCH), "--tmpfs", place)
@@ -224,15 +221,10 @@ def _as_they_are(paths: Iterable[Path]) -> Iterator[str]:
             yield from ("--ro-bind", str(path), str(path))
 
 
-def _chapters() -> Iterator[str]:
-    """Hide the chapters but for their figures: what is shown is named, and all else is not there."""
-    chapters = PACKAGE / "chapters"
-    yield from ("--perms", "0755", "--tmpfs", str(chapters))
-    for folder in sorted(path.parent for path in chapters.glob("*/__init__.py")):
-        yield from ("--perms", "0755", "--dir", str(folder))
-    for path in sorted(path for name in VISIBLE_IN_CHAPTERS for path in chapters.glob(name)):
-        yield from ("--ro-bind", str(path), str(path))
-    yield from ("--remount-ro", str(chapters))
+def _without_exercises() -> Iterator[str]:
+    """Hide the references and hidden cases: the folder `exercises` of each chapter is empty."""
+    for folder in sorted((PACKAGE / "chapters").glob("*/exercises")):
+        yield from ("--perms", "0755", "--tmpfs", str(folder), "--remount-ro", str(folder))
 
 
 def _covered(private: Iterable[Path], shown: Iterable[Path]) -> Iterator[str]:

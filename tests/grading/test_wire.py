@@ -6,6 +6,7 @@ import math
 import socket
 import struct
 import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -87,10 +88,8 @@ def test_value_that_is_too_large_is_not_sent(value: Any) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_value_or_no_message(message: bytes) -> None:
-    try:
+    with suppress(ProtocolError):
         decode(message)
-    except ProtocolError as error:
-        assert str(error).isprintable()
 
 
 @pytest.mark.parametrize("place", range(0, 120, 3))
@@ -98,10 +97,8 @@ def test_changed_bytes_are_a_value_or_no_message(place: int) -> None:
     message = bytearray(encode([torch.ones(3, 4), {"a": 1.0}]))
     for byte in (0, 0x22, 0x7B, 0xFF):
         changed = bytes(message[:place] + bytes([byte]) + message[place + 1 :])
-        try:
+        with suppress(ProtocolError):
             decode(changed)
-        except ProtocolError:
-            pass
 
 
 def message_of(text: str, numbers: bytes = b"") -> bytes:

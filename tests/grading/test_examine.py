@@ -1,0 +1,162 @@
+"""Submissions examined in a sandbox, with small exercises: partial credit, rules, lost processes, plain tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lmcourse.exercises import Exercise, case, script, value_exercise
+from lmcourse.grading.examine import Examination, Submitted, examine
+from lmcourse.grading.process import Settings
+from tests.grading.conftest import needs_bubblewrap
+
+pytestmark = [needs_bubblewrap, pytest.mark.timeout(600)]
+
+IMPORTS = "import math\nimport torch\nfrom torch import Tensor"
+
+
+def exercise(name: str, reference: Any, *cases: Any, **rest: Any) -> Exercise:
+    settings: dict[str, Any] = {"points": 4, "minutes": 1, "difficulty": 1, "reference": reference, "cases": cases}
+    return Exercise(name, **(settings | rest))
+
+
+ONE = [case("1", 1.0), case("2", 2.0), case("3", 3.0)]
+HALF = exercise("half", lambda x: x / 2, *ONE)
+QUARTER = exercise("quarter", lambda x: x / 4, *ONE, uses=["half"])
+EIGHTH = exercise("eighth", lambda x: x / 8, *ONE, uses=["quarter"])
+WEIGHTS = exercise(
+    "weights",
+    lambda x: x.softmax(0),
+    *[case(str(n), torch.arange(1.0, n)) for n in (3, 4, 5)],
+    forbid=[".softmax"],
+)
+
+
+class Counter:
+    """The reference of an exercise whose answer is a class."""
+
+    def __init__(self, start: int) -> None:
+        self.count = start
+
+    def add(self) -> int:
+        self.count += 1
+        return self.count
+
+
+COUNTER = exercise("Counter", Counter, *[script(str(n), f"c = Counter({n})\nc.add()\nc.count") for n in (1, 2, 3)])
+DAYS = value_exercise("days", reference=lambda: 21.5, points=2, minutes=1, difficulty=1)
+ALL = [HALF, QUARTER, EIGHTH, WEIGHTS, COUNTER, DAYS]
+
+PRINTED = {
+    "half": "def half(x): return x / 2",
+    "quarter": "def quarter(x): return half(half(x))",
+    "eighth": "def eighth(x): return quarter(x) / 2",
+    "weights": "def weights(x):\n    e = torch.exp(x)\n    return e / e.sum()",
+    "Counter": "class Counter:\n    def __init__(self, n): self.count = n\n"
+    "    def add(self):\n        self.count += 1\n        return self.count",
+    "days": "days = 43 / 2",
+}
+
+
+def graded(
+    answers: dict[str, str], *, scratch: Sequence[str] = (), settings: Settings | None = None, **rest: Any
+) -> Examination:
+    """Examine a notebook of the printed answers but for these, with scratch cells below its imports."""
+    texts = PRINTED | answers
+    sources = [IMPORTS, *scratch, *texts.values()]
+    places = dict(enumerate(texts, len(scratch) + 2))
+    submitted = Submitted(tuple(sources), places, printed=PRINTED, provided=(IMPORTS,), **rest)
+    return examine(submitted, ALL, settings or Settings(cell_seconds=4))
+
+
+def points(examination: Examination) -> dict[str, float]:
+    return {name: report.points for name, report in examination.reports.items()}
+
+
+FULL = {each.name: float(each.points) for each in ALL}
+
+
+def test_answers_of_every_kind_earn_everything_in_both_isolations() -> None:
+    for isolation in ("bubblewrap", "process"):
+        examination = graded({}, settings=Settings(isolation=isolation))  # type: ignore[arg-type]
+        assert points(examination) == FULL
+        assert examination.broke_off == ()
+        assert examination.failed_cell == ""
+
+
+def test_answer_is_judged_with_the_printed_solution_in_a_wrong_earlier_cell() -> None:
+    examination = graded({"half": "def half(x): return x / 3"})
+    assert points(examination) == FULL | {"half": 0.0}
+    assert examination.reports["quarter"].stand_ins == ("half",)
+    assert examination.reports["eighth"].stand_ins == ("half",)
+    assert examination.reports["weights"].stand_ins == ()
+
+
+def test_answer_that_is_wrong_itself_gains_nothing_from_the_printed_one() -> None:
+    examination = graded({"half": "", "quarter": "def quarter(x): return half(x) + 1"})
+    assert points(examination) == FULL | {"half": 0.0, "quarter": 0.0}
+    assert examination.reports["eighth"].stand_ins == ("half", "quarter")
+    assert examination.reports["half"].diagnosis.startswith("`half` is not defined")
+
+
+def test_what_an_exercise_rules_out_is_seen_and_named_with_its_line() -> None:
+    ways = {
+        "def weights(x):\n    return x.softmax(0)": "`softmax`, which your code refers to in line 2 (`return x.softm",
+        "helper = lambda x: getattr(torch, 'soft' + 'max')(x, 0)\ndef weights(x): return helper(x)": "`torch.softmax`",
+    }
+    for text, said in ways.items():
+        report = graded({"weights": text}).reports["weights"]
+        assert report.points == 0
+        assert said in report.diagnosis
+
+
+def test_process_that_is_lost_costs_only_what_broke_it() -> None:
+    examination = graded(
+        {
+            "quarter": "def quarter(x):\n    import os, signal\n    os.kill(os.getpid(), signal.SIGKILL)",
+            "weights": "def weights(x):\n    while True:\n        try:\n            while True: pass\n"
+            "        except BaseException: pass",
+        },
+        scratch=["import os\nos._exit(0)", "raise SystemExit(3)", "x = [0] * 10**12"],
+    )
+    assert points(examination) == FULL | {"quarter": 0.0, "eighth": 4.0, "weights": 0.0}
+    assert examination.reports["eighth"].stand_ins == ("quarter",)
+    assert examination.broke_off == ("Code cell 2 ended Python: an exit, a crash, or no memory left. It was left out.",)
+    assert examination.failed_cell == "Code cell 3 failed with SystemExit: 3, in line 1: `raise SystemExit(3)`."
+    assert "MemoryError" in examination.cells[3].failure
+
+
+def test_whole_submission_has_a_time_limit() -> None:
+    slow = ["import time\ntime.sleep(3)"] * 40
+    examination = graded({}, scratch=slow, settings=Settings(cell_seconds=4, total_seconds=15))
+    assert points(examination) == dict.fromkeys(FULL, 0.0)
+    assert examination.broke_off[-1] == "The notebook ran longer than 15 s in all."
+
+
+def test_memory_of_all_processes_together_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmcourse.grading.process.MEMORY", 900 * 2**20)
+    many = (
+        "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        data = b'x' * (200 * 2**20)\n"
+        "        time.sleep(60)\n        os._exit(0)\ntime.sleep(3)"
+    )
+    examination = graded({}, scratch=[many])
+    assert points(examination) == FULL
+    assert examination.broke_off[0].startswith("Code cell 2 used more than")
+
+
+def test_plain_tests_run_beside_the_answers_and_data_is_there(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("three small words")
+    sources = (
+        "words = open('words.txt').read().split()",
+        "assert len(words) == 3",
+        "len(words) / 2",
+        "assert words == []",
+    )
+    submitted = Submitted(sources, {}, {2: "right", 3: "partly", 4: "wrong"}, data=(tmp_path / "words.txt",))
+    cells = examine(submitted, [], Settings()).cells
+    assert [(cell.failure, cell.result) for cell in cells[:3]] == [("", ""), ("", ""), ("", "1.5")]
+    assert cells[3].failure.startswith("AssertionError")
