@@ -1,0 +1,113 @@
+"""A class recorded again: what is unchanged, what has changed, and one exercise again for everybody."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.grading.conftest import Course, make_course, needs_bubblewrap
+from tests.grading.learners import ASSIGNMENT, NAME, Learner
+
+pytestmark = [needs_bubblewrap, pytest.mark.timeout(900)]
+
+
+def graded_at(course: Course) -> dict[str, int]:
+    """When each graded notebook was written."""
+    found = (course.root / "autograded").glob(f"*/{ASSIGNMENT}/{NAME}")
+    return {path.parts[-3]: path.stat().st_mtime_ns for path in found}
+
+
+def test_unchanged_work_is_not_graded_again_by_either_way(course: Course) -> None:
+    Learner().hand_in(course.submitted, "ada")
+    Learner().answer("ulp", "").hand_in(course.submitted, "bob")
+    course.run("nbgrader", "generate_assignment", ASSIGNMENT, "--force")
+    course.run("nbgrader", "autograde", ASSIGNMENT, "--student", "ada")
+    first = graded_at(course)
+    results = course.grade("--record")
+    second = graded_at(course)
+    assert first == {"ada": second["ada"]}
+    assert {name: each["score"] for name, each in results.items()} == {"ada": 28.0, "bob": 25.0}
+    course.run("nbgrader", "autograde", ASSIGNMENT)
+    course.grade("--record")
+    assert graded_at(course) == second
+    shutil.rmtree(course.submitted / "bob")
+    Learner().hand_in(course.submitted, "bob")
+    results = course.grade("--record")
+    assert results["bob"]["score"] == 28.0
+    assert graded_at(course)["ada"] == second["ada"]
+    (course.root / "autograded" / "ada" / ASSIGNMENT / NAME).write_text("{ damaged")
+    assert course.grade("--record")["ada"]["score"] == 28.0
+
+
+def test_one_exercise_is_graded_again_and_other_marks_stay(course: Course) -> None:
+    from nbgrader.api import Gradebook
+
+    Learner().hand_in(course.submitted, "ada")
+    Learner().answer("ulp", "").hand_in(course.submitted, "bob")
+    course.grade("--record")
+    with Gradebook(f"sqlite:///{course.root}/gradebook.db") as book:
+        for student, exercise in (("ada", "ulp"), ("bob", "round_to")):
+            grade = book.find_grade(f"check_{exercise}", Path(NAME).stem, ASSIGNMENT, student)
+            grade.auto_score = 0.5
+            if student == "bob":
+                grade.manual_score = 1.5
+        book.db.commit()
+    results = course.grade("--record", "--again", "ulp")
+    assert results["ada"]["exercises"]["ulp"] == 3.0
+    assert results["bob"]["exercises"]["round_to"] == 1.5
+    assert results["bob"]["exercises"]["stable_softmax"] == 3.0
+    assert course.marks() == {name: each["exercises"] for name, each in results.items()}
+    assert "has an exercise 'ulpp' to grade again" in course.run(
+        "lmcourse", "grade", "submitted", "--record", "--again", "ulpp", rc=2
+    )
+
+
+def test_grading_without_record_changes_no_file(course: Course) -> None:
+    Learner().hand_in(course.submitted, "ada")
+    before = {path: path.read_bytes() for path in course.root.rglob("*") if path.is_file()}
+    assert course.grade()["ada"]["score"] == 28.0
+    assert {path: path.read_bytes() for path in course.root.rglob("*") if path.is_file()} == before
+
+
+def test_gradebook_that_cannot_be_opened_is_said_in_one_line(course: Course) -> None:
+    Learner().hand_in(course.submitted, "ada")
+    (course.root / "gradebook.db").write_text("no database")
+    said = course.run("lmcourse", "grade", "submitted", "--record", rc=2)
+    assert "The gradebook cannot be opened" in said
+    assert "Traceback" not in said
+
+
+def test_feedback_shows_hidden_cases_as_the_notebook_does(course: Course) -> None:
+    wrong = "def stable_softmax(x, dim=-1):\n    e = x.exp()\n    return e / e.sum(dim, True)"
+    Learner().answer("stable_softmax", wrong).hand_in(course.submitted, "ada")
+    course.grade("--record")
+    course.run("nbgrader", "generate_feedback", ASSIGNMENT)
+    page = (course.root / "feedback" / "ada" / ASSIGNMENT / NAME).with_suffix(".html").read_text()
+    assert "hidden: large logits" in page
+    assert "stable_softmax(tensor(" in page
+    graded = nbformat.read(course.root / "autograded" / "ada" / ASSIGNMENT / NAME, as_version=4)
+    assert all(cell.get("outputs") != [] for cell in graded.cells if cell["id"].startswith("check_"))
+
+
+def test_exercises_left_out_and_plain_tests_are_graded_both_ways(tmp_path: Path) -> None:
+    for way in ("ours", "theirs"):
+        course = make_course(tmp_path / way)
+        for folder in ("solutions", "notebooks"):
+            path = course.root / folder / ASSIGNMENT / NAME
+            notebook = nbformat.read(path, as_version=4)
+            notebook.cells = [cell for cell in notebook.cells if cell["id"] not in ("ulp", "check_ulp")]
+            nbformat.write(notebook, path)
+        learner = Learner().do(lambda nb: None)
+        learner.nb.cells = [cell for cell in learner.nb.cells if cell["id"] not in ("ulp", "check_ulp")]
+        learner.hand_in(course.submitted, "ada")
+        if way == "ours":
+            result = course.grade("--record")["ada"]
+            assert (result["score"], result["max_score"]) == (25.0, 25.0)
+            ours = course.marks()
+        else:
+            course.run("nbgrader", "generate_assignment", ASSIGNMENT, "--force")
+            course.run("nbgrader", "autograde", ASSIGNMENT)
+            assert course.marks() == ours
