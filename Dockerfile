@@ -4,8 +4,9 @@
 #     docker run --rm --init --publish 8888:8888 --volume "$PWD/notebooks:/course/notebooks" lmcourse
 #     docker run --rm --init --security-opt seccomp=unconfined --security-opt systempaths=unconfined lmcourse make test
 #
-# The first run opens JupyterLab and prints its address; work stays in notebooks/ of the clone. The second one tests. It
-# has to allow what Docker does not: grading locks each submission into namespaces of its own.
+# The first run opens JupyterLab and prints its address; work stays in notebooks/ of the clone. The second run tests the
+# course. It needs the two options because grading runs each submission in bubblewrap, which creates namespaces, and
+# Docker forbids that by default.
 #
 # PyTorch is the build without CUDA. With CUDA: --build-arg PIP_EXTRA_INDEX_URL= , and `docker run --gpus all`.
 FROM python:3.12-slim-bookworm AS tools

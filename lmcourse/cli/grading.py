@@ -62,22 +62,21 @@ def grade(options: Namespace) -> int:
             raise CourseError(f"--{name} needs the gradebook: add --record.")
     if options.column and not options.grades:
         raise CourseError("--column names a column of the table of a platform: add --grades.")
+    from lmcourse.cli import tables
     from lmcourse.cli.platforms import graded_download
 
-    with quiet(options), graded_download(options) as (paths, show_people):
+    with quiet(options), graded_download(options) as (paths, finish):
         results = _results(paths, options)
         written = _report(results, options.report) if options.report else []
-        show_people(results)
-    status = 1 if any(result.failed for result in results) else 0
+        if not options.json:
+            many = len(results) > MAX_DETAILED
+            tables.show(*([tables.results(results)] if many else map(tables.result, results)))
+        finish(results)
+        for path in written:
+            print(f"Written: {path}")
     if options.json:
         print_json([result.to_json() for result in results])
-        return status
-    from lmcourse.cli import tables
-
-    tables.show(*([tables.results(results)] if len(results) > MAX_DETAILED else map(tables.result, results)))
-    for path in written:
-        print(f"Written: {path}")
-    return status
+    return 1 if any(result.failed for result in results) else 0
 
 
 def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult]:

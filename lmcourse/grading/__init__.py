@@ -1,12 +1,7 @@
-"""nbgrader grading, sandboxed and parallel, that leaks neither points nor hidden tests.
+"""Grading with nbgrader: each submission runs in a sandbox, and this package judges it from outside.
 
-`config` is the list of what is plugged into nbgrader, and where. Follow a submission: `intake` (from the disk) →
-`preprocessors` (the course's cells put back, then examined) → the gradebook → `pages` (what may be shown),
-`class_report` (the report on a class), `feedback` (to learners) and `grade_tables` (back to Moodle or Canvas).
-
-Examining is done elsewhere: `batch` (workers, here or in a cluster) → `examination` (asks a notebook's process, and
-judges) → `fork_server` (forks that process) and `sandbox` (locks it in).
-
-`grader` does all of it in a temporary course for `lmcourse grade`, `record` in the course's own for `--record`;
-`workspace` is where nbgrader works for both.
+`config` lists what is plugged into nbgrader, and where. To follow a submission, read `intake` (finds it), `restore`
+(puts the course's cells back), `submission` and `examine` (have it run, and judge it), `process`, `sandbox` and `child`
+(the process that runs it), then `result` (its points and reason). `grader` does this for a class, `preprocessors` for
+nbgrader's own command. `pages`, `class_report`, `export` and `lms` write what people read.
 """

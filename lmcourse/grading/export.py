@@ -74,10 +74,11 @@ class TermTable(SafeCsvExportPlugin):
     def rows(self, gradebook: Any) -> Iterator[Row]:
         """Yield the header, then a row for each student."""
         assignments = self.assignments(gradebook)
+        assignments.sort(key=lambda one: str(one.name))
         yield ["student_id", "last_name", "first_name", *(one.name for one in assignments), "total", "max_score"]
         scores = [{each.student.id: _score(each) for each in one.submissions} for one in assignments]
         most = sum(one.max_score for one in assignments)
-        for student in self.students(gradebook):
+        for student in sorted(self.students(gradebook), key=lambda one: str(one.id)):
             points = [score.get(student.id) for score in scores]
             total = sum(filter(None, points), 0.0)
             yield [student.id, student.last_name, student.first_name, *points, total, most]

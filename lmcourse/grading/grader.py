@@ -22,6 +22,7 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from socket import gethostname
+from threading import Lock
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -49,6 +50,8 @@ from lmcourse.grading.result import (
 )
 from lmcourse.grading.sandbox import PACKAGE, choose_isolation
 from lmcourse.grading.submission import exercises_in, fill_cells, submitted
+
+_one_at_a_time = Lock()
 
 CONNECT_SECONDS = 15
 """To wait for Dask's scheduler."""
@@ -356,7 +359,8 @@ def examine_job(job: Job) -> Examination:
     if job.version != course_version():
         raise CourseError(f"The course on {gethostname()} is another version: install the same one there.")
     exercises = [each for each in exercises_beside(job.source) if each.name in job.names]
-    return examine(job.submitted, exercises, job.settings)
+    with _one_at_a_time:  # references run under torch's global settings: threads of a Dask worker take turns
+        return examine(job.submitted, exercises, job.settings)
 
 
 @cache
@@ -491,7 +495,9 @@ def _cluster(address: str) -> Iterator[Executor]:
         raise CourseError(f"No Dask scheduler answers at {address} ({type(error).__name__}): start one.") from error
     with client:
         if not client.scheduler_info()["workers"]:
-            raise CourseError(f"The Dask scheduler at {address} has no workers: start `dask worker {address}`.")
+            raise CourseError(
+                f"The Dask scheduler at {address} has no workers: start `dask worker {address} --nthreads 1`."
+            )
         # A worker that dies takes its job with it; Dask gives the job to another one.
         yield client.get_executor(pure=False, retries=1)
 

@@ -16,6 +16,8 @@ from lmcourse.text import replace_surrogates
 MAX_EXPLAINED = 3
 """Exercises that a reason explains; the feedback page has them all."""
 
+NOT_ANSWERED = "not answered."
+
 MAX_REPORT_CHARS = 100_000
 """Characters of a report, as JSON."""
 
@@ -187,10 +189,14 @@ def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str
     parts = [*filter(None, [problem, notes.get("failed_cell", "")]), *notes.get("broke_off", [])]
     if unfinished:
         why = {name: text for name, text in _explanations(graded).items() if name in unfinished and text}
+        open_ones = [name for name, text in why.items() if text == NOT_ANSWERED]
+        wrong = [f"{name}: {text}" for name, text in why.items() if text != NOT_ANSWERED]
         parts.append(f"{len(most) - len(unfinished)} of {len(most)} exercises earn all their points.")
-        parts += [f"{name}: {text}" for name, text in [*why.items()][:MAX_EXPLAINED]]
-        if len(why) > MAX_EXPLAINED:
-            parts.append(f"And {len(why) - MAX_EXPLAINED} more; the feedback page shows each.")
+        parts += wrong[:MAX_EXPLAINED]
+        if len(wrong) > MAX_EXPLAINED:
+            parts.append(f"And {len(wrong) - MAX_EXPLAINED} more; the feedback page shows each.")
+        if open_ones:
+            parts.append(f"Not answered: {', '.join(open_ones)}.")
     else:
         parts.append("Every check passed.")
     judged: dict[tuple[str, ...], list[str]] = {}
@@ -224,11 +230,12 @@ def _explanation(outputs: list[NotebookNode]) -> str:
             if output.ename == NOT_RUN:
                 return ""  # the problem of the whole notebook leads the line already
             text = str(output.evalue)
-            return text if output.ename == NO_SCORE else f"{output.ename}: {text}" if text else str(output.ename)
+            said = text if output.ename == NO_SCORE else f"{output.ename}: {text}" if text else str(output.ename)
+            return f"{said.removesuffix('.')}."
         report = read_report(output.get("data", {}).get(REPORT_MIME))
         if report:
             if not report.answered:
-                return "not answered."
+                return NOT_ANSWERED
             return report.diagnosis or report.reckoning or f"{report.points:g} of {report.max_points} points."
     return ""
 

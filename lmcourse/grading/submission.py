@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatch
 from functools import lru_cache
 from itertools import count
@@ -102,8 +103,8 @@ def _outputs(cell: NotebookNode, run: CellRun) -> list[NotebookNode]:
     """The outputs of any other cell: what it printed, how it failed, and the score of a plain test."""
     found = [new_output("stream", name="stdout", text=run.printed)] if run.printed else []
     if run.failure:
-        kind, _, message = run.failure.partition(": ")
-        return [*found, error_output(kind if kind.isidentifier() else "Error", message or run.failure)]
+        kind = re.match(r"\w*", run.failure)[0]  # type: ignore[index]  # it always matches, nothing if need be
+        return [*found, error_output(kind or "Error", run.failure.removeprefix(kind).lstrip(":, "))]
     if _graded_id(cell) and not run.run:
         return [error_output(NOT_RUN, "This test was not run.")]
     if _graded_id(cell) and run.result:
