@@ -7,7 +7,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.preprocessors import ClearSolutions
 
 from lmcourse.authoring.regions import HIDDEN, SOLUTION, Region, find_regions, student_text
-from lmcourse.grading.preprocessors.drop_stubs import DropTopLevelStubs
+from lmcourse.grading.preprocessors import DropTopLevelStubs
 from lmcourse.grading.stubs import STUB
 
 TWO = """def f():

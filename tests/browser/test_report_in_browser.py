@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lmcourse.grading.class_report import write_report
-from lmcourse.grading.lateness import Lateness
+from lmcourse.grading.result import Lateness
 from lmcourse.report import Report
 from tests.grading.made_up_class import NAMES, result, solved
 
