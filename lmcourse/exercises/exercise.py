@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import torch
+
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES
@@ -160,7 +162,11 @@ class Exercise:
     @cached_property
     def hidden(self) -> tuple[Case, ...]:
         """The hidden cases: the same for everybody, drawn once from a generator that depends on the name alone."""
-        return tuple(self.hidden_cases(random.Random(f"{self.name}/0"))) if self.hidden_cases else ()
+        if self.hidden_cases is None:
+            return ()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # for a teacher's cases from torch.rand
+            return tuple(self.hidden_cases(random.Random(f"{self.name}/0")))
 
     @cached_property
     def categories(self) -> list[str]:

@@ -59,7 +59,7 @@ def muddled(nb: NotebookNode) -> None:
     cells = {cell["id"]: cell for cell in nb.cells}
     place = nb.cells.index(cells["check_ulp"])
     nb.cells.insert(place + 1, NotebookNode(cells["check_ulp"] | {"id": "a-copy"}))
-    nb.cells.insert(place, NotebookNode(cells["ulp"] | {"id": "b-copy", "source": WRONG.format(name="ulp")}))
+    nb.cells.append(NotebookNode(cells["ulp"] | {"id": "b-copy", "source": WRONG.format(name="ulp")}))
     cells["check_round_to"].source = "3  # full marks"
     cells["check_max_finite"].cell_type = "markdown"
     del cells["check_max_finite"]["outputs"], cells["check_max_finite"]["execution_count"]
@@ -103,26 +103,36 @@ CLASS: dict[str, Expected] = {
     "right": Expected(Learner(), PASSED),
     "stubs": Expected(
         Learner().do(untouched),
-        "0 of 12 exercises earn all their points. decimal_error: not answered. decode_bits: not answered. max_finite: "
-        "not answered. And 9 more; the feedback page shows each.",
+        f"0 of 12 exercises earn all their points. Not answered: {', '.join(POINTS)}.",
         NOTHING,
     ),
     "half": Expected(
         Learner().do(half_done),
-        "6 of 12 exercises earn all their points. lost_to_underflow: not answered. stall_point: not answered. "
-        "dot_product_error: not answered. And 3 more; the feedback page shows each.",
+        "6 of 12 exercises earn all their points. Not answered: lost_to_underflow, stall_point, dot_product_error, "
+        "tensor_bytes, gpt3_matrix_mib, stable_softmax.",
         {name: 0.0 for name in POINTS if name not in HALF},
     ),
     "mistaken": Expected(
         Learner()
         .answer("stable_softmax", "def stable_softmax(x, dim=-1):\n    e = x.exp()\n    return e / e.sum(dim, True)")
         .answer("gpt3_matrix_mib", "gpt3_matrix_mib = 2415.919104")
-        .answer("decimal_error", "def decimal_error(x):\n    return 0.0"),
-        "?",
-        {"stable_softmax": 1.5, "gpt3_matrix_mib": 0.0, "decimal_error": 0.0},
+        .answer("decimal_error", "def decimal_error(*args):\n    return 0.0"),
+        "9 of 12 exercises earn all their points. decimal_error: It gives 0.0 in every case, whatever the "
+        "input. gpt3_matrix_mib: Those are MB, millions of bytes. A MiB is 2^20 bytes, 4.9 % more. "
+        "stable_softmax: As in softmax by the book, something overflows or ends in 0 / 0: exp(89) is too "
+        "large for fp32, exp(12) for fp16. Subtract each row's maximum first.",
+        {"stable_softmax": 0.0, "gpt3_matrix_mib": 0.0, "decimal_error": 0.0},
     ),
-    "deleted": Expected(Learner().do(without("ulp", "check_round_to")), "?", {"ulp": 0.0}),
-    "muddled": Expected(Learner().do(muddled), "?"),
+    "deleted": Expected(
+        Learner().do(without("ulp", "check_round_to")),
+        "11 of 12 exercises earn all their points. ulp: `ulp` is not defined: the cell with its answer is "
+        "gone or empty, or gives it another name. The check cell was deleted, and has been put back: "
+        "round_to.",
+        {"ulp": 0.0},
+    ),
+    "muddled": Expected(
+        Learner().do(muddled), "Every check passed. The check cell was edited, and the course's own was used: round_to."
+    ),
     "moved": Expected(Learner().do(split_and_moved), PASSED),
     "bare": Expected(Learner().do(without_metadata), PASSED),
     "loops": Expected(
@@ -130,14 +140,19 @@ CLASS: dict[str, Expected] = {
         .scratch("while True:\n    pass", "decimal_error")
         .scratch("while True:\n    print('x' * 1000)", "decode_bits")
         .answer("dot_product_error", "def dot_product_error(*args, **kwargs):\n    while True:\n        pass"),
-        "?",
+        "Code cell 3 ran longer than 6 s and was stopped. Code cell 8 ran longer than 6 s and was stopped. "
+        "11 of 12 exercises earn all their points. dot_product_error: No case came to an end, and the check "
+        "stopped your code so that you do not have to restart the kernel. Often that is a loop whose "
+        "condition stays true.",
         {"dot_product_error": 0.0},
     ),
     "crashes": Expected(
         Learner()
         .scratch("import os\nos._exit(1)", "decode_bits")
         .answer("ulp", "def ulp(*args, **kwargs):\n    import os\n    os._exit(1)"),
-        "?",
+        "Code cell 7 ended Python: an exit, a crash, or no memory left. It was left out. 11 of 12 exercises "
+        "earn all their points. ulp: While `ulp` was checked, it ended Python: an exit, a crash, or no "
+        "memory left.",
         {"ulp": 0.0},
     ),
     "ipython": Expected(Learner().scratch(IPYTHON, "ulp").answer("ulp", "%%time\n{}\n\nlisting = !ls"), PASSED),
@@ -164,7 +179,16 @@ CLASS: dict[str, Expected] = {
         "Code cell 1 failed with ModuleNotFoundError: No module named 'google.colab', in line 1: `from google.colab "
         "import drive`. Every check passed.",
     ),
-    "star": Expected(Learner().scratch("from torch import *", "decimal_error"), "?", {"ulp": 0.0}),
+    "star": Expected(
+        Learner().scratch("from torch import *", "decimal_error"),
+        "9 of 12 exercises earn all their points. ulp: A value there is of another type than the line can "
+        "take: often two arguments have changed places, or a call that converts it is missing. round_to: "
+        "This exercise asks you to do without `torch.max`, which your code refers to in line 5 (`step = 2.0 "
+        "** (max(math.frexp(x)[1] - 1, lowest) - mantissa_bits)`): it earns no points yet. "
+        "dot_product_error: A value there is of another type than the line can take: often two arguments "
+        "have changed places, or a call that converts it is missing.",
+        {"ulp": 0.0, "round_to": 0.0, "dot_product_error": 0.0},
+    ),
     "below": Expected(
         Learner()
         .answer("ulp", "def ulp(*args, **kwargs):\n    return helper(*args, **kwargs)")
@@ -173,7 +197,8 @@ CLASS: dict[str, Expected] = {
         .answer("round_to", "")
         .scratch(Learner.printed("round_to"))
         .answer("stall_point", Learner.printed("stall_point").replace("def stall_point", "def stallpoint")),
-        "?",
+        "11 of 12 exercises earn all their points. stall_point: `stall_point` is not defined. This notebook "
+        "defines `stallpoint`: give it the name `stall_point` again.",
         {"stall_point": 0.0},
     ),
     "scratch": Expected(

@@ -129,7 +129,8 @@ def test_there_is_no_network() -> None:
 
 def test_nobody_inside_is_root_or_has_capabilities() -> None:
     code = """
-    status = dict(line.split(":\\t", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":\\t" in line)
+    lines = Path("/proc/self/status").read_text().splitlines()
+    status = dict(line.split(":\\t", 1) for line in lines if ":\\t" in line)
     result = [os.getuid(), os.geteuid(), status["CapEff"], status["CapPrm"], status["NoNewPrivs"]]
     """
     uid, euid, effective, permitted, no_new_privileges = inside(code)
@@ -140,7 +141,8 @@ def test_nobody_inside_is_root_or_has_capabilities() -> None:
 
 def test_other_processes_cannot_be_seen_or_signalled() -> None:
     code = f"""
-    result = [len(list(Path("/proc").glob("[0-9]*"))), trying(lambda: os.kill({os.getpid()}, 0)), trying(lambda: os.kill(-1, 0))]
+    seen = len(list(Path("/proc").glob("[0-9]*")))
+    result = [seen, trying(lambda: os.kill({os.getpid()}, 0)), trying(lambda: os.kill(-1, 0))]
     """
     count, kill, _ = inside(code)
     assert count <= 3
@@ -189,5 +191,5 @@ def test_without_bubblewrap_grading_says_what_to_do(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(sandbox, "isolation_problem", sandbox.isolation_problem.__wrapped__)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CourseError, match="bubblewrap is not installed; on Debian.*--isolation=process"):
+    with pytest.raises(CourseError, match=r"bubblewrap is not installed; on Debian.*--isolation=process"):
         choose_isolation()

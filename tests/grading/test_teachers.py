@@ -1,0 +1,195 @@
+"""A teacher's own course folder: exercises beside a source, and a notebook with plain nbgrader tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from lmcourse.grading.notebooks import new_code_cell, new_markdown_cell, new_notebook
+from tests.grading.conftest import Course, needs_bubblewrap
+
+pytestmark = [needs_bubblewrap, pytest.mark.timeout(900)]
+
+CONFIG = """
+from pathlib import Path
+from lmcourse.grading.config import configure
+configure(get_config(), Path(__file__).parent)
+"""
+
+EXERCISES = """
+from lmcourse.exercises import Exercise, case
+
+
+def _double(x):
+    if x is None:
+        raise ValueError("nothing to double")
+    return 2 * x
+
+
+double = Exercise(
+    "double", points=4, minutes=1, difficulty=1, reference=_double,
+    cases=[case("two", 2), case("three", 3), case("minus one", -1)],
+    hidden_cases=lambda random: [*(case("large", random.randint(100, 999)) for _ in range(3)), case("bad input", None)],
+)
+
+
+@double.misconception("You square instead of doubling.")
+def squared(x):
+    return x * x
+
+
+EXERCISES = (double,)
+"""
+
+SOURCE = """# %% [markdown]
+# # Warm-up
+#
+# **20 min · 1 exercise · 4 points**
+
+# %%
+from lmcourse.notebook import check, hint, start
+
+start("w1-warmup")
+
+# %% [markdown]
+# ### Exercise 1 · Double  (4 points · 1 min · ●)
+
+# %% exercise="double"
+def double(x):
+    ### BEGIN SOLUTION
+    if x is None:
+        raise ValueError("nothing")
+    return x + x
+    ### END SOLUTION
+
+# %% check="double"
+check(double)
+### BEGIN HIDDEN TESTS
+check(double, hidden=True)
+### END HIDDEN TESTS
+"""
+
+
+def plain(identity: str, source: str, **said: Any) -> NotebookNode:
+    marks = {
+        "schema_version": 3,
+        "grade_id": identity,
+        "grade": False,
+        "solution": False,
+        "locked": False,
+        "task": False,
+    }
+    return new_code_cell(source, metadata={"nbgrader": marks | said}, id=identity)
+
+
+def plain_notebook() -> NotebookNode:
+    """A notebook as nbgrader's own documentation makes it: answers, asserts, hidden tests, partial credit."""
+    triple = "def triple(x):\n    ### BEGIN SOLUTION\n    return 3 * x\n    ### END SOLUTION"
+    hidden = "assert triple(2) == 6\n### BEGIN HIDDEN TESTS\nassert triple(-1) == -3\n### END HIDDEN TESTS"
+    test = {"grade": True, "locked": True}
+    cells = [
+        new_markdown_cell("# Plain", id="title"),
+        plain("triple", triple, solution=True),
+        plain("test_triple", hidden, points=2, **test),
+        plain("partly", "import math\nmath.floor(triple(1)) / 2", points=3, **test),
+        plain("essay", "### BEGIN SOLUTION\n# because\n### END SOLUTION", points=5, grade=True, solution=True),
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return new_notebook(cells=cells, metadata={"kernelspec": kernel})
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """The course, built, with two assignments."""
+    course = Course(tmp_path_factory.mktemp("teacher"))
+    (course.root / "nbgrader_config.py").write_text(CONFIG)
+    own, ready = (course.root / "solutions" / name for name in ("w1-warmup", "w2-plain"))
+    own.mkdir(parents=True)
+    (own / "exercises.py").write_text(EXERCISES)
+    (own / "warmup.py").write_text(SOURCE)
+    ready.mkdir()
+    nbformat.write(plain_notebook(), ready / "plain.ipynb")
+    course.run("lmcourse", "--course", ".", "build")
+    course.run("nbgrader", "generate_assignment", "w2-plain")
+    return course
+
+
+def hand_in(course: Course, assignment: str, name: str, student: str, **answers: str) -> None:
+    """Hand in the release with these answers."""
+    release = nbformat.read(course.root / "notebooks" / assignment / f"{name}.ipynb", as_version=4)
+    for cell in release.cells:
+        cell.source = answers.get(cell["id"], cell.source)
+    place = course.submitted / student / assignment
+    place.mkdir(parents=True)
+    (place / f"{name}.ipynb").write_text(json.dumps(release))
+
+
+DOUBLE = {
+    "ada": ("def double(x):\n    if x is None: raise ValueError\n    return x * 2", 4.0),
+    "bob": ("def double(x):\n    return x * 2", 3.0),  # of five groups the bad input fails
+    "cy": ("def double(x):\n    return x * x", 0.0),
+    "dee": ("", 0.0),
+}
+TRIPLE = {
+    "ada": ("def triple(x):\n    return 3 * x", 2.0, 1.5),
+    "bob": ("def triple(x):\n    return abs(3 * x)", 0.0, 1.5),
+    "cy": ("def triple(x):\n    while True: pass", 0.0, 0.0),
+    "dee": ("import os; os._exit(0)", 0.0, 0.0),
+}
+
+
+def test_own_exercises_and_plain_tests_are_graded_both_ways(teacher: Course) -> None:
+    for student, (answer, _) in DOUBLE.items():
+        hand_in(teacher, "w1-warmup", "warmup", student, double=answer)
+        hand_in(teacher, "w2-plain", "plain", student, triple=TRIPLE[student][0])
+    command = ("lmcourse", "--course", ".", "grade", "submitted", "--json", "--record", "--cell-seconds", "3")
+    results = {(each["student"], each["assignment"]): each for each in json.loads(teacher.run(*command))}
+    ours = {name: teacher.marks(name) for name in ("w1-warmup", "w2-plain")}
+    for student, (_, points) in DOUBLE.items():
+        assert ours["w1-warmup"][student] == {"double": points}, results[student, "w1-warmup"]["reason"]
+        test, partly = TRIPLE[student][1:]
+        assert ours["w2-plain"][student] == {"test_triple": test, "partly": partly, "essay": 0.0}
+    assert "You square instead of doubling." in results["cy", "w1-warmup"]["reason"]
+    assert "AssertionError, in line 3: `assert triple(-1) == -3`" in results["bob", "w2-plain"]["reason"].replace(
+        ": in", ", in"
+    )
+    for name in ours:
+        teacher.run("nbgrader", "autograde", name, "--force", "--ExamineNotebook.cell_seconds=3")
+        assert teacher.marks(name) == ours[name]
+
+
+def test_release_carries_what_a_check_needs_and_no_more(teacher: Course) -> None:
+    folder = teacher.root / "notebooks" / "w1-warmup"
+    assert {path.name for path in folder.iterdir()} == {"warmup.ipynb", "exercises.json"}
+    text = "".join(path.read_text() for path in folder.iterdir())
+    assert "nothing to double" not in text
+    assert "def _double" not in text
+
+
+def test_table_of_a_term_has_a_learner_by_row(teacher: Course) -> None:
+    teacher.run("nbgrader", "export", "--exporter=lmcourse.grading.export.TermTable", "--to", "term.csv")
+    header, first, *_ = (teacher.root / "term.csv").read_text().splitlines()
+    assert header == "student_id,last_name,first_name,w1-warmup,w2-plain,total,max_score"
+    assert first == "ada,,,4.0,3.5,7.5,14.0"
+
+
+def test_exercises_that_cannot_be_loaded_are_said_in_one_line(teacher: Course, tmp_path: Path) -> None:
+    course = Course(tmp_path / "copy")
+    (course.root / "solutions" / "w1-warmup").mkdir(parents=True)
+    (course.root / "nbgrader_config.py").write_text(CONFIG)
+    for name in ("warmup.py", "warmup.ipynb"):
+        text = (teacher.root / "solutions" / "w1-warmup" / name).read_text()
+        (course.root / "solutions" / "w1-warmup" / name).write_text(text)
+    (course.root / "solutions" / "w1-warmup" / "exercises.py").write_text("EXERCISES = (1 / 0,)")
+    place = course.submitted / "ada" / "w1-warmup"
+    place.mkdir(parents=True)
+    (place / "warmup.ipynb").write_text((teacher.root / "notebooks" / "w1-warmup" / "warmup.ipynb").read_text())
+    said = course.run("lmcourse", "--course", ".", "grade", "submitted", rc=2)
+    assert "exercises.py" in said
+    assert "ZeroDivisionError" in said
+    assert "Traceback" not in said
