@@ -5,7 +5,7 @@
     python benchmarks/grading.py --ours-only            # without nbgrader as it comes, which takes most of the time
     python benchmarks/grading.py --plain-submissions 5  # which grades some of the class only: its time grows with each
 
-The same honest submissions are graded three times on this machine, one after the other, with the same seed:
+The same honest submissions are graded three times on this machine, one after the other:
 
 - "nbgrader": `nbgrader autograde` as it comes, with nothing of the course plugged in. Each submission is a kernel that
   can do what you can, and the hidden checks are in it.
@@ -16,10 +16,9 @@ The same honest submissions are graded three times on this machine, one after th
 Each fills a gradebook of its own, and the three are compared, exercise by exercise. Where an answer calls an earlier
 one that is missing or wrong, the course judges it with its own in place of that one, and nbgrader does not: there the
 course may give more. The comparison is by submission, in time and in processor time, which hardly depends on what else
-the machine does. Making the assignment is not timed;
-starting the program is. The memory is that of all its processes together, and what they share counts for each: forked
-ones, as ours are, need less than it says. Prints a table, every difference, and as the last line one JSON object. Exit
-status 1 if a mark differs or is missing. Needs bubblewrap.
+the machine does. Making the assignment is not timed; starting the program is. The memory is that of all its processes
+together, and what they share counts for each. Prints a table, every difference, and as the last line one JSON object.
+Exit status 1 if a mark differs or is missing. Needs bubblewrap.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def grading_methods() -> list[GradingMethod]:
 
 
 def grade_class(
-    method: GradingMethod, chapter: Chapter, folder: Path, submitted: Path, students: Sequence[str], seed: int
+    method: GradingMethod, chapter: Chapter, folder: Path, submitted: Path, students: Sequence[str]
 ) -> Graded:
     """Grade these students of a class in a fresh course."""
     folder.mkdir()
@@ -104,7 +103,7 @@ def grade_class(
     shutil.copytree(REPOSITORY / "solutions" / chapter.id, folder / "solutions" / chapter.id)
     for student in students:
         shutil.copytree(submitted / student, folder / "submitted" / student)
-    environment = environment_with(seed)
+    environment = environment_of_commands()
     subprocess.run(
         [*NBGRADER, "generate_assignment", chapter.id], cwd=folder, env=environment, check=True, capture_output=True
     )
@@ -117,10 +116,10 @@ def grade_class(
     return Graded(method.name, watched, marks_in(folder / "gradebook.db", chapter))
 
 
-def environment_with(seed: int) -> dict[str, str]:
-    """The same seed for all; programs of this Python and this checkout are found, wherever they are run."""
+def environment_of_commands() -> dict[str, str]:
+    """Programs of this Python and this checkout are found, wherever they are run."""
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    return os.environ | {"LMCOURSE_SEED": str(seed), "PATH": programs, "PYTHONPATH": str(REPOSITORY)}
+    return os.environ | {"PATH": programs, "PYTHONPATH": str(REPOSITORY)}
 
 
 def marks_in(gradebook: Path, chapter: Chapter) -> Marks:
@@ -180,7 +179,7 @@ def main() -> int:
         "--plain-submissions", type=int, help="so many of them for nbgrader as it comes; all by default"
     )
     parser.add_argument("--notebook", default="08")
-    parser.add_argument("--seed", type=int, default=1806, help="of the class, and of the hidden cases")
+    parser.add_argument("--seed", type=int, default=1806, help="of the class")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--plain-only", action="store_true", help="nbgrader as it comes, nothing else")
     only.add_argument("--ours-only", action="store_true", help="the two that lock submissions in")
@@ -199,7 +198,7 @@ def main() -> int:
         students = sorted(path.name for path in submitted.iterdir())
         for number, method in enumerate(chosen):
             some = students[: arguments.plain_submissions] if method is plain else students
-            graded = grade_class(method, chapter, Path(folder) / str(number), submitted, some, seed)
+            graded = grade_class(method, chapter, Path(folder) / str(number), submitted, some)
             first = first or graded
             others = differences(graded, first, [one for one in students if one in first.marks], uses_others)
             others += [f"{one}: no marks from {graded.who}" for one in some if one not in graded.marks]

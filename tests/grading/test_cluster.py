@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from distributed import Client
-from lmcourse.grading.record import record
-from tests.grading.sandboxed import needs_bubblewrap
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.grader import GradingOptions
+from lmcourse.grading.grader import GradingOptions, record
+from tests.grading.conftest import Course, needs_bubblewrap
+from tests.grading.learners import Learner
 
 pytestmark = [needs_bubblewrap, pytest.mark.timeout(600)]
 
@@ -78,7 +78,7 @@ def test_cluster_gives_the_same_marks_when_a_worker_dies(cluster: Cluster, cours
             cluster.workers[0].kill()
 
     options = GradingOptions(scheduler=cluster.address, on_progress=lose_a_worker)
-    with pytest.raises(CourseError, match="No workers at tcp.*start `dask worker tcp"):
+    with pytest.raises(CourseError, match=r"No workers at tcp.*start `dask worker tcp"):
         record([course.submitted], course=course.root, options=options)
     cluster.add_worker()
     cluster.add_worker()
