@@ -38,8 +38,8 @@ def collect(options: Namespace) -> int:
     root = find_root(options.course)
     from lmcourse.cli.commands import find_chapters
     from lmcourse.collect import collect as collect_answers
-    from lmcourse.grading.grader import GradingOptions
     from lmcourse.grading.sandbox import PROCESS_ISOLATION_WARNING
+    from lmcourse.grading.workers import GradingOptions
 
     if options.isolation == "process":
         print(PROCESS_ISOLATION_WARNING, file=sys.stderr)

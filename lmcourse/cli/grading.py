@@ -80,8 +80,9 @@ def grade(options: Namespace) -> int:
 
 
 def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult]:
-    from lmcourse.grading.grader import GradingOptions, grade, record
+    from lmcourse.grading.grader import grade, record
     from lmcourse.grading.sandbox import PROCESS_ISOLATION_WARNING
+    from lmcourse.grading.workers import GradingOptions
 
     if options.isolation == "process":
         print(PROCESS_ISOLATION_WARNING, file=sys.stderr)

@@ -13,9 +13,10 @@ from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.files import UnreadableError
-from lmcourse.grading.grader import GradingOptions, grade
+from lmcourse.grading.grader import grade
 from lmcourse.grading.notebooks import read_submission
 from lmcourse.grading.result import SubmissionResult
+from lmcourse.grading.workers import GradingOptions
 
 State = Literal["passes", "wrong", "missing"]
 

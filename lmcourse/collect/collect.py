@@ -20,7 +20,7 @@ from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.course import Chapter, available_chapters, find_chapter
 from lmcourse.data import tokenizers
 from lmcourse.errors import CourseError
-from lmcourse.grading.grader import GradingOptions
+from lmcourse.grading.workers import GradingOptions
 from lmcourse.pretrained import load_pretrained
 
 COPIED = {

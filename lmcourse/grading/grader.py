@@ -3,26 +3,18 @@ other."""
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
 import logging
-import os
 import shutil
-import signal
-import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, as_completed
 from contextlib import contextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
-from socket import gethostname
-from threading import Lock
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -33,12 +25,11 @@ from traitlets.config import Config
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.config import nbgrader_configuration
-from lmcourse.grading.examine import Examination, Submitted, examine
+from lmcourse.grading.examine import Examination
 from lmcourse.grading.files import UnreadableError, read_file
 from lmcourse.grading.intake import TIMESTAMP, Assignment, Submission, assignments, find_submissions
 from lmcourse.grading.notebooks import METADATA_KEY, new_notebook, problem_of, read_submission
 from lmcourse.grading.preprocessors import StrictScores, private_folders
-from lmcourse.grading.process import Settings
 from lmcourse.grading.restore import CourseCells, cells_in_gradebook, cells_in_notebook, restored
 from lmcourse.grading.result import (
     Lateness,
@@ -48,60 +39,11 @@ from lmcourse.grading.result import (
     submission_result,
     ungraded_result,
 )
-from lmcourse.grading.sandbox import PACKAGE, choose_isolation
 from lmcourse.grading.submission import exercises_in, fill_cells, submitted
-
-_one_at_a_time = Lock()
-
-CONNECT_SECONDS = 15
-"""To wait for Dask's scheduler."""
+from lmcourse.grading.workers import GradingOptions, Job, course_version, examine_job, open_executor
 
 OLD_SECONDS = 86_400
 """After so long a work folder is one that a killed run has left."""
-
-
-@dataclass(frozen=True)
-class GradingOptions:
-    """Options of a grading run.
-
-    Attributes:
-        isolation: "bubblewrap", which is the default, or "process".
-        workers: submissions that are examined at once on this machine; by default one for each processor.
-        scheduler: the address of a Dask cluster that examines them instead.
-        cell_seconds, total_seconds: the time limits of one cell and of a notebook.
-        on_progress: called after each submission with how many are done and how many there are.
-    """
-
-    isolation: str | None = None
-    workers: int | None = None
-    scheduler: str | None = None
-    cell_seconds: float = 30.0
-    total_seconds: float = 900.0
-    on_progress: Callable[[int, int], None] = lambda done, of: None
-
-    def settings(self, private: Sequence[Path]) -> Settings:
-        """Return how submissions are examined. Raises CourseError if they cannot be isolated like that here."""
-        elsewhere = self.scheduler is not None and self.isolation is None
-        isolation = "bubblewrap" if elsewhere else choose_isolation(self.isolation)
-        return Settings(isolation, tuple(private), self.cell_seconds, self.total_seconds)
-
-
-@dataclass(frozen=True)
-class Job:
-    """A submission to examine: what a worker needs, here or on another machine.
-
-    Attributes:
-        source: the course's own notebook.
-        names: the exercises to examine.
-        settings: how.
-        version: of the course's code, which a worker has to have too.
-    """
-
-    submitted: Submitted
-    source: Path
-    names: tuple[str, ...]
-    settings: Settings
-    version: str
 
 
 def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
@@ -348,30 +290,6 @@ class _Recorder:
             ) from error
 
 
-def examine_job(job: Job) -> Examination:
-    """Examine a submission, in a worker.
-
-    Raises:
-        CourseError: it cannot be examined here, or the course here is another version.
-    """
-    from lmcourse.exercises.registry import exercises_beside
-
-    if job.version != course_version():
-        raise CourseError(f"The course on {gethostname()} is another version: install the same one there.")
-    exercises = [each for each in exercises_beside(job.source) if each.name in job.names]
-    with _one_at_a_time:  # references run under torch's global settings: threads of a Dask worker take turns
-        return examine(job.submitted, exercises, job.settings)
-
-
-@cache
-def course_version() -> str:
-    """Return a digest of the code that marks come from."""
-    digest = hashlib.sha256()
-    for path in sorted(path for part in ("exercises", "chapters", "report") for path in (PACKAGE / part).rglob("*.py")):
-        digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
 def _assignments(course: Path, config: Config) -> dict[str, Assignment]:
     return assignments(course, str(config.CourseDirectory.get("source_directory") or "source"))
 
@@ -439,7 +357,7 @@ def _examined(
     yield from ((each, None) for each in notebooks if each not in jobs)
     if not jobs:
         return
-    with _executor(options, len(jobs)) as executor:
+    with open_executor(options, len(jobs)) as executor:
         waiting: dict[Future[Examination], Submission] = {
             executor.submit(examine_job, jobs[each]): each for each in jobs
         }
@@ -450,56 +368,6 @@ def _examined(
         finally:
             for future in waiting:
                 future.cancel()
-
-
-@contextmanager
-def _executor(options: GradingOptions, jobs: int) -> Iterator[Executor]:
-    """Worker processes on this machine, or those of a Dask cluster."""
-    if options.scheduler:
-        with _cluster(options.scheduler) as executor:
-            yield executor
-        return
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    executor = ProcessPoolExecutor(
-        min(options.workers or cpus, jobs), mp_context=get_context("spawn"), initializer=_start_worker
-    )
-    try:
-        yield executor
-    finally:
-        executor.shutdown(cancel_futures=True)
-
-
-def _start_worker() -> None:
-    """A worker ends with the process that started it, and uses one core."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    import torch
-
-    torch.set_num_threads(1)
-
-
-@contextmanager
-def _cluster(address: str) -> Iterator[Executor]:
-    """The workers of a Dask cluster as an executor. Each of its machines needs this course, and bubblewrap.
-
-    Raises:
-        CourseError: Dask is not installed, nothing answers at the address, or there are no workers.
-    """
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise CourseError('--scheduler needs Dask: pip install "lmcourse[cluster]".') from error
-    try:
-        client = Client(address, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError) as error:
-        raise CourseError(f"No Dask scheduler answers at {address} ({type(error).__name__}): start one.") from error
-    with client:
-        if not client.scheduler_info()["workers"]:
-            raise CourseError(
-                f"The Dask scheduler at {address} has no workers: start `dask worker {address} --nthreads 1`."
-            )
-        # A worker that dies takes its job with it; Dask gives the job to another one.
-        yield client.get_executor(pure=False, retries=1)
 
 
 @contextmanager

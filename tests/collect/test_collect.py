@@ -27,7 +27,7 @@ from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.course import available_chapters, find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.grading.grader import GradingOptions
+from lmcourse.grading.workers import GradingOptions
 from lmcourse.inference.generate import generate
 from lmcourse.models.interop import from_hugging_face
 from lmcourse.models.transformer import Transformer

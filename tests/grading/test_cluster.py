@@ -13,7 +13,8 @@ import pytest
 from distributed import Client
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.grader import GradingOptions, record
+from lmcourse.grading.grader import record
+from lmcourse.grading.workers import GradingOptions
 from tests.grading.conftest import Course, needs_bubblewrap
 from tests.grading.learners import Learner
 
@@ -91,6 +92,6 @@ def test_cluster_gives_the_same_marks_when_a_worker_dies(cluster: Cluster, cours
 
 def test_address_without_a_scheduler_is_said_in_one_line(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     Learner().hand_in(course.submitted, "ada")
-    monkeypatch.setattr("lmcourse.grading.grader.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("lmcourse.grading.workers.CONNECT_SECONDS", 1)
     with pytest.raises(CourseError, match="No Dask scheduler answers at tcp"):
         record([course.submitted], course=course.root, options=GradingOptions(scheduler="tcp://127.0.0.1:1"))

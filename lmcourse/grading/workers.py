@@ -1,0 +1,145 @@
+"""Workers that examine submissions: processes on this machine, or those of a Dask cluster."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from socket import gethostname
+from threading import Lock
+
+from lmcourse.errors import CourseError
+from lmcourse.exercises.registry import exercises_beside
+from lmcourse.grading.examine import Examination, Submitted, examine
+from lmcourse.grading.process import Settings
+from lmcourse.grading.sandbox import PACKAGE, choose_isolation
+
+CONNECT_SECONDS = 15
+"""To wait for Dask's scheduler."""
+
+_one_at_a_time = Lock()
+
+
+@dataclass(frozen=True)
+class GradingOptions:
+    """Options of a grading run.
+
+    Attributes:
+        isolation: "bubblewrap", which is the default, or "process".
+        workers: submissions that are examined at once on this machine; by default one for each processor.
+        scheduler: the address of a Dask cluster that examines them instead.
+        cell_seconds, total_seconds: the time limits of one cell and of a notebook.
+        on_progress: called after each submission with how many are done and how many there are.
+    """
+
+    isolation: str | None = None
+    workers: int | None = None
+    scheduler: str | None = None
+    cell_seconds: float = 30.0
+    total_seconds: float = 900.0
+    on_progress: Callable[[int, int], None] = lambda done, of: None
+
+    def settings(self, private: Sequence[Path]) -> Settings:
+        """Return how submissions are examined. Raises CourseError if they cannot be isolated like that here."""
+        elsewhere = self.scheduler is not None and self.isolation is None
+        isolation = "bubblewrap" if elsewhere else choose_isolation(self.isolation)
+        return Settings(isolation, tuple(private), self.cell_seconds, self.total_seconds)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A submission to examine: what a worker needs, here or on another machine.
+
+    Attributes:
+        source: the course's own notebook.
+        names: the exercises to examine.
+        settings: how.
+        version: of the course's code, which a worker has to have too.
+    """
+
+    submitted: Submitted
+    source: Path
+    names: tuple[str, ...]
+    settings: Settings
+    version: str
+
+
+def examine_job(job: Job) -> Examination:
+    """Examine a submission, in a worker.
+
+    Raises:
+        CourseError: it cannot be examined here, or the course here is another version.
+    """
+    if job.version != course_version():
+        raise CourseError(f"The course on {gethostname()} is another version: install the same one there.")
+    exercises = [each for each in exercises_beside(job.source) if each.name in job.names]
+    with _one_at_a_time:  # references run under torch's global settings: threads of a Dask worker take turns
+        return examine(job.submitted, exercises, job.settings)
+
+
+@cache
+def course_version() -> str:
+    """Return a digest of the code that marks come from."""
+    digest = hashlib.sha256()
+    for path in sorted(path for part in ("exercises", "chapters", "report") for path in (PACKAGE / part).rglob("*.py")):
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+@contextmanager
+def open_executor(options: GradingOptions, jobs: int) -> Iterator[Executor]:
+    """Give worker processes on this machine, or those of a Dask cluster, as an executor."""
+    if options.scheduler:
+        with _cluster(options.scheduler) as executor:
+            yield executor
+        return
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    executor = ProcessPoolExecutor(
+        min(options.workers or cpus, jobs), mp_context=get_context("spawn"), initializer=_start_worker
+    )
+    try:
+        yield executor
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _start_worker() -> None:
+    """A worker ends with the process that started it, and uses one core."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[Executor]:
+    """The workers of a Dask cluster as an executor. Each of its machines needs this course, and bubblewrap.
+
+    Raises:
+        CourseError: Dask is not installed, nothing answers at the address, or there are no workers.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise CourseError('--scheduler needs Dask: pip install "lmcourse[cluster]".') from error
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise CourseError(f"No Dask scheduler answers at {address} ({type(error).__name__}): start one.") from error
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise CourseError(
+                f"The Dask scheduler at {address} has no workers: start `dask worker {address} --nthreads 1`."
+            )
+        # A worker that dies takes its job with it; Dask gives the job to another one.
+        yield client.getopen_executor(pure=False, retries=1)
