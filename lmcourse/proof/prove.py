@@ -8,7 +8,7 @@ and answers that ignore their inputs must earn nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
@@ -19,6 +19,7 @@ from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source
 from lmcourse.exercises.judge import Agrees, agree, agree_on, judge
 from lmcourse.exercises.outcome import Outcome, run_case
+from lmcourse.exercises.rules import warm_up
 from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.proof.answers import AnswerCell
 from lmcourse.proof.constants import Constant, constant_answers
@@ -40,6 +41,7 @@ def prove(cells: Mapping[Chapter, Sequence[AnswerCell]]) -> Matrix:
     Args:
         cells: by chapter; see `answers.answer_cells`.
     """
+    warm_up()  # an import that an answer's time limit interrupts could not be repeated
     proofs = [(chapter, _Proof(cell)) for chapter, found in cells.items() for cell in found]
     return Matrix(
         exercises=len(proofs),
@@ -66,8 +68,6 @@ class _Proof:
             *((case, True) for case in self.exercise.hidden),
         ]
         self._outcomes: dict[tuple[str, int], Outcome] = {}
-        self.mutants = self._mutants()
-        self.constants = self._constants()
 
     def misconceptions(self, chapter: Chapter) -> list[MisconceptionResult]:
         """What became of the known wrong answers."""
@@ -87,6 +87,23 @@ class _Proof:
         """What became of the right answers in other styles."""
         texts = [(variant.name, variant_text(self.exercise, variant)) for variant in self.exercise.variants]
         return [VariantResult(self.exercise.name, name, self.lost(text)) for name, text in texts]
+
+    @cached_property
+    def mutants(self) -> list[MutantResult]:
+        """What became of the mutants of the printed solution."""
+        reasons = self.exercise.equivalent_mutants
+        return [
+            MutantResult(self.exercise.name, mutant.change, self._killed(mutant.text), reasons.get(mutant.change, ""))
+            for mutant in mutants(self.cell.solution)
+        ]
+
+    @cached_property
+    def constants(self) -> list[Constant]:
+        """The answers that ignore their inputs; none for a value."""
+        if self.exercise.value:
+            return []
+        expected = [(case, hidden, self._expected(case)) for case, hidden in self.cases]
+        return constant_answers([Trial(self.exercise, case, hidden, one, one) for case, hidden, one in expected])
 
     def untrue(self) -> list[str]:
         """The mutants that are declared equivalent, and do not exist or fail a case."""
@@ -134,13 +151,6 @@ class _Proof:
             graded.mistake == wrong.sentence,
         )
 
-    def _mutants(self) -> list[MutantResult]:
-        reasons = self.exercise.equivalent_mutants
-        return [
-            MutantResult(self.exercise.name, mutant.change, self._killed(mutant.text), reasons.get(mutant.change, ""))
-            for mutant in mutants(self.cell.solution)
-        ]
-
     def _killed(self, text: str) -> bool:
         """Whether an answer fails on a case."""
         try:
@@ -152,12 +162,6 @@ class _Proof:
             verdict(self.exercise, case, self._expected(case), self._run(answer, case, seconds))
             for case, _ in self.cases
         )
-
-    def _constants(self) -> list[Constant]:
-        if self.exercise.value:
-            return []
-        expected = [(case, hidden, self._expected(case)) for case, hidden in self.cases]
-        return constant_answers([Trial(self.exercise, case, hidden, one, one) for case, hidden, one in expected])
 
     def _reports(self, run: Run, forbidden: Sequence[Use] = (), agrees: Agrees | None = None) -> tuple[Report, Report]:
         """The reports on an answer: of the notebook's check, and of a grade.
