@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from IPython.core.inputtransformer2 import TransformerManager
+from IPython.core import inputtransformer2
 
 from lmcourse.exercises.failure import MAX_MESSAGE_CHARS
 from lmcourse.exercises.forbidden_names import global_names
@@ -24,8 +24,11 @@ MAX_CELL_CHARS = 200_000
 TRANSPARENT_MAGICS = ("%%time", "%%capture")
 """Cell magics, without arguments, that run the cell below them like any other."""
 
-PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
+PARSE_ERRORS = (SyntaxError, ValueError, RuntimeError, MemoryError)
 """What reading a strange text may raise."""
+
+# IPython reads a cell once more for each magic line in it: 600 lines of `!ls` take 10 s. This many are enough.
+inputtransformer2.TRANSFORM_LOOP_LIMIT = 50
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -79,7 +82,7 @@ def _python(source: str) -> tuple[str, str]:
     if first.strip() in TRANSPARENT_MAGICS:
         source = f"\n{rest}"
     try:
-        manager: Any = TransformerManager
+        manager: Any = inputtransformer2.TransformerManager
         text: str = manager().transform_cell(source)
         compile(text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError as error:
